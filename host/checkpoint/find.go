@@ -27,7 +27,7 @@ func (s *Store) Steps() ([]int64, error) {
 	}
 	var steps []int64
 	for _, path := range found {
-		step, _ := parseStep(strings.TrimSuffix(filepath.Base(path), oldSuffix))
+		step, _ := ParseStep(strings.TrimSuffix(filepath.Base(path), oldSuffix))
 		steps = append(steps, step)
 	}
 	slices.Reverse(steps)

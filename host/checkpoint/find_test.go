@@ -81,7 +81,7 @@ func TestRemoveAfter(t *testing.T) {
 	if err != nil || !slices.Equal(removed, []int64{3, 4}) {
 		t.Errorf("removed %v: %v", removed, err)
 	}
-	if got := names(t, s.dir); !slices.Equal(got, []string{stepName(1), stepName(2)}) {
+	if got := names(t, s.dir); !slices.Equal(got, []string{StepName(1), StepName(2)}) {
 		t.Errorf("%v are left", got)
 	}
 	c, _ := latest(t, s)

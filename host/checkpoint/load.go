@@ -173,7 +173,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			return nil, err
 		}
 	}
-	if step, ok := parseStep(filepath.Base(path)); ok && step != c.State.Step {
+	if step, ok := ParseStep(filepath.Base(path)); ok && step != c.State.Step {
 		return nil, damage{fmt.Errorf("%s: step %d", stateFile, c.State.Step)}
 	}
 	return c, nil

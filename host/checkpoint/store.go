@@ -168,7 +168,7 @@ func (s *Store) clear() error {
 	for _, name := range names {
 		suffix := filepath.Ext(name)
 		main := strings.TrimSuffix(name, suffix)
-		if _, ok := parseStep(main); !ok && !(isFrozen(main) && suffix == tmpSuffix) {
+		if _, ok := ParseStep(main); !ok && !(isFrozen(main) && suffix == tmpSuffix) {
 			continue // not ours
 		}
 		path := filepath.Join(s.dir, name)
@@ -329,13 +329,13 @@ func (s *Store) list() ([]string, error) {
 	}
 	var found []string
 	for _, name := range names {
-		if _, ok := parseStep(strings.TrimSuffix(name, oldSuffix)); ok {
+		if _, ok := ParseStep(strings.TrimSuffix(name, oldSuffix)); ok {
 			found = append(found, filepath.Join(s.dir, name))
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int {
-		stepA, _ := parseStep(strings.TrimSuffix(filepath.Base(a), oldSuffix))
-		stepB, _ := parseStep(strings.TrimSuffix(filepath.Base(b), oldSuffix))
+		stepA, _ := ParseStep(strings.TrimSuffix(filepath.Base(a), oldSuffix))
+		stepB, _ := ParseStep(strings.TrimSuffix(filepath.Base(b), oldSuffix))
 		return cmp.Or(cmp.Compare(stepB, stepA), cmp.Compare(a, b))
 	})
 	return found, nil
@@ -357,14 +357,15 @@ func (s *Store) Kept(step int64) string {
 
 // Path returns the folder of a step's checkpoint, whether there is one or not.
 func (s *Store) Path(step int64) string {
-	return filepath.Join(s.dir, stepName(step))
+	return filepath.Join(s.dir, StepName(step))
 }
 
-func stepName(step int64) string { return fmt.Sprintf("step-%06d", step) }
+// StepName is the name of a folder for what belongs to a step.
+func StepName(step int64) string { return fmt.Sprintf("step-%06d", step) }
 
-// parseStep reads a folder's name. Only what stepName writes is one.
-func parseStep(name string) (int64, bool) {
+// ParseStep reads a folder's name. Only what StepName writes is one.
+func ParseStep(name string) (int64, bool) {
 	digits, _ := strings.CutPrefix(name, "step-")
 	step, err := strconv.ParseInt(digits, 10, 64)
-	return step, err == nil && step >= 0 && stepName(step) == name
+	return step, err == nil && step >= 0 && StepName(step) == name
 }

@@ -84,12 +84,11 @@ func checkRun(s *Set) error {
 // runOfCheckpoint splits the path RUN/checkpoints/step-001200 into RUN and 1200. run is empty for another path.
 func runOfCheckpoint(path string) (run, at string) {
 	parent := filepath.Dir(filepath.Clean(path))
-	digits, ok := strings.CutPrefix(filepath.Base(path), "step-")
-	step, err := strconv.ParseUint(digits, 10, 63)
-	if !ok || err != nil || filepath.Base(parent) != checkpoint.Folder {
+	step, ok := checkpoint.ParseStep(filepath.Base(path))
+	if !ok || filepath.Base(parent) != checkpoint.Folder {
 		return "", ""
 	}
-	return filepath.Dir(parent), strconv.FormatUint(step, 10)
+	return filepath.Dir(parent), strconv.FormatInt(step, 10)
 }
 
 // stepsAlone has --max-steps alone end the run where no one has given --epochs as well.

@@ -8,6 +8,8 @@ type Spoken struct {
 	Sentences int    `json:"sentences"`
 	// Steps are those of the evaluations of the whole run.
 	Steps []int64 `json:"steps"`
+	// Last is the folder of the last one, in the run folder.
+	Last string `json:"last,omitempty"`
 	// Incomplete counts the evaluations of this process of which samples are missing.
 	Incomplete int `json:"incomplete"`
 }
@@ -18,8 +20,8 @@ func (t *table) spoken(s *Spoken) {
 		return
 	}
 	text := fmt.Sprintf("%s at %s", Count(s.Sentences, "sentence"), Count(len(s.Steps), "evaluation"))
-	if n := len(s.Steps); n > 0 {
-		text += fmt.Sprintf(", the last in %s/step-%06d", s.Folder, s.Steps[n-1])
+	if s.Last != "" {
+		text += ", the last in " + s.Last
 	}
 	if s.Incomplete > 0 {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)

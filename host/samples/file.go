@@ -21,7 +21,7 @@ type Sample struct {
 const most = 200
 
 // Read reads a file of sentences for a bundle that speaks. A sentence without a voice gets that of the first row of the data
-// set that is long enough, and its language.
+// set that is long enough, and its language. For a model with one voice, any row is.
 func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) ([]Sample, error) {
 	list, err := dataset.ReadSentences(file)
 	if err != nil {
@@ -30,8 +30,15 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) ([]Sample,
 	if len(list) > most {
 		return nil, hint.Errorf("training waits for them at each evaluation: choose some", "%d sentences, at most %d are spoken", len(list), most)
 	}
-	voiced := bundle.Manifest.Speaks(manifest.GraphConditioning)
-	like := voice(data, bundle.Manifest.Synthesis.Reference.Least)
+	tokenizer, err := synthesize.NewTokenizer(bundle)
+	if err != nil {
+		return nil, err
+	}
+	voiced, least := bundle.Manifest.Speaks(manifest.GraphConditioning), 0.0
+	if voiced {
+		least = bundle.Manifest.Synthesis.Reference.Least
+	}
+	like := voice(data, least)
 	samples := make([]Sample, len(list))
 	for i, s := range list {
 		if s.Voice == nil && like == nil {
@@ -40,7 +47,7 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) ([]Sample,
 		if s.Voice == nil {
 			s.Voice, s.Language = like, data.Languages[like.LanguageID]
 		}
-		text, err := synthesize.Tokenize(bundle, s.Text, s.Language)
+		text, err := tokenizer.Text(s.Text, s.Language)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Place, err)
 		}

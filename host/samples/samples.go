@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/disk"
@@ -34,9 +36,6 @@ import (
 
 // Folder is that of the samples in a run folder.
 const Folder = "samples"
-
-// prefix begins the name of a folder in it, as that of a checkpoint.
-const prefix = "step-"
 
 // Config configures a Speaker.
 type Config struct {
@@ -147,16 +146,7 @@ func (s *Speaker) Speak(step int64) {
 	if s == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		select {
-		case <-s.Stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx := stoppable{context.Background(), s.Stop}
 	began := time.Now()
 	err := s.speak(ctx, step)
 	s.Spent(began, time.Now())
@@ -168,12 +158,30 @@ func (s *Speaker) Speak(step int64) {
 		}
 		s.Log.Warn(text, "step", step)
 	}
-	cancel()
-	<-over
+}
+
+// stoppable is a context that ends when a channel is closed.
+type stoppable struct {
+	context.Context
+	stop <-chan struct{}
+}
+
+func (s stoppable) Done() <-chan struct{} { return s.stop }
+
+func (s stoppable) Err() error {
+	select {
+	case <-s.stop:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 func (s *Speaker) speak(ctx context.Context, step int64) error {
-	dir := filepath.Join(s.Dir, fmt.Sprintf(prefix+"%06d", step))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.Dir, checkpoint.StepName(step))
 	for _, folder := range []string{s.Dir, dir} { // not that of the run: it may have been removed
 		if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return disk.Explain(err, folder, 1)
@@ -208,7 +216,11 @@ func (s *Speaker) Report() *report.Spoken {
 		return nil
 	}
 	all, _ := steps(s.Dir) // a folder that cannot be read has had a warning
-	return &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: append([]int64{}, all...), Incomplete: s.incomplete}
+	spoken := &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: append([]int64{}, all...), Incomplete: s.incomplete}
+	if len(all) > 0 {
+		spoken.Last = path.Join(Folder, checkpoint.StepName(all[len(all)-1]))
+	}
+	return spoken
 }
 
 // voices are those of clips, each of which is heard once.
@@ -261,8 +273,7 @@ func steps(dir string) ([]int64, error) {
 	}
 	var list []int64
 	for _, e := range entries {
-		name, ok := strings.CutPrefix(e.Name(), prefix)
-		if step, bad := strconv.ParseInt(name, 10, 64); ok && bad == nil && e.IsDir() {
+		if step, ok := checkpoint.ParseStep(e.Name()); ok && e.IsDir() {
 			list = append(list, step)
 		}
 	}
@@ -275,7 +286,7 @@ func forget(dir string, after int64) error {
 	all, err := steps(dir)
 	for _, step := range all {
 		if step > after {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, fmt.Sprintf(prefix+"%06d", step))))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, checkpoint.StepName(step))))
 		}
 	}
 	return err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
-	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -68,7 +67,11 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	tokenized, err := Tokenize(bundle, text, o.Language)
+	tokenizer, err := NewTokenizer(bundle)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	tokenized, err := tokenizer.Text(text, o.Language)
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -267,50 +270,6 @@ func Speaks(bundle *ortgraphs.Bundle, graph string) error {
 			"the bundle %s has no graphs that speak", graph)
 	}
 	return nil
-}
-
-// Text is a text as the model takes it.
-type Text struct {
-	parts   [][]int32
-	Unknown []rune // that the tokenizer does not know
-}
-
-// Tokenize divides the text into parts that the model takes, at most as long as those of its training.
-func Tokenize(bundle *ortgraphs.Bundle, text, language string) (t Text, err error) {
-	m := bundle.Manifest
-	if m.Tokenizer == nil {
-		return t, fmt.Errorf("the bundle %s has no tokenizer", m.Name)
-	}
-	tokenizer, err := dataset.LoadTokenizer(bundle.Path(m.Tokenizer.File))
-	if err != nil {
-		return t, err
-	}
-	known := tokenizer.Languages(m.Tokenizer.Prefix)
-	if len(known) > 0 && language == "" {
-		return t, hint.Errorf("the bundle has "+strings.Join(known, ", "), "--language is missing")
-	}
-	most := m.Buckets[len(m.Buckets)-1][manifest.SymbolText]
-	tokens := func(text string) []int32 {
-		var ids []int32
-		ids, t.Unknown, err = tokenizer.Tokens(m.Tokenizer.Prefix, language, text)
-		return ids
-	}
-	if tokens(text); err != nil {
-		return t, hint.Errorf("the bundle has "+strings.Join(known, ", "), "%w", err)
-	}
-	unknown := t.Unknown
-	list, long := pieces(text, func(part string) bool { return len(tokens(part)) <= most })
-	if long != "" {
-		return t, hint.Errorf("shorten it, or divide it with spaces", "a word of %d characters has more than %d tokens: %.40q", len([]rune(long)), most, long)
-	}
-	for _, part := range list {
-		t.parts = append(t.parts, tokens(part))
-	}
-	t.Unknown = unknown
-	if len(list) == 0 {
-		return t, hint.Errorf(`for example: --text "Good morning."`, "there is no text to speak")
-	}
-	return t, nil
 }
 
 // threads is the number of CPU threads that compute.
