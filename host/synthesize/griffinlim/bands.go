@@ -38,11 +38,20 @@ func newBands(e *mel.Extractor) *bands {
 	return b
 }
 
+// bandScratch is what magnitudes needs for a frame.
+type bandScratch struct {
+	want, ratios []float64 // of each band
+	means        []float64 // of each bin
+}
+
+func (b *bands) scratch() bandScratch {
+	return bandScratch{make([]float64, len(b.Bands)), make([]float64, len(b.Bands)), make([]float64, len(b.shares))}
+}
+
 // magnitudes writes those of a frame. The first ones are constant in a band; then the algorithm of Richardson (1972) and
 // Lucy (1974) makes the bands agree, without negative values: x *= transpose(A) (y / A x) / transpose(A) 1.
-func (b *bands) magnitudes(dst []float64, frame []float32) {
-	want := make([]float64, len(frame))
-	ratios := make([]float64, len(frame))
+func (b *bands) magnitudes(dst []float64, frame []float32, own bandScratch) {
+	want, ratios := own.want, own.ratios
 	for i, x := range frame {
 		want[i] = math.Min(math.Exp((float64(x)-b.Shift)/b.Scale), b.most[i])
 		ratios[i] = want[i] / b.areas[i]
@@ -53,7 +62,7 @@ func (b *bands) magnitudes(dst []float64, frame []float32) {
 			dst[k] = 1
 		}
 	}
-	b.multiply(dst, ratios)
+	b.multiply(dst, own)
 	for range rounds {
 		for i, band := range b.Bands {
 			sum := 0.0
@@ -62,7 +71,7 @@ func (b *bands) magnitudes(dst []float64, frame []float32) {
 			}
 			ratios[i] = want[i] / math.Max(sum, math.SmallestNonzeroFloat32)
 		}
-		b.multiply(dst, ratios)
+		b.multiply(dst, own)
 	}
 	if b.power == 2 {
 		for k, x := range dst {
@@ -72,11 +81,12 @@ func (b *bands) magnitudes(dst []float64, frame []float32) {
 }
 
 // multiply multiplies each bin by the mean of the ratios of its bands.
-func (b *bands) multiply(dst, ratios []float64) {
-	means := make([]float64, len(dst))
+func (b *bands) multiply(dst []float64, own bandScratch) {
+	means := own.means
+	clear(means)
 	for i, band := range b.Bands {
 		for k, w := range band.Weights {
-			means[band.First+k] += w * ratios[i]
+			means[band.First+k] += w * own.ratios[i]
 		}
 	}
 	for k, share := range b.shares {

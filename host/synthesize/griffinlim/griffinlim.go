@@ -76,13 +76,16 @@ type search struct {
 	last        []complex128 // [count, bins], that of the waveform before
 	parts       []float64    // [count, n_fft], windowed
 	overlap     []float64    // of each sample: the sum of the squared windows
+	sums        []float64    // of each sample: the sum of the parts
 	wave        []float32
 	first       int // sample of the first part
+	workers     []*scratch
 }
 
 // scratch is what a thread needs for a frame.
 type scratch struct {
 	fft.Transform
+	bands   bandScratch
 	samples []float32 // n_fft
 	frame   []float64 // n_fft
 }
@@ -91,9 +94,12 @@ func (v *Vocoder) start(frames []float32, random *rand.Rand) *search {
 	f := v.features
 	cutter := v.mel.Cutter()
 	s := &search{Vocoder: v, count: len(frames) / f.NMels, bins: f.NFFT/2 + 1, first: cutter.First()}
+	for range min(max(1, s.Threads), max(1, s.count)) {
+		s.workers = append(s.workers, &scratch{s.plan.Transform(), v.bands.scratch(), make([]float32, f.NFFT), make([]float64, f.NFFT)})
+	}
 	s.magnitudes = make([]float64, s.count*s.bins)
-	s.each(func(t int, _ *scratch) {
-		v.bands.magnitudes(s.magnitudes[t*s.bins:][:s.bins], frames[t*f.NMels:][:f.NMels])
+	s.each(func(t int, own *scratch) {
+		v.bands.magnitudes(s.magnitudes[t*s.bins:][:s.bins], frames[t*f.NMels:][:f.NMels], own.bands)
 	})
 	s.spectrum, s.last = make([]complex128, len(s.magnitudes)), make([]complex128, len(s.magnitudes))
 	for i := range s.spectrum {
@@ -101,7 +107,7 @@ func (v *Vocoder) start(frames []float32, random *rand.Rand) *search {
 	}
 	s.parts = make([]float64, s.count*f.NFFT)
 	s.wave = make([]float32, max(0, s.first+(s.count-1)*f.HopLength+f.NFFT+s.first))
-	s.overlap = make([]float64, len(s.wave))
+	s.overlap, s.sums = make([]float64, len(s.wave)), make([]float64, len(s.wave))
 	window := v.mel.Tables().Window
 	s.covered(func(sample, _, at int) { s.overlap[sample] += window[at] * window[at] })
 	return s
@@ -136,9 +142,9 @@ func (s *search) synthesize() {
 			part[i] *= w
 		}
 	})
-	sums := make([]float64, len(s.wave))
-	s.covered(func(sample, part, at int) { sums[sample] += s.parts[part*n+at] })
-	for i, sum := range sums {
+	clear(s.sums)
+	s.covered(func(sample, part, at int) { s.sums[sample] += s.parts[part*n+at] })
+	for i, sum := range s.sums {
 		if s.wave[i] = 0; s.overlap[i] > 1e-8 {
 			s.wave[i] = float32(sum / s.overlap[i])
 		}
@@ -163,12 +169,10 @@ func (s *search) analyze() {
 
 // each calls do with every frame, on several threads.
 func (s *search) each(do func(int, *scratch)) {
-	workers := min(max(1, s.Threads), max(1, s.count))
 	var group sync.WaitGroup
-	for w := range workers {
+	for w, own := range s.workers {
 		group.Go(func() {
-			own := &scratch{s.plan.Transform(), make([]float32, s.features.NFFT), make([]float64, s.features.NFFT)}
-			for t := s.count * w / workers; t < s.count*(w+1)/workers; t++ {
+			for t := s.count * w / len(s.workers); t < s.count*(w+1)/len(s.workers); t++ {
 				do(t, own)
 			}
 		})

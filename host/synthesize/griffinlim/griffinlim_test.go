@@ -57,11 +57,11 @@ func vocoder(t testing.TB, f manifest.Features, c Config) *Vocoder {
 func inconsistency(v *Vocoder, frames, wave []float32) float64 {
 	n, bins := v.features.NFFT, v.features.NFFT/2+1
 	cutter, window := v.mel.Cutter(), v.mel.Tables().Window
-	transform := v.plan.Transform()
+	transform, scratch := v.plan.Transform(), v.bands.scratch()
 	want, spectrum, frame := make([]float64, bins), make([]complex128, bins), make([]float64, n)
 	var error, all float64
 	for t := range len(frames) / v.features.NMels {
-		v.bands.magnitudes(want, frames[t*v.features.NMels:][:v.features.NMels])
+		v.bands.magnitudes(want, frames[t*v.features.NMels:][:v.features.NMels], scratch)
 		for i, x := range cutter.Cut(t, wave, make([]float32, n)) {
 			frame[i] = float64(x) * window[i]
 		}
@@ -141,11 +141,12 @@ func TestBands(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBands(e)
+		scratch := b.scratch()
 		frames := spectrogram(t, c.Features, meltest.Signal(c.Samples))
 		bins, worst, all := make([]float64, c.Features.NFFT/2+1), 0.0, 0.0
 		for at := 0; at < len(frames); at += c.Features.NMels {
 			frame := frames[at:][:c.Features.NMels]
-			b.magnitudes(bins, frame)
+			b.magnitudes(bins, frame, scratch)
 			for i, band := range b.Bands {
 				sum := 0.0
 				for k, w := range band.Weights {
