@@ -13,12 +13,13 @@ import (
 func (r *run) openSamples(ctx context.Context) (err error) {
 	p, s := &r.loop.Train.Progress, r.session
 	c := samples.Config{
-		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device, Threads: r.plan.Threads(), Dir: filepath.Join(r.dir, samples.Folder),
+		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device, MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples,
+		Threads: r.plan.Threads(), Dir: filepath.Join(r.dir, samples.Folder),
 		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
 	}
 	if r.plan.World.Leads() && r.mode == batch.Overlapped {
-		c.Samples = r.plan.Samples
+		c.Samples = r.plan.Samples.Sentences
 	}
 	r.samples, err = samples.Open(ctx, c)
 	return err

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -47,6 +46,7 @@ type Runtime struct {
 	weights    adapted
 	parameters map[string]*ort.Tensor // that a graph takes
 	merged     []*copied              // those of them with adapters
+	sessions   []*ort.Session
 	open       closers
 }
 
@@ -74,7 +74,7 @@ func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.open = append(r.open, session.Close)
+	r.open, r.sessions = append(r.open, session.Close), append(r.sessions, session)
 	g := &Graph{Spec: spec, session: session, place: r.place()}
 	if g.binding, err = session.NewBinding(); err != nil {
 		return nil, err
@@ -148,77 +148,19 @@ func (r *Runtime) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// copied is a tensor in memory of the runtime.
-type copied struct {
-	name   string
-	host   *ort.Buffer // on the CPU
-	memory gpu.Memory  // on a GPU
-}
-
-// load copies the tensor of an input to the device.
-func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, *copied, error) {
-	info, ok := from.Tensor(in.Name)
-	if !ok {
-		return nil, nil, missing(in.Name)
-	}
-	c := &copied{name: in.Name}
-	var err error
-	if r.Device.Context == nil {
-		if c.host, err = ort.NewBuffer(int(info.Bytes)); err != nil {
-			return nil, nil, err
+// ArenaBytes returns the GPU memory that ONNX Runtime holds for the values of the graphs; 0 on the CPU.
+func (r *Runtime) ArenaBytes() (total int, err error) {
+	for _, s := range r.sessions {
+		n, err := s.ArenaBytes()
+		if err != nil {
+			return 0, err
 		}
-		r.open = append(r.open, c.host.Close)
-	} else {
-		if c.memory, err = r.Device.Context.Allocate(int(info.Bytes)); err != nil {
-			return nil, nil, err
-		}
-		r.open = append(r.open, c.memory.Close)
+		total += n
 	}
-	if err := r.fill(c, from); err != nil {
-		return nil, nil, err
-	}
-	var t *ort.Tensor
-	if c.memory == nil {
-		t, err = ort.NewTensor(c.host.Bytes(), in.DType, info.Shape)
-	} else {
-		t, err = ort.NewTensorAt(r.place(), c.memory.Pointer(), c.memory.Size(), in.DType, info.Shape)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	r.open = append(r.open, t.Close)
-	return t, c, nil
-}
-
-// fill copies the values of a tensor to its memory.
-func (r *Runtime) fill(c *copied, from Weights) (err error) {
-	if c.memory == nil {
-		return from.Read(c.name, c.host.Bytes())
-	}
-	host, err := ort.NewBuffer(c.memory.Size())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, host.Close()) }()
-	if err := from.Read(c.name, host.Bytes()); err != nil {
-		return err
-	}
-	return r.upload(c.memory, host.Bytes())
+	return total, nil
 }
 
 func missing(name string) error { return fmt.Errorf("the weights have no tensor %q", name) }
-
-// upload copies memory to the GPU.
-func (r *Runtime) upload(to gpu.Memory, from []byte) error {
-	for at := 0; at < len(from); {
-		n := copy(r.Staging, from[at:])
-		if err := errors.Join(r.Device.Compute.Upload(to, at, r.Staging[:n]), r.Device.Compute.Synchronize()); err != nil {
-			return err
-		}
-		at += n
-	}
-	return nil
-}
 
 // place is where the tensors of graphs are.
 func (r *Runtime) place() ort.Place {

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/variant"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
@@ -171,6 +172,36 @@ func TestRefresh(t *testing.T) {
 				t.Errorf("interrupted: %v", err)
 			}
 		})
+	}
+}
+
+// TestCopiedBytes: beside the weights that are on the GPU already, a runtime takes memory for what it says.
+func TestCopiedBytes(t *testing.T) {
+	for want, changes := range map[int][]variant.Change{4: nil, 4 + 4*16: {variant.Adapter("stop_head.weight")}} {
+		c := onGPU(t)
+		r := speaking(t, c, changes...)
+		r.Tensors = map[string]*ort.Tensor{}
+		for name, shape := range r.Bundle.Stored() {
+			size := 4
+			for _, n := range shape {
+				size *= n
+			}
+			memory, err := c.Device.Context.Allocate(size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Tensors[name], err = ort.NewTensorAt(ort.Host, memory.Pointer(), size, manifest.F32, shape); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.Tensors[name].Close(); memory.Close() })
+		}
+		before, _, _ := c.Device.Context.MemInfo()
+		run(t, r)
+		after, _, _ := c.Device.Context.MemInfo()
+		got, err := CopiedBytes(r.Bundle, func(graph string) bool { return graph == "step" || graph == "vocoder" })
+		if err != nil || got != want || before-after != want {
+			t.Errorf("%d bytes are announced and %d taken, want %d, %v", got, before-after, want, err)
+		}
 	}
 }
 

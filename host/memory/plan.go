@@ -24,12 +24,24 @@ type Plan struct {
 	Arenas int // weights, gradients, optimizer state, accumulated gradients
 	Copies int // bf16 copies of weights
 	Slots  int // of the device
+	// Samples are weights that graphs copy for speaking at evaluations. They are loaded after the trial runs.
+	Samples int
 }
 
 // Use is the memory that trial runs of all buckets took, in bytes. The zero Use is not measured.
 type Use struct {
 	Graphs  int // intermediate values of the graphs, in ONNX Runtime's arenas
 	Process int // the whole process, as the driver reports it; 0 if the driver does not report it
+	// Spoken is what the longest sentence took in ONNX Runtime's arenas; nil before the graphs that speak are open.
+	Spoken *int
+}
+
+// spoken is the memory of Spoken in bytes.
+func (u Use) spoken() int {
+	if u.Spoken == nil {
+		return 0
+	}
+	return *u.Spoken
 }
 
 // Room is the memory that is left for the graphs before any has run; 0 without a limit.
@@ -52,6 +64,14 @@ func (p Plan) Check(u Use) error {
 	return nil
 }
 
+// Left is the memory that is left for speaking after trial runs that took u; 0 without a limit.
+func (p Plan) Left(u Use) int {
+	if p.Limit == 0 {
+		return 0
+	}
+	return max(1, p.Limit-p.total(u))
+}
+
 // refuse returns an error with the memory that the limit would have to include.
 func (p Plan) refuse(what string, u Use) error {
 	var t table
@@ -60,6 +80,9 @@ func (p Plan) refuse(what string, u Use) error {
 		t.add("bf16 copies of the weights", p.Copies)
 	}
 	t.add("device slots", p.Slots)
+	if p.Samples > 0 {
+		t.add("weights that --samples copies", p.Samples)
+	}
 	if u.Process > 0 {
 		t.add("CUDA, its libraries and CUDA graphs, by the driver", p.libraries(u))
 	} else {
@@ -68,23 +91,32 @@ func (p Plan) refuse(what string, u Use) error {
 	if u.Graphs > 0 {
 		t.add("graphs, measured in trial runs of all buckets", u.Graphs)
 	}
-	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", p.Need(u)),
+	advice := fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", p.Need(u))
+	if u.Spoken != nil {
+		t.add("--samples, measured with the longest sentence", u.spoken())
+		advice += ", or no --samples"
+	}
+	return hint.Errorf(advice,
 		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what, &t)
 }
 
 // fixed is the memory that does not depend on the graphs.
-func (p Plan) fixed() int { return p.Arenas + p.Copies + p.Slots }
+func (p Plan) fixed() int { return p.Arenas + p.Copies + p.Slots + p.Samples }
 
 // libraries is the memory of the process that no allocation of the plan explains, with the reserve for its growth.
 func (p Plan) libraries(u Use) int {
 	if u.Process == 0 {
 		return Libraries
 	}
-	return max(0, u.Process-p.fixed()-u.Graphs) + Growth
+	explained := p.fixed() + u.Graphs + u.spoken()
+	if u.Spoken == nil { // not loaded yet
+		explained -= p.Samples
+	}
+	return max(0, u.Process-explained) + Growth
 }
 
 // total is the sum of all needs.
-func (p Plan) total(u Use) int { return p.fixed() + p.libraries(u) + u.Graphs }
+func (p Plan) total(u Use) int { return p.fixed() + p.libraries(u) + u.Graphs + u.spoken() }
 
 // Need is a limit in MB that leaves spare memory for graphs that use so much.
 func (p Plan) Need(u Use) int { return p.total(u) * 21 / 20 / gpu.MB }

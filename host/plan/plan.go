@@ -40,7 +40,7 @@ type Plan struct {
 	Ring   Ring
 	// Changes are the settings that have other values in Config than they were given.
 	Changes []config.Change
-	Samples []samples.Sample  // to speak at evaluations
+	Samples samples.List      // to speak at evaluations
 	Hashes  map[string]string // of everything that changes numbers: two runs with equal hashes are the same run
 	Start   Start
 }

@@ -21,7 +21,7 @@ func TestReadSamples(t *testing.T) {
 			t.Errorf("%v (%s), want %s", err, hint.Of(err), want)
 		}
 		d.Config.Samples = ""
-		if err := d.ReadSamples(t.Context()); err != nil || d.Samples != nil {
+		if err := d.ReadSamples(t.Context()); err != nil || d.Samples.Sentences != nil {
 			t.Errorf("without samples: %v", err)
 		}
 	}

@@ -163,5 +163,7 @@ func (p *Plan) MemoryFor(s Slots) memory.Plan {
 		Arenas: all.Total() - all.Copies,
 		Copies: all.Copies,
 		Slots:  s.Device * train.SlotBytes(s.Layouts),
+
+		Samples: p.Samples.Bytes,
 	}
 }

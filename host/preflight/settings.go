@@ -117,7 +117,7 @@ func (s *settings) samples(ctx context.Context) (string, error) {
 	if err := s.draft.ReadSamples(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s", s.set.Samples, report.Count(len(s.draft.Samples), "sentence")), nil
+	return fmt.Sprintf("%s: %s", s.set.Samples, report.Count(len(s.draft.Samples.Sentences), "sentence")), nil
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {
@@ -181,6 +181,9 @@ func (s *settings) memory(context.Context) (string, error) {
 	}
 	text := fmt.Sprintf("weights, gradients and optimizer state %s MiB, %sdevice slots %s MiB",
 		report.Mebibytes(float64(p.Arenas)), copies, report.Mebibytes(float64(p.Slots)))
+	if p.Samples > 0 {
+		text += fmt.Sprintf(", weights that --samples copies %s MiB", report.Mebibytes(float64(p.Samples)))
+	}
 	room, err := p.Room()
 	switch {
 	case err != nil:

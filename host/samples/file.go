@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -17,22 +18,28 @@ type Sample struct {
 	Voice *dataset.Row // nil for a model with one voice
 }
 
+// List is what a file has.
+type List struct {
+	Sentences []Sample
+	Bytes     int // of the weights that speaking copies on the device of the model
+}
+
 // most bounds the sentences of a file: training waits for them.
 const most = 200
 
 // Read reads a file of sentences for a bundle that speaks. A sentence without a voice gets that of the first row of the data
 // set that is long enough, and its language. For a model with one voice, any row is.
-func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) ([]Sample, error) {
+func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) (List, error) {
 	list, err := dataset.ReadSentences(file)
 	if err != nil {
-		return nil, err
+		return List{}, err
 	}
 	if len(list) > most {
-		return nil, hint.Errorf("training waits for them at each evaluation: choose some", "%d sentences, at most %d are spoken", len(list), most)
+		return List{}, hint.Errorf("training waits for them at each evaluation: choose some", "%d sentences, at most %d are spoken", len(list), most)
 	}
 	tokenizer, err := synthesize.NewTokenizer(bundle)
 	if err != nil {
-		return nil, err
+		return List{}, err
 	}
 	voiced, least := bundle.Manifest.Speaks(manifest.GraphConditioning), 0.0
 	if voiced {
@@ -42,21 +49,22 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) ([]Sample,
 	samples := make([]Sample, len(list))
 	for i, s := range list {
 		if s.Voice == nil && like == nil {
-			return nil, hint.Errorf(`name voices in JSON Lines: {"audio_filepath": "me.wav", "text": "One."}`, "%s: no clip of %s is long enough for a voice", s.Place, data.List)
+			return List{}, hint.Errorf(`name voices in JSON Lines: {"audio_filepath": "me.wav", "text": "One."}`, "%s: no clip of %s is long enough for a voice", s.Place, data.List)
 		}
 		if s.Voice == nil {
 			s.Voice, s.Language = like, data.Languages[like.LanguageID]
 		}
 		text, err := tokenizer.Text(s.Text, s.Language)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Place, err)
+			return List{}, fmt.Errorf("%s: %w", s.Place, err)
 		}
 		samples[i] = Sample{s.Place, text, nil}
 		if voiced {
 			samples[i].Voice = s.Voice
 		}
 	}
-	return samples, nil
+	bytes, err := inference.CopiedBytes(bundle, bundle.Manifest.Speaks)
+	return List{samples, bytes}, err
 }
 
 // voice returns the first row that has so many seconds, or nil.

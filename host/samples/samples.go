@@ -2,7 +2,7 @@
 // (docs/synthesize.md):
 //
 //	list, err := samples.Read("sentences.txt", bundle, index)
-//	s, err := samples.Open(ctx, samples.Config{Samples: list, Bundle: bundle, Weights: &model.Evaluated, ...})
+//	s, err := samples.Open(ctx, samples.Config{Samples: list.Sentences, Bundle: bundle, Weights: &model.Evaluated, ...})
 //	defer s.Close()
 //	s.Speak(200) // DIR/step-000200/1.wav, ...
 package samples
@@ -45,8 +45,12 @@ type Config struct {
 	Weights inference.Weights
 	Tensors map[string]*ort.Tensor
 	Device  *device.Device
-	Threads int
-	Dir     string
+	// MemoryLimit is that of ONNX Runtime for each graph on a GPU, in bytes; 0 means none. Check gets what it holds for all
+	// graphs when it needs no more.
+	MemoryLimit int
+	Check       func(arenas int) error
+	Threads     int
+	Dir         string
 	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
 	Step, EvaluatedStep int64
 	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
@@ -62,8 +66,9 @@ type Speaker struct {
 	incomplete int // evaluations
 }
 
-// Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. A resumed
-// run makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
+// Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a GPU it
+// speaks the longest sentence, as long as the bundle allows, so that samples take no more memory later. A resumed run
+// makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	if len(c.Samples) == 0 {
 		return nil, forget(c.Dir, c.EvaluatedStep)
@@ -71,7 +76,7 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	s := &Speaker{Config: c}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("--samples: %w", c.Device.Full(err)), s.Close())
+			err = errors.Join(fmt.Errorf("--samples: %w", lighter(c.Device.Full(err))), s.Close())
 		}
 	}()
 	if err := s.open(ctx); err != nil {
@@ -86,15 +91,23 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	return s, nil
 }
 
+// lighter adds the next step to an error about memory.
+func lighter(err error) error {
+	if hint.Of(err) != "" || !errors.Is(err, ort.ErrOutOfMemory) && !errors.Is(err, gpu.ErrOutOfMemory) {
+		return err
+	}
+	return hint.Errorf("try a smaller --batch-size, a larger --model-gpu-memory if it is limited, or no --samples", "%w", err)
+}
+
 func (s *Speaker) open(ctx context.Context) error {
 	c := &s.Config
-	device := c.Device
+	device := *c.Device     // training has its own settings
 	if device.CUDA != nil { // without the TF32 of training, as synthesize computes
 		exact := *device.CUDA
-		exact.TF32 = false
+		exact.TF32, exact.MemoryLimit = false, c.MemoryLimit
 		device.CUDA = &exact
 	}
-	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Weights: c.Weights, Tensors: c.Tensors, Device: device, Threads: c.Threads})
+	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Weights: c.Weights, Tensors: c.Tensors, Device: &device, Threads: c.Threads})
 	err := s.staged(func() (err error) {
 		s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime)
 		return err
@@ -102,9 +115,10 @@ func (s *Speaker) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heard := voices{}
+	heard, texts := voices{}, []synthesize.Text{}
 	defer heard.close()
 	for _, sample := range c.Samples {
+		texts = append(texts, sample.Text)
 		if _, err := heard.of(ctx, s.speaker, sample.Voice); err != nil {
 			return fmt.Errorf("%s: %w", sample.Place, err)
 		}
@@ -112,7 +126,23 @@ func (s *Speaker) open(ctx context.Context) error {
 			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place, string(sample.Text.Unknown)))
 		}
 	}
-	return nil
+	if c.Device.Context == nil {
+		return nil
+	}
+	began := time.Now()
+	voice, err := heard.of(ctx, s.speaker, c.Samples[0].Voice)
+	if err != nil {
+		return err
+	}
+	if err := s.speaker.Rehearse(ctx, voice, texts...); err != nil {
+		return err
+	}
+	c.Log.Info("samples rehearsed", "s", time.Since(began).Seconds())
+	arenas, err := s.runtime.ArenaBytes()
+	if err != nil {
+		return err
+	}
+	return c.Check(arenas)
 }
 
 // staged runs what copies weights to the device, with pinned memory on their way.

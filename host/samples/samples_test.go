@@ -3,25 +3,31 @@ package samples
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/ortgraphs/variant"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -98,7 +104,7 @@ func (r *run) open(t *testing.T, name, text string) *Speaker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Samples = list
+	r.Samples = list.Sentences
 	s, err := Open(t.Context(), r.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +169,59 @@ func TestSpeak(t *testing.T) {
 	}
 	if got := s.Report(); got.Sentences != 2 || !slices.Equal(got.Steps, []int64{1, 2, 3}) || got.Incomplete != 0 || r.log.Len() > 0 {
 		t.Errorf("%+v, log: %s", got, &r.log)
+	}
+}
+
+// On a GPU, samples take their memory when they are opened, before the watch has its baseline, and none later.
+func TestMemory(t *testing.T) {
+	r := newRun(t)
+	runtime.LockOSThread() // for the test's goroutine, which ends with it
+	card := gputest.New(gputest.Config{Memory: 1 << 30, Misuse: func(err error) { t.Error(err) }})
+	if err := card.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := card.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stream.Close(); card.Close() }) // reports what is still open
+	if r.bundle, err = variant.Rewrite(r.bundle.Dir, filepath.Join(r.dir, "adapted"), variant.Adapter("stop_head.weight")); err != nil {
+		t.Fatal(err)
+	}
+	file, err := r.bundle.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	r.Bundle, r.Weights, r.Device = r.bundle, file, &device.Device{Device: train.Device{Context: card, Compute: stream}}
+	free := func() int { n, _, err := card.MemInfo(); return must(n, err) }
+	before := free()
+	checked := 0
+	r.Check = func(int) error { checked++; return nil }
+	s := r.open(t, "a.txt", "hello there.\ngood morning.")
+	opened := free()
+	// The parameter stop_head.bias is on the device, and stop_head.weight has an adapter.
+	if want := must(Read(filepath.Join(r.dir, "a.txt"), r.bundle, r.data)).Bytes; before-opened != want || want != 4+4*16 {
+		t.Errorf("%d bytes are taken, and %d were announced", before-opened, want)
+	}
+	if checked != 1 || !strings.Contains(r.log.String(), "samples rehearsed") {
+		t.Errorf("no rehearsal, or %d checks after it: %s", checked, &r.log)
+	}
+	allocated := errors.New("samples allocate memory")
+	card.Fail(gputest.Allocate, 1, allocated)
+	for step := range int64(2) {
+		s.Speak(step)
+	}
+	if got := s.Report(); got.Incomplete != 0 || len(got.Steps) != 2 || free() != opened {
+		t.Errorf("%+v, log: %s", got, &r.log)
+	}
+	if _, err := Open(t.Context(), r.Config); !errors.Is(err, allocated) {
+		t.Errorf("no allocation has failed until now: %v", err)
+	}
+	full := fmt.Errorf("%w: the limit is not enough", gpu.ErrOutOfMemory)
+	r.Check = func(int) error { return full }
+	if _, err := Open(t.Context(), r.Config); !errors.Is(err, full) || !strings.HasPrefix(err.Error(), "--samples: ") || hint.Of(err) == "" {
+		t.Errorf("beyond the limit: %v", err)
 	}
 }
 
@@ -252,7 +311,7 @@ func TestRefusals(t *testing.T) {
 	}
 	all := r.bundle.Manifest.Inference
 	r.bundle.Manifest.Inference = slices.DeleteFunc(slices.Clone(all), func(g manifest.InferenceGraph) bool { return g.Name == manifest.GraphConditioning })
-	if list, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data); err != nil || list[0].Voice != nil {
+	if list, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data); err != nil || list.Sentences[0].Voice != nil {
 		t.Errorf("a model with one voice: %v", err)
 	}
 	r.bundle.Manifest.Inference = all
@@ -260,7 +319,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Samples = list
+	r.Samples = list.Sentences
 	if _, err := Open(t.Context(), r.Config); err == nil || !strings.Contains(err.Error(), "--samples: b.jsonl:1: ") || !strings.Contains(err.Error(), "the clip has 0.1 s, and a voice needs at least 0.2 s") || !exit.IsRefusal(err) {
 		t.Error(err)
 	}

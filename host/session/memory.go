@@ -3,13 +3,44 @@ package session
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/watch"
 )
+
+// Memory is the memory of the model GPU: its plan, and what was used of it after the trial runs.
+type Memory struct {
+	plan  memory.Plan
+	used  memory.Use
+	watch *watch.Watch // reports the memory of the process; nil on the CPU
+	log   *slog.Logger
+}
+
+// measure returns the memory that training uses at present, with arenas of that size.
+func (m *Memory) measure(arenas int) memory.Use {
+	use := memory.Use{Graphs: arenas}
+	if used, known := m.watch.Used(watch.Model); known {
+		use.Process = int(used)
+	}
+	return use
+}
+
+// Left is what ONNX Runtime may use for the graphs of samples, in bytes; 0 without a limit.
+func (m *Memory) Left() int { return m.plan.Left(m.used) }
+
+// CheckSamples checks the plan after the longest sentence was spoken, which took so much in ONNX Runtime's arenas.
+func (m *Memory) CheckSamples(arenas int) error {
+	use := m.measure(m.used.Graphs)
+	use.Spoken = &arenas
+	m.log.Info("memory of the model GPU with samples", "samples_mb", (m.plan.Samples+arenas)/gpu.MB, "process_mb", use.Process/gpu.MB)
+	return m.plan.Check(use)
+}
 
 // Relieve shrinks the arenas, for a reason that the watch has found. Call it between two windows.
 func (s *Session) Relieve(reason string) error {
@@ -57,15 +88,15 @@ func (s *Session) Usage(wall time.Duration, figures []watch.Figures) ([]report.M
 	if !s.plan.OnGPU() {
 		process.ArenaPeakBytes = arenas
 	}
-	memory, utilization := []report.Memory{process}, []report.Utilization{busy}
+	used, utilization := []report.Memory{process}, []report.Utilization{busy}
 	for _, f := range figures {
 		name, role := f.Place.GPU.String(), strings.ToLower(f.Role)
 		m := report.Memory{Device: name, Role: role, LimitBytes: f.Place.Limit, ProcessPeakBytes: f.Peak}
 		if role == "model" {
 			m.ArenaPeakBytes = arenas
 		}
-		memory = append(memory, m)
+		used = append(used, m)
 		utilization = append(utilization, report.Utilization{Device: name, Role: role, Mean: f.Busy, Std: f.BusyStd, Samples: f.Samples})
 	}
-	return memory, utilization, nil
+	return used, utilization, nil
 }

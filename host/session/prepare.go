@@ -12,7 +12,6 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -39,10 +38,11 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err := s.Device.Context.Bind(); err != nil {
 		return "", err
 	}
-	p, err := s.prepare(s.memory)
+	p, err := s.prepare(s.Memory.plan)
 	if err != nil {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
+	s.Memory.used = p.used
 	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
 		return "", err
 	}
@@ -90,18 +90,9 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 			"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
-	p.used = s.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
+	p.used = s.Memory.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
 	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
 	return p, plan.Check(p.used)
-}
-
-// measure returns the memory that training uses at present, with arenas of that size.
-func (s *Session) measure(arenas int) memory.Use {
-	use := memory.Use{Graphs: arenas}
-	if used, known := s.watch.Used(watch.Model); known {
-		use.Process = int(used)
-	}
-	return use
 }
 
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

@@ -37,7 +37,7 @@ func TestLimitByDriver(t *testing.T) {
 		if tt.process > 0 {
 			inventory.Update(0, func(c *gpu.Card) { c.Processes = []gpu.Process{{PID: os.Getpid(), Used: tt.process * gpu.MB}} })
 		}
-		use := (&Session{watch: w}).measure(graphs)
+		use := (&Memory{watch: w}).measure(graphs)
 		if use.Graphs != graphs || use.Process != int(tt.process*gpu.MB) {
 			t.Errorf("%s: %d MB of graphs, %d MB of the process", tt.name, use.Graphs/gpu.MB, use.Process/gpu.MB)
 		}

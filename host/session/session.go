@@ -9,7 +9,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/watch"
@@ -22,19 +21,18 @@ type Session struct {
 	Model      *train.Model
 	Optimizers train.Optimizers
 	Fusion     Fusion
+	Memory     Memory
 
 	plan   *plan.Plan
 	mode   batch.InputMode
-	watch  *watch.Watch // reports the memory of the process; nil on the CPU
 	log    *slog.Logger
-	memory memory.Plan // of the model GPU
-	fault  error       // why CUDA graphs are off although the host may choose
-	arenas int         // largest size of ONNX Runtime's arenas in bytes
+	fault  error // why CUDA graphs are off although the host may choose
+	arenas int   // largest size of ONNX Runtime's arenas in bytes
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
 func New(p *plan.Plan, mode batch.InputMode, w *watch.Watch, log *slog.Logger) *Session {
-	return &Session{plan: p, mode: mode, watch: w, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
+	return &Session{plan: p, mode: mode, log: log, Memory: Memory{plan: p.MemoryFor(p.Slots), watch: w, log: log}, Device: new(device.Device)}
 }
 
 // Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling
@@ -73,7 +71,7 @@ func (s *Session) OpenBeside(ctx context.Context, ring []byte, start func(contex
 // openDevice opens the model GPU.
 func (s *Session) openDevice(ring []byte) error {
 	c := s.plan.Config
-	room, err := s.memory.Room()
+	room, err := s.Memory.plan.Room()
 	if err != nil {
 		return err
 	}

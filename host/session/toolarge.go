@@ -31,7 +31,7 @@ func (s *Session) tooLarge(ctx context.Context, err error, used memory.Use) erro
 	if searched(s.plan, s.mode) {
 		rows, sure = s.largestBatch(ctx)
 	}
-	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, used, rows, sure)
+	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.Memory.plan, used, rows, sure)
 }
 
 // searched reports whether to search for a smaller batch. In a benchmark, a batch that does not fit is a result, and
@@ -45,7 +45,7 @@ func searched(p *plan.Plan, mode batch.InputMode) bool {
 // largestBatch finds the largest batch below the requested one that fits, by trial. The graph as exported has to fit for the proof of a
 // fused one, which needs less: so trials do without compiling kernels for their sizes, and with a fused graph a larger batch may fit, too.
 func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
-	room, _ := s.memory.Room()
+	room, _ := s.Memory.plan.Room()
 	if room == 0 {
 		free, _, err := s.Device.Context.MemInfo()
 		if err != nil {

@@ -16,22 +16,37 @@ func (c codes) unit() string { return "code" }
 
 func (c codes) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
 	w := newWaveform(c.Speaker, voice, emit)
-	spoken, err := c.decode(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt), w.add)
+	spoken, err := c.decode(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt).Next, w.add)
 	if err == nil {
 		err = w.end()
 	}
 	return spoken, err
 }
 
-// decode chooses the codes of a text, and calls take with the latent of each, that of the code that ends it, too.
-func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, sampler *sampling.Sampler, take func([]float32) error) (spoken Spoken, err error) {
+// rehearse chooses a code that does not end the text.
+func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
+	other := 0
+	if c.spec.Codes.Stop == other {
+		other = 1
+	}
+	w := newWaveform(c.Speaker, voice, func([]float32) error { return nil })
+	spoken, err := c.decode(ctx, voice, tokens, func([]float32) (int, error) { return other, nil }, w.add)
+	if err == nil {
+		err = w.end()
+	}
+	return spoken, err
+}
+
+// decode has the codes of a text chosen from their logits, and calls take with the latent of each, that of the code that
+// ends it, too.
+func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error), take func([]float32) error) (spoken Spoken, err error) {
 	d := c.decoding(manifest.TensorLogits, manifest.TensorLatent)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {
 		return spoken, err
 	}
 	for {
-		code, err := sampler.Next(d.made[manifest.TensorLogits])
+		code, err := choose(d.made[manifest.TensorLogits])
 		if err != nil {
 			return spoken, err
 		}

@@ -42,7 +42,7 @@ func (f frames) unit() string { return "frame" }
 
 // speak makes the waveform when all frames are known: each sample depends on all of them.
 func (f frames) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
-	all, spoken, err := f.decode(ctx, voice, tokens)
+	all, spoken, err := f.decode(ctx, voice, tokens, f.ended)
 	if err != nil {
 		return spoken, err
 	}
@@ -53,23 +53,40 @@ func (f frames) speak(ctx context.Context, voice *Voice, tokens []int32, chosen 
 	return spoken, emit(wave)
 }
 
+// rehearse predicts frames of which none is the last. Griffin-Lim takes no memory of the device.
+func (f frames) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
+	all, spoken, err := f.decode(ctx, voice, tokens, func([]float32, float64) (bool, error) { return false, nil })
+	if err == nil && f.vocoder != nil {
+		_, err = f.waveform(ctx, all, sampling.Settings{})
+	}
+	return spoken, err
+}
+
+// ended reports whether the last of the frames of a run is the last one of all.
+func (f frames) ended(made []float32, stop float64) (bool, error) {
+	for _, x := range append(slices.Clip(made), float32(stop)) {
+		if x-x != 0 {
+			return false, errFrame
+		}
+	}
+	return 1/(1+math.Exp(-stop)) >= f.spec.Frames.Stop, nil
+}
+
 // decode predicts the frames of a text.
-func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32) (all []float32, spoken Spoken, err error) {
+func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, ended func(made []float32, stop float64) (bool, error)) (all []float32, spoken Spoken, err error) {
 	d := f.decoding(manifest.TensorFrames, manifest.TensorStop)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {
 		return nil, spoken, err
 	}
 	for runs := 1; ; runs++ {
-		made, stop := d.made[manifest.TensorFrames], float64(d.made[manifest.TensorStop][0])
-		for _, x := range append(slices.Clip(made), float32(stop)) {
-			if x-x != 0 {
-				return nil, spoken, fmt.Errorf("frame %d: %w", spoken.Length+1, errFrame)
-			}
+		made := d.made[manifest.TensorFrames]
+		last, err := ended(made, float64(d.made[manifest.TensorStop][0]))
+		if err != nil {
+			return nil, spoken, fmt.Errorf("frame %d: %w", spoken.Length+1, err)
 		}
 		all = append(all, made...)
-		spoken.Length += len(made) / f.bands
-		if 1/(1+math.Exp(-stop)) >= f.spec.Frames.Stop {
+		if spoken.Length += len(made) / f.bands; last {
 			return all, spoken, nil
 		}
 		if runs == f.spec.Longest {

@@ -28,6 +28,8 @@ type kind interface {
 	rate() int
 	// unit names what the model makes one by one.
 	unit() string
+	// rehearse is Speaker.Rehearse for the tokens of a text.
+	rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error)
 	// speak is Speaker.Speak.
 	speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error)
 }
@@ -83,6 +85,21 @@ type Spoken struct {
 // Speak speaks the tokens of a text, and calls emit with each part of the waveform as soon as it is final.
 func (s *Speaker) Speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
 	return s.kind.speak(ctx, voice, tokens, chosen, emit)
+}
+
+// Rehearse speaks the longest part of the texts as long as the bundle allows, whatever the weights are, without a sound:
+// so the device has the memory for whatever is spoken of them.
+func (s *Speaker) Rehearse(ctx context.Context, voice *Voice, texts ...Text) error {
+	var longest []int32
+	for _, text := range texts {
+		for _, part := range text.parts {
+			if len(part) > len(longest) {
+				longest = part
+			}
+		}
+	}
+	_, err := s.kind.rehearse(ctx, voice, longest)
+	return err
 }
 
 // one returns the only value of a run.

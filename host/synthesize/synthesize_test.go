@@ -173,6 +173,43 @@ func TestSpeakTooLong(t *testing.T) {
 	}
 }
 
+// TestRehearse: a rehearsal is as long as the longest text that is spoken, whatever the model would choose, and takes the
+// longest part.
+func TestRehearse(t *testing.T) {
+	_, s, _ := speaking(t)
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	if spoken, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func([]float32) error { return nil }); err != nil || spoken.Length >= 60 {
+		t.Fatalf("the text ends after %d codes, %v", spoken.Length, err)
+	}
+	r := &rehearsals{kind: s.kind}
+	s.kind = r
+	if err := s.Rehearse(t.Context(), voice, Text{parts: [][]int32{{1}, {1, 2, 3}}}, Text{parts: [][]int32{{1, 2}}}); err != nil || len(r.tokens) != 3 || r.spoken != (Spoken{Length: 60, Cut: true}) {
+		t.Errorf("%d tokens, %+v, %v", len(r.tokens), r.spoken, err)
+	}
+	_, f := speakingFrames(t, 12)
+	f.spec.Frames.Stop = 0 // each frame is the last one
+	if spoken, err := f.kind.rehearse(t.Context(), listen(t, f), hello); err != nil || spoken != (Spoken{Length: 12, Cut: true}) {
+		t.Errorf("frames: %+v, %v", spoken, err)
+	}
+}
+
+// rehearsals keeps the last rehearsal.
+type rehearsals struct {
+	kind
+	tokens []int32
+	spoken Spoken
+}
+
+func (r *rehearsals) rehearse(ctx context.Context, voice *Voice, tokens []int32) (_ Spoken, err error) {
+	r.tokens = tokens
+	r.spoken, err = r.kind.rehearse(ctx, voice, tokens)
+	return r.spoken, err
+}
+
 func TestSpeakIsInterrupted(t *testing.T) {
 	_, s, _ := speaking(t)
 	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})

@@ -270,6 +270,21 @@ func TestTrainingThatGrows(t *testing.T) {
 	})
 }
 
+// TestSamplesAreNoGrowth: what samples take before the first step is in the baseline, and hides no growth after it.
+func TestSamplesAreNoGrowth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 0, nil)
+		set := func(mb int64) { r.use(1, map[int]int64{host: mb}) }
+		set(9600) // of which 600 are a rehearsal of samples
+		r.Start()
+		r.train(140)
+		r.expect()
+		set(9800)
+		r.train(2)
+		r.expect("warning: Model GPU 1: memory has grown by 200 MB to 9800 MB, most of it in training; at 500 MB of growth that process must release memory")
+	})
+}
+
 // TestGivenBaseline: growth counts from the start.
 func TestGivenBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
