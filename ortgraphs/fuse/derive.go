@@ -12,7 +12,6 @@ const maxDerived = 12
 // derivation replaces tensors that regions read by what they are computed from.
 type derivation struct {
 	*partition
-	turn   map[*group]int // positions in the order of the groups
 	copies int
 }
 
@@ -20,35 +19,32 @@ type derivation struct {
 // has written for itself, such as the input of a normalization, also serves the backward pass, which needs the normalized values: these
 // are not kept in memory from one pass to the other.
 func (p *partition) derive() {
-	d := &derivation{partition: p, turn: map[*group]int{}}
-	nodes := p.order()
-	for _, n := range nodes {
-		if g := p.of[n]; d.turn[g] == 0 {
-			d.turn[g] = len(d.turn) + 1
-		}
-	}
+	d := &derivation{partition: p}
+	p.sort()
+	nodes := nodesOf(p.order)
 	for _, n := range slices.Backward(nodes) { // what a tensor is computed from may still be read, and then be replaced itself
-		if n.Kind == Elementwise && n.fusible() && !n.Inline {
+		if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline {
 			d.replace(n.Out[0])
 		}
 	}
 	d.shorten(nodes)
+	p.graph.Nodes = slices.DeleteFunc(p.graph.Nodes, func(n *Node) bool { return n.group == nil })
 }
 
 // replace computes a tensor again in the regions that read it: in all of them, so that it is not in memory at all, or at least where that
 // needs nothing that the region does not read already.
 func (d *derivation) replace(t *Tensor) {
-	own := d.of[t.From]
+	own := t.From.group
 	var readers []*group
 	whole, held := !d.outputs[t], 0
-	last := d.turn[own]
+	last := own.turn
 	for _, u := range d.uses[t] {
-		g := d.of[u.node]
+		g := u.node.group
 		if g == own || slices.Contains(readers, g) {
 			continue
 		}
 		readers = append(readers, g)
-		last = max(last, d.turn[g])
+		last = max(last, g.turn)
 	}
 	plans := map[*group]*derived{}
 	for _, g := range readers {
@@ -59,7 +55,7 @@ func (d *derivation) replace(t *Tensor) {
 			whole = false
 		}
 	}
-	whole = whole && held < t.Bytes()*(last-d.turn[own])
+	whole = whole && held < t.Bytes()*(last-own.turn)
 	var undo, always []func()
 	for _, g := range readers {
 		plan := plans[g]
@@ -75,8 +71,7 @@ func (d *derivation) replace(t *Tensor) {
 			always = append(always, back)
 		}
 	}
-	kept := len(d.uses[t]) > 0 || d.outputs[t]
-	if !kept && !d.mayDrop(t.From) {
+	if !d.drop(t.From) {
 		whole, undo = false, append(undo, always...)
 	}
 	if !whole { // the tensor stays in memory
@@ -84,7 +79,6 @@ func (d *derivation) replace(t *Tensor) {
 			back()
 		}
 	}
-	d.drop(t.From)
 }
 
 // derived is how a region computes a tensor again.
@@ -99,7 +93,7 @@ func (d *derivation) plan(t *Tensor, g *group) *derived {
 	if g.attention != nil || !g.nodes[0].fusible() {
 		return nil
 	}
-	in, _, _ := d.traffic(g.nodes)
+	in, _, _ := d.traffic(g)
 	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, known: map[step]int{}, plan: &derived{again: map[*Tensor]bool{}}}
 	for _, x := range in {
 		s.reads[x] = x != t
@@ -140,7 +134,7 @@ func (s *search) cost(t *Tensor, depth int) int {
 
 // memory returns the bytes of a tensor that is in memory in any case.
 func (s *search) memory(t *Tensor) int {
-	if t.From == nil || !t.From.fusible() || s.outputs[t] || slices.ContainsFunc(s.uses[t], func(u use) bool { return s.of[u.node] != s.of[t.From] }) {
+	if t.From == nil || !t.From.fusible() || s.outputs[t] || slices.ContainsFunc(s.uses[t], func(u use) bool { return u.node.group != t.From.group }) {
 		return t.Bytes()
 	}
 	return impossible
@@ -177,7 +171,7 @@ func (s *search) collect(t *Tensor, depth int) {
 			s.reads[c] = true
 			clear(s.known)
 			s.plan.bytes += c.Bytes()
-			s.plan.held += c.Bytes() * max(0, s.turn[s.group]-s.lastRead(c))
+			s.plan.held += c.Bytes() * max(0, s.group.turn-s.lastRead(c))
 		default:
 			s.collect(c, depth+1)
 		}
@@ -191,7 +185,7 @@ func (d *derivation) lastRead(t *Tensor) int {
 	}
 	last := 0
 	for _, u := range d.uses[t] {
-		last = max(last, d.turn[d.of[u.node]])
+		last = max(last, u.node.group.turn)
 	}
 	return last
 }
@@ -202,7 +196,7 @@ func (d *derivation) apply(t *Tensor, g *group, plan *derived) (undo func()) {
 	readers := [][]use{nil}
 	for _, u := range d.uses[t] {
 		switch {
-		case d.of[u.node] != g:
+		case u.node.group != g:
 		case !u.node.Inline:
 			readers[0] = append(readers[0], u)
 		case d.mayInline(u.node, plan):
@@ -289,7 +283,7 @@ func (d *derivation) read(list []use, from, to *Tensor) {
 // enter makes new nodes part of a group.
 func (d *derivation) enter(nodes []*Node, g *group) {
 	for _, n := range nodes {
-		d.of[n] = g
+		n.group = g
 		for i, o := range n.In {
 			d.uses[o.Tensor] = append(d.uses[o.Tensor], use{n, i})
 		}
@@ -299,7 +293,7 @@ func (d *derivation) enter(nodes []*Node, g *group) {
 // leave removes nodes that nothing reads.
 func (d *derivation) leave(nodes []*Node) {
 	for _, n := range nodes {
-		delete(d.of, n)
+		n.group = nil
 		for _, o := range n.In {
 			d.uses[o.Tensor] = slices.DeleteFunc(d.uses[o.Tensor], func(u use) bool { return u.node == n })
 		}
@@ -314,7 +308,7 @@ func (d *derivation) fits(g *group, before *iteration) bool {
 		it.axes.elements(it.row) != before.axes.elements(before.row) || len(it.columns) != len(before.columns) {
 		return false
 	}
-	in, _, out := d.traffic(g.nodes)
+	in, _, out := d.traffic(g)
 	if len(in)+len(out) > maxTensors || len(out) > maxOutputs {
 		return false
 	}
@@ -322,43 +316,45 @@ func (d *derivation) fits(g *group, before *iteration) bool {
 		if t.From == nil || !t.From.fusible() {
 			continue
 		}
-		if _, _, out := d.traffic(d.of[t.From].nodes); len(out) > maxOutputs {
+		if _, _, out := d.traffic(t.From.group); len(out) > maxOutputs {
 			return false
 		}
 	}
 	return true
 }
 
-// drop removes a node whose result nothing reads any more, and then what only it has read, if it may.
-func (d *derivation) drop(n *Node) {
-	if !d.mayDrop(n) {
-		return
-	}
-	for _, m := range d.unread(n) {
-		g := d.of[m]
-		g.nodes = slices.DeleteFunc(g.nodes, func(other *Node) bool { return other == m })
-		d.graph.Nodes = slices.DeleteFunc(d.graph.Nodes, func(other *Node) bool { return other == m })
-		d.leave([]*Node{m})
-	}
-}
-
-// mayDrop reports whether one kernel each can compute what drop leaves of groups: a node may be what relates the dimensions of others.
-func (d *derivation) mayDrop(n *Node) bool {
+// drop removes a node if nothing reads its result any more, and then what only it has read. It removes nothing and returns false if no
+// kernel could compute what that leaves of a group: a node may be what relates the dimensions of others.
+func (d *derivation) drop(n *Node) bool {
 	gone := d.unread(n)
+	rest := map[*group][]*Node{}
 	for _, m := range gone {
-		rest := slices.DeleteFunc(slices.Clone(d.of[m].nodes), func(other *Node) bool { return slices.Contains(gone, other) })
-		if len(rest) > 0 && iterate(rest) == nil {
+		if _, known := rest[m.group]; known {
+			continue
+		}
+		nodes := without(m.group.nodes, gone)
+		if len(nodes) > 0 && iterate(nodes) == nil {
 			return false
 		}
+		rest[m.group] = nodes
 	}
+	for g, nodes := range rest {
+		g.nodes = nodes
+	}
+	d.leave(gone)
 	return true
+}
+
+// without returns the nodes that are not gone.
+func without(nodes, gone []*Node) []*Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return slices.Contains(gone, n) })
 }
 
 // unread returns a node whose result nothing reads any more, and then what only it and the nodes before in the list have read.
 func (d *derivation) unread(n *Node) (gone []*Node) {
 	var visit func(n *Node)
 	visit = func(n *Node) {
-		if n == nil || !n.fusible() || len(n.Out) != 1 || d.of[n] == nil || d.outputs[n.Out[0]] || slices.Contains(gone, n) ||
+		if n == nil || !n.fusible() || len(n.Out) != 1 || n.group == nil || d.outputs[n.Out[0]] || slices.Contains(gone, n) ||
 			slices.ContainsFunc(d.uses[n.Out[0]], func(u use) bool { return !slices.Contains(gone, u.node) }) {
 			return
 		}

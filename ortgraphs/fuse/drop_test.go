@@ -29,16 +29,18 @@ func TestDrop(t *testing.T) {
 			first, second := node("Neg", x), node("Exp", other)
 			joint := node("Mul", first, second)
 			g := &Graph{Inputs: []*Tensor{x, other}, Nodes: []*Node{first.From, second.From, joint.From}}
-			p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: map[*Tensor]bool{first: true, second: true}, of: map[*Node]*group{}}
+			p := &partition{graph: g, uses: g.uses(), outputs: map[*Tensor]bool{first: true, second: true}}
 			whole := &group{nodes: slices.Clone(g.Nodes)}
 			for _, n := range g.Nodes {
-				p.of[n] = whole
+				n.group = whole
 			}
-			(&derivation{partition: p}).drop(joint.From)
+			if dropped := (&derivation{partition: p}).drop(joint.From); dropped == apart {
+				t.Errorf("drop returns %t", dropped)
+			}
 			if iterate(whole.nodes) == nil {
 				t.Error("no kernel computes the group")
 			}
-			if stays := slices.Contains(g.Nodes, joint.From); stays != apart {
+			if stays := slices.Contains(whole.nodes, joint.From); stays != apart {
 				t.Errorf("the node stays: %t", stays)
 			}
 		})

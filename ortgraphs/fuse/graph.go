@@ -93,8 +93,9 @@ type Node struct {
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool
 
-	attention bool  // it is a part of attention
-	after     *Node // before which no region begins that computes the node
+	attention bool   // it is a part of attention
+	after     *Node  // before which no region begins that computes the node
+	group     *group // that computes it
 }
 
 // fusible reports whether a region may contain the node.

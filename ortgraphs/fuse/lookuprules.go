@@ -38,9 +38,9 @@ func (l *lowering) gatherElements(n *shapes.Node) bool {
 		places.Data = append(places.Data, float64(i))
 	}
 	kind, boolean, size := index.Tensor.Type, onnxpb.TensorProto_BOOL, scalar(float64(shape[last]), index.Tensor.Type)
-	behind := l.elementwise("Add", v.Name+"/behind", kind, sizes(v), index, size)
+	wrapped := l.elementwise("Add", v.Name+"/behind", kind, sizes(v), index, size)
 	negative := l.elementwise("Less", v.Name+"/negative", boolean, sizes(v), index, scalar(0, kind))
-	place := l.elementwise("Where", v.Name+"/place", kind, sizes(v), negative, behind, index)
+	place := l.elementwise("Where", v.Name+"/place", kind, sizes(v), negative, wrapped, index)
 	here := l.elementwise("Equal", v.Name+"/here", boolean, shape, place, Operand{Tensor: places})
 	chosen := l.elementwise("Where", v.Name+"/chosen", v.Type, shape, here, x, scalar(0, v.Type))
 	l.operands[v] = l.reduce("sum", v.Name, chosen, last)

@@ -17,7 +17,7 @@ func (d *derivation) shorten(nodes []*Node) {
 		return
 	}
 	for _, n := range nodes {
-		if d.of[n] != nil && n.Kind == Elementwise && n.fusible() && !n.Inline && n.Out[0].Type == onnxpb.TensorProto_FLOAT && !d.outputs[n.Out[0]] {
+		if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline && n.Out[0].Type == onnxpb.TensorProto_FLOAT && !d.outputs[n.Out[0]] {
 			d.shortenNormal(n.Out[0])
 		}
 	}
@@ -25,14 +25,14 @@ func (d *derivation) shorten(nodes []*Node) {
 
 // shortenNormal shortens the normalized values of a tensor that the last region that reads it needs.
 func (d *derivation) shortenNormal(x *Tensor) {
-	own := d.of[x.From]
+	own := x.From.group
 	groups := []*group{own}
 	for _, u := range d.uses[x] {
-		if g := d.of[u.node]; !slices.Contains(groups, g) {
+		if g := u.node.group; !slices.Contains(groups, g) {
 			groups = append(groups, g)
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(d.turn[a], d.turn[b]) })
+	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.turn, b.turn) })
 	last := groups[len(groups)-1]
 	chain := d.normalization(x, last)
 	if chain == nil {
@@ -41,14 +41,14 @@ func (d *derivation) shortenNormal(x *Tensor) {
 	first := own // that has all of what the chain needs
 	for _, n := range chain {
 		for _, o := range n.In {
-			if from := o.Tensor.From; from != nil && d.of[from] != last && d.turn[d.of[from]] > d.turn[first] {
-				first = d.of[from]
+			if from := o.Tensor.From; from != nil && from.group != last && from.group.turn > first.turn {
+				first = from.group
 			}
 		}
 	}
 	before := groups[len(groups)-2]
 	if slices.Contains(groups, first) && first.attention == nil && first.nodes[0].fusible() &&
-		2*(d.turn[last]-max(d.turn[before], d.turn[first])) > d.turn[last]-d.turn[first] {
+		2*(last.turn-max(before.turn, first.turn)) > last.turn-first.turn {
 		d.keepShort(chain, first, last)
 	}
 }
@@ -56,13 +56,13 @@ func (d *derivation) shortenNormal(x *Tensor) {
 // normalization returns the nodes of a region that subtract something small from a tensor and multiply the difference with something small,
 // or divide it, if nothing else in the region reads the tensor or the difference.
 func (d *derivation) normalization(x *Tensor, g *group) []*Node {
-	if g.attention != nil || g == d.of[x.From] {
+	if g.attention != nil || g == x.From.group {
 		return nil
 	}
 	var chain []*Node
 	t := x
 	for _, ops := range [][]string{{"Sub"}, {"Mul", "Div"}} {
-		inside := slices.DeleteFunc(slices.Clone(d.uses[t]), func(u use) bool { return d.of[u.node] != g })
+		inside := slices.DeleteFunc(slices.Clone(d.uses[t]), func(u use) bool { return u.node.group != g })
 		if len(inside) != 1 || t != x && len(d.uses[t]) != 1 {
 			return nil
 		}
@@ -70,12 +70,12 @@ func (d *derivation) normalization(x *Tensor, g *group) []*Node {
 		if n.Kind != Elementwise || n.Inline || !slices.Contains(ops, n.Op) || n.Op != "Mul" && at != 0 || n.Out[0].Elements() != x.Elements() || n.Out[0].Type != x.Type {
 			return nil
 		}
-		if other := n.In[1-at].Tensor; other.Elements()*8 > x.Elements() || other.From != nil && d.of[other.From] == g {
+		if other := n.In[1-at].Tensor; other.Elements()*8 > x.Elements() || other.From != nil && other.From.group == g {
 			return nil
 		}
 		chain, t = append(chain, n), n.Out[0]
 	}
-	if d.outputs[t] || slices.ContainsFunc(d.uses[t], func(u use) bool { return d.of[u.node] != g }) {
+	if d.outputs[t] || slices.ContainsFunc(d.uses[t], func(u use) bool { return u.node.group != g }) {
 		return nil
 	}
 	return chain
@@ -108,9 +108,8 @@ func (d *derivation) keepShort(chain []*Node, first, last *group) {
 	d.enter(added, first)
 	d.enter([]*Node{widen}, last)
 	first.nodes = slices.Concat(first.nodes, added)
-	last.nodes = append([]*Node{widen}, slices.DeleteFunc(slices.Clone(last.nodes), func(n *Node) bool { return slices.Contains(chain, n) })...)
-	if d.fits(first, before[0]) && d.fits(last, before[1]) && d.mayDrop(normal.From) {
-		d.drop(normal.From)
+	last.nodes = append([]*Node{widen}, without(last.nodes, chain)...)
+	if d.fits(first, before[0]) && d.fits(last, before[1]) && d.drop(normal.From) {
 		return
 	}
 	d.read(readers, wide, normal)
