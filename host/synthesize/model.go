@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // model is a speaker with its device and its weights.
@@ -96,9 +97,15 @@ func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weigh
 	return all, fitting(all, bundle, c.Path)
 }
 
-// fitting checks that the weights are those of the bundle.
-func fitting(weights inference.Weights, bundle *ortgraphs.Bundle, path string) error {
-	for name, shape := range bundle.Stored() {
+// fitting checks that the weights are those of the bundle, and no others: weights without their adapters speak otherwise.
+func fitting(weights checkpoint.Weights, bundle *ortgraphs.Bundle, path string) error {
+	stored := bundle.Stored()
+	for _, t := range weights.Tensors() {
+		if _, ok := stored[t.Name]; !ok {
+			return hint.Errorf("leave --graph out, so that the bundle is that of the run", "%s has a tensor %q, which the bundle %s does not have: it is of another bundle", path, t.Name, bundle.Manifest.Name)
+		}
+	}
+	for name, shape := range stored {
 		found, ok := weights.Tensor(name)
 		switch {
 		case !ok:
