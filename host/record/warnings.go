@@ -62,8 +62,8 @@ func badChoices(c choices) []string {
 	suited, buffer, most := report.Suited(c.card)
 	switch {
 	case c.emptyRows > emptyShare:
-		say("--batch-size %d is more than the training data fills: %.0f %% of the rows of its batches have no clip; it has %s, use a smaller one",
-			c.batchSize, 100*c.emptyRows, report.Count(c.data[0].used.Clips, "clip"))
+		say("--batch-size %d is too large for %s: %.0f %% of the rows are empty; use a smaller one",
+			c.batchSize, report.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
 	case c.card > 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:

@@ -137,7 +137,7 @@ func TestEmptyRows(t *testing.T) {
 		t.Errorf("half of the rows: %q", got)
 	}
 	c.emptyRows = 0.952
-	if got, want := badChoices(c), []string{"--batch-size 500 is more than the training data fills: 95 % of the rows of its batches have no clip; it has 24 clips, use a smaller one"}; !slices.Equal(got, want) {
+	if got, want := badChoices(c), []string{"--batch-size 500 is too large for 24 training clips: 95 % of the rows are empty; use a smaller one"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
