@@ -66,6 +66,7 @@ func TestSchedulesOfPlayers(t *testing.T) {
 
 // TestSchedulesNameTheirPlayers: what is said of a schedule names the player, if there are several.
 func TestSchedulesNameTheirPlayers(t *testing.T) {
+	const late = " ends at step 15, with the warm-up, which is longer than the run was when it began: the learning rate is 0 from there to step 20 (--allow schedule stretches it)"
 	const rest = " ends at step 10, the length of the run when it began: the learning rate is 0 from there to step 20 (--allow schedule stretches it)"
 	short, constant := schedule.Schedule{Name: "cosine", TotalSteps: 10}, schedule.Schedule{Name: "constant", TotalSteps: 10}
 	for _, c := range []struct {
@@ -75,6 +76,8 @@ func TestSchedulesNameTheirPlayers(t *testing.T) {
 	}{
 		{[]Player{{}}, []schedule.Schedule{short}, []string{"the cosine schedule" + rest}},
 		{[]Player{{Name: "judge"}, {Name: "voice"}}, []schedule.Schedule{short, short}, []string{"the cosine schedule of judge" + rest, "the cosine schedule of voice" + rest}},
+		{[]Player{{}}, []schedule.Schedule{{Name: "linear", TotalSteps: 10, DecayStart: 15}}, []string{"the linear schedule" + late}},
+		{[]Player{{}}, []schedule.Schedule{{Name: "linear", TotalSteps: 10, DecayStart: 20}}, nil},
 		{[]Player{{Name: "judge"}, {Name: "voice"}}, []schedule.Schedule{constant, short}, []string{"the cosine schedule of voice" + rest}},
 	} {
 		if got := EndsEarly(c.players, c.all, 20); !slices.Equal(got, c.want) {

@@ -42,9 +42,13 @@ func (p *Plan) Schedules() (all []schedule.Schedule) {
 // EndsEarly returns a line for each of the players' schedules that ends before the last step of a run.
 func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []string) {
 	for i, s := range all {
-		if s.Ends() && last > s.TotalSteps {
-			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
-				s.Name, report.Of(players[i].Name), s.TotalSteps, s.MinLR, last))
+		if s.Ends() && last > s.End() {
+			why := "the length of the run when it began"
+			if s.End() > s.TotalSteps {
+				why = "with the warm-up, which is longer than the run was when it began"
+			}
+			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, %s: the learning rate is %g from there to step %d (--allow schedule stretches it)",
+				s.Name, report.Of(players[i].Name), s.End(), why, s.MinLR, last))
 		}
 	}
 	return lines

@@ -85,7 +85,7 @@ func (p *Plan) model(b *banner) {
 		if player.Name != "" {
 			name = player.Name + ": "
 		}
-		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i])
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i].Until(p.source().Total()))
 	}
 }
 

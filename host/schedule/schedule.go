@@ -93,15 +93,20 @@ func (c Schedule) Continue(saved Schedule) Schedule {
 	return c
 }
 
-// String describes the course: "cosine to 0 at step 5000 after 20 steps of warm-up".
-func (c Schedule) String() string {
+// End is the step from which on cosine and linear stay at MinLR: the length that the run had when it began, or the end of
+// the warm-up if that comes later.
+func (c Schedule) End() int64 { return max(c.TotalSteps, c.DecayStart) }
+
+// Until describes the course in a run of so many steps, 0 for no limit: "cosine to 0 at step 5000 after 20 steps of
+// warm-up". The run may be longer than it was when it began.
+func (c Schedule) Until(last int64) string {
 	text := c.Name
-	if c.Ends() && c.DecayStart > 0 && c.TotalSteps > 0 && c.TotalSteps <= c.DecayStart {
-		return fmt.Sprintf("%s, not begun at step %d: the warm-up has %d", c.Name, c.TotalSteps, c.WarmupSteps)
+	if c.Ends() && last > 0 && last <= c.DecayStart {
+		return fmt.Sprintf("%s, not begun: the warm-up lasts until step %d", c.Name, c.DecayStart)
 	}
 	switch c.Name {
 	case Cosine, Linear:
-		text += fmt.Sprintf(" to %g at step %d", c.MinLR, c.TotalSteps)
+		text += fmt.Sprintf(" to %g at step %d", c.MinLR, c.End())
 	case Exponential:
 		text += fmt.Sprintf(", times %g a step", c.Factor)
 	case Plateau:

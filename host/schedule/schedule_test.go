@@ -116,22 +116,33 @@ func TestEarlyStop(t *testing.T) {
 	}
 }
 
-func TestString(t *testing.T) {
+func TestUntil(t *testing.T) {
+	long := Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 300}
+	short := long
+	short.TotalSteps = 10
 	for _, c := range []struct {
 		s    Schedule
+		last int64
 		want string
 	}{
-		{Schedule{Name: Constant}, "constant"},
-		{Schedule{Name: Cosine, WarmupSteps: 20, TotalSteps: 300}, "cosine to 0 at step 300 after 20 steps of warm-up"},
-		{Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 21}, "cosine to 0 at step 21 after 20 steps of warm-up"},
-		{Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 20}, "cosine, not begun at step 20: the warm-up has 20"},
-		{Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, "linear to 1e-05 at step 300 after 1 step of warm-up"},
-		{Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, "exponential, times 0.999 a step, at least 1e-05"},
-		{Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, "plateau, times 0.5 after 3 evaluations without a lower loss"},
-		{Schedule{Name: Plateau, Factor: 0.5, Patience: 1}, "plateau, times 0.5 after 1 evaluation without a lower loss"},
+		{Schedule{Name: Constant}, 300, "constant"},
+		{Schedule{Name: Cosine, WarmupSteps: 20, TotalSteps: 300}, 300, "cosine to 0 at step 300 after 20 steps of warm-up"},
+		{long, 300, "cosine to 0 at step 300 after 20 steps of warm-up"},
+		{long, 400, "cosine to 0 at step 300 after 20 steps of warm-up"},
+		{long, 21, "cosine to 0 at step 300 after 20 steps of warm-up"},
+		{long, 20, "cosine, not begun: the warm-up lasts until step 20"},
+		{short, 10, "cosine, not begun: the warm-up lasts until step 20"},
+		{short, 40, "cosine to 0 at step 20 after 20 steps of warm-up"}, // resumed
+		{Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, 300, "linear to 1e-05 at step 300 after 1 step of warm-up"},
+		{Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, 300, "exponential, times 0.999 a step, at least 1e-05"},
+		{Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, 300, "plateau, times 0.5 after 3 evaluations without a lower loss"},
+		{Schedule{Name: Plateau, Factor: 0.5, Patience: 1}, 300, "plateau, times 0.5 after 1 evaluation without a lower loss"},
 	} {
-		if got := c.s.String(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+		if got := c.s.Until(c.last); got != c.want {
+			t.Errorf("until step %d: got %q, want %q", c.last, got, c.want)
 		}
+	}
+	if lr := short.LR(short.End(), 0); lr != short.MinLR {
+		t.Errorf("the learning rate at the end is %g", lr)
 	}
 }
