@@ -106,7 +106,7 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	switch {
 	case r.Works && r.Unchecked:
-		text.WriteString("nothing was found that keeps training from working on this machine; not all settings were checked\n")
+		text.WriteString("no problem was found; not all settings were checked\n")
 	case r.Works:
 		text.WriteString("training with these settings can work on this machine\n")
 	}
