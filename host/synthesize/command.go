@@ -98,14 +98,14 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer s.discard()
-	t := telling{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
-	if err := t.speak(ctx, tokenized.parts); err != nil {
+	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
+	if err := u.speak(ctx, tokenized.parts); err != nil {
 		return err
 	}
 	if err := s.finish(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, t.summary(o.Out))
+	fmt.Fprintln(out, u.summary(o.Out))
 	return nil
 }
 

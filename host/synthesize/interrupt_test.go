@@ -32,10 +32,10 @@ func TestInterrupted(t *testing.T) {
 	cancel(train.ErrInterrupted)
 	for _, o := range []Options{{TextFile: "-"}, {Text: "hello there."}} {
 		o.Language, o.Speakers, o.Out, o.Given = "en", []string{clip(t, 0.5, 22050, 1)}, out, func(string) bool { return false }
-		var told bytes.Buffer
-		err := Run(ctx, configtest.Parse(t, "--graph", graph, "--device", "cpu"), o, console.Console{Out: &told, Err: &told})
+		var text bytes.Buffer
+		err := Run(ctx, configtest.Parse(t, "--graph", graph, "--device", "cpu"), o, console.Console{Out: &text, Err: &text})
 		if exit.Code(err) != 130 {
-			t.Errorf("%+v: status %d: %v; %s", o, exit.Code(err), err, &told)
+			t.Errorf("%+v: status %d: %v; %s", o, exit.Code(err), err, &text)
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {

@@ -257,13 +257,13 @@ func TestBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.spec.Codes.Vocoder.Samples *= 2
-	told := telling{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
-	err = told.speak(t.Context(), [][]int32{{1}})
+	u := utterance{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
+	err = u.speak(t.Context(), [][]int32{{1}})
 	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") || !strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}
 	s.spec.Codes.Vocoder.Samples /= 2
-	err = told.speak(t.Context(), [][]int32{{1}, {}})
+	err = u.speak(t.Context(), [][]int32{{1}, {}})
 	if err == nil || !strings.HasPrefix(err.Error(), "part 2 of 2: ") || hint.Of(err) == "" || exit.Code(err) != 1 {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}

@@ -21,15 +21,15 @@ func (s *Speaker) WriteFile(ctx context.Context, path string, voice *Voice, text
 		return err
 	}
 	defer out.discard()
-	t := telling{speaker: s, voice: voice, settings: settings(defaults(s.spec), 0), sound: out, warnings: warnings}
-	if err := t.speak(ctx, text.parts); err != nil {
+	u := utterance{speaker: s, voice: voice, settings: settings(defaults(s.spec), 0), sound: out, warnings: warnings}
+	if err := u.speak(ctx, text.parts); err != nil {
 		return err
 	}
 	return out.finish()
 }
 
-// telling speaks the parts of a text one after the other.
-type telling struct {
+// utterance is a text that is spoken, its parts one after the other.
+type utterance struct {
 	speaker  *Speaker
 	voice    *Voice
 	settings sampling.Settings
@@ -40,41 +40,41 @@ type telling struct {
 	length     int           // in units of the model
 }
 
-func (t *telling) speak(ctx context.Context, texts [][]int32) error {
+func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 	began := time.Now()
 	emit := func(wave []float32) error {
-		if t.first == 0 {
-			t.first = time.Since(began)
+		if u.first == 0 {
+			u.first = time.Since(began)
 		}
-		return t.sound.write(wave)
+		return u.sound.write(wave)
 	}
 	for i, tokens := range texts {
-		t.settings.Sequence = uint64(i)
-		before := t.sound.samples
-		spoken, err := t.speaker.Speak(ctx, t.voice, tokens, t.settings, emit)
+		u.settings.Sequence = uint64(i)
+		before := u.sound.samples
+		spoken, err := u.speaker.Speak(ctx, u.voice, tokens, u.settings, emit)
 		if err != nil {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
-		if t.length += spoken.Length; spoken.Cut {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
+		if u.length += spoken.Length; spoken.Cut {
+			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()))
 		}
-		if t.sound.samples == before {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d has no sound: the model ended it after %s; a model learns to end in training\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
+		if u.sound.samples == before {
+			fmt.Fprintf(u.warnings, "warning: part %d of %d has no sound: the model ended after %s; train it longer\n", i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()))
 		}
 	}
-	t.all = time.Since(began)
+	u.all = time.Since(began)
 	return nil
 }
 
 // summary says what was spoken, and how fast.
-func (t *telling) summary(out string) string {
-	units := report.Count(t.length, t.speaker.Unit())
-	if t.sound.samples == 0 {
-		return fmt.Sprintf("spoken       nothing in %.2f s, %s\nwritten      %s", t.all.Seconds(), units, out)
+func (u *utterance) summary(out string) string {
+	units := report.Count(u.length, u.speaker.Unit())
+	if u.sound.samples == 0 {
+		return fmt.Sprintf("spoken       nothing in %.2f s, %s\nwritten      %s", u.all.Seconds(), units, out)
 	}
-	length := float64(t.sound.samples) / float64(t.sound.rate)
+	length := float64(u.sound.samples) / float64(u.sound.rate)
 	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
-		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/length, units, out)
+		u.first.Seconds(), length, u.all.Seconds(), u.all.Seconds()/length, units, out)
 }
 
 // broken adds the next step to an error while speaking.
