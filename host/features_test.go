@@ -66,10 +66,10 @@ func TestFeatureCacheChangesNoBit(t *testing.T) {
 			}
 		}
 	}
-	mended, stages := cached(t, cache)
-	sameRun(t, "mended", want, mended)
+	repaired, stages := cached(t, cache)
+	sameRun(t, "repaired", want, repaired)
 	if s := stages["target"]; s.Damaged == 0 || s.Misses <= s.Damaged || s.Hits == 0 || s.Stored != s.Misses {
-		t.Errorf("mended: %+v", s)
+		t.Errorf("repaired: %+v", s)
 	}
 	again, stages := cached(t, cache, "--batch-size", "6", "--max-steps", "4")
 	if s := stages["target"]; s.Misses != 0 {

@@ -97,7 +97,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: not written", name)
 		}
 		if buf, got := c.Get(key, nil); got != Hit || !bytes.Equal(buf, data) {
-			t.Errorf("%s: mended: %v", name, got)
+			t.Errorf("%s: repaired: %v", name, got)
 		}
 	}
 }

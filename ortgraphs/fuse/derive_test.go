@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestDerive: a region behind a product computes normalized values again if that reads no more than the values themselves. What they are
+// TestDerive: a region after a product computes normalized values again if that reads no more than the values themselves. What they are
 // computed from is in memory if a product reads it; otherwise there are only its two terms, which are twice as large.
 func TestDerive(t *testing.T) {
 	for _, tt := range []struct {

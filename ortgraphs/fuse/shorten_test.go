@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestShorten: what a region behind a product normalizes again is kept in bf16, normalized, if the graph computes in bf16. If something else
+// TestShorten: what a region after a product normalizes again is kept in bf16, normalized, if the graph computes in bf16. If something else
 // needs the f32 values as long, or if what is multiplied is not a difference, they are kept as they are.
 func TestShorten(t *testing.T) {
 	for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// residual normalizes a residual sum before a product, and again behind it, as a backward pass does.
+// residual normalizes a residual sum before a product, and again after it, as a backward pass does.
 func residual(kind onnxpb.TensorProto_DataType, longer, difference bool) *onnxpb.ModelProto {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("shorten")}}
 	b.graph.Input = append(b.graph.Input, info("x", []int{6, 16}), info("w", []int{16, 16}))
