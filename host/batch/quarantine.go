@@ -86,14 +86,14 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 		where = "that cannot be used"
 	}
 	return hint.Errorf("correct the clips, or the stages, "+where+", or allow more with --max-quarantine",
-		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Short(reason, maxCell))
+		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
 func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
-		r.Reason = visible.Short(r.Reason, maxCell)
+		r.Reason = visible.Clauses(r.Reason, dataset.MaxReason)
 		reasons[r.ID] = r.Reason
 		q.reasons[s.Name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
@@ -114,7 +114,7 @@ const (
 
 // add records a row, with shortened texts. The error is ErrQuarantine if there are too many rows.
 func (q *Quarantine) add(row report.Quarantined) error {
-	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath), visible.Short(row.Reason, maxCell)
+	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath), visible.Clauses(row.Reason, dataset.MaxReason)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons := q.reasons[row.Split]

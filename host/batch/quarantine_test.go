@@ -158,7 +158,7 @@ func TestQuarantineOfUntrustedText(t *testing.T) {
 		t.Errorf("add: %q", err)
 	}
 	q.Trained("a")
-	want := `\x1b[1m\nerror: ` + strings.Repeat("\u00e9", 240) + "\u2026" // one byte is left
+	want := `\x1b[1m\nerror: ` + strings.Repeat("\u00e9", 490) + "\u2026" // one byte is left
 	if list := q.List(); len(list) != 1 || list[0].Reason != want {
 		t.Errorf("%q", list)
 	}

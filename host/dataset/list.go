@@ -133,6 +133,10 @@ type entry struct {
 // MaxID is the maximum number of bytes of an id, because each file that a run writes about its rows contains ids.
 const MaxID = 500
 
+// MaxReason is the maximum number of bytes that are kept of the reason for an unusable row. It may have a command with
+// three paths.
+const MaxReason = 1000
+
 // longID is the reason for a line with a longer id. The line then has no id and is named by its place.
 func longID(id string) string {
 	return fmt.Sprintf("the id has %d bytes, more than %d", len(id), MaxID)

@@ -3,19 +3,15 @@
 package evaluate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -29,7 +25,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Run runs the command. set.Resume names the run; flags replace its other settings. asJSON writes a Result to
@@ -58,7 +53,8 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	describe(text, p)
 	err = e.measure(ctx, console.Stop)
 	if n := len(e.unusable); n > 0 {
-		fmt.Fprintf(text, "left out, too: %s that cannot be used\n%s", report.Count(n, "clip"), unusable(e.unusable))
+		fmt.Fprintf(text, "left out, too: %s: cannot be used\n", report.Count(n, "clip"))
+		unusable(text, p.Data.Val, e.unusable)
 	}
 	if err != nil {
 		return err
@@ -78,24 +74,13 @@ func describe(out io.Writer, p *plan.Plan) {
 	for _, line := range used.Lines() {
 		fmt.Fprintf(out, "             %s\n", line)
 	}
-	var listed []checkpoint.Quarantined
-	for _, r := range val.Index.Rejected {
-		listed = append(listed, checkpoint.Quarantined{ID: cmp.Or(r.ID, val.Index.Place(r.Line)), Reason: r.Reason})
-	}
-	io.WriteString(out, unusable(listed))
+	unusable(out, val, val.Index.Rejected)
 }
 
-// unusable has a line for each clip, and for a long list the number of the others.
-func unusable(clips []checkpoint.Quarantined) string {
-	const shown = 10
-	var text strings.Builder
-	for _, c := range clips[:min(shown, len(clips))] {
-		fmt.Fprintf(&text, "               %s: %s\n", visible.Short(c.ID, dataset.MaxID), visible.Short(c.Reason, dataset.MaxID))
+func unusable(out io.Writer, val *batch.Split, lines []dataset.Rejected) {
+	for _, line := range val.Unusable(lines) {
+		fmt.Fprintf(out, "               %s\n", line)
 	}
-	if n := len(clips) - shown; n > 0 {
-		fmt.Fprintf(&text, "               and %d more; xtts-host data check names all of a list\n", n)
-	}
-	return text.String()
 }
 
 // Result is the result as JSON.
@@ -120,7 +105,7 @@ type evaluation struct {
 	log     *slog.Logger
 
 	found    event.Evaluation
-	unusable []checkpoint.Quarantined // clips whose list did not show it
+	unusable []dataset.Rejected // clips whose list did not show it
 }
 
 // open starts the plugins and opens the graphs, with the weights of the checkpoint.
@@ -172,10 +157,6 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 		return exit.Refused(err)
 	}
 	at := p.Progress()
-	listed := map[checkpoint.Quarantined]bool{}
-	for _, c := range q.Unusable(report.Validation) {
-		listed[c] = true
-	}
 	source := p.Source()
 	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.
 	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
@@ -189,7 +170,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 		return exit.Refused(err)
 	}
 	err = l.Run(ctx)
-	e.unusable = slices.DeleteFunc(q.Unusable(report.Validation), func(c checkpoint.Quarantined) bool { return listed[c] })
+	e.unusable = p.Data.Val.Lines(q.Unusable(report.Validation))
 	return e.session.Device.Full(err)
 }
 

@@ -10,13 +10,10 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/inspect"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Checks that other checks depend on. A caller may put a check with the name Limits before these.
@@ -91,9 +88,6 @@ func (s *settings) data(ctx context.Context) (string, error) {
 	return text + unusable, q.Close()
 }
 
-// mostUnusable limits the lines of a list that are named because they cannot be used.
-const mostUnusable = 10
-
 // unusable names the lines of the lists that cannot be used, each in a line of the text.
 func (s *settings) unusable() string {
 	var text strings.Builder
@@ -103,11 +97,8 @@ func (s *settings) unusable() string {
 			continue
 		}
 		fmt.Fprintf(&text, "\n%s of %s cannot be used:", report.Count(len(ix.Rejected), "line"), ix.List)
-		for _, r := range ix.Rejected[:min(mostUnusable, len(ix.Rejected))] {
-			fmt.Fprintf(&text, "\n  %s: %s", ix.Place(r.Line), visible.Short(r.Reason, dataset.MaxID))
-		}
-		if more := len(ix.Rejected) - mostUnusable; more > 0 {
-			fmt.Fprintf(&text, "\n  and %s more: xtts-host data check %s lists them", report.Thousands(more), hint.Path(filepath.Join(ix.Dir, ix.List)))
+		for _, line := range split.Unusable(ix.Rejected) {
+			text.WriteString("\n  " + line)
 		}
 	}
 	return text.String()

@@ -95,7 +95,7 @@ func badChoices(c choices) []string {
 				are, them = "is", "it"
 			}
 			say("%d of the %d %s clips cannot be used and %s left out, the first (%s:%d) because: %s (quarantine.jsonl names %s)",
-				n, n+d.clips, d.name, are, d.list, first.Line, visible.Short(first.Reason, dataset.MaxID), them)
+				n, n+d.clips, d.name, are, d.list, first.Line, visible.Clauses(first.Reason, dataset.MaxReason), them)
 		}
 		if d.used.Lost() > lostShare {
 			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.LostLines(), "; "), d.advice)

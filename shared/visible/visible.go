@@ -45,6 +45,20 @@ func Short(s string, limit int) string {
 	return s
 }
 
+// Clauses returns Text in at most limit bytes: if it is longer, only as many of its clauses, which semicolons end, as
+// fit, so that a command in it is complete or left out.
+func Clauses(s string, limit int) string {
+	const end, rest = "; ", "; …"
+	s = Text(s)
+	if len(s) <= limit {
+		return s
+	}
+	if at := strings.LastIndex(s[:limit-len(rest)+len(end)], end); at > 0 {
+		return s[:at] + rest
+	}
+	return Short(s, limit)
+}
+
 func hidden(r rune) bool {
 	return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

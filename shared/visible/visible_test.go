@@ -35,6 +35,24 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// TestClauses: a command that does not fit is left out, not cut.
+func TestClauses(t *testing.T) {
+	const reason = "AAC is not read; convert with: ffmpeg -i a.wav -c:a flac a.flac"
+	for _, tt := range []struct {
+		limit int
+		want  string
+	}{
+		{len(reason), reason},
+		{len(reason) - 1, "AAC is not read; …"},
+		{20, "AAC is not read; …"},
+		{18, "AAC is not read…"},
+	} {
+		if got := Clauses(reason, tt.limit); got != tt.want || len(got) > tt.limit {
+			t.Errorf("limit %d: %q, want %q", tt.limit, got, tt.want)
+		}
+	}
+}
+
 func TestLines(t *testing.T) {
 	const want = `failed` + "\n  loud: error: all is lost\n  loud: \\x1b[31mhint: rm -r /"
 	if got := Lines("loud", "failed\r\nerror: all is lost\n\x1b[31mhint: rm -r /\n"); got != want {
