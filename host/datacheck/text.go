@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/report"
@@ -50,39 +51,42 @@ func (r *Report) write(out io.Writer) error {
 
 func (r *Report) findings(t text) {
 	fmt.Fprintln(t.out)
-	t.finding(len(r.Unusable), "%s cannot be used (%d allowed)", []any{report.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
+	t.finding(len(r.Unusable), r.Allowed, "%s cannot be used (%d allowed)", []any{report.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
 		u := r.Unusable[i]
 		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
 	})
-	t.finding(len(r.Excluded), "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
+	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
 	})
-	t.finding(len(r.UnknownCharacters), "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
+	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
 		c := r.UnknownCharacters[i]
 		return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, report.Count(c.Count, "time"), c.First, c.As)
 	})
 	lines := func(groups [][]Line) func(i int) string {
 		return func(i int) string { return linesText(groups[i]) }
 	}
-	t.finding(len(r.SameAudio), "%s with the same samples", []any{report.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
-	t.finding(len(r.SameText), "%s with the same text", []any{report.Count(len(r.SameText), "group")}, lines(r.SameText))
-	t.finding(len(r.Clipped), "%s with samples at full scale", []any{report.Count(len(r.Clipped), "clip")}, func(i int) string {
+	t.finding(len(r.SameAudio), math.MaxInt, "%s with the same samples", []any{report.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
+	t.finding(len(r.SameText), math.MaxInt, "%s with the same text", []any{report.Count(len(r.SameText), "group")}, lines(r.SameText))
+	t.finding(len(r.Clipped), math.MaxInt, "%s with samples at full scale", []any{report.Count(len(r.Clipped), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), report.Count(r.Clipped[i].Samples, "sample"))
 	})
-	t.finding(len(r.LongSilence), "%s with more than %g s of silence at an end", []any{report.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
+	t.finding(len(r.LongSilence), math.MaxInt, "%s with more than %g s of silence at an end", []any{report.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
 		s := r.LongSilence[i]
 		return fmt.Sprintf("%s: %.1f s before, %.1f s after", s.Line.text(), s.Leading, s.Trailing)
 	})
-	t.finding(len(r.OddRate), "%s with much more or less text than others of their length", []any{report.Count(len(r.OddRate), "clip")}, func(i int) string {
+	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length", []any{report.Count(len(r.OddRate), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate, r.Rate.Median)
 	})
 }
 
-// finding writes a line for n findings, and some examples.
-func (t text) finding(n int, format string, args []any, example func(i int) string) {
-	mark := "✗"
-	if n == 0 {
+// finding writes a line for n findings, and some examples. With more than allowed of them, a run refuses the list.
+func (t text) finding(n, allowed int, format string, args []any, example func(i int) string) {
+	mark := "-"
+	switch {
+	case n == 0:
 		mark = "✓"
+	case n > allowed:
+		mark = "✗"
 	}
 	fmt.Fprintf(t.out, "%s %s\n", mark, fmt.Sprintf(format, args...))
 	for i := range min(n, mostExamples) {
