@@ -37,7 +37,8 @@ type LintedGraph struct {
 	Fused bool `json:"fused"`
 	Nodes int  `json:"nodes"`
 	// Skipped is the reason if the graph was not checked.
-	Skipped  string         `json:"skipped,omitempty"`
+	Skipped string `json:"skipped,omitempty"`
+	// Findings of an optimized graph are those that its file does not have.
 	Findings []lint.Finding `json:"findings"`
 }
 
@@ -83,7 +84,7 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	trials := lint.Trials(b.Manifest)
-	check := func(file string, trials []shapes.Sizes) error {
+	check := func(file string, trials []shapes.Sizes, known []lint.Finding) error {
 		optimized := filepath.Join(dir, file)
 		if err := ort.Optimize(b.Path(file), optimized); err != nil {
 			return exit.Refused(err)
@@ -92,12 +93,13 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		if err != nil {
 			return exit.Refused(err)
 		}
-		list = append(list, LintedGraph{File: file, Optimized: true, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
+		list = append(list, LintedGraph{File: file, Optimized: true, Nodes: len(model.Graph.Node), Findings: without(lint.Check(model, trials), known)})
 		return nil
 	}
 	for _, g := range b.Manifest.Graphs {
 		model := b.Model(g.File)
-		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
+		found := lint.Check(model, trials)
+		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: found})
 		if g.Kind == "train" {
 			f, err := lintFused(b, g.File, trials[len(trials)-1])
 			if err != nil {
@@ -110,15 +112,16 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
 			continue
 		}
-		if err := check(g.File, trials); err != nil {
+		if err := check(g.File, trials, found); err != nil {
 			return nil, err
 		}
 	}
 	trained := len(list)
 	for _, g := range b.Manifest.Inference {
 		model, trials := b.Model(g.File), lint.InferenceTrials(b.Manifest, g)
-		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
-		if err := check(g.File, trials); err != nil {
+		found := lint.Check(model, trials)
+		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: slices.Clone(found)})
+		if err := check(g.File, trials, found); err != nil {
 			return nil, err
 		}
 	}
@@ -126,6 +129,13 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		uncaptured(&list[trained+i])
 	}
 	return list, nil
+}
+
+// without returns the findings that are not among those known of the same nodes.
+func without(findings, known []lint.Finding) []lint.Finding {
+	return slices.DeleteFunc(findings, func(f lint.Finding) bool {
+		return slices.ContainsFunc(known, func(k lint.Finding) bool { return k.Rule == f.Rule && k.Place == f.Place && k.Op == f.Op })
+	})
 }
 
 // uncaptured removes the findings about CUDA graphs: no one captures an inference graph, whose sizes change from run to run.
@@ -169,8 +179,16 @@ func (r LintReport) write(out io.Writer) error {
 			fmt.Fprintf(&text, ": skipped: %s\n", g.Skipped)
 			continue
 		}
-		fmt.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), "finding"))
+		finding := "finding"
+		if g.Optimized {
+			finding = "other finding"
+		}
+		fmt.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), finding))
 		for _, f := range g.Findings {
+			if g.Fused { // the reason is above
+				fmt.Fprintf(&text, "  %-18s  %s (%s)\n", f.Rule, f.Place, f.Op)
+				continue
+			}
 			fmt.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
 		}
 	}
