@@ -23,6 +23,7 @@ type observer struct {
 	ledger     *report.Ledger
 	collector  *report.Collector
 	baselines  *report.Baselines
+	divergence report.Divergence
 	quarantine *batch.Quarantine
 
 	first           int64 // step of this process
@@ -143,6 +144,9 @@ func (o *observer) Step(s *event.Step) error {
 	o.frames += int64(s.Frames)
 	if err := o.run.bus.Publish(s); err != nil {
 		return err
+	}
+	if text := o.divergence.Step(s); text != "" {
+		o.run.log.Warn(text)
 	}
 	if s.Skipped || o.due(s.Step) {
 		o.run.bus.Wake() // the user waits for the line

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/event"
+)
+
+func TestDivergence(t *testing.T) {
+	const advice = ", grad_norm 7, learning rate 1.0e-03: lower --lr or --grad-clip, or lengthen --warmup-steps"
+	step := func(n int64, loss float64) *event.Step {
+		return &event.Step{Step: n, Loss: loss, GradNorm: 7, LR: 1e-3, Rows: []int32{1}}
+	}
+	run := func(losses ...float64) (said []string) {
+		var d Divergence
+		for i, loss := range losses {
+			if text := d.Step(step(int64(i+1), loss)); text != "" {
+				said = append(said, text)
+			}
+		}
+		return said
+	}
+	flat := func(n int, loss float64) []float64 { return slices.Repeat([]float64{loss}, n) }
+	for _, c := range []struct {
+		name   string
+		losses []float64
+		want   []string
+	}{
+		{"falls", []float64{90, 50, 30, 20, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4}, nil},
+		{"too few before", append(flat(9, 2), 1000), nil},
+		{"explodes once", append(flat(20, 2), 19.9, 25, 26, 2, 2), []string{"step 22: the loss is 25.00, 12 times the median of the last 21 steps (2.000)" + advice}},
+		{"again, later", append(append(flat(20, 2), 30), append(flat(1000, 2), 40)...),
+			[]string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice, "step 1022: the loss is 40.00, 20 times the median of the last 50 steps (2.000)" + advice}},
+		{"stays there", append(flat(20, 2), flat(2000, 30)...), []string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice}},
+		{"not finite", []float64{2, math.NaN(), math.Inf(1), 2}, []string{"step 2: the loss is not finite (NaN)" + advice}},
+		{"below 0", append(flat(20, -2), 100), nil},
+	} {
+		if got := run(c.losses...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	skipped, empty := step(1, 2), step(1, 0)
+	skipped.Skipped, skipped.GradNorm = true, math.Inf(1)
+	empty.Skipped, empty.Rows = true, nil
+	var d Divergence
+	if text := d.Step(empty); text != "" {
+		t.Errorf("every row is empty: %s", text)
+	}
+	if text := d.Step(skipped); !strings.HasPrefix(text, "step 1: the gradients are not finite, grad_norm ") {
+		t.Error(text)
+	}
+	// The median is that of the last steps, whatever their order.
+	for i := range int64(200) {
+		d.keep(float64(i * 37 % 101))
+		want := slices.Sorted(slices.Values(d.recent))
+		if !slices.Equal(d.sorted, want) {
+			t.Fatalf("after %d: %v, want %v", i, d.sorted, want)
+		}
+	}
+}
+
+func BenchmarkDivergence(b *testing.B) {
+	var d Divergence
+	w := &event.Step{Rows: []int32{1}}
+	for i := range b.N {
+		w.Step, w.Loss = int64(i), 2+float64(i*37%101)/100
+		d.Step(w)
+	}
+}
