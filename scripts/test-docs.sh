@@ -5,8 +5,8 @@
 #   scripts/test-docs.sh             docs/plugins.md and all guides
 #   scripts/test-docs.sh PAGE ...    these pages
 #
-# A guide finds what its reader has: the built program, the folder my-voice with recordings and a list, and NumPy. Numbers of
-# steps from 1000 are divided by 1000.
+# A guide finds what its reader has: the built program, the folder my-voice with recordings and a list, and NumPy, in
+# .cache/venv-plugin in place of .cache/venv-mine. Numbers of steps from 1000 are divided by 1000.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -26,7 +26,6 @@ reader() {
 	for f in plugins/*/plugin.sum; do
 		cp "$(dirname "$f")"/*_linux_* "$f" "$1/$(dirname "$f")"
 	done
-	ln -s "$root/.cache/venv-plugin" "$1/venv"
 	python3 - host/dataset/sample/sample.zip "$1/my-voice" <<'PYTHON'
 import pathlib, sys, zipfile
 
@@ -43,12 +42,12 @@ with zipfile.ZipFile(sys.argv[1]) as z:
 PYTHON
 }
 
-# fewer divides the steps.
+# fewer divides the steps, and takes the environment with NumPy.
 fewer() {
 	python3 -c '
 import re, sys
 print(re.sub(r"(--(?:max-steps|warmup-steps|eval-every|checkpoint-every) )(\d{4,})",
-             lambda m: m[1] + str(int(m[2]) // 1000), sys.stdin.read()))'
+             lambda m: m[1] + str(int(m[2]) // 1000), sys.stdin.read()).replace(".cache/venv-mine/", ".cache/venv-plugin/"))'
 }
 
 for page; do

@@ -45,7 +45,7 @@ func (d *Divergence) Step(w *event.Step) string {
 		return ""
 	}
 	d.silent = w.Step + quietSteps
-	return fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr or --grad-clip, or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR)
+	return fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR)
 }
 
 // median returns that of the last losses, 0 if there are too few.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestDivergence(t *testing.T) {
-	const advice = ", grad_norm 7, learning rate 1.0e-03: lower --lr or --grad-clip, or lengthen --warmup-steps"
+	const advice = ", grad_norm 7, learning rate 1.0e-03: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps"
 	step := func(n int64, loss float64) *event.Step {
 		return &event.Step{Step: n, Loss: loss, GradNorm: 7, LR: 1e-3, Rows: []int32{1}}
 	}
