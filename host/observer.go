@@ -145,9 +145,7 @@ func (o *observer) Step(s *event.Step) error {
 	if err := o.run.bus.Publish(s); err != nil {
 		return err
 	}
-	if text := o.divergence.Step(s); text != "" {
-		o.run.log.Warn(text)
-	}
+	o.divergence.Step(s, o.run.log.Warn)
 	if s.Skipped || o.due(s.Step) {
 		o.run.bus.Wake() // the user waits for the line
 	}

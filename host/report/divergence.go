@@ -24,10 +24,10 @@ const (
 	quietSteps  = 1000 // after a warning
 )
 
-// Step takes a step, and returns a warning or "". It costs a search in the last losses.
-func (d *Divergence) Step(w *event.Step) string {
+// Step takes a step, and may warn. It costs a search in the last losses.
+func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) {
 	if len(w.Rows) == 0 {
-		return ""
+		return
 	}
 	text, finite := "", !math.IsNaN(w.Loss) && !math.IsInf(w.Loss, 0)
 	switch median := d.median(); {
@@ -42,10 +42,10 @@ func (d *Divergence) Step(w *event.Step) string {
 		d.keep(w.Loss)
 	}
 	if text == "" || w.Step <= d.silent {
-		return ""
+		return
 	}
 	d.silent = w.Step + quietSteps
-	return fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR)
+	warn(fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR))
 }
 
 // median returns that of the last losses, 0 if there are too few.

@@ -17,9 +17,7 @@ func TestDivergence(t *testing.T) {
 	run := func(losses ...float64) (said []string) {
 		var d Divergence
 		for i, loss := range losses {
-			if text := d.Step(step(int64(i+1), loss)); text != "" {
-				said = append(said, text)
-			}
+			d.Step(step(int64(i+1), loss), func(text string, _ ...any) { said = append(said, text) })
 		}
 		return said
 	}
@@ -46,11 +44,11 @@ func TestDivergence(t *testing.T) {
 	skipped.Skipped, skipped.GradNorm = true, math.Inf(1)
 	empty.Skipped, empty.Rows = true, nil
 	var d Divergence
-	if text := d.Step(empty); text != "" {
-		t.Errorf("every row is empty: %s", text)
-	}
-	if text := d.Step(skipped); !strings.HasPrefix(text, "step 1: the gradients are not finite, grad_norm ") {
-		t.Error(text)
+	d.Step(empty, func(text string, _ ...any) { t.Errorf("every row is empty: %s", text) })
+	said := ""
+	d.Step(skipped, func(text string, _ ...any) { said = text })
+	if !strings.HasPrefix(said, "step 1: the gradients are not finite, grad_norm +Inf, ") {
+		t.Error(said)
 	}
 	// The median is that of the last steps, whatever their order.
 	for i := range int64(200) {
@@ -67,6 +65,6 @@ func BenchmarkDivergence(b *testing.B) {
 	w := &event.Step{Rows: []int32{1}}
 	for i := range b.N {
 		w.Step, w.Loss = int64(i), 2+float64(i*37%101)/100
-		d.Step(w)
+		d.Step(w, nil)
 	}
 }
