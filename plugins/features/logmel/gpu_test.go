@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
+	"github.com/xtts-host/xtts-host/plugins/internal/batchtest"
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage/gpustagetest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/mel/meltest"
@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(gpustagetest.Run(m)) }
 
 // onDevice configures the stage for the test's GPU.
-func onDevice(t testing.TB, f manifest.Features, rows, samples, frames int) *featurestest.Runner {
+func onDevice(t testing.TB, f manifest.Features, rows, samples, frames int) *batchtest.Runner {
 	t.Helper()
 	open, device := gpustagetest.Open(t)
 	r, err := runnerOf(t, &Stage{OpenGPU: open}, device, f, rows, samples, frames, f.NMels)
@@ -70,7 +70,7 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 			var mels [2][]float32
 			var counts [2][]int32
 			var reasons [2]string
-			for i, r := range []*featurestest.Runner{must(runnerOf(t, new(Stage), "", f, len(lengths), samples, frames, f.NMels)), onDevice(t, f, len(lengths), samples, frames)} {
+			for i, r := range []*batchtest.Runner{must(runnerOf(t, new(Stage), "", f, len(lengths), samples, frames, f.NMels)), onDevice(t, f, len(lengths), samples, frames)} {
 				wave := r.Float32(waveform)
 				for k := range wave { // the content after a row's length is undefined
 					wave[k] = float32(math.NaN())
@@ -98,7 +98,7 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 	}
 }
 
-func must(r *featurestest.Runner, err error) *featurestest.Runner {
+func must(r *batchtest.Runner, err error) *batchtest.Runner {
 	if err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
+	"github.com/xtts-host/xtts-host/plugins/internal/batchtest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/mel"
 	"github.com/xtts-host/xtts-host/shared/mel/meltest"
@@ -31,16 +31,16 @@ func TestStageConforms(t *testing.T) {
 }
 
 // runner configures the stage for three rows.
-func runner(t *testing.T, f manifest.Features, samples, frames, bands int) (*featurestest.Runner, error) {
+func runner(t *testing.T, f manifest.Features, samples, frames, bands int) (*batchtest.Runner, error) {
 	t.Helper()
 	const rows = 3
 	return runnerOf(t, new(Stage), "", f, rows, samples, frames, bands)
 }
 
 // runnerOf configures a stage for a device.
-func runnerOf(t testing.TB, s *Stage, device string, f manifest.Features, rows, samples, frames, bands int) (*featurestest.Runner, error) {
+func runnerOf(t testing.TB, s *Stage, device string, f manifest.Features, rows, samples, frames, bands int) (*batchtest.Runner, error) {
 	t.Helper()
-	return featurestest.New(t, s, featurestest.Options{
+	return batchtest.New(t, s, batchtest.Options{
 		Features: f, Device: device,
 		Inputs: []ring.Tensor{
 			{Name: waveform, DType: manifest.F32, Shape: []int{rows, samples}},

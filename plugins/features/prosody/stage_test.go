@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
+	"github.com/xtts-host/xtts-host/plugins/internal/batchtest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -64,10 +64,10 @@ func TestDefaults(t *testing.T) {
 }
 
 // runner configures the stage for three rows.
-func runner(t *testing.T, f manifest.Features, config string, samples, frames int) (*featurestest.Runner, error) {
+func runner(t *testing.T, f manifest.Features, config string, samples, frames int) (*batchtest.Runner, error) {
 	t.Helper()
 	const rows = 3
-	return featurestest.New(t, new(Stage), featurestest.Options{
+	return batchtest.New(t, new(Stage), batchtest.Options{
 		Features: f,
 		Config:   config,
 		Inputs: []ring.Tensor{
@@ -109,7 +109,7 @@ func TestStageRefuses(t *testing.T) {
 func TestStageRows(t *testing.T) {
 	const samples, frames = 12000, 50
 	wave := recording(t)[:samples-200]
-	process := func(workers int) (*featurestest.Runner, *stagepb.Result) {
+	process := func(workers int) (*batchtest.Runner, *stagepb.Result) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 		r, err := runner(t, base(), "", samples, frames)
 		if err != nil {

@@ -1,14 +1,14 @@
-// Package featurestest sends batches through a stage of the plugin, with the real protocol server and real shared
-// memory, for tests of the computed values:
+// Package batchtest sends batches through a stage that makes tensors of others, with the real protocol server and real
+// shared memory, for tests of the computed values:
 //
-//	r, err := featurestest.New(t, new(logmel.Stage), featurestest.Options{Features: features, Inputs: inputs, Outputs: outputs})
+//	r, err := batchtest.New(t, new(logmel.Stage), batchtest.Options{Features: features, Inputs: inputs, Outputs: outputs})
 //	...
 //	copy(r.Float32("waveform"), clip)
 //	result := r.Process(t)
 //	mel := r.Float32("mel_spectrograms")
 //
 // Package stagetest checks the rules of the protocol.
-package featurestest
+package batchtest
 
 import (
 	"context"
@@ -27,9 +27,10 @@ import (
 // Options describes an instance whose ports are bound to tensors of the same names.
 type Options struct {
 	Features manifest.Features
-	Config   string        // a JSON object, or empty
-	Device   string        // UUID of the GPU, or empty
-	Inputs   []ring.Tensor // with name, dtype, shape and pad
+	Config   string            // a JSON object, or empty
+	Files    map[string]string // names of bundle files to absolute paths
+	Device   string            // UUID of the GPU, or empty
+	Inputs   []ring.Tensor     // with name, dtype, shape and pad
 	Outputs  []ring.Tensor
 }
 
@@ -73,7 +74,7 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.server.Close() })
-	request := &stagepb.ConfigureRequest{FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance}, DeviceUuid: o.Device}
+	request := &stagepb.ConfigureRequest{FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance}, Files: o.Files, DeviceUuid: o.Device}
 	if _, err := r.server.Configure(t.Context(), request); err != nil {
 		return nil, err
 	}
