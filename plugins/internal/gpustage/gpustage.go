@@ -46,8 +46,9 @@ type Opener func(*stage.Config) (Device, error)
 
 // Device is the GPU of the process. Its methods are safe for concurrent use.
 type Device interface {
-	// Load loads a graph and runs every bucket once, on zeros. It fails, with a hint, if the process's memory limit is
-	// too small, and if a node would run on the CPU. Graphs of one name are loaded once.
+	// Load loads a graph and runs every bucket once, in their order, on zeros. It fails, with a hint, if the process's
+	// memory limit is too small, and, unless the graph allows it, if a node would run on the CPU. A graph that several
+	// programs load under one name is loaded once.
 	Load(Graph) (Program, error)
 	// Pin registers the memory of all batches, so transfers run at full speed and overlap with other work. It may be
 	// called again for the same memory, which must stay mapped until Close.
@@ -82,8 +83,11 @@ type Call interface {
 
 // Graph is a computation for a stage.
 type Graph struct {
-	Name  string // used in messages, and identifies the model
+	Name  string // used in messages
 	Model []byte // the ONNX file
+	// OnCPU lets ONNX Runtime place nodes on the CPU, such as the shape arithmetic of a graph that was exported for any
+	// sizes. A run then ends when its results are there, so the runs of such a graph do not overlap.
+	OnCPU bool
 	// Tables are inputs that are the same for every batch and bucket.
 	Tables  []Table
 	Buckets []Bucket
@@ -106,6 +110,8 @@ type Tensor struct {
 	DType manifest.DType
 	Row   []int // shape of one row
 	Own   bool  // it is in Call.Host
+	// Trial is the content of each row in the trial run, of an Own input; nil means zeros.
+	Trial []byte
 }
 
 // RowBytes is the size of a row.

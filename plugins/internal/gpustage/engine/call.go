@@ -105,7 +105,7 @@ func (c *call) queue(from, to [][]byte) error {
 		}
 	}
 	for _, k := range b.chunks {
-		if err := k.binding.Run(d.async); err != nil {
+		if err := k.binding.Run(c.program.options()); err != nil {
 			return err
 		}
 		for i, t := range b.Outputs {

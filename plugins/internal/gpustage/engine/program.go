@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -10,11 +11,20 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 )
 
-// graph is a session that all programs of the same name share.
+// graph is a session that all programs of the same model share.
 type graph struct {
 	session *ort.Session
 	users   int
 }
+
+// identity is what programs with the same session have in common. A name alone is not enough: two stages may need
+// different parts of one file.
+type identity struct {
+	name  string
+	model [sha256.Size]byte
+}
+
+func (p *program) identity() identity { return identity{p.spec.Name, sha256.Sum256(p.spec.Model)} }
 
 // program implements gpustage.Program.
 type program struct {
@@ -101,7 +111,7 @@ func (p *program) load() error {
 // open opens the session, unless another program has opened it.
 func (p *program) open() (err error) {
 	d := p.device
-	if g, ok := d.graphs[p.spec.Name]; ok {
+	if g, ok := d.graphs[p.identity()]; ok {
 		p.graph = g
 		g.users++
 		return nil
@@ -110,6 +120,7 @@ func (p *program) open() (err error) {
 	config := ort.SessionConfig{Model: p.spec.Model, Name: p.spec.Name + ".onnx", Deterministic: true}
 	if d.cuda != nil {
 		cuda := *d.cuda
+		cuda.Whole = !p.spec.OnCPU
 		if cuda.MemoryLimit, err = d.room(); err != nil {
 			return err
 		}
@@ -120,18 +131,46 @@ func (p *program) open() (err error) {
 		return err
 	}
 	p.graph = g
-	d.graphs[p.spec.Name] = g
+	d.graphs[p.identity()] = g
 	return nil
 }
 
-// try runs a bucket on the content of a lane, zeros at first.
+// try runs a bucket in a lane, which holds the results of the bucket before.
 func (p *program) try(l *lane, bucket int) error {
-	for _, c := range l.buckets[bucket].chunks {
-		if err := c.binding.Run(p.device.async); err != nil {
+	stream, b := p.device.compute, &l.buckets[bucket]
+	if err := stream.Clear(l.memory, 0, b.size); err != nil {
+		return err
+	}
+	for _, c := range b.chunks {
+		for _, t := range b.Inputs {
+			if t.Trial == nil {
+				continue
+			}
+			rows := l.host.Bytes()[b.own[t.Name]:][:(c.to-c.from)*t.RowBytes()]
+			for rest := rows; len(rest) > 0; rest = rest[len(t.Trial):] {
+				copy(rest, t.Trial)
+			}
+			if err := stream.Upload(l.memory, c.at[t.Name], rows); err != nil {
+				return err
+			}
+			if err := stream.Synchronize(); err != nil { // the next part may write the same memory
+				return err
+			}
+		}
+		if err := c.binding.Run(p.options()); err != nil {
 			return err
 		}
 	}
-	return p.device.compute.Synchronize()
+	return stream.Synchronize()
+}
+
+// options are those of the program's runs. A node on the CPU takes its inputs from memory that ONNX Runtime may give to
+// the next run, while this one is still queued. So runs with such nodes end before the next one is queued.
+func (p *program) options() *ort.RunOptions {
+	if p.spec.OnCPU {
+		return nil
+	}
+	return p.device.async
 }
 
 // Begin implements gpustage.Program.
@@ -166,7 +205,7 @@ func (p *program) release() error {
 	if g := p.graph; g != nil {
 		if g.users--; g.users == 0 {
 			err = errors.Join(err, g.session.Close())
-			delete(p.device.graphs, p.spec.Name)
+			delete(p.device.graphs, p.identity())
 		}
 		p.graph = nil
 	}
