@@ -115,7 +115,7 @@ var rules = []rule{
 	{folder: "plugins/internal/datagpu", own: []string{"gpu/cuda", "ortgraphs/ort", "plugins/internal/gpustage...", "shared..."}, noCgo: true},
 	{folder: "plugins/internal/gpustage/engine", own: []string{"gpu", "ortgraphs/ort", "plugins/internal/gpustage", "shared..."}, noCgo: true},
 	{folder: "plugins/internal/gpustage/gpustagetest", own: []string{"gpu...", "ortgraphs/ort...", "plugins/internal...", "shared..."}, noCgo: true},
-	{folder: "plugins/inference/frozen", own: []string{"ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/prune", "ortgraphs/safetensors", "shared..."}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
+	{folder: "plugins/inference/frozen", own: []string{"ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/prune", "ortgraphs/safetensors", "plugins/internal/gpustage", "shared..."}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, noCgo: true},
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds bin/xtts-host and the first-party plugins, with CUDA if this machine has a driver and a GPU: a program with CUDA does not
 # start without them. CUDA=1 builds with CUDA for another machine, CUDA=0 builds without CUDA for any machine. A plugin always has a
-# program for the CPU, and with CUDA a second one for the data GPU. The plugin inference has the first alone, which loads ONNX Runtime.
+# program for the CPU, and with CUDA a second one for the data GPU. On the CPU, only the plugin inference loads ONNX Runtime, with cgo.
 #
 #   scripts/build.sh           all
 #   scripts/build.sh plugins   the plugins
@@ -43,7 +43,7 @@ for p in features augment inference; do
 	program=plugins/$p/${p}_$platform
 	CGO_ENABLED=$([ $p = inference ] && echo 1 || echo 0) go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$program" "./plugins/$p"
 	rm -f "${program}_cuda" # may be left from an earlier build
-	if [ "$cuda" = 1 ] && [ $p != inference ]; then
+	if [ "$cuda" = 1 ]; then
 		go build -trimpath -buildvcs=false -tags cuda -ldflags '-s -w -buildid=' -o "${program}_cuda" "./plugins/$p"
 	fi
 	(cd "plugins/$p" && sha256sum plugin.json "${p}_$platform"* >plugin.sum)

@@ -55,12 +55,12 @@ pack() {
 	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
 	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
 	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
-	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment; do
+	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment plugins/inference/frozen; do
 		go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
 	done
-	for p in features augment; do
+	for p in features augment inference; do
 		mkdir -p "$kit/plugins/$p"
-		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
+		CGO_ENABLED=$([ $p = inference ] && echo 1 || echo 0) go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
 		go build -tags "$tags" -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done

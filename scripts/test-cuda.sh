@@ -11,7 +11,7 @@ fake=$(scripts/cuda-fake.sh)
 mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
 go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
 # As CUDA=1 builds them. Of several programs, go build links each and keeps none.
-programs=(./cmd/xtts-host ./plugins/features ./plugins/augment)
+programs=(./cmd/xtts-host ./plugins/features ./plugins/augment ./plugins/inference)
 go vet -tags cuda "${tagged[@]/#/./}" "${programs[@]}"
 go build -trimpath -buildvcs=false -tags cuda -ldflags '-s -w -buildid=' "${programs[@]}"
 if [ "$(uname -m)" = x86_64 ]; then

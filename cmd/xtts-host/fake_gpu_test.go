@@ -33,7 +33,7 @@ func TestFakeGPU(t *testing.T) {
 	}
 	p := scripts(t, "testdata/fakegpu")
 	both := t.TempDir()
-	for _, id := range []string{"features", "augment"} {
+	for _, id := range []string{"features", "augment", "inference"} {
 		buildPlugin(t, both, id, "")
 		buildPlugin(t, both, id, "_cuda")
 	}

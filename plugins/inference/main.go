@@ -1,12 +1,14 @@
 // Inference is the first-party plugin for frozen parts of a model: its stages run inference graphs of the bundle
-// (docs/bundle.md) on the CPU, by the ONNX Runtime library of the host. xtts-host starts it:
+// (docs/bundle.md), on the CPU or on the data GPU, by the ONNX Runtime library of the host. xtts-host starts it:
 //
 //	go build -o plugins/inference/inference_linux_amd64 ./plugins/inference
+//	go build -tags cuda -o plugins/inference/inference_linux_amd64_cuda ./plugins/inference # computes on the data GPU
 //	xtts-host --graph runs/xtts-bundle --train-data clips
 package main
 
 import (
 	"github.com/xtts-host/xtts-host/plugins/inference/frozen"
+	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -16,8 +18,12 @@ func main() {
 		ID:      "inference",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"codes":        func() stage.Stage { return frozen.New("codes", "code_lengths", manifest.I32) },
-			"conditioning": func() stage.Stage { return frozen.New("conditioning_mel", "conditioning_lengths", manifest.F32) },
+			"codes": func() stage.Stage {
+				return frozen.New("codes", "code_lengths", manifest.I32, datagpu.Open)
+			},
+			"conditioning": func() stage.Stage {
+				return frozen.New("conditioning_mel", "conditioning_lengths", manifest.F32, datagpu.Open)
+			},
 		},
 	})
 }

@@ -2,6 +2,8 @@ package frozen
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -12,43 +14,72 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
+// model is an inference graph of the bundle. name is that of its file.
+type model struct {
+	name  string
+	proto *onnxpb.ModelProto
+}
+
+func readModel(file string) (*model, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{name: filepath.Base(file), proto: new(onnxpb.ModelProto)}
+	if err := proto.Unmarshal(data, m.proto); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return m, nil
+}
+
+// part returns the part of the graph that some outputs need. It refuses a graph that lacks one of them, or that takes
+// anything but a waveform with its length and its weights.
+func (m *model) part(w *weights, outputs ...string) (*model, error) {
+	for _, name := range outputs {
+		if !slices.ContainsFunc(m.proto.GetGraph().GetOutput(), func(v *onnxpb.ValueInfoProto) bool { return v.GetName() == name }) {
+			return nil, fmt.Errorf("%s returns no %s", m.name, name)
+		}
+	}
+	part, err := prune.Model(m.proto, func(output string) bool { return slices.Contains(outputs, output) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	p := &model{name: m.name, proto: part}
+	for _, in := range p.inputs() {
+		if in != waveform && in != waveformLengths && w.tensors[in] == nil {
+			return nil, fmt.Errorf("%s takes %s, which is neither %s, %s nor a tensor of its weights", m.name, in, waveform, waveformLengths)
+		}
+	}
+	return p, nil
+}
+
+// inputs returns the names of what the graph takes.
+func (m *model) inputs() []string {
+	var names []string
+	for _, in := range m.proto.GetGraph().GetInput() {
+		names = append(names, in.GetName())
+	}
+	return names
+}
+
 // graph is a session with the tensors that are the same in every run.
 type graph struct {
 	session *ort.Session
 	weights *weights
 }
 
-// open opens the part of a graph that some outputs need. It computes in the callers' threads, so the number of processors
-// changes no bit of a result.
-func open(name string, model *onnxpb.ModelProto, w *weights, outputs ...string) (*graph, error) {
-	part, err := prune.Model(model, func(output string) bool { return slices.Contains(outputs, output) })
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	data, err := proto.Marshal(part)
+// open opens a part of a graph on the CPU. It computes in the callers' threads, so the number of processors changes no
+// bit of a result.
+func open(part *model, w *weights) (*graph, error) {
+	data, err := proto.Marshal(part.proto)
 	if err != nil {
 		return nil, err
 	}
-	s, err := ort.NewSession(ort.SessionConfig{Model: data, Name: name, Threads: 1})
+	s, err := ort.NewSession(ort.SessionConfig{Model: data, Name: part.name, Threads: 1})
 	if err != nil {
 		return nil, err
 	}
 	return &graph{session: s, weights: w}, nil
-}
-
-// check refuses a graph that takes anything but a waveform with its length and its weights, or that lacks an output.
-func (g *graph) check(file string, outputs ...string) error {
-	for _, name := range outputs {
-		if !slices.ContainsFunc(g.session.Outputs(), func(v ort.ValueInfo) bool { return v.Name == name }) {
-			return fmt.Errorf("%s returns no %s", file, name)
-		}
-	}
-	for _, in := range g.session.Inputs() {
-		if in.Name != waveform && in.Name != waveformLengths && g.weights.tensors[in.Name] == nil {
-			return fmt.Errorf("%s takes %s, which is neither %s, %s nor a tensor of its weights", file, in.Name, waveform, waveformLengths)
-		}
-	}
-	return nil
 }
 
 // run binds the tensors of one row, by name, and computes.

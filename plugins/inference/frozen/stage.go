@@ -1,19 +1,16 @@
 package frozen
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -30,14 +27,18 @@ const (
 type Stage struct {
 	output, lengths string         // ports
 	dtype           manifest.DType // of the output
-	whole           *graph
-	counts          *graph // the part that computes the lengths alone
-	weights         *weights
+	openGPU         gpustage.Opener
+
+	card    *card  // nil on the CPU
+	makes   *graph // the part that makes the output; nil on a GPU
+	counts  *graph // the part that computes the lengths alone
+	weights *weights
 }
 
-// New returns a stage whose output port, of that type, and its lengths have these names.
-func New(output, lengths string, dtype manifest.DType) *Stage {
-	return &Stage{output: output, lengths: lengths, dtype: dtype}
+// New returns a stage whose output port, of that type, and its lengths have these names. openGPU opens the GPU of a
+// configuration that has one. If it is nil, such a configuration is refused.
+func New(output, lengths string, dtype manifest.DType, openGPU gpustage.Opener) *Stage {
+	return &Stage{output: output, lengths: lengths, dtype: dtype, openGPU: openGPU}
 }
 
 // config is that of plugin.json: names of files of the bundle.
@@ -46,8 +47,8 @@ type config struct {
 	Weights string `json:"weights"`
 }
 
-// Configure opens the graph. It refuses a graph with other inputs or outputs, and buckets that are too small for what the
-// graph makes of their longest waveform.
+// Configure opens the graph, on the GPU of the configuration or on the CPU. It refuses a graph with other inputs or
+// outputs, and buckets that are too small for what the graph makes of their longest waveform.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	var c config
 	if err := cfg.Decode(&c); err != nil {
@@ -58,7 +59,13 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 			return fmt.Errorf("the bundle has no file %q", name)
 		}
 	}
-	if err := s.open(cfg.Files[c.Graph], cfg.Files[c.Weights]); err != nil {
+	if cfg.Device != "" {
+		if err := s.openCard(cfg); err != nil {
+			return err
+		}
+	}
+	part, err := s.open(cfg.Files[c.Graph], cfg.Files[c.Weights])
+	if err != nil {
 		return hint.Errorf("docs/bundle.md says what an inference graph is", "%w", err)
 	}
 	for bucket := range cfg.Buckets() {
@@ -66,56 +73,74 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 			return fmt.Errorf("bucket %d: %w", bucket, err)
 		}
 	}
-	return nil
+	if s.card == nil {
+		return nil
+	}
+	if err := s.card.load(s, cfg, part); err != nil {
+		return err
+	}
+	return s.dropWeights()
 }
 
-// Close releases the graph and its weights.
+// Close releases the graph, its weights and the GPU.
 func (s *Stage) Close() error {
-	return errors.Join(s.whole.Close(), s.counts.Close(), s.weights.Close())
+	return errors.Join(s.card.Close(), s.makes.Close(), s.counts.Close(), s.weights.Close())
 }
 
-func (s *Stage) open(file, frozen string) error {
-	// The path of the library comes from the environment, as in the host.
+// open opens what computes on the CPU: the part that counts, and, without a GPU, the part that makes the output, which it
+// returns.
+func (s *Stage) open(file, frozen string) (*model, error) {
+	// The path of the library comes from the environment, as in the host. With a GPU, it is loaded already.
 	if err := ort.Init(ort.Options{}); err != nil {
-		return err
+		return nil, err
 	}
-	data, err := os.ReadFile(file)
+	m, err := readModel(file)
 	if err != nil {
-		return err
-	}
-	model := new(onnxpb.ModelProto)
-	if err := proto.Unmarshal(data, model); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	if s.weights, err = readWeights(frozen); err != nil {
-		return err
+		return nil, err
 	}
-	w := s.weights
-	name := filepath.Base(file)
-	if s.whole, err = open(name, model, w, s.output, s.lengths); err != nil {
-		return err
+	counts, err := m.part(s.weights, s.lengths)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.whole.check(name, s.output, s.lengths); err != nil {
-		return err
+	if s.counts, err = open(counts, s.weights); err != nil {
+		return nil, err
 	}
-	for _, out := range s.whole.session.Outputs() {
-		if out.Name == s.output && out.DType != s.dtype {
-			return fmt.Errorf("%s returns %s of type %s, but the port takes %s", name, s.output, out.DType, s.dtype)
-		}
+	part, err := m.part(s.weights, s.output)
+	if err != nil || s.card != nil {
+		return part, err
 	}
-	s.counts, err = open(name, model, w, s.lengths)
-	return err
+	if s.makes, err = open(part, s.weights); err != nil {
+		return nil, err
+	}
+	if made := s.makes.session.Outputs()[0]; made.DType != s.dtype {
+		return nil, fmt.Errorf("%s returns %s of type %s, but the port takes %s", m.name, s.output, made.DType, s.dtype)
+	}
+	return part, nil
 }
 
-// fits runs the graph's part that counts on silence as long as the bucket's rows.
-func (s *Stage) fits(cfg *stage.Config, bucket int) error {
-	wave, out := cfg.Shape(bucket, waveform), cfg.Shape(bucket, s.output)
-	memory, err := ort.NewBuffer(wave[1] * manifest.F32.Size())
+// dropWeights releases the weights in host memory when the GPU has them, unless the part that counts takes any.
+func (s *Stage) dropWeights() error {
+	for _, in := range s.counts.session.Inputs() {
+		if s.weights.tensors[in.Name] != nil {
+			return nil
+		}
+	}
+	w := s.weights
+	s.weights = nil
+	return w.Close()
+}
+
+// onSilence gives work a row of silence, and the number of elements that the graph makes of it.
+func (s *Stage) onSilence(samples int, work func(r *row, n int) error) error {
+	memory, err := ort.NewBuffer(samples * manifest.F32.Size())
 	if err != nil {
 		return err
 	}
 	defer memory.Close()
-	r, err := newRow(memory.Bytes(), wave[1])
+	r, err := newRow(memory.Bytes(), samples)
 	if err != nil {
 		return err
 	}
@@ -124,17 +149,28 @@ func (s *Stage) fits(cfg *stage.Config, bucket int) error {
 	if err != nil {
 		return err
 	}
-	if n > out[1] {
-		return hint.Errorf(fmt.Sprintf("give the bucket at least %d, or fewer samples", n),
-			"%s has room for %d elements, but %d samples make %d", s.output, out[1], wave[1], n)
-	}
-	// The shape of an element is checked by binding it.
-	result, err := ort.NewBuffer(n * size(out[2:]) * s.dtype.Size())
-	if err != nil {
-		return err
-	}
-	defer result.Close()
-	return s.run(r, result.Bytes(), n, out[2:])
+	return work(r, n)
+}
+
+// fits refuses a bucket that lacks room for what the graph makes of its longest rows.
+func (s *Stage) fits(cfg *stage.Config, bucket int) error {
+	wave, out := cfg.Shape(bucket, waveform), cfg.Shape(bucket, s.output)
+	return s.onSilence(wave[1], func(r *row, n int) error {
+		if n > out[1] {
+			return hint.Errorf(fmt.Sprintf("give the bucket at least %d, or fewer samples", n),
+				"%s has room for %d elements, but %d samples make %d", s.output, out[1], wave[1], n)
+		}
+		if s.card != nil {
+			return nil // the trial runs check the shape of an element
+		}
+		// The shape of an element is checked by binding it.
+		result, err := ort.NewBuffer(n * size(out[2:]) * s.dtype.Size())
+		if err != nil {
+			return err
+		}
+		defer result.Close()
+		return s.run(r, result.Bytes(), n, out[2:])
+	})
 }
 
 // Process computes the rows in parallel. The bits of a row depend only on that row.
@@ -153,12 +189,19 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
 	}
-	stage.EachRow(len(samples), func(row int) {
+	// The longest first: none of them begins when the others are done.
+	order := make([]int, len(samples))
+	for row := range order {
+		order[row] = row
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(samples[b], samples[a]) })
+	stage.EachRow(len(order), func(i int) {
 		if ctx.Err() != nil {
 			return // no one waits for the result any more
 		}
+		row := order[i]
 		own := out[row*room : (row+1)*room]
-		n, reason, err := s.row(wave[row*width*manifest.F32.Size():], int(samples[row]), own, shape)
+		n, reason, err := s.row(ctx, wave[row*width*manifest.F32.Size():], int(samples[row]), own, shape)
 		if reason != "" {
 			b.Reject(row, reason)
 		}
@@ -176,7 +219,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 }
 
 // row computes one row, and returns the number of its elements, or why the row cannot be used.
-func (s *Stage) row(wave []byte, samples int, out []byte, shape []int) (n int, reason string, err error) {
+func (s *Stage) row(ctx context.Context, wave []byte, samples int, out []byte, shape []int) (n int, reason string, err error) {
 	if samples == 0 {
 		return 0, "", nil
 	}
@@ -199,6 +242,9 @@ func (s *Stage) row(wave []byte, samples int, out []byte, shape []int) (n int, r
 	if n < 1 {
 		return 0, "", nil
 	}
+	if s.card != nil {
+		return n, "", s.card.run(ctx, wave[:samples*manifest.F32.Size()], out[:n*size(shape[2:])*s.dtype.Size()], n)
+	}
 	return n, "", s.run(r, out, n, shape[2:])
 }
 
@@ -208,14 +254,14 @@ func (s *Stage) count(r *row) (int, error) {
 	return int(ort.View[int32](r.count.Bytes())[0]), err
 }
 
-// run writes the elements of a row.
+// run writes the elements of a row, on the CPU.
 func (s *Stage) run(r *row, out []byte, n int, element []int) error {
 	t, err := ort.NewTensor(out, s.dtype, slices.Concat([]int{1, n}, element))
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	return s.whole.run(r.inputs, map[string]*ort.Tensor{s.output: t, s.lengths: r.count})
+	return s.makes.run(r.inputs, map[string]*ort.Tensor{s.output: t})
 }
 
 func size(shape []int) int {

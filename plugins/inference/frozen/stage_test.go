@@ -82,7 +82,7 @@ func write(t *testing.T, change func(*onnxpb.GraphProto)) map[string]string {
 
 const both = `{"graph": "g.onnx", "weights": "g.safetensors"}`
 
-func newStage() stage.Stage { return New("codes", "code_lengths", manifest.I32) }
+func newStage() stage.Stage { return New("codes", "code_lengths", manifest.I32, nil) }
 
 func TestStageConforms(t *testing.T) {
 	stagetest.Run(t, newStage, stagetest.Options{
@@ -102,32 +102,32 @@ func TestConditioningConforms(t *testing.T) {
 		g.Output[0].Type.Value = &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: shape}}
 		g.Output[0].Name, g.Output[1].Name = proto.String("conditioning_mel"), proto.String("conditioning_lengths")
 	})
-	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32) }, stagetest.Options{
+	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32, nil) }, stagetest.Options{
 		Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: files, Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
 	})
 }
 
 func TestRows(t *testing.T) {
-	s := New("codes", "code_lengths", manifest.I32)
+	s := New("codes", "code_lengths", manifest.I32, nil)
 	defer s.Close()
 	files := write(t, func(*onnxpb.GraphProto) {})
-	if err := s.open(files["g.onnx"], files["g.safetensors"]); err != nil {
+	if _, err := s.open(files["g.onnx"], files["g.safetensors"]); err != nil {
 		t.Fatal(err)
 	}
 	wave := memory(t, 12*4)
 	out := memory(t, 3*4)
 	copy(view(wave), []float32{0.5, 9, 9, 9, -0.25, 9, 9, 9, 1, 9, 9, 9})
 	for samples, want := range map[int][]int32{0: {}, 1: {50}, 4: {50}, 5: {50, -25}, 9: {50, -25, 100}} {
-		n, reason, err := s.row(wave, samples, out, []int{1, 3})
+		n, reason, err := s.row(t.Context(), wave, samples, out, []int{1, 3})
 		if err != nil || reason != "" || !slices.Equal(codes(out)[:n], want) {
 			t.Errorf("%d samples: %v, %q, %v; want %v", samples, codes(out)[:n], reason, err, want)
 		}
 	}
-	if _, reason, err := s.row(wave, 9, out, []int{1, 2}); err != nil || reason != "9 samples make 3 elements of codes, more than the bucket's 2" {
+	if _, reason, err := s.row(t.Context(), wave, 9, out, []int{1, 2}); err != nil || reason != "9 samples make 3 elements of codes, more than the bucket's 2" {
 		t.Errorf("%q, %v", reason, err)
 	}
 	view(wave)[2] = float32(math.NaN())
-	if _, reason, err := s.row(wave, 9, out, []int{1, 3}); err != nil || reason != "sample 2 is NaN" {
+	if _, reason, err := s.row(t.Context(), wave, 9, out, []int{1, 3}); err != nil || reason != "sample 2 is NaN" {
 		t.Errorf("%q, %v", reason, err)
 	}
 }
@@ -146,9 +146,9 @@ func TestOpenRefuses(t *testing.T) {
 			g.Node[2].Output[0] = "numbers"
 		},
 	} {
-		s := New("codes", "code_lengths", manifest.I32)
+		s := New("codes", "code_lengths", manifest.I32, nil)
 		files := write(t, change)
-		if err := s.open(files["g.onnx"], files["g.safetensors"]); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.open(files["g.onnx"], files["g.safetensors"]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		s.Close()
