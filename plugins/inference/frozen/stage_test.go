@@ -11,14 +11,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
 )
-
-func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 
 // every is the number of samples of a code of the test's graph: its code is the first of them times the weight 100.
 const every = 4
@@ -91,19 +88,20 @@ func TestStageConforms(t *testing.T) {
 	})
 }
 
+// conditioning changes the graph into one of f32[B, N, 1].
+func conditioning(g *onnxpb.GraphProto) {
+	g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String("last"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{2}})
+	g.Node[2] = &onnxpb.NodeProto{OpType: proto.String("Unsqueeze"), Input: []string{"loud", "last"}, Output: []string{"conditioning_mel"}}
+	g.Node[4].Output[0] = "conditioning_lengths"
+	shape := proto.CloneOf(g.Output[0].GetType().GetTensorType().Shape)
+	shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 1}})
+	g.Output[0].Type.Value = &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: shape}}
+	g.Output[0].Name, g.Output[1].Name = proto.String("conditioning_mel"), proto.String("conditioning_lengths")
+}
+
 func TestConditioningConforms(t *testing.T) {
-	files := write(t, func(g *onnxpb.GraphProto) {
-		// f32[B, N, 1]
-		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String("last"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{2}})
-		g.Node[2] = &onnxpb.NodeProto{OpType: proto.String("Unsqueeze"), Input: []string{"loud", "last"}, Output: []string{"conditioning_mel"}}
-		g.Node[4].Output[0] = "conditioning_lengths"
-		shape := proto.CloneOf(g.Output[0].GetType().GetTensorType().Shape)
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 1}})
-		g.Output[0].Type.Value = &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: shape}}
-		g.Output[0].Name, g.Output[1].Name = proto.String("conditioning_mel"), proto.String("conditioning_lengths")
-	})
 	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32, nil) }, stagetest.Options{
-		Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: files, Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
+		Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: write(t, conditioning), Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
 	})
 }
 
