@@ -26,6 +26,7 @@ TESTS = [  # binary of the kit, the package's folder, which tests, which benchma
     ("logmel", "plugins/features/logmel", "GPU", "GPU"),
     ("waveaug", "plugins/augment/waveaug", "GPU", "Waveaug"),
     ("specaugment", "plugins/augment/specaugment", "GPU", "Specaugment"),
+    ("frozen", "plugins/inference/frozen", "GPU", "GPU"),  # with a bundle of XTTS v2, also its own graphs
 ]
 
 
@@ -199,7 +200,7 @@ class Section:
     def tests(self):
         for name, folder, which, bench in TESTS:
             text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which, "-test.bench", bench, "-test.benchtime", setting("BENCHTIME", "200x")], folder=folder)
-            self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line or "ns/op" in line]
+            self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line or "codes differ" in line or "ns/op" in line]
 
     def runs_compared(self):
         serial = ["--buffer-size", 1, "--num-workers", 1, "--slots", 2, "--cuda-graphs", "off"]
@@ -486,6 +487,8 @@ class Suite:
         driver = [re.search(r"NVIDIA driver (\S+?),", line) for line in lines]
         self.machine = {"gpus": [c["name"] for c in self.cards], "driver": next((d[1] for d in driver if d), None), "cores": os.cpu_count(),
                         "commit": (kit / "commit").read_text().strip()}
+        if (kit / "bundle" / "codes.onnx").exists():
+            self.environment["XTTS_HOST_TEST_XTTS_BUNDLE"] = str((kit / "bundle").resolve())
         if (kit / "bundle").is_dir():
             shutil.copytree(kit / "bundle", work / "bundle")
             draw_weights(work / "bundle")

@@ -14,7 +14,7 @@ import (
 func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
 
 // Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of that file,
-// which it creates. Without tags it builds without cgo. The flags are those of scripts/build.sh, so that plugins are compiled once for
+// which it creates. Without tags it builds without cgo, unless the program loads ONNX Runtime on the CPU. The flags are those of scripts/build.sh, so that plugins are compiled once for
 // the tests of all packages and for the build. Plugin processes are not built with -race; the plugins' own tests are.
 func Build(program, source string, tags ...string) error {
 	program, err := filepath.Abs(program)
@@ -34,7 +34,7 @@ func Build(program, source string, tags ...string) error {
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-tags", strings.Join(tags, ","), "-o", program, ".")
 	build.Dir = source
 	build.Env = os.Environ()
-	if len(tags) == 0 {
+	if len(tags) == 0 && filepath.Base(source) != "inference" {
 		build.Env = append(build.Env, "CGO_ENABLED=0")
 	}
 	if out, err := build.CombinedOutput(); err != nil {
