@@ -22,7 +22,8 @@ import (
 // keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by
 // the flags' default; XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU;
 // $PLUGINS has features for the CPU only; $MIXED is $PICO with a bf16 graph, which the CPU can run, and $SINGLE with one
-// bucket, of which $PLAYERS has two players and state. They have two commands more:
+// bucket, of which $PLAYERS has two players and state; $FROZEN is $PICO with an inference graph for a stage. They have two
+// commands more:
 //
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same
@@ -42,6 +43,7 @@ func TestFakeGPU(t *testing.T) {
 	players := bundletest.WithPlayers(t, bundletest.Stateful(t, single).Dir, func(name string) bool {
 		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
 	}, nil).Dir
+	frozen := bundletest.Frozen(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		env.Setenv(folder, os.Getenv(folder))
@@ -50,6 +52,7 @@ func TestFakeGPU(t *testing.T) {
 		env.Setenv("MIXED", mixed)
 		env.Setenv("SINGLE", single)
 		env.Setenv("PLAYERS", players)
+		env.Setenv("FROZEN", frozen)
 		for variable, value := range map[string]string{"PLUGINS": both, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
 			env.Setenv("XTTS_HOST_"+variable, value)
 		}

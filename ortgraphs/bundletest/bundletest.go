@@ -53,6 +53,12 @@ func Stateful(t testing.TB, dir string) *ortgraphs.Bundle {
 	return with(t, dir, variant.State)
 }
 
+// Frozen copies pico with an inference graph, which the stage conditioning runs.
+func Frozen(t testing.TB, dir string) *ortgraphs.Bundle {
+	t.Helper()
+	return with(t, dir, variant.Frozen)
+}
+
 func with(t testing.TB, dir string, change variant.Change) *ortgraphs.Bundle {
 	t.Helper()
 	b, err := variant.Rewrite(dir, filepath.Join(t.TempDir(), "bundle"), change)

@@ -21,6 +21,7 @@ func TestOtherBundles(t *testing.T) {
 		`it has no graph of kind "train"`:        variant.Players(func(string) bool { return true }, nil),
 		"it has no parameter " + variant.StateOf: variant.State,
 		"it has no matrix a.weight":              variant.Adapter("a.weight"),
+		"it has no stage instance reference":     variant.Frozen,
 	} {
 		_, err := variant.Rewrite(pico, filepath.Join(t.TempDir(), "bundle"), bare, change)
 		if err == nil || !strings.HasPrefix(err.Error(), "bundle "+pico+": "+want) {
