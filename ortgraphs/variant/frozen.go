@@ -37,7 +37,15 @@ func Frozen(dir string, m *manifest.Bundle) error {
 	m.Inference = append(m.Inference, g)
 	s := &m.Pipeline[at]
 	s.Stage, s.Config = "conditioning", map[string]any{"graph": g.File, "weights": g.Weights}
-	s.Outputs = map[string]string{"conditioning_mel": s.Outputs["mel_spectrograms"], "conditioning_lengths": s.Outputs["mel_lengths"]}
+	outputs := map[string]string{}
+	for _, tensor := range s.Outputs {
+		port := g.Outputs[1].Name
+		if slices.ContainsFunc(m.Inputs, func(in manifest.TensorSpec) bool { return in.Name == tensor && in.Lengths != "" }) {
+			port = g.Outputs[0].Name
+		}
+		outputs[port] = tensor
+	}
+	s.Outputs = outputs
 
 	dims := func(v *onnxpb.ValueInfoProto, kind onnxpb.TensorProto_DataType, names ...string) *onnxpb.ValueInfoProto {
 		t := v.GetType().GetTensorType()

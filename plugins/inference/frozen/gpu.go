@@ -86,8 +86,10 @@ func (c *card) load(s *Stage, cfg *stage.Config, part *model) error {
 		}
 		return err
 	}
-	cfg.Log.Debug("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets), "trial_runs", time.Since(began).Round(time.Millisecond))
-	return nil
+	took := time.Since(began).Round(time.Millisecond)
+	used, err := c.device.Used()
+	cfg.Log.Debug("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets), "trial_runs", took, "process_mb", used>>20)
+	return err
 }
 
 // bucket describes the rows of a width, whose output has this shape.

@@ -53,6 +53,9 @@ type Device interface {
 	// Pin registers the memory of all batches, so transfers run at full speed and overlap with other work. It may be
 	// called again for the same memory, which must stay mapped until Close.
 	Pin(memory []byte) error
+	// Used returns the GPU memory of the process, in bytes, as it counts towards the limit: what was allocated, and what
+	// CUDA and its libraries are expected to take.
+	Used() (int, error)
 	// Close releases the device. The last opener's Close closes it. All programs of the opener must be closed before.
 	Close() error
 }

@@ -38,6 +38,15 @@ func (d *Device) checkMemory() error {
 	return err
 }
 
+// Used implements gpustage.Device.
+func (d *Device) Used() (used int, err error) {
+	err = d.do(func() error {
+		used, err = d.used()
+		return err
+	})
+	return used, err
+}
+
 // used returns the GPU memory that the process uses.
 func (d *Device) used() (int, error) {
 	used := libraries + d.own
