@@ -86,9 +86,9 @@ func (c *card) load(s *Stage, cfg *stage.Config, part *model) error {
 		}
 		return err
 	}
-	took := time.Since(began).Round(time.Millisecond)
+	took := time.Since(began).Milliseconds()
 	used, err := c.device.Used()
-	cfg.Log.Debug("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets), "trial_runs", took, "process_mb", used>>20)
+	cfg.Log.Info("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets), "trial_ms", took, "process_mb", used>>20)
 	return err
 }
 

@@ -70,7 +70,7 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	}
 	t.Cleanup(func() { r.memory.Close() })
 	plugin := stage.Plugin{ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }}}
-	if r.server, err = stage.NewServer(plugin, r.memory.File(), slog.New(slog.DiscardHandler)); err != nil {
+	if r.server, err = stage.NewServer(plugin, r.memory.File(), slog.New(slog.NewTextHandler(t.Output(), nil))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.server.Close() })
