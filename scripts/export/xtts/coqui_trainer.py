@@ -11,8 +11,8 @@ from . import coqui
 from .model import CODES_MORE, TEXT_MORE, Sizes
 
 
-def trainer(s: Sizes, vocabulary: Path, coder: Path, rate: float) -> nn.Module:
-    """With a GPT of these sizes, without dropout. The folder coder has dvae.pth and mel_stats.pth."""
+def trainer(s: Sizes, vocabulary: Path, coder: Path, rate: float, dropout: bool = False) -> nn.Module:
+    """With a GPT of these sizes, without dropout unless asked for. The folder coder has dvae.pth and mel_stats.pth."""
     from TTS.tts.layers.xtts.trainer.gpt_trainer import GPTArgs, GPTTrainer, GPTTrainerConfig  # noqa: PLC0415
     arguments = GPTArgs(mel_norm_file=str(coder / "mel_stats.pth"), dvae_checkpoint=str(coder / "dvae.pth"), tokenizer_file=str(vocabulary),
                         gpt_use_masking_gt_prompt_approach=False, **coqui.arguments(s))
@@ -20,7 +20,8 @@ def trainer(s: Sizes, vocabulary: Path, coder: Path, rate: float) -> nn.Module:
         model_args=arguments, optimizer="AdamW", optimizer_wd_only_on_weights=True, lr=rate,
         optimizer_params={"betas": [0.9, 0.96], "eps": 1e-8, "weight_decay": 1e-2},
         lr_scheduler="MultiStepLR", lr_scheduler_params={"milestones": [50000 * 18, 150000 * 18, 300000 * 18], "gamma": 0.5, "last_epoch": -1}))
-    coqui.without_dropout(made.xtts.gpt)
+    if not dropout:
+        coqui.without_dropout(made.xtts.gpt)
     made.on_train_epoch_start(SimpleNamespace(model=made))
     return made
 
