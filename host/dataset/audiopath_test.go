@@ -11,12 +11,14 @@ import (
 )
 
 // TestAudioPath: a recording is found under the other Unicode form of its name, as another system stores it, and with an ending in
-// capitals. An id with its ending is named as the mistake.
+// capitals. An id with its ending is named as the mistake, a file in another format with the command that converts it.
 func TestAudioPath(t *testing.T) {
-	dir := folder(t, "Größe|a", "Zoë/é|a", "loud|a", "LOUD|a", "plain.wav|a", "Übel|a")
+	dir := folder(t, "Größe|a", "Zoë/é|a", "loud|a", "LOUD|a", "plain.wav|a", "Übel|a", "phone|a")
 	for _, name := range []string{norm.NFD.String("Größe.wav"), norm.NFD.String("Zoë/é.wav"), "loud.WAV", "plain.wav"} {
 		write(t, filepath.Join(dir, "wavs", name), wavFile(8000, 1, ramp(0, 50)))
 	}
+	phone := filepath.Join(dir, "wavs", "phone")
+	write(t, phone+".m4a", []byte("sound"))
 	ix := open(t, Config{Dir: dir, SampleRate: 8000})
 	var got []string
 	for _, r := range ix.Rows {
@@ -34,6 +36,7 @@ func TestAudioPath(t *testing.T) {
 	}
 	if want := []string{
 		"LOUD: there is no wavs/LOUD.wav", "plain.wav: there is no wavs/plain.wav.wav (leave out the ending of the id: wavs/plain.wav is there)", "Übel: there is no wavs/Übel.wav",
+		"phone: there is no wavs/phone.wav; convert with: ffmpeg -i " + phone + ".m4a -c:a flac " + phone + ".flac",
 	}; !slices.Equal(got, want) {
 		t.Errorf("rejected %q, want %q", got, want)
 	}

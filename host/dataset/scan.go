@@ -146,7 +146,7 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	row.path, row.known, row.recording = f.path, f.place, f.recording
 	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
-			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1], withEnding(row))
+			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1], nearby(row))
 		}
 		return fmt.Errorf("there is no %s%s", row.audio, notPath(row.audio))
 	}
@@ -225,17 +225,24 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 	return nil
 }
 
-// withEnding says that the id of a line names a file with its ending, if it does.
-func withEnding(row *scannedRow) string {
+// nearby says that the id of a line names a file with its ending, or that there is one in another format, if so.
+func nearby(row *scannedRow) string {
 	named := strings.TrimSuffix(row.path, ".wav")
-	if ending := strings.ToLower(filepath.Ext(named)); ending != ".wav" && !slices.Contains(endings, ending) {
-		return ""
+	if ending := strings.ToLower(filepath.Ext(named)); ending == ".wav" || slices.Contains(endings, ending) {
+		if _, err := regular.Stat(named); err == nil {
+			return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"
+		}
 	}
-	if _, err := regular.Stat(named); err != nil {
-		return ""
+	for _, ending := range unread {
+		if _, err := regular.Stat(named + ending); err == nil {
+			return "; " + audio.Convert(named+ending)
+		}
 	}
-	return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"
+	return ""
 }
+
+// unread are the usual endings of formats that are not read.
+var unread = []string{".m4a", ".aac", ".mp4", ".webm", ".wma", ".aiff", ".aif"}
 
 // endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how a file
 // is read.

@@ -110,7 +110,7 @@ var unsupported = []error{wav.ErrUnsupported, flac.ErrUnsupported, ogg.ErrUnsupp
 // advise adds the command that converts the file to an error that says that it is not supported.
 func (f *File) advise(err error) error {
 	if slices.ContainsFunc(unsupported, func(e error) bool { return errors.Is(err, e) }) {
-		return hint.Errorf(convert(f.file.Name()), "%w", err)
+		return hint.Errorf(Convert(f.file.Name()), "%w", err)
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func (f *File) ogg(path string) (Info, error) {
 		f.read = func(r *Reader, dst []float32, from int) error { return r.opus.Read(dst, h, from) }
 		return Info{opus.SampleRate, h.Channels, h.Frames}, err
 	}
-	return Info{}, hint.Errorf(convert(path), "%s in Ogg is not read", codecOf(s.First))
+	return Info{}, hint.Errorf(Convert(path), "%s in Ogg is not read", codecOf(s.First))
 }
 
 // Reader reads samples of files. The zero value is ready for use. It reuses its buffers, so use one Reader per

@@ -101,7 +101,7 @@ func refuse(head []byte, format, path string) error {
 	case format == "":
 		return errors.New("the file is no audio of a known format")
 	}
-	return hint.Errorf(convert(path), "%s is not read", format)
+	return hint.Errorf(Convert(path), "%s is not read", format)
 }
 
 // supported are the formats that have a mark of more than three bytes and are read.
@@ -117,9 +117,9 @@ func torn(head []byte) bool {
 	return false
 }
 
-// convert returns the command that converts the file to a supported format. A new WAV file is found before the old
+// Convert returns the command that converts the file to a supported format. A new WAV file is found before the old
 // file. A new FLAC file is found only if the WAV file of the same name is removed.
-func convert(path string) string {
+func Convert(path string) string {
 	ext := filepath.Ext(path)
 	old, stem := hint.Word(path), strings.TrimSuffix(path, ext)
 	switch strings.ToLower(ext) {
