@@ -109,7 +109,8 @@ func checkValue(f *pflag.Flag) error {
 		if word := meant[strings.ToLower(text)]; slices.Contains(words, word) {
 			advice = "did you mean " + word + "?"
 		}
-		return hint.Errorf(advice, "must be %s", strings.Join(words, " or "))
+		last := len(words) - 1
+		return hint.Errorf(advice, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 	}
 	b, ok := bounds[f.Name]
 	if !ok {

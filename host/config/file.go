@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,10 +51,13 @@ func (s *Set) readFile(path string) error {
 	}
 	var content any
 	if err := yaml.Unmarshal(data, &content); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return hint.Errorf(eachLine, "%w", atLine(path, err))
 	}
 	if content == nil {
 		return nil
+	}
+	if _, ok := content.(map[string]any); !ok {
+		return hint.Errorf(eachLine, "%s: there is no setting in it", path)
 	}
 	if err := s.checkKeys(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -85,6 +89,19 @@ func (s *Set) readFile(path string) error {
 		s.origins[f.Name] = path
 	})
 	return err
+}
+
+const eachLine = "a setting is a line such as batch_size: 16; docs/config.schema.json has every key and its type"
+
+// atLine names the place of a fault in a file as other errors do. The parser's text has it in brackets, and the lines
+// around it.
+func atLine(path string, err error) error {
+	var fault yaml.Error
+	if !errors.As(err, &fault) || fault.GetToken() == nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	at := fault.GetToken().Position
+	return fmt.Errorf("%s:%d:%d: %s", path, at.Line, at.Column, fault.GetMessage())
 }
 
 // checkKeys refuses an unknown key and names a similar one.

@@ -53,7 +53,7 @@ var refusedAtOnce = map[string]wrong{
 	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"}, "slots": {"1", "", "must be 2 to 8, or auto"},
 	"model-start-delay": {"-1", "", "the smallest value is 0"}, "max-quarantine": {"-2", "", "the smallest value is -1"},
 
-	"cuda-graphs": {"maybe", "", "must be auto or on or off"}, "fuse": {"maybe", "", "must be auto or on or off"}, "attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
+	"cuda-graphs": {"maybe", "", "must be auto, on or off"}, "fuse": {"maybe", "", "must be auto, on or off"}, "attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
 	"threads": {"-1", "", "the smallest value is 0"}, "data-gpu-memory": {"x", "", "not an amount of memory"},
 	"model-gpu-memory": {"0", "", "not an amount of memory"}, "memory-baseline": {"-1", "", "not an amount of memory"},
 	"trace-steps": {"0", "", "the smallest value is 1"},
