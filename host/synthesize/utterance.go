@@ -69,6 +69,9 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 // summary says what was spoken, and how fast.
 func (u *utterance) summary(out string) string {
 	units := report.Count(u.length, u.speaker.Unit())
+	if out == "-" {
+		out = "the standard output"
+	}
 	if u.sound.samples == 0 {
 		return fmt.Sprintf("spoken       nothing in %.2f s, %s\nwritten      %s", u.all.Seconds(), units, out)
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/replace"
 )
@@ -75,7 +76,7 @@ func (s *sound) write(wave []float32) error {
 		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB", s.path)
 	}
 	if s.file == nil {
-		return s.out.Flush()
+		return s.explain(s.out.Flush())
 	}
 	return nil
 }
@@ -103,10 +104,13 @@ func (s *sound) discard() {
 	}
 }
 
-// explain adds the free space to the error of a full disk.
+// explain adds the free space to the error of a full disk, and the next step.
 func (s *sound) explain(err error) error {
-	if err == nil || s.file == nil {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case s.file == nil:
+		return hint.Errorf("the program that reads the sound has ended, or write a file: --out speech.wav", "%w", err)
 	}
-	return disk.Explain(err, s.path, int64(2*s.samples))
+	return exit.Advise(disk.Explain(err, s.path, int64(2*s.samples)), "make room, or name a file on another disk with --out")
 }

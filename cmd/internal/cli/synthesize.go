@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -56,8 +57,10 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 func checkSynthesis(o *synthesize.Options) error {
 	s := o.Sampling
 	switch {
-	case (o.Text == "") == (o.TextFile == ""):
-		return hint.Errorf(`for example: --text "Good morning."`, "one of --text and --text-file is needed")
+	case o.Text != "" && o.TextFile != "":
+		return errors.New("--text and --text-file exclude each other")
+	case o.Text == "" && o.TextFile == "":
+		return hint.Errorf(`for example: --text "Good morning."`, "there is no text: --text or --text-file has it")
 	case o.Out == "":
 		return hint.Errorf("for example: --out speech.wav", "--out is missing: the file to write")
 	case !(s.Temperature >= 0 && s.Temperature <= 100):
