@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-var errDone = errors.New("the last step")
 
 // finish saves the last checkpoint if necessary, writes the report and prints the table. outcome is the result of
 // training; finish returns it unless it finds a worse error.
@@ -39,7 +36,9 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		} else if serr != nil {
 			// The errors are not joined: an interruption without a checkpoint must not have the exit status of one with
 			// a checkpoint.
-			err = fmt.Errorf("%w (after: %v)", serr, cmp.Or(outcome, errDone))
+			if err = serr; outcome != nil {
+				err = fmt.Errorf("%w (after: %v)", serr, outcome)
+			}
 		}
 	}
 	err = r.resumeHint(err)

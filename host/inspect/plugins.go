@@ -47,7 +47,7 @@ func listOf(entries []catalog.Entry) PluginList {
 func Plugins(out io.Writer, dir string, asJSON bool) error {
 	entries, err := catalog.Scan(dir)
 	if err != nil {
-		return exit.Refused(err)
+		return exit.Refused(exit.Advise(err, "name the folder that has a folder for each plugin"))
 	}
 	if asJSON {
 		return report.JSON(out, listOf(entries))

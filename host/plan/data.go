@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -44,6 +45,9 @@ func (d *Draft) OpenData(ctx context.Context) error {
 			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
 			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
 		})
+		if errors.Is(err, train.ErrInterrupted) {
+			return nil, err
+		}
 		return ix, exit.Advise(err, "README.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)

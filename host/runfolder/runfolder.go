@@ -181,10 +181,12 @@ func lock(dir string, made bool) (*Folder, error) {
 }
 
 func taken(dir string) error {
-	return hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)
+	return hint.Errorf(hint.Of(errTaken), "%s: %w", dir, errTaken)
 }
 
-// Taken returns an error if another process is training in a folder. It changes nothing.
+var errTaken = hint.Errorf("wait for it, or stop it with Ctrl-C", "another process is training in this folder")
+
+// Taken returns an error, which does not name the folder, if another process is training in it. It changes nothing.
 func Taken(dir string) error {
 	f, err := os.Open(filepath.Join(dir, report.LogFile))
 	if err != nil {
@@ -192,7 +194,7 @@ func Taken(dir string) error {
 	}
 	defer f.Close()
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
-		return taken(dir)
+		return errTaken
 	}
 	return nil
 }

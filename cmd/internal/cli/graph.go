@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,10 @@ xtts-host graph inspect my-bundle --fused=32`,
 	asJSON := jsonFlag(cmd)
 	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many `rows` would read and write on a GPU, as exported and with each region as one kernel")
 	cmd.Flags().Lookup("fused").NoOptDefVal = "16"
-	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
+	return withSome(cmd, []string{"cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
+		if cmd.Flags().Changed("fused") && *rows == 0 {
+			return usage(cmd, errors.New("--fused 0: the smallest value is 1"))
+		}
 		return inspect.Graph(os.Stdout, args[0], set.CacheDir, int(*rows), *asJSON)
 	})
 }
