@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
@@ -200,6 +201,37 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	check(t, errors.Join(p.Close(), d.Close()))
+}
+
+// TestPartsOfOneFile: two programs of one name have sessions of their own if their models differ, and rows of their own in the trial runs.
+func TestPartsOfOneFile(t *testing.T) {
+	d, _ := newDevice(t, 0)
+	var programs []gpustage.Program
+	for _, output := range []string{"masked", "hidden"} {
+		g := masking(t, 3, 2, 4)
+		model, err := ortgraphs.ReadModel(masks)
+		check(t, err)
+		for _, n := range model.Graph.Node {
+			for i, name := range n.Output {
+				if name == "masked" {
+					n.Output[i] = output
+				}
+			}
+		}
+		model.Graph.Output[0].Name, g.Buckets[0].Outputs[0].Name = &output, output
+		g.Model, err = proto.Marshal(model)
+		check(t, err)
+		g.OnCPU, g.Buckets[0].Inputs[1].Trial = true, []byte{1, 0, 1, 0}
+		before, err := d.Used()
+		check(t, err)
+		p, err := d.Load(g)
+		check(t, err)
+		if after, err := d.Used(); err != nil || after <= before {
+			t.Errorf("%d bytes used before and %d after a graph was loaded: %v", before, after, err)
+		}
+		programs = append(programs, p)
+	}
+	check(t, errors.Join(programs[0].Close(), programs[1].Close(), d.Close()))
 }
 
 // TestFailures makes each kind of GPU work fail: the call returns the error, and everything can be closed.
