@@ -90,7 +90,7 @@ type Process struct {
 	stderr *tail
 }
 
-const installAdvice = "give --python the Python of an environment with PyTorch, such as venv/bin/python"
+const installAdvice = "give --python the Python of an environment with PyTorch, such as .cache/venv-mine/bin/python"
 
 // exportPython is the environment of the exporter's tests, below the working directory.
 const exportPython = ".cache/venv-export/bin/python"
