@@ -18,10 +18,9 @@ type Divergence struct {
 }
 
 const (
-	usualSteps  = 50   // of which the median is taken
-	fewestSteps = 10   // from which it is
-	explosion   = 10   // times the median
-	quietSteps  = 1000 // after a warning
+	usualSteps = 50   // of which the median is taken
+	explosion  = 10   // times the median
+	quietSteps = 1000 // after a warning
 )
 
 // Step takes a step, and may warn. It costs a search in the last losses.
@@ -36,7 +35,11 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) {
 	case w.Skipped:
 		text = "the gradients are not finite"
 	case median > 0 && w.Loss >= explosion*median:
-		text = fmt.Sprintf("the loss is %s, %.0f times the median of the last %d steps (%s)", number(w.Loss), w.Loss/median, len(d.recent), number(median))
+		before := fmt.Sprintf("the median of the last %d steps", len(d.recent))
+		if len(d.recent) == 1 {
+			before = "that of the step before"
+		}
+		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", number(w.Loss), w.Loss/median, before, number(median))
 	}
 	if finite {
 		d.keep(w.Loss)
@@ -48,9 +51,9 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) {
 	warn(fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR))
 }
 
-// median returns that of the last losses, 0 if there are too few.
+// median returns that of the last losses, 0 before the first. A rate that is much too high shows in the second step.
 func (d *Divergence) median() float64 {
-	if len(d.sorted) < fewestSteps {
+	if len(d.sorted) == 0 {
 		return 0
 	}
 	return d.sorted[len(d.sorted)/2]

@@ -28,7 +28,7 @@ func TestDivergence(t *testing.T) {
 		want   []string
 	}{
 		{"falls", []float64{90, 50, 30, 20, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4}, nil},
-		{"too few before", append(flat(9, 2), 1000), nil},
+		{"second step", []float64{3.1, 537, 5810}, []string{"step 2: the loss is 537.0, 173 times that of the step before (3.100)" + advice}},
 		{"explodes once", append(flat(20, 2), 19.9, 25, 26, 2, 2), []string{"step 22: the loss is 25.00, 12 times the median of the last 21 steps (2.000)" + advice}},
 		{"again, later", append(append(flat(20, 2), 30), append(flat(1000, 2), 40)...),
 			[]string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice, "step 1022: the loss is 40.00, 20 times the median of the last 50 steps (2.000)" + advice}},
