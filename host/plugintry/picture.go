@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 const (
@@ -52,7 +53,7 @@ func writePicture(file, port string, values []float32, columns int, frame float6
 		return "", err
 	}
 	if err := disk.Replace(file, b.Bytes()); err != nil {
-		return "", err
+		return "", exit.Advise(fmt.Errorf("--out: %w", err), "name a file that can be written")
 	}
 	size := fmt.Sprintf("%d frames", frames)
 	if columns > 1 {

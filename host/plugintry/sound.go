@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 // writeSound writes a WAV file of 16 bits, and compares the waveform with the one before the stage.
@@ -30,7 +31,7 @@ func writeSound(file string, before, after []float32, rate int) (string, error) 
 		b = binary.LittleEndian.AppendUint16(b, uint16(int16(min(max(math.Round(32768*float64(v)), -32768), 32767))))
 	}
 	if err := disk.Replace(file, b); err != nil {
-		return "", err
+		return "", exit.Advise(fmt.Errorf("--out: %w", err), "name a file that can be written")
 	}
 	text := fmt.Sprintf("%s; %.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f", file,
 		float64(len(before))/float64(rate), float64(len(after))/float64(rate), peak(before), peak(after), rms(before), rms(after))

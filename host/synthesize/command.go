@@ -202,7 +202,7 @@ func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	}
 	s, err := create(o.Out, rate)
 	if err != nil {
-		return nil, fmt.Errorf("--out: %w", err)
+		return nil, exit.Refused(hint.Errorf("name a file that can be written", "--out: %w", err))
 	}
 	return s, nil
 }

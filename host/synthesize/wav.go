@@ -65,13 +65,13 @@ func create(path string, rate int) (*sound, error) {
 
 // write appends samples. A stream gets them at once.
 func (s *sound) write(wave []float32) error {
+	s.samples += len(wave)
 	for _, v := range wave {
 		x := int16(min(max(math.Round(32768*float64(v)), -32768), 32767))
 		if _, err := s.out.Write(binary.LittleEndian.AppendUint16(nil, uint16(x))); err != nil {
 			return s.explain(err)
 		}
 	}
-	s.samples += len(wave)
 	if s.file != nil && s.samples > mostSamples {
 		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB", s.path)
 	}
