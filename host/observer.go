@@ -41,7 +41,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait, r.log.Warn); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -3,6 +3,7 @@ package batch
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -30,12 +31,15 @@ type Quarantine struct {
 	mu      sync.Mutex                   // guards what follows
 	reasons map[string]map[string]string // by split and id
 	passed  map[string]string            // by id, of the training data
+	warned  map[string]bool              // by split: a row was found while the run was going on
+	warn    func(text string, args ...any)
 }
 
 // OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too many.
-// limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written.
-func OpenQuarantine(path string, data Data, limit int, wait *disk.Patience) (_ *Quarantine, err error) {
-	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
+// limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written. warn, which may
+// be nil, gets a line for the first row of each split that is found later.
+func OpenQuarantine(path string, data Data, limit int, wait *disk.Patience, warn func(text string, args ...any)) (_ *Quarantine, err error) {
+	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}, warned: map[string]bool{}, warn: warn}
 	if path != "" {
 		if q.file, err = report.OpenQuarantine(path, wait); err != nil {
 			return nil, err
@@ -127,7 +131,14 @@ func (q *Quarantine) add(row report.Quarantined) error {
 			return err
 		}
 	}
-	return q.tooMany(row.Split, row.ID, row.Reason)
+	if err := q.tooMany(row.Split, row.ID, row.Reason); err != nil {
+		return err
+	}
+	if row.Stage != "index" && q.warn != nil && !q.warned[row.Split] {
+		q.warned[row.Split] = true
+		q.warn(fmt.Sprintf("clip %s of the %s data cannot be used and is left out: %s (%s names it, and those that follow)", row.ID, title[row.Split], row.Reason, report.QuarantineFile))
+	}
+	return nil
 }
 
 // rejected adds rows of a batch that a stage cannot use, unread adds rows that cannot be read. The pipeline's workers

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestQuarantineLimit(t *testing.T) {
 		{24, 2, 3, 2, 1},    // what the index rejected counts
 		{24, 2, 100, 9, 99}, // far below the limit
 	} {
-		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit, nil)
+		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit, nil, nil)
 		if err != nil {
 			t.Errorf("%+v: %v", tt, err)
 			continue
@@ -51,7 +52,7 @@ func TestQuarantineLimit(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	_, err := OpenQuarantine(path, quarantineData(24, 2), -1, nil)
+	_, err := OpenQuarantine(path, quarantineData(24, 2), -1, nil, nil)
 	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
@@ -65,7 +66,7 @@ func TestQuarantineLimit(t *testing.T) {
 func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	for _, path := range []string{path, ""} {
-		_, err := OpenQuarantine(path, quarantineData(32, 12), -1, nil)
+		_, err := OpenQuarantine(path, quarantineData(32, 12), -1, nil, nil)
 		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, and 1 are allowed; the last is metadata.csv:12:") {
 			t.Errorf("%v", err)
 		}
@@ -83,7 +84,7 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	d := quarantineData(24, 0)
 	d.Val = &Split{Name: report.Validation, Index: &dataset.Index{Rows: make([]dataset.Row, 6)}, Plan: new(dataset.Plan)}
-	q, err := OpenQuarantine(path, d, -1, nil)
+	q, err := OpenQuarantine(path, d, -1, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	d := quarantineData(24, 0)
 	d.Train.bad = new(dataset.Quarantine)
 	d.Train.Index.Rows[5].ID = "old"
-	q, err := OpenQuarantine(path, d, 9, nil)
+	var said []string
+	q, err := OpenQuarantine(path, d, 9, nil, func(text string, _ ...any) { said = append(said, text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +125,9 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if want := []string{"clip a of the training data cannot be used and is left out: torn (quarantine.jsonl names it, and those that follow)"}; !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
 	}
 	q.Trained("b")
 	passed := map[string]string{}
@@ -147,7 +152,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 // again nor steers a terminal.
 func TestQuarantineOfUntrustedText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	q, err := OpenQuarantine(path, quarantineData(24, 0), 0, nil)
+	q, err := OpenQuarantine(path, quarantineData(24, 0), 0, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func (e *evaluation) close() error {
 // measure sends the validation data through the model.
 func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	p := e.plan
-	q, err := batch.OpenQuarantine("", p.Data, p.Config.MaxQuarantine, nil)
+	q, err := batch.OpenQuarantine("", p.Data, p.Config.MaxQuarantine, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (s *settings) data(ctx context.Context) (string, error) {
 	ix := s.draft.Data.Train.Index
 	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
 	unusable := s.unusable()
-	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil)
+	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil, nil)
 	if err != nil { // as a run ends before its first step
 		return "", fmt.Errorf("%w%s", err, unusable)
 	}

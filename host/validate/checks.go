@@ -161,7 +161,7 @@ func (r *rehearsal) Step(w *event.Step) error {
 func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	plan := &v.draft.Plan
 	v.began = time.Now()
-	q, err := batch.OpenQuarantine("", plan.Data, plan.Config.MaxQuarantine, nil)
+	q, err := batch.OpenQuarantine("", plan.Data, plan.Config.MaxQuarantine, nil, nil)
 	if err != nil {
 		return "", err
 	}
