@@ -75,6 +75,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
+	if o.Language != "" && !tokenizer.Tagged() {
+		fmt.Fprintf(console.Err, "warning: --language %s has no effect: the tokenizer of the bundle has no tags of languages\n", o.Language)
+	}
 	if len(tokenized.Unknown) > 0 {
 		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
 	}

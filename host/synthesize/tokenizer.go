@@ -40,9 +40,12 @@ func NewTokenizer(bundle *ortgraphs.Bundle) (*Tokenizer, error) {
 	}, nil
 }
 
+// Tagged reports whether the language of a text matters.
+func (t *Tokenizer) Tagged() bool { return t.known != "" }
+
 // Text divides a text into parts that the model takes, at most as long as those of its training.
 func (t *Tokenizer) Text(text, language string) (Text, error) {
-	if t.known != "" && language == "" {
+	if t.Tagged() && language == "" {
 		return Text{}, hint.Errorf("the bundle has "+t.known, "--language is missing")
 	}
 	_, unknown, err := t.tokenizer.Tokens(t.prefix, language, text)
