@@ -184,6 +184,8 @@ func TestRefused(t *testing.T) {
 		{"--model-start-delay 1e9", "", "--model-start-delay 1e+09: the largest value is 86400"},
 		{"--enable-static-shapes=perhaps", "", "--enable-static-shapes perhaps: neither true nor false"},
 		{"--slots 9", "", "--slots 9: must be 2 to 8, or auto"},
+		{"--train-data=", "", "--train-data is empty"},
+		{"--resume=", "", "--resume is empty"},
 		{"--slots 1", "", "--slots 1: must be 2 to 8, or auto"},
 		{"--ring-memory lots", "", "--ring-memory lots: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
 		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N from 1 to 1024`},

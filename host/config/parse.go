@@ -34,6 +34,20 @@ func (s *Set) Parse(args, environ []string) error {
 	return s.Load(environ)
 }
 
+// neverEmpty are flags of which an empty value is a mistake, such as that of an unset variable of the shell: the run would
+// be another than the one that is meant.
+var neverEmpty = []string{"train-data", "resume", "resume-or-start", "run-dir", "config"}
+
+// checkGiven refuses empty values on the command line.
+func (s *Set) checkGiven() error {
+	for _, name := range neverEmpty {
+		if f := s.flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return hint.Errorf("leave the flag out, or check the variable that it comes from", "--%s is empty", name)
+		}
+	}
+	return nil
+}
+
 // Load fills settings that the parsed flags left open: from the environment, the file of --config and the run of
 // --resume.
 func (s *Set) Load(environ []string) error {
@@ -42,6 +56,9 @@ func (s *Set) Load(environ []string) error {
 			s.origins[f.Name] = fromFlag
 		}
 	})
+	if err := s.checkGiven(); err != nil {
+		return err
+	}
 	if err := s.readEnv(environ); err != nil {
 		return err
 	}
