@@ -39,9 +39,9 @@ func (s *Set) Parse(args, environ []string) error {
 var neverEmpty = []string{"train-data", "resume", "resume-or-start", "run-dir", "config"}
 
 // checkGiven refuses empty values on the command line.
-func (s *Set) checkGiven() error {
+func checkGiven(flags *pflag.FlagSet) error {
 	for _, name := range neverEmpty {
-		if f := s.flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+		if f := flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return hint.Errorf("leave the flag out, or check the variable that it comes from", "--%s is empty", name)
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Set) Load(environ []string) error {
 			s.origins[f.Name] = fromFlag
 		}
 	})
-	if err := s.checkGiven(); err != nil {
+	if err := checkGiven(s.flags); err != nil {
 		return err
 	}
 	if err := s.readEnv(environ); err != nil {
