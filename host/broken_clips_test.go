@@ -234,7 +234,7 @@ func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
 	excluded := readRows(t, filepath.Join(run, report.ExcludedFile))
-	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, but the bucket holds 44032" || excluded[0].Stage != "plan" {
+	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "the clip has 2.27 s, and the model takes 2.00 s at most" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
 	data, err := os.ReadFile(filepath.Join(run, report.ReportFile))

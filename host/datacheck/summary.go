@@ -22,7 +22,7 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	}
 	for _, e := range plan.Excluded() {
 		row := &ix.Rows[e.Row]
-		r.Excluded = append(r.Excluded, Unusable{Line{row.Line, row.ID}, row.Path, "plan", e.Reason})
+		r.Excluded = append(r.Excluded, Unusable{Line{row.Line, row.ID}, row.Path, "plan", ix.TooLong(e)})
 	}
 	r.Trained.DataList = batch.Used(&dataset.Index{SampleRate: ix.SampleRate, Columns: ix.Columns, Rows: ix.Rows}, plan)
 	usable, read := r.rows(ix, clips)

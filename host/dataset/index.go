@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -231,6 +232,15 @@ func (ix *Index) read(ctx context.Context, cfg Config, list io.ReadSeeker) error
 
 // Place names a line of the list, as "metadata.csv:12".
 func (ix *Index) Place(line int) string { return fmt.Sprintf("%s:%d", ix.List, line) }
+
+// TooLong says why no bucket holds a row, in seconds if it is its clip that is too long.
+func (ix *Index) TooLong(e Excluded) string {
+	if e.Symbol != manifest.SymbolWav {
+		return e.Reason
+	}
+	rate := float64(ix.SampleRate)
+	return fmt.Sprintf("the clip has %.2f s, and the model takes %.2f s at most", float64(ix.Rows[e.Row].Samples)/rate, float64(e.Limit)/rate)
+}
 
 // Tokens returns the token ids of a row's text.
 func (ix *Index) Tokens(r *Row) []int32 {
