@@ -1,5 +1,9 @@
 """bf16: what the policy casts, what a graph takes and gives in bf16, and how far it is from PyTorch. test_module exports the examples with it."""
 
+import contextlib
+import types
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -120,6 +124,8 @@ def test_pico(tmp_path):
     same, f32 = mixed.check(exported, step, sizes, tmp_path / BF16)
     assert same.loss < 1e-3 and same.gradients < 1e-2
     assert f32.loss < 1e-2 and f32.gradients < 5e-2
+    tensors = batch(exported.inputs, sizes, np.random.default_rng(1), 1)
+    assert same.gradients < mixed.rounding(step, tensors) < 5e-2
     low = {i.name for i in onnx.load(tmp_path / BF16).graph.input if i.type.tensor_type.elem_type == TensorProto.BFLOAT16}
     assert low == {name for name, p in step.named_parameters() if p.dim() == 2}
 
@@ -184,6 +190,20 @@ def test_nodes_without_a_kernel_are_widened():
     model = _bf16("MatMul", ["x", "w"])
     bf16.widen(model)
     assert [n.op_type for n in model.graph.node] == ["MatMul"]
+
+
+@pytest.mark.parametrize(("gradients", "passes"), [(0.05, True), (0.09, True), (0.11, False)])
+def test_gradients_may_differ_as_much_as_rounding_changes_them(gradients, passes, monkeypatch):
+    step = types.SimpleNamespace()
+    monkeypatch.setattr(mixed, "rounding", lambda *_: 0.1)
+    monkeypatch.setattr(mixed, "load", lambda _: None)
+    monkeypatch.setattr(mixed, "batch", lambda *_: {})
+    monkeypatch.setattr(mixed, "run", lambda *_: {})
+    monkeypatch.setattr(mixed, "distance", lambda *arguments: mixed.Distance(0.0, gradients if arguments[-1] == "bf16" else 0.1))
+    monkeypatch.setattr(mixed.verify, "soiled", lambda *_: {})
+    refused = contextlib.nullcontext() if passes else pytest.raises(Refusal, match="1e-02 and 1e-01 are allowed")
+    with refused:
+        mixed.check(types.SimpleNamespace(inputs=[]), step, {}, Path(BF16))
 
 
 @pytest.mark.parametrize("found", [mixed.Distance(0.02, 0.0), mixed.Distance(0.0, 0.1), mixed.Distance(float("nan"), 0.0)])

@@ -1,8 +1,9 @@
 """How fast coqui's own classes train and speak on this machine, for a comparison with the program (docs/xtts-v2.md, "Speed beside coqui").
+In the folder scripts:
 
-    python -m export.xtts.beside data DIR                                    made-up clips, and what coqui's trainer wants beside its GPT
-    python -m export.xtts.beside train DIR --config FILE --batch-size 16 --form compile
-    python -m export.xtts.beside speak DIR --config FILE
+    python beside_coqui.py data DIR                                    made-up clips, and what coqui's trainer wants beside its GPT
+    python beside_coqui.py train DIR --config FILE --batch-size 16 --form compile
+    python beside_coqui.py speak DIR --config FILE
 
 Each prints one JSON object. The weights are random: speed does not depend on them, and a model with them speaks until its limit of codes.
 coqui-tts is needed, as scripts/test-coqui.sh installs it. What torchaudio reads with FFmpeg is read by soundfile: all clips are WAV files.
@@ -20,14 +21,14 @@ import soundfile
 import torch
 from torch import Tensor, nn
 
-from . import coqui, coqui_trainer, dvae, mels, settings, small
+from export.xtts import coqui, coqui_trainer, dvae, mels, settings, small
 
 WARM = 8
 TEXT = "the quick brown fox jumps over the lazy dog while the band plays on."
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m export.xtts.beside", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python beside_coqui.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     for run in (data, train, speak):
         command = commands.add_parser(run.__name__)
