@@ -22,7 +22,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/resume"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -39,9 +38,6 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	defer done()
 	set.Samples = "" // only the run speaks
 	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
-	if changed, ok := errors.AsType[*resume.RefusedError](err); ok { // its hint is a flag of training
-		err = hint.Errorf("an evaluation takes what the run was trained with: put it back as it was", "%w", changed)
-	}
 	if err != nil {
 		return exit.Refused(err)
 	}

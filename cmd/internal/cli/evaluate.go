@@ -8,9 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// evaluated are the settings that an evaluation may replace: they change no number of it but the data.
+// evaluated are the settings that an evaluation may replace: they change no number of it but the data, and what allow names.
 var evaluated = []string{
-	"val-data", "plugins", "num-workers", "plugin-workers", "buffer-size", "max-quarantine",
+	"allow", "val-data", "plugins", "num-workers", "plugin-workers", "buffer-size", "max-quarantine",
 	"device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu",
 }
 
