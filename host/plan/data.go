@@ -48,7 +48,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		if errors.Is(err, train.ErrInterrupted) {
 			return nil, err
 		}
-		return ix, exit.Advise(err, "README.md says how a data set is laid out")
+		return ix, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
