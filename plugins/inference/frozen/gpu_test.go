@@ -36,8 +36,7 @@ type port struct {
 }
 
 var (
-	codesPort        = port{"codes", "code_lengths", manifest.I32, 7, nil}
-	conditioningPort = port{"conditioning_mel", "conditioning_lengths", manifest.F32, -1, []int{1}}
+	codesPort = port{"codes", "code_lengths", manifest.I32, 7, nil}
 )
 
 // runner configures a stage for batches of that many rows, on a GPU or on the CPU.
