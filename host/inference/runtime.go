@@ -68,9 +68,13 @@ func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	session, err := ort.NewSession(ort.SessionConfig{
-		Path: r.Bundle.Path(spec.File), Threads: r.Threads, CUDA: r.Device.CUDA, Deterministic: true, // equal seeds give equal bytes
-	})
+	config := ort.SessionConfig{Path: r.Bundle.Path(spec.File), Threads: r.Threads, Deterministic: true} // equal seeds give equal bytes
+	if r.Device.CUDA != nil {
+		cuda := *r.Device.CUDA
+		cuda.Growing = true
+		config.CUDA = &cuda
+	}
+	session, err := ort.NewSession(config)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,9 @@ type CUDA struct {
 	// means no limit. A run that needs more fails with [ErrOutOfMemory]; opening the session never does. A session with
 	// an [Arena] has the limit of the arena.
 	MemoryLimit int
+	// Growing has the session's own memory grow in steps of twice the size, up to twice of what is needed: for a graph whose
+	// values are larger in each run, such as the keys and values of a text. Otherwise each new size is memory of its own.
+	Growing bool
 	// TF32 rounds the operands of f32 matrix products to 10 bits of mantissa: about twice as fast, with errors of 1e-3.
 	TF32 bool
 	// Graphs allows runs with [RunOptions.SetGraph] to be captured once and then replayed.
@@ -86,12 +89,17 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 		}
 		return "0"
 	}
+	growth := "kSameAsRequested"
+	if c.Growing {
+		growth = "kNextPowerOfTwo"
+	}
 	settings := map[string]string{
-		"device_id":         strconv.Itoa(int(c.Device)),
-		"use_tf32":          flag(c.TF32),
-		"enable_cuda_graph": flag(c.Graphs),
-		// An arena that doubles its size takes up to twice the memory that is needed.
-		"arena_extend_strategy": "kSameAsRequested",
+		"device_id":             strconv.Itoa(int(c.Device)),
+		"use_tf32":              flag(c.TF32),
+		"enable_cuda_graph":     flag(c.Graphs),
+		"arena_extend_strategy": growth,
+		// The exhaustive search, which is the default, takes some 10 ms for each convolution whenever its input has another shape.
+		"cudnn_conv_algo_search": "HEURISTIC",
 	}
 	if c.MemoryLimit > 0 {
 		settings["gpu_mem_limit"] = strconv.Itoa(c.MemoryLimit)

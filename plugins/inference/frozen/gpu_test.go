@@ -156,27 +156,27 @@ func TestGPURefuses(t *testing.T) {
 	}
 }
 
-// TestWidths: each width is at most a quarter wider than the next, and the widest has room for the longest row.
+// TestWidths: each width is twice the next, and the widest has room for the longest row.
 func TestWidths(t *testing.T) {
 	if got, want := widths(1), []int{narrowest}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	list := widths(617000)
-	if len(list) > 21 || list[0] < 617000 || !slices.Equal(list[1:], widths(list[1])) {
+	if len(list) > 8 || list[0] < 617000 || !slices.Equal(list[1:], widths(list[1])) {
 		t.Error(list)
 	}
 	for i, w := range list[1:] {
-		if 4*list[i] > 5*w || list[i] <= w {
+		if list[i] != 2*w {
 			t.Error(list)
 		}
 	}
 	c := &card{}
-	for _, w := range widths(12000) {
+	for _, w := range widths(20000) {
 		c.buckets = append(c.buckets, gpustage.Bucket{
 			Inputs: []gpustage.Tensor{{Name: waveform, Row: []int{w}}}, Outputs: []gpustage.Tensor{{Row: []int{w / 1000}}},
 		})
 	}
-	for _, x := range []struct{ samples, elements, want int }{{1, 1, 2}, {8192, 8, 2}, {8192, 9, 1}, {8193, 1, 1}, {10241, 1, 0}, {10241, 13, -1}, {12801, 1, -1}} {
+	for _, x := range []struct{ samples, elements, want int }{{1, 1, 2}, {8192, 8, 2}, {8192, 9, 1}, {8193, 1, 1}, {16385, 1, 0}, {16385, 33, -1}, {32769, 1, -1}} {
 		if got := c.bucketOf(x.samples, x.elements); got != x.want {
 			t.Errorf("%d samples, %d elements: bucket %d, want %d", x.samples, x.elements, got, x.want)
 		}
