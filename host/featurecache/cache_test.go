@@ -214,7 +214,7 @@ func TestFailure(t *testing.T) {
 	if !c.Put(key, []byte{1}) {
 		t.Error("not written after the pause")
 	}
-	c.tasks.Wait() // the sweep makes a file
+	c.tasks.Wait()                            // the sweep makes a file
 	if err := os.RemoveAll(dir); err != nil { // under the run
 		t.Fatal(err)
 	}
