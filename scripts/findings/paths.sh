@@ -55,7 +55,7 @@ moved-data() {
 # other-words: a word of other programs for a choice is answered with the one that is meant here
 other-words() {
   refused 2 train --device gpu --max-steps 1
-  says 'error: --device gpu: must be auto or cpu or cuda'
+  says 'error: --device gpu: must be auto, cpu or cuda'
   says 'hint: did you mean cuda?'
   refused 2 train --precision fp32 --max-steps 1
   says 'hint: did you mean f32?'
