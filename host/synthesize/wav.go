@@ -3,8 +3,10 @@ package synthesize
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
+	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -109,6 +111,8 @@ func (s *sound) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case s.file == nil && !errors.Is(err, syscall.EPIPE):
+		return hint.Errorf("write a file: --out speech.wav", "%w", err)
 	case s.file == nil:
 		return hint.Errorf("the program that reads the sound has ended, or write a file: --out speech.wav", "%w", err)
 	}
