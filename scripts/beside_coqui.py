@@ -73,7 +73,6 @@ def train(args: argparse.Namespace) -> dict:
     torch.set_float32_matmul_precision("high")
     vocabulary = args.folder / "vocab.json"
     made = coqui_trainer.trainer(settings.read(args.config, vocabulary), vocabulary, args.folder, 5e-6, dropout=True).cuda()
-    made.on_train_epoch_start(type("", (), {"model": made}))
     optimizer = made.get_optimizer()
     for group in optimizer.param_groups:
         group["fused"], group["foreach"] = True, False

@@ -9,6 +9,6 @@
 // count as the graph says for the row.
 //
 // On the CPU a row is computed as it is, in one thread: rows compute in parallel, and no time is spent on padding. On a
-// GPU (package gpustage) a row is padded with zeros to one of few widths, because a GPU prepares each shape before its
-// first run. The part of the graph that counts the elements is integer arithmetic, and runs on the CPU in both cases.
+// GPU (package gpustage) a row is padded with zeros to one of few widths, because each change of the shape costs time. The
+// part of the graph that counts the elements is integer arithmetic, and runs on the CPU in both cases.
 package frozen

@@ -21,8 +21,8 @@ import (
 // bits of a row may depend on its width, and runs with other buckets share a feature cache.
 const narrowest = 8192
 
-// widths returns the widths that rows of up to some number of samples need, the widest first. Each is twice the next: the
-// GPU computes silence faster than cuDNN prepares convolutions for another width, which it does at each change of the width.
+// widths returns the widths that rows of up to some number of samples need, the widest first. Each is twice the next:
+// ONNX Runtime prepares a convolution at each change of the width, and the GPU computes silence faster than that.
 func widths(samples int) []int {
 	list := []int{narrowest}
 	for w := narrowest; w < samples; list = append(list, w) {

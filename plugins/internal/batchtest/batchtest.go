@@ -93,8 +93,14 @@ func (r *Runner) Int32(name string) []int32 { return view[int32](r, name) }
 // Process runs the stage on the content of the slot.
 func (r *Runner) Process(t testing.TB) *stagepb.Result {
 	t.Helper()
-	s := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: make([]byte, r.rows*stage.KeySize)}}
-	if err := r.server.Process(s); err != nil {
+	return Call(t, r.server, make([]byte, r.rows*stage.KeySize))
+}
+
+// Call runs the stage of a server on the content of its slot, whose rows have these keys.
+func Call(t testing.TB, server *stage.Server, keys []byte) *stagepb.Result {
+	t.Helper()
+	s := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: keys}}
+	if err := server.Process(s); err != nil {
 		t.Fatal(err)
 	}
 	return s.result

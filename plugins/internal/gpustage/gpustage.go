@@ -46,9 +46,9 @@ type Opener func(*stage.Config) (Device, error)
 
 // Device is the GPU of the process. Its methods are safe for concurrent use.
 type Device interface {
-	// Load loads a graph and runs every bucket once, in their order, on zeros. It fails, with a hint, if the process's
-	// memory limit is too small, and, unless the graph allows it, if a node would run on the CPU. A graph that several
-	// programs load under one name is loaded once.
+	// Load loads a graph and runs every bucket once, in their order, on zeros or on [Tensor.Trial]. It fails, with a hint, if
+	// the process's memory limit is too small, and, unless the graph allows it, if a node would run on the CPU. Programs
+	// with the same name and model share a session.
 	Load(Graph) (Program, error)
 	// Pin registers the memory of all batches, so transfers run at full speed and overlap with other work. It may be
 	// called again for the same memory, which must stay mapped until Close.

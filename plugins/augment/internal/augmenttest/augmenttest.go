@@ -11,14 +11,13 @@
 package augmenttest
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"testing"
 	"unsafe"
 
+	"github.com/xtts-host/xtts-host/plugins/internal/batchtest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -126,11 +125,7 @@ func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
 		lengths[i] = int32(len(row.Data) / step)
 		copy(keys[i*stage.KeySize:], row.Key[:])
 	}
-	stream := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: keys}}
-	if err := r.server.Process(stream); err != nil {
-		t.Fatal(err)
-	}
-	if res := stream.result; res.Error != "" || len(res.BadRows) > 0 {
+	if res := batchtest.Call(t, r.server, keys); res.Error != "" || len(res.BadRows) > 0 {
 		return nil, fmt.Errorf("%s%v", res.Error, res.BadRows)
 	}
 	out := make([][]float32, len(rows))
@@ -142,28 +137,4 @@ func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
 
 func view[T float32 | int32](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
-}
-
-// stream is the host's side of a stream with one call.
-type stream struct {
-	stagepb.Stage_ProcessServer
-	ctx    context.Context
-	call   *stagepb.Call
-	result *stagepb.Result
-}
-
-func (s *stream) Context() context.Context { return s.ctx }
-
-func (s *stream) Recv() (*stagepb.Call, error) {
-	call := s.call
-	if call == nil {
-		return nil, io.EOF
-	}
-	s.call = nil
-	return call, nil
-}
-
-func (s *stream) Send(r *stagepb.Result) error {
-	s.result = r
-	return nil
 }

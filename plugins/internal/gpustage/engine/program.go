@@ -24,14 +24,13 @@ type identity struct {
 	model [sha256.Size]byte
 }
 
-func (p *program) identity() identity { return identity{p.spec.Name, sha256.Sum256(p.spec.Model)} }
-
 // program implements gpustage.Program.
 type program struct {
-	device *Device
-	graph  *graph
-	spec   gpustage.Graph
-	lanes  chan *lane // free lanes
+	device   *Device
+	graph    *graph
+	spec     gpustage.Graph
+	identity identity
+	lanes    chan *lane // free lanes
 
 	closers
 	own    int // bytes of GPU memory
@@ -46,7 +45,7 @@ type table struct {
 
 // Load implements gpustage.Device.
 func (d *Device) Load(spec gpustage.Graph) (gpustage.Program, error) {
-	p := &program{device: d, spec: spec, lanes: make(chan *lane, gpustage.Lanes)}
+	p := &program{device: d, spec: spec, identity: identity{spec.Name, sha256.Sum256(spec.Model)}, lanes: make(chan *lane, gpustage.Lanes)}
 	err := d.do(func() error {
 		err := p.load()
 		if err != nil {
@@ -111,7 +110,7 @@ func (p *program) load() error {
 // open opens the session, unless another program has opened it.
 func (p *program) open() (err error) {
 	d := p.device
-	if g, ok := d.graphs[p.identity()]; ok {
+	if g, ok := d.graphs[p.identity]; ok {
 		p.graph = g
 		g.users++
 		return nil
@@ -131,7 +130,7 @@ func (p *program) open() (err error) {
 		return err
 	}
 	p.graph = g
-	d.graphs[p.identity()] = g
+	d.graphs[p.identity] = g
 	return nil
 }
 
@@ -205,7 +204,7 @@ func (p *program) release() error {
 	if g := p.graph; g != nil {
 		if g.users--; g.users == 0 {
 			err = errors.Join(err, g.session.Close())
-			delete(p.device.graphs, p.identity())
+			delete(p.device.graphs, p.identity)
 		}
 		p.graph = nil
 	}
