@@ -60,7 +60,7 @@ func checkSynthesis(o *synthesize.Options) error {
 	case o.Text != "" && o.TextFile != "":
 		return errors.New("--text and --text-file exclude each other")
 	case o.Text == "" && o.TextFile == "":
-		return hint.Errorf(`for example: --text "Good morning."`, "there is no text: --text or --text-file has it")
+		return hint.Errorf(`for example: --text "Good morning.", or --text-file chapter.txt`, "--text is missing: what to speak")
 	case o.Out == "":
 		return hint.Errorf("for example: --out speech.wav", "--out is missing: the file to write")
 	case !(s.Temperature >= 0 && s.Temperature <= 100):
