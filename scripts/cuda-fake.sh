@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds fake GPU libraries in FOLDER (.cache/cuda/fake): a libcuda.so.1 and a libnvidia-ml.so.1 with GPU memory on the host
-# (gpu/cuda/fakecuda), and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
+# (gpu/cuda/fakecuda), a libcublas.so.13, and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
 # on them, and the CPU computes:
 #
 #   fake=$(scripts/cuda-fake.sh)
@@ -28,6 +28,11 @@ if [ -z "$(find "$library" -newer "$sources/nvrtc.c" -newer "$emulation" 2>/dev/
 	mkdir -p "$out/nvrtc"
 	cc -shared -fPIC -O1 -Wall -Werror "-DEMULATION=\"$emulation\"" -o "$library.$$" "$sources/nvrtc.c"
 	echo | cc -shared -fPIC -xc -o "$out/nvrtc/libnvrtc-builtins.so.13.0" -
+	mv "$library.$$" "$library"
+fi
+library=$out/libcublas.so.13 products=ortgraphs/ort/orttest/multiply.h
+if [ -z "$(find "$library" -newer "$sources/cublas.c" -newer "$products" 2>/dev/null)" ]; then
+	cc -shared -fPIC -O1 -Wall -Werror -Wl,-soname,libcublas.so.13 -o "$library.$$" "$sources/cublas.c"
 	mv "$library.$$" "$library"
 fi
 echo "$out"

@@ -54,6 +54,9 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 		size := sizesLike(l.Exported.Bytes)
 		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File, report.Thousands(f.BatchSize),
 			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, size(l.Products.Bytes))
+		if l.Batched.Launches > 0 {
+			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products, report.Count(l.Batched.Launches, "launch"))
+		}
 		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", report.Thousands(l.Exported.Kernels),
 			size(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
 		shown := l.Regions[:min(shownRegions, len(l.Regions))]

@@ -9,33 +9,49 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cublas"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
 // Compiler implements [fused.Compiler] for a GPU.
 type Compiler struct {
-	nvrtc   *nvrtc.Compiler
-	context gpu.Context
-	options nvrtc.Options
-	log     *slog.Logger
+	nvrtc    *nvrtc.Compiler
+	products *cublas.Library // nil for the reason lacks
+	lacks    error
+	context  gpu.Context
+	config   Config
+	log      *slog.Logger
 }
 
-// New returns a compiler for the GPU of a context. library is the file of ONNX Runtime, next to which NVRTC may be. The folder cache keeps
-// what has been compiled.
-func New(context gpu.Context, capability int, library, cache string, log *slog.Logger) (*Compiler, error) {
-	c, err := nvrtc.Open(library)
+// Config says for which GPU a compiler is, and where its files are.
+type Config struct {
+	Capability int
+	// TF32 rounds the operands of matrix products in f32.
+	TF32 bool
+	// Library is the file of ONNX Runtime, next to which NVRTC and cuBLAS may be.
+	Library string
+	// Cache is the folder of what has been compiled; none if it is empty.
+	Cache string
+}
+
+// New returns a compiler for the GPU of a context.
+func New(context gpu.Context, c Config, log *slog.Logger) (*Compiler, error) {
+	compiler, err := nvrtc.Open(c.Library)
 	if err != nil {
 		return nil, err
 	}
-	return &Compiler{c, context, nvrtc.Options{Capability: capability, Flags: fused.Options, Cache: cache}, log}, nil
+	products, lacks := cublas.Open(c.Library)
+	return &Compiler{compiler, products, lacks, context, c, log}, nil
 }
 
 // Compile compiles in parallel, and loads the programs. The functions of a program that the compiler or the driver
 // refuses have its reason as their error.
 func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 	began := time.Now()
-	compiled, err := c.nvrtc.Compile(context.Background(), c.options, sources)
+	options := nvrtc.Options{Capability: c.config.Capability, Flags: fused.Options, Cache: c.config.Cache}
+	compiled, err := c.nvrtc.Compile(context.Background(), options, sources)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
@@ -48,15 +64,36 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 			return nil, errors.Join(fmt.Errorf("kernels: %w", err), p.Close())
 		}
 	}
+	if p.multiplier, err = c.multiplier(p); err != nil {
+		p.lacks = err
+		c.log.Warn("kernels", "error", err)
+	}
 	c.log.Info("kernels", "compiled", compiled.New, "cached", compiled.Cached, "refused", len(p.refused), "nvrtc", c.nvrtc.Version(), "seconds", time.Since(began).Seconds())
 	return p, nil
 }
 
+// multiplier opens cuBLAS for the programs.
+func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
+	if c.lacks != nil {
+		return nil, c.lacks
+	}
+	h, err := c.products.NewHandle()
+	if err != nil {
+		return nil, err
+	}
+	p.handle = h
+	return &ort.Multiplier{Handle: h.Pointer(), SetStream: c.products.SetStream(), SetWorkspace: c.products.SetWorkspace(),
+		GemmBatched: c.products.GemmBatched(), TF32: c.config.TF32}, nil
+}
+
 // programs are loaded programs, by their sources.
 type programs struct {
-	launch  uintptr
-	modules map[string]gpu.Module
-	refused map[string]error // by the compiler or the driver
+	launch     uintptr
+	modules    map[string]gpu.Module
+	refused    map[string]error // by the compiler or the driver
+	handle     *cublas.Handle   // nil for the reason lacks
+	multiplier *ort.Multiplier
+	lacks      error
 }
 
 // load loads a program, unless the compiler has refused it.
@@ -78,6 +115,8 @@ func (p *programs) load(context gpu.Context, source string, image []byte, refuse
 
 func (p *programs) Launch() uintptr { return p.launch }
 
+func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, p.lacks }
+
 func (p *programs) Function(source, name string) (uintptr, error) {
 	if err := p.refused[source]; err != nil {
 		return 0, err
@@ -98,6 +137,9 @@ func (p *programs) Close() error {
 	for source, m := range p.modules {
 		errs = append(errs, m.Close())
 		delete(p.modules, source)
+	}
+	if p.handle != nil {
+		errs = append(errs, p.handle.Close())
 	}
 	return errors.Join(errs...)
 }

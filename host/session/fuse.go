@@ -49,7 +49,9 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 	} else {
 		cache = filepath.Join(cache, "kernels")
 	}
-	compiler, err := kernels.New(s.Device.Context, s.plan.Placement.Model.GPU.Capability, ort.Library(), cache, s.log)
+	compiler, err := kernels.New(s.Device.Context, kernels.Config{
+		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32, Library: ort.Library(), Cache: cache,
+	}, s.log)
 	if err == nil {
 		s.Fusion.tried = true
 		return compiler, nil

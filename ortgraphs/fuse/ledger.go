@@ -19,6 +19,8 @@ type Ledger struct {
 	Exported Traffic `json:"exported"`
 	// Fused is the same in regions. It includes Left. Attention is a region, with its products.
 	Fused Traffic `json:"fused"`
+	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
+	Batched Batched `json:"batched"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
 	// Left are the nodes that no region may contain, by operator.
@@ -29,6 +31,12 @@ type Ledger struct {
 type Traffic struct {
 	Kernels int `json:"kernels"`
 	Bytes   int `json:"bytes"`
+}
+
+// Batched is a number of products in a number of launches.
+type Batched struct {
+	Products int `json:"products"`
+	Launches int `json:"launches"`
 }
 
 func (t *Traffic) add(kernels, bytes int) {
@@ -191,6 +199,11 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
+		if r.Products != nil {
+			l.Batched.Products += r.Products.Count
+			l.Batched.Launches++
+			continue
+		}
 		kernels, bytes := 1, r.Read+r.Written
 		if r.ColumnSums > 0 || r.Attention != nil && r.Attention.Backward != nil {
 			kernels = 2 // the second one adds what the blocks of the first one have summed; the gradients of queries and keys have one each
@@ -233,6 +246,8 @@ func appendNew(list []string, more ...string) []string {
 // Ops counts the operations of a region, the most frequent first. Attention is one operation.
 func (r *Region) Ops() string {
 	switch {
+	case r.Products != nil:
+		return fmt.Sprintf("product %d", r.Products.Count)
 	case r.Attention == nil:
 	case r.Attention.Backward == nil:
 		return "attention"

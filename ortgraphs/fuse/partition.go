@@ -21,8 +21,9 @@ type Region struct {
 	ColumnSums int
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
-	// Attention is nil if the region's nodes are elementwise or reductions.
+	// Attention and Products are nil if the region's nodes are elementwise or reductions.
 	Attention *Attention
+	Products  *Products
 }
 
 // Limits of one kernel.
@@ -38,8 +39,9 @@ const (
 type group struct {
 	nodes     []*Node
 	attention *Attention
-	turn      int // its place in an order in which the groups can run
-	visited   int // the last search that came here
+	products  bool // that one launch computes
+	turn      int  // its place in an order in which the groups can run
+	visited   int  // the last search that came here
 }
 
 type partition struct {
@@ -62,6 +64,7 @@ func Partition(g *Graph) []*Region {
 	p.joinNeighbours()
 	p.joinNeighbours()
 	p.derive()
+	p.batchProducts()
 	return p.regions()
 }
 
@@ -167,6 +170,10 @@ func (p *partition) regions() []*Region {
 	for _, g := range p.order {
 		if g.attention != nil {
 			list = append(list, p.attentionRegion(g))
+			continue
+		}
+		if g.products {
+			list = append(list, p.productsRegion(g))
 			continue
 		}
 		if !g.nodes[0].fusible() {

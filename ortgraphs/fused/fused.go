@@ -36,6 +36,7 @@ type Plan struct {
 	kernels []*cudac.Kernel   // nil for a region that stays plain
 	launch  uintptr           // as in Programs
 	sums    uintptr           // the function that completes column sums
+	library *ort.Multiplier   // of batched products
 	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
@@ -104,7 +105,9 @@ func Kernels(r *fuse.Region) (names []string, err error) {
 		return nil, err
 	}
 	for _, l := range k.Launches {
-		names = append(names, l.Function)
+		if l.Products == nil {
+			names = append(names, l.Function)
+		}
 	}
 	return names, nil
 }
@@ -158,6 +161,8 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.launch, failed = programs.Launch(), map[int]error{}
 	var refused error
 	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction)
+	var lacks error
+	p.library, lacks = programs.Multiplier()
 	for i, k := range p.kernels {
 		if p.calls[i] = nil; k == nil {
 			continue
@@ -165,6 +170,9 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		call, err := p.newCall(i, programs)
 		if len(k.Sums) > 0 {
 			err = cmp.Or(err, refused)
+		}
+		if p.regions[i].Products != nil {
+			err = cmp.Or(err, lacks)
 		}
 		if err != nil {
 			failed[i] = err
@@ -194,7 +202,7 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 }
 
 func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
-	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch}, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
+	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch, Multiplier: p.library}, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
 	var run []int
 	for i, c := range p.calls {
 		if c != nil && (plain == nil || !plain(i)) {

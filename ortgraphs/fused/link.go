@@ -24,6 +24,10 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: manifest.F32, Shape: []int{k.PartialsLength}})
 	}
 	for _, l := range k.Launches {
+		if l.Products != nil {
+			call.Launches = append(call.Launches, ort.KernelLaunch{Products: products(l.Products)})
+			continue
+		}
 		f, err := programs.Function(cudac.Prelude+k.Source, l.Function)
 		if err != nil {
 			return nil, err
@@ -31,6 +35,12 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Arguments: l.Arguments})
 	}
 	return call, nil
+}
+
+// products translates a launch of the library.
+func products(p *fuse.Products) *ort.Products {
+	return &ort.Products{DType: dtypes[p.Type], Count: p.Count, Rows: p.Rows, Inner: p.Inner, Columns: p.Columns, Transposed: p.Transposed,
+		Workspace: cudac.TablesBytes(p.Count)}
 }
 
 // output describes an output of a region.

@@ -1,6 +1,9 @@
 package fused
 
-import "github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+import (
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
 
 // Options are those with which NVRTC compiles a source.
 var Options = cudac.Options
@@ -18,6 +21,8 @@ type Programs interface {
 	Launch() uintptr
 	// Function returns the address of a function of a source, or why the program could not be compiled or loaded.
 	Function(source, name string) (uintptr, error)
+	// Multiplier is the library that computes many products with one launch, or why there is none.
+	Multiplier() (*ort.Multiplier, error)
 	Close() error
 }
 
@@ -26,4 +31,5 @@ type unloaded struct{}
 
 func (unloaded) Launch() uintptr                          { return 0 }
 func (unloaded) Function(string, string) (uintptr, error) { return 0, nil }
+func (unloaded) Multiplier() (*ort.Multiplier, error)     { return nil, nil }
 func (unloaded) Close() error                             { return nil }

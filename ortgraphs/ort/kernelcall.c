@@ -117,11 +117,33 @@ static OrtStatus *find_tensors(const kernel_call *call, OrtKernelContext *contex
 	return NULL;
 }
 
+// multiply queues products. cuBLAS has its matrices column by column: it sees each of ours transposed, and computes B' A'.
+static OrtStatus *multiply(const kernel_call *call, const kernel_products *p, void *stream, void **tables) {
+	// Of cublas_api.h and library_types.h: CUDA_R_32F and CUDA_R_16BF, CUBLAS_COMPUTE_32F and CUBLAS_COMPUTE_32F_FAST_TF32, and
+	// CUBLAS_GEMM_DEFAULT.
+	enum { R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77, GEMM_DEFAULT = -1 };
+	const kernel_multiplier *m = call->set->multiplier;
+	const float one = 1, zero = 0;
+	const int type = p->bf16 ? R_16BF : R_32F, *turned = p->transposed;
+	void **a = tables, **b = a + p->count, **c = b + p->count;
+	int status = m->set_stream(m->handle, stream); // which forgets the workspace
+	if (!status) status = m->set_workspace(m->handle, (char *)tables + p->workspace, call->scratch - p->workspace);
+	if (!status)
+		status = m->gemm_batched(m->handle, turned[1], turned[0], p->columns, p->rows, p->inner, &one, (const void *const *)b, type,
+		                         turned[1] ? p->inner : p->columns, (const void *const *)a, type, turned[0] ? p->rows : p->inner, &zero, c,
+		                         type, p->columns, p->count, !p->bf16 && m->tf32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F, GEMM_DEFAULT);
+	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasGemmBatchedEx", call->index, status) : NULL;
+}
+
 static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, void **pointers) {
 	void *stream; // NULL on the CPU
 	OrtStatus *s = ORT(KernelContext_GetGPUComputeStream)(context, &stream);
 	for (size_t i = 0; i < call->launch_count && !s; i++) {
 		const kernel_launch *l = &call->launches[i];
+		if (l->products) {
+			s = multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
+			continue;
+		}
 		void *arguments[KERNEL_POINTERS];
 		for (size_t j = 0; j < l->argument_count; j++) arguments[j] = &pointers[l->arguments[j]];
 		int result = ((kernel_launcher)call->set->launch)((void *)l->function, l->grid[0], l->grid[1], l->grid[2], l->block,
@@ -158,6 +180,13 @@ static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
 	if (!s) return freed;
 	if (freed) ORT(ReleaseStatus)(freed);
 	return s;
+}
+
+void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_stream, uintptr_t set_workspace, uintptr_t gemm_batched) {
+	m->handle = (void *)handle;
+	*(uintptr_t *)&m->set_stream = set_stream;
+	*(uintptr_t *)&m->set_workspace = set_workspace;
+	*(uintptr_t *)&m->gemm_batched = gemm_batched;
 }
 
 kernel_op *kernel_new_op(const char *name, const kernel_set *set, const kernel_call *first) {

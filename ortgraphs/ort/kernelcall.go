@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	onnx "github.com/yalue/onnxruntime_go"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // MaxKernelPointers is how many pointers a call may have, and a launch as arguments.
@@ -40,7 +42,7 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 	if err := check(C.kernel_new_domain(o.string(KernelDomain), &o.domain)); err != nil {
 		return o, fmt.Errorf("operators of %s: %w", KernelDomain, err)
 	}
-	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info}})
+	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.multiplier(k.Multiplier)}})
 	calls := make([]C.kernel_call, len(k.Calls))
 	byName := map[string]*C.kernel_op{}
 	for i, call := range k.Calls {
@@ -80,6 +82,7 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 			shared:         C.uint(l.Shared),
 			arguments:      inC(o, convert[C.int32_t](l.Arguments)),
 			argument_count: C.size_t(len(l.Arguments)),
+			products:       o.products(l.Products),
 		}
 	}
 	return C.kernel_call{
@@ -90,6 +93,34 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 		launches:     inC(o, launches),
 		launch_count: C.size_t(len(launches)),
 	}
+}
+
+// products translates them, or nil.
+func (o *operators) products(p *Products) *C.kernel_products {
+	if p == nil {
+		return nil
+	}
+	turned := [2]C.int{}
+	for i, t := range p.Transposed {
+		if t {
+			turned[i] = 1
+		}
+	}
+	return inC(o, []C.kernel_products{{
+		count: C.int(p.Count), rows: C.int(p.Rows), inner: C.int(p.Inner), columns: C.int(p.Columns),
+		transposed: turned, bf16: p.DType == manifest.BF16, workspace: C.size_t(p.Workspace),
+	}})
+}
+
+// multiplier translates it, or nil.
+func (o *operators) multiplier(m *Multiplier) *C.kernel_multiplier {
+	if m == nil {
+		return nil
+	}
+	c := inC(o, []C.kernel_multiplier{{tf32: C.bool(m.TF32)}})
+	// The addresses are numbers in Go, which cannot be converted to pointers there.
+	C.kernel_set_functions(c, C.uintptr_t(m.Handle), C.uintptr_t(m.SetStream), C.uintptr_t(m.SetWorkspace), C.uintptr_t(m.GemmBatched))
+	return c
 }
 
 // inC copies a list to C memory.

@@ -8,7 +8,26 @@ typedef int (*kernel_launcher)(void *function, unsigned grid_x, unsigned grid_y,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra);
 
+// kernel_products are products of matrices in rows; the addresses of the matrices begin the scratch memory.
 typedef struct {
+	int count, rows, inner, columns, transposed[2];
+	bool bf16;
+	size_t workspace; // where the library's part of the scratch memory begins
+} kernel_products;
+
+// kernel_multiplier has functions of cuBLAS.
+typedef struct {
+	void *handle;
+	int (*set_stream)(void *handle, void *stream);
+	int (*set_workspace)(void *handle, void *workspace, size_t bytes);
+	int (*gemm_batched)(void *handle, int transa, int transb, int m, int n, int k, const void *alpha, const void *const a[],
+	                    int atype, int lda, const void *const b[], int btype, int ldb, const void *beta, void *const c[],
+	                    int ctype, int ldc, int count, int compute, int algorithm);
+	bool tf32;
+} kernel_multiplier;
+
+typedef struct {
+	const kernel_products *products; // instead of a function, or NULL
 	uintptr_t function;
 	unsigned grid[3], block, shared;
 	const int32_t *arguments; // indices of the call's pointers
@@ -37,11 +56,15 @@ typedef struct {
 // kernel_set has all calls of a session.
 struct kernel_set {
 	uintptr_t launch;            // a kernel_launcher
+	const kernel_multiplier *multiplier;
 	bool cuda;                   // the CUDA provider runs the nodes
 	const OrtMemoryInfo *memory; // for scratch memory
 	const kernel_call *calls;
 	size_t call_count;
 };
+
+// kernel_set_functions sets the addresses of a multiplier.
+void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_stream, uintptr_t set_workspace, uintptr_t gemm_batched);
 
 // kernel_new_op returns the operator for calls with the output types of first; free() frees it.
 kernel_op *kernel_new_op(const char *name, const kernel_set *set, const kernel_call *first);

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -21,6 +22,8 @@ type Kernels struct {
 	// Launch is the address of a C function with the signature of CUDA's cuLaunchKernel. On a GPU it is cuLaunchKernel.
 	// On the CPU the stream is NULL, and the function must do the work before it returns.
 	Launch uintptr
+	// Multiplier computes the launches that have products. It may be nil without any.
+	Multiplier *Multiplier
 	// Calls are the calls of the graph's nodes. Nodes may share a call.
 	Calls []KernelCall
 }
@@ -53,6 +56,27 @@ type KernelLaunch struct {
 	// Arguments are the numbers of the call's pointers. These stand one after another, so a kernel may take argument 0 as a structure of
 	// MaxKernelPointers pointers.
 	Arguments []int
+	// Products, unless nil, are computed by the multiplier instead of a function.
+	Products *Products
+}
+
+// Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the call begins with the
+// addresses of all A, of all B and of all results, 64 bits each. What follows is the library's, from Workspace bytes on.
+type Products struct {
+	DType                manifest.DType // F32 or BF16, of all matrices; sums are f32
+	Count                int
+	Rows, Inner, Columns int // of A B: [Rows, Inner] [Inner, Columns]
+	// Transposed says which of A and B are in memory with their dimensions exchanged.
+	Transposed [2]bool
+	Workspace  int
+}
+
+// Multiplier is a library of matrix products. Its functions have the signatures of cuBLAS's. Only one session may run at a time.
+type Multiplier struct {
+	Handle                               uintptr // of cublasCreate
+	SetStream, SetWorkspace, GemmBatched uintptr // cublasSetStream, cublasSetWorkspace, cublasGemmBatchedEx
+	// TF32 rounds the operands of products in f32, as [CUDA.TF32] does.
+	TF32 bool
 }
 
 // Op returns the name of the call's operator, which depends only on the types of the outputs.
@@ -70,6 +94,9 @@ func (k *Kernels) check() error {
 		return errors.New("kernels without a launch function")
 	}
 	for i, c := range k.Calls {
+		if k.Multiplier == nil && slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Products != nil }) {
+			return fmt.Errorf("kernel call %d: products without a multiplier", i)
+		}
 		if err := c.check(); err != nil {
 			return fmt.Errorf("kernel call %d: %w", i, err)
 		}
@@ -101,9 +128,25 @@ func (c KernelCall) check() error {
 		}
 	}
 	for i, l := range c.Launches {
-		if err := l.check(c.pointers()); err != nil {
+		check := func() error { return l.check(c.pointers()) }
+		if l.Products != nil {
+			check = func() error { return l.Products.check(c.Scratch) }
+		}
+		if err := check(); err != nil {
 			return fmt.Errorf("launch %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+func (p *Products) check(scratch int) error {
+	switch {
+	case p.DType != manifest.F32 && p.DType != manifest.BF16:
+		return fmt.Errorf("products of %q", string(p.DType))
+	case min(p.Count, p.Rows, p.Inner, p.Columns) < 1 || max(p.Count, p.Rows, p.Inner, p.Columns) > math.MaxInt32:
+		return fmt.Errorf("%d products of %d x %d and %d x %d", p.Count, p.Rows, p.Inner, p.Inner, p.Columns)
+	case p.Workspace < 3*8*p.Count || scratch < p.Workspace:
+		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch, p.Workspace, p.Count)
 	}
 	return nil
 }

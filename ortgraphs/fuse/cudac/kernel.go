@@ -43,6 +43,8 @@ type Launch struct {
 	Threads int
 	// Arguments are positions in the list of In, Out and the scratch memory.
 	Arguments []int
+	// Products, unless nil, are computed by a library instead of a function: see [Addresses].
+	Products *fuse.Products
 }
 
 // Generate writes the program of a region. The error is an [UnsupportedError] if there is no rule for it.
@@ -54,6 +56,9 @@ func Generate(r *fuse.Region) (*Kernel, error) {
 	}
 	if r.Attention != nil {
 		return generateAttention(r)
+	}
+	if r.Products != nil {
+		return newProducts(r), nil
 	}
 	l := r.Loops()
 	s := newShape(r, l)

@@ -11,6 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
 // Compiler implements [fused.Compiler] with the system's C++ compiler and an emulation of CUDA. It compiles the same sources once.
@@ -89,5 +91,7 @@ func (p loaded) Function(source, name string) (uintptr, error) {
 	}
 	return p.program.Function(i, name), nil
 }
+
+func (p loaded) Multiplier() (*ort.Multiplier, error) { return orttest.Multiplier, nil }
 
 func (p loaded) Close() error { return nil }

@@ -35,6 +35,13 @@ static int convert(size_t n, void **arguments) {
 	return 0;
 }
 
+// addresses takes all pointers of a call: n of them, and the memory to which it copies them.
+static int addresses(size_t n, void **arguments) {
+	void **pointers = arguments[0];
+	memcpy(pointers[n], pointers, n * sizeof *pointers);
+	return 0;
+}
+
 static int nothing(size_t n, void **arguments) { return 0; }
 static int out_of_memory(size_t n, void **arguments) { return 2; }
 static int illegal_address(size_t n, void **arguments) { return 700; }
@@ -49,7 +56,7 @@ static int launch(void *function, unsigned x, unsigned y, unsigned z, unsigned t
 
 static uintptr_t launcher(void) { return (uintptr_t)launch; }
 static uintptr_t functions(int i) {
-	static kernel *const all[] = {square, add, convert, nothing, out_of_memory, illegal_address};
+	static kernel *const all[] = {square, add, convert, nothing, out_of_memory, illegal_address, addresses};
 	return (uintptr_t)all[i];
 }
 */
@@ -67,6 +74,7 @@ var (
 	Nothing        = function(3)
 	OutOfMemory    = function(4) // fails with CUDA's error 2
 	IllegalAddress = function(5) // fails with CUDA's error 700
+	Addresses      = function(6) // of a call's pointers, as many as threads: writes them to the memory of the next one
 )
 
 func function(i int) uintptr { return uintptr(C.functions(C.int(i))) }

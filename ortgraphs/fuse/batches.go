@@ -1,0 +1,179 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Limits of the products that one launch computes.
+const (
+	// batchElements is the number of elements of their results that keeps all multiprocessors of a large GPU busy: 128 squares of 128 x 256.
+	// A product whose result is half as large, or larger, runs alone.
+	batchElements = 1 << 22
+	// batchBytes is how much memory the operands of products that wait for others may take.
+	batchBytes = 512 << 20
+	maxBatch   = 64
+	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a batch of them.
+	minBatchSide = 128
+)
+
+// batch is a number of products of one form: all have the same shapes, types and orders of memory.
+type batch struct {
+	groups   []*group
+	elements int // of the results
+}
+
+// batchProducts joins products that a library computes with one launch. The gradients of weights have small results with long sums: one of
+// them does not keep a GPU busy, but many of the same form do, and nothing in the graph waits for them.
+func (p *partition) batchProducts() {
+	p.sort()
+	waiting := &waiting{open: map[string]*batch{}}
+	for _, g := range p.order {
+		if n := g.nodes[0]; p.waits(n) {
+			waiting.add(g, n)
+		}
+	}
+	for len(waiting.forms) > 0 {
+		waiting.launch(waiting.forms[0])
+	}
+	last := map[*group]*batch{}
+	for _, b := range waiting.done {
+		last[b.groups[len(b.groups)-1]] = b
+		for _, g := range b.groups[:len(b.groups)-1] {
+			last[g] = nil
+		}
+	}
+	var nodes []*Node // each batch at the place of its last product
+	for _, g := range p.order {
+		b, found := last[g]
+		switch {
+		case !found:
+			nodes = append(nodes, g.nodes...)
+		case b != nil:
+			nodes = append(nodes, b.join()...)
+		}
+	}
+	p.graph.Nodes = nodes
+}
+
+// waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads.
+func (p *partition) waits(n *Node) bool {
+	t := n.Out[0]
+	if n.Kind != Product || n.attention || !p.outputs[t] || len(p.uses[t]) > 0 {
+		return false
+	}
+	for _, o := range n.In {
+		if len(o.Shape()) != 2 || !o.reshaped() {
+			return false
+		}
+	}
+	float := t.Type == onnxpb.TensorProto_BFLOAT16 || t.Type == onnxpb.TensorProto_FLOAT
+	return float && t.Elements() < batchElements/2 && min(t.Shape[0], t.Shape[1]) >= minBatchSide
+}
+
+// waiting are the products that wait for others of their form.
+type waiting struct {
+	forms []string // in the order of their first products
+	open  map[string]*batch
+	done  []*batch
+}
+
+func (w *waiting) add(g *group, n *Node) {
+	form := fmt.Sprint(n.In[0].Shape(), n.In[1].Shape(), n.Transposed, n.Out[0].Type)
+	b := w.open[form]
+	if b == nil {
+		b = &batch{}
+		w.open[form] = b
+		w.forms = append(w.forms, form)
+	}
+	b.groups = append(b.groups, g)
+	b.elements += n.Out[0].Elements()
+	if b.elements >= batchElements || len(b.groups) == maxBatch {
+		w.launch(form)
+	}
+	for w.memory(w.forms...) > batchBytes {
+		w.launch(w.largest())
+	}
+}
+
+// launch ends a batch.
+func (w *waiting) launch(form string) {
+	if b := w.open[form]; len(b.groups) > 1 {
+		w.done = append(w.done, b)
+	}
+	delete(w.open, form)
+	w.forms = slices.DeleteFunc(w.forms, func(f string) bool { return f == form })
+}
+
+// memory is that of the operands of some forms.
+func (w *waiting) memory(forms ...string) (bytes int) {
+	seen := map[*Tensor]bool{}
+	for _, f := range forms {
+		for _, g := range w.open[f].groups {
+			for _, o := range g.nodes[0].In {
+				if !seen[o.Tensor] {
+					seen[o.Tensor] = true
+					bytes += o.Tensor.Bytes()
+				}
+			}
+		}
+	}
+	return bytes
+}
+
+// largest is the form whose operands take the most memory.
+func (w *waiting) largest() string {
+	best := w.forms[0]
+	for _, f := range w.forms {
+		if w.memory(f) > w.memory(best) {
+			best = f
+		}
+	}
+	return best
+}
+
+// join makes one group of the products and returns its nodes.
+func (b *batch) join() []*Node {
+	whole := &group{products: true}
+	for _, g := range b.groups {
+		whole.nodes = append(whole.nodes, g.nodes...)
+	}
+	for _, n := range whole.nodes {
+		n.group = whole
+	}
+	return whole.nodes
+}
+
+// productsRegion is the region of a batch.
+func (p *partition) productsRegion(g *group) *Region {
+	n := g.nodes[0]
+	r := &Region{Nodes: g.nodes, Products: newProducts(n, len(g.nodes)), Domain: n.Out[0].Shape}
+	r.In, r.Read, r.Out = p.traffic(g)
+	for _, t := range r.Out {
+		r.Written += t.Bytes()
+		r.Shapes = append(r.Shapes, p.stored(t))
+	}
+	return r
+}
+
+// Products says that a region is a number of matrix products of one form, A B, which a library computes with one launch. Each node is one.
+type Products struct {
+	Count                int
+	Rows, Inner, Columns int
+	// Transposed says which operands are in memory with their dimensions exchanged.
+	Transposed [2]bool
+	Type       shapes.Type
+}
+
+func newProducts(n *Node, count int) *Products {
+	shape := n.Out[0].Shape
+	p := &Products{Count: count, Rows: shape[0], Columns: shape[1], Transposed: n.Transposed, Type: n.Out[0].Type}
+	p.Inner = n.In[0].Shape()[1]
+	if n.Transposed[0] {
+		p.Inner = n.In[0].Shape()[0]
+	}
+	return p
+}

@@ -1,0 +1,49 @@
+package cudac
+
+import (
+	_ "embed"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+// Addresses is the program that precedes the launch of a library for many products: the library reads the addresses of their matrices from
+// the memory of the GPU. The function writes them to the beginning of the scratch memory: those of the left matrices, the right ones and
+// the results. The rest of the scratch memory, from a multiple of [WorkspaceAlign] bytes on, is the library's.
+//
+//go:embed addresses.cuh
+var Addresses string
+
+const (
+	// WorkspaceAlign is the alignment of the library's memory, and the least size.
+	WorkspaceAlign = 256
+	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size, cuBLAS chose kernels that
+	// took up to 15 % longer.
+	workspace = 1 << 20
+)
+
+// newProducts is the kernel of a region of products.
+func newProducts(r *fuse.Region) *Kernel {
+	k := &Kernel{Source: Addresses}
+	for operand := range 2 {
+		for _, n := range r.Nodes {
+			k.In = append(k.In, n.In[operand].Tensor)
+		}
+	}
+	for _, n := range r.Nodes {
+		k.Out = append(k.Out, n.Out[0])
+	}
+	pointers := len(k.In) + len(k.Out)
+	k.Scratch = TablesBytes(r.Products.Count) + workspace
+	if isShort(r.Products.Type) {
+		k.Scratch = TablesBytes(r.Products.Count) + WorkspaceAlign
+	}
+	// The function has all pointers of the call as one structure.
+	k.Launches = []Launch{{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: r.Products}}
+	return k
+}
+
+// TablesBytes is the memory of the addresses of so many products.
+func TablesBytes(products int) int {
+	const address = 8
+	return ceil(3*products*address, WorkspaceAlign) * WorkspaceAlign
+}

@@ -1,0 +1,80 @@
+package ort_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// products is a call that multiplies the first elements of x and of 2x with x.
+func products(transposed [2]bool) ort.KernelCall {
+	const count, workspace = 2, 64
+	return ort.KernelCall{Inputs: 2 * count, Scratch: workspace + 256,
+		Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{1, 2}}, {DType: manifest.F32, Shape: []int{1, 2}}},
+		Launches: []ort.KernelLaunch{
+			{Function: orttest.Addresses, Grid: [3]int{1, 1, 1}, Block: 3 * count, Arguments: []int{0}},
+			{Products: &ort.Products{DType: manifest.F32, Count: count, Rows: 1, Inner: 2, Columns: 2, Transposed: transposed, Workspace: workspace}},
+		}}
+}
+
+// productsConfig is that of a graph with the results a and b of the call.
+func productsConfig(t *testing.T, call ort.KernelCall) ort.SessionConfig {
+	t.Helper()
+	return ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Multiplier: orttest.Multiplier, Calls: []ort.KernelCall{call, double}},
+		Model: kernelModel(t, map[string]onnxpb.TensorProto_DataType{"a": onnxpb.TensorProto_FLOAT, "b": onnxpb.TensorProto_FLOAT},
+			callNode(double, 1, []string{"x"}, []string{"2x"}), callNode(call, 0, []string{"x", "2x", "x", "x"}, []string{"a", "b"}))}
+}
+
+// TestProducts: the library multiplies rows, whatever the order in which an operand is in memory.
+func TestProducts(t *testing.T) {
+	for _, c := range []struct {
+		transposed [2]bool
+		want       [2]float32 // of [1 2] times [1 2; 3 5], or its transpose
+	}{{[2]bool{}, [2]float32{7, 12}}, {[2]bool{false, true}, [2]float32{5, 13}}, {[2]bool{true, false}, [2]float32{7, 12}}, {[2]bool{true, true}, [2]float32{5, 13}}} {
+		t.Run(fmt.Sprint(c.transposed), func(t *testing.T) {
+			s := open(t, productsConfig(t, products(c.transposed)))
+			x, a, b := floats(t, []int{4}), floats(t, []int{1, 2}), floats(t, []int{1, 2})
+			bound := ready(t, s, map[string]*ort.Tensor{"x": x}, map[string]*ort.Tensor{"a": a, "b": b})
+			copy(ort.View[float32](x.Bytes()), []float32{1, 2, 3, 5})
+			if err := bound.Run(nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, out := range []*ort.Tensor{a, b} {
+				want := []float32{c.want[0] * float32(i+1), c.want[1] * float32(i+1)}
+				if got := ort.View[float32](out.Bytes()); !slices.Equal(got, want) {
+					t.Errorf("product %d: %v, want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestWrongProducts: a session refuses products that the library could not compute.
+func TestWrongProducts(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*ort.Kernels)
+		want   string
+	}{
+		"no library": {func(k *ort.Kernels) { k.Multiplier = nil }, "kernel call 0: products without a multiplier"},
+		"type":       {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
+		"no rows":    {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
+		"workspace":  {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
+		"tables":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
+	} {
+		config := productsConfig(t, products([2]bool{}))
+		c.change(config.Kernels)
+		s, err := ort.NewSession(config)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
