@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed adamw.ptx
 var AdamW []byte
+
+// Squares is the sum of the squares of a vector, in PTX.
+//
+//go:embed squares.ptx
+var Squares []byte

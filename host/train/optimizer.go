@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -186,7 +187,9 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params)
 	if o.rule.kernel != nil && o.device.onGPU() && o.err == nil {
-		o.fault, o.err = o.useKernels()
+		var fault error
+		fault, o.err = o.useKernels()
+		o.fault = cmp.Or(o.fault, fault)
 	}
 	switch {
 	case o.err != nil:

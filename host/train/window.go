@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -15,6 +16,7 @@ type window struct {
 
 	accumulate [2][]accumulation // of the window's first micro-batch, and of the others
 	squares    []execution       // of bf16 gradients, in chunks: in f32 they would take twice their memory
+	sum        func() error      // queues the sum of all these squares in a kernel instead; nil for none
 	norm       execution
 
 	loss, weight word[float32] // the sums of a window; none without accumulation
@@ -100,13 +102,30 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	if narrow.Len() == 0 {
 		return newWord[float32](&o.memory, o.in, manifest.F32).tensor
 	}
-	sum, first := o.output(&o.memory), yes
+	word := newWord[float32](&o.memory, o.out, manifest.F32)
+	if o.device.onGPU() && o.err == nil {
+		if o.fault = o.window.sumInKernel(&o.memory, narrow, uint64(o.out.dev.Pointer())+uint64(word.at)); o.fault == nil {
+			return word.tensor
+		}
+	}
+	sum, first := word.tensor, yes
 	for _, part := range o.device.chunks(narrow) {
 		o.window.squares = append(o.window.squares, o.execution(g.session(graph{"squares", forms{gradients: true}}),
 			tensors{"grads": o.flat(o.window.grads, part), "first": first, "sum": sum}, tensors{"sum_out": sum}))
 		first = no
 	}
 	return sum
+}
+
+// sumInKernel prepares the kernel that writes the sum of the squares of a range to an address, or says why there is none.
+func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (fault error) {
+	k, fault, err := newSquaresKernel(m)
+	if m.err = err; err != nil || fault != nil {
+		return cmp.Or(fault, err)
+	}
+	grads := w.grads.address(narrow)
+	w.sum = func() error { return k.sum(grads, narrow.Len(), to) }
+	return nil
 }
 
 // Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's, and has the next batch
@@ -137,6 +156,11 @@ func (w *window) add(m *memory, first bool, more func() error) error {
 
 // measure queues the norm of the window's gradients.
 func (w *window) measure(m *memory) error {
+	if w.sum != nil {
+		if err := w.sum(); err != nil {
+			return err
+		}
+	}
 	for _, e := range w.squares {
 		if err := m.run(e); err != nil {
 			return err

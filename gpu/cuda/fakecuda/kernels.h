@@ -11,6 +11,10 @@ typedef struct {
 } ushort4;
 
 typedef struct {
+	unsigned x, y, z, w;
+} uint4;
+
+typedef struct {
 	unsigned x;
 } dimension;
 
@@ -20,6 +24,8 @@ static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
 #define __device__
 #define __launch_bounds__(threads)
 #include "../../kernels/adamw.cu"
+#undef KERNEL
+#include "../../kernels/squares.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
@@ -42,6 +48,10 @@ static void run_adamw_copy_bf16(void **arguments) {
 		ARGUMENT(float4 *, 0), ARGUMENT(ushort4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), ARGUMENT(ushort4 *, 4), SCALARS_FROM(5));
 }
 
+static void run_squares_bf16(void **arguments) { squares_bf16(ARGUMENT(uint4 *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
+
+static void run_fold(void **arguments) { fold(ARGUMENT(float *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
+
 // What package gputest tries a context with.
 static void run_nothing(void **arguments) {}
 
@@ -49,7 +59,8 @@ static const struct {
 	const char *name;
 	void (*run)(void **arguments);
 } kernels[] = {
-	{"adamw", run_adamw}, {"adamw_copy", run_adamw_copy}, {"adamw_copy_bf16", run_adamw_copy_bf16}, {"nothing", run_nothing}};
+	{"adamw", run_adamw}, {"adamw_copy", run_adamw_copy}, {"adamw_copy_bf16", run_adamw_copy_bf16},
+	{"squares_bf16", run_squares_bf16}, {"fold", run_fold}, {"nothing", run_nothing}};
 
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
