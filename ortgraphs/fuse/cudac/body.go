@@ -24,6 +24,7 @@ type body struct {
 
 	values map[*fuse.Tensor]value
 	loads  map[string]value
+	equal  map[string]value     // what has been computed within a phase, by its code
 	begins map[*fuse.Node]int   // the phase in which a node is computed
 	lives  map[*fuse.Tensor]int // the last phase in which a node reads a tensor
 	names  int
@@ -70,7 +71,7 @@ func newBody(r *fuse.Region, loops *fuse.Loops, s shape) (*body, error) {
 }
 
 func emptyBody(r *fuse.Region, loops *fuse.Loops, s shape) *body {
-	return &body{region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{}, loads: map[string]value{},
+	return &body{region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{}, loads: map[string]value{}, equal: map[string]value{},
 		begins: map[*fuse.Node]int{}, lives: map[*fuse.Tensor]int{}}
 }
 
@@ -344,16 +345,24 @@ func conditions(guards []guard) string {
 	return strings.Join(list, " && ")
 }
 
-// define adds a value that a node computes.
+// define adds a value that a node computes. Nodes that a region computes again, each for one reader, are computed once in a phase.
 func (b *body) define(n *fuse.Node, vector bool, code string) {
 	t := n.Out[0]
 	register, _ := held(t.Type)
-	v := value{code: b.name(), vector: vector}
 	begins := b.begins[n]
+	key := fmt.Sprintf("%d %s %s", begins, register, code)
+	if v, ok := b.equal[key]; ok && b.lives[t] == begins {
+		b.values[t] = v
+		return
+	}
+	v := value{code: b.name(), vector: vector}
 	if vector {
 		v.code = b.assign(begins, b.lives[t], register, v.code, code)
 	} else {
 		b.phases[begins].row = append(b.phases[begins].row, fmt.Sprintf("const %s %s = %s;", register, v.code, code))
 	}
 	b.values[t] = v
+	if b.lives[t] == begins {
+		b.equal[key] = v
+	}
 }

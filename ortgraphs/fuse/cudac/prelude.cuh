@@ -55,9 +55,27 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
-// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. These are 1 + erf(x / sqrt(2)) = erfc(-x / sqrt(2)) and
-// (1 + tanh(x)) / 2 = sigmoid(2 x).
-__device__ inline float gelu_of(float x) { return 0.5f * x * erfcf(x * -0.707106781f); }
+// normal_tail is erfc(z / sqrt(2)) / 2 of z = |x|, with a relative error of 1e-6 down to z = 5 and 3e-6 down to 9: exp(-z * z / 2), times
+// t = 1 / (1 + 0.325 z / sqrt(2)), times a polynomial in t. Its coefficients are the least largest relative error of half of
+// erfcx(z / sqrt(2)) / t for z up to 12, which is 1.3e-7. erfcf takes four times as many instructions.
+__device__ inline float normal_tail(float z) {
+	const float t = __fdividef(1.f, 1.f + 0.229809704f * z);
+	float p = -0.0744469331f;
+	p = p * t + 0.272075190f;
+	p = p * t + -0.240309138f;
+	p = p * t + 0.258346134f;
+	p = p * t + -0.00323548966f;
+	p = p * t + 0.106786907f;
+	p = p * t + 0.0889430977f;
+	p = p * t + 0.0918402961f;
+	return t * p * __expf(-0.5f * z * z);
+}
+// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. These are (1 + erf(x / sqrt(2))) / 2, by the tail below 0,
+// and (1 + tanh(x)) / 2 = sigmoid(2 x).
+__device__ inline float gelu_of(float x) {
+	const float tail = normal_tail(fabsf(x));
+	return x * (x < 0.f ? tail : 1.f - tail);
+}
 __device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.595769122f * (x + 0.044715f * x * x * x)); }
 
 // group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must
