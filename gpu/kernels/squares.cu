@@ -8,8 +8,10 @@
 // compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
+#define UNROLL _Pragma("unroll 4")
 #else
 #define KERNEL __global__ void __launch_bounds__(256)
+#define UNROLL
 #endif
 
 // The squares of the lower and the upper of two numbers in bf16.
@@ -26,7 +28,7 @@ static __device__ float squares_of(unsigned pair) {
 KERNEL squares_bf16(const uint4 *__restrict__ from, float *__restrict__ to, long long n) {
 	const long long threads = (long long)gridDim.x * blockDim.x, own = (long long)blockIdx.x * blockDim.x + threadIdx.x;
 	float a = 0, b = 0, c = 0, d = 0;
-#pragma unroll 4
+UNROLL
 	for (long long i = own; 8 * i < n; i += threads) {
 		const uint4 x = from[i];
 		a += squares_of(x.x);
@@ -40,7 +42,7 @@ KERNEL squares_bf16(const uint4 *__restrict__ from, float *__restrict__ to, long
 KERNEL fold(const float *__restrict__ from, float *__restrict__ to, long long n) {
 	const long long threads = (long long)gridDim.x * blockDim.x, own = (long long)blockIdx.x * blockDim.x + threadIdx.x;
 	float a = 0;
-#pragma unroll 8
+UNROLL
 	for (long long i = own; i < n; i += threads) a += from[i];
 	to[own] = a;
 }

@@ -53,6 +53,9 @@ def main():
 FACTORIES = ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "randperm", "tensor", "zeros")
 
 
+ORIGINALS = {}  # PyTorch's own FACTORIES
+
+
 def make_on(device):
     """Makes modules create their constants on the device. torch.set_default_device would do so as well, but PyTorch 2.11 does not compile
     a module as one graph then, and its steps take six times as long.
@@ -66,7 +69,21 @@ def make_on(device):
         return made
 
     for name in FACTORIES:
-        setattr(torch, name, on(getattr(torch, name)))
+        ORIGINALS[name] = getattr(torch, name)
+        setattr(torch, name, on(ORIGINALS[name]))
+
+
+@contextlib.contextmanager
+def made_on_cpu():
+    """PyTorch's own factories again: a preset runs its module once while it is built, before the module is on the device."""
+    changed = {name: getattr(torch, name) for name in ORIGINALS}
+    for name, original in ORIGINALS.items():
+        setattr(torch, name, original)
+    try:
+        yield
+    finally:
+        for name, factory in changed.items():
+            setattr(torch, name, factory)
 
 
 class Bench:
@@ -332,7 +349,8 @@ def builder(name, bundle):
         raise Refused(f"bundle {bundle} is no preset of xtts-export", "give --builder the MODULE:FUNCTION that the bundle was exported from")
 
     def build(sdpa=False):
-        export = rerun._export(bundle)
+        with made_on_cpu():
+            export = rerun._export(bundle)
         return with_sdpa(export) if sdpa else export
 
     return build, bundle != "myxtts-multispeaker"
