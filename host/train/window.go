@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -104,8 +105,12 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	}
 	word := newWord[float32](&o.memory, o.out, manifest.F32)
 	if o.device.onGPU() && o.err == nil {
-		if o.fault = o.window.sumInKernel(&o.memory, narrow, uint64(o.out.dev.Pointer())+uint64(word.at)); o.fault == nil {
+		fault := o.window.sumInKernel(&o.memory, narrow, uint64(o.out.dev.Pointer())+uint64(word.at))
+		if fault == nil {
 			return word.tensor
+		}
+		if !errors.Is(fault, gpu.ErrNoKernel) { // a GPU without it has no kernel of an update either, which says so
+			o.fault = fault
 		}
 	}
 	sum, first := word.tensor, yes
