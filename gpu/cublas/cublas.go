@@ -57,11 +57,11 @@ const Name = "libcublas.so.13"
 type Library struct{ calls C.cublas }
 
 // Open loads cuBLAS from the folder of another library, such as ONNX Runtime's, or, if it is not there, from where the dynamic loader
-// finds it.
+// finds it. A name without a folder has no such folder.
 func Open(beside string) (*Library, error) {
 	name := Name
-	if file, err := filepath.Abs(filepath.Join(filepath.Dir(beside), Name)); err == nil {
-		if _, err := os.Stat(file); err == nil {
+	if folder, _ := filepath.Split(beside); folder != "" {
+		if file, err := filepath.Abs(folder + Name); err == nil && exists(file) {
 			name = file
 		}
 	}
@@ -78,6 +78,11 @@ func Open(beside string) (*Library, error) {
 		return nil, fmt.Errorf("%s has no %s", name, C.GoString(lacks))
 	}
 	return l, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // SetStream, SetWorkspace and GemmBatched are the addresses of cublasSetStream, cublasSetWorkspace and cublasGemmBatchedEx.
