@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/host/console"
-	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -190,12 +189,7 @@ func TestOtherBundle(t *testing.T) {
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
 		t.Errorf("loss %v -> %v", first, last)
 	}
-	s := &stopAfter{lines: 3, stop: make(chan struct{})}
-	dir, err := trainPico(t, console.Console{Out: s, Stop: s.stop}, flags...)
-	if exit.Code(err) != 130 {
-		t.Fatalf("exit status %d: %v", exit.Code(err), err)
-	}
-	done := len(losses(t, dir))
+	dir, done := interrupted(t, 3, 6, flags...)
 	if err := runFlags(t, console.Console{}, "--resume", dir); err != nil {
 		t.Fatal(err)
 	}
