@@ -23,7 +23,7 @@ func TestColumns(t *testing.T) {
 	dir := t.TempDir()
 	lines := ""
 	for i, a := range [][]byte{array(1, 2, 3), array(1, 2, 9), array(1, 2)} {
-		lines += fmt.Sprintf(`{"audio_filepath": "%d.wav", "text": "text %d", "codes": "%d.npy", "marks": [0.5, 1, 2]}`+"\n", i, i, i)
+		lines += fmt.Sprintf(`{"audio_filepath": "%d.wav", "text": "text %d", "codes": "%d.npy", "sex": 1, "marks": [0.5, 1, 2]}`+"\n", i, i, i)
 		for name, content := range map[string][]byte{".wav": wav(tone(1, 0.25, 100+float64(i)), 1, 0), ".npy": a} {
 			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)+name), content, 0o600); err != nil {
 				t.Fatal(err)
@@ -53,6 +53,9 @@ func TestColumns(t *testing.T) {
 	r, err := check(t.Context(), ix, m, 1, 2, func(string, int, int) {})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []IgnoredKey{{"sex", 3, "train.jsonl:1", ""}}; !reflect.DeepEqual(r.IgnoredKeys, want) {
+		t.Errorf("ignored keys %+v, want %+v", r.IgnoredKeys, want)
 	}
 	var unusable []string
 	for _, u := range r.Unusable {

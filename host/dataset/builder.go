@@ -15,7 +15,8 @@ type builder struct {
 	ix       *Index
 	cfg      Config
 	ids      ids
-	unknown  map[rune]int // places in Index.Unknown
+	unknown  map[rune]int   // places in Index.Unknown
+	ignored  map[string]int // places in Index.Ignored
 	speakers numbers
 	langs    numbers
 	hash     hash.Hash // Index.Hash
@@ -25,7 +26,7 @@ type builder struct {
 func newBuilder(ix *Index, cfg Config, lines int) *builder {
 	ix.Rows = make([]Row, 0, lines)
 	b := &builder{
-		ix: ix, cfg: cfg, ids: ids{name: ix.List, lines: make(map[string]int, lines), most: cfg.Refusals}, unknown: map[rune]int{},
+		ix: ix, cfg: cfg, ids: ids{name: ix.List, lines: make(map[string]int, lines), most: cfg.Refusals}, unknown: map[rune]int{}, ignored: map[string]int{},
 		speakers: newNumbers(cfg.Speakers), langs: newNumbers(cfg.Languages), hash: sha256.New(),
 	}
 	b.hash.Write(appendInt(nil, int64(ix.SampleRate)))
@@ -39,6 +40,7 @@ func (b *builder) add(s *scannedRow) {
 		s.id = s.path[at : at+len(s.id)]
 	}
 	b.ids.add(&s.entry, s.refused)
+	b.ignore(&s.entry)
 	ix := b.ix
 	if s.reason != "" {
 		ix.Rejected = append(ix.Rejected, Rejected{Line: s.line, ID: s.id, Path: s.path, Reason: s.reason})

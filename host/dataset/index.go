@@ -105,7 +105,8 @@ type Index struct {
 	// occurrence. ByteFallback means that the tokenizer encodes them as bytes.
 	Unknown      []UnknownChar
 	ByteFallback bool
-	Speakers     []string // Config.Speakers, then others in file order
+	Ignored      []IgnoredKey // in the order of their first occurrence, at most MaxIgnored
+	Speakers     []string     // Config.Speakers, then others in file order
 	Languages    []string
 	// Cached means that no header of a recording had to be read. CacheError is the reason why the cache could not be read
 	// or written; the index is complete anyway.

@@ -13,7 +13,7 @@ import (
 )
 
 // parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA NeMo's manifests
-// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys.
+// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). An entry has the names of unknown keys.
 // Paths are relative to dir, the folder of the list.
 //
 // No line can make the list ambiguous, so the parser returns no error.
@@ -46,12 +46,15 @@ func notObject(line []byte, err error) string {
 func (o *object) entry(dir string) entry {
 	var e entry
 	var errs [6]error
-	e.audio, errs[0] = required("audio_filepath", o.audio)
+	e.audio, errs[0] = o.required(audioKey)
 	e.part, errs[1] = o.part()
-	e.id, errs[2] = text("id", o.id)
-	e.text, errs[3] = required("text", o.text)
-	e.speaker, errs[4] = speaker(o.speaker)
-	e.language, errs[5] = text("language", o.language)
+	e.id, errs[2] = o.text(idKey)
+	e.text, errs[3] = o.required(textKey)
+	e.speaker, errs[4] = o.speaker()
+	e.language, errs[5] = o.text(languageKey)
+	if len(o.ignored) > 0 {
+		e.ignored = &ignored{o.ignored, o.absent()}
+	}
 	e.text = normalize(e.text)
 	e.audio = insideOf(dir, e.audio)
 	if e.id == "" && e.audio != "" && errs[1] == nil && errs[2] == nil {
@@ -81,7 +84,7 @@ func (o *object) entry(dir string) entry {
 		e.reason = "the text is empty"
 	case o.columns != nil:
 		var err error
-		if e.values, err = o.columns.values(dir, o.own); err != nil {
+		if e.values, err = o.columns.values(dir, o); err != nil {
 			e.reason = reasonOf(err)
 		}
 	}
@@ -112,48 +115,50 @@ func insideOf(dir, path string) string {
 	return filepath.ToSlash(path)
 }
 
-func required(key string, v json.RawMessage) (string, error) {
-	if v == nil {
-		return "", fmt.Errorf("%s is missing", key)
+func (o *object) required(key int) (string, error) {
+	if o.values[key] == nil {
+		return "", o.missing(keys[key])
 	}
-	return text(key, v)
+	return o.text(key)
 }
 
-func text(key string, v json.RawMessage) (string, error) {
+func (o *object) text(key int) (string, error) {
+	v := o.values[key]
 	if v == nil {
 		return "", nil
 	}
 	s, err := unquote(v)
 	if err != nil {
-		return "", fmt.Errorf("%s is %s, not a string", key, kind(v))
+		return "", fmt.Errorf("%s is %s, not a string", keys[key], kind(v))
 	}
 	return strings.TrimSpace(s), nil
 }
 
 // speaker also accepts an integer, which manifests with several speakers often have.
-func speaker(v json.RawMessage) (string, error) {
-	if v != nil && v[0] != '"' {
+func (o *object) speaker() (string, error) {
+	if v := o.values[speakerKey]; v != nil && v[0] != '"' {
 		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 			return strconv.FormatInt(n, 10), nil
 		}
 	}
-	return text("speaker", v)
+	return o.text(speakerKey)
 }
 
 func (o *object) part() (p part, err error) {
-	offset, has, err := seconds("offset", o.offset)
+	offset, has, err := o.seconds(offsetKey)
 	if err != nil {
 		return part{}, err
 	}
 	p.offset, p.given = offset, has
-	if p.duration, p.bounded, err = seconds("duration", o.duration); err != nil {
+	if p.duration, p.bounded, err = o.seconds(durationKey); err != nil {
 		return part{}, err
 	}
 	p.given = p.given || p.bounded
 	return p, nil
 }
 
-func seconds(key string, v json.RawMessage) (s float64, has bool, err error) {
+func (o *object) seconds(at int) (s float64, has bool, err error) {
+	key, v := keys[at], o.values[at]
 	if v == nil {
 		return 0, false, nil
 	}

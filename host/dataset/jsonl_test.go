@@ -19,7 +19,7 @@ func TestParseObject(t *testing.T) {
 	}{
 		{"least", `{"audio_filepath": "a/1.wav", "text": "One."}`, entry{id: "a/1.wav", audio: "a/1.wav", text: "One."}},
 		{"all", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 2, "text": " e\u0301\n", "speaker": "x", "language": "fa", "id": "n1", "pitch": [1]}`,
-			entry{id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa", part: part{1.5, 2, true, true}}},
+			entry{id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa", part: part{1.5, 2, true, true}, ignored: &ignored{keys: []string{"pitch"}}}},
 		{"null is nothing", `{"audio_filepath": "a.wav", "offset": null, "duration": null, "text": "x", "speaker": null, "id": null}`,
 			entry{id: "a.wav", audio: "a.wav", text: "x"}},
 		{"id of a part", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 0.250, "text": "x"}`,
@@ -38,6 +38,8 @@ func TestParseObject(t *testing.T) {
 		{"list", `[1]`, entry{reason: "not a JSON object"}},
 		{"null", `null`, entry{reason: "not a JSON object"}},
 		{"no audio", `{"text": "x"}`, entry{text: "x", reason: "audio_filepath is missing"}},
+		{"misspelt audio", `{"Audio-Filepath": "a.wav", "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "Audio-Filepath", which is ignored`}},
+		{"misspelt text", `{"audio_filepath": "a.wav", "words": 1, "txt": "x"}`, entry{id: "a.wav", audio: "a.wav", reason: `text is missing; the line has "txt", which is ignored`}},
 		{"empty audio", `{"audio_filepath": " ", "text": "x"}`, entry{text: "x", reason: "audio_filepath is empty"}},
 		{"audio of another type", `{"audio_filepath": {}, "text": "x"}`, entry{text: "x", reason: "audio_filepath is an object, not a string"}},
 		{"no text", `{"audio_filepath": "a.wav"}`, entry{id: "a.wav", audio: "a.wav", reason: "text is missing"}},

@@ -127,7 +127,8 @@ type entry struct {
 	part   part
 	// speaker identifies rows of the same speaker. language may be empty, which means that of the data set.
 	speaker, language string
-	values            []Value // of the columns; before its header is read, an array has no length
+	ignored           *ignored // nil if every key is known
+	values            []Value  // of the columns; before its header is read, an array has no length
 }
 
 // MaxID is the maximum number of bytes of an id, because each file that a run writes about its rows contains ids.

@@ -4,16 +4,33 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // object is the values of the known keys of a JSON object; nil if a key is missing or null, as Python writes None. The
 // values are parts of the line.
 type object struct {
-	audio, text, id, speaker, language, offset, duration json.RawMessage
-
+	values  [len(keys)]json.RawMessage
 	columns *Columns
 	own     []json.RawMessage // of the columns
+	ignored []string          // the other keys
 }
+
+// keys are those that a line of any list may have.
+var keys = [...]string{audioKey: "audio_filepath", textKey: "text", idKey: "id", speakerKey: "speaker", languageKey: "language", offsetKey: "offset", durationKey: "duration"}
+
+const (
+	audioKey = iota
+	textKey
+	idKey
+	speakerKey
+	languageKey
+	offsetKey
+	durationKey
+)
 
 // errNotObject means that a line is JSON, but not an object.
 var errNotObject = errors.New("not a JSON object")
@@ -42,7 +59,7 @@ func (o *object) parse(line []byte) error {
 
 const spaces = " \t\r\n"
 
-// set keeps the value of a key that is known, or that is a column's.
+// set keeps the value of a key that is known, or that is a column's, and the name of any other.
 func (o *object) set(key, value json.RawMessage) {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		name, err := unquote(key)
@@ -51,27 +68,42 @@ func (o *object) set(key, value json.RawMessage) {
 		}
 		key = []byte(`"` + name + `"`)
 	}
+	key = key[1 : len(key)-1]
+	known := false
 	for i := range o.own {
-		if string(key[1:len(key)-1]) == o.columns.all[i].spec.Column {
-			o.own[i] = value
+		if string(key) == o.columns.all[i].spec.Column {
+			o.own[i], known = value, true
 		}
 	}
-	switch string(key) {
-	case `"audio_filepath"`:
-		o.audio = value
-	case `"text"`:
-		o.text = value
-	case `"id"`:
-		o.id = value
-	case `"speaker"`:
-		o.speaker = value
-	case `"language"`:
-		o.language = value
-	case `"offset"`:
-		o.offset = value
-	case `"duration"`:
-		o.duration = value
+	for i := range keys {
+		if string(key) == keys[i] {
+			o.values[i], known = value, true
+		}
 	}
+	if !known {
+		o.ignored = append(o.ignored, string(key))
+	}
+}
+
+// missing returns the error that the line does not have a key. It names a key of the line that is likely to be this one,
+// misspelt.
+func (o *object) missing(key string) error {
+	for _, name := range o.ignored {
+		if hint.DidYouMean(name, []string{key}) != "" {
+			return fmt.Errorf("%s is missing; the line has %s, which is ignored", key, brief(strconv.Quote(name)))
+		}
+	}
+	return fmt.Errorf("%s is missing", key)
+}
+
+// absent returns the keys that the line may have and does not have.
+func (o *object) absent() (names []string) {
+	for i, v := range o.values {
+		if v == nil {
+			names = append(names, keys[i])
+		}
+	}
+	return names
 }
 
 // cutValue cuts the first value off valid JSON.

@@ -16,13 +16,14 @@ import (
 )
 
 // values converts the values of a line's columns. dir is the list's folder. The error names the column.
-func (c *Columns) values(dir string, raw []json.RawMessage) ([]Value, error) {
-	out := make([]Value, len(raw))
-	for i, v := range raw {
+func (c *Columns) values(dir string, line *object) ([]Value, error) {
+	out := make([]Value, len(line.own))
+	for i, v := range line.own {
+		if v == nil {
+			return nil, line.missing(c.all[i].spec.Column)
+		}
 		var err error
 		switch col := &c.all[i]; {
-		case v == nil:
-			err = errors.New(" is missing")
 		case col.spec.Origin == manifest.OriginFile:
 			out[i].data, err = reference(dir, v)
 		default:

@@ -40,6 +40,7 @@ type findings struct {
 	shared     int    // clips that are in the training data, too
 	rejected   []dataset.Rejected
 	unknown    []dataset.UnknownChar
+	ignored    []dataset.IgnoredKey
 	bytes      bool // unknown characters are spelled in bytes
 	cacheError error
 }
@@ -105,6 +106,11 @@ func badChoices(c choices) []string {
 		}
 		if len(d.unknown) > 0 && !d.bytes {
 			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
+		}
+		for _, k := range d.ignored {
+			if k.Advice != "" {
+				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, report.Count(k.Lines, "line"), d.name, k.Place, k.Advice)
+			}
 		}
 		if d.cacheError != nil {
 			say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and permission to write in --cache-dir)", d.name, d.cacheError)
@@ -178,7 +184,7 @@ func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedul
 func findingsOf(s *batch.Split, used *report.DataList) findings {
 	return findings{
 		name: s.Title(), list: s.Index.List, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
-		unknown: s.Index.Unknown, cacheError: s.Index.CacheError,
+		unknown: s.Index.Unknown, ignored: s.Index.Ignored, cacheError: s.Index.CacheError,
 	}
 }
 

@@ -1,0 +1,44 @@
+package dataset
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// IgnoredKey is a key of JSON Lines that neither docs/data.md nor the bundle names.
+type IgnoredKey struct {
+	Key    string
+	Lines  int    // that have it
+	Place  string // first occurrence, as "train.jsonl:12"
+	Advice string // "did you mean language?", if that line lacks a key of a similar name; or ""
+}
+
+// MaxIgnored is the maximum number of ignored keys that an index has. Most lists have a few; one whose keys are values has any
+// number.
+const MaxIgnored = 100
+
+// ignored are the keys of a line that are ignored, and those that it may have and lacks.
+type ignored struct{ keys, absent []string }
+
+// ignore counts the keys of a line that are ignored.
+func (b *builder) ignore(e *entry) {
+	if e.ignored == nil {
+		return
+	}
+	ix := b.ix
+	for i, key := range e.ignored.keys {
+		if slices.Contains(e.ignored.keys[:i], key) {
+			continue // JSON allows a key twice
+		}
+		at, ok := b.ignored[key]
+		if !ok {
+			if at = len(ix.Ignored); at == MaxIgnored {
+				continue
+			}
+			b.ignored[key] = at
+			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: key, Place: ix.Place(e.line), Advice: hint.DidYouMean(key, e.ignored.absent)})
+		}
+		ix.Ignored[at].Lines++
+	}
+}
