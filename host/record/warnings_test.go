@@ -22,6 +22,7 @@ func TestPoorChoices(t *testing.T) {
 		{Char: 'é', Count: 2, Place: "metadata.csv:3"}, {Char: '\u200d', Count: 40, Place: "metadata.csv:9"}, {Char: 'ß', Count: 1, Place: "metadata.csv:10"},
 		{Char: 'ø', Count: 1, Place: "metadata.csv:11"}, {Char: 'å', Count: 1, Place: "metadata.csv:12"}, {Char: 'æ', Count: 1, Place: "metadata.csv:12"},
 	}
+	ignored := []dataset.IgnoredKey{{Key: "pitch", Lines: 3, Place: "train.jsonl:1"}, {Key: "lang", Lines: 24, Place: "train.jsonl:2", Advice: "did you mean language?"}}
 	for _, c := range []struct {
 		name   string
 		change func(*choices)
@@ -68,11 +69,8 @@ func TestPoorChoices(t *testing.T) {
 			}
 		}, []string{"the tokenizer does not know 3 characters: U+064A 'ي' (2, first in metadata.csv:3), U+06F1 '۱' (1, first in metadata.csv:3) in the training texts (write U+06CC 'ی' instead of U+064A, numbers in words)"}},
 		{"spelled in bytes", func(c *choices) { c.data[0].unknown, c.data[0].bytes = unknown, true }, nil},
-		{"misspelt key", func(c *choices) {
-			c.data[0].ignored = []dataset.IgnoredKey{{Key: "pitch", Lines: 3, Place: "train.jsonl:1"}, {Key: "lang", Lines: 24, Place: "train.jsonl:2", Advice: "did you mean language?"}}
-		}, []string{`the key "lang" of 24 lines of the training list is ignored, first in train.jsonl:2 (did you mean language?)`}},
-		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") },
-			[]string{"the index of the training clips is not cached, so the next start reads them again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
+		{"misspelt key", func(c *choices) { c.data[0].ignored = ignored }, []string{`the key "lang" of 24 lines of the training list is ignored, first in train.jsonl:2 (did you mean language?)`}},
+		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") }, []string{"the index of the training clips is not cached, so the next start reads them again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			worse := good

@@ -27,6 +27,7 @@ type attending struct {
 	forward                           bool    // without the gradient
 	merged                            bool    // queries, keys and values are parts of one tensor
 	joined                            int     // so many of the gradients are parts of one tensor: of keys and values, or of all
+	biases                            bool    // of queries, keys and values: the columns of the gradients are added up
 	multiplied                        bool    // the gradient of the queries is multiplied with a constant
 	transposedKeys                    bool    // dK is computed as Q' dS
 	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"
@@ -187,10 +188,14 @@ func (a *attending) model() *onnxpb.ModelProto {
 func (a *attending) backward(q, k, v, p, w string) {
 	grad := a.split(a.input("grad", short, a.batch, a.queries, a.heads*a.head), a.queries)
 	n := a.batch * a.heads
+	dqOut := "dq"
+	if a.multiplied {
+		dqOut = "dq.scaled"
+	}
 	result := func(x string, positions int) string {
 		out := a.merge(x, x+".out", positions)
-		if a.joined == 0 || a.joined == 2 && x == "dq" {
-			a.output(out)
+		if a.joined == 0 || a.joined == 2 && x == dqOut {
+			a.gradient(out)
 		}
 		return out
 	}
@@ -214,11 +219,10 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries, a.keys)
 	a.node("Reshape", "dq", nil, a.node("MatMul", "dq.3", nil, "ds.3", flat(k, "k.3", a.keys, a.head)), a.ints(a.batch, a.heads, a.queries, a.head))
-	dq := "dq"
 	if a.multiplied {
-		dq = a.node("Mul", "dq.scaled", nil, "dq", a.number(0.3, short))
+		a.node("Mul", dqOut, nil, "dq", a.number(0.3, short))
 	}
-	result(dq, a.queries)
+	result(dqOut, a.queries)
 	flat(q, "q.3", a.queries, a.head)
 	if a.transposedKeys {
 		a.node("Reshape", "dk.4", nil, a.node("MatMul", "dk.3", nil, a.transpose("q.3", "q.turned", 0, 2, 1), "ds.3"), a.ints(a.batch, a.heads, a.head, a.keys))
@@ -228,9 +232,22 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"), a.ints(a.batch, a.heads, a.keys, a.head))
 	result("dk", a.keys)
-	if parts := []string{dq + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]; a.joined > 0 {
-		a.output(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
+	if parts := []string{dqOut + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]; a.joined > 0 {
+		a.gradient(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
 	}
+}
+
+// gradient adds a gradient of [batch, positions, columns] to the outputs, and that of the bias.
+func (a *attending) gradient(x string) {
+	a.output(x)
+	if a.biases {
+		a.columnSums(x, 0, 1)
+	}
+}
+
+// columnSums adds the sums of a result over some dimensions to the outputs.
+func (a *attending) columnSums(x string, dimensions ...int) {
+	a.output(a.node("ReduceSum", x+".sums", []*onnxpb.AttributeProto{attribute("keepdims", 0)}, a.cast(x, x+".f", f32), a.ints(dimensions...)))
 }
 
 // given makes up the inputs of a graph; the second row of a batch is short, the last one is empty.
@@ -288,6 +305,10 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 2, heads: 2, queries: 20, keys: 20, head: 16, merged: true, joined: 3, multiplied: true},
 		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, joined: 2},
 		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, multiplied: true},
+		{batch: 3, heads: 2, queries: 200, keys: 130, head: 16, lengths: true, biases: true},
+		{batch: 2, heads: 1, queries: 70, keys: 66, head: 80, biases: true},
+		{batch: 1, heads: 2, queries: 9, keys: 130, head: 128, biases: true, joined: 2},
+		{batch: 2, heads: 2, queries: 140, keys: 140, head: 48, biases: true, merged: true, joined: 3, multiplied: true}, // more blocks for queries than for keys
 	} {
 		_, g, regions := partition(t, a.model(), shapes.Sizes{})
 		forward, backward := regionsOf(regions)
@@ -296,6 +317,9 @@ func (k *kernels) attention(t *testing.T) {
 		}
 		if slices.ContainsFunc(regions, func(r *fuse.Region) bool { return strings.Contains(r.Ops(), "Concat") }) {
 			t.Errorf("%+v: the gradients are joined in a region of their own", a)
+		}
+		if a.biases && slices.ContainsFunc(regions, func(r *fuse.Region) bool { return r.Ops() == "Cast, sum" }) {
+			t.Errorf("%+v: columns are added up in a region of their own", a)
 		}
 		emit(t, g, regions)
 		m, err := interpret(g, regions, given(g))
@@ -315,6 +339,35 @@ func TestAttentionKernels(t *testing.T) {
 	if !k.unreached {
 		t.Error("a causal row's later keys are in reach")
 	}
+}
+
+// TestOtherSums: sums of a result over other dimensions than all outer ones are regions of their own.
+func TestOtherSums(t *testing.T) {
+	var k kernels
+	for name, change := range map[string]func(a *attending){
+		"a dimension is kept":  func(a *attending) { a.columnSums("dv.out", 0) },
+		"the inner one":        func(a *attending) { a.columnSums("dv.out", 2) },
+		"all heads":            func(a *attending) { a.columnSums("dv.turned", 0, 1, 2) },
+		"everything":           func(a *attending) { a.columnSums("dv.out", 0, 1, 2) },
+		"two sums of a result": func(a *attending) { a.columnSums("dv.out", 0, 1); a.columnSums("dv.turned", 0, 1) },
+	} {
+		a := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16}
+		model := a.model()
+		change(&a)
+		model.Graph = a.graph
+		_, g, regions := partition(t, model, shapes.Sizes{})
+		for _, r := range regions {
+			if r.Attention != nil && r.Attention.Backward != nil && len(r.Attention.Backward.Sums) > 0 {
+				t.Errorf("%s: the kernels of attention compute it", name)
+			}
+		}
+		m, err := interpret(g, regions, given(g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.add(t, regions, m)
+	}
+	k.check(t, &emulation{}, 2e-2)
 }
 
 // TestGenerateChangesNothing: the program of a region is the same again, also where the backward pass cannot use the result as it is written.

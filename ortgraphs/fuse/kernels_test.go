@@ -110,11 +110,15 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 		for _, out := range kernel.Out {
 			buffers = append(buffers, results[out])
 		}
-		temporary := poisoned(kernel.Scratch + 4*kernel.PartialsLength)
-		buffers = append(buffers, temporary)
+		partials := poisoned(4 * kernel.PartialsLength)
+		for _, b := range [][]byte{partials, poisoned(kernel.Scratch)} {
+			if len(b) > 0 {
+				buffers = append(buffers, b)
+			}
+		}
 		p.run(t, k.source[i], kernel.Launches, buffers)
 		if len(kernel.Sums) > 0 {
-			buffers = append(buffers, k.finishSums(t, p, kernel, temporary, results)...)
+			buffers = append(buffers, k.finishSums(t, p, kernel, partials, results)...)
 		}
 		for j, b := range buffers {
 			if beyond := b[len(b):cap(b)]; !bytes.Equal(beyond, poisoned(len(beyond))) {

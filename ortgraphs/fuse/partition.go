@@ -17,7 +17,7 @@ type Region struct {
 	Shapes [][]int
 	// Read and Written are the bytes of In, as far as they are read, and of Out.
 	Read, Written int
-	// ColumnSums is the number of sums over the outer axes, which need a second kernel.
+	// ColumnSums is the number of sums over the outer axes. They need another kernel, which completes those of many regions.
 	ColumnSums int
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
@@ -64,6 +64,7 @@ func Partition(g *Graph) []*Region {
 	p.joinNeighbours()
 	p.joinNeighbours()
 	p.derive()
+	sumResults(p)
 	p.batchProducts()
 	return p.regions()
 }
@@ -197,6 +198,9 @@ func (p *partition) regions() []*Region {
 func (p *partition) attentionRegion(g *group) *Region {
 	a := g.attention
 	r := &Region{Nodes: g.nodes, Attention: a, Domain: a.Product.Shape}
+	if a.Backward != nil {
+		r.ColumnSums = len(a.Backward.Sums)
+	}
 	r.In, r.Read, r.Out = p.traffic(g)
 	switch b := a.Backward; {
 	case b == nil && a.Reach != nil:

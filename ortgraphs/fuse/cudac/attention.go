@@ -27,6 +27,7 @@ type attention struct {
 	places *places
 	place  []affine // of the matrix of scores: the batch, the query, the key
 	inputs []*fuse.Tensor
+	out    []*fuse.Tensor // the outputs but the sums of columns
 	inside map[*fuse.Node]bool
 
 	rows, columns, batch, head int
@@ -84,6 +85,11 @@ func newAttention(r *fuse.Region) *attention {
 	for _, n := range r.Nodes {
 		a.inside[n] = true
 	}
+	for _, t := range r.Out {
+		if a.Backward == nil || !slices.ContainsFunc(a.Backward.Sums, func(s fuse.ColumnSum) bool { return s.Out == t }) {
+			a.out = append(a.out, t)
+		}
+	}
 	key := a.Key.Shape()
 	a.head = key[len(key)-1]
 	if a.Key.Turned {
@@ -104,7 +110,7 @@ func (a *attention) input(t *fuse.Tensor) string {
 
 // output returns the name of an argument, which is "0" for a tensor that no one reads.
 func (a *attention) output(t *fuse.Tensor) string {
-	if i := slices.Index(a.region.Out, t); i >= 0 {
+	if i := slices.Index(a.out, t); i >= 0 {
 		return fmt.Sprintf("o%d", i)
 	}
 	return "0"
@@ -128,12 +134,12 @@ func (a *attention) forward() (*Kernel, error) {
 		return nil, err
 	}
 	w := &writer{}
-	a.begin(w, "attention", blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.region.Out, false)
+	a.begin(w, "attention", blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d, %d>(%s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(attentionForward, w)
-	kernel.Launches = []Launch{a.launch("attention", a.rows, tilesOf(a.rows, a.head), a.region.Out, false)}
+	kernel.Launches = []Launch{a.launch("attention", ceil(a.rows, 64*tilesOf(a.rows, a.head)), a.out, nil)}
 	return kernel, nil
 }
 
@@ -163,6 +169,10 @@ func (a *attention) backward() (*Kernel, error) {
 		}
 		spans = append(spans, s)
 	}
+	sums, err := newResultSums(a, spans)
+	if err != nil {
+		return nil, err
+	}
 	b := a.Backward
 	result := "(const bf16 *)0, 0"
 	o, rows := a.rowsOf(b.Result)
@@ -191,22 +201,25 @@ func (a *attention) backward() (*Kernel, error) {
 	}
 	statistics := strings.Join([]string{a.perRow("float", a.input(a.Most)), a.perRow("float", a.input(a.Total)), a.perRow("int", a.input(a.Reach))}, ", ")
 	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, slices.Compact([]*fuse.Tensor{a.Results[1].Out, a.Results[2].Out})
+	rowValues := pointer{"row_values *__restrict__ rows", min(len(sums.sums), 1)}
+	pointersOfQueries, pointersOfKeys := append(sums.pointers(0), rowValues), append(sums.pointers(1, 2), rowValues)
 	vanishes := a.vanishes()
 	w := &writer{}
-	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, true)
+	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s);",
+	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		a.head, queryTiles, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
-		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("row_values", "rows"))
+		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
 	w.line("}")
-	a.begin(w, "keys", 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, true)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s);",
+	a.begin(w, "keys", 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
 		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
-		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
+		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])
 	w.line("}")
 	kernel := a.kernel(attentionBackward, w)
 	kernel.Scratch = 16 * a.batch * a.rows
-	kernel.Launches = []Launch{a.launch("queries", a.rows, queryTiles, outQueries, true), a.launch("keys", a.columns, tilesOf(a.columns, a.head), outKeys, true)}
+	kernel.Sums, kernel.PartialsLength = sums.sums, sums.length
+	kernel.Launches = []Launch{a.launch("queries", a.blocksOfResult(0), outQueries, pointersOfQueries), a.launch("keys", a.blocksOfResult(1), outKeys, pointersOfKeys)}
 	return kernel, nil
 }
 
@@ -225,9 +238,8 @@ func (a *attention) rowsOf(r *fuse.Result) (span, bool) {
 	return s, true
 }
 
-// begin begins a function: all inputs, some outputs and, for the backward pass, the sums of rows are its arguments. A multiprocessor has
-// registers for so many blocks.
-func (a *attention) begin(w *writer, name string, blocks int, functions []string, out []*fuse.Tensor, sums bool) {
+// begin begins a function: all inputs, some outputs and other pointers are its arguments. A multiprocessor has registers for so many blocks.
+func (a *attention) begin(w *writer, name string, blocks int, functions []string, out []*fuse.Tensor, others []pointer) {
 	var parameters []string
 	for i, t := range a.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -235,8 +247,8 @@ func (a *attention) begin(w *writer, name string, blocks int, functions []string
 	for _, t := range out {
 		parameters = append(parameters, fmt.Sprintf("%s *__restrict__ %s", stored(t.Type), a.output(t)))
 	}
-	if sums {
-		parameters = append(parameters, "row_values *__restrict__ rows")
+	for _, p := range others {
+		parameters = append(parameters, p.parameter)
 	}
 	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", attentionThreads, blocks, name, strings.Join(parameters, ", "))
 	s := shape{sizes: a.Product.Shape}
@@ -257,19 +269,20 @@ func (a *attention) begin(w *writer, name string, blocks int, functions []string
 }
 
 func (a *attention) kernel(templates string, w *writer) *Kernel {
-	return &Kernel{Source: attentionPrelude + templates + w.String(), In: a.inputs, Out: a.region.Out}
+	return &Kernel{Source: attentionPrelude + templates + w.String(), In: a.inputs, Out: a.out}
 }
 
-func (a *attention) launch(function string, positions, tiles int, out []*fuse.Tensor, sums bool) Launch {
-	l := Launch{Function: function, Blocks: [2]int{a.batch, ceil(positions, 64*tiles)}, Threads: attentionThreads}
+// launch starts a function with so many blocks for each matrix.
+func (a *attention) launch(function string, blocks int, out []*fuse.Tensor, others []pointer) Launch {
+	l := Launch{Function: function, Blocks: [2]int{a.batch, blocks}, Threads: attentionThreads}
 	for i := range a.inputs {
 		l.Arguments = append(l.Arguments, i)
 	}
 	for _, t := range out {
-		l.Arguments = append(l.Arguments, len(a.inputs)+slices.Index(a.region.Out, t))
+		l.Arguments = append(l.Arguments, len(a.inputs)+slices.Index(a.out, t))
 	}
-	if sums {
-		l.Arguments = append(l.Arguments, len(a.inputs)+len(a.region.Out))
+	for _, p := range others {
+		l.Arguments = append(l.Arguments, len(a.inputs)+len(a.out)+p.at)
 	}
 	return l
 }

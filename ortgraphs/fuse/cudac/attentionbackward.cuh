@@ -24,12 +24,45 @@ __device__ inline unsigned any_of(unsigned bits) {
 	return bits;
 }
 
+// column_sums are those of a result's columns, to which each block adds one of so many partial sums. They are step numbers apart. first is where the first sum of the
+// block's matrix is.
+struct column_sums {
+	float *first;
+	int step, partials;
+	// add takes the rows that store_tile has left in tile, as far as the result has them. The last block writes the sums for which there is no block.
+	template <int D, int M, int COLUMN> __device__ inline void add(int left, const tile_row<D> *tile) const {
+		constexpr int PARTS = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
+		__shared__ float sums[PARTS][D];
+		for (int i = threadIdx.x; i < PARTS * D; i += ATTENTION_THREADS) {
+			const int column = i % D, part = i / D;
+			float x = 0;
+#pragma unroll 8
+			for (int row = part; row < 64 * M; row += PARTS) x += row < left ? float_of(tile[row][column]) : 0;
+			sums[part][column] = x;
+		}
+		__syncthreads();
+		for (int column = threadIdx.x; column < D; column += ATTENTION_THREADS) {
+			float x = sums[0][column];
+#pragma unroll
+			for (int part = 1; part < PARTS; part++) x += sums[part][column];
+			float *to = first + column * COLUMN;
+			to[blockIdx.y * step] = x;
+			if (blockIdx.y + 1 == gridDim.y) {
+				for (int i = gridDim.y; i < partials; i++) to[i * step] = 0;
+			}
+		}
+	}
+};
+struct no_sums {
+	template <int D, int M, int COLUMN> __device__ inline void add(int, const tile_row<D> *) const {}
+};
+
 // attend_queries computes 64 * M rows of dQ from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
 // of summed(...). gradient(...) is the gradient of a product Q K'.
-template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient>
+template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
 __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
-									  float scale, bf16 *dq, int dq_step, row_values *values) {
+									  float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
 	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
@@ -182,6 +215,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 		}
 	}
 	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
+	sums_q.template add<D, M, COLUMN>(TQ - first, tiles);
 }
 
 // bits_of are those of so many keys in reach.
@@ -192,10 +226,10 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 }
 
 // attend_keys computes 64 * M rows of dK and dV, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
-template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient>
+template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
 __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
-								   bf16 *dk, int dk_step, bf16 *dv, int dv_step) {
+								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
 	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
@@ -290,5 +324,7 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 		}
 	}
 	store_tile<D, M, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
+	sums_k.template add<D, M, K_COLUMN>(TK - first, tiles);
 	store_tile<D, M, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
+	sums_v.template add<D, M, V_COLUMN>(TK - first, tiles);
 }

@@ -24,7 +24,8 @@ var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 type Kernel struct {
 	// Source is the program without Prelude. Regions that compute the same have the same source.
 	Source string
-	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the scratch memory or the partial sums of Sums.
+	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the partial sums of Sums and the scratch memory,
+	// as far as there are any.
 	In, Out []*fuse.Tensor
 	// Scratch is the size of the scratch memory in bytes. It has no contents before and none after.
 	Scratch int
@@ -41,7 +42,7 @@ type Launch struct {
 	// Blocks is the size of the grid, Threads that of a block.
 	Blocks  [2]int
 	Threads int
-	// Arguments are positions in the list of In, Out and the scratch memory.
+	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
 	// Products, unless nil, are computed by a library instead of a function: see [Addresses].
 	Products *fuse.Products

@@ -1,0 +1,108 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// ColumnSum is the sum of a result over all of its outer dimensions, as the gradient of a bias is: element i of Out is the sum of all
+// elements of Of whose place in memory has the rest i when it is divided by Columns.
+type ColumnSum struct {
+	Of, Out *Tensor
+	Columns int
+}
+
+// sumResults lets the backward region of an attention add up the columns of its results, where nothing else reads them for that: its
+// kernels have them at hand, and a region of its own would read them from memory.
+func sumResults(p *partition) {
+	for _, n := range p.graph.Nodes {
+		g := n.group
+		if n.Kind != Reduction || n.attention || len(g.nodes) != 2 || g.nodes[1] != n {
+			continue
+		}
+		s, ok := columnSum(g.nodes[0], n)
+		if !ok || s.Of.From == nil || s.Of.From.group.attention == nil {
+			continue
+		}
+		whole := s.Of.From.group
+		readElsewhere := p.outputs[s.Of] || slices.ContainsFunc(p.uses[s.Of], func(u use) bool { return u.node.group != whole && u.node.group != g })
+		if !readElsewhere || !whole.attention.sums(s) {
+			continue
+		}
+		whole.attention.Backward.Sums = append(whole.attention.Backward.Sums, s)
+		for _, n := range g.nodes {
+			n.group = whole
+		}
+		whole.nodes, g.nodes = append(whole.nodes, g.nodes...), nil
+	}
+}
+
+// columnSum returns the sum that a conversion to f32 and a reduction compute.
+func columnSum(cast, n *Node) (s ColumnSum, ok bool) {
+	t := cast.Out[0]
+	if cast.Op != "Cast" || n.Op != "sum" || t.Type != onnxpb.TensorProto_FLOAT || n.In[0].Tensor != t || !cast.In[0].reshaped() || !n.In[0].reshaped() {
+		return s, false
+	}
+	s = ColumnSum{Of: cast.In[0].Tensor, Out: n.Out[0], Columns: n.Out[0].Elements()}
+	outer := 1
+	for i, d := range n.In[0].Shape() {
+		if outer*s.Columns < t.Elements() && d > 1 && !slices.Contains(n.Axes, i) {
+			return s, false // an outer dimension is kept
+		}
+		outer *= d
+	}
+	return s, s.Columns > 1
+}
+
+// sums reports whether the kernels can add up the columns of a result: in the memory of Of, each row of a matrix begins at the same column
+// as the others, and the results together have all columns.
+func (a *Attention) sums(s ColumnSum) bool {
+	if a.Backward == nil || slices.ContainsFunc(a.Backward.Sums, func(o ColumnSum) bool { return o.Of == s.Of }) {
+		return false
+	}
+	columns := 0
+	for _, r := range a.Results {
+		if r.Out != s.Of {
+			continue
+		}
+		own, ok := r.columns(s.Columns)
+		if !ok {
+			return false
+		}
+		columns += own
+	}
+	return columns == s.Columns
+}
+
+// columns returns how many of so many columns the result has, and false if its part of a row of all columns is not the same in each row.
+func (r Result) columns(all int) (own int, ok bool) {
+	a := newAxes()
+	whole := a.whole(r.Product.Shape)
+	l, ok := a.through(whole, r.Views)
+	if !ok || !a.covers(l, r.Shape()) {
+		return 0, false
+	}
+	rank := len(whole)
+	rows, elements := whole[rank-2], whole[rank-1]
+	if r.Turned {
+		rows, elements = elements, rows
+	}
+	rows, elements = a.expand(rows), a.expand(elements)
+	own = 1
+	for i, atoms := range l {
+		step := product(r.Out.Shape[i+1:])
+		for _, x := range slices.Backward(a.expand(atoms)) {
+			size := a.size[x-1]
+			switch {
+			case step%all == 0 && !slices.Contains(elements, x):
+			case step*size <= all && !slices.Contains(rows, x):
+				own *= size
+			default:
+				return 0, false
+			}
+			step *= size
+		}
+	}
+	return own, true
+}

@@ -1,0 +1,90 @@
+package cudac
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+// resultSums are the column sums that the kernels of a gradient leave as partial sums.
+type resultSums struct {
+	of     []string // by result, the value of column_sums or no_sums
+	sums   []Sum
+	length int // of all partial sums
+}
+
+// pointer is an argument of a function after those of inputs and outputs, with its place among them.
+type pointer struct {
+	parameter string
+	at        int
+}
+
+// pointers are those of a function that computes some of the results.
+func (s *resultSums) pointers(results ...int) []pointer {
+	if !slices.ContainsFunc(results, func(i int) bool { return s.of[i] != noSums }) {
+		return nil
+	}
+	return []pointer{{"float *__restrict__ partials", 0}}
+}
+
+const noSums = "no_sums()"
+
+// newResultSums returns the sums of results that are in these spans.
+func newResultSums(a *attention, spans []span) (*resultSums, error) {
+	all := &resultSums{of: slices.Repeat([]string{noSums}, len(spans))}
+	for _, s := range a.Backward.Sums {
+		perMatrix := 0 // blocks that compute a matrix
+		for i, r := range a.Results {
+			if r.Out == s.Of {
+				perMatrix = max(perMatrix, a.blocksOfResult(i))
+			}
+		}
+		matrices := 0
+		for i, r := range a.Results {
+			if r.Out != s.Of {
+				continue
+			}
+			row, column, err := a.places.divideColumns(spans[i], s)
+			if err != nil {
+				return nil, err
+			}
+			number, count := a.places.dense(row)
+			matrices = count
+			first := number.times(perMatrix * s.Columns).plus(column).plusConstant(all.length)
+			all.of[i] = fmt.Sprintf("column_sums{partials + (%s), %d, %d}", first, s.Columns, perMatrix)
+		}
+		sum := Sum{Out: s.Out, Op: "sum", Partials: matrices * perMatrix, Columns: s.Columns, First: all.length}
+		all.sums = append(all.sums, sum)
+		all.length += sum.Partials * sum.Columns
+	}
+	return all, nil
+}
+
+// blocksOfResult is the number of blocks that compute a matrix of a result.
+func (a *attention) blocksOfResult(i int) int {
+	if i == 0 {
+		return ceil(a.rows, 64*queryTiles)
+	}
+	return ceil(a.columns, 64*tilesOf(a.columns, a.head))
+}
+
+// divideColumns returns where a matrix begins as a number of rows of all columns, and the first of its columns in each row.
+func (p *places) divideColumns(s span, sum fuse.ColumnSum) (row, column affine, err error) {
+	row, column = s.first.dividedBy(sum.Columns)
+	if least, most := p.bounds(column.plus(variable("column", s.columns))); s.row%sum.Columns != 0 || least < 0 || most >= sum.Columns {
+		return row, column, unsupported("the columns of %s are not the same in each row", sum.Of.Name)
+	}
+	return row, column, nil
+}
+
+// dense numbers the values of a sum of variables without gaps. It returns the number and how many there are.
+func (p *places) dense(e affine) (number affine, count int) {
+	count = 1
+	for _, name := range slices.Sorted(maps.Keys(e.factors)) {
+		number = number.plus(variable(name, count))
+		count *= p.limits[name]
+	}
+	return number, count
+}
