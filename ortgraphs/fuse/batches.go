@@ -14,7 +14,7 @@ const (
 	// A product whose result is half as large, or larger, runs alone.
 	batchElements = 1 << 22
 	// batchBytes is how much memory the operands of products that wait for others may take.
-	batchBytes = 512 << 20
+	batchBytes = 320 << 20
 	maxBatch   = 64
 	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a batch of them.
 	minBatchSide = 128
