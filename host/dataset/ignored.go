@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -21,6 +23,13 @@ const MaxIgnored = 100
 // ignored are the keys of a line that are ignored, and those that it may have and lacks.
 type ignored struct{ keys, absent []string }
 
+// meant returns a question about which of the keys that a line lacks another one is likely to be: of a similar name, or of that of its
+// first word, as speaker is for speaker_id. Without such a key it returns "".
+func meant(key string, absent []string) string {
+	first, _, _ := strings.Cut(key, "_")
+	return cmp.Or(hint.DidYouMean(key, absent), hint.DidYouMean(first, absent))
+}
+
 // ignore counts the keys of a line that are ignored.
 func (b *builder) ignore(e *entry) {
 	if e.ignored == nil {
@@ -37,7 +46,7 @@ func (b *builder) ignore(e *entry) {
 				continue
 			}
 			b.ignored[key] = at
-			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: key, Place: ix.Place(e.line), Advice: hint.DidYouMean(key, e.ignored.absent)})
+			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: key, Place: ix.Place(e.line), Advice: meant(key, e.ignored.absent)})
 		}
 		ix.Ignored[at].Lines++
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // object is the values of the known keys of a JSON object; nil if a key is missing or null, as Python writes None. The
@@ -89,7 +87,7 @@ func (o *object) set(key, value json.RawMessage) {
 // misspelt.
 func (o *object) missing(key string) error {
 	for _, name := range o.ignored {
-		if hint.DidYouMean(name, []string{key}) != "" {
+		if meant(name, []string{key}) != "" {
 			return fmt.Errorf("%s is missing; the line has %s, which is ignored", key, brief(strconv.Quote(name)))
 		}
 	}
