@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -10,24 +9,27 @@ import (
 
 // IgnoredKey is a key of JSON Lines that neither docs/data.md nor the bundle names.
 type IgnoredKey struct {
-	Key    string
+	Key    string // shortened if it is very long
 	Lines  int    // that have it
 	Place  string // first occurrence, as "train.jsonl:12"
-	Advice string // "did you mean language?", if that line lacks a key of a similar name; or ""
+	Advice string // "did you mean language?", if the line at Place lacks a key of a similar name; or ""
 }
 
-// MaxIgnored is the maximum number of ignored keys that an index has. Most lists have a few; one whose keys are values has any
-// number.
+// MaxIgnored is the maximum number of ignored keys that an index has: the first ones. Most lists have a few; one whose keys are values
+// has any number.
 const MaxIgnored = 100
 
-// ignored are the keys of a line that are ignored, and those that it may have and lacks.
+// ignored are the keys of a line that are ignored, and speaker and language if it lacks them: a line without one of the others is
+// refused, or, as without offset, is seldom meant to have it.
 type ignored struct{ keys, absent []string }
 
-// meant returns a question about which of the keys that a line lacks another one is likely to be: of a similar name, or of that of its
-// first word, as speaker is for speaker_id. Without such a key it returns "".
+// meant returns a question about which of the keys that a line lacks another one is likely to be, such as language for lang or lang_id.
+// Without such a key it returns "".
 func meant(key string, absent []string) string {
-	first, _, _ := strings.Cut(key, "_")
-	return cmp.Or(hint.DidYouMean(key, absent), hint.DidYouMean(first, absent))
+	for _, ending := range []string{"_id", "_name", "_path", "_file"} {
+		key = strings.TrimSuffix(key, ending)
+	}
+	return hint.DidYouMean(key, absent)
 }
 
 // ignore counts the keys of a line that are ignored.
@@ -46,7 +48,7 @@ func (b *builder) ignore(e *entry) {
 				continue
 			}
 			b.ignored[key] = at
-			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: key, Place: ix.Place(e.line), Advice: meant(key, e.ignored.absent)})
+			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: brief(key), Place: ix.Place(e.line), Advice: meant(key, e.ignored.absent)})
 		}
 		ix.Ignored[at].Lines++
 	}

@@ -39,7 +39,7 @@ func TestParseObject(t *testing.T) {
 		{"null", `null`, entry{reason: "not a JSON object"}},
 		{"no audio", `{"text": "x"}`, entry{text: "x", reason: "audio_filepath is missing"}},
 		{"misspelt audio", `{"Audio-Filepath": "a.wav", "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "Audio-Filepath", which is ignored`}},
-		{"audio of another name", `{"audio_path": "a.wav", "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "audio_path", which is ignored`}},
+		{"audio of another name", `{"audio_rate": 8000, "audio_path": "a.wav", "audio_bits_per_second": 8, "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "audio_path", which is ignored`}},
 		{"misspelt text", `{"audio_filepath": "a.wav", "words": 1, "txt": "x"}`, entry{id: "a.wav", audio: "a.wav", reason: `text is missing; the line has "txt", which is ignored`}},
 		{"empty audio", `{"audio_filepath": " ", "text": "x"}`, entry{text: "x", reason: "audio_filepath is empty"}},
 		{"audio of another type", `{"audio_filepath": {}, "text": "x"}`, entry{text: "x", reason: "audio_filepath is an object, not a string"}},

@@ -86,19 +86,23 @@ func (o *object) set(key, value json.RawMessage) {
 // missing returns the error that the line does not have a key. It names a key of the line that is likely to be this one,
 // misspelt.
 func (o *object) missing(key string) error {
+	likely := ""
 	for _, name := range o.ignored {
-		if meant(name, []string{key}) != "" {
-			return fmt.Errorf("%s is missing; the line has %s, which is ignored", key, brief(strconv.Quote(name)))
+		if (likely == "" || len(name) < len(likely)) && meant(name, []string{key}) != "" { // audio rather than audio_rate
+			likely = name
 		}
 	}
-	return fmt.Errorf("%s is missing", key)
+	if likely == "" {
+		return fmt.Errorf("%s is missing", key)
+	}
+	return fmt.Errorf("%s is missing; the line has %s, which is ignored", key, brief(strconv.Quote(likely)))
 }
 
-// absent returns the keys that the line may have and does not have.
+// absent returns speaker and language, as far as the line lacks them.
 func (o *object) absent() (names []string) {
-	for i, v := range o.values {
-		if v == nil {
-			names = append(names, keys[i])
+	for _, key := range []int{speakerKey, languageKey} {
+		if o.values[key] == nil {
+			names = append(names, keys[key])
 		}
 	}
 	return names

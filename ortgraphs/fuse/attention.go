@@ -32,8 +32,8 @@ type AttentionGradient struct {
 	// Product is dO V', the gradient of the weights. Summed is added up along each row: Sum. Queries and Keys are the gradients of
 	// the scores that the products for dQ and dK read.
 	Product, Summed, Sum, Queries, Keys *Tensor
-	// Sums are those of columns of the results: at most one of each tensor.
-	Sums []ColumnSum
+	// ColumnSums are those of the results: at most one of each tensor.
+	ColumnSums []ColumnSum
 	// Result is the forward region's, if the sums of dO * Result along each row are those of Summed.
 	Result *Result
 }

@@ -13,16 +13,18 @@ type ColumnSum struct {
 	Columns int
 }
 
-// sumResults lets the backward region of an attention add up the columns of its results, where nothing else reads them for that: its
-// kernels have them at hand, and a region of its own would read them from memory.
+// sumResults lets the backward region of an attention add up the columns of its results: its kernels have them in shared memory, and a
+// region of its own would read them from the GPU's memory. A result that nothing but the sum reads keeps the region of its own, because
+// the kernels write no result that is not in Region.Out.
 func sumResults(p *partition) {
 	for _, n := range p.graph.Nodes {
 		g := n.group
 		if n.Kind != Reduction || n.attention || len(g.nodes) != 2 || g.nodes[1] != n {
 			continue
 		}
+		cast := g.nodes[0].Out[0]
 		s, ok := columnSum(g.nodes[0], n)
-		if !ok || s.Of.From == nil || s.Of.From.group.attention == nil {
+		if !ok || len(p.uses[cast]) != 1 || p.outputs[cast] || s.Of.From == nil || s.Of.From.group.attention == nil {
 			continue
 		}
 		whole := s.Of.From.group
@@ -30,7 +32,7 @@ func sumResults(p *partition) {
 		if !readElsewhere || !whole.attention.sums(s) {
 			continue
 		}
-		whole.attention.Backward.Sums = append(whole.attention.Backward.Sums, s)
+		whole.attention.Backward.ColumnSums = append(whole.attention.Backward.ColumnSums, s)
 		for _, n := range g.nodes {
 			n.group = whole
 		}
@@ -56,9 +58,9 @@ func columnSum(cast, n *Node) (s ColumnSum, ok bool) {
 }
 
 // sums reports whether the kernels can add up the columns of a result: in the memory of Of, each row of a matrix begins at the same column
-// as the others, and the results together have all columns.
+// as the others, and the results together have all columns. Package cudac relies on it: it has no kernel for the region otherwise.
 func (a *Attention) sums(s ColumnSum) bool {
-	if a.Backward == nil || slices.ContainsFunc(a.Backward.Sums, func(o ColumnSum) bool { return o.Of == s.Of }) {
+	if a.Backward == nil || slices.ContainsFunc(a.Backward.ColumnSums, func(o ColumnSum) bool { return o.Of == s.Of }) {
 		return false
 	}
 	columns := 0

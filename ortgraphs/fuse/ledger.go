@@ -205,8 +205,11 @@ func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, err
 			continue
 		}
 		kernels, bytes := 1, r.Read+r.Written
-		if r.ColumnSums > 0 || r.Attention != nil && r.Attention.Backward != nil {
-			kernels = 2 // the second one adds what the blocks of the first one have summed; the gradients of queries and keys have one each
+		if r.Attention != nil && r.Attention.Backward != nil {
+			kernels++ // one for the gradient of the queries, one for those of keys and values
+		}
+		if r.ColumnSums > 0 {
+			kernels++ // that adds what the blocks of the others have summed
 		}
 		l.Fused.add(kernels, bytes)
 		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums, Kernels: []string{}, Plain: []string{}}

@@ -199,7 +199,7 @@ func (p *partition) attentionRegion(g *group) *Region {
 	a := g.attention
 	r := &Region{Nodes: g.nodes, Attention: a, Domain: a.Product.Shape}
 	if a.Backward != nil {
-		r.ColumnSums = len(a.Backward.Sums)
+		r.ColumnSums = len(a.Backward.ColumnSums)
 	}
 	r.In, r.Read, r.Out = p.traffic(g)
 	switch b := a.Backward; {

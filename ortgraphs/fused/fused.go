@@ -114,7 +114,7 @@ func Kernels(r *fuse.Region) (names []string, err error) {
 
 // fits returns an error if a node of ONNX Runtime cannot launch the kernel.
 func fits(r *fuse.Region, k *cudac.Kernel) error {
-	switch n := len(k.In) + len(r.Out) + 1; { // and the scratch memory, or partial sums
+	switch n := len(k.In) + len(r.Out) + 1; { // and the scratch memory; Out has a tensor more if there are partial sums
 	case len(k.In) == 0:
 		return fmt.Errorf("it reads nothing")
 	case n > ort.MaxKernelPointers:

@@ -86,7 +86,7 @@ func newAttention(r *fuse.Region) *attention {
 		a.inside[n] = true
 	}
 	for _, t := range r.Out {
-		if a.Backward == nil || !slices.ContainsFunc(a.Backward.Sums, func(s fuse.ColumnSum) bool { return s.Out == t }) {
+		if a.Backward == nil || !slices.ContainsFunc(a.Backward.ColumnSums, func(s fuse.ColumnSum) bool { return s.Out == t }) {
 			a.out = append(a.out, t)
 		}
 	}
@@ -201,8 +201,7 @@ func (a *attention) backward() (*Kernel, error) {
 	}
 	statistics := strings.Join([]string{a.perRow("float", a.input(a.Most)), a.perRow("float", a.input(a.Total)), a.perRow("int", a.input(a.Reach))}, ", ")
 	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, slices.Compact([]*fuse.Tensor{a.Results[1].Out, a.Results[2].Out})
-	rowValues := pointer{"row_values *__restrict__ rows", min(len(sums.sums), 1)}
-	pointersOfQueries, pointersOfKeys := append(sums.pointers(0), rowValues), append(sums.pointers(1, 2), rowValues)
+	pointersOfQueries, pointersOfKeys := sums.pointers(0), sums.pointers(1, 2)
 	vanishes := a.vanishes()
 	w := &writer{}
 	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)

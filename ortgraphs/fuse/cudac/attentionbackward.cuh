@@ -24,12 +24,12 @@ __device__ inline unsigned any_of(unsigned bits) {
 	return bits;
 }
 
-// column_sums are those of a result's columns, to which each block adds one of so many partial sums. They are step numbers apart. first is where the first sum of the
-// block's matrix is.
+// column_sums is where the partial sums of a matrix's columns go: as many as count, one of each block, step numbers apart from each other. first is the first one.
 struct column_sums {
 	float *first;
-	int step, partials;
-	// add takes the rows that store_tile has left in tile, as far as the result has them. The last block writes the sums for which there is no block.
+	int step, count;
+	// add writes the block's sum of the rows that store_tile has left in tile, of which so many are left in the result. Where count is larger than the number of
+	// blocks, as for a result whose blocks are larger than those of another one in the same tensor, the last block writes zeros for the others.
 	template <int D, int M, int COLUMN> __device__ inline void add(int left, const tile_row<D> *tile) const {
 		constexpr int PARTS = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
 		__shared__ float sums[PARTS][D];
@@ -48,7 +48,7 @@ struct column_sums {
 			float *to = first + column * COLUMN;
 			to[blockIdx.y * step] = x;
 			if (blockIdx.y + 1 == gridDim.y) {
-				for (int i = gridDim.y; i < partials; i++) to[i * step] = 0;
+				for (int i = gridDim.y; i < count; i++) to[i * step] = 0;
 			}
 		}
 	}

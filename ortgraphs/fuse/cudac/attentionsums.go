@@ -10,23 +10,28 @@ import (
 
 // resultSums are the column sums that the kernels of a gradient leave as partial sums.
 type resultSums struct {
-	of     []string // by result, the value of column_sums or no_sums
+	of     []string // by result, an expression of the type column_sums or no_sums of attentionbackward.cuh
 	sums   []Sum
 	length int // of all partial sums
 }
 
-// pointer is an argument of a function after those of inputs and outputs, with its place among them.
+// pointer is a parameter of a function after those of inputs and outputs. at is its place in the list of arguments, counted from the last
+// output: the partial sums come first, if the kernel has any, and then the scratch memory.
 type pointer struct {
 	parameter string
 	at        int
 }
 
 // pointers are those of a function that computes some of the results.
-func (s *resultSums) pointers(results ...int) []pointer {
-	if !slices.ContainsFunc(results, func(i int) bool { return s.of[i] != noSums }) {
-		return nil
+func (s *resultSums) pointers(results ...int) (list []pointer) {
+	scratch := 0
+	if len(s.sums) > 0 {
+		scratch = 1
 	}
-	return []pointer{{"float *__restrict__ partials", 0}}
+	if slices.ContainsFunc(results, func(i int) bool { return s.of[i] != noSums }) {
+		list = append(list, pointer{"float *__restrict__ partials", 0})
+	}
+	return append(list, pointer{"row_values *__restrict__ rows", scratch})
 }
 
 const noSums = "no_sums()"
@@ -34,24 +39,29 @@ const noSums = "no_sums()"
 // newResultSums returns the sums of results that are in these spans.
 func newResultSums(a *attention, spans []span) (*resultSums, error) {
 	all := &resultSums{of: slices.Repeat([]string{noSums}, len(spans))}
-	for _, s := range a.Backward.Sums {
+	for _, s := range a.Backward.ColumnSums {
 		perMatrix := 0 // blocks that compute a matrix
 		for i, r := range a.Results {
 			if r.Out == s.Of {
 				perMatrix = max(perMatrix, a.blocksOfResult(i))
 			}
 		}
-		matrices := 0
+		matrices, numbered := 0, ""
 		for i, r := range a.Results {
 			if r.Out != s.Of {
 				continue
 			}
-			row, column, err := a.places.divideColumns(spans[i], s)
+			row, column, err := divideColumns(a, spans[i], s)
 			if err != nil {
 				return nil, err
 			}
+			if numbered != "" && numbered != row.String() {
+				return nil, unsupported("the matrices in %s have different orders", s.Of.Name)
+			}
+			numbered = row.String()
 			number, count := a.places.dense(row)
 			matrices = count
+			// A matrix has perMatrix partial sums, of which the blocks that compute this result may write fewer: the last one writes the rest.
 			first := number.times(perMatrix * s.Columns).plus(column).plusConstant(all.length)
 			all.of[i] = fmt.Sprintf("column_sums{partials + (%s), %d, %d}", first, s.Columns, perMatrix)
 		}
@@ -71,9 +81,10 @@ func (a *attention) blocksOfResult(i int) int {
 }
 
 // divideColumns returns where a matrix begins as a number of rows of all columns, and the first of its columns in each row.
-func (p *places) divideColumns(s span, sum fuse.ColumnSum) (row, column affine, err error) {
+func divideColumns(a *attention, s span, sum fuse.ColumnSum) (row, column affine, err error) {
 	row, column = s.first.dividedBy(sum.Columns)
-	if least, most := p.bounds(column.plus(variable("column", s.columns))); s.row%sum.Columns != 0 || least < 0 || most >= sum.Columns {
+	least, most := a.places.bounds(column)
+	if s.row%sum.Columns != 0 || least < 0 || most+s.columns*(a.head-1) >= sum.Columns {
 		return row, column, unsupported("the columns of %s are not the same in each row", sum.Of.Name)
 	}
 	return row, column, nil
