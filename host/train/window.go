@@ -109,7 +109,7 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 		if fault == nil {
 			return word.tensor
 		}
-		if !errors.Is(fault, gpu.ErrNoKernel) { // a GPU without it has no kernel of an update either, which says so
+		if !errors.Is(fault, gpu.ErrNoKernel) { // without a kernel for the GPU, ONNX Runtime adds them up, which only takes longer
 			o.fault = fault
 		}
 	}
