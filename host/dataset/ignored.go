@@ -19,8 +19,8 @@ type IgnoredKey struct {
 // has any number.
 const MaxIgnored = 100
 
-// ignored are the keys of a line that are ignored, and speaker and language if it lacks them: a line without one of the others is
-// refused, or, as without offset, is seldom meant to have it.
+// ignored are the keys of a line that are ignored, and which of speaker and language it lacks. A line without a required key has a reason of
+// its own, and one without offset or id is seldom meant to have it.
 type ignored struct{ keys, absent []string }
 
 // meant returns a question about which of the keys that a line lacks another one is likely to be, such as language for lang or lang_id.

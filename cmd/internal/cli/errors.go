@@ -46,7 +46,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case cmd.HasAvailableSubCommands():
 		return unknownCommand(cmd, args)
 	}
-	return exit.Usage(fmt.Errorf("unexpected argument %q", args[0]), cmd.CommandPath()+" --help shows how to call it")
+	advice := cmd.CommandPath() + " --help shows how to call it"
+	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed {
+		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
+	}
+	return exit.Usage(fmt.Errorf("unexpected argument %q", args[0]), advice)
 }
 
 // unknownCommand names the command that was meant.
