@@ -72,7 +72,7 @@ func (s *roles) withoutGPU() (Placement, error) {
 	why := s.nothing()
 	switch {
 	case s.Device == CUDA:
-		return Placement{}, refuse("--device cuda: "+why, "xtts-host doctor says what is missing; --device cpu trains on the CPU")
+		return Placement{}, refuse("--device cuda: "+why, "xtts-host doctor says what is missing; --device cpu uses the CPU")
 	case s.Isolate:
 		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")
 	}

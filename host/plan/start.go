@@ -56,7 +56,7 @@ func (d *Draft) openResumed() (err error) {
 		if err := runfolder.Taken(d.Config.Resume); err != nil {
 			return err
 		}
-		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
+		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume)+" and the flags that it had", "the run ended before its first checkpoint")
 	}
 	return err
 }

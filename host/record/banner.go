@@ -101,7 +101,11 @@ func (p *Plan) path(b *banner) {
 	b.rows("devices", p.Placement.Lines(c.NumWorkers, p.Threads))
 	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
 		report.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), report.Count(p.DeviceSlots, "device slot"))
-	b.row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(p.Prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
+	are, ready := "are", min(p.Prefetch, c.BufferSize)
+	if ready == 1 {
+		are = "is"
+	}
+	b.row("prefetch", "training starts when %s %s ready, or after %g s", report.Count(ready, "batch"), are, c.ModelStartDelay)
 }
 
 // validation describes the data of evaluations, and when they run.

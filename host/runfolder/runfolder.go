@@ -126,7 +126,7 @@ func holdsRun(dir string, anew bool) error {
 	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil || anew {
 		return nil
 	}
-	return hint.Errorf("start it again with --resume-or-start "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
+	return hint.Errorf("start it again with --resume-or-start "+hint.Path(dir)+" and the flags that it had, or name another folder", "--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
 }
 
 // claimDated creates a folder with that name, and appends a number if a run of the same second has it.
