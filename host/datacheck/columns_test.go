@@ -54,7 +54,7 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []IgnoredKey{{"sex", 3, "train.jsonl:1", ""}}; !reflect.DeepEqual(r.IgnoredKeys, want) {
+	if want := []dataset.IgnoredKey{{Key: "sex", Lines: 3, Place: "train.jsonl:1"}}; !reflect.DeepEqual(r.IgnoredKeys, want) {
 		t.Errorf("ignored keys %+v, want %+v", r.IgnoredKeys, want)
 	}
 	var unusable []string

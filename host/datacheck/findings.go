@@ -29,14 +29,6 @@ func characters(ix *dataset.Index) []Character {
 	return list
 }
 
-func ignoredKeys(ix *dataset.Index) []IgnoredKey {
-	list := []IgnoredKey{}
-	for _, k := range ix.Ignored {
-		list = append(list, IgnoredKey{k.Key, k.Lines, k.Place, k.Advice})
-	}
-	return list
-}
-
 // same returns the groups of rows with the same key, in the order of their first lines.
 func same[K comparable](ix *dataset.Index, rows []int, key func(row int) K) [][]Line {
 	first := map[K]int{} // row + 1, or minus the number of the group

@@ -1,6 +1,9 @@
 package datacheck
 
-import "github.com/xtts-host/xtts-host/host/report"
+import (
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
+)
 
 // Report is what the command finds (docs/data-check.md).
 type Report struct {
@@ -81,21 +84,13 @@ type Group struct {
 
 // Findings are lines that can be used and may still be mistakes.
 type Findings struct {
-	IgnoredKeys       []IgnoredKey `json:"ignored_keys"`
-	UnknownCharacters []Character  `json:"unknown_characters"`
-	SameAudio         [][]Line     `json:"same_audio"`
-	SameText          [][]Line     `json:"same_text"`
-	Clipped           []Clipped    `json:"clipped"`
-	LongSilence       []Silence    `json:"long_silence"`
-	OddRate           []OddRate    `json:"odd_rate"`
-}
-
-// IgnoredKey is a key of the lines that a run ignores.
-type IgnoredKey struct {
-	Key    string `json:"key"`
-	Lines  int    `json:"lines"`
-	First  string `json:"first"`
-	Advice string `json:"advice,omitempty"`
+	IgnoredKeys       []dataset.IgnoredKey `json:"ignored_keys"`
+	UnknownCharacters []Character          `json:"unknown_characters"`
+	SameAudio         [][]Line             `json:"same_audio"`
+	SameText          [][]Line             `json:"same_text"`
+	Clipped           []Clipped            `json:"clipped"`
+	LongSilence       []Silence            `json:"long_silence"`
+	OddRate           []OddRate            `json:"odd_rate"`
 }
 
 // Character is a character of the texts that is not in the tokenizer's vocabulary.

@@ -15,7 +15,10 @@ import (
 func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	r := &Report{
 		List: filepath.Join(ix.Dir, ix.List), Lines: len(ix.Rows) + len(ix.Rejected), Unusable: []Unusable{}, Excluded: []Unusable{},
-		Findings: Findings{IgnoredKeys: ignoredKeys(ix), UnknownCharacters: characters(ix), Clipped: []Clipped{}, LongSilence: []Silence{}, OddRate: []OddRate{}},
+		Findings: Findings{
+			IgnoredKeys: append([]dataset.IgnoredKey{}, ix.Ignored...), UnknownCharacters: characters(ix),
+			Clipped: []Clipped{}, LongSilence: []Silence{}, OddRate: []OddRate{},
+		},
 	}
 	for _, b := range ix.Rejected {
 		r.Unusable = append(r.Unusable, Unusable{Line{b.Line, b.ID}, b.Path, "index", b.Reason})

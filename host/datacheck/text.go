@@ -58,13 +58,13 @@ func (r *Report) findings(t text) {
 	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
 	})
-	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s of the lines ignored", []any{report.Count(len(r.IgnoredKeys), "key")}, func(i int) string {
+	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s that a run ignores", []any{report.Count(len(r.IgnoredKeys), "key")}, func(i int) string {
 		k := r.IgnoredKeys[i]
 		advice := ""
 		if k.Advice != "" {
-			advice = ": " + k.Advice
+			advice = "; " + k.Advice
 		}
-		return fmt.Sprintf("%q: %s, first in %s%s", k.Key, report.Count(k.Lines, "line"), k.First, advice)
+		return fmt.Sprintf("%q: %s, first in %s%s", k.Key, report.Count(k.Lines, "line"), k.Place, advice)
 	})
 	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
 		c := r.UnknownCharacters[i]

@@ -9,10 +9,10 @@ import (
 
 // IgnoredKey is a key of JSON Lines that neither docs/data.md nor the bundle names.
 type IgnoredKey struct {
-	Key    string // shortened if it is very long
-	Lines  int    // that have it
-	Place  string // first occurrence, as "train.jsonl:12"
-	Advice string // "did you mean language?", if the line at Place lacks a key of a similar name; or ""
+	Key    string `json:"key"`              // shortened if it is very long
+	Lines  int    `json:"lines"`            // that have it
+	Place  string `json:"first"`            // first occurrence, as "train.jsonl:12"
+	Advice string `json:"advice,omitempty"` // "did you mean language?", if the line at Place lacks a key of a similar name; or ""
 }
 
 // MaxIgnored is the maximum number of ignored keys that an index has: the first ones. Most lists have a few; one whose keys are values

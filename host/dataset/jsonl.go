@@ -13,8 +13,8 @@ import (
 )
 
 // parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA NeMo's manifests
-// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys, but an entry has their names for messages.
-// Paths are relative to dir, the folder of the list.
+// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys,
+// but an entry has their names for messages. Paths are relative to dir, the folder of the list.
 //
 // No line can make the list ambiguous, so the parser returns no error.
 func parseObject(dir string, columns *Columns) parser {

@@ -59,27 +59,27 @@ const spaces = " \t\r\n"
 
 // set keeps the value of a key that is known, or that is a column's, and the name of any other.
 func (o *object) set(key, value json.RawMessage) {
+	name := key[1 : len(key)-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
-		name, err := unquote(key)
+		plain, err := unquote(key)
 		if err != nil {
 			return
 		}
-		key = []byte(`"` + name + `"`)
+		name = []byte(plain)
 	}
-	key = key[1 : len(key)-1]
 	known := false
 	for i := range o.own {
-		if string(key) == o.columns.all[i].spec.Column {
+		if string(name) == o.columns.all[i].spec.Column {
 			o.own[i], known = value, true
 		}
 	}
 	for i := range keys {
-		if string(key) == keys[i] {
+		if string(name) == keys[i] {
 			o.values[i], known = value, true
 		}
 	}
 	if !known {
-		o.ignored = append(o.ignored, string(key))
+		o.ignored = append(o.ignored, string(name))
 	}
 }
 

@@ -131,11 +131,11 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 				k.checkReach(t, got, want)
 				continue
 			}
-			limit := within
 			if s, ok := columnSumOf(k.regions[i], out); ok {
 				checkColumnSum(t, got, unpack(results[s.Of], s.Of.Type), s)
 				continue
 			}
+			limit := within
 			if a := k.regions[i].Attention; a != nil && a.Backward != nil {
 				limit = max(within, k.gradients)
 			}

@@ -47,7 +47,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return unknownCommand(cmd, args)
 	}
 	advice := cmd.CommandPath() + " --help shows how to call it"
-	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed {
+	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") { // not what is to be spoken
 		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
 	}
 	return exit.Usage(fmt.Errorf("unexpected argument %q", args[0]), advice)

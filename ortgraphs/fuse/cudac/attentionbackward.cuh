@@ -24,12 +24,13 @@ __device__ inline unsigned any_of(unsigned bits) {
 	return bits;
 }
 
-// column_sums is where the partial sums of a matrix's columns go: as many as count, one of each block, step numbers apart from each other. first is the first one.
+// column_sums is where the partial sums of a matrix's columns go: as many as count, one of each block, step numbers apart from each other.
+// first is the first one.
 struct column_sums {
 	float *first;
 	int step, count;
-	// add writes the block's sum of the rows that store_tile has left in tile, of which so many are left in the result. Where count is larger than the number of
-	// blocks, as for a result whose blocks are larger than those of another one in the same tensor, the last block writes zeros for the others.
+	// add writes the block's sum of the rows that store_tile has left in tile, of which so many are rows of the result. count is larger than
+	// the number of blocks if another result in the same tensor has more of them. Then the last block writes zeros for the others.
 	template <int D, int M, int COLUMN> __device__ inline void add(int left, const tile_row<D> *tile) const {
 		constexpr int PARTS = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
 		__shared__ float sums[PARTS][D];
