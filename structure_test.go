@@ -103,6 +103,7 @@ var rules = []rule{
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
 	{folder: "gpu/cublas"},
+	{folder: "gpu/cublas/cublastest", own: []string{"gpu/cublas"}},
 	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},
 	{folder: "gpu/cuda/internal/driver"}, // see its package doc
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},

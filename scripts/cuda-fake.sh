@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds fake GPU libraries in FOLDER (.cache/cuda/fake): a libcuda.so.1 and a libnvidia-ml.so.1 with GPU memory on the host
-# (gpu/cuda/fakecuda), a libcublas.so.13, and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
+# (gpu/cuda/fakecuda), a libcublas.so.13, which is libcublasLt.so.13, too, and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
 # on them, and the CPU computes:
 #
 #   fake=$(scripts/cuda-fake.sh)
@@ -32,7 +32,8 @@ if [ -z "$(find "$library" -newer "$sources/nvrtc.c" -newer "$emulation" 2>/dev/
 fi
 library=$out/libcublas.so.13 products=ortgraphs/ort/orttest/multiply.h
 if [ -z "$(find "$library" -newer "$sources/cublas.c" -newer "$products" 2>/dev/null)" ]; then
-	cc -shared -fPIC -O1 -Wall -Werror -Wl,-soname,libcublas.so.13 -o "$library.$$" "$sources/cublas.c"
+	cc -shared -fPIC -O1 -Wall -Werror -Wl,-soname,libcublas.so.13 -o "$library.$$" "$sources/cublas.c" -lm
 	mv "$library.$$" "$library"
 fi
+ln -sf libcublas.so.13 "$out/libcublasLt.so.13" # one file has the functions of both
 echo "$out"

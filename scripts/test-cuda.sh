@@ -21,6 +21,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 	go test -vet=off -run NVRTC ./ortgraphs/fused "$@"
 fi
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_NVRTC=$fake/nvrtc/libnvrtc.so.13 go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"
+LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_CUBLAS=fake go test -race -vet=off ./gpu/cublas "$@"
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \
 	go test -race -vet=off -tags cuda,fakegpu -run 'UpdateKernel|SquaresKernel' -bench Update -benchtime 1x ./host/train "$@"
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_NVRTC=$fake/nvrtc/libnvrtc.so.13 XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \

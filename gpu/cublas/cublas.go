@@ -6,7 +6,7 @@
 //	...
 //	defer h.Close()
 //
-// It is part of every build: Open loads libcublas.so.13, which ONNX Runtime's library with CUDA needs in any case.
+// It is part of every build: Open loads libcublas.so.13 and libcublasLt.so.13, which ONNX Runtime's library with CUDA needs in any case.
 package cublas
 
 /*
@@ -15,6 +15,8 @@ package cublas
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "linear.h"
 
 typedef struct {
 	int (*Create_v2)(void **handle);
@@ -38,6 +40,10 @@ static const char *cublas_open(const char *name, cublas *c, const char **lacks) 
 
 static int cublas_create(const cublas *c, uintptr_t *handle) { return c->Create_v2((void **)handle); }
 static int cublas_destroy(const cublas *c, uintptr_t handle) { return c->Destroy_v2((void *)handle); }
+static void set_lt_handle(lt_handle *h, const lt_library *l, uintptr_t handle) { *h = (lt_handle){l, (void *)handle}; }
+static uintptr_t linear_address(void) { return (uintptr_t)lt_linear; }
+static uintptr_t check_address(void) { return (uintptr_t)lt_check; }
+static uintptr_t forget_address(void) { return (uintptr_t)lt_forget; }
 */
 import "C"
 
@@ -50,34 +56,50 @@ import (
 	"unsafe"
 )
 
-// Name is the name of the library. CUDA 13 has this one in all its releases.
-const Name = "libcublas.so.13"
+// Name and LtName are the names of the libraries. CUDA 13 has these in all its releases.
+const (
+	Name   = "libcublas.so.13"
+	LtName = "libcublasLt.so.13"
+)
 
 // Library is a loaded cuBLAS, which stays loaded.
-type Library struct{ calls C.cublas }
+type Library struct {
+	calls C.cublas
+	lt    *C.lt_library // in C memory, like the library for as long as the program runs
+}
 
 // Open loads cuBLAS from the folder of another library, such as ONNX Runtime's, or, if it is not there, from where the dynamic loader
 // finds it. A name without a folder has no such folder.
 func Open(beside string) (*Library, error) {
-	name := Name
+	runtime.LockOSThread() // dlerror is per thread
+	defer runtime.UnlockOSThread()
+	l := &Library{lt: (*C.lt_library)(C.calloc(1, C.sizeof_lt_library))}
+	if err := load(Name, beside, func(name *C.char, lacks **C.char) *C.char { return C.cublas_open(name, &l.calls, lacks) }); err != nil {
+		return nil, err
+	}
+	if err := load(LtName, beside, func(name *C.char, lacks **C.char) *C.char { return C.lt_open(name, l.lt, lacks) }); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// load loads one library with a function that returns why it cannot be loaded, or sets the name of a function that it lacks.
+func load(name, beside string, open func(name *C.char, lacks **C.char) *C.char) error {
 	if folder, _ := filepath.Split(beside); folder != "" {
-		if file, err := filepath.Abs(folder + Name); err == nil && exists(file) {
+		if file, err := filepath.Abs(folder + name); err == nil && exists(file) {
 			name = file
 		}
 	}
-	runtime.LockOSThread() // dlerror is per thread
-	defer runtime.UnlockOSThread()
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
-	l := &Library{}
 	var lacks *C.char
-	switch problem := C.cublas_open(cname, &l.calls, &lacks); {
+	switch problem := open(cname, &lacks); {
 	case problem != nil:
-		return nil, errors.New(C.GoString(problem))
+		return errors.New(C.GoString(problem))
 	case lacks != nil:
-		return nil, fmt.Errorf("%s has no %s", name, C.GoString(lacks))
+		return fmt.Errorf("%s has no %s", name, C.GoString(lacks))
 	}
-	return l, nil
+	return nil
 }
 
 func exists(file string) bool {
@@ -90,10 +112,16 @@ func (l *Library) SetStream() uintptr    { return uintptr(l.calls.SetStream_v2) 
 func (l *Library) SetWorkspace() uintptr { return uintptr(l.calls.SetWorkspace_v2) }
 func (l *Library) GemmBatched() uintptr  { return uintptr(l.calls.GemmBatchedEx) }
 
+// Linear, Check and Forget are the addresses of lt_linear, lt_check and lt_forget in linear.h: products that add a bias.
+func (l *Library) Linear() uintptr { return uintptr(C.linear_address()) }
+func (l *Library) Check() uintptr  { return uintptr(C.check_address()) }
+func (l *Library) Forget() uintptr { return uintptr(C.forget_address()) }
+
 // Handle is a cublasHandle_t. One thread at a time may use it.
 type Handle struct {
 	library *Library
 	address C.uintptr_t
+	lt      *C.lt_handle // in C memory
 }
 
 // NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context.
@@ -102,11 +130,16 @@ func (l *Library) NewHandle() (*Handle, error) {
 	if status := C.cublas_create(&l.calls, &h.address); status != 0 {
 		return nil, fmt.Errorf("cublasCreate: cuBLAS failure %d", status)
 	}
+	h.lt = (*C.lt_handle)(C.malloc(C.sizeof_lt_handle))
+	C.set_lt_handle(h.lt, l.lt, h.address)
 	return h, nil
 }
 
 // Pointer is the cublasHandle_t.
 func (h *Handle) Pointer() uintptr { return uintptr(h.address) }
+
+// LtPointer is the lt_handle of linear.h. It is valid until Close.
+func (h *Handle) LtPointer() uintptr { return uintptr(unsafe.Pointer(h.lt)) }
 
 // Close destroys the handle. It is idempotent.
 func (h *Handle) Close() error {
@@ -114,6 +147,8 @@ func (h *Handle) Close() error {
 		return nil
 	}
 	status := C.cublas_destroy(&h.library.calls, h.address)
+	C.free(unsafe.Pointer(h.lt))
+	h.lt = nil
 	if h.address = 0; status != 0 {
 		return fmt.Errorf("cublasDestroy: cuBLAS failure %d", status)
 	}

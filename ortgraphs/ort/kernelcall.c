@@ -117,21 +117,44 @@ static OrtStatus *find_tensors(const kernel_call *call, OrtKernelContext *contex
 	return NULL;
 }
 
+// Of cublas_api.h and library_types.h: CUDA_R_32F and CUDA_R_16BF, CUBLAS_COMPUTE_32F and CUBLAS_COMPUTE_32F_FAST_TF32, and
+// CUBLAS_GEMM_DEFAULT.
+enum { R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77, GEMM_DEFAULT = -1 };
+
+static int type_of(const kernel_products *p) { return p->bf16 ? R_16BF : R_32F; }
+static int compute_of(const kernel_products *p, const kernel_multiplier *m) { return !p->bf16 && m->tf32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F; }
+
+// strides are those of B and A, which change places in cuBLAS, as in multiply.
+static int stride_b(const kernel_products *p) { return p->transposed[1] ? p->inner : p->columns; }
+static int stride_a(const kernel_products *p) { return p->transposed[0] ? p->rows : p->inner; }
+
+int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size) {
+	return m->check(m->linear_handle, p->transposed[1], p->transposed[0], p->columns, p->rows, p->inner, stride_b(p), stride_a(p), p->gelu,
+	                sum, type_of(p), compute_of(p, m), workspace_size);
+}
+
+// add_bias queues a product that adds a bias.
+static OrtStatus *add_bias(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
+	const kernel_multiplier *m = call->set->multiplier;
+	const int *turned = p->transposed;
+	const void *a = pointers[0], *b = pointers[1], *bias = pointers[2];
+	void *c = pointers[call->inputs], *sum = p->gelu && call->output_count > 1 ? pointers[call->inputs + 1] : NULL, *workspace = pointers[call->inputs + call->output_count];
+	int status = m->linear(m->linear_handle, p->plan, turned[1], turned[0], p->columns, p->rows, p->inner, b, stride_b(p), a, stride_a(p), bias,
+	                       p->gelu, sum, c, type_of(p), compute_of(p, m), workspace, call->scratch, stream);
+	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasLtMatmul", call->index, status) : NULL;
+}
+
 // multiply queues products. cuBLAS has its matrices column by column: it sees each of ours transposed, and computes B' A'.
 static OrtStatus *multiply(const kernel_call *call, const kernel_products *p, void *stream, void **tables) {
-	// Of cublas_api.h and library_types.h: CUDA_R_32F and CUDA_R_16BF, CUBLAS_COMPUTE_32F and CUBLAS_COMPUTE_32F_FAST_TF32, and
-	// CUBLAS_GEMM_DEFAULT.
-	enum { R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77, GEMM_DEFAULT = -1 };
 	const kernel_multiplier *m = call->set->multiplier;
 	const float one = 1, zero = 0;
-	const int type = p->bf16 ? R_16BF : R_32F, *turned = p->transposed;
+	const int type = type_of(p), *turned = p->transposed;
 	void **a = tables, **b = a + p->count, **c = b + p->count;
 	int status = m->set_stream(m->handle, stream); // which forgets the workspace
 	if (!status) status = m->set_workspace(m->handle, (char *)tables + p->workspace, call->scratch - p->workspace);
 	if (!status)
 		status = m->gemm_batched(m->handle, turned[1], turned[0], p->columns, p->rows, p->inner, &one, (const void *const *)b, type,
-		                         turned[1] ? p->inner : p->columns, (const void *const *)a, type, turned[0] ? p->rows : p->inner, &zero, c,
-		                         type, p->columns, p->count, !p->bf16 && m->tf32 ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F, GEMM_DEFAULT);
+		                         stride_b(p), (const void *const *)a, type, stride_a(p), &zero, c, type, p->columns, p->count, compute_of(p, m), GEMM_DEFAULT);
 	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasGemmBatchedEx", call->index, status) : NULL;
 }
 
@@ -141,7 +164,8 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 	for (size_t i = 0; i < call->launch_count && !s; i++) {
 		const kernel_launch *l = &call->launches[i];
 		if (l->products) {
-			s = multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
+			s = l->products->bias ? add_bias(call, l->products, stream, pointers)
+			                      : multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
 			continue;
 		}
 		void *arguments[KERNEL_POINTERS];
@@ -187,6 +211,18 @@ void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_
 	*(uintptr_t *)&m->set_stream = set_stream;
 	*(uintptr_t *)&m->set_workspace = set_workspace;
 	*(uintptr_t *)&m->gemm_batched = gemm_batched;
+}
+
+void kernel_set_linear(kernel_multiplier *m, uintptr_t handle, uintptr_t linear, uintptr_t check, uintptr_t forget) {
+	m->linear_handle = (void *)handle;
+	*(uintptr_t *)&m->linear = linear;
+	*(uintptr_t *)&m->check = check;
+	*(uintptr_t *)&m->forget = forget;
+}
+
+void kernel_forget(const kernel_multiplier *m, void **plan) {
+	if (*plan) m->forget(*plan);
+	*plan = NULL;
 }
 
 kernel_op *kernel_new_op(const char *name, const kernel_set *set, const kernel_call *first) {

@@ -22,8 +22,10 @@ const MaxKernelPointers = C.KERNEL_POINTERS
 // operators are the custom operators of a session, which refer to them until it is released. All is in C memory. The
 // zero value has none.
 type operators struct {
-	domain *C.OrtCustomOpDomain
-	memory []unsafe.Pointer
+	domain   *C.OrtCustomOpDomain
+	memory   []unsafe.Pointer
+	products *C.kernel_multiplier
+	plans    []*unsafe.Pointer // of products with a bias
 }
 
 // newOperators creates the operators of a session at a place; k may be nil. Close them also after an error.
@@ -42,7 +44,8 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 	if err := check(C.kernel_new_domain(o.string(KernelDomain), &o.domain)); err != nil {
 		return o, fmt.Errorf("operators of %s: %w", KernelDomain, err)
 	}
-	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.multiplier(k.Multiplier)}})
+	o.products = o.multiplier(k.Multiplier)
+	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.products}})
 	calls := make([]C.kernel_call, len(k.Calls))
 	byName := map[string]*C.kernel_op{}
 	for i, call := range k.Calls {
@@ -82,7 +85,7 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 			shared:         C.uint(l.Shared),
 			arguments:      inC(o, convert[C.int32_t](l.Arguments)),
 			argument_count: C.size_t(len(l.Arguments)),
-			products:       o.products(l.Products),
+			products:       o.product(l.Products),
 		}
 	}
 	return C.kernel_call{
@@ -95,8 +98,8 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 	}
 }
 
-// products translates them, or nil.
-func (o *operators) products(p *Products) *C.kernel_products {
+// product translates products, or nil.
+func (o *operators) product(p *Products) *C.kernel_products {
 	if p == nil {
 		return nil
 	}
@@ -106,9 +109,14 @@ func (o *operators) products(p *Products) *C.kernel_products {
 			turned[i] = 1
 		}
 	}
+	var plan *unsafe.Pointer
+	if p.Bias {
+		plan = inC(o, []unsafe.Pointer{nil})
+		o.plans = append(o.plans, plan)
+	}
 	return inC(o, []C.kernel_products{{
 		count: C.int(p.Count), rows: C.int(p.Rows), inner: C.int(p.Inner), columns: C.int(p.Columns),
-		transposed: turned, bf16: p.DType == manifest.BF16, workspace: C.size_t(p.Workspace),
+		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
 	}})
 }
 
@@ -120,7 +128,24 @@ func (o *operators) multiplier(m *Multiplier) *C.kernel_multiplier {
 	c := inC(o, []C.kernel_multiplier{{tf32: C.bool(m.TF32)}})
 	// The addresses are numbers in Go, which cannot be converted to pointers there.
 	C.kernel_set_functions(c, C.uintptr_t(m.Handle), C.uintptr_t(m.SetStream), C.uintptr_t(m.SetWorkspace), C.uintptr_t(m.GemmBatched))
+	C.kernel_set_linear(c, C.uintptr_t(m.LinearHandle), C.uintptr_t(m.Linear), C.uintptr_t(m.Check), C.uintptr_t(m.Forget))
 	return c
+}
+
+// Refuses returns an error if a call has a product with a bias that the multiplier cannot compute on its device.
+func (m *Multiplier) Refuses(call KernelCall) error {
+	var o operators
+	defer o.close()
+	o.products = o.multiplier(m)
+	for _, l := range call.Launches {
+		if l.Products == nil || !l.Products.Bias {
+			continue
+		}
+		if status := C.kernel_check(o.products, o.product(l.Products), len(call.Outputs) > 1, C.size_t(call.Scratch)); status != 0 {
+			return fmt.Errorf("cuBLAS has no algorithm for the product with its bias: failure %d", int(status))
+		}
+	}
+	return nil
 }
 
 // inC copies a list to C memory.
@@ -159,6 +184,9 @@ func (o *operators) addTo(options *onnx.SessionOptions) error {
 func (o *operators) close() {
 	if o.domain != nil {
 		C.kernel_release_domain(o.domain)
+	}
+	for _, p := range o.plans {
+		C.kernel_forget(o.products, p)
 	}
 	for _, p := range o.memory {
 		C.free(p)

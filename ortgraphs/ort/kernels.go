@@ -62,6 +62,9 @@ type KernelLaunch struct {
 
 // Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the call begins with the
 // addresses of all A, of all B and of all results, 64 bits each. What follows is the library's, from Workspace bytes on.
+//
+// One product may add a bias, A B + bias: the call's first three inputs are A, B and the bias of Columns elements, its first output is the
+// result, and all of the scratch memory is the library's.
 type Products struct {
 	DType                manifest.DType // F32 or BF16, of all matrices; sums are f32
 	Count                int
@@ -69,12 +72,18 @@ type Products struct {
 	// Transposed says which of A and B are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Workspace  int
+	Bias       bool
+	// Gelu, with a bias, makes the result GELU of the sum, by the formula with tanh. A second output is the sum itself.
+	Gelu bool
 }
 
-// Multiplier is a library of matrix products. Its functions have the signatures of cuBLAS's. Only one session may run at a time.
+// Multiplier is a library of matrix products. Only one session may run at a time.
 type Multiplier struct {
 	Handle                               uintptr // of cublasCreate
 	SetStream, SetWorkspace, GemmBatched uintptr // cublasSetStream, cublasSetWorkspace, cublasGemmBatchedEx
+	// Linear is the address of a function that queues a product with a bias, Check that of one that says whether it can, and Forget that of
+	// one that frees what it has planned; kernelcall.h has their signatures. LinearHandle is the first argument of the first two.
+	LinearHandle, Linear, Check, Forget uintptr
 	// TF32 rounds the operands of products in f32, as [CUDA.TF32] does.
 	TF32 bool
 }
@@ -130,7 +139,7 @@ func (c KernelCall) check() error {
 	for i, l := range c.Launches {
 		check := func() error { return l.check(c.pointers()) }
 		if l.Products != nil {
-			check = func() error { return l.Products.check(c.Scratch) }
+			check = func() error { return l.Products.check(c) }
 		}
 		if err := check(); err != nil {
 			return fmt.Errorf("launch %d: %w", i, err)
@@ -139,12 +148,19 @@ func (c KernelCall) check() error {
 	return nil
 }
 
-func (p *Products) check(scratch int) error {
-	switch {
+func (p *Products) check(c KernelCall) error {
+	switch scratch := c.Scratch; {
 	case p.DType != manifest.F32 && p.DType != manifest.BF16:
 		return fmt.Errorf("products of %q", string(p.DType))
 	case min(p.Count, p.Rows, p.Inner, p.Columns) < 1 || max(p.Count, p.Rows, p.Inner, p.Columns) > math.MaxInt32:
 		return fmt.Errorf("%d products of %d x %d and %d x %d", p.Count, p.Rows, p.Inner, p.Inner, p.Columns)
+	case p.Gelu && !p.Bias:
+		return errors.New("GELU of products without a bias")
+	case p.Bias && p.Count > 1:
+		return fmt.Errorf("%d products with one bias", p.Count)
+	case p.Bias && (c.Inputs < 3 || scratch == 0):
+		return fmt.Errorf("a product with a bias has %d inputs and %d bytes of scratch memory", c.Inputs, scratch)
+	case p.Bias:
 	case p.Workspace < 3*8*p.Count || scratch < p.Workspace:
 		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch, p.Workspace, p.Count)
 	}

@@ -2,6 +2,7 @@ package ort_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,76 @@ func TestProducts(t *testing.T) {
 	}
 }
 
+// TestBiasedProducts: a product adds its bias to each row, and GELU of that is another output.
+func TestBiasedProducts(t *testing.T) {
+	const rows, inner, columns = 2, 2, 2
+	for _, transposed := range [][2]bool{{}, {false, true}, {true, false}, {true, true}} {
+		for _, gelu := range []bool{false, true} {
+			t.Run(fmt.Sprint(transposed, gelu), func(t *testing.T) {
+				call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{rows, columns}}},
+					Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: rows, Inner: inner, Columns: columns,
+						Transposed: transposed, Bias: true, Gelu: gelu}}}}
+				results := []string{"y"}
+				if gelu {
+					call.Outputs, results = append(call.Outputs, call.Outputs[0]), []string{"y", "sum"}
+				}
+				if err := orttest.Multiplier.Refuses(call); err != nil {
+					t.Fatal(err)
+				}
+				types := map[string]onnxpb.TensorProto_DataType{}
+				outputs := map[string]*ort.Tensor{}
+				for _, name := range results {
+					types[name], outputs[name] = onnxpb.TensorProto_FLOAT, floats(t, []int{rows, columns})
+				}
+				node := callNode(call, 0, []string{"x", "2x", "x"}, results)
+				s := open(t, ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Multiplier: orttest.Multiplier, Calls: []ort.KernelCall{call, double}},
+					Model: kernelModel(t, types, callNode(double, 1, []string{"x"}, []string{"2x"}), node)})
+				x := floats(t, []int{4})
+				bound := ready(t, s, map[string]*ort.Tensor{"x": x}, outputs)
+				values := []float32{0.1, 0.7, -0.4, 0.5}
+				copy(ort.View[float32](x.Bytes()), values)
+				for range 2 { // the second run has a plan
+					if err := bound.Run(nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				at := func(i, j, rows, columns int, turned bool) float64 {
+					if turned {
+						return float64(values[j*rows+i])
+					}
+					return float64(values[i*columns+j])
+				}
+				for i := range rows {
+					for j := range columns {
+						want := float64(values[j])
+						for k := range inner {
+							want += at(i, k, rows, inner, transposed[0]) * 2 * at(k, j, inner, columns, transposed[1])
+						}
+						wants := map[string]float64{"y": want, "sum": want}
+						if gelu {
+							wants["y"] = want * 0.5 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(want+0.044715*want*want*want)))
+						}
+						for name, out := range outputs {
+							if got := float64(ort.View[float32](out.Bytes())[i*columns+j]); math.Abs(got-wants[name]) > 1e-6 {
+								t.Errorf("%s[%d, %d]: %g, want %g", name, i, j, got, wants[name])
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedBias: what the library cannot compute is known before a session has it.
+func TestRefusedBias(t *testing.T) {
+	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{2, 7}}},
+		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: 2, Inner: 2, Columns: 7, Bias: true}}}}
+	if err := orttest.Multiplier.Refuses(call); err == nil || !strings.Contains(err.Error(), "no algorithm") {
+		t.Error(err)
+	}
+}
+
 // TestWrongProducts: a session refuses products that the library could not compute.
 func TestWrongProducts(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -65,7 +136,13 @@ func TestWrongProducts(t *testing.T) {
 		"type":       {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
 		"no rows":    {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
 		"workspace":  {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
-		"tables":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
+		"biases":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "2 products with one bias"},
+		"no bias": {func(k *ort.Kernels) {
+			p := k.Calls[0].Launches[1].Products
+			k.Calls[0].Inputs, p.Count, p.Bias = 2, 1, true
+		}, "a product with a bias has 2 inputs"},
+		"gelu":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Gelu = true }, "GELU of products without a bias"},
+		"tables": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
 	} {
 		config := productsConfig(t, products([2]bool{}))
 		c.change(config.Kernels)

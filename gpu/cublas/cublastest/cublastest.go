@@ -1,0 +1,65 @@
+// Package cublastest calls functions of package cublas by their addresses, as ONNX Runtime's nodes do.
+package cublastest
+
+/*
+#include <stdint.h>
+#include "../linear.h"
+
+typedef int linear(const lt_handle *, void **, int, int, int, int, int, const void *, int, const void *, int, const void *, int, void *, void *, int,
+                   int, void *, size_t, void *);
+typedef void forget(void *);
+
+enum { R_32F = 0, COMPUTE_32F = 68 };
+
+static int call(uintptr_t address, uintptr_t handle, void **plan, int transa, int transb, int m, int n, int k, float *a, float *b, float *bias, int gelu,
+                float *sum, float *c) {
+	static char workspace[256] __attribute__((aligned(256)));
+	return ((linear *)address)((const lt_handle *)handle, plan, transa, transb, m, n, k, a, transa ? k : m, b, transb ? n : k, bias, gelu, sum, c, R_32F,
+	                           COMPUTE_32F, workspace, sizeof workspace, NULL);
+}
+static void release(uintptr_t address, void *plan) { ((forget *)address)(plan); }
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/gpu/cublas"
+)
+
+// Product is op(A) op(B) + bias in f32, of matrices in columns: M x K and K x N.
+type Product struct {
+	Transposed [2]bool
+	M, N, K    int
+	A, B, Bias []float32
+	Gelu       bool
+	// Sum, unless nil, gets the matrix without GELU, C the result.
+	Sum, C []float32
+}
+
+// Run computes a product as often as times says, with one plan, in host memory: with the fake cuBLAS. It returns the status.
+func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int) {
+	number := func(b bool) C.int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	address := func(x []float32) *C.float {
+		if x == nil {
+			return nil
+		}
+		pin.Pin(&x[0])
+		return (*C.float)(unsafe.Pointer(&x[0]))
+	}
+	var plan unsafe.Pointer
+	for range times {
+		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]), number(p.Transposed[1]), C.int(p.M),
+			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), number(p.Gelu), address(p.Sum), address(p.C)))
+	}
+	C.release(C.uintptr_t(l.Forget()), plan)
+	return status
+}

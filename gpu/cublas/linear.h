@@ -1,0 +1,40 @@
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// lt_library has functions of cuBLASLt. Their types have opaque pointers in place of descriptors, and int for enumerations.
+typedef struct {
+	int (*MatmulDescCreate)(void **descriptor, int compute, int scale);
+	int (*MatmulDescDestroy)(void *descriptor);
+	int (*MatmulDescSetAttribute)(void *descriptor, int attribute, const void *value, size_t size);
+	int (*MatrixLayoutCreate)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t stride);
+	int (*MatrixLayoutDestroy)(void *layout);
+	int (*MatmulPreferenceCreate)(void **preference);
+	int (*MatmulPreferenceDestroy)(void *preference);
+	int (*MatmulPreferenceSetAttribute)(void *preference, int attribute, const void *value, size_t size);
+	int (*MatmulAlgoGetHeuristic)(void *handle, void *descriptor, void *a, void *b, void *c, void *d, void *preference, int requested,
+	                              void *results, int *returned);
+	int (*Matmul)(void *handle, void *descriptor, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,
+	              const void *beta, const void *c, void *c_layout, void *d, void *d_layout, const void *algorithm, void *workspace,
+	              size_t workspace_size, void *stream);
+} lt_library;
+
+// lt_handle is the first argument of lt_linear. A cublasHandle_t is a cublasLtHandle_t, too.
+typedef struct {
+	const lt_library *library;
+	void *handle;
+} lt_handle;
+
+// lt_open finds the functions. It returns why the library cannot be loaded, or sets the name of a function that it lacks.
+const char *lt_open(const char *name, lt_library *l, const char **lacks);
+
+// lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
+// all of one type. With gelu, C is GELU of that, by the formula with tanh, and sum, unless NULL, gets the matrix without it. The first call with a plan, which points to NULL, chooses the algorithm. lt_forget frees the plan.
+int lt_linear(const lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
+              const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
+void lt_forget(void *plan);
+
+// lt_check returns why lt_linear cannot compute such products, with a sum or without it, as a status of cuBLAS, or 0.
+int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int gelu, int sum, int type, int compute,
+             size_t workspace_size);
