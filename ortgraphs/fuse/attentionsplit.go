@@ -185,7 +185,7 @@ func (s *separation) describe(g *Graph, a *attention) {
 
 // reach adds the node that tells the backward region which keys a row attends to.
 func (s *separation) reach(g *Graph, a *attention) *Tensor {
-	n := &Node{Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1}, attention: true}
+	n := &Node{Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1}, role: inAttention}
 	t := &Tensor{Name: a.Softmax.Name + "/reach", Type: onnxpb.TensorProto_INT32, Shape: a.Most.Shape, From: n}
 	n.Out = []*Tensor{t}
 	a.nodes = append(a.nodes, n)
@@ -210,7 +210,7 @@ func (s *separation) tensor(t *Tensor) *Tensor {
 // copy copies a node, and what the region computes of its operands.
 func (s *separation) copy(n *Node) *Tensor {
 	c := *n
-	c.In, c.attention = slices.Clone(n.In), true
+	c.In, c.role = slices.Clone(n.In), inAttention
 	if n != s.product && n != s.gradient {
 		for i, o := range c.In {
 			if _, inside := s.depends[o.Tensor]; inside || n.Kind != Product {
@@ -240,7 +240,7 @@ func (s *separation) result(g *Graph, r reader) Result {
 	prefix := s.order(old)
 	if prefix > 0 {
 		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
-		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}, attention: true}
+		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}, role: inAttention}
 		out := &Tensor{Name: old.Name + "/ordered", Type: old.Type, Shape: views[prefix-1].To, From: c}
 		c.Out = []*Tensor{out}
 		s.nodes = append(s.nodes, c)

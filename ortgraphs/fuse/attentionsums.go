@@ -19,7 +19,7 @@ type ColumnSum struct {
 func sumResults(p *partition) {
 	for _, n := range p.graph.Nodes {
 		g := n.group
-		if n.Kind != Reduction || n.attention || len(g.nodes) != 2 || g.nodes[1] != n {
+		if n.Kind != Reduction || n.role == inAttention || len(g.nodes) != 2 || g.nodes[1] != n {
 			continue
 		}
 		cast := g.nodes[0].Out[0]

@@ -63,7 +63,7 @@ func (p *partition) batchProducts() {
 // waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
-	if n.Kind != Product || n.attention || !p.outputs[t] || len(p.uses[t]) > 0 {
+	if n.Kind != Product || len(n.In) != 2 || n.role == inAttention || !p.outputs[t] || len(p.uses[t]) > 0 {
 		return false
 	}
 	for _, o := range n.In {
@@ -149,32 +149,35 @@ func (b *batch) join() []*Node {
 }
 
 // productsRegion is the region of a batch.
-func (p *partition) productsRegion(g *group) *Region {
+func productsRegion(p *partition, g *group) *Region {
 	n := g.nodes[0]
-	r := &Region{Nodes: g.nodes, Products: newProducts(n, len(g.nodes)), Domain: n.Out[0].Shape}
-	r.In, r.Read, r.Out = p.traffic(g)
-	for _, t := range r.Out {
-		r.Written += t.Bytes()
-		r.Shapes = append(r.Shapes, p.stored(t))
-	}
-	return r
+	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
 }
 
 // Products says that a region is a number of matrix products of one form, A B, which a library computes with one launch. Each node is one.
+// A product with a bias is alone.
 type Products struct {
 	Count                int
 	Rows, Inner, Columns int
 	// Transposed says which operands are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Type       shapes.Type
+	Bias       bool
+	// Gelu is the node that computes GELU of the product with a bias, or nil.
+	Gelu *Node
 }
 
-func newProducts(n *Node, count int) *Products {
-	shape := n.Out[0].Shape
-	p := &Products{Count: count, Rows: shape[0], Columns: shape[1], Transposed: n.Transposed, Type: n.Out[0].Type}
-	p.Inner = n.In[0].Shape()[1]
-	if n.Transposed[0] {
-		p.Inner = n.In[0].Shape()[0]
+func newProducts(nodes []*Node) *Products {
+	n, count := nodes[0], len(nodes)
+	t := n.Out[0]
+	columns := t.Shape[len(t.Shape)-1]
+	p := &Products{Count: count, Rows: t.Elements() / columns, Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: len(n.In) == 3}
+	p.Inner = n.In[1].Shape()[0]
+	if n.Transposed[1] {
+		p.Inner = n.In[1].Shape()[1]
+	}
+	if p.Bias && count == 2 {
+		p.Gelu, p.Count = nodes[1], 1
 	}
 	return p
 }

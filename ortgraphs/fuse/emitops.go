@@ -84,11 +84,11 @@ func (e *emitter) join(n *Node) {
 
 // product writes a matrix product with the operator that takes its operands as they are.
 func (e *emitter) product(n *Node) {
-	names := [2]string{"transA", "transB"}
+	names := [...]string{"transA", "transB"}
 	var transposed []*onnxpb.AttributeProto
 	matrices := true
 	in := e.operands(n)
-	for i, o := range n.In {
+	for i, o := range n.In[:len(names)] {
 		matrices = matrices && len(o.Shape()) == 2
 		switch {
 		case !n.Transposed[i]:
@@ -99,14 +99,22 @@ func (e *emitter) product(n *Node) {
 		}
 	}
 	out := e.result(n)
-	switch {
-	case matrices && isFloating(n.Out[0].Type):
+	if matrices && isFloating(n.Out[0].Type) {
 		e.node("Gemm", in, out, transposed...)
-	case len(transposed) > 0:
-		e.node("FusedMatMul", in, out, transposed...).Domain = proto.String("com.microsoft")
+		return
+	}
+	product := out
+	if len(n.In) == 3 {
+		product = []string{e.unique(out[0] + "~product")}
+	}
+	if len(transposed) > 0 {
+		e.node("FusedMatMul", in[:2], product, transposed...).Domain = proto.String("com.microsoft")
 		e.require("com.microsoft", 1)
-	default:
-		e.node("MatMul", in, out)
+	} else {
+		e.node("MatMul", in[:2], product)
+	}
+	if len(n.In) == 3 {
+		e.node("Add", []string{product[0], in[2]}, out)
 	}
 }
 

@@ -65,7 +65,8 @@ const (
 	Reduction
 	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an operand, or Fill.
 	Join
-	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says.
+	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. The third operand, if there is
+	// one, is a bias, which is added to each row.
 	Product
 	// Opaque is everything else. It runs as the model has it.
 	Opaque
@@ -93,13 +94,23 @@ type Node struct {
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool
 
-	attention bool   // it is a part of attention
-	after     *Node  // before which no region begins that computes the node
-	group     *group // that computes it
+	role  role
+	after *Node  // before which no region begins that computes the node
+	group *group // that computes it
 }
 
+// role says with which other nodes a node is computed.
+type role int
+
+const (
+	free        role = iota // any that a kernel can compute with it
+	inAttention             // those of its attention
+	ofBiases                // those that convert biases of products, as it does
+	ofProduct               // the product with a bias of which it is GELU
+)
+
 // fusible reports whether a region may contain the node.
-func (n *Node) fusible() bool { return n.Kind <= Join && !n.attention }
+func (n *Node) fusible() bool { return n.Kind <= Join && n.role == free }
 
 // domain is the shape over which the node computes: that of the output, or of the operand of a reduction.
 func (n *Node) domain() []int {

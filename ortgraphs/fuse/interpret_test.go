@@ -161,7 +161,7 @@ func compute(n *fuse.Node, m memory) error {
 	case fuse.Reduction:
 		element = func(index []int) (number, error) { return reduce(n, x[0], index), nil }
 	case fuse.Product:
-		element = func(index []int) (number, error) { return multiply(n, x[0], x[1], index), nil }
+		element = func(index []int) (number, error) { return multiply(n, x, index), nil }
 	case fuse.Join:
 		element = func(index []int) (number, error) { return join(n, x, index), nil }
 	}
@@ -214,7 +214,7 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 	return of(y.f, n.Out[0].Type)
 }
 
-func multiply(n *fuse.Node, a, b func([]int) number, index []int) number {
+func multiply(n *fuse.Node, x []func([]int) number, index []int) number {
 	rank := len(index)
 	depth := n.In[0].Shape()[len(n.In[0].Shape())-1]
 	if n.Transposed[0] {
@@ -229,8 +229,11 @@ func multiply(n *fuse.Node, a, b func([]int) number, index []int) number {
 		return x(at).f
 	}
 	sum := 0.0
+	if len(x) == 3 {
+		sum = x[2](index).f // a bias
+	}
 	for k := range depth {
-		sum += element(a, n.Transposed[0], index[rank-2], k) * element(b, n.Transposed[1], k, index[rank-1])
+		sum += element(x[0], n.Transposed[0], index[rank-2], k) * element(x[1], n.Transposed[1], k, index[rank-1])
 	}
 	return of(sum, n.Out[0].Type)
 }

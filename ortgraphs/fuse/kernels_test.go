@@ -303,21 +303,27 @@ func (k *kernels) randomShort(t *testing.T, small, wide uint64) {
 		}
 		model := b.model()
 		toShort(model)
-		_, g, regions := partition(t, model, shapes.Sizes{})
-		given := memory{}
-		for _, in := range g.Inputs {
-			x := make([]float64, in.Elements())
-			for i := range x {
-				x[i] = b.NormFloat64()
-			}
-			given[in] = encode(x, in.Type)
-		}
-		m, err := interpret(g, regions, given)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.add(t, regions, m)
+		k.model(t, model, b.NormFloat64)
 	}
+}
+
+// model adds the regions of a graph whose inputs are random.
+func (k *kernels) model(t *testing.T, model *onnxpb.ModelProto, random func() float64) {
+	t.Helper()
+	_, g, regions := partition(t, model, shapes.Sizes{})
+	given := memory{}
+	for _, in := range g.Inputs {
+		x := make([]float64, in.Elements())
+		for i := range x {
+			x[i] = random()
+		}
+		given[in] = encode(x, in.Type)
+	}
+	m, err := interpret(g, regions, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.add(t, regions, m)
 }
 
 // toShort makes the tensors of a model bf16.

@@ -21,6 +21,8 @@ type Ledger struct {
 	Fused Traffic `json:"fused"`
 	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
 	Batched Batched `json:"batched"`
+	// Biased is the number of products that add a bias to their results. Products has them, too.
+	Biased int `json:"biased"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
 	// Left are the nodes that no region may contain, by operator.
@@ -199,6 +201,10 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
+		if r.Products != nil && r.Products.Bias {
+			l.Biased++
+			continue
+		}
 		if r.Products != nil {
 			l.Batched.Products += r.Products.Count
 			l.Batched.Launches++
@@ -249,6 +255,8 @@ func appendNew(list []string, more ...string) []string {
 // Ops counts the operations of a region, the most frequent first. Attention is one operation.
 func (r *Region) Ops() string {
 	switch {
+	case r.Products != nil && r.Products.Bias:
+		return "product with a bias"
 	case r.Products != nil:
 		return fmt.Sprintf("product %d", r.Products.Count)
 	case r.Attention == nil:

@@ -24,6 +24,8 @@ type Region struct {
 	// Attention and Products are nil if the region's nodes are elementwise or reductions.
 	Attention *Attention
 	Products  *Products
+	// Biases says that the nodes convert biases from f32 to bf16, each in its own shape.
+	Biases bool
 }
 
 // Limits of one kernel.
@@ -76,6 +78,7 @@ func newPartition(g *Graph) *partition {
 	swapResults(g)
 	sinkTransposes(g)
 	splitReductions(g)
+	addBiases(g)
 	sinkBiases(g)
 	shareWindows(g)
 	layoutProducts(g)
@@ -96,8 +99,10 @@ func (p *partition) singles(found []*attention) {
 			n.group = reader
 			continue
 		}
-		n.group = &group{nodes: []*Node{n}}
+		n.group = &group{nodes: []*Node{n}, products: n.Kind == Product && len(n.In) == 3}
 	}
+	groupBiases(p.graph)
+	groupActivations(p.graph)
 	for _, a := range found {
 		whole := &group{nodes: a.nodes, attention: &a.Attention}
 		for _, n := range a.nodes {
@@ -169,30 +174,33 @@ func (p *partition) regions() []*Region {
 	p.sort()
 	p.graph.Nodes = nodesOf(p.order)
 	for _, g := range p.order {
-		if g.attention != nil {
+		switch n := g.nodes[0]; {
+		case g.attention != nil:
 			list = append(list, p.attentionRegion(g))
-			continue
+		case g.products:
+			list = append(list, productsRegion(p, g))
+		case n.role == ofBiases:
+			list = append(list, biasesRegion(p, g))
+		case n.fusible():
+			it := iterate(g.nodes)
+			r := p.complete(&Region{Nodes: g.nodes, ColumnSums: len(it.columns)}, g)
+			for _, x := range it.domain {
+				r.Domain = append(r.Domain, it.axes.size[x-1])
+			}
+			list = append(list, r)
 		}
-		if g.products {
-			list = append(list, p.productsRegion(g))
-			continue
-		}
-		if !g.nodes[0].fusible() {
-			continue
-		}
-		it := iterate(g.nodes)
-		r := &Region{Nodes: g.nodes, ColumnSums: len(it.columns)}
-		r.In, r.Read, r.Out = p.traffic(g)
-		for _, t := range r.Out {
-			r.Written += t.Bytes()
-			r.Shapes = append(r.Shapes, p.stored(t))
-		}
-		for _, x := range it.domain {
-			r.Domain = append(r.Domain, it.axes.size[x-1])
-		}
-		list = append(list, r)
 	}
 	return list
+}
+
+// complete adds what the group of a region reads and writes.
+func (p *partition) complete(r *Region, g *group) *Region {
+	r.In, r.Read, r.Out = p.traffic(g)
+	for _, t := range r.Out {
+		r.Written += t.Bytes()
+		r.Shapes = append(r.Shapes, p.stored(t))
+	}
+	return r
 }
 
 func (p *partition) attentionRegion(g *group) *Region {

@@ -50,8 +50,8 @@ func layoutProducts(g *Graph) {
 	copies := map[string]*Tensor{}
 	var nodes []*Node
 	for _, n := range g.Nodes {
-		if n.Kind == Product && !n.attention {
-			for i := range n.In {
+		if n.Kind == Product && n.role != inAttention {
+			for i := range n.Transposed {
 				if c := layoutOperand(n, i, copies); c != nil {
 					nodes = append(nodes, c)
 				}
@@ -67,7 +67,7 @@ func swapResults(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	for _, n := range g.Nodes {
 		t := n.Out[0]
-		if n.Kind != Product || n.attention || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
+		if n.Kind != Product || n.role == inAttention || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
 			continue
 		}
 		if slices.ContainsFunc(uses[t], func(u use) bool { return !wantsSwapped(t, u.node.In[u.operand].Views) }) {
@@ -152,6 +152,24 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	}
 	n.In[i] = Operand{Tensor: t}
 	return c
+}
+
+// reordered reports whether a product needs a copy of the operand: see layoutOperand.
+func (o Operand) reordered() bool {
+	if o.reshaped() {
+		return false
+	}
+	a := newAxes()
+	whole := a.whole(o.Tensor.Shape)
+	l, ok := a.through(whole, o.Views)
+	if !ok || !a.covers(l, o.Shape()) {
+		return true
+	}
+	swapped := slices.Clone(l)
+	rank := len(l)
+	swapped[rank-1], swapped[rank-2] = l[rank-2], l[rank-1]
+	root := a.flat(whole)
+	return !slices.Equal(a.flat(l), root) && !slices.Equal(a.flat(swapped), root)
 }
 
 // covers reports whether no dimension is repeated.

@@ -22,7 +22,7 @@ func sinkBiases(g *Graph) {
 
 // sink returns the additions that take the place of one, or nil.
 func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
-	if n.Kind != Elementwise || n.attention || n.Op != "Add" || outputs[n.Out[0]] {
+	if n.Kind != Elementwise || n.role == inAttention || n.Op != "Add" || outputs[n.Out[0]] {
 		return nil
 	}
 	sum := n.Out[0]
@@ -35,7 +35,7 @@ func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
 		return nil
 	}
 	for _, u := range uses[sum] {
-		if u.node.attention || sliceOfColumns(u.node.In[u.operand].Views, sum.Shape) < 0 {
+		if u.node.role == inAttention || sliceOfColumns(u.node.In[u.operand].Views, sum.Shape) < 0 {
 			return nil
 		}
 	}

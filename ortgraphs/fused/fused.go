@@ -145,7 +145,7 @@ func (p *Plan) Sources() []string {
 	seen := map[string]bool{}
 	var list []string
 	for _, k := range p.kernels {
-		if k != nil && !seen[k.Source] {
+		if k != nil && k.Source != "" && !seen[k.Source] {
 			seen[k.Source] = true
 			list = append(list, cudac.Prelude+k.Source)
 		}
@@ -172,7 +172,9 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 			err = cmp.Or(err, refused)
 		}
 		if p.regions[i].Products != nil {
-			err = cmp.Or(err, lacks)
+			if err = cmp.Or(err, lacks); err == nil && p.library != nil {
+				err = p.library.Refuses(*call)
+			}
 		}
 		if err != nil {
 			failed[i] = err

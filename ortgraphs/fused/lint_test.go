@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -18,7 +19,7 @@ type loaded struct{}
 
 func (loaded) Launch() uintptr                          { return 1 }
 func (loaded) Function(string, string) (uintptr, error) { return 1, nil }
-func (loaded) Multiplier() (*ort.Multiplier, error)     { return &ort.Multiplier{}, nil }
+func (loaded) Multiplier() (*ort.Multiplier, error)     { return orttest.Multiplier, nil }
 func (loaded) Close() error                             { return nil }
 
 // TestCapturable: fusing removes what CUDA graphs cannot replay, here the Concat of parts of different sizes. Without its kernel, it is

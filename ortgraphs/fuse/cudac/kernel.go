@@ -22,7 +22,7 @@ var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 
 // Kernel is the program of a region.
 type Kernel struct {
-	// Source is the program without Prelude. Regions that compute the same have the same source.
+	// Source is the program without Prelude. Regions that compute the same have the same source. It is empty if a library does all.
 	Source string
 	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the partial sums of Sums and the scratch memory,
 	// as far as there are any.
@@ -44,7 +44,8 @@ type Launch struct {
 	Threads int
 	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
-	// Products, unless nil, are computed by a library instead of a function: see [Addresses].
+	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as [Addresses] says, and those of
+	// one with a bias as the first arguments of the call.
 	Products *fuse.Products
 }
 
@@ -58,8 +59,14 @@ func Generate(r *fuse.Region) (*Kernel, error) {
 	if r.Attention != nil {
 		return generateAttention(r)
 	}
+	if r.Products != nil && r.Products.Bias {
+		return newBiased(r), nil
+	}
 	if r.Products != nil {
 		return newProducts(r), nil
+	}
+	if r.Biases {
+		return newBiases(r), nil
 	}
 	l := r.Loops()
 	s := newShape(r, l)

@@ -19,6 +19,8 @@ const (
 	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size, cuBLAS chose kernels that
 	// took up to 15 % longer.
 	workspace = 1 << 20
+	// biasedWorkspace is its size for a product that adds a bias.
+	biasedWorkspace = WorkspaceAlign
 )
 
 // newProducts is the kernel of a region of products.

@@ -1,0 +1,123 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// biasAlign is of what the lengths of a row of both operands are multiples where a product adds a bias: what a library computes with the fast
+// units of any GPU.
+const biasAlign = 8
+
+// addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before it writes the result.
+// The sum is rounded once. Biases that are converted from f32 for that are converted by one kernel, since each alone takes no time but a
+// launch. Products in f32 stay as they are: what follows them adds the bias, and the library computes them faster without it.
+func addBiases(g *Graph) {
+	uses, outputs := g.uses(), g.outputs()
+	gone := map[*Node]bool{}
+	for _, n := range g.Nodes {
+		p, bias := biased(n)
+		if p == nil || gone[p] || outputs[p.Out[0]] || len(uses[p.Out[0]]) != 1 || slices.ContainsFunc(uses[n.Out[0]], use.copies) {
+			continue
+		}
+		gone[p] = true
+		if c := bias.Tensor.From; c != nil {
+			c.role = ofBiases
+		}
+		n.Kind, n.Op, n.In, n.Transposed = Product, p.Op, []Operand{p.In[0], p.In[1], bias}, p.Transposed
+		if a := activation(n, uses); a != nil {
+			a.role = ofProduct
+		}
+	}
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { return gone[n] })
+}
+
+// copies reports whether an operand is that of a product which takes it in another order than it has in memory. What copies it adds the bias
+// as well.
+func (u use) copies() bool {
+	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) && u.node.In[u.operand].reordered()
+}
+
+// biased returns the product and the bias that a node adds, or nil.
+func biased(n *Node) (p *Node, bias Operand) {
+	if n.Kind != Elementwise || n.Op != "Add" || n.role == inAttention || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
+		return nil, bias
+	}
+	for i, o := range n.In {
+		p, bias = o.Tensor.From, n.In[1-i]
+		if p == nil || p.Kind != Product || p.role == inAttention || len(p.In) != 2 || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
+			continue
+		}
+		inner, columns := p.In[1].Shape()[0], n.Out[0].Shape[len(n.Out[0].Shape)-1]
+		if p.Transposed[1] {
+			inner = p.In[1].Shape()[1]
+		}
+		rows := len(p.In[0].Shape()) == 2 || p.In[0].reshaped() && !p.Transposed[0] // of one matrix, also if it has more dimensions
+		if rows && len(p.In[1].Shape()) == 2 && inner%biasAlign == 0 && columns%biasAlign == 0 && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
+			return p, bias
+		}
+	}
+	return nil, bias
+}
+
+// isBias reports whether an operand is a parameter, as it is or converted.
+func isBias(o Operand) bool {
+	c := o.Tensor.From
+	return o.Plain() && (c == nil || c.Kind == Elementwise && c.Op == "Cast" && c.In[0].Plain() && c.In[0].Tensor.From == nil &&
+		c.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT)
+}
+
+// activation returns the node that computes GELU of a product, as a library computes it, if only products read that: a region that reads it
+// computes it from the product.
+func activation(p *Node, uses map[*Tensor][]use) *Node {
+	t := p.Out[0]
+	for _, u := range uses[t] {
+		n := u.node
+		if n.Op == "GeluTanh" && n.fusible() && n.In[0].reshaped() &&
+			!slices.ContainsFunc(uses[n.Out[0]], func(u use) bool { return u.node.Kind != Product || u.copies() }) {
+			return n
+		}
+	}
+	return nil
+}
+
+// maxNarrowed is how many biases one kernel converts.
+const maxNarrowed = 100
+
+// groupBiases makes groups of the nodes that one kernel converts.
+func groupBiases(g *Graph) {
+	var whole *group
+	for _, n := range g.Nodes {
+		if n.role != ofBiases {
+			continue
+		}
+		if whole == nil || len(whole.nodes) == maxNarrowed {
+			whole = &group{}
+		}
+		whole.nodes = append(whole.nodes, n)
+		n.group = whole
+	}
+}
+
+// groupActivations joins activations with their products.
+func groupActivations(g *Graph) {
+	for _, n := range g.Nodes {
+		if n.role == ofProduct {
+			whole := n.In[0].Tensor.From.group
+			whole.nodes = append(whole.nodes, n)
+			n.group = whole
+		}
+	}
+}
+
+// biasesRegion is the region of such a group.
+func biasesRegion(p *partition, g *group) *Region {
+	r := p.complete(&Region{Nodes: g.nodes, Biases: true}, g)
+	elements := 0
+	for _, t := range r.Out {
+		elements += t.Elements()
+	}
+	r.Domain = []int{elements}
+	return r
+}
