@@ -14,7 +14,7 @@ func newSaver(r *run) *save.Saver {
 	return save.New(save.Config{
 		Steps: c.CheckpointEvery, Interval: time.Duration(c.CheckpointMinutes * float64(time.Minute)), KeepLast: c.KeepLast, Total: r.source.Total(),
 		Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed, Training: r, Store: r.store,
-		Bus: r.bus, Log: r.log.Logger, Asked: r.console.Save, Confirm: r.console.Err,
+		Bus: r.bus, Log: r.log.Logger, Patience: r.wait, Asked: r.console.Save, Confirm: r.console.Err,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("checkpoint", nil, began, ended) },
 	})
 }

@@ -90,7 +90,7 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 		where = "that cannot be used"
 	}
 	return hint.Errorf("correct the clips, or the stages, "+where+", or allow more with --max-quarantine",
-		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
+		"%w: %d in the %s data, but --max-quarantine allows %d; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.

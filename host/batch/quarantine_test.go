@@ -53,7 +53,7 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	_, err := OpenQuarantine(path, quarantineData(24, 2), -1, nil, nil)
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, but --max-quarantine allows 1; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
@@ -67,7 +67,7 @@ func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	for _, path := range []string{path, ""} {
 		_, err := OpenQuarantine(path, quarantineData(32, 12), -1, nil, nil)
-		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, and 1 are allowed; the last is metadata.csv:12:") {
+		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, but --max-quarantine allows 1; the last is metadata.csv:12:") {
 			t.Errorf("%v", err)
 		}
 		if named := strings.Contains(hint.Of(err), "quarantine.jsonl"); named != (path != "") {
@@ -98,7 +98,7 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 		t.Errorf("%d rows counted, want 2", q.Count())
 	}
 	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, but --max-quarantine allows 1") {
 		t.Errorf("one more in the validation data: %v", err)
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {

@@ -99,7 +99,11 @@ func advise(s *Store, err error) error {
 	if more := len(steps) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d older ones", more)
 	}
-	return hint.Errorf("there are checkpoints of the steps "+text, "%w", err)
+	text = "there are checkpoints of the steps " + text
+	if len(steps) == 1 {
+		text = "the only checkpoint is that of step " + names[0]
+	}
+	return hint.Errorf(text, "%w", err)
 }
 
 // Remove removes the checkpoint of a step.

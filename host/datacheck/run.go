@@ -51,7 +51,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	}
 	if err == nil && len(r.Unusable) > r.Allowed {
 		err = hint.Errorf("correct or remove the lines, or allow more with --max-quarantine",
-			"%w: %d in the data, and %d are allowed", batch.ErrQuarantine, len(r.Unusable), r.Allowed)
+			"%w: %d in the data, but --max-quarantine allows %d", batch.ErrQuarantine, len(r.Unusable), r.Allowed)
 	}
 	return err
 }

@@ -197,8 +197,11 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 			form += ", and has " + strings.Join(keys, ", ")
 		}
 	}
-	return hint.Errorf(form,
-		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), ix.Place(r.Line), r.Reason)
+	rejected := fmt.Sprintf("all %d lines are rejected, the first", len(ix.Rejected))
+	if len(ix.Rejected) == 1 {
+		rejected = "its only line is rejected"
+	}
+	return hint.Errorf(form, "%s: %w: %s (%s) because: %s", ix.List, ErrNoRows, rejected, ix.Place(r.Line), r.Reason)
 }
 
 // read fills the index from the lines of the list.

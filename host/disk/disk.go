@@ -10,6 +10,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -63,11 +64,26 @@ func Explain(err error, path string, need int64) error {
 		return err
 	}
 	e := &FullError{Path: path, Need: need, Free: -1, err: err}
-	var stat syscall.Statfs_t
-	if syscall.Statfs(filepath.Dir(path), &stat) == nil {
-		e.Free = int64(stat.Bavail) * stat.Bsize
+	if free, err := Free(filepath.Dir(path)); err == nil {
+		e.Free = free
 	}
 	return e
+}
+
+// Free returns the free bytes of the disk of a folder.
+func Free(folder string) (int64, error) {
+	var stat syscall.Statfs_t
+	err := syscall.Statfs(folder, &stat)
+	return int64(stat.Bavail) * stat.Bsize, err
+}
+
+// FreeFor returns the free bytes for a folder that may not exist yet: those of the disk of the nearest one above it.
+func FreeFor(folder string) (int64, error) {
+	free, err := Free(folder)
+	if above := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && above != folder {
+		return FreeFor(above)
+	}
+	return free, err
 }
 
 // size formats a number of bytes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
@@ -62,9 +63,12 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	lines := report.Progress{Metrics: p.Bundle.Manifest.Metrics()}
 	fmt.Fprintln(text, lines.Evaluated(&e.found))
 	if asJSON {
-		return report.JSON(console.Out, e.result())
+		err = report.JSON(console.Out, e.result())
 	}
-	return nil
+	if l := e.found.Loss; err == nil && (math.IsNaN(l) || math.IsInf(l, 0)) {
+		err = hint.Errorf("evaluate an earlier one, with --run RUN@STEP", "the loss of checkpoint %s is not finite: its weights are damaged", p.Start.Resumed.Path)
+	}
+	return err
 }
 
 // describe describes the checkpoint and the data.

@@ -28,7 +28,7 @@ func (p *Plan) Record() *record.Plan {
 
 // Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
 func Warnings(p *Plan) []string {
-	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()))
+	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), lackOfRoom(p), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()))
 }
 
 // stateOfRanks returns a line if the ranks average state: unlike all other results, it may depend on their number.

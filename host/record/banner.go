@@ -112,7 +112,7 @@ func (p *Plan) path(b *banner) {
 func (p *Plan) validation() string {
 	val := p.Data.Val
 	if val == nil {
-		return "none (--val-data, or metadata_eval.csv or eval.jsonl in the folder of the training data)"
+		return "none (--val-data names it, or metadata_eval.csv or eval.jsonl is in a folder that --train-data names)"
 	}
 	when := "every epoch"
 	if n := p.Config.EvalEvery; n > 0 {

@@ -2,6 +2,7 @@
 package save
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type Config struct {
 	Store    Store
 	Bus      *event.Bus
 	Log      *slog.Logger
+	Patience *disk.Patience               // of the last checkpoint; nil: it does not wait
 	Asked    <-chan struct{}              // requests a checkpoint; may be nil
 	Confirm  io.Writer                    // receives the answer to a request
 	Spent    func(began, ended time.Time) // receives the time that each checkpoint took
@@ -90,8 +92,19 @@ func (s *Saver) Best() error {
 	return s.saveIfRoom(event.Best)
 }
 
-// Last saves the last checkpoint of the run. Unlike Step and Best it fails if the disk has no room.
-func (s *Saver) Last() error { return s.save(event.Last) }
+// Last saves the last checkpoint of the run. Unlike Step and Best it waits for a disk that has no room, and fails if that
+// does not change in the time of Patience.
+func (s *Saver) Last() error {
+	waits := false
+	return s.cfg.Patience.Retry(func() error {
+		err := s.save(event.Last)
+		if s.cfg.Patience != nil && disk.MayPass(err) && !waits {
+			waits = true
+			s.cfg.Log.Warn("the last checkpoint waits for the disk ("+cmp.Or(hint.Of(err), "Ctrl-C ends the wait")+")", "error", err)
+		}
+		return err
+	})
+}
 
 // Current reports whether the last checkpoint is up to date.
 func (s *Saver) Current() bool {

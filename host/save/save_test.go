@@ -7,8 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
@@ -142,6 +145,22 @@ func TestFullDiskAtTheEnd(t *testing.T) {
 	if err := r.Last(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("the last checkpoint: %v, want %v", err, syscall.ENOSPC)
 	}
+}
+
+// TestLastWaits: the last checkpoint of a run waits for room on the disk, and says so once.
+func TestLastWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(t, Config{Steps: 9, Total: 4, Patience: disk.NewPatience(time.Minute, nil)})
+		r.train(t, 4)
+		r.store.fails = []error{syscall.ENOSPC, syscall.ENOSPC, syscall.EIO}
+		began := time.Now()
+		if err := r.Last(); err != nil || time.Since(began) < 250*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if n := strings.Count(r.log.String(), "the last checkpoint waits for the disk"); n != 1 {
+			t.Errorf("%d warnings, want 1:\n%s", n, &r.log)
+		}
+	})
 }
 
 // TestOldOnesStay: a checkpoint that cannot be removed for now ends no run, except at its end.

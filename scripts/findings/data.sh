@@ -55,7 +55,7 @@ bad-lines-at-once() {
   rm data/wavs/clip0000[0-6].wav
   for n in 1 2 3 4 5; do echo "no separator $n" >>data/metadata.csv; done
   refused 5 train --train-data data --max-steps 1 --run-dir run
-  says 'too many unusable rows: 12 in the training data, and 1 are allowed'
+  says 'too many unusable rows: 12 in the training data, but --max-quarantine allows 1'
   says 'left out: 12 clips: cannot be used'
   test "$(wc -l <run/quarantine.jsonl)" = 12
   refused 5 xtts-host validate --plugins "$TREE/plugins" --batch-size 4 --train-data data

@@ -90,7 +90,12 @@ def main() -> None:
     step = json.loads((files.checkpoint(run) / "state.json").read_text())["step"]
     if host["step"] != step:
         sys.exit(f"error: the last evaluation is of step {host['step']}, the newest checkpoint of step {step}")
-    ours = mel_loss(run)
+    try:
+        ours = mel_loss(run)
+    except files.Refused as error:
+        sys.exit(f"error: {error}\nhint: {error.hint}")
+    except FileNotFoundError as error:
+        sys.exit(f"error: {error.filename} is missing\nhint: the comparison reads data sets with metadata_eval.csv and WAV files in wavs, as the guide makes one")
     print(f"mel_loss: the host {host['mel_loss']:.6f}, NumPy {ours:.6f}")
     if not abs(ours - host["mel_loss"]) <= TOLERANCE * host["mel_loss"]:
         sys.exit("error: scripts/speak/model.py is not the model of scripts/export/model.py, or reads other inputs")

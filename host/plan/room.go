@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+)
+
+// lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps.
+func lackOfRoom(p *Plan) []string {
+	c := p.Config
+	free, err := disk.FreeFor(cmp.Or(c.Resume, c.RunDir, "."))
+	if err != nil {
+		return nil // the check of the run folder says why
+	}
+	if p.Start.Resumed != nil { // the others are there, or are removed for the next one
+		return roomFor(free, p.Training.checkpointBytes(c.EMA > 0), 0, false)
+	}
+	return roomFor(free, p.Training.checkpointBytes(c.EMA > 0), c.KeepLast, p.Data.Val != nil)
+}
+
+// roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written before the oldest is
+// removed, and the best one. Of a run that keeps all it is only the next one.
+func roomFor(free, size int64, keepLast int, best bool) []string {
+	kept, which := int64(keepLast)+1, "the one that is written next"
+	if keepLast > 0 {
+		which = fmt.Sprintf("those of --keep-last %d and ", keepLast) + which
+	}
+	if best {
+		kept, which = kept+1, which+", and the best one"
+	}
+	if free >= kept*size {
+		return nil
+	}
+	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and a checkpoint takes %s MiB: %s MiB are needed, for %s", mebibytes(free), mebibytes(size), mebibytes(kept*size), which)}
+}
+
+// checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of the optimizers, in f32.
+func (t *Training) checkpointBytes(averaged bool) (bytes int64) {
+	const f32 = 4
+	copies := int64(1)
+	if averaged {
+		copies = 2
+	}
+	for _, player := range t.Players {
+		for i, p := range player.Arena.Parameters() {
+			if !player.Arena.Role(i).Trained {
+				continue
+			}
+			bytes += copies * f32 * int64(p.Elements())
+			for _, s := range ortgraphs.UpdateOf(player.Optimizer, p).State {
+				bytes += f32 * int64(elements(s.Shape))
+			}
+		}
+	}
+	return bytes
+}
+
+func mebibytes(n int64) string { return report.Mebibytes(float64(n)) }
+
+func elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
