@@ -99,11 +99,7 @@ func advise(s *Store, err error) error {
 	if more := len(steps) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d older ones", more)
 	}
-	text = "there are checkpoints of the steps " + text
-	if len(steps) == 1 {
-		text = "the only checkpoint is that of step " + names[0]
-	}
-	return hint.Errorf(text, "%w", err)
+	return hint.Errorf("there are checkpoints of the steps "+text, "%w", err)
 }
 
 // Remove removes the checkpoint of a step.
