@@ -110,7 +110,7 @@ func TestAugmentRefuses(t *testing.T) {
 			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`, which},
 		{"echo", `--augment echo: stage "echo": plugin /plugins/lost is broken: executable lost is missing`, "make build"},
-		{"logmel", "--augment logmel: the stage is of kind preprocess; put such a stage into a pipeline with --config", ""},
+		{"logmel", "--augment logmel: the stage is of kind preprocess: only the pipeline of a bundle, or of a file that --config names, has such a stage", ""},
 		{"", `--augment : no plugin has a stage ""; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` +
 			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 	} {

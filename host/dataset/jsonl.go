@@ -40,6 +40,9 @@ func notObject(line []byte, err error) string {
 		}
 		return fmt.Sprintf("not JSON: byte %d: %v", syntax.Offset, err)
 	}
+	if bytes.HasPrefix(bytes.TrimLeft(line, spaces), []byte("[")) {
+		return errNotObject.Error() + ", but an array: a list has one object on each line"
+	}
 	return errNotObject.Error()
 }
 

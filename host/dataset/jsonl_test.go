@@ -35,7 +35,7 @@ func TestParseObject(t *testing.T) {
 		{"NaN", `{"audio_filepath": "a.wav", "duration": NaN}`, entry{reason: "not JSON: byte 41: NaN is not a JSON number"}},
 		{"Infinity", `{"offset": -Infinity}`, entry{reason: "not JSON: byte 13: Infinity is not a JSON number"}},
 		{"two objects", `{} {}`, entry{reason: "not JSON: byte 4: invalid character '{' after top-level value"}},
-		{"list", `[1]`, entry{reason: "not a JSON object"}},
+		{"list", `[1]`, entry{reason: "not a JSON object, but an array: a list has one object on each line"}},
 		{"null", `null`, entry{reason: "not a JSON object"}},
 		{"no audio", `{"text": "x"}`, entry{text: "x", reason: "audio_filepath is missing"}},
 		{"misspelt audio", `{"Audio-Filepath": "a.wav", "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "Audio-Filepath", which is ignored`}},

@@ -23,7 +23,7 @@ type choices struct {
 	bufferSize, bufferAsked int    // ring slots: fewer than requested if they do not fit
 	slotSize                int    // bytes of one
 	ringLimit               string // what it fits
-	workers, cores          int
+	workers, threads, cores int
 	batches                 int     // of an epoch
 	emptyRows               float64 // share of an epoch's frames in rows without a clip
 	slots                   int     // of the device, as requested; 0 for auto
@@ -82,6 +82,9 @@ func badChoices(c choices) []string {
 	if c.workers > c.cores {
 		say("--num-workers %d is more than the machine has cores: use %d or fewer", c.workers, c.cores)
 	}
+	if c.threads > c.cores {
+		say("--threads %d is more than the machine has cores: use %d or fewer, or 0", c.threads, c.cores)
+	}
 	if c.accumulate > c.batches {
 		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs: use %d or less", c.accumulate, c.batches)
 	}
@@ -125,7 +128,7 @@ func (p *Plan) Warnings() []string {
 	all := choices{
 		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringLimit: p.RingLimit,
-		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), emptyRows: p.Data.Usage.Padding.EmptyRows, slots: int(c.Slots),
+		workers: c.NumWorkers, threads: c.Threads, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), emptyRows: p.Data.Usage.Padding.EmptyRows, slots: int(c.Slots),
 	}
 	all.data = append(all.data, findingsOf(p.Data.Train, &p.Data.Usage.Train))
 	if p.Data.Val != nil {

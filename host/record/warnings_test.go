@@ -45,7 +45,7 @@ func TestPoorChoices(t *testing.T) {
 			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: it needs 12 MiB",
 			"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more",
 		}},
-		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer"}},
+		{"workers and threads", func(c *choices) { c.workers, c.threads = 3, 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer", "--threads 3 is more than the machine has cores: use 2 or fewer, or 0"}},
 		{"accumulation", func(c *choices) { c.accumulate = 5 }, []string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
 		{"short epoch", func(c *choices) { c.slots = 5 }, []string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
 		{"long clips", func(c *choices) {

@@ -50,6 +50,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") { // not what is to be spoken
 		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
 	}
+	cmd.Flags().Visit(func(f *pflag.Flag) { // given without the value that it may have
+		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal {
+			advice = "a value of --" + f.Name + " follows an equals sign: --" + f.Name + "=" + hint.Path(args[0])
+		}
+	})
 	return exit.Usage(fmt.Errorf("unexpected argument %q", args[0]), advice)
 }
 

@@ -19,7 +19,7 @@ func newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the plugins of a folder, with their stages and faults",
-		Long: `Lists the plugins in FOLDER (default: XTTS_HOST_PLUGINS, or plugins), with their versions and
+		Long: `Lists the plugins in FOLDER (default: that of --plugins), with their versions and
 stages, and the reason if a plugin cannot be started. It starts no plugin.`,
 		Example: `xtts-host plugins list
 xtts-host plugins list my-plugins --json`,
@@ -29,7 +29,7 @@ xtts-host plugins list my-plugins --json`,
 		}),
 	}
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{}, func(_ *cobra.Command, set *config.Set, args []string) error {
+	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
 		return inspect.Plugins(os.Stdout, append(args, set.Plugins)[0], *asJSON)
 	})
 }

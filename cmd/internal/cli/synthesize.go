@@ -59,6 +59,8 @@ func checkSynthesis(o *synthesize.Options) error {
 	switch {
 	case o.Text != "" && o.TextFile != "":
 		return errors.New("--text and --text-file exclude each other")
+	case o.Text == "" && o.TextFile == "" && o.Given("text"):
+		return hint.Errorf(`for example: --text "Good morning."`, "--text is empty")
 	case o.Text == "" && o.TextFile == "":
 		return hint.Errorf(`for example: --text "Good morning.", or --text-file chapter.txt`, "--text is missing: what to speak")
 	case o.Out == "":
