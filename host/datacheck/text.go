@@ -122,7 +122,7 @@ func (t text) groups(label string, groups []Group) {
 	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
 }
 
-// distribution writes figures and a histogram, without the bins that have no clip: a few outliers would make many.
+// distribution writes figures and a histogram. A line of its own stands for neighbouring bins without a clip: a few outliers would make many.
 func (t text) distribution(label, unit string, d Distribution) {
 	t.line(label, "%.2f to %.2f %s, mean %.2f, median %.2f", d.Min, d.Max, unit, d.Mean, d.Median)
 	h, most := d.Histogram, 0
@@ -131,6 +131,9 @@ func (t text) distribution(label, unit string, d Distribution) {
 	}
 	for i, n := range h.Counts {
 		if n == 0 {
+			if i > 0 && h.Counts[i-1] > 0 {
+				t.line("", "%8s ┆", "")
+			}
 			continue
 		}
 		const room = 40

@@ -27,7 +27,10 @@ func MayPass(err error) bool { return IsFull(err) || errors.Is(err, syscall.EIO)
 // Retry calls write until it succeeds, or fails for good. As long as its error may pass, Retry waits 0.25, 0.5, 1, 2, 4
 // and then 8 seconds between the calls. It returns the last error when the time is over or the run is to stop, and from
 // then on after one call until one succeeds.
-func (p *Patience) Retry(write func() error) error {
+func (p *Patience) Retry(write func() error) error { return p.RetryAfter(write, func(error) {}) }
+
+// RetryAfter is Retry, and calls waits with the first error before it waits, if it does.
+func (p *Patience) RetryAfter(write func() error, waits func(error)) error {
 	for wait, waited := 250*time.Millisecond, time.Duration(0); ; wait = min(2*wait, 8*time.Second) {
 		err := write()
 		switch {
@@ -44,11 +47,24 @@ func (p *Patience) Retry(write func() error) error {
 		if p.spent.Load() {
 			return err
 		}
+		if waited == 0 && !p.stopped() {
+			waits(err)
+		}
 		select {
 		case <-time.After(wait):
 			waited += wait
 		case <-p.stop:
 			waited = p.limit // one more call
 		}
+	}
+}
+
+// stopped reports whether the run is to stop.
+func (p *Patience) stopped() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
 	}
 }

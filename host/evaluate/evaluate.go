@@ -66,7 +66,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 		err = report.JSON(console.Out, e.result())
 	}
 	if l := e.found.Loss; err == nil && (math.IsNaN(l) || math.IsInf(l, 0)) {
-		err = hint.Errorf("evaluate an earlier one, with --run RUN@STEP", "the loss of checkpoint %s is not finite: its weights are damaged", p.Start.Resumed.Path)
+		err = hint.Errorf("evaluate an earlier one with --run RUN@STEP, and listen to the clips", "the loss of checkpoint %s is not finite", p.Start.Resumed.Path)
 	}
 	return err
 }

@@ -2,7 +2,6 @@
 package save
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -94,17 +93,7 @@ func (s *Saver) Best() error {
 
 // Last saves the last checkpoint of the run. Unlike Step and Best it waits for a disk that has no room, and fails if that
 // does not change in the time of Patience.
-func (s *Saver) Last() error {
-	waits := false
-	return s.cfg.Patience.Retry(func() error {
-		err := s.save(event.Last)
-		if s.cfg.Patience != nil && disk.MayPass(err) && !waits {
-			waits = true
-			s.cfg.Log.Warn("the last checkpoint waits for the disk ("+cmp.Or(hint.Of(err), "Ctrl-C ends the wait")+")", "error", err)
-		}
-		return err
-	})
-}
+func (s *Saver) Last() error { return s.save(event.Last) }
 
 // Current reports whether the last checkpoint is up to date.
 func (s *Saver) Current() bool {
@@ -141,6 +130,24 @@ func (s *Saver) saveIfRoom(why event.Reason) error {
 	return s.cfg.Bus.Publish(failed)
 }
 
+// writeFor writes a checkpoint. Only the last one waits for the disk: after the others, training goes on.
+func (s *Saver) writeFor(why event.Reason, state checkpoint.State) (path string, err error) {
+	if why != event.Last {
+		return s.write(state)
+	}
+	err = s.cfg.Patience.RetryAfter(func() error {
+		path, err = s.write(state)
+		return err
+	}, func(err error) {
+		advice := "Ctrl-C ends the wait"
+		if h := hint.Of(err); h != "" {
+			advice = h + "; " + advice
+		}
+		s.cfg.Log.Warn("the last checkpoint waits for the disk ("+advice+")", "error", err)
+	})
+	return path, err
+}
+
 // save saves a checkpoint. It first makes the lines of the steps before it durable.
 func (s *Saver) save(why event.Reason) error {
 	if s.cfg.Follows {
@@ -152,7 +159,7 @@ func (s *Saver) save(why event.Reason) error {
 		return err
 	}
 	state := s.cfg.Training.State()
-	path, err := s.write(state)
+	path, err := s.writeFor(why, state)
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,30 @@ func TestLastWaits(t *testing.T) {
 	})
 }
 
+// TestLastIsSavedOnce: an old checkpoint that cannot be removed does not make the last one wait, and a run that is to stop does not either.
+func TestLastIsSavedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(t, Config{Steps: 9, Total: 4, KeepLast: 1, Patience: disk.NewPatience(time.Minute, nil)})
+		r.train(t, 4)
+		r.store.stuck = syscall.EIO
+		began := time.Now()
+		if err := r.Last(); !errors.Is(err, syscall.EIO) || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if got, want := r.store.taken(), []string{"save 4", "prune 1 []"}; !slices.Equal(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+	stop := make(chan struct{})
+	close(stop)
+	r := newRun(t, Config{Steps: 9, Total: 4, Patience: disk.NewPatience(time.Minute, stop)})
+	r.train(t, 4)
+	r.store.fails = []error{syscall.ENOSPC, syscall.ENOSPC, syscall.ENOSPC, syscall.ENOSPC}
+	if err := r.Last(); !errors.Is(err, syscall.ENOSPC) || strings.Contains(r.log.String(), "waits") {
+		t.Errorf("%v\n%s", err, &r.log)
+	}
+}
+
 // TestOldOnesStay: a checkpoint that cannot be removed for now ends no run, except at its end.
 func TestOldOnesStay(t *testing.T) {
 	r := newRun(t, Config{Steps: 2, KeepLast: 1})

@@ -33,6 +33,8 @@ const (
 	read       = "the windows are read"
 	kept       = "the windows are an output"
 	untouched  = "the product dW is an output"
+	biasedW    = "a bias is added to dW"
+	biasedX    = "a bias is added to dy W'"
 )
 
 // model returns its outputs y, dW and dx.
@@ -74,10 +76,11 @@ func (c convolved) model() *onnxpb.ModelProto {
 
 	dy := b.add("Reshape", cast(b.add("Mul", out[0], "e"), c.kind), b.numbers(count, c.results))
 	gradient := b.add("MatMul", b.add("Transpose", dy, list("perm", 1, 0)), windows)
+	gradient = c.biased(b, biasedW, gradient, columns)
 	apart := b.add("Transpose", b.add("Reshape", gradient, b.numbers(c.results, c.taps, c.channels)), list("perm", 0, 2, 1))
 	out = append(out, b.add("Neg", cast(apart, onnxpb.TensorProto_FLOAT)))
 
-	moved := b.add("Reshape", b.add("MatMul", dy, weights), b.numbers(shaped(positions, columns)...))
+	moved := b.add("Reshape", c.biased(b, biasedX, b.add("MatMul", dy, weights), columns), b.numbers(shaped(positions, columns)...))
 	sum, some := c.sum(b, moved, positions, last)
 	if c.other == summed {
 		out = append(out, b.add("Exp", c.cast(b, some, onnxpb.TensorProto_FLOAT)))
@@ -123,6 +126,15 @@ func (c convolved) sum(b *builder, moved string, positions, last int) (sum, some
 		}
 	}
 	return sum, some
+}
+
+// biased adds a bias in the graphs that have one there.
+func (c convolved) biased(b *builder, other, product string, columns int) string {
+	if c.other != other {
+		return product
+	}
+	b.graph.Input = append(b.graph.Input, info("bias", []int{columns}))
+	return b.add("Add", product, c.cast(b, "bias", c.kind))
 }
 
 // cast converts a tensor between f32 and the type of the products.
@@ -213,6 +225,12 @@ func TestUnsharedWindows(t *testing.T) {
 	}
 	c.results = c.channels + 1
 	c.check(t, false)
+	c = convolved{kind: onnxpb.TensorProto_BFLOAT16, rows: 2, time: 14, channels: 8, results: 8, taps: 3, distance: 1}
+	c.check(t, true)
+	for _, other := range []string{biasedW, biasedX} { // products with a bias have an operand more
+		c.other = other
+		c.check(t, false)
+	}
 }
 
 // TestSharedByTwo: of two convolutions whose results are added, each has windows and weights of its own.
