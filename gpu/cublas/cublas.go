@@ -112,10 +112,10 @@ func (l *Library) SetStream() uintptr    { return uintptr(l.calls.SetStream_v2) 
 func (l *Library) SetWorkspace() uintptr { return uintptr(l.calls.SetWorkspace_v2) }
 func (l *Library) GemmBatched() uintptr  { return uintptr(l.calls.GemmBatchedEx) }
 
-// Linear, Check and Forget are the addresses of lt_linear, lt_check and lt_forget in linear.h: products that add a bias.
-func (l *Library) Linear() uintptr { return uintptr(C.linear_address()) }
-func (l *Library) Check() uintptr  { return uintptr(C.check_address()) }
-func (l *Library) Forget() uintptr { return uintptr(C.forget_address()) }
+// Linear, CheckLinear and ForgetLinear are the addresses of lt_linear, lt_check and lt_forget in linear.h: products that add a bias.
+func (l *Library) Linear() uintptr       { return uintptr(C.linear_address()) }
+func (l *Library) CheckLinear() uintptr  { return uintptr(C.check_address()) }
+func (l *Library) ForgetLinear() uintptr { return uintptr(C.forget_address()) }
 
 // Handle is a cublasHandle_t. One thread at a time may use it.
 type Handle struct {

@@ -1,7 +1,6 @@
-#include <dlfcn.h>
+#pragma once
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 // lt_library has functions of cuBLASLt. Their types have opaque pointers in place of descriptors, and int for enumerations.
 typedef struct {
@@ -30,11 +29,13 @@ typedef struct {
 const char *lt_open(const char *name, lt_library *l, const char **lacks);
 
 // lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
-// all of one type. With gelu, C is GELU of that, by the formula with tanh, and sum, unless NULL, gets the matrix without it. The first call with a plan, which points to NULL, chooses the algorithm. lt_forget frees the plan.
+// all of one type. With gelu, C is GELU of that, by the formula with tanh, and sum, unless NULL, gets the matrix without it. The first call
+// with a plan, which points to NULL, chooses the algorithm. lt_forget frees the plan.
 int lt_linear(const lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
               const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
 void lt_forget(void *plan);
 
-// lt_check returns why lt_linear cannot compute such products, with a sum or without it, as a status of cuBLAS, or 0.
+// lt_check returns why lt_linear cannot compute such products of addresses that are multiples of 256, as those of ONNX Runtime's arena are,
+// with a sum or without it: a status of cuBLAS, or 0.
 int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int gelu, int sum, int type, int compute,
              size_t workspace_size);

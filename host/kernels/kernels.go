@@ -83,7 +83,7 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 	}
 	p.handle = h
 	return &ort.Multiplier{Handle: h.Pointer(), SetStream: c.products.SetStream(), SetWorkspace: c.products.SetWorkspace(),
-		GemmBatched: c.products.GemmBatched(), LinearHandle: h.LtPointer(), Linear: c.products.Linear(), Check: c.products.Check(), Forget: c.products.Forget(),
+		GemmBatched: c.products.GemmBatched(), LinearHandle: h.LtPointer(), Linear: c.products.Linear(), Check: c.products.CheckLinear(), Forget: c.products.ForgetLinear(),
 		TF32: c.config.TF32}, nil
 }
 

@@ -201,8 +201,11 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
-		if r.Products != nil && r.Products.Bias {
+		if p := r.Products; p != nil && p.Bias {
 			l.Biased++
+			if p.Gelu != nil && len(r.Out) == 2 {
+				l.Fused.add(0, p.Gelu.Out[0].Bytes()) // Products has one result of each
+			}
 			continue
 		}
 		if r.Products != nil {

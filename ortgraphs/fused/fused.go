@@ -36,7 +36,7 @@ type Plan struct {
 	kernels []*cudac.Kernel   // nil for a region that stays plain
 	launch  uintptr           // as in Programs
 	sums    uintptr           // the function that completes column sums
-	library *ort.Multiplier   // of batched products
+	library *ort.Multiplier   // of products that regions are
 	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
@@ -172,8 +172,8 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 			err = cmp.Or(err, refused)
 		}
 		if p.regions[i].Products != nil {
-			if err = cmp.Or(err, lacks); err == nil && p.library != nil {
-				err = p.library.Refuses(*call)
+			if err = cmp.Or(err, lacks); err == nil && p.library != nil { // a draft has none
+				err = p.library.CanCompute(*call)
 			}
 		}
 		if err != nil {

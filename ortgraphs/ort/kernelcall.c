@@ -138,7 +138,8 @@ static OrtStatus *add_bias(const kernel_call *call, const kernel_products *p, vo
 	const kernel_multiplier *m = call->set->multiplier;
 	const int *turned = p->transposed;
 	const void *a = pointers[0], *b = pointers[1], *bias = pointers[2];
-	void *c = pointers[call->inputs], *sum = p->gelu && call->output_count > 1 ? pointers[call->inputs + 1] : NULL, *workspace = pointers[call->inputs + call->output_count];
+	void *c = pointers[call->inputs], *workspace = pointers[call->inputs + call->output_count];
+	void *sum = call->output_count > 1 ? pointers[call->inputs + 1] : NULL;
 	int status = m->linear(m->linear_handle, p->plan, turned[1], turned[0], p->columns, p->rows, p->inner, b, stride_b(p), a, stride_a(p), bias,
 	                       p->gelu, sum, c, type_of(p), compute_of(p, m), workspace, call->scratch, stream);
 	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasLtMatmul", call->index, status) : NULL;

@@ -132,8 +132,8 @@ func (o *operators) multiplier(m *Multiplier) *C.kernel_multiplier {
 	return c
 }
 
-// Refuses returns an error if a call has a product with a bias that the multiplier cannot compute on its device.
-func (m *Multiplier) Refuses(call KernelCall) error {
+// CanCompute returns an error if a call has a product with a bias that the multiplier cannot compute on its device.
+func (m *Multiplier) CanCompute(call KernelCall) error {
 	var o operators
 	defer o.close()
 	o.products = o.multiplier(m)

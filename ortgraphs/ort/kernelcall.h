@@ -14,7 +14,7 @@ typedef struct {
 	int count, rows, inner, columns, transposed[2];
 	bool bf16, bias, gelu;
 	size_t workspace; // where the library's part of the scratch memory begins
-	void **plan;      // how the library adds a bias
+	void **plan;      // of a product with a bias: made by its first run, freed with the session
 } kernel_products;
 
 // kernel_multiplier has functions of cuBLAS.
@@ -27,7 +27,7 @@ typedef struct {
 	                    int ctype, int ldc, int count, int compute, int algorithm);
 	void *linear_handle;
 	int (*linear)(void *linear_handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b,
-	              int ldb, const void *bias, int gelu, void *aux, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
+	              int ldb, const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
 	int (*check)(void *linear_handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int gelu, int sum, int type, int compute,
 	             size_t workspace_size);
 	void (*forget)(void *plan);

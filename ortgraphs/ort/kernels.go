@@ -158,8 +158,10 @@ func (p *Products) check(c KernelCall) error {
 		return errors.New("GELU of products without a bias")
 	case p.Bias && p.Count > 1:
 		return fmt.Errorf("%d products with one bias", p.Count)
-	case p.Bias && (c.Inputs < 3 || scratch == 0):
+	case p.Bias && (c.Inputs != 3 || scratch == 0):
 		return fmt.Errorf("a product with a bias has %d inputs and %d bytes of scratch memory", c.Inputs, scratch)
+	case p.Bias && len(c.Outputs) != 1 && !(p.Gelu && len(c.Outputs) == 2):
+		return fmt.Errorf("a product with a bias has %d outputs", len(c.Outputs))
 	case p.Bias:
 	case p.Workspace < 3*8*p.Count || scratch < p.Workspace:
 		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch, p.Workspace, p.Count)

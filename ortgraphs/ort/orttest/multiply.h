@@ -62,9 +62,9 @@ static int multiply_batched(void *handle, int transa, int transb, int m, int n, 
 	return 0;
 }
 
-// multiply_linear is a product with a bias. Its plan says that it has been called before.
+// multiply_linear is a product with a bias. It has a plan, which multiply_forget frees.
 static int multiply_linear(void *handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-                           const void *bias, int gelu, void *aux, void *c, int type, int compute, void *workspace, size_t size, void *stream) {
+                           const void *bias, int gelu, void *sum_out, void *c, int type, int compute, void *workspace, size_t size, void *stream) {
 	if (!workspace || !size || (uintptr_t)workspace % 64 || lda < (transa ? k : m) || ldb < (transb ? n : k)) return MULTIPLY_INVALID;
 	if (type != MULTIPLY_F32 && type != MULTIPLY_BF16) return MULTIPLY_INVALID;
 	if (!*plan) *plan = malloc(1);
@@ -74,7 +74,7 @@ static int multiply_linear(void *handle, void **plan, int transa, int transb, in
 			for (int l = 0; l < k; l++)
 				sum += (double)multiply_load(a, transa ? l + (size_t)i * lda : i + (size_t)l * lda, type) *
 				       multiply_load(b, transb ? j + (size_t)l * ldb : l + (size_t)j * ldb, type);
-			if (aux) multiply_store(aux, i + (size_t)j * m, type, (float)sum);
+			if (sum_out) multiply_store(sum_out, i + (size_t)j * m, type, (float)sum);
 			if (gelu) sum *= 0.5 + 0.5 * tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum));
 			multiply_store(c, i + (size_t)j * m, type, (float)sum);
 		}
