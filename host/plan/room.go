@@ -6,20 +6,23 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps.
+// lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps. It is an estimate: how many
+// checkpoints a resumed run has, and how soon it ends, is not counted.
 func lackOfRoom(p *Plan) []string {
 	c := p.Config
-	free, err := disk.FreeFor(cmp.Or(c.Resume, c.RunDir, "."))
-	if err != nil {
-		return nil // the check of the run folder says why
+	free, err := disk.FreeFor(cmp.Or(c.Resume, c.RunDir, runfolder.Dated))
+	if err != nil || !p.World.Leads() {
+		return nil // the check of the run folder says why, or another process saves
 	}
-	if p.Start.Resumed != nil { // the others are there, or are removed for the next one
-		return roomFor(free, p.Training.checkpointBytes(c.EMA > 0), 0, false)
+	size := p.Training.checkpointBytes(c.EMA > 0)
+	if often := c.CheckpointEvery > 0 || c.CheckpointMinutes > 0; !often || p.Start.Resumed != nil { // the others are there, or are removed for the next one
+		return roomFor(free, size, 0, false)
 	}
-	return roomFor(free, p.Training.checkpointBytes(c.EMA > 0), c.KeepLast, p.Data.Val != nil)
+	return roomFor(free, size, c.KeepLast, p.Data.Val != nil)
 }
 
 // roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written before the oldest is
@@ -35,7 +38,7 @@ func roomFor(free, size int64, keepLast int, best bool) []string {
 	if free >= kept*size {
 		return nil
 	}
-	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and a checkpoint takes %s MiB: %s MiB are needed, for %s", mebibytes(free), mebibytes(size), mebibytes(kept*size), which)}
+	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and a checkpoint takes %s MiB: %s MiB have room for %s", mebibytes(free), mebibytes(size), mebibytes(kept*size), which)}
 }
 
 // checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of the optimizers, in f32.

@@ -43,7 +43,7 @@ func claim(set *config.Set, now time.Time) (*Folder, error) {
 	case set.RunDir != "":
 		return claimNamed(set.RunDir, set.ResumeOrStart != "")
 	}
-	return claimDated(filepath.Join(datedRuns, now.UTC().Format("20060102T150405Z")))
+	return claimDated(filepath.Join(Dated, now.UTC().Format("20060102T150405Z")))
 }
 
 // Check returns the error that Claim would return, and changes nothing. It does not notice a process that trains in the
@@ -58,8 +58,8 @@ func Check(set *config.Set) error {
 	return holdsRun(set.RunDir, set.ResumeOrStart != "")
 }
 
-// datedRuns is the folder of runs without a name.
-const datedRuns = "runs"
+// Dated is the folder of runs without a name.
+const Dated = "runs"
 
 // named returns the setting that names the run folder, the folder, and what to do if it cannot be written.
 func named(set *config.Set) (setting, dir, advice string) {
@@ -74,7 +74,7 @@ func named(set *config.Set) (setting, dir, advice string) {
 	case set.RunDir != "":
 		return "--run-dir " + set.RunDir, set.RunDir, "name a folder that can be written"
 	}
-	return "run folder " + datedRuns, datedRuns, "name a folder that can be written with --run-dir"
+	return "run folder " + Dated, Dated, "name a folder that can be written with --run-dir"
 }
 
 // checkWritable returns an error that names the setting if files cannot be written to the run folder.

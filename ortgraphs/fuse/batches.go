@@ -63,7 +63,7 @@ func (p *partition) batchProducts() {
 // waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
-	if n.Kind != Product || len(n.In) != 2 || n.role == inAttention || !p.outputs[t] || len(p.uses[t]) > 0 {
+	if n.Kind != Product || n.adds() || n.role == inAttention || !p.outputs[t] || len(p.uses[t]) > 0 {
 		return false
 	}
 	for _, o := range n.In {
@@ -148,7 +148,7 @@ func (b *batch) join() []*Node {
 	return whole.nodes
 }
 
-// productsRegion is the region of a batch.
+// productsRegion is the region of a batch, or of one product with a bias.
 func productsRegion(p *partition, g *group) *Region {
 	n := g.nodes[0]
 	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
@@ -168,16 +168,19 @@ type Products struct {
 }
 
 func newProducts(nodes []*Node) *Products {
-	n, count := nodes[0], len(nodes)
+	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: count, Rows: t.Elements() / columns, Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: len(n.In) == 3}
+	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: n.adds()}
 	p.Inner = n.In[1].Shape()[0]
 	if n.Transposed[1] {
 		p.Inner = n.In[1].Shape()[1]
 	}
-	if p.Bias && count == 2 {
-		p.Gelu, p.Count = nodes[1], 1
+	if p.Bias {
+		p.Count = 1
+	}
+	if p.Bias && len(nodes) == 2 {
+		p.Gelu = nodes[1]
 	}
 	return p
 }

@@ -6,13 +6,12 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// biasAlign is of what the lengths of a row of both operands are multiples where a product adds a bias: what a library computes with the fast
-// units of any GPU.
+// biasAlign divides the inner size and the number of columns of a product that adds a bias: otherwise a GPU may not use its fast units.
 const biasAlign = 8
 
 // addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before it writes the result.
-// The sum is rounded once. Biases that are converted from f32 for that are converted by one kernel, since each alone takes no time but a
-// launch. Products in f32 stay as they are: what follows them adds the bias, and the library computes them faster without it.
+// The sum is rounded once. Biases that are converted from f32 for that are converted by one kernel, because each
+// alone costs little more than its launch. Products in f32 stay as they are: what follows them adds the bias, and the library computes them faster without it.
 func addBiases(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	gone := map[*Node]bool{}
@@ -23,11 +22,11 @@ func addBiases(g *Graph) {
 		}
 		gone[p] = true
 		if c := bias.Tensor.From; c != nil {
-			c.role = ofBiases
+			c.role = convertsBias
 		}
 		n.Kind, n.Op, n.In, n.Transposed = Product, p.Op, []Operand{p.In[0], p.In[1], bias}, p.Transposed
 		if a := activation(n, uses); a != nil {
-			a.role = ofProduct
+			a.role = activates
 		}
 	}
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { return gone[n] })
@@ -36,7 +35,7 @@ func addBiases(g *Graph) {
 // copies reports whether an operand is that of a product which takes it in another order than it has in memory. What copies it adds the bias
 // as well.
 func (u use) copies() bool {
-	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) && u.node.In[u.operand].reordered()
+	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) && u.node.In[u.operand].needsCopy()
 }
 
 // biased returns the product and the bias that a node adds, or nil.
@@ -46,7 +45,7 @@ func biased(n *Node) (p *Node, bias Operand) {
 	}
 	for i, o := range n.In {
 		p, bias = o.Tensor.From, n.In[1-i]
-		if p == nil || p.Kind != Product || p.role == inAttention || len(p.In) != 2 || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
+		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
 		inner, columns := p.In[1].Shape()[0], n.Out[0].Shape[len(n.Out[0].Shape)-1]
@@ -89,7 +88,7 @@ const maxNarrowed = 100
 func groupBiases(g *Graph) {
 	var whole *group
 	for _, n := range g.Nodes {
-		if n.role != ofBiases {
+		if n.role != convertsBias {
 			continue
 		}
 		if whole == nil || len(whole.nodes) == maxNarrowed {
@@ -103,7 +102,7 @@ func groupBiases(g *Graph) {
 // groupActivations joins activations with their products.
 func groupActivations(g *Graph) {
 	for _, n := range g.Nodes {
-		if n.role == ofProduct {
+		if n.role == activates {
 			whole := n.In[0].Tensor.From.group
 			whole.nodes = append(whole.nodes, n)
 			n.group = whole
@@ -113,7 +112,7 @@ func groupActivations(g *Graph) {
 
 // biasesRegion is the region of such a group.
 func biasesRegion(p *partition, g *group) *Region {
-	r := p.complete(&Region{Nodes: g.nodes, Biases: true}, g)
+	r := p.complete(&Region{Nodes: g.nodes, ConvertsBiases: true}, g)
 	elements := 0
 	for _, t := range r.Out {
 		elements += t.Elements()

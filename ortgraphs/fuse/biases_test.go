@@ -132,7 +132,7 @@ func TestManyBiases(t *testing.T) {
 	_, g, regions := partition(t, chain(105, 8), shapes.Sizes{})
 	var converted []int
 	for _, r := range regions {
-		if r.Biases {
+		if r.ConvertsBiases {
 			converted = append(converted, len(r.Nodes))
 		}
 	}

@@ -104,7 +104,7 @@ func (e *emitter) product(n *Node) {
 		return
 	}
 	product := out
-	if len(n.In) == 3 {
+	if n.adds() {
 		product = []string{e.unique(out[0] + "~product")}
 	}
 	if len(transposed) > 0 {
@@ -113,7 +113,7 @@ func (e *emitter) product(n *Node) {
 	} else {
 		e.node("MatMul", in[:2], product)
 	}
-	if len(n.In) == 3 {
+	if n.adds() {
 		e.node("Add", []string{product[0], in[2]}, out)
 	}
 }

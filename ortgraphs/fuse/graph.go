@@ -103,11 +103,14 @@ type Node struct {
 type role int
 
 const (
-	free        role = iota // any that a kernel can compute with it
-	inAttention             // those of its attention
-	ofBiases                // those that convert biases of products, as it does
-	ofProduct               // the product with a bias of which it is GELU
+	free         role = iota // any that a kernel can compute with it
+	inAttention              // those of its attention
+	convertsBias             // those that convert biases of products, as it does
+	activates                // the product with a bias of which it is GELU
 )
+
+// adds reports whether a node is a product that adds a bias.
+func (n *Node) adds() bool { return n.Kind == Product && len(n.In) == 3 }
 
 // fusible reports whether a region may contain the node.
 func (n *Node) fusible() bool { return n.Kind <= Join && n.role == free }

@@ -24,8 +24,8 @@ type Region struct {
 	// Attention and Products are nil if the region's nodes are elementwise or reductions.
 	Attention *Attention
 	Products  *Products
-	// Biases says that the nodes convert biases from f32 to bf16, each in its own shape.
-	Biases bool
+	// ConvertsBiases says that the nodes convert biases from f32 to bf16, each in its own shape.
+	ConvertsBiases bool
 }
 
 // Limits of one kernel.
@@ -41,7 +41,7 @@ const (
 type group struct {
 	nodes     []*Node
 	attention *Attention
-	products  bool // that one launch computes
+	products  bool // that one launch of a library computes: many, or one with a bias
 	turn      int  // its place in an order in which the groups can run
 	visited   int  // the last search that came here
 }
@@ -78,7 +78,7 @@ func newPartition(g *Graph) *partition {
 	swapResults(g)
 	sinkTransposes(g)
 	splitReductions(g)
-	addBiases(g)
+	addBiases(g) // what it leaves, sinkBiases moves
 	sinkBiases(g)
 	shareWindows(g)
 	layoutProducts(g)
@@ -99,7 +99,7 @@ func (p *partition) singles(found []*attention) {
 			n.group = reader
 			continue
 		}
-		n.group = &group{nodes: []*Node{n}, products: n.Kind == Product && len(n.In) == 3}
+		n.group = &group{nodes: []*Node{n}, products: n.adds()}
 	}
 	groupBiases(p.graph)
 	groupActivations(p.graph)
@@ -179,7 +179,7 @@ func (p *partition) regions() []*Region {
 			list = append(list, p.attentionRegion(g))
 		case g.products:
 			list = append(list, productsRegion(p, g))
-		case n.role == ofBiases:
+		case n.role == convertsBias:
 			list = append(list, biasesRegion(p, g))
 		case n.fusible():
 			it := iterate(g.nodes)

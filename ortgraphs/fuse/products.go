@@ -117,28 +117,23 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	if o.reshaped() {
 		return nil
 	}
-	a := newAxes()
-	whole := a.whole(o.Tensor.Shape)
 	key := ""
-	if l, ok := a.through(whole, o.Views); ok && a.covers(l, o.Shape()) {
+	if order, ok := orderOf(o); ok {
 		swap := swapLast(o.Shape())
-		swapped := slices.Clone(l)
-		rank := len(l)
-		swapped[rank-1], swapped[rank-2] = l[rank-2], l[rank-1]
-		root, flat, turned := a.flat(whole), a.flat(l), a.flat(swapped)
-		switch last := a.expand(l[rank-2]); {
-		case slices.Equal(flat, root):
+		flat := order.flat
+		switch {
+		case order.asIs():
 			n.In[i] = Operand{Tensor: o.Tensor}.view(View{Op: Reshape, To: o.Shape()})
 			return nil
-		case slices.Equal(turned, root):
+		case order.swapped():
 			n.In[i] = Operand{Tensor: o.Tensor}.view(View{Op: Reshape, To: swap.To})
 			n.Transposed[i] = !n.Transposed[i]
 			return nil
-		case len(last) > 0 && last[len(last)-1] == root[len(root)-1]: // a copy in this order moves whole rows
-			o, flat = o.view(swap), turned
+		case order.rows: // a copy in this order moves whole rows
+			o, flat = o.view(swap), order.turned
 			n.Transposed[i] = !n.Transposed[i]
 		}
-		key = fmt.Sprintf("%p %v", o.Tensor, a.strides(root, flat))
+		key = fmt.Sprintf("%p %v", o.Tensor, order.axes.strides(order.memory, flat))
 	}
 	if t := copies[key]; t != nil {
 		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
@@ -154,22 +149,42 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	return c
 }
 
-// reordered reports whether a product needs a copy of the operand: see layoutOperand.
-func (o Operand) reordered() bool {
-	if o.reshaped() {
-		return false
-	}
+// order is how the elements of a product's operand lie in memory, by the atoms of axes.
+type order struct {
+	axes *axes
+	// memory is the order in memory, flat that of the operand, turned that with its last two dimensions exchanged.
+	memory, flat, turned []int
+	rows                 bool // the dimension before the last ends with what is innermost in memory
+}
+
+// orderOf returns the order of an operand, or false if it repeats elements.
+func orderOf(o Operand) (order, bool) {
 	a := newAxes()
 	whole := a.whole(o.Tensor.Shape)
 	l, ok := a.through(whole, o.Views)
 	if !ok || !a.covers(l, o.Shape()) {
-		return true
+		return order{}, false
 	}
 	swapped := slices.Clone(l)
 	rank := len(l)
 	swapped[rank-1], swapped[rank-2] = l[rank-2], l[rank-1]
-	root := a.flat(whole)
-	return !slices.Equal(a.flat(l), root) && !slices.Equal(a.flat(swapped), root)
+	r := order{axes: a, memory: a.flat(whole), flat: a.flat(l), turned: a.flat(swapped)}
+	last := a.expand(l[rank-2])
+	r.rows = len(last) > 0 && last[len(last)-1] == r.memory[len(r.memory)-1]
+	return r, true
+}
+
+// A library takes an operand that is in memory as it is, or with its last two dimensions exchanged.
+func (r order) asIs() bool    { return slices.Equal(r.flat, r.memory) }
+func (r order) swapped() bool { return slices.Equal(r.turned, r.memory) }
+
+// needsCopy reports whether a product can take the operand only from a copy.
+func (o Operand) needsCopy() bool {
+	if o.reshaped() {
+		return false
+	}
+	r, ok := orderOf(o)
+	return !ok || !r.asIs() && !r.swapped()
 }
 
 // covers reports whether no dimension is repeated.

@@ -71,7 +71,7 @@ func (s *windowSharing) convolution(n *Node) *convolution {
 		case transposed || !o.reshaped() || o.Shape()[1] != t.Shape[last]:
 			return nil
 		case u.operand == 0: // the convolution
-		case otherTransposed && c.weight == nil && len(n.In) == 2:
+		case otherTransposed && c.weight == nil && !n.adds():
 			c.weight, c.dy = n, other
 		default:
 			return nil
@@ -100,7 +100,7 @@ func (n *Node) matrix(i int) (o Operand, transposed bool) {
 func (s *windowSharing) findParts(c *convolution) bool {
 	for _, u := range s.uses[c.dy.Tensor] {
 		n := u.node
-		if n.Kind != Product || len(n.In) != 2 || u.operand != 0 || n.Transposed[0] || !sameViews(n.In[0].Views, c.dy.Views) ||
+		if n.Kind != Product || n.adds() || u.operand != 0 || n.Transposed[0] || !sameViews(n.In[0].Views, c.dy.Views) ||
 			n.Out[0].Shape[len(n.Out[0].Shape)-1] != c.weight.Out[0].Shape[1] || s.outputs[n.Out[0]] || len(s.uses[n.Out[0]]) != c.Parts {
 			continue
 		}

@@ -65,7 +65,7 @@ func Generate(r *fuse.Region) (*Kernel, error) {
 	if r.Products != nil {
 		return newProducts(r), nil
 	}
-	if r.Biases {
+	if r.ConvertsBiases {
 		return newBiases(r), nil
 	}
 	l := r.Loops()
