@@ -28,46 +28,31 @@ func lackOfRoom(p *Plan) []string {
 // roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written before the oldest is
 // removed, and the best one. Of a run that keeps all it is only the next one.
 func roomFor(free, size int64, keepLast int, best bool) []string {
-	kept, which := int64(keepLast)+1, "the one that is written next"
-	if keepLast > 0 {
-		which = fmt.Sprintf("those of --keep-last %d and ", keepLast) + which
-	}
+	kept, which := int64(keepLast)+1, fmt.Sprintf("--keep-last %d and the next one", keepLast)
 	if best {
-		kept, which = kept+1, which+", and the best one"
+		kept, which = kept+1, fmt.Sprintf("--keep-last %d, the next one and the best one", keepLast)
 	}
-	if free >= kept*size {
+	switch {
+	case free >= kept*size:
 		return nil
+	case kept == 1:
+		return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the next checkpoint takes %s MiB", mebibytes(free), mebibytes(size))}
 	}
-	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and a checkpoint takes %s MiB: %s MiB have room for %s", mebibytes(free), mebibytes(size), mebibytes(kept*size), which)}
+	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the run has up to %d checkpoints of %s MiB at a time, %s MiB (%s)",
+		mebibytes(free), kept, mebibytes(size), mebibytes(kept*size), which)}
 }
 
 // checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of the optimizers, in f32.
 func (t *Training) checkpointBytes(averaged bool) (bytes int64) {
-	const f32 = 4
-	copies := int64(1)
+	copies := 1
 	if averaged {
 		copies = 2
 	}
 	for _, player := range t.Players {
-		for i, p := range player.Arena.Parameters() {
-			if !player.Arena.Role(i).Trained {
-				continue
-			}
-			bytes += copies * f32 * int64(p.Elements())
-			for _, s := range ortgraphs.UpdateOf(player.Optimizer, p).State {
-				bytes += f32 * int64(elements(s.Shape))
-			}
-		}
+		a := player.Arena
+		bytes += int64(copies*a.Bytes(ortgraphs.State) + a.OptimizerStateBytes(player.Optimizer)) // a moment is as large as the trained parameters
 	}
 	return bytes
 }
 
 func mebibytes(n int64) string { return report.Mebibytes(float64(n)) }
-
-func elements(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}

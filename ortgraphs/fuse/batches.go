@@ -171,11 +171,7 @@ func newProducts(nodes []*Node) *Products {
 	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: n.adds()}
-	p.Inner = n.In[1].Shape()[0]
-	if n.Transposed[1] {
-		p.Inner = n.In[1].Shape()[1]
-	}
+	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: n.adds()}
 	if p.Bias {
 		p.Count = 1
 	}

@@ -109,6 +109,15 @@ const (
 	activates                // the product with a bias of which it is GELU
 )
 
+// inner is the number of terms that each element of a product sums.
+func (n *Node) inner() int {
+	shape := n.In[1].Shape()
+	if n.Transposed[1] {
+		return shape[len(shape)-1]
+	}
+	return shape[len(shape)-2]
+}
+
 // adds reports whether a node is a product that adds a bias.
 func (n *Node) adds() bool { return n.Kind == Product && len(n.In) == 3 }
 
