@@ -29,48 +29,48 @@ __device__ inline unsigned any_of(unsigned bits) {
 struct column_sums {
 	float *first;
 	int step, count;
-	// add writes the block's sum of the rows that store_tile has left in tile, of which so many are rows of the result. count is larger than
-	// the number of blocks if another result in the same tensor has more of them. Then the last block writes zeros for the others.
-	template <int D, int M, int COLUMN> __device__ inline void add(int left, const tile_row<D> *tile) const {
-		constexpr int PARTS = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
-		__shared__ float sums[PARTS][D];
-		for (int i = threadIdx.x; i < PARTS * D; i += ATTENTION_THREADS) {
-			const int column = i % D, part = i / D;
+	// add writes the sum of a part's rows, which store_tile has left in tile. So many of them are rows of the result. count is larger than PARTS if
+	// another result in the same tensor has more of them. Then the block of the last part writes zeros for the others.
+	template <int D, int M, int COLUMN, int PARTS> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
+		constexpr int SHARES = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
+		__shared__ float sums[SHARES][D];
+		for (int i = threadIdx.x; i < SHARES * D; i += ATTENTION_THREADS) {
+			const int column = i % D, share = i / D;
 			float x = 0;
 #pragma unroll 8
-			for (int row = part; row < 64 * M; row += PARTS) x += row < left ? float_of(tile[row][column]) : 0;
-			sums[part][column] = x;
+			for (int row = share; row < 64 * M; row += SHARES) x += row < left ? float_of(tile[row][column]) : 0;
+			sums[share][column] = x;
 		}
 		__syncthreads();
 		for (int column = threadIdx.x; column < D; column += ATTENTION_THREADS) {
 			float x = sums[0][column];
 #pragma unroll
-			for (int part = 1; part < PARTS; part++) x += sums[part][column];
+			for (int share = 1; share < SHARES; share++) x += sums[share][column];
 			float *to = first + column * COLUMN;
-			to[blockIdx.y * step] = x;
-			if (blockIdx.y + 1 == gridDim.y) {
-				for (int i = gridDim.y; i < count; i++) to[i * step] = 0;
+			to[part * step] = x;
+			if (part + 1 == PARTS) {
+				for (int i = PARTS; i < count; i++) to[i * step] = 0;
 			}
 		}
 	}
 };
 struct no_sums {
-	template <int D, int M, int COLUMN> __device__ inline void add(int, const tile_row<D> *) const {}
+	template <int D, int M, int COLUMN, int PARTS> __device__ inline void add(int, int, const tile_row<D> *) const {}
 };
 
-// attend_queries computes 64 * M rows of dQ from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
+// attend_queries computes a part of dQ, 64 * M rows, the last ones first, from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
 // of summed(...). gradient(...) is the gradient of a product Q K'.
 template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
-__device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
+__device__ inline void attend_queries(int number, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
 									  float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
-	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
+	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M, PARTS = (TQ + ROWS - 1) / ROWS;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ float deltas[ROWS];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int first = (gridDim.y - 1 - blockIdx.y) * ROWS, own = first + warp * 16 * M;
+	const int part = PARTS - 1 - number, first = part * ROWS, own = first + warp * 16 * M;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -216,7 +216,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 		}
 	}
 	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
-	sums_q.template add<D, M, COLUMN>(TQ - first, tiles);
+	sums_q.template add<D, M, COLUMN, PARTS>(part, TQ - first, tiles);
 }
 
 // bits_of are those of so many keys in reach.
@@ -226,17 +226,17 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 	return bits;
 }
 
-// attend_keys computes 64 * M rows of dK and dV, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
+// attend_keys computes a part of dK and dV, 64 * M rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
 template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
-__device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
+__device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
 								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
-	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
+	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M, PARTS = (TK + ROWS - 1) / ROWS;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ row_values of_rows[2][N];
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = blockIdx.y * ROWS, own = first + warp * 16 * M;
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = part * ROWS, own = first + warp * 16 * M;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -325,7 +325,7 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 		}
 	}
 	store_tile<D, M, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
-	sums_k.template add<D, M, K_COLUMN>(TK - first, tiles);
+	sums_k.template add<D, M, K_COLUMN, PARTS>(part, TK - first, tiles);
 	store_tile<D, M, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
-	sums_v.template add<D, M, V_COLUMN>(TK - first, tiles);
+	sums_v.template add<D, M, V_COLUMN, PARTS>(part, TK - first, tiles);
 }

@@ -1,0 +1,23 @@
+package cudac
+
+import "fmt"
+
+// cached is how much of what blocks read at a time is to be in the GPU's L2 cache: 16 MiB of the 40 to 50 that the cards for training have,
+// since half of such a cache may be far from a multiprocessor, and the results go through it, too.
+const cached = 16 << 20
+
+// matricesAtATime is the number of matrices whose blocks are computed at a time, if those of one read so many bytes, several times.
+func matricesAtATime(bytes int) int { return max(1, cached/bytes) }
+
+// numberBlocks writes which part of which matrix of the batch a block computes. Blocks of a group of matrices come first, of these the blocks
+// of their part 0, and so on: the parts of a matrix read the same memory while it is in the cache, and where a causal mask makes part 0 the
+// longest, the last blocks are short ones.
+func numberBlocks(batch, parts, group int) []string {
+	group = min(group, batch)
+	place := fmt.Sprintf("const int group = blockIdx.x / %d, place = blockIdx.x %% %d;", group*parts, group*parts)
+	size := fmt.Sprint(group)
+	if last := batch % group; last > 0 {
+		size = fmt.Sprintf("(group < %d ? %d : %d)", batch/group, group, last)
+	}
+	return []string{place, fmt.Sprintf("const int part = place / %s, batch = group * %d + place %% %s;", size, group, size)}
+}

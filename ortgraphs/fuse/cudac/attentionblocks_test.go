@@ -1,0 +1,40 @@
+package cudac
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
+)
+
+// TestNumberBlocks: each part of each matrix has a block. Part 0 of all matrices of a group comes before part 1, and a group before the next.
+func TestNumberBlocks(t *testing.T) {
+	type grid struct{ batch, parts, group int }
+	grids := []grid{{12, 3, 4}, {10, 3, 4}, {5, 2, 8}, {7, 1, 3}, {3, 4, 1}}
+	var sources []cudactest.Source
+	for _, g := range grids {
+		text := fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(1) f(int *__restrict__ to) {\n%s\nto[blockIdx.x] = batch * %d + part;\n}\n",
+			strings.Join(numberBlocks(g.batch, g.parts, g.group), "\n"), g.parts)
+		sources = append(sources, cudactest.Source{Text: text, Functions: map[string]int{"f": 1}})
+	}
+	program := cudactest.Compile(t, "", sources)
+	for i, g := range grids {
+		var want []int32
+		for first := 0; first < g.batch; first += g.group {
+			for part := range g.parts {
+				for m := first; m < min(first+g.group, g.batch); m++ {
+					want = append(want, int32(m*g.parts+part))
+				}
+			}
+		}
+		got := make([]int32, len(want))
+		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, []uintptr{uintptr(unsafe.Pointer(&got[0]))}); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%+v: %v, want %v", g, got, want)
+		}
+	}
+}
