@@ -1,16 +1,22 @@
 package cudac
 
+import "slices"
+
 // columns is the program of a region that reduces no rows. The threads of a block compute neighbouring vectors of a row, and several rows
 // if one is short.
 type columns struct {
 	*body
 	threads, across, down int    // of a block
+	atATime               int    // blocks of a processor for which there are to be registers; 0 means that the compiler decides
 	blocks                [2]int // down, across
 }
 
 const (
 	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer partial sums.
 	turnThreads = 264 * 1024
+	// narrowLoads is the number of vectors of bf16 up to which a processor has the registers for two blocks of 1,024, if a thread reads nothing
+	// else and keeps one sum of each column: 32 for a thread.
+	narrowLoads = 2
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
 	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so that there are no
@@ -28,6 +34,9 @@ func newColumns(b *body) (*Kernel, error) {
 		k.threads = 1024
 		if len(b.phases[0].loads) > wideLoads {
 			k.threads = 512
+		}
+		if k.narrow() {
+			k.atATime = 2
 		}
 		if s.C/s.V >= wholeColumns { // one block adds all rows of its columns
 			b.whole = true
@@ -48,9 +57,16 @@ func newColumns(b *body) (*Kernel, error) {
 	return k.kernel(), nil
 }
 
+// narrow reports whether a thread needs few registers.
+func (k *columns) narrow() bool {
+	loads := k.phases[0].loads
+	return len(k.sums) == 1 && len(loads) == len(k.inputs) && len(loads) <= narrowLoads &&
+		!slices.ContainsFunc(loads, func(a access) bool { return a.stored != "bf16" })
+}
+
 func (k *columns) kernel() *Kernel {
 	w, s := &writer{}, k.shape
-	w.begin(k.body, k.threads, 0)
+	w.begin(k.body, k.threads, k.atATime)
 	w.line("constexpr int NV = %d;", s.V)
 	w.line("const int across = threadIdx.x %% %d, down = threadIdx.x / %d;", k.across, k.across)
 	w.line("const int c0 = (blockIdx.y * %d + across) * %d;", k.across, s.V)

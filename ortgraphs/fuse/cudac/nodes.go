@@ -27,6 +27,9 @@ func (b *body) elementwise(n *fuse.Node) error {
 	if err != nil {
 		return err
 	}
+	if shorter, ok := b.ofNormal(n); ok {
+		code = shorter
+	}
 	b.define(n, vector, code)
 	return nil
 }

@@ -55,11 +55,13 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
+// bell_of is exp(-x * x / 2), with a relative error of 3e-6 up to |x| = 9, and 6e-6 up to 12.
+__device__ inline float bell_of(float x) { return __expf(-0.5f * x * x); }
 // normal_tail is erfc(z / sqrt(2)) / 2 of z = |x|, with a relative error of 1e-6 down to z = 5 and 3e-6 down to 9: exp(-z * z / 2), times
 // t = 1 / (1 + 0.325 z / sqrt(2)), times a polynomial in t. Its coefficients are the least largest relative error of half of
 // erfcx(z / sqrt(2)) / t for z up to 12, which is 1.3e-7. erfcf takes four times as many instructions.
-__device__ inline float normal_tail(float z) {
-	const float t = __fdividef(1.f, 1.f + 0.229809704f * z);
+__device__ inline float normal_tail(float x) {
+	const float t = __fdividef(1.f, 1.f + 0.229809704f * fabsf(x));
 	float p = -0.0744469331f;
 	p = p * t + 0.272075190f;
 	p = p * t + -0.240309138f;
@@ -68,14 +70,15 @@ __device__ inline float normal_tail(float z) {
 	p = p * t + 0.106786907f;
 	p = p * t + 0.0889430977f;
 	p = p * t + 0.0918402961f;
-	return t * p * __expf(-0.5f * z * z);
+	return t * p * bell_of(x);
 }
-// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. These are (1 + erf(x / sqrt(2))) / 2, by the tail below 0,
+// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. normal_of is (1 + erf(x / sqrt(2))) / 2, by the tail below 0,
 // and (1 + tanh(x)) / 2 = sigmoid(2 x).
-__device__ inline float gelu_of(float x) {
-	const float tail = normal_tail(fabsf(x));
-	return x * (x < 0.f ? tail : 1.f - tail);
+__device__ inline float normal_of(float x) {
+	const float tail = normal_tail(x);
+	return x < 0.f ? tail : 1.f - tail;
 }
+__device__ inline float gelu_of(float x) { return x * normal_of(x); }
 __device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.595769122f * (x + 0.044715f * x * x * x)); }
 
 // group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must

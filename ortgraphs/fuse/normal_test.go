@@ -1,0 +1,84 @@
+package fuse_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// TestNormal: what graphs compute of the normal distribution is found in its usual forms, and each result has the precision of f32, also those
+// that are small because their argument is far below 0.
+func TestNormal(t *testing.T) {
+	arguments := []float64{-8, -6.5, -5, -4, -3, -2, -1, -0.1, -1e-3, 0, 1e-3, 0.5, 2, 5, 8}
+	cumulative := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	bell := func(x float64) float64 { return math.Exp(-x * x / 2) }
+	for name, c := range map[string]struct {
+		write    func(b *builder) string
+		function string
+		value    func(float64) float64
+	}{
+		"cumulative": {func(b *builder) string {
+			return b.add("Mul", b.add("Add", b.add("Erf", b.add("Mul", "x", "root")), "one"), "half")
+		}, "normal_of", cumulative},
+		"cumulative, divided, in the other order": {func(b *builder) string {
+			return b.add("Mul", "half", b.add("Add", "one", b.add("Erf", b.add("Div", "x", "root of 2"))))
+		}, "normal_of", cumulative},
+		"bell":             {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "minus half")) }, "bell_of", bell},
+		"bell, by a power": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Pow", "x", "two"), "minus half")) }, "bell_of", bell},
+		"product of two":   {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "y"), "minus half")) }, "expf", nil},
+		"another constant": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "half")) }, "expf", nil},
+		"erf that is whole": {func(b *builder) string {
+			return b.add("Mul", b.add("Add", b.add("Erf", b.add("Mul", "x", "half")), "one"), "half")
+		}, "erff", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("normal")}}
+			shape := []int{len(arguments)}
+			for _, in := range []string{"x", "y", "inverse"} {
+				b.graph.Input = append(b.graph.Input, info(in, shape))
+			}
+			for name, x := range map[string]float32{"root": math.Sqrt2 / 2, "root of 2": math.Sqrt2, "one": 1, "half": 0.5, "minus half": -0.5, "two": 2} {
+				b.graph.Initializer = append(b.graph.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(f32)), FloatData: []float32{x}})
+			}
+			b.graph.Output = append(b.graph.Output, info(b.add("Mul", c.write(b), "inverse"), nil))
+			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			_, g, regions := partition(t, model, shapes.Sizes{})
+			values := memory{}
+			for _, in := range g.Inputs {
+				list := arguments
+				if in.Name == "inverse" { // by which all products are about 1, so that none of their differences is small
+					list = nil
+					for _, x := range arguments {
+						inverse := 1.0
+						if c.value != nil {
+							inverse = 1 / c.value(float64(float32(x)))
+						}
+						list = append(list, inverse)
+					}
+				}
+				values[in] = encode(list, f32)
+			}
+			m, err := interpret(g, regions, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.value != nil { // the formula in f32 is wrong far below 0
+				for i, x := range m[g.Inputs[2]] {
+					m[regions[0].Out[0]][i] = number{x.f * c.value(float64(float32(arguments[i]))), 0}
+				}
+			}
+			var k kernels
+			k.add(t, regions, m)
+			k.complete(t, 1)
+			if text := k.sources[0].Text; !strings.Contains(text, c.function+"(x") {
+				t.Errorf("no %s in\n%s", c.function, text)
+			}
+			k.check(t, &emulation{}, 1e-5)
+		})
+	}
+}
