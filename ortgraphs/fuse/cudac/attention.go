@@ -135,7 +135,7 @@ func (a *attention) forward() (*Kernel, error) {
 	}
 	w := &writer{}
 	parts := ceil(a.rows, 64*tilesOf(a.rows, a.head))
-	a.begin(w, "attention", parts, a.readTogether(), blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
+	a.begin(w, "attention", parts, readTogether(a.columns, a.head), blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d, %d>(part, %s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
@@ -205,7 +205,7 @@ func (a *attention) backward() (*Kernel, error) {
 	pointersOfQueries, pointersOfKeys := sums.pointers(0), sums.pointers(1, 2)
 	vanishes := a.vanishes()
 	w := &writer{}
-	a.begin(w, "queries", a.blocksOfResult(0), a.readTogether(), blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
+	a.begin(w, "queries", a.blocksOfResult(0), readTogether(a.columns, a.head), blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
 	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		a.head, queryTiles, a.rows, a.columns, spans[0].columns, width, rows, vanishes,

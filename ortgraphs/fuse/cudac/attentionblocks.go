@@ -9,7 +9,7 @@ const cached = 16 << 20
 // readTogether is the number of matrices whose keys and values, which all blocks of a matrix read, are in the cache at a time. Blocks that compute
 // the gradients of keys and values read queries and gradients as often, but with a causal mask they differ more in length: there, that the
 // longest come first is worth more than what is in the cache.
-func (a *attention) readTogether() int { return max(1, cached/(4*a.columns*a.head)) }
+func readTogether(keys, head int) int { return max(1, cached/(4*keys*head)) }
 
 // numberBlocks writes which part of which matrix of the batch a block computes. Blocks of a group of matrices come first, of these the blocks
 // of their part 0, and so on: the parts of a matrix read the same memory while it is in the cache, and where a causal mask makes part 0 the
