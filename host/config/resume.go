@@ -1,16 +1,19 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // SplitRun splits RUN@AT, which names a checkpoint of a run: "best", "last" or a step. A folder of the whole name comes
@@ -46,11 +49,46 @@ func findRun(s *Set) error {
 		} else {
 			s.RunDir = run
 			s.origins["run-dir"] = s.origins["resume-or-start"]
+			if err := checkRestart(s); err != nil {
+				return err
+			}
 		}
 	}
 	s.Resume, s.ResumeAt = SplitRun(s.Resume)
 	return nil
 }
+
+// checkRestart refuses to start a run in the folder of one that has ended before its first checkpoint, if the model and the data that this one
+// had are no longer given: the built-in ones would take their place.
+func checkRestart(s *Set) error {
+	file := filepath.Join(s.RunDir, RunFile)
+	text, err := regular.Read(file, maxFile)
+	if err != nil {
+		return nil // a new folder; what else is wrong with it is found when it is claimed
+	}
+	had := New()
+	if had.readFile(file) != nil {
+		return nil // the run that starts writes the file anew
+	}
+	if init := initOf.FindSubmatch(text); init != nil {
+		_ = json.Unmarshal(init[1], &had.Init) // or there is none
+	}
+	var named, flags []string
+	for _, name := range []string{"graph", "train-data", "init"} {
+		f := had.flags.Lookup(name)
+		if was := f.Value.String(); was != f.DefValue && !s.Given(name) {
+			named, flags = append(named, key(name)+": "+was), append(flags, "--"+name+" "+hint.Path(was))
+		}
+	}
+	if named == nil {
+		return nil
+	}
+	return hint.Errorf("give them again: "+strings.Join(flags, " ")+"; --config "+hint.Path(file)+" gives the other settings",
+		"--resume-or-start %s: the run there ended before its first checkpoint, and had %s", s.RunDir, strings.Join(named, ", "))
+}
+
+// initOf finds the value of init in the text that RunYAML writes, where it is a comment.
+var initOf = regexp.MustCompile(`(?m)^# init: ("(?:[^"\\]|\\.)*")`)
 
 // isCheckpoint reports whether at names a checkpoint.
 func isCheckpoint(at string) bool {

@@ -129,3 +129,52 @@ func TestStepsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestRestart: a run that ended before its first checkpoint starts again with the model and the data that it had, or with others that are
+// named, but not without any.
+func TestRestart(t *testing.T) {
+	const run = "a run"
+	makeFolders(t, run)
+	write := func(args ...string) {
+		t.Helper()
+		s := New()
+		if err := s.Parse(args, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(run, RunFile), []byte(s.RunYAML()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("--train-data", "ü.jsonl", "--init", `a "b"`, "--lr", "0.5")
+	data, weights := filepath.Join(here, "ü.jsonl"), filepath.Join(here, `a "b"`)
+	err = New().Parse([]string{"--resume-or-start", run}, nil)
+	want := "--resume-or-start a run: the run there ended before its first checkpoint, and had train_data: " + data + ", init: " + weights
+	if err == nil || err.Error() != want {
+		t.Fatalf("%v, want %s", err, want)
+	}
+	config := filepath.Join(run, RunFile)
+	if advice := hint.Of(err); advice != "give them again: --train-data "+hint.Path(data)+" --init "+hint.Path(weights)+"; --config "+hint.Path(config)+" gives the other settings" {
+		t.Error(advice)
+	}
+	for _, args := range [][]string{{"--train-data", "other", "--init", "other"}, {"--config", config, "--init", weights}} {
+		s := New()
+		if err := s.Parse(append(args, "--resume-or-start", run), nil); err != nil {
+			t.Errorf("%q: %v", args, err)
+		} else if s.RunDir != run || s.Init == "" {
+			t.Errorf("%q: run folder %q, weights %q", args, s.RunDir, s.Init)
+		}
+	}
+	for _, args := range [][]string{{"--train-data", "other"}, {"--config", config}} { // without --init
+		if err := New().Parse(append(args, "--resume-or-start", run), nil); err == nil || !strings.HasSuffix(err.Error(), "and had init: "+weights) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	write("--lr", "0.5") // the sample, with another rate
+	if err := New().Parse([]string{"--resume-or-start", run}, nil); err != nil {
+		t.Error(err)
+	}
+}
