@@ -27,7 +27,11 @@ type label struct {
 // withAxes puts a picture beside the axis of its values and above that of the time.
 func withAxes(picture *image.Gray, times, values []label) *image.Gray {
 	size := picture.Bounds().Size()
-	out := image.NewGray(image.Rect(0, 0, axisLeft+size.X, size.Y+axisBottom))
+	width := size.X
+	for _, l := range times {
+		width = max(width, l.at+widthOf(l.text))
+	}
+	out := image.NewGray(image.Rect(0, 0, axisLeft+width, size.Y+axisBottom))
 	paint.Draw(out, picture.Bounds().Add(image.Pt(axisLeft, 0)), picture, image.Point{}, paint.Src)
 	for _, l := range times {
 		fill(out, axisLeft+l.at, size.Y, 1, tick)

@@ -33,7 +33,7 @@ func TestTicks(t *testing.T) {
 
 // TestAxes: below a matrix are ticks with labels every 0.2 s, and beside it every 20 columns.
 func TestAxes(t *testing.T) {
-	const frames, columns = 100, 80
+	const frames, columns = 85, 80 // the last label needs more room than the values after its tick
 	file := filepath.Join(t.TempDir(), "mel.png")
 	if _, err := writePicture(file, "mel", make([]float32, frames*columns), columns, 0.01); err != nil {
 		t.Fatal(err)
@@ -59,6 +59,10 @@ func TestAxes(t *testing.T) {
 		return n
 	}
 	const height = columns * cell
+	last := ticks(frames*cell, 0.01/cell, "s")[4]
+	if want := axisLeft + last.at + widthOf(last.text); picture.Bounds().Dx() != want || want <= axisLeft+frames*cell {
+		t.Errorf("the picture is %d pixels wide, and its last label ends at %d", picture.Bounds().Dx(), want)
+	}
 	for i := range 5 { // 0.2 s are 20 frames
 		x := axisLeft + i*20*cell
 		if lit(x, height, x+1, height+tick) != tick || lit(x+1, height, x+20*cell, height+tick) != 0 || lit(x, height+tick, x+20*cell, height+axisBottom) < 20 {
