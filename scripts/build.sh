@@ -27,7 +27,7 @@ if [ "$cuda" = 1 ]; then
 	tags=cuda
 fi
 if [ "${1:-}" != plugins ]; then
-	echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"
+	[ -e bin/xtts-host ] || echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"
 	go build -trimpath -tags "$tags" -ldflags '-s -w -buildid=' -o bin/xtts-host ./cmd/xtts-host
 	if [ "$cuda" = 1 ] && driver; then
 		scripts/fetch-ort.sh --gpu
