@@ -167,7 +167,7 @@ func TestStartAgain(t *testing.T) {
 			t.Errorf("%s: %v, %q", flags[0], err, exit.Hint(err))
 		}
 	}
-	folder, err := runfolder.Claim(configtest.Parse(t, "--resume-or-start="+dir), time.Now())
+	folder, err := runfolder.Claim(configtest.Parse(t, "--resume-or-start="+dir, "--graph="+pico, "--train-data="+clips), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	c := f.refs.Crop(epoch, row, width)
 	if c.Row != row && !f.wasBad(c.Row, -1) {
 		f.ref = grow(f.ref, c.Length)
-		if ok, err := f.decode(f.ref, c, -1); err != nil || ok && !silent(f.ref) {
+		if ok, err := f.decode(f.ref, c, -1); err != nil || ok && !Silent(f.ref) {
 			return ok, err
 		}
 	}
@@ -209,7 +209,8 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 // silence is the largest peak of a silent clip, -80 dB of full scale: three steps of 16 bits.
 const silence = 1e-4
 
-func silent(samples []float32) bool {
+// Silent reports whether no sample is louder.
+func Silent(samples []float32) bool {
 	return !slices.ContainsFunc(samples, func(v float32) bool { return v > silence || v < -silence })
 }
 
@@ -222,7 +223,7 @@ func flaw(samples []float32, r *Row) error {
 		}
 	}
 	switch {
-	case len(samples) < r.Samples || !silent(samples):
+	case len(samples) < r.Samples || !Silent(samples):
 		return nil
 	case r.FileChannels > 1:
 		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", r.FileChannels)

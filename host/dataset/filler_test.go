@@ -376,7 +376,7 @@ func TestFillSilence(t *testing.T) {
 		if got != want {
 			t.Errorf("epoch %d: bad rows %q, want %q", epoch, got, want)
 		}
-		if silent(floats(ts[4].Data)) {
+		if Silent(floats(ts[4].Data)) {
 			t.Errorf("epoch %d: the reference is silent", epoch)
 		}
 		again := tensors(t, 1, sizes, allNames...)

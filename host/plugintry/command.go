@@ -113,8 +113,11 @@ func read(path string, rate int) (*dataset.Row, []float32, error) {
 	if seconds := int(clip.Samples) / rate; seconds >= longest {
 		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10", "%d s long, and only clips shorter than %d s are tried", seconds, longest)
 	}
-	wave := make([]float32, clip.Samples)
-	return clip, wave, dataset.NewDecoder(rate).Decode(wave, clip, 0)
+	wave, flaw, err := dataset.NewDecoder(rate).Clip(nil, clip)
+	if err == nil && flaw != "" {
+		err = errors.New(flaw)
+	}
+	return clip, wave, err
 }
 
 // trial has the processes of the way to a stage.

@@ -175,6 +175,19 @@ func TestLongClip(t *testing.T) {
 	}
 }
 
+// TestSilentClip: a clip that a run leaves out is refused with the run's reason. A plugin that is given silence would be blamed for its results.
+func TestSilentClip(t *testing.T) {
+	const rate = 4000
+	file := filepath.Join(t.TempDir(), "silent.wav")
+	samples := make([]float32, rate)
+	if _, err := writeSound(file, samples, samples, rate); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := read(file, rate); err == nil || !strings.HasPrefix(err.Error(), "silent: no sample is above") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestChanged: the values that are given replace those of the bundle's instance, and only them.
 func TestChanged(t *testing.T) {
 	own := map[string]any{"kept": 1, "given": 1}

@@ -226,9 +226,10 @@ func TestSpeakIsInterrupted(t *testing.T) {
 
 func TestListenRefuses(t *testing.T) {
 	_, s, _ := speaking(t)
-	long, short := clip(t, 0.5, 22050, 1), clip(t, 0.5, 22050, 0.1)
+	long, short, silent := clip(t, 0.5, 22050, 1), clip(t, 0.5, 22050, 0.1), clip(t, 0, 22050, 1)
 	for path, want := range map[string]string{
 		short:                short + ": the clip has 0.1 s, and a voice needs at least 0.2 s",
+		silent:               silent + ": the first 1 s are silent: no sample is above -80 dB of full scale",
 		"nowhere.wav":        "nowhere.wav: no such file or directory",
 		"synthesize_test.go": "synthesize_test.go: the file is no audio",
 	} {

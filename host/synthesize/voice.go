@@ -118,6 +118,9 @@ func (s *Speaker) beginning(clip *dataset.Row, rate int) ([]float32, error) {
 	if err := dataset.NewDecoder(rate).Decode(wave, at, 0); err != nil {
 		return nil, unreadable(err)
 	}
+	if dataset.Silent(wave) {
+		return nil, hint.Errorf("give a clip that begins with the voice", "the first %.2g s are silent: no sample is above -80 dB of full scale", float64(len(wave))/float64(rate))
+	}
 	return wave, nil
 }
 
