@@ -11,9 +11,9 @@ const cached = 16 << 20
 // longest come first is worth more than what is in the cache.
 func readTogether(keys, head int) int { return max(1, cached/(4*keys*head)) }
 
-// numberBlocks writes which part of which matrix of the batch a block computes. Blocks of a group of matrices come first, of these the blocks
-// of their part 0, and so on: the parts of a matrix read the same memory while it is in the cache, and where a causal mask makes part 0 the
-// longest, the last blocks are short ones.
+// numberBlocks writes which part of which matrix of the batch a block computes. The groups follow each other. In a group, part 0 of
+// all its matrices comes first, then part 1: the parts of a matrix read the same memory while it is in the cache, and where a causal mask makes
+// part 0 the longest, the last blocks of a group are short ones.
 func numberBlocks(batch, parts, group int) []string {
 	group = min(group, batch)
 	place := fmt.Sprintf("const int group = blockIdx.x / %d, place = blockIdx.x %% %d;", group*parts, group*parts)
