@@ -2,7 +2,6 @@ package ortgraphs
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"embed"
 	"errors"
@@ -57,7 +56,7 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 	}
 	dir, err := unpacked(bundle, filepath.Join(cacheDir, "bundles"), name)
 	if err != nil {
-		return nil, hint.Errorf(cmp.Or(hint.Of(err), "name a cache folder with room and the right to write with --cache-dir"), "unpack builtin bundle %s: %w", name, err)
+		return nil, fmt.Errorf("unpack builtin bundle %s: %w", name, err)
 	}
 	return Load(dir)
 }

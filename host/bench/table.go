@@ -39,7 +39,7 @@ func (r *Result) Table(batch int) string {
 	}
 	t.Flush()
 	if r.Rounds == 1 {
-		fmt.Fprintln(&text, "± is the standard deviation of the steps, and of a ratio the standard error; --bench-rounds 3 shows how far rounds differ")
+		fmt.Fprintln(&text, "ms a step: ± the standard deviation; of compute only: ± the standard error; --bench-rounds 3 shows how far rounds differ")
 	}
 	return text.String()
 }

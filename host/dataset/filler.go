@@ -206,10 +206,13 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	return false, nil
 }
 
-// silence is the largest peak of a silent clip, -80 dB of full scale: three steps of 16 bits.
-const silence = 1e-4
+// silence is the largest peak of a silent clip, -80 dB of full scale: three steps of 16 bits. NoSound says so.
+const (
+	silence = 1e-4
+	NoSound = "no sample is above -80 dB of full scale"
+)
 
-// Silent reports whether no sample is louder.
+// Silent reports whether no sample is above -80 dB of full scale.
 func Silent(samples []float32) bool {
 	return !slices.ContainsFunc(samples, func(v float32) bool { return v > silence || v < -silence })
 }
@@ -228,7 +231,7 @@ func flaw(samples []float32, r *Row) error {
 	case r.FileChannels > 1:
 		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", r.FileChannels)
 	}
-	return errors.New("silent: no sample is above -80 dB of full scale")
+	return errors.New("silent: " + NoSound)
 }
 
 // wasBad reports whether this call has already found the row unreadable, and records its place in the batch.

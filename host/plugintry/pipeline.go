@@ -28,7 +28,7 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	if at < 0 {
 		longer, err := catalog.Augment(pipeline, []string{name}, entries)
 		if err != nil {
-			return nil, hint.Errorf(cmp.Or(hint.Of(err), "name a bundle with --graph whose pipeline has the stage"), "%s", strings.TrimPrefix(err.Error(), "--augment "+name+": "))
+			return nil, hint.Errorf(cmp.Or(hint.Of(err), "with --graph, name a bundle whose pipeline has the stage"), "%s", strings.TrimPrefix(err.Error(), "--augment "+name+": "))
 		}
 		pipeline = longer
 		at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Stage == name })

@@ -119,7 +119,7 @@ func (s *Speaker) beginning(clip *dataset.Row, rate int) ([]float32, error) {
 		return nil, unreadable(err)
 	}
 	if dataset.Silent(wave) {
-		return nil, hint.Errorf("give a clip that begins with the voice", "the first %.2g s are silent: no sample is above -80 dB of full scale", float64(len(wave))/float64(rate))
+		return nil, hint.Errorf("give a clip that begins with the voice", "the first %.2g s are silent: %s", float64(len(wave))/float64(rate), dataset.NoSound)
 	}
 	return wave, nil
 }

@@ -108,11 +108,15 @@ plugins-try() {
 picture-axes() {
   clips data 1 1
   xtts-host plugins try logmel --plugins "$TREE/plugins" --clip data/wavs/*.wav --out seen.png >output
-  # The width is that of the frames, 4 pixels each, of the axis beside them, and of the last label of the axis below, if it ends after them.
+  # The width is that of the axis beside the frames, and of the frames, 4 pixels each, or of the axis below them, if its last label ends after them.
+  # That has a label every 0.2 s, of 8 pixels a character.
   python3 - "$(grep -o '[0-9]* frames' output)" <<'PYTHON'
 import struct, sys
 width, height = struct.unpack(">II", open("seen.png", "rb").read(24)[16:])
-assert 0 <= width - 4 * int(sys.argv[1].split()[0]) - 80 < 60 and height == 4 * 80 + 24, (width, height)
+frames, step = 4 * int(sys.argv[1].split()[0]), 0.2 * 4 * 22050 / 256
+last = max(i for i in range(100) if round(i * step) < frames)
+end = round(last * step) + 8 * len(f"{last * 0.2:.6g}s")
+assert width == 80 + max(frames, end) and height == 4 * 80 + 24, (width, height)
 PYTHON
 }
 

@@ -11,11 +11,19 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // Folder makes dir hold files, unless it is right already. Whatever is there and is not right is replaced.
 func Folder(dir string, files fs.FS, right func(dir string) bool) error {
+	if err := fill(dir, files, right); err != nil {
+		return hint.Errorf("with --cache-dir, name a folder that has space and can be written", "%w", err)
+	}
+	return nil
+}
+
+func fill(dir string, files fs.FS, right func(dir string) bool) error {
 	pattern := "." + filepath.Base(dir) + ".*.tmp"
 	replace.Sweep(filepath.Join(filepath.Dir(dir), pattern))
 	if right(dir) {

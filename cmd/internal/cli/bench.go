@@ -3,6 +3,7 @@ package cli
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ xtts-host bench --against pytorch --graph my-bundle --builder model.py:build`,
 	o := bench.Options{}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "batch `sizes` to measure, separated by commas")
-	f.Lookup("batch-sizes").DefValue = "8,16,32,64,128" // as the flag takes them, without brackets
+	sizes := f.Lookup("batch-sizes")
+	sizes.DefValue = strings.Trim(sizes.DefValue, "[]") // as the flag takes them
 	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 11")
 	f.IntVar(&o.Rounds, "bench-rounds", 1, "`repetitions` of all measurements")
 	f.StringSliceVar(&o.InputModes, "input-modes", nil, "input `modes` to measure: compute, synchronous, double, triple (default: all)")

@@ -135,7 +135,8 @@ func (a *attention) forward() (*Kernel, error) {
 	}
 	w := &writer{}
 	parts := ceil(a.rows, 64*tilesOf(a.rows, a.head))
-	a.begin(w, "attention", parts, readTogether(a.columns, a.head), blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
+	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
+	a.begin(w, "attention", numbered, blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d, %d>(part, %s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
@@ -205,13 +206,14 @@ func (a *attention) backward() (*Kernel, error) {
 	pointersOfQueries, pointersOfKeys := sums.pointers(0), sums.pointers(1, 2)
 	vanishes := a.vanishes()
 	w := &writer{}
-	a.begin(w, "queries", a.blocksOfResult(0), readTogether(a.columns, a.head), blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
+	numbered := numberBlocks(a.batch, a.blocksOfResult(0), readTogether(a.columns, a.head), lastFirst)
+	a.begin(w, "queries", numbered, blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
 	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		a.head, queryTiles, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
 		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
 	w.line("}")
-	a.begin(w, "keys", a.blocksOfResult(1), a.batch, 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
+	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
 	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
 		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
 		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])
@@ -238,9 +240,9 @@ func (a *attention) rowsOf(r *fuse.Result) (span, bool) {
 	return s, true
 }
 
-// begin begins a function: all inputs, some outputs and other pointers are its arguments. Its blocks compute so many parts of each matrix, of a
-// group of matrices at a time. A multiprocessor has registers for so many blocks.
-func (a *attention) begin(w *writer, name string, parts, group, blocks int, functions []string, out []*fuse.Tensor, others []pointer) {
+// begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered is what numberBlocks writes. A multiprocessor
+// has registers for so many blocks.
+func (a *attention) begin(w *writer, name string, numbered []string, blocks int, functions []string, out []*fuse.Tensor, others []pointer) {
 	var parameters []string
 	for i, t := range a.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -257,7 +259,7 @@ func (a *attention) begin(w *writer, name string, parts, group, blocks int, func
 	for i := range len(s.sizes) - 2 {
 		batch = append(batch, i)
 	}
-	for _, line := range numberBlocks(a.batch, parts, group) {
+	for _, line := range numbered {
 		w.line("%s", line)
 	}
 	w.axes(s, batch, "batch")

@@ -29,9 +29,10 @@ __device__ inline unsigned any_of(unsigned bits) {
 struct column_sums {
 	float *first;
 	int step, count;
-	// add writes the sum of a part's rows, which store_tile has left in tile. So many of them are rows of the result. count is larger than PARTS if
-	// another result in the same tensor has more of them. Then the block of the last part writes zeros for the others.
-	template <int D, int M, int COLUMN, int PARTS> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
+	// add writes the sum of a part's rows, which store_tile has left in tile. So many rows of the result are left from the part's first one.
+	// count is larger than the number of parts if another result in the same tensor has more of them. Then the block of the last part writes
+	// zeros for the others.
+	template <int D, int M, int COLUMN> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
 		constexpr int SHARES = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
 		__shared__ float sums[SHARES][D];
 		for (int i = threadIdx.x; i < SHARES * D; i += ATTENTION_THREADS) {
@@ -48,29 +49,29 @@ struct column_sums {
 			for (int share = 1; share < SHARES; share++) x += sums[share][column];
 			float *to = first + column * COLUMN;
 			to[part * step] = x;
-			if (part + 1 == PARTS) {
-				for (int i = PARTS; i < count; i++) to[i * step] = 0;
+			if (left <= 64 * M) {
+				for (int i = part + 1; i < count; i++) to[i * step] = 0;
 			}
 		}
 	}
 };
 struct no_sums {
-	template <int D, int M, int COLUMN, int PARTS> __device__ inline void add(int, int, const tile_row<D> *) const {}
+	template <int D, int M, int COLUMN> __device__ inline void add(int, int, const tile_row<D> *) const {}
 };
 
-// attend_queries computes a part of dQ, 64 * M rows, the last ones first, from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
-// of summed(...). gradient(...) is the gradient of a product Q K'.
+// attend_queries computes a part of dQ, 64 * M rows, from squares of WIDTH keys, for which a thread has registers, and the row sums that the
+// gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...) is the gradient of a product Q K'.
 template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
-__device__ inline void attend_queries(int number, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
+__device__ inline void attend_queries(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
 									  float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
-	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M, PARTS = (TQ + ROWS - 1) / ROWS;
+	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ float deltas[ROWS];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int part = PARTS - 1 - number, first = part * ROWS, own = first + warp * 16 * M;
+	const int first = part * ROWS, own = first + warp * 16 * M;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -216,7 +217,7 @@ __device__ inline void attend_queries(int number, const bf16 *q, int q_step, con
 		}
 	}
 	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
-	sums_q.template add<D, M, COLUMN, PARTS>(part, TQ - first, tiles);
+	sums_q.template add<D, M, COLUMN>(part, TQ - first, tiles);
 }
 
 // bits_of are those of so many keys in reach.
@@ -226,12 +227,13 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 	return bits;
 }
 
-// attend_keys computes a part of dK and dV, 64 * M rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
+// attend_keys computes a part of dK and dV, 64 * M rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what
+// the product with V reads.
 template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
 __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
 								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
-	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M, PARTS = (TK + ROWS - 1) / ROWS;
+	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
@@ -325,7 +327,7 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 		}
 	}
 	store_tile<D, M, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
-	sums_k.template add<D, M, K_COLUMN, PARTS>(part, TK - first, tiles);
+	sums_k.template add<D, M, K_COLUMN>(part, TK - first, tiles);
 	store_tile<D, M, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
-	sums_v.template add<D, M, V_COLUMN, PARTS>(part, TK - first, tiles);
+	sums_v.template add<D, M, V_COLUMN>(part, TK - first, tiles);
 }

@@ -9,14 +9,18 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 )
 
-// TestNumberBlocks: each part of each matrix has a block. Part 0 of all matrices of a group comes before part 1, and a group before the next.
+// TestNumberBlocks: each part of each matrix has a block. Part 0 of all matrices of a group comes before part 1, or the last part before the one
+// before it, and a group before the next.
 func TestNumberBlocks(t *testing.T) {
-	type grid struct{ batch, parts, group int }
-	grids := []grid{{12, 3, 4}, {10, 3, 4}, {5, 2, 8}, {7, 1, 3}, {3, 4, 1}}
+	type grid struct {
+		batch, parts, group int
+		order
+	}
+	grids := []grid{{12, 3, 4, firstFirst}, {10, 3, 4, firstFirst}, {5, 2, 8, firstFirst}, {7, 1, 3, firstFirst}, {3, 4, 1, firstFirst}, {10, 3, 4, lastFirst}}
 	var sources []cudactest.Source
 	for _, g := range grids {
 		text := fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(1) f(int *__restrict__ to) {\n%s\nto[blockIdx.x] = batch * %d + part;\n}\n",
-			strings.Join(numberBlocks(g.batch, g.parts, g.group), "\n"), g.parts)
+			strings.Join(numberBlocks(g.batch, g.parts, g.group, g.order), "\n"), g.parts)
 		sources = append(sources, cudactest.Source{Text: text, Functions: map[string]int{"f": 1}})
 	}
 	program := cudactest.Compile(t, "", sources)
@@ -24,6 +28,9 @@ func TestNumberBlocks(t *testing.T) {
 		var want []int32
 		for first := 0; first < g.batch; first += g.group {
 			for part := range g.parts {
+				if g.order == lastFirst {
+					part = g.parts - 1 - part
+				}
 				for m := first; m < min(first+g.group, g.batch); m++ {
 					want = append(want, int32(m*g.parts+part))
 				}

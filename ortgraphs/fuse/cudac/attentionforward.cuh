@@ -1,14 +1,14 @@
-// attend computes a part of softmax(score(Q K')) V, 64 * M rows, the last ones first, and what the backward pass needs of each: the largest score, and the sum of the
-// powers. A square in which all powers are 0 is left after the first product, and not in reach.
+// attend computes a part of softmax(score(Q K')) V, 64 * M rows, and what the backward pass needs of each: the largest score, and the sum of
+// the powers. A square in which all powers are 0 is left after the first product, and not in reach.
 template <int D, int M, int TQ, int TK, int COLUMN, int REACH, class Score, class Plain, class Weight>
 __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, Score score, Plain is_plain, Weight weight,
 							  bf16 *o, int o_step, float *most, float *total, int *reach) {
-	constexpr int N = streamed<D>, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M, PARTS = (TQ + ROWS - 1) / ROWS;
+	constexpr int N = streamed<D>, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int first = (PARTS - 1 - part) * ROWS, own = first + warp * 16 * M;
+	const int first = part * ROWS, own = first + warp * 16 * M;
 	auto load = [&](int block) {
 		const int at = block * N;
 		const shared_at to = memory + block % 2 * STAGE;

@@ -7,15 +7,15 @@ import "slices"
 type columns struct {
 	*body
 	threads, across, down int    // of a block
-	atATime               int    // blocks of a processor for which there are to be registers; 0 means that the compiler decides
+	blocksPerProcessor    int    // for which there are to be registers; 0 means that the compiler decides
 	blocks                [2]int // down, across
 }
 
 const (
 	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer partial sums.
 	turnThreads = 264 * 1024
-	// narrowLoads is the number of vectors of bf16 up to which a processor has the registers for two blocks of 1,024, if a thread reads nothing
-	// else and keeps one sum of each column: 32 for a thread.
+	// narrowLoads is the number of vectors of bf16 up to which the 32 registers that two blocks of 1,024 threads leave each thread of a processor
+	// are enough, if it reads nothing else and keeps one sum of each column.
 	narrowLoads = 2
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
@@ -36,7 +36,7 @@ func newColumns(b *body) (*Kernel, error) {
 			k.threads = 512
 		}
 		if k.narrow() {
-			k.atATime = 2
+			k.blocksPerProcessor = 2
 		}
 		if s.C/s.V >= wholeColumns { // one block adds all rows of its columns
 			b.whole = true
@@ -66,7 +66,7 @@ func (k *columns) narrow() bool {
 
 func (k *columns) kernel() *Kernel {
 	w, s := &writer{}, k.shape
-	w.begin(k.body, k.threads, k.atATime)
+	w.begin(k.body, k.threads, k.blocksPerProcessor)
 	w.line("constexpr int NV = %d;", s.V)
 	w.line("const int across = threadIdx.x %% %d, down = threadIdx.x / %d;", k.across, k.across)
 	w.line("const int c0 = (blockIdx.y * %d + across) * %d;", k.across, s.V)

@@ -13,25 +13,14 @@ import (
 // many instructions, of which they share some. The first keeps its relative precision far below 0, where 1 + erf has none; the second has up to
 // 8e-6. The compiler removes what no one else reads of the other nodes.
 func (b *body) ofNormal(n *fuse.Node) (code string, ok bool) {
-	for _, f := range []struct {
-		name  string
-		steps []step
-		last  func(*fuse.Node) (string, bool)
-	}{
-		{"normal_of", []step{{"Mul", 0.5}, {"Add", 1}, {"Erf", 0}}, b.rootScaled},
-		{"bell_of", []step{{"Exp", 0}, {"Mul", -0.5}}, b.squared},
-	} {
-		from, found := n, true
-		for _, s := range f.steps {
-			if from, found = b.back(from, s); !found {
-				break
-			}
+	if first, ok := b.chain(n, step{"Mul", 0.5}, step{"Add", 1}, step{"Erf", 0}); ok {
+		if x, ok := b.rootScaled(first); ok {
+			return fmt.Sprintf("normal_of(%s)", x), true
 		}
-		if !found {
-			continue
-		}
-		if x, ok := f.last(from); ok {
-			return fmt.Sprintf("%s(%s)", f.name, x), true
+	}
+	if first, ok := b.chain(n, step{"Exp", 0}, step{"Mul", -0.5}); ok {
+		if x, ok := b.squared(first); ok {
+			return fmt.Sprintf("bell_of(%s)", x), true
 		}
 	}
 	return "", false
@@ -43,14 +32,19 @@ type step struct {
 	other float64
 }
 
-// back returns the node of the region that computes the operand of a step.
-func (b *body) back(n *fuse.Node, s step) (*fuse.Node, bool) {
-	x, ok := withConstant(n, s.op, s.other)
-	if !ok || !x.Plain() || x.Tensor.From == nil {
-		return nil, false
+// chain follows steps from a node back to the node whose result the last of them takes, all in the region.
+func (b *body) chain(n *fuse.Node, steps ...step) (*fuse.Node, bool) {
+	for _, s := range steps {
+		x, ok := withConstant(n, s.op, s.other)
+		if !ok || !x.Plain() || x.Tensor.From == nil || n.Out[0].Type != onnxpb.TensorProto_FLOAT {
+			return nil, false
+		}
+		if _, here := b.values[x.Tensor]; !here {
+			return nil, false
+		}
+		n = x.Tensor.From
 	}
-	_, here := b.values[x.Tensor]
-	return x.Tensor.From, here && n.Out[0].Type == onnxpb.TensorProto_FLOAT
+	return n, true
 }
 
 // rootScaled returns what a node divides by the root of 2.
