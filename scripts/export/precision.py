@@ -2,8 +2,9 @@
 
 torch.autocast chooses by device, and traced without that device it fails in the backward pass; here the policy is a
 TorchFunctionMode around forward. It casts the operands of matrix products to bf16, and of reductions, norms, softmax, exponentials and
-losses to f32 (the lists are torch.autocast's); everything else computes in what it is given. Autograd then gives the backward
-pass the same types. bf16 has f32's range, so that there is no loss scale.
+losses to f32 (the lists are torch.autocast's). Unlike torch.autocast it rounds residual sums to bf16, as a model whose weights are bf16
+has them. Everything else computes in what it is given. Autograd then gives the backward pass the same types. bf16 has f32's range, so
+that there is no loss scale.
 
 bf16.py lets the graph take and give matrices in bf16.
 """
@@ -14,6 +15,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.overrides import TorchFunctionMode
 
 from .complexes import Complex
@@ -38,6 +40,7 @@ _WIDE = frozenset({
     "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss",
     "soft_margin_loss", "triplet_margin_loss", "ctc_loss",
 })
+_SUMS = frozenset({"add", "__add__", "__radd__"})
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -50,11 +53,24 @@ def _cast(x, dtype: torch.dtype):
     return x
 
 
+def _residual(x, y=None, *_) -> bool:
+    """Whether x + y adds the bf16 results of products to f32 activations of their shape, such as [B, T, D].
+
+    Biases, masks and positions have other shapes. Losses and lengths have fewer axes.
+    """
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor) and {x.dtype, y.dtype} == {torch.float32, LOW} and x.dim() == y.dim() >= 3):
+        return False
+    return all(statically_known_true(a == b) for a, b in zip(x.shape, y.shape, strict=True))
+
+
 class Policy(TorchFunctionMode):
-    """Casts the arguments of the functions above."""
+    """Casts the arguments of the functions above, and residual sums."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
+        if name in _SUMS and _residual(*args):
+            with torch._C.DisableTorchFunction():
+                return function(*args, **kwargs).to(LOW)
         dtype = LOW if name in _PRODUCTS else torch.float32 if name in _WIDE else None
         if dtype is None or any(isinstance(x, Complex) for x in args):
             return function(*args, **kwargs)

@@ -147,6 +147,9 @@ class Calls(nn.Module):
     (lambda x, w: F.softmax(x @ w, -1), torch.float32), (lambda x, w: (x @ w).sum(), torch.float32), (lambda x, w: F.layer_norm(x @ w, [8]), torch.float32),
     (lambda x, w: (x @ w).exp(), torch.float32), (lambda x, w: F.mse_loss(x @ w, x), torch.float32), (lambda x, w: x @ w + x, torch.float32),
     (lambda x, w: F.cross_entropy(x @ w, torch.zeros(8).long()), torch.float32), (lambda x, w: x * w, torch.float32), (F.embedding, torch.float32),
+    # Residual sums, but not biases, positions and sums with fewer axes.
+    (lambda x, w: x[None] + x[None] @ w, LOW), (lambda x, w: torch.add(x[None] @ w, x[None], alpha=0.5), LOW), (lambda x, w: x[None] @ w + w[0], torch.float32),
+    (lambda x, w: torch.stack([x, x]) @ w + x[None], torch.float32), (lambda x, w: x[None] + x[None], torch.float32), (lambda x, w: x[None] - x[None] @ w, torch.float32),
 ])
 def test_policy(call, dtype):
     module = Calls(call)
@@ -192,7 +195,7 @@ def test_nodes_without_a_kernel_are_widened():
     assert [n.op_type for n in model.graph.node] == ["MatMul"]
 
 
-@pytest.mark.parametrize(("gradients", "passes"), [(0.05, True), (0.09, True), (0.11, False)])
+@pytest.mark.parametrize(("gradients", "passes"), [(0.05, True), (0.19, True), (0.21, False)])
 def test_gradients_may_differ_as_much_as_rounding_changes_them(gradients, passes, monkeypatch):
     step = types.SimpleNamespace()
     monkeypatch.setattr(mixed, "rounding", lambda *_: 0.1)
@@ -201,7 +204,7 @@ def test_gradients_may_differ_as_much_as_rounding_changes_them(gradients, passes
     monkeypatch.setattr(mixed, "run", lambda *_: {})
     monkeypatch.setattr(mixed, "distance", lambda *arguments: mixed.Distance(0.0, gradients if arguments[-1] == "bf16" else 0.1))
     monkeypatch.setattr(mixed.verify, "soiled", lambda *_: {})
-    refused = contextlib.nullcontext() if passes else pytest.raises(Refusal, match="1e-02 and 1e-01 are allowed")
+    refused = contextlib.nullcontext() if passes else pytest.raises(Refusal, match="1e-02 and 2e-01 are allowed")
     with refused:
         mixed.check(types.SimpleNamespace(inputs=[]), step, {}, Path(BF16))
 
