@@ -40,7 +40,7 @@ static const char *cublas_open(const char *name, cublas *c, const char **lacks) 
 
 static int cublas_create(const cublas *c, uintptr_t *handle) { return c->Create_v2((void **)handle); }
 static int cublas_destroy(const cublas *c, uintptr_t handle) { return c->Destroy_v2((void *)handle); }
-static void set_lt_handle(lt_handle *h, const lt_library *l, uintptr_t handle) { *h = (lt_handle){l, (void *)handle}; }
+static void set_lt_handle(lt_handle *h, const lt_library *l, uintptr_t handle, int measure) { *h = (lt_handle){l, (void *)handle, measure}; }
 static uintptr_t linear_address(void) { return (uintptr_t)lt_linear; }
 static uintptr_t check_address(void) { return (uintptr_t)lt_check; }
 static uintptr_t forget_address(void) { return (uintptr_t)lt_forget; }
@@ -62,6 +62,8 @@ const (
 	LtName = "libcublasLt.so.13"
 )
 
+const driver = "libcuda.so.1"
+
 // Library is a loaded cuBLAS, which stays loaded.
 type Library struct {
 	calls C.cublas
@@ -78,6 +80,9 @@ func Open(beside string) (*Library, error) {
 		return nil, err
 	}
 	if err := load(LtName, beside, func(name *C.char, lacks **C.char) *C.char { return C.lt_open(name, l.lt, lacks) }); err != nil {
+		return nil, err
+	}
+	if err := load(driver, "", func(name *C.char, lacks **C.char) *C.char { return C.lt_open_driver(name, l.lt, lacks) }); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -112,7 +117,8 @@ func (l *Library) SetStream() uintptr    { return uintptr(l.calls.SetStream_v2) 
 func (l *Library) SetWorkspace() uintptr { return uintptr(l.calls.SetWorkspace_v2) }
 func (l *Library) GemmBatched() uintptr  { return uintptr(l.calls.GemmBatchedEx) }
 
-// Linear, CheckLinear and ForgetLinear are the addresses of lt_linear, lt_check and lt_forget in linear.h: products that add a bias.
+// Linear, CheckLinear and ForgetLinear are the addresses of lt_linear, lt_check and lt_forget in linear.h: products with an algorithm of their
+// own, which may add a bias.
 func (l *Library) Linear() uintptr       { return uintptr(C.linear_address()) }
 func (l *Library) CheckLinear() uintptr  { return uintptr(C.check_address()) }
 func (l *Library) ForgetLinear() uintptr { return uintptr(C.forget_address()) }
@@ -124,15 +130,23 @@ type Handle struct {
 	lt      *C.lt_handle // in C memory
 }
 
-// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context.
-func (l *Library) NewHandle() (*Handle, error) {
+// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context. With measure, lt_linear
+// takes the fastest of the algorithms that cuBLASLt proposes for a product, which may be another one in another run; otherwise the first.
+func (l *Library) NewHandle(measure bool) (*Handle, error) {
 	h := &Handle{library: l}
 	if status := C.cublas_create(&l.calls, &h.address); status != 0 {
 		return nil, fmt.Errorf("cublasCreate: cuBLAS failure %d", status)
 	}
 	h.lt = (*C.lt_handle)(C.malloc(C.sizeof_lt_handle))
-	C.set_lt_handle(h.lt, l.lt, h.address)
+	C.set_lt_handle(h.lt, l.lt, h.address, flag(measure))
 	return h, nil
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Pointer is the cublasHandle_t.
@@ -147,6 +161,7 @@ func (h *Handle) Close() error {
 		return nil
 	}
 	status := C.cublas_destroy(&h.library.calls, h.address)
+	C.lt_close(h.lt)
 	C.free(unsafe.Pointer(h.lt))
 	h.lt = nil
 	if h.address = 0; status != 0 {

@@ -2,7 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// lt_library has functions of cuBLASLt. Their types have opaque pointers in place of descriptors, and int for enumerations.
+// lt_library has functions of cuBLASLt and, to measure, of the CUDA driver. Their types have opaque pointers in place of descriptors, events and
+// streams, and int for enumerations.
 typedef struct {
 	int (*MatmulDescCreate)(void **descriptor, int compute, int scale);
 	int (*MatmulDescDestroy)(void *descriptor);
@@ -17,25 +18,41 @@ typedef struct {
 	int (*Matmul)(void *handle, void *descriptor, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,
 	              const void *beta, const void *c, void *c_layout, void *d, void *d_layout, const void *algorithm, void *workspace,
 	              size_t workspace_size, void *stream);
+	int (*EventCreate)(void **event, unsigned flags);
+	int (*EventRecord)(void *event, void *stream);
+	int (*EventSynchronize)(void *event);
+	int (*EventElapsedTime_v2)(float *milliseconds, void *begin, void *end);
+	int (*EventDestroy_v2)(void *event);
+	int (*StreamIsCapturing)(void *stream, int *status);
 } lt_library;
+
+typedef struct lt_choice lt_choice;
 
 // lt_handle is the first argument of lt_linear. A cublasHandle_t is a cublasLtHandle_t, too.
 typedef struct {
 	const lt_library *library;
 	void *handle;
+	int measure;        // choose algorithms by their times, which may differ from run to run
+	lt_choice *choices; // what has been measured
 } lt_handle;
 
-// lt_open finds the functions. It returns why the library cannot be loaded, or sets the name of a function that it lacks.
+// lt_open finds the functions of cuBLASLt, lt_open_driver those of the driver. They return why the library cannot be loaded, or set the name of
+// a function that it lacks.
 const char *lt_open(const char *name, lt_library *l, const char **lacks);
+const char *lt_open_driver(const char *name, lt_library *l, const char **lacks);
 
 // lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
-// all of one type. With gelu, C is GELU of that, by the formula with tanh, and sum, unless NULL, gets the matrix without it. The first call
-// with a plan, which points to NULL, chooses the algorithm. lt_forget frees the plan.
-int lt_linear(const lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
+// all of one type. The bias may be NULL. With gelu, C is GELU of the sum, by the formula with tanh, and sum, unless NULL, gets the matrix
+// without it. The first call with a plan, which points to NULL, chooses the algorithm; where the handle says so, it waits for the stream and
+// computes the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
+int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
               const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
 void lt_forget(void *plan);
 
 // lt_check returns why lt_linear cannot compute such products of addresses that are multiples of 256, as those of ONNX Runtime's arena are,
-// with a sum or without it: a status of cuBLAS, or 0.
-int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int gelu, int sum, int type, int compute,
+// with or without a bias and a sum: a status of cuBLAS, or 0.
+int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type, int compute,
              size_t workspace_size);
+
+// lt_close frees what the handle has measured.
+void lt_close(lt_handle *h);

@@ -30,6 +30,8 @@ type Config struct {
 	Capability int
 	// TF32 rounds the operands of matrix products in f32.
 	TF32 bool
+	// Deterministic takes the same algorithms of matrix products in every run, instead of the fastest.
+	Deterministic bool
 	// Library is the file of ONNX Runtime, next to which NVRTC and cuBLAS may be.
 	Library string
 	// Cache is the folder of what has been compiled; none if it is empty.
@@ -77,7 +79,7 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 	if c.lacks != nil {
 		return nil, c.lacks
 	}
-	h, err := c.products.NewHandle()
+	h, err := c.products.NewHandle(!c.config.Deterministic)
 	if err != nil {
 		return nil, err
 	}

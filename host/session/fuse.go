@@ -50,7 +50,8 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 		cache = filepath.Join(cache, "kernels")
 	}
 	compiler, err := kernels.New(s.Device.Context, kernels.Config{
-		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32, Library: ort.Library(), Cache: cache,
+		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32, Deterministic: s.Device.Deterministic,
+		Library: ort.Library(), Cache: cache,
 	}, s.log)
 	if err == nil {
 		s.Fusion.tried = true

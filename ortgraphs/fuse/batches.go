@@ -63,7 +63,7 @@ func (p *partition) batchProducts() {
 // waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
-	if n.Kind != Product || n.adds() || n.role == inAttention || !p.outputs[t] || len(p.uses[t]) > 0 {
+	if n.Kind != Product || n.role != free || !p.outputs[t] || len(p.uses[t]) > 0 {
 		return false
 	}
 	for _, o := range n.In {
@@ -148,22 +148,23 @@ func (b *batch) join() []*Node {
 	return whole.nodes
 }
 
-// productsRegion is the region of a batch, or of one product with a bias.
+// productsRegion is the region of a batch, or of a product alone.
 func productsRegion(p *partition, g *group) *Region {
 	n := g.nodes[0]
 	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
 }
 
 // Products says that a region is a number of matrix products of one form, A B, which a library computes with one launch. Each node is one.
-// A product with a bias is alone.
 type Products struct {
 	Count                int
 	Rows, Inner, Columns int
 	// Transposed says which operands are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Type       shapes.Type
-	Bias       bool
-	// Gelu is the node that computes GELU of the product with a bias, or nil.
+	// Alone says that the library chooses an algorithm for the only product, and finds its matrices in the region's tensors.
+	Alone bool
+	// Bias says that the product, which is alone, adds a bias. Gelu is the node that computes GELU of the sum, or nil.
+	Bias bool
 	Gelu *Node
 }
 
@@ -171,8 +172,8 @@ func newProducts(nodes []*Node) *Products {
 	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Bias: n.adds()}
-	if p.Bias {
+	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Alone: n.role == alone, Bias: n.adds()}
+	if p.Alone {
 		p.Count = 1
 	}
 	if p.Bias && len(nodes) == 2 {

@@ -6,9 +6,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// biasAlign divides the inner size and the number of columns of a product that adds a bias: otherwise a GPU may not use its fast units.
-const biasAlign = 8
-
 // addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before it writes the result.
 // The sum is rounded once. Biases that are converted from f32 for that are converted by one kernel, because each alone costs little more than
 // its launch. Products in f32 stay as they are: what follows them adds the bias, and the library computes them faster without it.
@@ -48,9 +45,7 @@ func biased(n *Node) (p *Node, bias Operand) {
 		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
-		columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]
-		rows := len(p.In[0].Shape()) == 2 || p.In[0].reshaped() && !p.Transposed[0] // of one matrix, also if it has more dimensions
-		if rows && len(p.In[1].Shape()) == 2 && p.inner()%biasAlign == 0 && columns%biasAlign == 0 && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
+		if columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]; p.oneMatrix() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
 			return p, bias
 		}
 	}

@@ -21,7 +21,8 @@ type Ledger struct {
 	Fused Traffic `json:"fused"`
 	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
 	Batched Batched `json:"batched"`
-	// Biased is the number of products that add a bias to their results. Products has them, too.
+	// Alone is the number of products that run with the fastest algorithm, Biased that of those which add a bias. Products has them, too.
+	Alone  int `json:"alone"`
 	Biased int `json:"biased"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
@@ -201,8 +202,10 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
-		if p := r.Products; p != nil && p.Bias {
-			l.Biased++
+		if p := r.Products; p != nil && p.Alone {
+			if l.Alone++; p.Bias {
+				l.Biased++
+			}
 			if p.Gelu != nil && len(r.Out) == 2 {
 				l.Fused.add(0, p.Gelu.Out[0].Bytes()) // Products has one result of each
 			}
@@ -260,6 +263,8 @@ func (r *Region) Ops() string {
 	switch {
 	case r.Products != nil && r.Products.Bias:
 		return "product with a bias"
+	case r.Products != nil && r.Products.Alone:
+		return "product alone"
 	case r.Products != nil:
 		return fmt.Sprintf("product %d", r.Products.Count)
 	case r.Attention == nil:

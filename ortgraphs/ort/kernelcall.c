@@ -129,15 +129,15 @@ static int stride_b(const kernel_products *p) { return p->transposed[1] ? p->inn
 static int stride_a(const kernel_products *p) { return p->transposed[0] ? p->rows : p->inner; }
 
 int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size) {
-	return m->check(m->linear_handle, p->transposed[1], p->transposed[0], p->columns, p->rows, p->inner, stride_b(p), stride_a(p), p->gelu,
-	                sum, type_of(p), compute_of(p, m), workspace_size);
+	return m->check(m->linear_handle, p->transposed[1], p->transposed[0], p->columns, p->rows, p->inner, stride_b(p), stride_a(p), p->bias,
+	                p->gelu, sum, type_of(p), compute_of(p, m), workspace_size);
 }
 
-// add_bias queues a product that adds a bias.
-static OrtStatus *add_bias(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
+// multiply_alone queues one product, which may add a bias.
+static OrtStatus *multiply_alone(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
 	const kernel_multiplier *m = call->set->multiplier;
 	const int *turned = p->transposed;
-	const void *a = pointers[0], *b = pointers[1], *bias = pointers[2];
+	const void *a = pointers[0], *b = pointers[1], *bias = p->bias ? pointers[2] : NULL;
 	void *c = pointers[call->inputs], *workspace = pointers[call->inputs + call->output_count];
 	void *sum = call->output_count > 1 ? pointers[call->inputs + 1] : NULL;
 	int status = m->linear(m->linear_handle, p->plan, turned[1], turned[0], p->columns, p->rows, p->inner, b, stride_b(p), a, stride_a(p), bias,
@@ -165,7 +165,7 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 	for (size_t i = 0; i < call->launch_count && !s; i++) {
 		const kernel_launch *l = &call->launches[i];
 		if (l->products) {
-			s = l->products->bias ? add_bias(call, l->products, stream, pointers)
+			s = l->products->plan ? multiply_alone(call, l->products, stream, pointers)
 			                      : multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
 			continue;
 		}

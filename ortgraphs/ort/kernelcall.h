@@ -8,13 +8,13 @@ typedef int (*kernel_launcher)(void *function, unsigned grid_x, unsigned grid_y,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra);
 
-// kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product adds a
-// bias: then the matrices and the bias are the call's first inputs, and the result is its first output.
+// kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product is alone:
+// then the matrices, and the bias if it adds one, are the call's first inputs, and the result is its first output.
 typedef struct {
 	int count, rows, inner, columns, transposed[2];
 	bool bf16, bias, gelu;
 	size_t workspace; // where the library's part of the scratch memory begins
-	void **plan;      // of a product with a bias: made by its first run, freed with the session
+	void **plan;      // of a product that is alone: made by its first run, freed with the session. Otherwise NULL
 } kernel_products;
 
 // kernel_multiplier has functions of cuBLAS.
@@ -28,8 +28,8 @@ typedef struct {
 	void *linear_handle;
 	int (*linear)(void *linear_handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b,
 	              int ldb, const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
-	int (*check)(void *linear_handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int gelu, int sum, int type, int compute,
-	             size_t workspace_size);
+	int (*check)(void *linear_handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type,
+	             int compute, size_t workspace_size);
 	void (*forget)(void *plan);
 	bool tf32;
 } kernel_multiplier;
@@ -71,11 +71,11 @@ struct kernel_set {
 	size_t call_count;
 };
 
-// kernel_set_functions sets the addresses of a multiplier, kernel_set_linear those for products with a bias.
+// kernel_set_functions sets the addresses of a multiplier, kernel_set_linear those for products that are alone.
 void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_stream, uintptr_t set_workspace, uintptr_t gemm_batched);
 void kernel_set_linear(kernel_multiplier *m, uintptr_t handle, uintptr_t linear, uintptr_t check, uintptr_t forget);
 
-// kernel_check returns the status of cuBLAS for a product with a bias, or 0 if the multiplier can compute it.
+// kernel_check returns the status of cuBLAS for a product that is alone, or 0 if the multiplier can compute it.
 int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size);
 
 // kernel_forget frees a plan, if there is one.

@@ -56,19 +56,23 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// TestBiasedProducts: a product adds its bias to each row, and GELU of that is another output.
-func TestBiasedProducts(t *testing.T) {
-	for i := range 24 {
+// TestProductAlone: a product alone may add its bias to each row, and GELU of that is another output.
+func TestProductAlone(t *testing.T) {
+	for i := range 36 {
 		sizes := [][3]int{{2, 2, 2}, {2, 1, 4}, {4, 1, 2}}[i%3]
-		transposed, gelu := [2]bool{i/3%2 == 1, i/6%2 == 1}, i/12 == 1
-		t.Run(fmt.Sprint(sizes, transposed, gelu), func(t *testing.T) { checkBiased(t, sizes[0], sizes[1], sizes[2], transposed, gelu) })
+		transposed, bias, gelu := [2]bool{i/3%2 == 1, i/6%2 == 1}, i/12 > 0, i/12 > 1
+		t.Run(fmt.Sprint(sizes, transposed, bias, gelu), func(t *testing.T) { checkAlone(t, sizes[0], sizes[1], sizes[2], transposed, bias, gelu) })
 	}
 }
 
-func checkBiased(t *testing.T, rows, inner, columns int, transposed [2]bool, gelu bool) {
+func checkAlone(t *testing.T, rows, inner, columns int, transposed [2]bool, bias, gelu bool) {
 	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{rows, columns}}},
 		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: rows, Inner: inner, Columns: columns,
-			Transposed: transposed, Bias: true, Gelu: gelu}}}}
+			Transposed: transposed, Alone: true, Bias: bias, Gelu: gelu}}}}
+	in := []string{"x", "2x", "x"}
+	if !bias {
+		call.Inputs, in = 2, in[:2]
+	}
 	results := []string{"y"}
 	if gelu {
 		call.Outputs, results = append(call.Outputs, call.Outputs[0]), []string{"y", "sum"}
@@ -81,7 +85,7 @@ func checkBiased(t *testing.T, rows, inner, columns int, transposed [2]bool, gel
 	for _, name := range results {
 		types[name], outputs[name] = onnxpb.TensorProto_FLOAT, floats(t, []int{rows, columns})
 	}
-	node := callNode(call, 0, []string{"x", "2x", "x"}, results)
+	node := callNode(call, 0, in, results)
 	s := open(t, ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Multiplier: orttest.Multiplier, Calls: []ort.KernelCall{call, double}},
 		Model: kernelModel(t, types, callNode(double, 1, []string{"x"}, []string{"2x"}), node)})
 	x := floats(t, []int{4})
@@ -101,7 +105,10 @@ func checkBiased(t *testing.T, rows, inner, columns int, transposed [2]bool, gel
 	}
 	for i := range rows {
 		for j := range columns {
-			want := float64(values[j])
+			want := 0.0
+			if bias {
+				want = float64(values[j])
+			}
 			for k := range inner {
 				want += at(i, k, rows, inner, transposed[0]) * 2 * at(k, j, inner, columns, transposed[1])
 			}
@@ -118,10 +125,10 @@ func checkBiased(t *testing.T, rows, inner, columns int, transposed [2]bool, gel
 	}
 }
 
-// TestRefusedBias: what the library cannot compute is known before a session has it.
-func TestRefusedBias(t *testing.T) {
+// TestRefusedProduct: what the library cannot compute is known before a session has it.
+func TestRefusedProduct(t *testing.T) {
 	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{2, 7}}},
-		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: 2, Inner: 2, Columns: 7, Bias: true}}}}
+		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: 2, Inner: 2, Columns: 7, Alone: true, Bias: true}}}}
 	if err := orttest.Multiplier.CanCompute(call); err == nil || !strings.Contains(err.Error(), "no algorithm") {
 		t.Error(err)
 	}
@@ -137,11 +144,12 @@ func TestWrongProducts(t *testing.T) {
 		"type":       {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
 		"no rows":    {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
 		"workspace":  {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
-		"biases":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "2 products with one bias"},
+		"biases":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "a bias of a product that is not alone"},
+		"two alone":  {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Alone = true }, "2 products that are alone"},
 		"no bias": {func(k *ort.Kernels) {
 			p := k.Calls[0].Launches[1].Products
-			k.Calls[0].Inputs, p.Count, p.Bias = 2, 1, true
-		}, "a product with a bias has 2 inputs"},
+			k.Calls[0].Inputs, p.Count, p.Alone, p.Bias = 2, 1, true, true
+		}, "a product alone has 2 inputs"},
 		"gelu":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Gelu = true }, "GELU of products without a bias"},
 		"tables": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
 	} {

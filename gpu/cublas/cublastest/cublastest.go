@@ -2,22 +2,41 @@
 package cublastest
 
 /*
+#cgo LDFLAGS: -ldl
+#include <dlfcn.h>
 #include <stdint.h>
 #include "../linear.h"
 
-typedef int linear(const lt_handle *, void **, int, int, int, int, int, const void *, int, const void *, int, const void *, int, void *, void *, int,
+typedef int linear(lt_handle *, void **, int, int, int, int, int, const void *, int, const void *, int, const void *, int, void *, void *, int,
                    int, void *, size_t, void *);
 typedef void forget(void *);
 
 enum { R_32F = 0, COMPUTE_32F = 68 };
 
 static int call(uintptr_t address, uintptr_t handle, void **plan, int transa, int transb, int m, int n, int k, float *a, float *b, float *bias, int gelu,
-                float *sum, float *c) {
+                float *sum, float *c, void *stream) {
 	static char workspace[256] __attribute__((aligned(256)));
-	return ((linear *)address)((const lt_handle *)handle, plan, transa, transb, m, n, k, a, transa ? k : m, b, transb ? n : k, bias, gelu, sum, c, R_32F,
-	                           COMPUTE_32F, workspace, sizeof workspace, NULL);
+	return ((linear *)address)((lt_handle *)handle, plan, transa, transb, m, n, k, a, transa ? k : m, b, transb ? n : k, bias, gelu, sum, c, R_32F,
+	                           COMPUTE_32F, workspace, sizeof workspace, stream);
 }
 static void release(uintptr_t address, void *plan) { ((forget *)address)(plan); }
+
+// new_stream returns a stream of the first card, whose context becomes that of the thread, or NULL.
+static void *new_stream(void) {
+	void *lib = dlopen("libcuda.so.1", RTLD_LAZY), *context = NULL, *stream = NULL;
+	int (*init)(unsigned) = dlsym(lib, "cuInit");
+	int (*retain)(void **, int) = dlsym(lib, "cuDevicePrimaryCtxRetain");
+	int (*set)(void *) = dlsym(lib, "cuCtxSetCurrent");
+	int (*create)(void **, unsigned) = dlsym(lib, "cuStreamCreate");
+	return init(0) || retain(&context, 0) || set(context) || create(&stream, 0) ? NULL : stream;
+}
+
+// runs returns how often the fake cuBLASLt has run an algorithm.
+static int runs(int algorithm) {
+	void *lib = dlopen("libcublasLt.so.13", RTLD_LAZY | RTLD_NOLOAD);
+	int *counts = lib ? dlsym(lib, "cublasLtFakeRuns") : NULL;
+	return counts ? counts[algorithm] : -1;
+}
 */
 import "C"
 
@@ -28,7 +47,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cublas"
 )
 
-// Product is op(A) op(B) + bias in f32, of matrices in columns: M x K and K x N.
+// Product is op(A) op(B) + bias, or without one if it is nil, in f32, of matrices in columns: M x K and K x N.
 type Product struct {
 	Transposed [2]bool
 	M, N, K    int
@@ -36,7 +55,17 @@ type Product struct {
 	Gelu       bool
 	// Sum, unless nil, gets the matrix without GELU, C the result.
 	Sum, C []float32
+	Stream Stream
 }
+
+// Stream is a stream of the fake card, for which the calling thread has a context.
+type Stream struct{ address unsafe.Pointer }
+
+// NewStream returns one, which lives as long as the program.
+func NewStream() Stream { return Stream{C.new_stream()} }
+
+// Runs returns how often the fake cuBLASLt has run its algorithm 1 or 2.
+func Runs(algorithm int) int { return int(C.runs(C.int(algorithm))) }
 
 // Run computes a product as often as times says, with one plan, in host memory: with the fake cuBLAS. It returns the status.
 func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int) {
@@ -58,7 +87,7 @@ func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int)
 	var plan unsafe.Pointer
 	for range times {
 		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]), number(p.Transposed[1]), C.int(p.M),
-			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), number(p.Gelu), address(p.Sum), address(p.C)))
+			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
 	}
 	C.release(C.uintptr_t(l.ForgetLinear()), plan)
 	return status

@@ -1,6 +1,8 @@
 // A cuBLAS and a cuBLASLt for the cards of card.h: the CPU computes on their memory, which is the host's.
 #include "../../../ortgraphs/ort/orttest/multiply.h"
 
+#include <time.h>
+
 int cublasCreate_v2(void **handle) { return (*handle = calloc(1, sizeof(multiply_handle))) ? 0 : 3; }
 int cublasDestroy_v2(void *handle) {
 	free(handle);
@@ -16,7 +18,7 @@ int cublasGemmBatchedEx(void *handle, int transa, int transb, int m, int n, int 
 
 // Descriptors have the attributes that are set, by their numbers in cublasLt.h.
 enum { TRANSA = 3, TRANSB = 4, EPILOGUE = 7, BIAS_POINTER = 8, AUX_POINTER = 11, AUX_STRIDE = 12, ATTRIBUTES = 32 };
-enum { BIAS = 4, GELU = 32, AUX = 128 };
+enum { NONE = 1, BIAS = 4, GELU = 32, AUX = 128 };
 typedef struct {
 	int compute;
 	uint64_t attributes[ATTRIBUTES];
@@ -54,14 +56,17 @@ int cublasLtMatmulDescDestroy(void *d) { return destroy(d); }
 int cublasLtMatrixLayoutDestroy(void *l) { return destroy(l); }
 int cublasLtMatmulPreferenceDestroy(void *p) { return destroy(p); }
 
-// The only algorithm has the number 1.
+// The algorithms have the numbers 1 and 2. The first one is slow for results of SLOW rows, and the second one fails for those of FAILS rows.
+enum { ALGORITHMS = 2, HEURISTIC = 12, SLOW = 5, FAILS = 6 }; // HEURISTIC is the size of a result, in numbers of 64 bits
+int cublasLtFakeRuns[ALGORITHMS + 1];
+
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void *c, void *e, void *preference, int requested, uint64_t *results,
                                    int *returned) {
 	if (!handle || requested < 1) return MULTIPLY_INVALID;
 	const layout *lc = c;
-	*results = 1;
-	*returned = 1;
-	return multiply_check(handle, 0, 0, lc->rows, lc->columns, 0, 0, 0, 0, 0, lc->type, 0, 0);
+	*returned = requested < ALGORITHMS ? requested : ALGORITHMS;
+	for (int i = 0; i < *returned; i++) memset(&results[i * HEURISTIC], 0, HEURISTIC * sizeof *results), results[i * HEURISTIC] = i + 1;
+	return multiply_check(handle, 0, 0, lc->rows, lc->columns, 0, 0, 0, 0, 0, 0, lc->type, 0, 0);
 }
 
 int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const void *a, const layout *la, const void *b, const layout *lb,
@@ -69,14 +74,19 @@ int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const 
                    size_t size, void *stream) {
 	const int transa = d->attributes[TRANSA] != 0, transb = d->attributes[TRANSB] != 0;
 	const uint64_t inner = transa ? la->rows : la->columns;
-	if (*algorithm != 1 || *alpha != 1 || *beta != 0 || c != to || lc != ld || !(d->attributes[EPILOGUE] & BIAS)) return MULTIPLY_INVALID;
+	const uint64_t epilogue = d->attributes[EPILOGUE];
+	if (*algorithm < 1 || *algorithm > ALGORITHMS || *alpha != 1 || *beta != 0 || c != to || lc != ld || !(epilogue == NONE || epilogue & BIAS))
+		return MULTIPLY_INVALID;
+	if (*algorithm == 2 && lc->rows == FAILS) return MULTIPLY_INVALID;
+	if (*algorithm == 1 && lc->rows == SLOW) nanosleep(&(struct timespec){0, 500000}, NULL);
+	cublasLtFakeRuns[*algorithm]++;
 	if (la->type != lb->type || la->type != lc->type || lc->stride != (int64_t)lc->rows) return MULTIPLY_INVALID;
 	if ((transa ? la->columns : la->rows) != lc->rows || (transb ? lb->rows : lb->columns) != lc->columns || (transb ? lb->columns : lb->rows) != inner)
 		return MULTIPLY_INVALID;
-	void *plan = NULL, *aux = d->attributes[EPILOGUE] & AUX ? (void *)(uintptr_t)d->attributes[AUX_POINTER] : NULL;
+	void *plan = NULL, *aux = epilogue & AUX ? (void *)(uintptr_t)d->attributes[AUX_POINTER] : NULL;
 	if (aux && d->attributes[AUX_STRIDE] != lc->rows) return MULTIPLY_INVALID;
 	int status = multiply_linear(handle, &plan, transa, transb, lc->rows, lc->columns, inner, a, la->stride, b, lb->stride,
-	                             (const void *)(uintptr_t)d->attributes[BIAS_POINTER], (d->attributes[EPILOGUE] & GELU) != 0, aux, to, lc->type, d->compute, workspace, size, stream);
+	                             epilogue & BIAS ? (const void *)(uintptr_t)d->attributes[BIAS_POINTER] : NULL, (epilogue & GELU) != 0, aux, to, lc->type, d->compute, workspace, size, stream);
 	multiply_forget(plan);
 	return status;
 }

@@ -363,6 +363,11 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
 	return CUDA_SUCCESS;
 }
 
+CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status) {
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return stream(s);
+}
+
 CUresult cuEventDestroy(CUevent e) {
 	free(e);
 	return CUDA_SUCCESS;

@@ -10,19 +10,6 @@ import (
 // biasThreads is the size of a block of the function that converts biases. Each bias has a block.
 const biasThreads = 256
 
-// newBiased is the kernel of a product that adds a bias: the library's alone.
-func newBiased(r *fuse.Region) *Kernel {
-	n := r.Nodes[0]
-	k := &Kernel{Scratch: biasedWorkspace, Out: r.Out, Launches: []Launch{{Products: r.Products}}}
-	if a := r.Products.Gelu; a != nil && len(r.Out) == 2 {
-		k.Out = []*fuse.Tensor{a.Out[0], n.Out[0]}
-	}
-	for _, o := range n.In {
-		k.In = append(k.In, o.Tensor)
-	}
-	return k
-}
-
 // newBiases is the kernel that converts biases to bf16.
 func newBiases(r *fuse.Region) *Kernel {
 	k := &Kernel{}

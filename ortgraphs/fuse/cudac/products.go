@@ -19,8 +19,8 @@ const (
 	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size, cuBLAS chose kernels that
 	// took up to 15 % longer.
 	workspace = 1 << 20
-	// biasedWorkspace is its size for a product that adds a bias. With 32 MiB, a step took as long.
-	biasedWorkspace = WorkspaceAlign
+	// aloneWorkspace is its size for a product alone. With 32 MiB, those with a bias took as long, and most of the others.
+	aloneWorkspace = WorkspaceAlign
 )
 
 // newProducts is the kernel of a region of products.
@@ -41,6 +41,19 @@ func newProducts(r *fuse.Region) *Kernel {
 	}
 	// The function has all pointers of the call as one structure.
 	k.Launches = []Launch{{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: r.Products}}
+	return k
+}
+
+// newAlone is the kernel of a product for which the library chooses an algorithm.
+func newAlone(r *fuse.Region) *Kernel {
+	n := r.Nodes[0]
+	k := &Kernel{Scratch: aloneWorkspace, Out: r.Out, Launches: []Launch{{Products: r.Products}}}
+	if a := r.Products.Gelu; a != nil && len(r.Out) == 2 {
+		k.Out = []*fuse.Tensor{a.Out[0], n.Out[0]}
+	}
+	for _, o := range n.In {
+		k.In = append(k.In, o.Tensor)
+	}
 	return k
 }
 

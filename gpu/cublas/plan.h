@@ -1,0 +1,29 @@
+#pragma once
+#include "linear.h"
+
+// The addresses of A, B, C, the bias and the sum. cuBLASLt takes the alignment of the last two from the descriptor.
+enum { ADDRESSES = 5, BIAS = 3, SUM = 4 };
+
+// lt_form is what the choice of an algorithm depends on. Forms are compared as bytes, so that all of them, with the padding, are set to 0 first.
+typedef struct {
+	int transa, transb, m, n, k, lda, ldb, epilogue, type, compute;
+	size_t workspace_size;
+	uint32_t alignment[ADDRESSES]; // the least so far, or 0
+} lt_form;
+
+typedef struct {
+	const lt_library *library;
+	lt_form form;
+	void *descriptor, *a, *b, *c;
+	uint64_t algorithm[8];
+} lt_plan;
+
+// lt_choose sets the algorithm of a plan for addresses, to which its descriptor points, and for all others that a call has had. stream and
+// workspace are those of the call. With measure it may compute the product.
+int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], int measure, void *workspace, void *stream);
+
+// lt_run queues the product with an algorithm.
+int lt_run(const lt_handle *h, const lt_plan *p, const void *const addresses[], const uint64_t *algorithm, void *workspace, void *stream);
+
+// lt_alignment of an address, up to the 256 bytes that cuBLASLt knows at most.
+uint32_t lt_alignment(const void *p);
