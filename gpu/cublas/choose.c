@@ -23,26 +23,26 @@ struct lt_choice {
 };
 
 enum {
-	PROPOSALS = 8, // cuBLASLt has no more, whatever is asked for
+	PROPOSALS = 8, // cuBLASLt of CUDA 13.0 returns no more, even if asked for 16
 	ROUNDS = 5,    // in each of which all proposals are timed, so that a change of the clock meets all of them
 	TIMED = 2,     // runs of a proposal in a round. Another one before them keeps the GPU busy while they are queued
 };
 
-// WORTH is the part of the first proposal's time that another one may take: less than that, and noise would decide.
+// WORTH is the part of the first proposal's time that another one may take: a smaller gain may be noise.
 static const float WORTH = 0.97f;
 
-// propose asks for algorithms of a plan and returns a status of cuBLAS.
+// propose asks for count algorithms of a plan, sets how many there are, and returns a status of cuBLAS.
 static int propose(const lt_handle *h, const lt_plan *p, lt_heuristic *found, int *count) {
 	const lt_library *l = h->library;
 	const lt_form *f = &p->form;
 	void *preference = NULL;
-	int asked = *count, status = l->MatmulPreferenceCreate(&preference);
+	int status = l->MatmulPreferenceCreate(&preference);
 	if (status) return status;
 	status = l->MatmulPreferenceSetAttribute(preference, PREFERENCE_WORKSPACE, &f->workspace_size, sizeof f->workspace_size);
 	const int of[] = {0, 1, 2, 2}; // C and D are one matrix
 	for (int i = 0; i < 4 && !status; i++)
 		status = l->MatmulPreferenceSetAttribute(preference, PREFERENCE_ALIGNMENT_A + i, &f->alignment[of[i]], sizeof *f->alignment);
-	if (!status) status = l->MatmulAlgoGetHeuristic(h->handle, p->descriptor, p->a, p->b, p->c, p->c, preference, asked, found, count);
+	if (!status) status = l->MatmulAlgoGetHeuristic(h->handle, p->descriptor, p->a, p->b, p->c, p->c, preference, *count, found, count);
 	l->MatmulPreferenceDestroy(preference);
 	if (!status && (!*count || found->state)) status = *count ? found->state : NOT_SUPPORTED;
 	return status;
@@ -59,13 +59,13 @@ static float time_of(const lt_handle *h, const lt_plan *p, const void *const add
 	return failed ? -1 : ms;
 }
 
-// fastest returns the proposal whose best time is the least, or 0.
+// fastest returns the proposal whose best time is the least, or -1 if none could be timed.
 static int fastest(const lt_handle *h, const lt_plan *p, const void *const addresses[], const lt_heuristic *found, int count, void *workspace,
                    void *stream) {
 	const lt_library *l = h->library;
 	void *begin = NULL, *end = NULL;
 	float least[PROPOSALS] = {0};
-	int best = 0;
+	int best = -1;
 	if (l->EventCreate(&begin, 0) || l->EventCreate(&end, 0)) goto done;
 	for (int round = 0; round < ROUNDS; round++)
 		for (int i = 0; i < count; i++) {
@@ -73,8 +73,9 @@ static int fastest(const lt_handle *h, const lt_plan *p, const void *const addre
 			const float ms = time_of(h, p, addresses, &found[i], begin, end, workspace, stream);
 			if (!round || ms < least[i]) least[i] = ms;
 		}
-	for (int i = 1; i < count; i++)
-		if (least[i] > 0 && least[0] > 0 && least[i] < least[best] && least[i] < WORTH * least[0]) best = i;
+	for (int i = 0; i < count; i++)
+		if (least[i] >= 0 && (best < 0 || least[i] < least[best])) best = i;
+	if (best > 0 && least[0] >= 0 && least[best] > WORTH * least[0]) best = 0;
 done:
 	if (begin) l->EventDestroy_v2(begin);
 	if (end) l->EventDestroy_v2(end);
@@ -87,40 +88,55 @@ static bool capturing(const lt_handle *h, void *stream) {
 	return h->library->StreamIsCapturing(stream, &status) || status;
 }
 
-static const lt_choice *chosen(const lt_handle *h, const lt_form *f) {
-	const lt_choice *c = h->choices;
-	while (c && memcmp(&c->form, f, sizeof *f)) c = c->next;
-	return c;
-}
-
-int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], int measure, void *workspace, void *stream) {
-	lt_form *f = &p->form;
+// align notes the alignment of addresses, and of those before, in a plan.
+static void align(lt_plan *p, const void *const addresses[]) {
+	uint32_t *least = p->form.alignment;
 	for (int i = 0; i < ADDRESSES; i++) {
 		const uint32_t now = lt_alignment(addresses[i]);
-		if (!f->alignment[i] || now < f->alignment[i]) f->alignment[i] = now;
+		if (!least[i] || now < least[i]) least[i] = now;
 	}
-	const lt_choice *before = measure ? chosen(h, f) : NULL;
-	if (before) {
-		memcpy(p->algorithm, before->algorithm, sizeof p->algorithm);
-		return 0;
-	}
-	measure = measure && !capturing(h, stream);
-	lt_heuristic found[PROPOSALS] = {0};
-	int count = measure ? PROPOSALS : 1, status = propose(h, p, found, &count);
-	if (status) return status;
-	const int best = measure && count > 1 ? fastest(h, p, addresses, found, count, workspace, stream) : 0;
-	memcpy(p->algorithm, found[best].algorithm, sizeof p->algorithm);
-	lt_choice *c = measure ? calloc(1, sizeof *c) : NULL;
-	if (c) {
-		memcpy(&c->form, f, sizeof *f);
-		memcpy(c->algorithm, p->algorithm, sizeof c->algorithm);
-		c->next = h->choices;
-		h->choices = c;
-	}
-	return 0;
 }
 
-void lt_close(lt_handle *h) {
+// measure chooses the algorithm of a plan by time. It returns false if it cannot.
+static bool measure(lt_handle *h, lt_plan *p, const void *const addresses[], void *workspace, void *stream) {
+	lt_heuristic found[PROPOSALS] = {0};
+	int count = PROPOSALS;
+	if (propose(h, p, found, &count)) return false;
+	const int best = fastest(h, p, addresses, found, count, workspace, stream);
+	lt_choice *c = best < 0 ? NULL : malloc(sizeof *c);
+	if (!c) return false;
+	c->form = p->form;
+	memcpy(c->algorithm, found[best].algorithm, sizeof c->algorithm);
+	c->next = h->choices;
+	h->choices = c;
+	return true;
+}
+
+int lt_first(const lt_handle *h, lt_plan *p, const void *const addresses[]) {
+	align(p, addresses);
+	lt_heuristic found = {0};
+	int count = 1, status = propose(h, p, &found, &count);
+	memcpy(p->algorithm, found.algorithm, sizeof p->algorithm);
+	return status;
+}
+
+int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], void *workspace, void *stream) {
+	const lt_form *f = &p->form;
+	align(p, addresses);
+	const double size = (double)f->m * f->n * f->k;
+	if (!h->measured || size < h->measured) return lt_first(h, p, addresses);
+	for (int tries = 0; tries < 2; tries++) {
+		for (const lt_choice *c = h->choices; c; c = c->next)
+			if (!memcmp(&c->form, f, sizeof *f)) {
+				memcpy(p->algorithm, c->algorithm, sizeof p->algorithm);
+				return 0;
+			}
+		if (capturing(h, stream) || !measure(h, p, addresses, workspace, stream)) break;
+	}
+	return lt_first(h, p, addresses);
+}
+
+void lt_forget_choices(lt_handle *h) {
 	while (h->choices) {
 		lt_choice *c = h->choices;
 		h->choices = c->next;

@@ -2,11 +2,12 @@
 //
 //	library, err := cublas.Open(ort.Library())
 //	...
-//	h, err := library.NewHandle() // in the current context of the thread
+//	h, err := library.NewHandle(cublas.Large) // in the current context of the thread
 //	...
 //	defer h.Close()
 //
-// It is part of every build: Open loads libcublas.so.13 and libcublasLt.so.13, which ONNX Runtime's library with CUDA needs in any case.
+// It is part of every build: Open loads libcublas.so.13 and libcublasLt.so.13, which ONNX Runtime's library with CUDA needs in any case, and
+// the driver, whose events measure algorithms.
 package cublas
 
 /*
@@ -40,7 +41,7 @@ static const char *cublas_open(const char *name, cublas *c, const char **lacks) 
 
 static int cublas_create(const cublas *c, uintptr_t *handle) { return c->Create_v2((void **)handle); }
 static int cublas_destroy(const cublas *c, uintptr_t handle) { return c->Destroy_v2((void *)handle); }
-static void set_lt_handle(lt_handle *h, const lt_library *l, uintptr_t handle, int measure) { *h = (lt_handle){l, (void *)handle, measure}; }
+static void set_lt_handle(lt_handle *h, const lt_library *l, uintptr_t handle, double measured) { *h = (lt_handle){l, (void *)handle, measured}; }
 static uintptr_t linear_address(void) { return (uintptr_t)lt_linear; }
 static uintptr_t check_address(void) { return (uintptr_t)lt_check; }
 static uintptr_t forget_address(void) { return (uintptr_t)lt_forget; }
@@ -130,23 +131,20 @@ type Handle struct {
 	lt      *C.lt_handle // in C memory
 }
 
-// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context. With measure, lt_linear
-// takes the fastest of the algorithms that cuBLASLt proposes for a product, which may be another one in another run; otherwise the first.
-func (l *Library) NewHandle(measure bool) (*Handle, error) {
+// Large is a number of multiplications that take a few microseconds on a large GPU. The time of a smaller product is that of queueing it.
+const Large = 1e9
+
+// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context. For products of at least
+// so many multiplications as measured says, lt_linear takes the fastest of the algorithms that cuBLASLt proposes: another run may take
+// another one. For others, and for all if it is 0, it takes the first.
+func (l *Library) NewHandle(measured float64) (*Handle, error) {
 	h := &Handle{library: l}
 	if status := C.cublas_create(&l.calls, &h.address); status != 0 {
 		return nil, fmt.Errorf("cublasCreate: cuBLAS failure %d", status)
 	}
 	h.lt = (*C.lt_handle)(C.malloc(C.sizeof_lt_handle))
-	C.set_lt_handle(h.lt, l.lt, h.address, flag(measure))
+	C.set_lt_handle(h.lt, l.lt, h.address, C.double(measured))
 	return h, nil
-}
-
-func flag(b bool) C.int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Pointer is the cublasHandle_t.
@@ -161,7 +159,7 @@ func (h *Handle) Close() error {
 		return nil
 	}
 	status := C.cublas_destroy(&h.library.calls, h.address)
-	C.lt_close(h.lt)
+	C.lt_forget_choices(h.lt)
 	C.free(unsafe.Pointer(h.lt))
 	h.lt = nil
 	if h.address = 0; status != 0 {

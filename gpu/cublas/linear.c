@@ -75,7 +75,7 @@ int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, in
 	if (!p) return ALLOC_FAILED;
 	int status = describe(p);
 	if (!status) status = point(p, aligned);
-	if (!status) status = lt_choose((lt_handle *)h, p, aligned, 0, NULL, NULL);
+	if (!status) status = lt_first(h, p, aligned);
 	lt_forget(p);
 	return status;
 }
@@ -100,7 +100,7 @@ int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, i
 	}
 	for (int i = 0; i < ADDRESSES; i++) chosen = chosen && lt_alignment(addresses[i]) >= p->form.alignment[i];
 	if (!status) status = point(p, addresses);
-	if (!status && !chosen) status = lt_choose(h, p, addresses, h->measure, workspace, stream);
+	if (!status && !chosen) status = lt_choose(h, p, addresses, workspace, stream);
 	if (!status) status = lt_run(h, p, addresses, p->algorithm, workspace, stream);
 	if (status) {
 		lt_forget(p);

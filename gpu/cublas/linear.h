@@ -32,8 +32,8 @@ typedef struct lt_choice lt_choice;
 typedef struct {
 	const lt_library *library;
 	void *handle;
-	int measure;        // choose algorithms by their times, which may differ from run to run
-	lt_choice *choices; // what has been measured
+	double measured;    // from so many multiplications on, a product gets the fastest algorithm, which may differ from run to run; 0: none does
+	lt_choice *choices; // of the products so far
 } lt_handle;
 
 // lt_open finds the functions of cuBLASLt, lt_open_driver those of the driver. They return why the library cannot be loaded, or set the name of
@@ -43,8 +43,8 @@ const char *lt_open_driver(const char *name, lt_library *l, const char **lacks);
 
 // lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
 // all of one type. The bias may be NULL. With gelu, C is GELU of the sum, by the formula with tanh, and sum, unless NULL, gets the matrix
-// without it. The first call with a plan, which points to NULL, chooses the algorithm; where the handle says so, it waits for the stream and
-// computes the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
+// without it. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream and computes
+// the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
               const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
 void lt_forget(void *plan);
@@ -54,5 +54,5 @@ void lt_forget(void *plan);
 int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type, int compute,
              size_t workspace_size);
 
-// lt_close frees what the handle has measured.
-void lt_close(lt_handle *h);
+// lt_forget_choices frees what the handle has measured.
+void lt_forget_choices(lt_handle *h);

@@ -12,7 +12,7 @@ import (
 )
 
 // open returns the fake cuBLAS and a handle of it.
-func open(t *testing.T, measure bool) (*cublas.Library, *cublas.Handle) {
+func open(t *testing.T, measured float64) (*cublas.Library, *cublas.Handle) {
 	t.Helper()
 	if os.Getenv("XTTS_HOST_TEST_CUBLAS") == "" {
 		t.Skip("XTTS_HOST_TEST_CUBLAS does not say that the loader finds the fake cuBLAS")
@@ -21,7 +21,7 @@ func open(t *testing.T, measure bool) (*cublas.Library, *cublas.Handle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := library.NewHandle(measure)
+	h, err := library.NewHandle(measured)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +33,14 @@ func open(t *testing.T, measure bool) (*cublas.Library, *cublas.Handle) {
 	return library, h
 }
 
-// TestMeasure: of two algorithms, a product with measuring gets the fastest, once for all products of its form; one without it gets the first.
+// TestMeasure: of two algorithms, a large product gets the fastest that works, once for all products of its form. A small product gets the first,
+// and so does one whose stream records it.
 func TestMeasure(t *testing.T) {
-	const slow, fails, even = 5, 6, 4 // results of so many rows, for the fake cuBLASLt
-	runtime.LockOSThread()            // which has the context
+	const slow, fails, first, even = 5, 6, 8, 4 // results of so many rows, for the fake cuBLASLt
+	runtime.LockOSThread()                      // which has the context
 	defer runtime.UnlockOSThread()
-	runs := func(measure bool, rows, products int) (first, second int) {
-		library, h := open(t, measure)
+	runs := func(measured float64, rows, products int) [2]int {
+		library, h := open(t, measured)
 		stream := cublastest.NewStream()
 		before := [2]int{cublastest.Runs(1), cublastest.Runs(2)}
 		p := cublastest.Product{M: rows, N: 1, K: 1, A: make([]float32, rows), B: []float32{1}, C: make([]float32, rows), Stream: stream}
@@ -48,26 +49,37 @@ func TestMeasure(t *testing.T) {
 				t.Fatalf("%d rows: status %d", rows, status)
 			}
 		}
-		return cublastest.Runs(1) - before[0], cublastest.Runs(2) - before[1]
+		return [2]int{cublastest.Runs(1) - before[0], cublastest.Runs(2) - before[1]}
 	}
 	const timed = 5 * 3 // runs of an algorithm until it is chosen
-	if first, second := runs(false, slow, 2); first != 2 || second != 0 {
-		t.Errorf("without measuring: %d and %d runs", first, second)
+	for name, c := range map[string]struct {
+		measured float64
+		rows     int
+		want     [2]int
+	}{
+		"none is measured":    {0, slow, [2]int{2, 0}},
+		"a small product":     {slow + 1, slow, [2]int{2, 0}},
+		"the first is slow":   {slow, slow, [2]int{timed, timed + 2}},
+		"the second fails":    {1, fails, [2]int{timed + 2, 0}},
+		"the first one fails": {1, first, [2]int{0, timed + 2}},
+	} {
+		if got := runs(c.measured, c.rows, 2); got != c.want {
+			t.Errorf("%s: %d runs, want %d", name, got, c.want)
+		}
 	}
-	if first, second := runs(true, slow, 2); first != timed || second != timed+2 {
-		t.Errorf("the first one is slow: %d and %d runs", first, second)
+	if got := runs(1, even, 3); got[0]+got[1] != 2*timed+3 {
+		t.Errorf("both are as fast: %d runs", got)
 	}
-	if first, second := runs(true, fails, 2); first != timed+2 || second != 0 {
-		t.Errorf("the second one fails: %d and %d runs", first, second)
-	}
-	if first, second := runs(true, even, 3); first+second != 2*timed+3 {
-		t.Errorf("both are as fast: %d and %d runs", first, second)
+	cublastest.Record(true)
+	defer cublastest.Record(false)
+	if got, want := runs(1, slow, 2), [2]int{2, 0}; got != want {
+		t.Errorf("recorded: %d runs, want %d", got, want)
 	}
 }
 
 // TestLinear: the fake cuBLASLt gets the matrices, the bias and the epilogue of each product. scripts/test-cuda.sh runs it.
 func TestLinear(t *testing.T) {
-	library, h := open(t, false)
+	library, h := open(t, 0)
 	const m, n, k = 2, 3, 4
 	a, b, bias := []float32{1, -2, 3, 4, -5, 6, 7, 8}, []float32{.1, .2, -.3, .4, .5, .6, -.7, .8, .9, 1, 1.1, -1.2}, []float32{-1, 2}
 	at := func(x []float32, i, j, rows, columns int, transposed bool) float64 {

@@ -4,12 +4,14 @@
 // The addresses of A, B, C, the bias and the sum. cuBLASLt takes the alignment of the last two from the descriptor.
 enum { ADDRESSES = 5, BIAS = 3, SUM = 4 };
 
-// lt_form is what the choice of an algorithm depends on. Forms are compared as bytes, so that all of them, with the padding, are set to 0 first.
+// lt_form is what the choice of an algorithm depends on. Forms are compared as bytes: there is no padding.
 typedef struct {
 	int transa, transb, m, n, k, lda, ldb, epilogue, type, compute;
 	size_t workspace_size;
 	uint32_t alignment[ADDRESSES]; // the least so far, or 0
+	uint32_t reserved;
 } lt_form;
+_Static_assert(sizeof(lt_form) == 10 * sizeof(int) + sizeof(size_t) + (ADDRESSES + 1) * sizeof(uint32_t), "padding");
 
 typedef struct {
 	const lt_library *library;
@@ -19,8 +21,11 @@ typedef struct {
 } lt_plan;
 
 // lt_choose sets the algorithm of a plan for addresses, to which its descriptor points, and for all others that a call has had. stream and
-// workspace are those of the call. With measure it may compute the product.
-int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], int measure, void *workspace, void *stream);
+// workspace are those of the call. To measure, it computes the product.
+int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], void *workspace, void *stream);
+
+// lt_first sets the first algorithm that cuBLASLt proposes.
+int lt_first(const lt_handle *h, lt_plan *p, const void *const addresses[]);
 
 // lt_run queues the product with an algorithm.
 int lt_run(const lt_handle *h, const lt_plan *p, const void *const addresses[], const uint64_t *algorithm, void *workspace, void *stream);

@@ -79,7 +79,11 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 	if c.lacks != nil {
 		return nil, c.lacks
 	}
-	h, err := c.products.NewHandle(!c.config.Deterministic)
+	measured := cublas.Large
+	if c.config.Deterministic {
+		measured = 0
+	}
+	h, err := c.products.NewHandle(measured)
 	if err != nil {
 		return nil, err
 	}

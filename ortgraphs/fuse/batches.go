@@ -11,8 +11,9 @@ import (
 // Limits of the products that one launch computes.
 const (
 	// batchElements is the number of elements of their results that keeps all multiprocessors of a large GPU busy: 128 squares of 128 x 256.
-	// A product whose result is half as large, or larger, runs alone.
+	// A product whose result is half as large, or larger, runs by itself.
 	batchElements = 1 << 22
+	largeResult   = batchElements / 2
 	// batchBytes is how much memory the operands of products that wait for others may take. With 320 MiB, a step of base in bf16, 16 rows of
 	// 448 frames, needs no more memory than if none waits, because most is in memory before the first one waits; with 352 MiB it does.
 	batchBytes = 320 << 20
@@ -72,7 +73,7 @@ func (p *partition) waits(n *Node) bool {
 		}
 	}
 	float := t.Type == onnxpb.TensorProto_BFLOAT16 || t.Type == onnxpb.TensorProto_FLOAT
-	return float && t.Elements() < batchElements/2 && min(t.Shape[0], t.Shape[1]) >= minBatchSide
+	return float && t.Elements() < largeResult && min(t.Shape[0], t.Shape[1]) >= minBatchSide
 }
 
 // waiting are the products that wait for others of their form.
@@ -148,7 +149,7 @@ func (b *batch) join() []*Node {
 	return whole.nodes
 }
 
-// productsRegion is the region of a batch, or of a product alone.
+// productsRegion is the region of a batch, or of a planned product.
 func productsRegion(p *partition, g *group) *Region {
 	n := g.nodes[0]
 	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
@@ -161,9 +162,9 @@ type Products struct {
 	// Transposed says which operands are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Type       shapes.Type
-	// Alone says that the library chooses an algorithm for the only product, and finds its matrices in the region's tensors.
-	Alone bool
-	// Bias says that the product, which is alone, adds a bias. Gelu is the node that computes GELU of the sum, or nil.
+	// Planned says that the library chooses an algorithm for the only product, and finds its matrices in the region's tensors.
+	Planned bool
+	// Bias says that the product, which is planned, adds a bias. Gelu is the node that computes GELU of the sum, or nil.
 	Bias bool
 	Gelu *Node
 }
@@ -172,8 +173,8 @@ func newProducts(nodes []*Node) *Products {
 	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Alone: n.role == alone, Bias: n.adds()}
-	if p.Alone {
+	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Planned: n.role == planned, Bias: n.adds()}
+	if p.Planned {
 		p.Count = 1
 	}
 	if p.Bias && len(nodes) == 2 {

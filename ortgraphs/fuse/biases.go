@@ -45,7 +45,7 @@ func biased(n *Node) (p *Node, bias Operand) {
 		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
-		if columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]; p.oneMatrix() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
+		if columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]; p.ofTwoMatrices() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
 			return p, bias
 		}
 	}

@@ -107,7 +107,7 @@ const (
 	inAttention              // those of its attention
 	convertsBias             // those that convert biases of products, as it does
 	activates                // the product with a bias of which it is GELU
-	alone                    // none: a product for which the library chooses an algorithm
+	planned                  // none: a product for which the library chooses an algorithm
 )
 
 // inner is the number of terms that each element of a product sums.

@@ -21,9 +21,9 @@ type Ledger struct {
 	Fused Traffic `json:"fused"`
 	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
 	Batched Batched `json:"batched"`
-	// Alone is the number of products that run with the fastest algorithm, Biased that of those which add a bias. Products has them, too.
-	Alone  int `json:"alone"`
-	Biased int `json:"biased"`
+	// Planned is the number of products for which the library chooses an algorithm, Biased that of those which add a bias. Products has them, too.
+	Planned int `json:"planned"`
+	Biased  int `json:"biased"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
 	// Left are the nodes that no region may contain, by operator.
@@ -202,8 +202,8 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
-		if p := r.Products; p != nil && p.Alone {
-			if l.Alone++; p.Bias {
+		if p := r.Products; p != nil && p.Planned {
+			if l.Planned++; p.Bias {
 				l.Biased++
 			}
 			if p.Gelu != nil && len(r.Out) == 2 {
@@ -263,8 +263,8 @@ func (r *Region) Ops() string {
 	switch {
 	case r.Products != nil && r.Products.Bias:
 		return "product with a bias"
-	case r.Products != nil && r.Products.Alone:
-		return "product alone"
+	case r.Products != nil && r.Products.Planned:
+		return "planned product"
 	case r.Products != nil:
 		return fmt.Sprintf("product %d", r.Products.Count)
 	case r.Attention == nil:

@@ -41,7 +41,7 @@ const (
 type group struct {
 	nodes     []*Node
 	attention *Attention
-	products  bool // that one launch of a library computes: many, or one that is alone
+	products  bool // that one launch of a library computes: many, or one that is planned
 	turn      int  // its place in an order in which the groups can run
 	visited   int  // the last search that came here
 }
@@ -85,7 +85,7 @@ func newPartition(g *Graph) *partition {
 	recompute(g)
 	findWindows(g)
 	inlineOperands(g)
-	findAlone(g)
+	findPlanned(g)
 	p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: g.outputs(), apart: map[[2]*group]bool{}}
 	p.singles(found)
 	return p
@@ -100,7 +100,7 @@ func (p *partition) singles(found []*attention) {
 			n.group = reader
 			continue
 		}
-		n.group = &group{nodes: []*Node{n}, products: n.role == alone}
+		n.group = &group{nodes: []*Node{n}, products: n.role == planned}
 	}
 	groupBiases(p.graph)
 	groupActivations(p.graph)

@@ -133,8 +133,8 @@ int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum,
 	                p->gelu, sum, type_of(p), compute_of(p, m), workspace_size);
 }
 
-// multiply_alone queues one product, which may add a bias.
-static OrtStatus *multiply_alone(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
+// multiply_planned queues one product, which may add a bias.
+static OrtStatus *multiply_planned(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
 	const kernel_multiplier *m = call->set->multiplier;
 	const int *turned = p->transposed;
 	const void *a = pointers[0], *b = pointers[1], *bias = p->bias ? pointers[2] : NULL;
@@ -165,7 +165,7 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 	for (size_t i = 0; i < call->launch_count && !s; i++) {
 		const kernel_launch *l = &call->launches[i];
 		if (l->products) {
-			s = l->products->plan ? multiply_alone(call, l->products, stream, pointers)
+			s = l->products->plan ? multiply_planned(call, l->products, stream, pointers)
 			                      : multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
 			continue;
 		}

@@ -25,7 +25,7 @@ type operators struct {
 	domain   *C.OrtCustomOpDomain
 	memory   []unsafe.Pointer
 	products *C.kernel_multiplier
-	plans    []*unsafe.Pointer // of products that are alone
+	plans    []*unsafe.Pointer // of planned products
 }
 
 // newOperators creates the operators of a session at a place; k may be nil. Close them also after an error.
@@ -110,7 +110,7 @@ func (o *operators) product(p *Products) *C.kernel_products {
 		}
 	}
 	var plan *unsafe.Pointer
-	if p.Alone {
+	if p.Planned {
 		plan = inC(o, []unsafe.Pointer{nil})
 		o.plans = append(o.plans, plan)
 	}
@@ -132,13 +132,13 @@ func (o *operators) multiplier(m *Multiplier) *C.kernel_multiplier {
 	return c
 }
 
-// CanCompute returns an error if a call has a product alone that the multiplier cannot compute on its device.
+// CanCompute returns an error if a call has a planned product that the multiplier cannot compute on its device.
 func (m *Multiplier) CanCompute(call KernelCall) error {
 	var o operators
 	defer o.close()
 	o.products = o.multiplier(m)
 	for _, l := range call.Launches {
-		if l.Products == nil || !l.Products.Alone {
+		if l.Products == nil || !l.Products.Planned {
 			continue
 		}
 		if status := C.kernel_check(o.products, o.product(l.Products), len(call.Outputs) > 1, C.size_t(call.Scratch)); status != 0 {

@@ -8,13 +8,13 @@ typedef int (*kernel_launcher)(void *function, unsigned grid_x, unsigned grid_y,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra);
 
-// kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product is alone:
+// kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product is planned:
 // then the matrices, and the bias if it adds one, are the call's first inputs, and the result is its first output.
 typedef struct {
 	int count, rows, inner, columns, transposed[2];
 	bool bf16, bias, gelu;
 	size_t workspace; // where the library's part of the scratch memory begins
-	void **plan;      // of a product that is alone: made by its first run, freed with the session. Otherwise NULL
+	void **plan;      // of a planned product: made by its first run, freed with the session. Otherwise NULL
 } kernel_products;
 
 // kernel_multiplier has functions of cuBLAS.
@@ -71,11 +71,11 @@ struct kernel_set {
 	size_t call_count;
 };
 
-// kernel_set_functions sets the addresses of a multiplier, kernel_set_linear those for products that are alone.
+// kernel_set_functions sets the addresses of a multiplier, kernel_set_linear those for planned products.
 void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_stream, uintptr_t set_workspace, uintptr_t gemm_batched);
 void kernel_set_linear(kernel_multiplier *m, uintptr_t handle, uintptr_t linear, uintptr_t check, uintptr_t forget);
 
-// kernel_check returns the status of cuBLAS for a product that is alone, or 0 if the multiplier can compute it.
+// kernel_check returns the status of cuBLAS for a planned product, or 0 if the multiplier can compute it.
 int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size);
 
 // kernel_forget frees a plan, if there is one.

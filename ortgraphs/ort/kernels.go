@@ -63,7 +63,7 @@ type KernelLaunch struct {
 // Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the call begins with the
 // addresses of all A, of all B and of all results, 64 bits each. What follows is the library's, from Workspace bytes on.
 //
-// One product may be alone. Then the library chooses an algorithm for it. The call's first inputs are A and B, its first output is the result,
+// One product may be planned: the library chooses an algorithm for it. The call's first inputs are A and B, its first output is the result,
 // and all of the scratch memory is the library's. It may add a bias, A B + bias: the third input, of Columns elements.
 type Products struct {
 	DType                manifest.DType // F32 or BF16, of all matrices; sums are f32
@@ -72,7 +72,7 @@ type Products struct {
 	// Transposed says which of A and B are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Workspace  int
-	Alone      bool
+	Planned    bool
 	Bias       bool
 	// Gelu, with a bias, makes the result GELU of the sum, by the formula with tanh. A second output is the sum itself.
 	Gelu bool
@@ -82,7 +82,7 @@ type Products struct {
 type Multiplier struct {
 	Handle                               uintptr // of cublasCreate
 	SetStream, SetWorkspace, GemmBatched uintptr // cublasSetStream, cublasSetWorkspace, cublasGemmBatchedEx
-	// Linear is the address of a function that queues a product alone, Check that of one that says whether it can, and Forget that of
+	// Linear is the address of a function that queues a planned product, Check that of one that says whether it can, and Forget that of
 	// one that frees what it has planned; kernelcall.h has their signatures. LinearHandle is the first argument of the first two.
 	LinearHandle, Linear, Check, Forget uintptr
 	// TF32 rounds the operands of products in f32, as [CUDA.TF32] does.
@@ -157,22 +157,22 @@ func (p *Products) check(c KernelCall) error {
 		return fmt.Errorf("%d products of %d x %d and %d x %d", p.Count, p.Rows, p.Inner, p.Inner, p.Columns)
 	case p.Gelu && !p.Bias:
 		return errors.New("GELU of products without a bias")
-	case p.Bias && !p.Alone:
-		return errors.New("a bias of a product that is not alone")
-	case p.Alone && p.Count > 1:
-		return fmt.Errorf("%d products that are alone", p.Count)
-	case p.Alone && (c.Inputs != p.inputs() || scratch == 0):
-		return fmt.Errorf("a product alone has %d inputs and %d bytes of scratch memory", c.Inputs, scratch)
-	case p.Alone && len(c.Outputs) != 1 && !(p.Gelu && len(c.Outputs) == 2):
-		return fmt.Errorf("a product alone has %d outputs", len(c.Outputs))
-	case p.Alone:
+	case p.Bias && !p.Planned:
+		return errors.New("a bias of a product that is not planned")
+	case p.Planned && p.Count > 1:
+		return fmt.Errorf("%d planned products", p.Count)
+	case p.Planned && (c.Inputs != p.inputs() || scratch == 0):
+		return fmt.Errorf("a planned product has %d inputs and %d bytes of scratch memory", c.Inputs, scratch)
+	case p.Planned && len(c.Outputs) != 1 && !(p.Gelu && len(c.Outputs) == 2):
+		return fmt.Errorf("a planned product has %d outputs", len(c.Outputs))
+	case p.Planned:
 	case p.Workspace < 3*8*p.Count || scratch < p.Workspace:
 		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch, p.Workspace, p.Count)
 	}
 	return nil
 }
 
-// inputs is how many inputs the call of a product alone has.
+// inputs is how many inputs the call of a planned product has.
 func (p *Products) inputs() int {
 	if p.Bias {
 		return 3

@@ -56,19 +56,19 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// TestProductAlone: a product alone may add its bias to each row, and GELU of that is another output.
-func TestProductAlone(t *testing.T) {
+// TestPlannedProduct: a planned product may add its bias to each row, and GELU of that is another output.
+func TestPlannedProduct(t *testing.T) {
 	for i := range 36 {
 		sizes := [][3]int{{2, 2, 2}, {2, 1, 4}, {4, 1, 2}}[i%3]
 		transposed, bias, gelu := [2]bool{i/3%2 == 1, i/6%2 == 1}, i/12 > 0, i/12 > 1
-		t.Run(fmt.Sprint(sizes, transposed, bias, gelu), func(t *testing.T) { checkAlone(t, sizes[0], sizes[1], sizes[2], transposed, bias, gelu) })
+		t.Run(fmt.Sprint(sizes, transposed, bias, gelu), func(t *testing.T) { checkPlanned(t, sizes[0], sizes[1], sizes[2], transposed, bias, gelu) })
 	}
 }
 
-func checkAlone(t *testing.T, rows, inner, columns int, transposed [2]bool, bias, gelu bool) {
+func checkPlanned(t *testing.T, rows, inner, columns int, transposed [2]bool, bias, gelu bool) {
 	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{rows, columns}}},
 		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: rows, Inner: inner, Columns: columns,
-			Transposed: transposed, Alone: true, Bias: bias, Gelu: gelu}}}}
+			Transposed: transposed, Planned: true, Bias: bias, Gelu: gelu}}}}
 	in := []string{"x", "2x", "x"}
 	if !bias {
 		call.Inputs, in = 2, in[:2]
@@ -128,7 +128,7 @@ func checkAlone(t *testing.T, rows, inner, columns int, transposed [2]bool, bias
 // TestRefusedProduct: what the library cannot compute is known before a session has it.
 func TestRefusedProduct(t *testing.T) {
 	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{2, 7}}},
-		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: 2, Inner: 2, Columns: 7, Alone: true, Bias: true}}}}
+		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: 2, Inner: 2, Columns: 7, Planned: true, Bias: true}}}}
 	if err := orttest.Multiplier.CanCompute(call); err == nil || !strings.Contains(err.Error(), "no algorithm") {
 		t.Error(err)
 	}
@@ -140,16 +140,16 @@ func TestWrongProducts(t *testing.T) {
 		change func(*ort.Kernels)
 		want   string
 	}{
-		"no library": {func(k *ort.Kernels) { k.Multiplier = nil }, "kernel call 0: products without a multiplier"},
-		"type":       {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
-		"no rows":    {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
-		"workspace":  {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
-		"biases":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "a bias of a product that is not alone"},
-		"two alone":  {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Alone = true }, "2 products that are alone"},
+		"no library":  {func(k *ort.Kernels) { k.Multiplier = nil }, "kernel call 0: products without a multiplier"},
+		"type":        {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
+		"no rows":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
+		"workspace":   {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
+		"biases":      {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "a bias of a product that is not planned"},
+		"two planned": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Planned = true }, "2 planned products"},
 		"no bias": {func(k *ort.Kernels) {
 			p := k.Calls[0].Launches[1].Products
-			k.Calls[0].Inputs, p.Count, p.Alone, p.Bias = 2, 1, true, true
-		}, "a product alone has 2 inputs"},
+			k.Calls[0].Inputs, p.Count, p.Planned, p.Bias = 2, 1, true, true
+		}, "a planned product has 2 inputs"},
 		"gelu":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Gelu = true }, "GELU of products without a bias"},
 		"tables": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
 	} {

@@ -53,14 +53,16 @@ def _cast(x, dtype: torch.dtype):
     return x
 
 
-def _residual(x, y=None, *_) -> bool:
-    """Whether x + y adds the bf16 results of products to f32 activations of their shape, such as [B, T, D].
+def _residual(input, other=None, *, out=None, **_) -> bool:
+    """Whether input + other adds the bf16 results of products to f32 activations of their shape, such as [B, T, D].
 
-    Biases, masks and positions have other shapes. Losses and lengths have fewer axes.
+    Biases, masks and positions that are broadcast have other shapes. Losses and lengths have fewer axes, or a last one of 1.
     """
-    if not (isinstance(x, Tensor) and isinstance(y, Tensor) and {x.dtype, y.dtype} == {torch.float32, LOW} and x.dim() == y.dim() >= 3):
+    if out is not None or not (isinstance(input, Tensor) and isinstance(other, Tensor)):
         return False
-    return all(statically_known_true(a == b) for a, b in zip(x.shape, y.shape, strict=True))
+    if {input.dtype, other.dtype} != {torch.float32, LOW} or not input.dim() == other.dim() >= 3 or statically_known_true(input.shape[-1] == 1):
+        return False
+    return all(statically_known_true(a == b) for a, b in zip(input.shape, other.shape, strict=True))
 
 
 class Policy(TorchFunctionMode):
@@ -68,7 +70,7 @@ class Policy(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
-        if name in _SUMS and _residual(*args):
+        if name in _SUMS and _residual(*args, **kwargs):
             with torch._C.DisableTorchFunction():
                 return function(*args, **kwargs).to(LOW)
         dtype = LOW if name in _PRODUCTS else torch.float32 if name in _WIDE else None

@@ -147,9 +147,11 @@ class Calls(nn.Module):
     (lambda x, w: F.softmax(x @ w, -1), torch.float32), (lambda x, w: (x @ w).sum(), torch.float32), (lambda x, w: F.layer_norm(x @ w, [8]), torch.float32),
     (lambda x, w: (x @ w).exp(), torch.float32), (lambda x, w: F.mse_loss(x @ w, x), torch.float32), (lambda x, w: x @ w + x, torch.float32),
     (lambda x, w: F.cross_entropy(x @ w, torch.zeros(8).long()), torch.float32), (lambda x, w: x * w, torch.float32), (F.embedding, torch.float32),
-    # Residual sums, but not biases, positions and sums with fewer axes.
+    # Residual sums, but not biases, positions, one number for each place, and sums with fewer axes.
     (lambda x, w: x[None] + x[None] @ w, LOW), (lambda x, w: torch.add(x[None] @ w, x[None], alpha=0.5), LOW), (lambda x, w: x[None] @ w + w[0], torch.float32),
     (lambda x, w: torch.stack([x, x]) @ w + x[None], torch.float32), (lambda x, w: x[None] + x[None], torch.float32), (lambda x, w: x[None] - x[None] @ w, torch.float32),
+    (lambda x, w: torch.add(input=x[None], other=x[None] @ w), LOW), (lambda x, w: torch.add(x[None], x[None] @ w, out=torch.empty(1, 8, 8)), torch.float32),
+    (lambda x, w: x[None, :, :1] + x[None] @ w[:, :1], torch.float32),
 ])
 def test_policy(call, dtype):
     module = Calls(call)

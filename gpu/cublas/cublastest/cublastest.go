@@ -4,6 +4,7 @@ package cublastest
 /*
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "../linear.h"
 
@@ -31,6 +32,8 @@ static void *new_stream(void) {
 	return init(0) || retain(&context, 0) || set(context) || create(&stream, 0) ? NULL : stream;
 }
 
+static void record(bool on) { *(int *)dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuFakeCapturing") = on; }
+
 // runs returns how often the fake cuBLASLt has run an algorithm.
 static int runs(int algorithm) {
 	void *lib = dlopen("libcublasLt.so.13", RTLD_LAZY | RTLD_NOLOAD);
@@ -46,6 +49,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu/cublas"
 )
+
+// Record has the streams of the fake driver say that they record what is queued.
+func Record(on bool) { C.record(C.bool(on)) }
 
 // Product is op(A) op(B) + bias, or without one if it is nil, in f32, of matrices in columns: M x K and K x N.
 type Product struct {
@@ -86,6 +92,9 @@ func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int)
 	}
 	var plan unsafe.Pointer
 	for range times {
+		if status != 0 {
+			break
+		}
 		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]), number(p.Transposed[1]), C.int(p.M),
 			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
 	}

@@ -56,8 +56,9 @@ int cublasLtMatmulDescDestroy(void *d) { return destroy(d); }
 int cublasLtMatrixLayoutDestroy(void *l) { return destroy(l); }
 int cublasLtMatmulPreferenceDestroy(void *p) { return destroy(p); }
 
-// The algorithms have the numbers 1 and 2. The first one is slow for results of SLOW rows, and the second one fails for those of FAILS rows.
-enum { ALGORITHMS = 2, HEURISTIC = 12, SLOW = 5, FAILS = 6 }; // HEURISTIC is the size of a result, in numbers of 64 bits
+// The algorithms have the numbers 1 and 2. The first one is slow for results of SLOW rows and fails for those of FIRST_FAILS rows, the second one
+// fails for those of FAILS rows.
+enum { ALGORITHMS = 2, HEURISTIC = 12, SLOW = 5, FAILS = 6, FIRST_FAILS = 8 }; // HEURISTIC is the size of a result, in numbers of 64 bits
 int cublasLtFakeRuns[ALGORITHMS + 1];
 
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void *c, void *e, void *preference, int requested, uint64_t *results,
@@ -77,7 +78,7 @@ int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const 
 	const uint64_t epilogue = d->attributes[EPILOGUE];
 	if (*algorithm < 1 || *algorithm > ALGORITHMS || *alpha != 1 || *beta != 0 || c != to || lc != ld || !(epilogue == NONE || epilogue & BIAS))
 		return MULTIPLY_INVALID;
-	if (*algorithm == 2 && lc->rows == FAILS) return MULTIPLY_INVALID;
+	if (lc->rows == (*algorithm == 1 ? FIRST_FAILS : FAILS)) return MULTIPLY_INVALID;
 	if (*algorithm == 1 && lc->rows == SLOW) nanosleep(&(struct timespec){0, 500000}, NULL);
 	cublasLtFakeRuns[*algorithm]++;
 	if (la->type != lb->type || la->type != lc->type || lc->stride != (int64_t)lc->rows) return MULTIPLY_INVALID;

@@ -45,7 +45,7 @@ type Launch struct {
 	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
 	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as [Addresses] says, and those of
-	// one that is alone as the first arguments of the call.
+	// one that is planned as the first arguments of the call.
 	Products *fuse.Products
 }
 
@@ -59,8 +59,8 @@ func Generate(r *fuse.Region) (*Kernel, error) {
 	if r.Attention != nil {
 		return generateAttention(r)
 	}
-	if r.Products != nil && r.Products.Alone {
-		return newAlone(r), nil
+	if r.Products != nil && r.Products.Planned {
+		return newPlanned(r), nil
 	}
 	if r.Products != nil {
 		return newProducts(r), nil

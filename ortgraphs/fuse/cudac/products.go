@@ -19,8 +19,8 @@ const (
 	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size, cuBLAS chose kernels that
 	// took up to 15 % longer.
 	workspace = 1 << 20
-	// aloneWorkspace is its size for a product alone. With 32 MiB, those with a bias took as long, and most of the others.
-	aloneWorkspace = WorkspaceAlign
+	// plannedWorkspace is its size for a planned product. With 32 MiB, those with a bias took as long, and most of the others.
+	plannedWorkspace = WorkspaceAlign
 )
 
 // newProducts is the kernel of a region of products.
@@ -44,10 +44,10 @@ func newProducts(r *fuse.Region) *Kernel {
 	return k
 }
 
-// newAlone is the kernel of a product for which the library chooses an algorithm.
-func newAlone(r *fuse.Region) *Kernel {
+// newPlanned is the kernel of a product for which the library chooses an algorithm.
+func newPlanned(r *fuse.Region) *Kernel {
 	n := r.Nodes[0]
-	k := &Kernel{Scratch: aloneWorkspace, Out: r.Out, Launches: []Launch{{Products: r.Products}}}
+	k := &Kernel{Scratch: plannedWorkspace, Out: r.Out, Launches: []Launch{{Products: r.Products}}}
 	if a := r.Products.Gelu; a != nil && len(r.Out) == 2 {
 		k.Out = []*fuse.Tensor{a.Out[0], n.Out[0]}
 	}

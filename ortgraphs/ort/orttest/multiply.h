@@ -62,7 +62,7 @@ static int multiply_batched(void *handle, int transa, int transb, int m, int n, 
 	return 0;
 }
 
-// multiply_linear is a product alone, with a bias or NULL. It has a plan, which multiply_forget frees.
+// multiply_linear is a planned product, with a bias or NULL. It has a plan, which multiply_forget frees.
 static int multiply_linear(void *handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
                            const void *bias, int gelu, void *sum_out, void *c, int type, int compute, void *workspace, size_t size, void *stream) {
 	if (!workspace || !size || (uintptr_t)workspace % 64 || lda < (transa ? k : m) || ldb < (transb ? n : k)) return MULTIPLY_INVALID;
