@@ -13,7 +13,7 @@ import (
 // Text is a text as the model takes it.
 type Text struct {
 	parts   [][]int32
-	Unknown []rune // that the tokenizer does not know
+	Unknown []rune // that the tokenizer can encode neither as tokens nor as bytes
 }
 
 // Tokenizer makes what a model takes of texts.
@@ -51,6 +51,9 @@ func (t *Tokenizer) Text(text, language string) (Text, error) {
 	_, unknown, err := t.tokenizer.Tokens(t.prefix, language, text)
 	if err != nil {
 		return Text{}, hint.Errorf("the bundle has "+t.known, "%w", err)
+	}
+	if t.tokenizer.ByteFallback() {
+		unknown = nil
 	}
 	tokens := func(part string) []int32 {
 		ids, _, _ := t.tokenizer.Tokens(t.prefix, language, part) // no error, as of the whole text
