@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -27,7 +26,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	switch step := r.loop.Train.Progress.Step; {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
-	case step == 0 || r.mode != batch.Overlapped || o.saver.Current():
+	case step == 0 || r.mode.Measures() || o.saver.Current():
 	case r.session.Optimizers.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
@@ -52,7 +51,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 // rescue saves what was trained after the run folder was removed or moved away: in a new folder, which has no lines of the steps
 // before. lost is the error that says so.
 func (r *run) rescue(lost error) error {
-	if r.mode != batch.Overlapped || r.session.Optimizers.Incomplete() {
+	if r.mode.Measures() || r.session.Optimizers.Incomplete() {
 		return lost
 	}
 	if err := r.folder.Remake(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/samples"
 )
 
@@ -18,7 +17,7 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
 	}
-	if r.plan.World.Leads() && r.mode == batch.Overlapped {
+	if r.plan.World.Leads() && !r.mode.Measures() {
 		c.Samples = r.plan.Samples.Sentences
 	}
 	r.samples, err = samples.Open(ctx, c)

@@ -23,6 +23,20 @@ const (
 	ComputeOnly
 )
 
+// WarmSteps is the number of first steps of a measurement whose time does not count: the pipeline fills, and CUDA graphs are recorded.
+const WarmSteps = 9
+
+// Measures reports whether the mode is for measurements.
+func (m InputMode) Measures() bool { return m != Overlapped }
+
+// Warm returns WarmSteps, or 0 if the mode is for training.
+func (m InputMode) Warm() int64 {
+	if m.Measures() {
+		return WarmSteps
+	}
+	return 0
+}
+
 // computeOnlyFeed delivers two batches alternately without end: the trainer may hold two.
 type computeOnlyFeed struct {
 	feed  train.Feed

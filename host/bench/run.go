@@ -223,7 +223,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 // settings returns the settings of one training run.
 func (b *benchmark) settings(size int, v Variant) *config.Set {
 	set := b.set.Copy()
-	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, int64(b.Steps), 1_000_000, true
+	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, batch.WarmSteps+int64(b.Steps), 1_000_000, true
 	set.CheckpointEvery, set.LogEvery, set.RunDir, set.Samples = 0, 0, b.dir, ""
 	switch v.InputMode {
 	case DoubleBuffered:

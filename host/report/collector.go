@@ -25,7 +25,8 @@ type Collector struct {
 	kept    []Baseline  // of the report before the run was resumed
 
 	resumedAt, last int64 // steps
-	windows         int64 // of this process
+	warm, process   int64 // of this process: those before the first whose time counts, and all so far
+	windows         int64 // of this process, without the warm ones
 	first           firstStep
 	rest            totals
 	byBucket        map[int]*sample
@@ -55,7 +56,7 @@ func (t *totals) add(o totals) {
 // NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed run.
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, byBucket: map[int]*sample{}}
-	c.last, c.resumedAt = before.Steps.Steps, before.Steps.Steps
+	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
 	return c
 }
@@ -83,15 +84,11 @@ func (c *Collector) Close() error { return nil }
 func (c *Collector) step(w *event.Step) {
 	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(w.Frames))
 	c.last = w.Step
-	t := totals{w.Times, int64(w.Frames)}
-	c.windows++
-	if c.windows == 1 {
+	if c.process++; c.process == 1 {
 		c.resumedAt = w.Step - 1
-		c.first = firstStep{t, w.Bucket}
-	} else {
-		c.rest.add(t)
-		c.time(w.Bucket).add(millis(w.Time))
-		c.gradients.add(millis(gradients(w.Times)))
+	}
+	if c.process > c.warm {
+		c.timed(w)
 	}
 	if w.Skipped {
 		return
@@ -99,6 +96,18 @@ func (c *Collector) step(w *event.Step) {
 	for i, v := range w.Metrics {
 		c.recent[i] = appendRecent(c.recent[i], v)
 	}
+}
+
+// timed counts a step whose time counts.
+func (c *Collector) timed(w *event.Step) {
+	t := totals{w.Times, int64(w.Frames)}
+	if c.windows++; c.windows == 1 {
+		c.first = firstStep{t, w.Bucket}
+		return
+	}
+	c.rest.add(t)
+	c.time(w.Bucket).add(millis(w.Time))
+	c.gradients.add(millis(gradients(w.Times)))
 }
 
 // gradients returns the time of the forward and backward passes of a step.

@@ -56,6 +56,29 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 	}
 }
 
+// TestCollectorLeavesWarmStepsOut: their time does not count, nor that of the first step after them, but what they trained does.
+func TestCollectorLeavesWarmStepsOut(t *testing.T) {
+	c := NewCollector([]string{"mel_loss"}, Before{Warm: 9})
+	for step := int64(1); step <= 21; step++ {
+		w := timed(step, 0, 100*time.Millisecond, 20*time.Millisecond)
+		if step <= 10 {
+			w.Time, w.InputWait = 5*time.Second, 4*time.Second
+		}
+		c.Take(events(w))
+	}
+	r := c.Build(Run{})
+	if s := r.StepMs; r.Steps != 21 || r.ResumedAt != 0 || !s.FirstStepExcluded || s.Steps != 11 || s.Max != 100 {
+		t.Errorf("%d steps from %d, step_ms: %+v", r.Steps, r.ResumedAt, s)
+	}
+	near(t, "steps_per_second", r.StepsPerSecond, 10)
+	near(t, "input_stall_ratio", r.InputStallRatio, 0.2)
+	c = NewCollector([]string{"mel_loss"}, Before{Warm: 9})
+	c.Take(events(timed(1, 0, time.Second, 0)))
+	if r := c.Build(Run{}); r.Steps != 1 || r.StepMs.Steps != 0 || r.StepsPerSecond != 0 {
+		t.Errorf("a run of warm steps alone: %+v", r)
+	}
+}
+
 func TestCollectorOfShortRuns(t *testing.T) {
 	c := NewCollector([]string{"mel_loss"}, Before{})
 	r := c.Build(Run{})

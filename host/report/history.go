@@ -9,6 +9,8 @@ type Before struct {
 	Evaluation *Evaluation
 	// Baselines are those of the last report.
 	Baselines []Baseline
+	// Warm is the number of first steps whose time does not count, in addition to the first one of a report.
+	Warm int64
 }
 
 // History sums up steps: the steps of a run before it was resumed, or all of them. The zero value has no step.
