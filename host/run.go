@@ -235,7 +235,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 			return p, nil, err
 		}
 		if len(removed) > 0 {
-			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the checkpoints of the steps %v, and the lines of later steps", p.Step, removed))
+			r.log.Warn(fmt.Sprintf("gone back to step %d: removed %s after it, and the lines of later steps", p.Step, report.Count(len(removed), "checkpoint")))
 		}
 	}
 	return p, &start.Resumed.State, nil

@@ -89,7 +89,7 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 	if q.file == nil {
 		where = "that cannot be used"
 	}
-	return hint.Errorf("correct the clips, or the stages, "+where+", or allow more with --max-quarantine",
+	return hint.Errorf("correct or remove the clips "+where+", or correct the stage that refuses them, or allow more with --max-quarantine",
 		"%w: %d in the %s data, but --max-quarantine allows %d; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
 }
 

@@ -92,14 +92,17 @@ const maxManifest = 1 << 20
 func Scan(dir string) ([]Entry, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("scan plugins: %w", err)
+		return nil, fmt.Errorf("folder of plugins: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifest.PluginFile)); err == nil {
-		return nil, hint.Errorf("take the folder around it: "+hint.Path(filepath.Dir(dir)), "scan plugins: %s is a plugin, not a folder of plugins", dir)
+		return nil, hint.Errorf("take the folder around it: "+hint.Path(filepath.Dir(dir)), "%s is a plugin, not a folder of plugins", dir)
 	}
 	names, err := os.ReadDir(dir)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("scan plugins: %w", err)
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	var entries []Entry
 	for _, n := range names {

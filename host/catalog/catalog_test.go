@@ -220,7 +220,7 @@ func TestScanRefusesDuplicateIDs(t *testing.T) {
 
 func TestScanErrors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder")
-	if _, err := Scan(filepath.Join(dir, "gone")); err == nil || !strings.HasPrefix(err.Error(), "scan plugins: ") {
+	if _, err := Scan(filepath.Join(dir, "gone")); err == nil || !strings.HasSuffix(err.Error(), "gone: no such file or directory") {
 		t.Errorf("a missing folder: %v", err)
 	}
 	write(t, filepath.Join(dir, "one", "plugin.json"), pluginJSON("noise", executable("prog")))

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -119,7 +118,7 @@ func checkValue(f *pflag.Flag) error {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.IsNaN(v):
-		return errors.New("not a number")
+		return notNumber(text)
 	case v < b.min:
 		return fmt.Errorf("the smallest value is %.0f", b.min)
 	case v > b.max && b.max == huge:

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -151,7 +152,17 @@ func reason(err error) error {
 	case bad.Func == "ParseBool":
 		return errors.New("neither true nor false")
 	case bad.Func == "ParseFloat":
-		return errors.New("not a number")
+		return notNumber(bad.Num)
 	}
 	return errors.New("not a whole number")
+}
+
+// notNumber is the error of a text that is no number. A comma is taken for a decimal point.
+func notNumber(text string) error {
+	err := errors.New("not a number")
+	point := strings.Replace(text, ",", ".", 1)
+	if _, bad := strconv.ParseFloat(point, 64); bad != nil || point == text {
+		return err
+	}
+	return hint.Errorf("write "+point, "%w", err)
 }

@@ -138,7 +138,7 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
-	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.Players, p.Schedules())...), badChoices(all)...)
+	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules())...), badChoices(all)...)
 }
 
 // idle returns a line for each setting that has no effect.
@@ -162,8 +162,9 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 	return lines
 }
 
-// badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps.
-func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedule) (lines []string) {
+// badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps. A resumed run keeps its
+// warm-up unless a change is allowed.
+func badSchedules(steps int64, resumed bool, players []manifest.Player, all []schedule.Schedule) (lines []string) {
 	for i, s := range all {
 		reached := ""
 		switch {
@@ -174,8 +175,11 @@ func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedul
 		default:
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: use a shorter one, such as --warmup-steps %d",
-			report.Count(s.WarmupSteps, "step"), report.Of(players[i].Name), reached, steps/10))
+		advice := fmt.Sprintf("use a shorter one, such as --warmup-steps %d", steps/10)
+		if resumed {
+			advice = fmt.Sprintf("train longer, or with --warmup-steps %d --allow warmup-steps", steps/10)
+		}
+		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: %s", report.Count(s.WarmupSteps, "step"), report.Of(players[i].Name), reached, advice))
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
 	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {

@@ -112,9 +112,13 @@ func TestPoorSchedules(t *testing.T) {
 		{40, two, of(cosine, floored), nil},
 		{1, alone, of(floored), []string{"--min-lr 0.1 has no effect with the schedule constant"}},
 	} {
-		if got := badSchedules(c.steps, c.players, c.all); !slices.Equal(got, c.want) {
+		if got := badSchedules(c.steps, false, c.players, c.all); !slices.Equal(got, c.want) {
 			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.all, got, c.want)
 		}
+	}
+	want := "the warm-up of 20 steps is as long as the run, so the learning rate reaches 0.003 only in the last step: train longer, or with --warmup-steps 2 --allow warmup-steps"
+	if got := badSchedules(20, true, alone, of(cosine)); !slices.Equal(got, []string{want}) {
+		t.Errorf("resumed: %q, want %q", got, want)
 	}
 }
 

@@ -61,7 +61,7 @@ var refusedAtOnce = map[string]wrong{
 
 // Doctor and validate find the fault by what a run does with the value.
 var refusedByCheck = map[string]wrong{
-	"plugins":    {"NONE", "", "--plugins NONE: scan plugins: open NONE: no such file"},
+	"plugins":    {"NONE", "", "--plugins NONE: NONE: no such file"},
 	"graph":      {"NONE", "", "bundle: open NONE: no such file"},
 	"train-data": {"NONE", "", "data set NONE: there is no such folder or file"},
 	"val-data":   {"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .jsonl nor .json"},
