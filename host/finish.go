@@ -70,16 +70,18 @@ func (r *run) rescue(lost error) error {
 
 // resumeHint adds a hint to continue from the last checkpoint.
 func (r *run) resumeHint(err error) error {
-	if !r.observer.saver.Resumable() {
+	saved := r.observer.saver.Saved()
+	if saved == 0 {
 		return err
 	}
+	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(r.dir), saved)
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
-		return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w", err)
+		return hint.Errorf(resume, "%w", err)
 	case disk.IsFull(err):
-		return hint.Errorf(hint.Of(err)+", then continue with --resume "+hint.Path(r.dir), "%w", err)
+		return hint.Errorf(hint.Of(err)+", then "+resume, "%w", err)
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
-		return hint.Errorf(hint.Of(err)+"; then continue with --resume "+hint.Path(r.dir), "%w", err)
+		return hint.Errorf(hint.Of(err)+"; then "+resume, "%w", err)
 	}
 	return err
 }

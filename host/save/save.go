@@ -101,8 +101,8 @@ func (s *Saver) Current() bool {
 	return s.saved == positionOf(&state)
 }
 
-// Resumable reports whether the run has a checkpoint after a step.
-func (s *Saver) Resumable() bool { return s.saved.step > 0 }
+// Saved is the step of the last checkpoint, or 0 if none is after a step.
+func (s *Saver) Saved() int64 { return max(0, s.saved.step) }
 
 // saveIfRoom saves a checkpoint during training. A disk that is full or fails does not end the run: the previous
 // checkpoint stays intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit

@@ -19,14 +19,14 @@ func TestReasons(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	var confirmed bytes.Buffer
 	r := newRun(t, Config{Steps: 4, KeepLast: 3, Asked: asked, Confirm: &confirmed})
-	if r.Resumable() {
+	if r.Saved() != 0 {
 		t.Error("a new run is resumable")
 	}
 	if got, want := r.train(t, 5), []string{"4 periodic"}; !slices.Equal(got, want) {
 		t.Errorf("checkpoints %q, want %q", got, want)
 	}
-	if !r.Resumable() || r.Current() {
-		t.Errorf("at step 5: resumable %v, current %v; want true, false", r.Resumable(), r.Current())
+	if r.Saved() != 4 || r.Current() {
+		t.Errorf("at step 5: step %d saved, current %v; want 4, false", r.Saved(), r.Current())
 	}
 	asked <- struct{}{}
 	if got, want := r.train(t, 6), []string{"6 asked"}; !slices.Equal(got, want) {
@@ -76,8 +76,8 @@ func TestLaterCheckpoints(t *testing.T) {
 	} {
 		r := newRun(t, Config{Steps: 1, Resumed: tt.resumed})
 		r.at.now.Step = 10
-		if r.Resumable() != (tt.resumed != nil) {
-			t.Errorf("%s: resumable %v", tt.name, r.Resumable())
+		if (r.Saved() > 0) != (tt.resumed != nil) {
+			t.Errorf("%s: step %d saved", tt.name, r.Saved())
 		}
 		r.train(t, 12)
 		if got := r.store.taken(); !slices.Equal(got, tt.want) {
