@@ -97,19 +97,25 @@ static void align(lt_plan *p, const void *const addresses[]) {
 	}
 }
 
-// measure chooses the algorithm of a plan by time. It returns false if it cannot.
-static bool measure(lt_handle *h, lt_plan *p, const void *const addresses[], void *workspace, void *stream) {
+// chosen returns the choice for the form of a plan, or NULL.
+static const lt_choice *chosen(const lt_handle *h, const lt_plan *p) {
+	const lt_choice *c = h->choices;
+	while (c && memcmp(&c->form, &p->form, sizeof p->form)) c = c->next;
+	return c;
+}
+
+// measure adds a choice for the form of a plan, by time. It returns NULL if it cannot.
+static const lt_choice *measure(lt_handle *h, const lt_plan *p, const void *const addresses[], void *workspace, void *stream) {
 	lt_heuristic found[PROPOSALS] = {0};
 	int count = PROPOSALS;
-	if (propose(h, p, found, &count)) return false;
+	if (propose(h, p, found, &count)) return NULL;
 	const int best = fastest(h, p, addresses, found, count, workspace, stream);
 	lt_choice *c = best < 0 ? NULL : malloc(sizeof *c);
-	if (!c) return false;
+	if (!c) return NULL;
 	c->form = p->form;
 	memcpy(c->algorithm, found[best].algorithm, sizeof c->algorithm);
 	c->next = h->choices;
-	h->choices = c;
-	return true;
+	return h->choices = c;
 }
 
 int lt_first(const lt_handle *h, lt_plan *p, const void *const addresses[]) {
@@ -122,18 +128,14 @@ int lt_first(const lt_handle *h, lt_plan *p, const void *const addresses[]) {
 
 int lt_choose(lt_handle *h, lt_plan *p, const void *const addresses[], void *workspace, void *stream) {
 	const lt_form *f = &p->form;
-	align(p, addresses);
 	const double size = (double)f->m * f->n * f->k;
 	if (!h->measured || size < h->measured) return lt_first(h, p, addresses);
-	for (int tries = 0; tries < 2; tries++) {
-		for (const lt_choice *c = h->choices; c; c = c->next)
-			if (!memcmp(&c->form, f, sizeof *f)) {
-				memcpy(p->algorithm, c->algorithm, sizeof p->algorithm);
-				return 0;
-			}
-		if (capturing(h, stream) || !measure(h, p, addresses, workspace, stream)) break;
-	}
-	return lt_first(h, p, addresses);
+	align(p, addresses);
+	const lt_choice *c = chosen(h, p);
+	if (!c && !capturing(h, stream)) c = measure(h, p, addresses, workspace, stream);
+	if (!c) return lt_first(h, p, addresses);
+	memcpy(p->algorithm, c->algorithm, sizeof p->algorithm);
+	return 0;
 }
 
 void lt_forget_choices(lt_handle *h) {

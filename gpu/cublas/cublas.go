@@ -12,32 +12,10 @@ package cublas
 
 /*
 #cgo LDFLAGS: -ldl
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "linear.h"
-
-typedef struct {
-	int (*Create_v2)(void **handle);
-	int (*Destroy_v2)(void *handle);
-	void *SetStream_v2, *SetWorkspace_v2, *GemmBatchedEx;
-} cublas;
-
-// cublas_open returns why the library cannot be loaded, or the name of a function that it lacks.
-static const char *cublas_open(const char *name, cublas *c, const char **lacks) {
-	void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-	if (!lib) return dlerror();
-#define FIND(name) \
-	if (!(*(void **)&c->name = dlsym(lib, "cublas" #name))) *lacks = "cublas" #name;
-	FIND(Create_v2)
-	FIND(Destroy_v2)
-	FIND(SetStream_v2)
-	FIND(SetWorkspace_v2)
-	FIND(GemmBatchedEx)
-	return NULL;
-}
+#include "open.h"
 
 static int cublas_create(const cublas *c, uintptr_t *handle) { return c->Create_v2((void **)handle); }
 static int cublas_destroy(const cublas *c, uintptr_t handle) { return c->Destroy_v2((void *)handle); }

@@ -36,11 +36,6 @@ typedef struct {
 	lt_choice *choices; // of the products so far
 } lt_handle;
 
-// lt_open finds the functions of cuBLASLt, lt_open_driver those of the driver. They return why the library cannot be loaded, or set the name of
-// a function that it lacks.
-const char *lt_open(const char *name, lt_library *l, const char **lacks);
-const char *lt_open_driver(const char *name, lt_library *l, const char **lacks);
-
 // lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
 // all of one type. The bias may be NULL. With gelu, C is GELU of the sum, by the formula with tanh, and sum, unless NULL, gets the matrix
 // without it. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream and computes

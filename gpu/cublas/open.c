@@ -1,35 +1,55 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "linear.h"
+#include "open.h"
 
-#define FIND(prefix, name) \
-	if (!(*(void **)&l->name = dlsym(lib, prefix #name))) *lacks = prefix #name;
+// function is one to find in a library, and where its address goes.
+typedef struct {
+	const char *symbol;
+	void **address;
+} function;
 
-const char *lt_open(const char *name, lt_library *l, const char **lacks) {
+#define FUNCTION(prefix, name) {prefix #name, (void **)&l->name}
+
+// open_library finds functions, up to one without a symbol.
+static const char *open_library(const char *name, const function *functions, const char **lacks) {
 	void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 	if (!lib) return dlerror();
-	FIND("cublasLt", MatmulDescCreate)
-	FIND("cublasLt", MatmulDescDestroy)
-	FIND("cublasLt", MatmulDescSetAttribute)
-	FIND("cublasLt", MatrixLayoutCreate)
-	FIND("cublasLt", MatrixLayoutDestroy)
-	FIND("cublasLt", MatmulPreferenceCreate)
-	FIND("cublasLt", MatmulPreferenceDestroy)
-	FIND("cublasLt", MatmulPreferenceSetAttribute)
-	FIND("cublasLt", MatmulAlgoGetHeuristic)
-	FIND("cublasLt", Matmul)
+	for (const function *f = functions; f->symbol; f++)
+		if (!(*f->address = dlsym(lib, f->symbol))) *lacks = f->symbol;
 	return NULL;
 }
 
+const char *cublas_open(const char *name, cublas *l, const char **lacks) {
+	const function functions[] = {
+	    FUNCTION("cublas", Create_v2),       FUNCTION("cublas", Destroy_v2),    FUNCTION("cublas", SetStream_v2),
+	    FUNCTION("cublas", SetWorkspace_v2), FUNCTION("cublas", GemmBatchedEx), {0},
+	};
+	return open_library(name, functions, lacks);
+}
+
+const char *lt_open(const char *name, lt_library *l, const char **lacks) {
+	const function functions[] = {
+	    FUNCTION("cublasLt", MatmulDescCreate),
+	    FUNCTION("cublasLt", MatmulDescDestroy),
+	    FUNCTION("cublasLt", MatmulDescSetAttribute),
+	    FUNCTION("cublasLt", MatrixLayoutCreate),
+	    FUNCTION("cublasLt", MatrixLayoutDestroy),
+	    FUNCTION("cublasLt", MatmulPreferenceCreate),
+	    FUNCTION("cublasLt", MatmulPreferenceDestroy),
+	    FUNCTION("cublasLt", MatmulPreferenceSetAttribute),
+	    FUNCTION("cublasLt", MatmulAlgoGetHeuristic),
+	    FUNCTION("cublasLt", Matmul),
+	    {0},
+	};
+	return open_library(name, functions, lacks);
+}
+
 const char *lt_open_driver(const char *name, lt_library *l, const char **lacks) {
-	void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-	if (!lib) return dlerror();
-	FIND("cu", EventCreate)
-	FIND("cu", EventRecord)
-	FIND("cu", EventSynchronize)
-	FIND("cu", EventElapsedTime_v2)
-	FIND("cu", EventDestroy_v2)
-	FIND("cu", StreamIsCapturing)
-	return NULL;
+	const function functions[] = {
+	    FUNCTION("cu", EventCreate),          FUNCTION("cu", EventRecord),     FUNCTION("cu", EventSynchronize),
+	    FUNCTION("cu", EventElapsedTime_v2), FUNCTION("cu", EventDestroy_v2), FUNCTION("cu", StreamIsCapturing),
+	    {0},
+	};
+	return open_library(name, functions, lacks);
 }

@@ -128,7 +128,7 @@ func (s *Speaker) beginning(clip *dataset.Row, rate int) ([]float32, error) {
 // unreadable is the error of a clip whose path is in the message already.
 func unreadable(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return hint.Errorf("a path is relative to the working directory", "%w", reason(err))
+		return hint.Errorf("check the path", "%w", reason(err))
 	}
 	return hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
 }
