@@ -39,7 +39,7 @@ static int propose(const lt_handle *h, const lt_plan *p, lt_heuristic *found, in
 	int status = l->MatmulPreferenceCreate(&preference);
 	if (status) return status;
 	status = l->MatmulPreferenceSetAttribute(preference, PREFERENCE_WORKSPACE, &f->workspace_size, sizeof f->workspace_size);
-	const int of[] = {0, 1, 2, 2}; // C and D are one matrix
+	const int of[] = {0, 1, f->residual ? RESIDUAL : 2, 2};
 	for (int i = 0; i < 4 && !status; i++)
 		status = l->MatmulPreferenceSetAttribute(preference, PREFERENCE_ALIGNMENT_A + i, &f->alignment[of[i]], sizeof *f->alignment);
 	if (!status) status = l->MatmulAlgoGetHeuristic(h->handle, p->descriptor, p->a, p->b, p->c, p->c, preference, *count, found, count);

@@ -56,22 +56,22 @@ static int epilogue(bool bias, bool gelu, bool sum) {
 }
 
 // new_plan returns a plan without an algorithm, or NULL.
-static lt_plan *new_plan(const lt_library *l, int transa, int transb, int m, int n, int k, int lda, int ldb, int epilogue, int type, int compute,
-                         size_t workspace_size) {
+static lt_plan *new_plan(const lt_library *l, int transa, int transb, int m, int n, int k, int lda, int ldb, int epilogue, bool residual, int type,
+                         int compute, size_t workspace_size) {
 	lt_plan *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
 	p->library = l;
 	lt_form *f = &p->form;
 	f->transa = transa, f->transb = transb, f->m = m, f->n = n, f->k = k, f->lda = lda, f->ldb = ldb;
-	f->epilogue = epilogue, f->type = type, f->compute = compute, f->workspace_size = workspace_size;
+	f->epilogue = epilogue, f->residual = residual, f->type = type, f->compute = compute, f->workspace_size = workspace_size;
 	return p;
 }
 
-int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type, int compute,
-             size_t workspace_size) {
+int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int residual, int gelu, int sum, int type,
+             int compute, size_t workspace_size) {
 	void *const multiple = (void *)256;
-	const void *const aligned[ADDRESSES] = {multiple, multiple, multiple, bias ? multiple : NULL, sum ? multiple : NULL};
-	lt_plan *p = new_plan(h->library, transa, transb, m, n, k, lda, ldb, epilogue(bias, gelu, sum), type, compute, workspace_size);
+	const void *const aligned[ADDRESSES] = {multiple, multiple, multiple, residual ? multiple : NULL, bias ? multiple : NULL, sum ? multiple : NULL};
+	lt_plan *p = new_plan(h->library, transa, transb, m, n, k, lda, ldb, epilogue(bias, gelu, sum), residual, type, compute, workspace_size);
 	if (!p) return ALLOC_FAILED;
 	int status = describe(p);
 	if (!status) status = point(p, aligned);
@@ -81,20 +81,21 @@ int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, in
 }
 
 int lt_run(const lt_handle *h, const lt_plan *p, const void *const addresses[], const uint64_t *algorithm, void *workspace, void *stream) {
-	const float one = 1, zero = 0;
+	const float one = 1, beta = p->form.residual;
 	const void *a = addresses[0], *b = addresses[1];
-	void *c = (void *)addresses[2];
-	return h->library->Matmul(h->handle, p->descriptor, &one, a, p->a, b, p->b, &zero, c, p->c, c, p->c, algorithm, workspace, p->form.workspace_size, stream);
+	void *d = (void *)addresses[2];
+	const void *c = p->form.residual ? addresses[RESIDUAL] : d;
+	return h->library->Matmul(h->handle, p->descriptor, &one, a, p->a, b, p->b, &beta, c, p->c, d, p->c, algorithm, workspace, p->form.workspace_size, stream);
 }
 
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-              const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream) {
-	const void *const addresses[ADDRESSES] = {a, b, c, bias, sum};
+              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream) {
+	const void *const addresses[ADDRESSES] = {a, b, c, residual, bias, sum};
 	lt_plan *p = *plan;
 	int status = 0;
 	bool chosen = p != NULL;
 	if (!p) {
-		p = *plan = new_plan(h->library, transa, transb, m, n, k, lda, ldb, epilogue(bias, gelu, sum), type, compute, workspace_size);
+		p = *plan = new_plan(h->library, transa, transb, m, n, k, lda, ldb, epilogue(bias, gelu, sum), residual != NULL, type, compute, workspace_size);
 		if (!p) return ALLOC_FAILED;
 		status = describe(p);
 	}

@@ -36,18 +36,18 @@ typedef struct {
 	lt_choice *choices; // of the products so far
 } lt_handle;
 
-// lt_linear queues C = op(A) op(B) + bias for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the bias of m elements,
-// all of one type. The bias may be NULL. With gelu, C is GELU of the sum, by the formula with tanh, and sum, unless NULL, gets the matrix
-// without it. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream and computes
+// lt_linear queues C = op(A) op(B) + bias + residual for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the residual as
+// C, the bias of m elements, all of one type. The bias and the residual may be NULL. With gelu, and without a residual, C is GELU of the sum,
+// by the formula with tanh, and sum, unless NULL, gets the matrix without it. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream and computes
 // the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-              const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
+              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
 void lt_forget(void *plan);
 
 // lt_check returns why lt_linear cannot compute such products of addresses that are multiples of 256, as those of ONNX Runtime's arena are,
-// with or without a bias and a sum: a status of cuBLAS, or 0.
-int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type, int compute,
-             size_t workspace_size);
+// with or without a bias, a residual and a sum: a status of cuBLAS, or 0.
+int lt_check(const lt_handle *h, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int residual, int gelu, int sum, int type,
+             int compute, size_t workspace_size);
 
 // lt_forget_choices frees what the handle has measured.
 void lt_forget_choices(lt_handle *h);

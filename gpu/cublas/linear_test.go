@@ -77,11 +77,12 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestLinear: the fake cuBLASLt gets the matrices, the bias and the epilogue of each product. scripts/test-cuda.sh runs it.
+// TestLinear: the fake cuBLASLt gets the matrices, the bias, the residual and the epilogue of each product. scripts/test-cuda.sh runs it.
 func TestLinear(t *testing.T) {
 	library, h := open(t, 0)
 	const m, n, k = 2, 3, 4
 	a, b, bias := []float32{1, -2, 3, 4, -5, 6, 7, 8}, []float32{.1, .2, -.3, .4, .5, .6, -.7, .8, .9, 1, 1.1, -1.2}, []float32{-1, 2}
+	residual := []float32{3, 2, 1, -1, -2, -3}
 	at := func(x []float32, i, j, rows, columns int, transposed bool) float64 {
 		if transposed {
 			return float64(x[i*columns+j])
@@ -89,11 +90,15 @@ func TestLinear(t *testing.T) {
 		return float64(x[j*rows+i])
 	}
 	for _, transposed := range [][2]bool{{}, {true, false}, {false, true}, {true, true}} {
-		for _, form := range []struct{ bias, gelu, sum bool }{{}, {true, false, false}, {true, true, false}, {true, true, true}} {
+		for _, form := range []struct{ bias, residual, gelu, sum bool }{
+			{}, {bias: true}, {bias: true, gelu: true}, {bias: true, gelu: true, sum: true}, {residual: true}, {bias: true, residual: true}} {
 			t.Run(fmt.Sprint(transposed, form), func(t *testing.T) {
 				p := cublastest.Product{Transposed: transposed, M: m, N: n, K: k, A: a, B: b, Gelu: form.gelu, C: make([]float32, m*n)}
 				if form.bias {
 					p.Bias = bias
+				}
+				if form.residual {
+					p.Residual = residual
 				}
 				if form.sum {
 					p.Sum = make([]float32, m*n)
@@ -106,6 +111,9 @@ func TestLinear(t *testing.T) {
 						want := 0.0
 						if form.bias {
 							want = float64(bias[i])
+						}
+						if form.residual {
+							want += float64(residual[j*m+i])
 						}
 						for l := range k {
 							want += at(a, i, l, m, k, transposed[0]) * at(b, l, j, k, n, transposed[1])

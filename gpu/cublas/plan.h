@@ -1,17 +1,17 @@
 #pragma once
 #include "linear.h"
 
-// The addresses of A, B, C, the bias and the sum. cuBLASLt takes the alignment of the last two from the descriptor.
-enum { ADDRESSES = 5, BIAS = 3, SUM = 4 };
+// The addresses of A, B, C, the residual, the bias and the sum. cuBLASLt takes the alignment of the last two from the descriptor.
+enum { ADDRESSES = 6, RESIDUAL = 3, BIAS = 4, SUM = 5 };
 
 // lt_form is what the choice of an algorithm depends on. Forms are compared as bytes: there is no padding.
 typedef struct {
-	int transa, transb, m, n, k, lda, ldb, epilogue, type, compute;
-	size_t workspace_size;
+	int transa, transb, m, n, k, lda, ldb, epilogue, type, compute, residual;
 	uint32_t alignment[ADDRESSES]; // the least so far, or 0
 	uint32_t reserved;
+	size_t workspace_size;
 } lt_form;
-_Static_assert(sizeof(lt_form) == 10 * sizeof(int) + sizeof(size_t) + (ADDRESSES + 1) * sizeof(uint32_t), "padding");
+_Static_assert(sizeof(lt_form) == 11 * sizeof(int) + sizeof(size_t) + (ADDRESSES + 1) * sizeof(uint32_t), "padding");
 
 typedef struct {
 	const lt_library *library;

@@ -27,6 +27,9 @@ type Against struct {
 	Forms   []string
 }
 
+// onlyCompute are the input modes of a comparison without steps from audio files.
+var onlyCompute = []string{"compute"}
+
 // check refuses invalid options.
 func (a Against) check(modes []string) error {
 	switch {
@@ -34,8 +37,9 @@ func (a Against) check(modes []string) error {
 		return exit.Usage(errors.New("--python, --builder and --forms need --against pytorch"), "")
 	case a.Program != "" && a.Program != PyTorch:
 		return exit.Usage(fmt.Errorf("--against %s: not a program that steps can be compared with", a.Program), "give --against "+PyTorch)
-	case a.Program != "" && modes != nil:
-		return exit.Usage(errors.New("--input-modes: a comparison has none"), "leave out --input-modes or --against")
+	case a.Program != "" && modes != nil && !slices.Equal(modes, onlyCompute):
+		return exit.Usage(errors.New("--input-modes: a comparison has steps on the device and from audio files only"),
+			"give --input-modes compute to leave out those from audio files, or no --input-modes")
 	}
 	return nil
 }
@@ -156,8 +160,11 @@ func (c *comparer) measure(ctx context.Context, size int, all []Way) error {
 	if err != nil {
 		return err
 	}
-	if c.rows, c.noRows, err = c.clips(ctx, size); err != nil {
-		return err
+	c.rows, c.noRows = "", "not measured"
+	if c.InputModes == nil {
+		if c.rows, c.noRows, err = c.clips(ctx, size); err != nil {
+			return err
+		}
 	}
 	total := len(c.BatchSizes) * c.Rounds * len(all)
 	for round := range c.Rounds {

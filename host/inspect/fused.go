@@ -58,7 +58,7 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products, report.Count(l.Batched.Launches, "launch"))
 		}
 		if l.Planned > 0 {
-			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias", l.Planned, l.Biased)
+			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias, %d a residual", l.Planned, l.Biased, l.Residuals)
 		}
 		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", report.Thousands(l.Exported.Kernels),
 			size(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))

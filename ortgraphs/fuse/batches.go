@@ -164,21 +164,21 @@ type Products struct {
 	Type       shapes.Type
 	// Planned says that the library chooses an algorithm for the only product, and finds its matrices in the region's tensors.
 	Planned bool
-	// Bias says that the product, which is planned, adds a bias. Gelu is the node that computes GELU of the sum, or nil.
-	Bias bool
-	Gelu *Node
+	// Bias and Residual say what the product, which is planned, adds. Gelu is the node that computes GELU of the sum, or nil.
+	Bias, Residual bool
+	Gelu           *Node
 }
 
 func newProducts(nodes []*Node) *Products {
 	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type, Planned: n.role == planned, Bias: n.adds()}
-	if p.Planned {
-		p.Count = 1
-	}
-	if p.Bias && len(nodes) == 2 {
-		p.Gelu = nodes[1]
+	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type}
+	if n.role == planned {
+		p.Count, p.Planned, p.Bias, p.Residual = 1, true, n.addsBias(), n.addsResidual()
+		if len(nodes) == 2 {
+			p.Gelu = nodes[1]
+		}
 	}
 	return p
 }

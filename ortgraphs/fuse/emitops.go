@@ -98,23 +98,32 @@ func (e *emitter) product(n *Node) {
 			transposed = append(transposed, integerAttribute(names[i], 1))
 		}
 	}
+	op, operands, added := "MatMul", in[:2], in[2:]
+	switch {
+	case matrices && isFloating(n.Out[0].Type):
+		op = "Gemm"
+		if len(added) > 0 {
+			operands, added = in[:3], in[3:]
+		}
+	case len(transposed) > 0:
+		op = "FusedMatMul"
+	}
 	out := e.result(n)
-	if matrices && isFloating(n.Out[0].Type) {
-		e.node("Gemm", in, out, transposed...)
-		return
+	next := func() []string { // the name of a sum to which others are added until it is the result
+		if len(added) == 0 {
+			return out
+		}
+		return []string{e.unique(out[0] + "~sum")}
 	}
-	product := out
-	if n.adds() {
-		product = []string{e.unique(out[0] + "~product")}
-	}
-	if len(transposed) > 0 {
-		e.node("FusedMatMul", in[:2], product, transposed...).Domain = proto.String("com.microsoft")
+	sum := next()
+	if product := e.node(op, operands, sum, transposed...); op == "FusedMatMul" {
+		product.Domain = proto.String("com.microsoft")
 		e.require("com.microsoft", 1)
-	} else {
-		e.node("MatMul", in[:2], product)
 	}
-	if n.adds() {
-		e.node("Add", []string{product[0], in[2]}, out)
+	for len(added) > 0 {
+		operands, added = []string{sum[0], added[0]}, added[1:]
+		sum = next()
+		e.node("Add", operands, sum)
 	}
 }
 

@@ -65,8 +65,8 @@ const (
 	Reduction
 	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an operand, or Fill.
 	Join
-	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. The third operand, if there is
-	// one, is a bias, which is added to each row.
+	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. Other operands are added to it:
+	// a bias, which has one dimension, to each row, and then a matrix of the result's shape, the residual.
 	Product
 	// Opaque is everything else. It runs as the model has it.
 	Opaque
@@ -119,8 +119,11 @@ func (n *Node) inner() int {
 	return shape[len(shape)-2]
 }
 
-// adds reports whether a node is a product that adds a bias.
-func (n *Node) adds() bool { return n.Kind == Product && len(n.In) == 3 }
+// adds reports whether a node is a product that adds something.
+func (n *Node) adds() bool { return n.Kind == Product && len(n.In) > 2 }
+
+func (n *Node) addsBias() bool     { return n.adds() && len(n.In[2].Shape()) == 1 }
+func (n *Node) addsResidual() bool { return n.adds() && len(n.In[len(n.In)-1].Shape()) > 1 }
 
 // fusible reports whether a region may contain the node.
 func (n *Node) fusible() bool { return n.Kind <= Join && n.role == free }

@@ -229,8 +229,8 @@ func multiply(n *fuse.Node, x []func([]int) number, index []int) number {
 		return x(at).f
 	}
 	sum := 0.0
-	if len(x) == 3 {
-		sum = x[2](index).f // a bias
+	for _, added := range x[2:] { // a bias, a residual
+		sum += added(index).f
 	}
 	for k := range depth {
 		sum += element(x[0], n.Transposed[0], index[rank-2], k) * element(x[1], n.Transposed[1], k, index[rank-1])

@@ -21,9 +21,11 @@ type Ledger struct {
 	Fused Traffic `json:"fused"`
 	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
 	Batched Batched `json:"batched"`
-	// Planned is the number of products for which the library chooses an algorithm, Biased that of those which add a bias. Products has them, too.
-	Planned int `json:"planned"`
-	Biased  int `json:"biased"`
+	// Planned is the number of products for which the library chooses an algorithm, Biased that of those which add a bias, and Residuals that of
+	// those which add a matrix. Products has them, too.
+	Planned   int `json:"planned"`
+	Biased    int `json:"biased"`
+	Residuals int `json:"residuals"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
 	// Left are the nodes that no region may contain, by operator.
@@ -206,8 +208,12 @@ func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, err
 			if l.Planned++; p.Bias {
 				l.Biased++
 			}
+			if p.Residual {
+				l.Residuals++
+				l.Fused.add(0, r.Out[0].Bytes()) // Products has what a product alone reads and writes
+			}
 			if p.Gelu != nil && len(r.Out) == 2 {
-				l.Fused.add(0, p.Gelu.Out[0].Bytes()) // Products has one result of each
+				l.Fused.add(0, p.Gelu.Out[0].Bytes())
 			}
 			continue
 		}
@@ -261,6 +267,8 @@ func appendNew(list []string, more ...string) []string {
 // Ops counts the operations of a region, the most frequent first. Attention is one operation.
 func (r *Region) Ops() string {
 	switch {
+	case r.Products != nil && r.Products.Residual:
+		return "product with a residual"
 	case r.Products != nil && r.Products.Bias:
 		return "product with a bias"
 	case r.Products != nil && r.Products.Planned:

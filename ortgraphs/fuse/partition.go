@@ -79,6 +79,7 @@ func newPartition(g *Graph) *partition {
 	sinkTransposes(g)
 	splitReductions(g)
 	addBiases(g) // what it leaves, sinkBiases moves
+	addResiduals(g)
 	sinkBiases(g)
 	shareWindows(g)
 	layoutProducts(g)

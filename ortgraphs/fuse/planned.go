@@ -5,7 +5,7 @@ import "github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 // alignment divides the sizes of a planned product that are strides in memory: otherwise a GPU may not use its fast units.
 const alignment = 8
 
-// findPlanned finds the products in bf16 for which the library chooses an algorithm: those with a bias, and those with a large result. The sums
+// findPlanned finds the products in bf16 for which the library chooses an algorithm: those that add something, and those with a large result. The sums
 // of smaller results are divided among multiprocessors: as gradients of weights in launches of many, or by ONNX Runtime's own products,
 // which have more memory for that.
 func findPlanned(g *Graph) {

@@ -40,7 +40,7 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 // products translates a launch of the library.
 func products(p *fuse.Products) *ort.Products {
 	return &ort.Products{DType: dtypes[p.Type], Count: p.Count, Rows: p.Rows, Inner: p.Inner, Columns: p.Columns, Transposed: p.Transposed,
-		Workspace: cudac.TablesBytes(p.Count), Planned: p.Planned, Bias: p.Bias, Gelu: p.Gelu != nil}
+		Workspace: cudac.TablesBytes(p.Count), Planned: p.Planned, Bias: p.Bias, Residual: p.Residual, Gelu: p.Gelu != nil}
 }
 
 // output describes an output of a region.

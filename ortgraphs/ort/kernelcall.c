@@ -130,18 +130,18 @@ static int stride_a(const kernel_products *p) { return p->transposed[0] ? p->row
 
 int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size) {
 	return m->check(m->linear_handle, p->transposed[1], p->transposed[0], p->columns, p->rows, p->inner, stride_b(p), stride_a(p), p->bias,
-	                p->gelu, sum, type_of(p), compute_of(p, m), workspace_size);
+	                p->residual, p->gelu, sum, type_of(p), compute_of(p, m), workspace_size);
 }
 
-// multiply_planned queues one product, which may add a bias.
+// multiply_planned queues one product, which may add a bias and a residual.
 static OrtStatus *multiply_planned(const kernel_call *call, const kernel_products *p, void *stream, void **pointers) {
 	const kernel_multiplier *m = call->set->multiplier;
 	const int *turned = p->transposed;
-	const void *a = pointers[0], *b = pointers[1], *bias = p->bias ? pointers[2] : NULL;
+	const void *a = pointers[0], *b = pointers[1], *bias = p->bias ? pointers[2] : NULL, *residual = p->residual ? pointers[call->inputs - 1] : NULL;
 	void *c = pointers[call->inputs], *workspace = pointers[call->inputs + call->output_count];
 	void *sum = call->output_count > 1 ? pointers[call->inputs + 1] : NULL;
 	int status = m->linear(m->linear_handle, p->plan, turned[1], turned[0], p->columns, p->rows, p->inner, b, stride_b(p), a, stride_a(p), bias,
-	                       p->gelu, sum, c, type_of(p), compute_of(p, m), workspace, call->scratch, stream);
+	                       residual, p->gelu, sum, c, type_of(p), compute_of(p, m), workspace, call->scratch, stream);
 	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasLtMatmul", call->index, status) : NULL;
 }
 

@@ -116,7 +116,7 @@ func (o *operators) product(p *Products) *C.kernel_products {
 	}
 	return inC(o, []C.kernel_products{{
 		count: C.int(p.Count), rows: C.int(p.Rows), inner: C.int(p.Inner), columns: C.int(p.Columns),
-		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
+		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), residual: C.bool(p.Residual), gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
 	}})
 }
 

@@ -9,10 +9,10 @@ typedef int (*kernel_launcher)(void *function, unsigned grid_x, unsigned grid_y,
                                void **extra);
 
 // kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product is planned:
-// then the matrices, and the bias if it adds one, are the call's first inputs, and the result is its first output.
+// then the matrices, and the bias and the residual if it adds them, are the call's first inputs, and the result is its first output.
 typedef struct {
 	int count, rows, inner, columns, transposed[2];
-	bool bf16, bias, gelu;
+	bool bf16, bias, residual, gelu;
 	size_t workspace; // where the library's part of the scratch memory begins
 	void **plan;      // of a planned product: made by its first run, freed with the session. Otherwise NULL
 } kernel_products;
@@ -27,9 +27,10 @@ typedef struct {
 	                    int ctype, int ldc, int count, int compute, int algorithm);
 	void *linear_handle;
 	int (*linear)(void *linear_handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b,
-	              int ldb, const void *bias, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
-	int (*check)(void *linear_handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type,
-	             int compute, size_t workspace_size);
+	              int ldb, const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace,
+	              size_t workspace_size, void *stream);
+	int (*check)(void *linear_handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int residual, int gelu, int sum,
+	             int type, int compute, size_t workspace_size);
 	void (*forget)(void *plan);
 	bool tf32;
 } kernel_multiplier;

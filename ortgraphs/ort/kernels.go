@@ -64,7 +64,8 @@ type KernelLaunch struct {
 // addresses of all A, of all B and of all results, 64 bits each. What follows is the library's, from Workspace bytes on.
 //
 // One product may be planned: the library chooses an algorithm for it. The call's first inputs are A and B, its first output is the result,
-// and all of the scratch memory is the library's. It may add a bias, A B + bias: the third input, of Columns elements.
+// and all of the scratch memory is the library's. It may add a bias and a residual, A B + bias + residual: the next inputs, in this order.
+// A bias has Columns elements, a residual is a matrix as the result.
 type Products struct {
 	DType                manifest.DType // F32 or BF16, of all matrices; sums are f32
 	Count                int
@@ -74,7 +75,8 @@ type Products struct {
 	Workspace  int
 	Planned    bool
 	Bias       bool
-	// Gelu, with a bias, makes the result GELU of the sum, by the formula with tanh. A second output is the sum itself.
+	Residual   bool
+	// Gelu, with a bias and without a residual, makes the result GELU of the sum, by the formula with tanh. A second output is the sum itself.
 	Gelu bool
 }
 
@@ -155,10 +157,10 @@ func (p *Products) check(c KernelCall) error {
 		return fmt.Errorf("products of %q", string(p.DType))
 	case min(p.Count, p.Rows, p.Inner, p.Columns) < 1 || max(p.Count, p.Rows, p.Inner, p.Columns) > math.MaxInt32:
 		return fmt.Errorf("%d products of %d x %d and %d x %d", p.Count, p.Rows, p.Inner, p.Inner, p.Columns)
-	case p.Gelu && !p.Bias:
-		return errors.New("GELU of products without a bias")
-	case p.Bias && !p.Planned:
-		return errors.New("a bias of a product that is not planned")
+	case p.Gelu && (!p.Bias || p.Residual):
+		return errors.New("GELU of products without a bias, or with a residual")
+	case (p.Bias || p.Residual) && !p.Planned:
+		return errors.New("a bias or a residual of a product that is not planned")
 	case p.Planned && p.Count > 1:
 		return fmt.Errorf("%d planned products", p.Count)
 	case p.Planned && (c.Inputs != p.inputs() || scratch == 0):
@@ -174,10 +176,14 @@ func (p *Products) check(c KernelCall) error {
 
 // inputs is how many inputs the call of a planned product has.
 func (p *Products) inputs() int {
+	n := 2
 	if p.Bias {
-		return 3
+		n++
 	}
-	return 2
+	if p.Residual {
+		n++
+	}
+	return n
 }
 
 // pointers returns how many pointers the call numbers.

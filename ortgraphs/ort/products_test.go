@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -56,25 +58,29 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// TestPlannedProduct: a planned product may add its bias to each row, and GELU of that is another output.
+// TestPlannedProduct: a planned product may add its bias to each row, and a residual or GELU of that is another output.
 func TestPlannedProduct(t *testing.T) {
-	for i := range 36 {
+	for i := range 60 {
 		sizes := [][3]int{{2, 2, 2}, {2, 1, 4}, {4, 1, 2}}[i%3]
-		transposed, bias, gelu := [2]bool{i/3%2 == 1, i/6%2 == 1}, i/12 > 0, i/12 > 1
-		t.Run(fmt.Sprint(sizes, transposed, bias, gelu), func(t *testing.T) { checkPlanned(t, sizes[0], sizes[1], sizes[2], transposed, bias, gelu) })
+		p := ort.Products{DType: manifest.F32, Count: 1, Rows: sizes[0], Inner: sizes[1], Columns: sizes[2], Transposed: [2]bool{i/3%2 == 1, i/6%2 == 1}, Planned: true}
+		p.Bias, p.Residual, p.Gelu = i/12%2 == 1 || i/12 == 4, i/12 == 2 || i/12 == 3, i/12 == 4
+		t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) { checkPlanned(t, p) })
 	}
 }
 
-func checkPlanned(t *testing.T, rows, inner, columns int, transposed [2]bool, bias, gelu bool) {
-	call := ort.KernelCall{Inputs: 3, Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{rows, columns}}},
-		Launches: []ort.KernelLaunch{{Products: &ort.Products{DType: manifest.F32, Count: 1, Rows: rows, Inner: inner, Columns: columns,
-			Transposed: transposed, Planned: true, Bias: bias, Gelu: gelu}}}}
-	in := []string{"x", "2x", "x"}
-	if !bias {
-		call.Inputs, in = 2, in[:2]
+func checkPlanned(t *testing.T, p ort.Products) {
+	rows, inner, columns, transposed := p.Rows, p.Inner, p.Columns, p.Transposed
+	call := ort.KernelCall{Scratch: 256, Outputs: []ort.KernelOutput{{DType: manifest.F32, Shape: []int{rows, columns}}}, Launches: []ort.KernelLaunch{{Products: &p}}}
+	in := []string{"x", "2x"}
+	if p.Bias {
+		in = append(in, "x")
 	}
+	if p.Residual {
+		in = append(in, "x, x")
+	}
+	call.Inputs = len(in)
 	results := []string{"y"}
-	if gelu {
+	if p.Gelu {
 		call.Outputs, results = append(call.Outputs, call.Outputs[0]), []string{"y", "sum"}
 	}
 	if err := orttest.Multiplier.CanCompute(call); err != nil {
@@ -85,9 +91,11 @@ func checkPlanned(t *testing.T, rows, inner, columns int, transposed [2]bool, bi
 	for _, name := range results {
 		types[name], outputs[name] = onnxpb.TensorProto_FLOAT, floats(t, []int{rows, columns})
 	}
+	twice := &onnxpb.NodeProto{OpType: proto.String("Concat"), Input: []string{"x", "x"}, Output: []string{"x, x"},
+		Attribute: []*onnxpb.AttributeProto{{Name: proto.String("axis"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0)}}}
 	node := callNode(call, 0, in, results)
 	s := open(t, ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Multiplier: orttest.Multiplier, Calls: []ort.KernelCall{call, double}},
-		Model: kernelModel(t, types, callNode(double, 1, []string{"x"}, []string{"2x"}), node)})
+		Model: kernelModel(t, types, callNode(double, 1, []string{"x"}, []string{"2x"}), twice, node)})
 	x := floats(t, []int{4})
 	bound := ready(t, s, map[string]*ort.Tensor{"x": x}, outputs)
 	values := []float32{0.1, 0.7, -0.4, 0.5}
@@ -106,14 +114,17 @@ func checkPlanned(t *testing.T, rows, inner, columns int, transposed [2]bool, bi
 	for i := range rows {
 		for j := range columns {
 			want := 0.0
-			if bias {
+			if p.Bias {
 				want = float64(values[j])
+			}
+			if p.Residual {
+				want += float64(values[(i*columns+j)%len(values)])
 			}
 			for k := range inner {
 				want += at(i, k, rows, inner, transposed[0]) * 2 * at(k, j, inner, columns, transposed[1])
 			}
 			wants := map[string]float64{"y": want, "sum": want}
-			if gelu {
+			if p.Gelu {
 				wants["y"] = want * 0.5 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(want+0.044715*want*want*want)))
 			}
 			for name, out := range outputs {
@@ -144,13 +155,14 @@ func TestWrongProducts(t *testing.T) {
 		"type":        {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.DType = manifest.I32 }, `launch 1: products of "i32"`},
 		"no rows":     {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Rows = 0 }, "2 products of 0 x 2 and 2 x 2"},
 		"workspace":   {func(k *ort.Kernels) { k.Calls[0].Scratch = 8 }, "8 bytes of scratch memory, 64 of them before the workspace, for 2 products"},
-		"biases":      {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "a bias of a product that is not planned"},
+		"biases":      {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Bias = true }, "a bias or a residual of a product that is not planned"},
+		"residuals":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Residual = true }, "a bias or a residual of a product that is not planned"},
 		"two planned": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Planned = true }, "2 planned products"},
 		"no bias": {func(k *ort.Kernels) {
 			p := k.Calls[0].Launches[1].Products
 			k.Calls[0].Inputs, p.Count, p.Planned, p.Bias = 2, 1, true, true
 		}, "a planned product has 2 inputs"},
-		"gelu":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Gelu = true }, "GELU of products without a bias"},
+		"gelu":   {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Gelu = true }, "GELU of products without a bias, or with a residual"},
 		"tables": {func(k *ort.Kernels) { k.Calls[0].Launches[1].Products.Workspace = 47 }, "47 of them before the workspace"},
 	} {
 		config := productsConfig(t, products([2]bool{}))

@@ -8,17 +8,17 @@ package cublastest
 #include <stdint.h>
 #include "../linear.h"
 
-typedef int linear(lt_handle *, void **, int, int, int, int, int, const void *, int, const void *, int, const void *, int, void *, void *, int,
-                   int, void *, size_t, void *);
+typedef int linear(lt_handle *, void **, int, int, int, int, int, const void *, int, const void *, int, const void *, const void *, int, void *,
+                   void *, int, int, void *, size_t, void *);
 typedef void forget(void *);
 
 enum { R_32F = 0, COMPUTE_32F = 68 };
 
-static int call(uintptr_t address, uintptr_t handle, void **plan, int transa, int transb, int m, int n, int k, float *a, float *b, float *bias, int gelu,
-                float *sum, float *c, void *stream) {
+static int call(uintptr_t address, uintptr_t handle, void **plan, int transa, int transb, int m, int n, int k, float *a, float *b, float *bias,
+                float *residual, int gelu, float *sum, float *c, void *stream) {
 	static char workspace[256] __attribute__((aligned(256)));
-	return ((linear *)address)((lt_handle *)handle, plan, transa, transb, m, n, k, a, transa ? k : m, b, transb ? n : k, bias, gelu, sum, c, R_32F,
-	                           COMPUTE_32F, workspace, sizeof workspace, stream);
+	return ((linear *)address)((lt_handle *)handle, plan, transa, transb, m, n, k, a, transa ? k : m, b, transb ? n : k, bias, residual, gelu, sum,
+	                           c, R_32F, COMPUTE_32F, workspace, sizeof workspace, stream);
 }
 static void release(uintptr_t address, void *plan) { ((forget *)address)(plan); }
 
@@ -53,11 +53,12 @@ import (
 // Record has the streams of the fake driver say that they record what is queued.
 func Record(on bool) { C.record(C.bool(on)) }
 
-// Product is op(A) op(B) + bias, or without one if it is nil, in f32, of matrices in columns: M x K and K x N.
+// Product is op(A) op(B) + bias + residual, without those that are nil, in f32, of matrices in columns: M x K and K x N.
 type Product struct {
 	Transposed [2]bool
 	M, N, K    int
 	A, B, Bias []float32
+	Residual   []float32 // M x N
 	Gelu       bool
 	// Sum, unless nil, gets the matrix without GELU, C the result.
 	Sum, C []float32
@@ -96,7 +97,7 @@ func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int)
 			break
 		}
 		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]), number(p.Transposed[1]), C.int(p.M),
-			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
+			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), address(p.Residual), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
 	}
 	C.release(C.uintptr_t(l.ForgetLinear()), plan)
 	return status

@@ -67,7 +67,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void
 	const layout *lc = c;
 	*returned = requested < ALGORITHMS ? requested : ALGORITHMS;
 	for (int i = 0; i < *returned; i++) memset(&results[i * HEURISTIC], 0, HEURISTIC * sizeof *results), results[i * HEURISTIC] = i + 1;
-	return multiply_check(handle, 0, 0, lc->rows, lc->columns, 0, 0, 0, 0, 0, 0, lc->type, 0, 0);
+	return multiply_check(handle, 0, 0, lc->rows, lc->columns, 0, 0, 0, 0, 0, 0, 0, lc->type, 0, 0);
 }
 
 int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const void *a, const layout *la, const void *b, const layout *lb,
@@ -76,7 +76,7 @@ int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const 
 	const int transa = d->attributes[TRANSA] != 0, transb = d->attributes[TRANSB] != 0;
 	const uint64_t inner = transa ? la->rows : la->columns;
 	const uint64_t epilogue = d->attributes[EPILOGUE];
-	if (*algorithm < 1 || *algorithm > ALGORITHMS || *alpha != 1 || *beta != 0 || c != to || lc != ld || !(epilogue == NONE || epilogue & BIAS))
+	if (*algorithm < 1 || *algorithm > ALGORITHMS || *alpha != 1 || *beta != (c != to) || lc != ld || !(epilogue == NONE || epilogue & BIAS))
 		return MULTIPLY_INVALID;
 	if (lc->rows == (*algorithm == 1 ? FIRST_FAILS : FAILS)) return MULTIPLY_INVALID;
 	if (*algorithm == 1 && lc->rows == SLOW) nanosleep(&(struct timespec){0, 500000}, NULL);
@@ -87,7 +87,7 @@ int cublasLtMatmul(void *handle, const descriptor *d, const float *alpha, const 
 	void *plan = NULL, *aux = epilogue & AUX ? (void *)(uintptr_t)d->attributes[AUX_POINTER] : NULL;
 	if (aux && d->attributes[AUX_STRIDE] != lc->rows) return MULTIPLY_INVALID;
 	int status = multiply_linear(handle, &plan, transa, transb, lc->rows, lc->columns, inner, a, la->stride, b, lb->stride,
-	                             epilogue & BIAS ? (const void *)(uintptr_t)d->attributes[BIAS_POINTER] : NULL, (epilogue & GELU) != 0, aux, to, lc->type, d->compute, workspace, size, stream);
+	                             epilogue & BIAS ? (const void *)(uintptr_t)d->attributes[BIAS_POINTER] : NULL, *beta ? c : NULL, (epilogue & GELU) != 0, aux, to, lc->type, d->compute, workspace, size, stream);
 	multiply_forget(plan);
 	return status;
 }

@@ -62,15 +62,16 @@ static int multiply_batched(void *handle, int transa, int transb, int m, int n, 
 	return 0;
 }
 
-// multiply_linear is a planned product, with a bias or NULL. It has a plan, which multiply_forget frees.
+// multiply_linear is a planned product, with a bias or NULL, and with a residual or NULL. It has a plan, which multiply_forget frees.
 static int multiply_linear(void *handle, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-                           const void *bias, int gelu, void *sum_out, void *c, int type, int compute, void *workspace, size_t size, void *stream) {
+                           const void *bias, const void *residual, int gelu, void *sum_out, void *c, int type, int compute, void *workspace,
+                           size_t size, void *stream) {
 	if (!workspace || !size || (uintptr_t)workspace % 64 || lda < (transa ? k : m) || ldb < (transb ? n : k)) return MULTIPLY_INVALID;
-	if (type != MULTIPLY_F32 && type != MULTIPLY_BF16) return MULTIPLY_INVALID;
+	if ((type != MULTIPLY_F32 && type != MULTIPLY_BF16) || (gelu && residual)) return MULTIPLY_INVALID;
 	if (!*plan) *plan = malloc(1);
 	for (int j = 0; j < n; j++)
 		for (int i = 0; i < m; i++) {
-			double sum = bias ? multiply_load(bias, i, type) : 0;
+			double sum = (bias ? multiply_load(bias, i, type) : 0) + (residual ? multiply_load(residual, i + (size_t)j * m, type) : 0);
 			for (int l = 0; l < k; l++)
 				sum += (double)multiply_load(a, transa ? l + (size_t)i * lda : i + (size_t)l * lda, type) *
 				       multiply_load(b, transb ? j + (size_t)l * ldb : l + (size_t)j * ldb, type);
@@ -82,8 +83,8 @@ static int multiply_linear(void *handle, void **plan, int transa, int transb, in
 }
 
 // multiply_check refuses results of 7 columns.
-static int multiply_check(void *handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int gelu, int sum, int type,
-                          int compute, size_t size) {
+static int multiply_check(void *handle, int transa, int transb, int m, int n, int k, int lda, int ldb, int bias, int residual, int gelu, int sum,
+                          int type, int compute, size_t size) {
 	return m == 7 ? 15 : 0;
 }
 static void multiply_forget(void *plan) { free(plan); }

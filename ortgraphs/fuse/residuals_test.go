@@ -1,0 +1,115 @@
+package fuse_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// withResidual is a linear graph in bf16 with another matrix r, and with more outputs.
+func withResidual(t onnxpb.TensorProto_DataType, rows, columns int64, outputs []string, nodes ...*onnxpb.NodeProto) *onnxpb.ModelProto {
+	m := linear(t, 16, columns, nodes...)
+	m.Graph.Input[0], m.Graph.Output[0] = typed("x", t, rows, 16), typed("y", t, rows, columns)
+	m.Graph.Input = append(m.Graph.Input, typed("r", t, rows, columns), typed("one", t, 1, columns))
+	for _, name := range outputs {
+		m.Graph.Output = append(m.Graph.Output, typed(name, t, rows, columns))
+	}
+	return m
+}
+
+// inRows is a graph whose product has its rows in one dimension, as the exporter writes linear layers, and whose sum has them in two.
+func inRows() *onnxpb.ModelProto {
+	m := withResidual(bf16, 6, 8, nil, op("Add", "h", "xw", "c"), op("Reshape", "h3", "h", "shape"), op("Reshape", "r3", "r", "shape"),
+		op("Add", "y", "r3", "h3"))
+	m.Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("shape"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)),
+		Dims: []int64{3}, Int64Data: []int64{2, 3, 8}}}
+	shape := m.Graph.Output[0].Type.GetTensorType().Shape
+	shape.Dim[0].Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 3}
+	shape.Dim = slices.Insert(shape.Dim, 0, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 2}})
+	return m
+}
+
+// TestResiduals: a planned product adds a matrix that is in memory in any case, where nothing else reads the product without it.
+func TestResiduals(t *testing.T) {
+	const one, both = "product with a residual of 1", "product with a residual of 1, with a bias"
+	bias, sum := op("Add", "h", "xw", "c"), op("Add", "y", "h", "r")
+	for name, c := range map[string]struct {
+		model *onnxpb.ModelProto
+		want  []string // regions
+	}{
+		"with a bias":              {withResidual(bf16, 6, 8, nil, bias, sum), []string{both}},
+		"the residual first":       {withResidual(bf16, 6, 8, nil, bias, op("Add", "y", "r", "h")), []string{both}},
+		"rows in two dimensions":   {inRows(), []string{both}},
+		"large, without a bias":    {withResidual(bf16, 2048, 1024, nil, op("Add", "y", "xw", "r")), []string{one}},
+		"small, without a bias":    {withResidual(bf16, 2048, 1016, nil, op("Add", "y", "xw", "r")), []string{"Add of 1"}},
+		"f32":                      {withResidual(onnxpb.TensorProto_FLOAT, 6, 8, nil, op("Add", "y", "xw", "r")), []string{"Add of 1"}},
+		"one row":                  {withResidual(bf16, 6, 8, nil, bias, op("Add", "y", "h", "one")), []string{"Add of 1", "product with a bias of 1"}},
+		"gelu of the sum":          {withResidual(bf16, 6, 8, nil, bias, op("Add", "s", "h", "r"), op("Gelu", "y", "s")), []string{"GeluTanh of 1", both}},
+		"the product is read":      {withResidual(bf16, 6, 8, []string{"z"}, bias, sum, op("Neg", "z", "h")), []string{"Add, Neg of 2", "product with a bias of 1"}},
+		"the product is an output": {withResidual(bf16, 6, 8, []string{"h"}, bias, sum), []string{"Add of 1", "product with a bias of 1"}},
+		"the product twice":        {withResidual(bf16, 6, 8, nil, bias, op("Add", "y", "h", "h")), []string{"Add of 1", "product with a bias of 1"}},
+		"computed for the sum":     {withResidual(bf16, 6, 8, nil, bias, op("Exp", "e", "r"), op("Add", "y", "h", "e")), []string{"Add, Exp of 1", "product with a bias of 1"}},
+		"computed, and read":       {withResidual(bf16, 6, 8, []string{"e"}, bias, op("Exp", "e", "r"), op("Neg", "n", "e"), op("Add", "s", "h", "e"), op("Mul", "y", "s", "n")), []string{"Exp of 1", "Exp, Mul, Neg of 1", both}},
+		"of a product":             {withResidual(bf16, 6, 8, nil, bias, op("MatMul", "p", "x", "w"), op("Add", "s", "p", "c"), op("Add", "y", "h", "s")), []string{"product with a bias of 1", both}},
+		"two of them":              {withResidual(bf16, 6, 8, nil, bias, op("Add", "s", "h", "r"), op("Add", "y", "s", "r")), []string{"Add of 1", both}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, g, regions := partition(t, c.model, shapes.Sizes{})
+			var got []string
+			for _, r := range regions {
+				text := fmt.Sprintf("%s of %d", r.Ops(), len(r.Out))
+				if p := r.Products; p != nil && p.Residual && p.Bias {
+					text += ", with a bias"
+				}
+				got = append(got, text)
+			}
+			slices.Sort(got)
+			if slices.Sort(c.want); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			emit(t, g, regions)
+		})
+	}
+}
+
+// TestResidualSum: the product, its bias and the residual are summed, also by the operators that take the place of a kernel.
+func TestResidualSum(t *testing.T) {
+	_, g, regions := partition(t, inRows(), shapes.Sizes{})
+	values := memory{}
+	number := func(name string, i int) float64 { return float64((len(name)*7+int(name[0])+5*i)%9 - 4) } // small integers, which bf16 has
+	for _, in := range g.Inputs {
+		list := make([]float64, in.Elements())
+		for i := range list {
+			list[i] = number(in.Name, i)
+		}
+		values[in] = encode(list, in.Type)
+	}
+	got, err := interpret(g, regions, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, y := range got[g.Outputs[0].Tensor] {
+		want := number("c", i%8) + number("r", i)
+		for k := range 16 {
+			want += number("x", i/8*16+k) * number("w", k*8+i%8)
+		}
+		if y.f != want {
+			t.Errorf("%d: %g, want %g", i, y.f, want)
+		}
+	}
+	var ops []string
+	for _, n := range emit(t, g, regions).Graph.Node {
+		ops = append(ops, n.GetOpType())
+	}
+	if want := []string{"Gemm", "Add"}; !slices.Equal(slices.DeleteFunc(ops, func(op string) bool { return op == "Reshape" }), want) {
+		t.Errorf("%q, want %q", ops, want)
+	}
+	if p := regions[0].Products; len(regions) != 1 || !slices.Equal(regions[0].Shapes[0], []int{2, 3, 8}) || p.Rows != 6 {
+		t.Errorf("%d regions, %+v, shapes %v", len(regions), *p, regions[0].Shapes)
+	}
+}
