@@ -208,7 +208,7 @@ func (c *comparer) batches(ctx context.Context, size int) (string, error) {
 	}
 	short := *c.benchmark
 	short.set, short.Steps = c.set.Copy(), 2
-	short.set.DebugDir, short.set.Precision, short.set.Fuse = debug, "f32", "off"
+	short.set.DebugDir, short.set.Precision, short.set.Fuse, short.set.Attention = debug, "f32", "off", "auto"
 	r, err := short.once(ctx, size, Variant{c.at.name, ComputeOnly})
 	if err != nil {
 		return "", fmt.Errorf("batch size %d: %w", size, err)

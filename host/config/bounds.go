@@ -28,7 +28,7 @@ var bounds = map[string]bound{
 	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
 	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
 	"early-stop": {0, many}, "early-stop-delta": {0, huge},
-	"num-workers": {1, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
+	"num-workers": {0, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
 	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
 

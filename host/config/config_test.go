@@ -176,7 +176,7 @@ func TestRefused(t *testing.T) {
 		{"--batch-size 2000000", "", "--batch-size 2000000: the largest value is 1048576"},
 		{"--epochs 0", "", "--epochs 0 has no end: give --max-steps as well"},
 		{"--epochs=-1", "", "--epochs -1: the smallest value is 0"},
-		{"--num-workers 0", "", "--num-workers 0: the smallest value is 1"},
+		{"--num-workers=-1", "", "--num-workers -1: the smallest value is 0"},
 		{"--max-quarantine=-2", "", "--max-quarantine -2: the smallest value is -1"},
 		{"--lr x", "", "--lr x: not a number"},
 		{"--lr 1,5", "", "--lr 1,5: not a number"},

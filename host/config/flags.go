@@ -86,7 +86,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 }
 
 func definePipeline(c *Config, f *pflag.FlagSet) {
-	f.IntVar(&c.NumWorkers, "num-workers", 2, "`batches` that are decoded at the same time")
+	f.IntVar(&c.NumWorkers, "num-workers", 0, "`batches` that are decoded at the same time (default 0: 2, beside a GPU half of the cores, up to 8)")
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N` (default 1 each); can be repeated")
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")

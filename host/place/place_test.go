@@ -88,7 +88,7 @@ func TestLines(t *testing.T) {
 		if err != nil && !errors.Is(err, gpu.ErrNotBuilt) {
 			t.Fatal(err)
 		}
-		if got := p.Lines(c.NumWorkers, c.Threads); !slices.Equal(got, tt.want) {
+		if got := p.Lines(2, c.Threads); !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.args, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		}
 	}

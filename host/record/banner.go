@@ -98,7 +98,7 @@ func (p *Plan) path(b *banner) {
 	}
 	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
 	b.row("plugins", "%s", strings.Join(p.Plugins(), ", "))
-	b.rows("devices", p.Placement.Lines(c.NumWorkers, p.Threads))
+	b.rows("devices", p.Placement.Lines(p.Decoders, p.Threads))
 	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
 		report.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), report.Count(p.DeviceSlots, "device slot"))
 	are, ready := "are", min(p.Prefetch, c.BufferSize)

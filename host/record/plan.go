@@ -27,8 +27,8 @@ type Plan struct {
 	Players    []manifest.Player // with the run's settings
 	// Schedules are those of the players; it is called once the order of batches is planned.
 	Schedules func() []schedule.Schedule
-	// Threads is the number of threads of the model on the CPU.
-	Threads int
+	// Threads is the number of threads of the model on the CPU, Decoders that of batches that are decoded at the same time.
+	Threads, Decoders int
 	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the
 	// size of one.
 	RingAsked, SlotBytes int
@@ -54,7 +54,7 @@ func (p *Plan) Setup() report.Setup {
 	c, at := p.Config, p.Placement
 	s := report.Setup{
 		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads,
-		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots, Cores: runtime.GOMAXPROCS(0),
+		NumWorkers: p.Decoders, BufferSize: c.BufferSize, Slots: p.DeviceSlots, Cores: runtime.GOMAXPROCS(0),
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
 		DataGPU: !at.Data.OnCPU() && !at.Shared(), SharedGPU: at.Shared(),
 	}

@@ -47,7 +47,7 @@ var refusedAtOnce = map[string]wrong{
 	"checkpoint-every": {"-1", "", "the smallest value is 0"}, "checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
 	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
 
-	"num-workers": {"0", "", "the smallest value is 1"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
+	"num-workers": {"-1", "", "the smallest value is 0"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
 	"plugin-start-timeout": {"-1", "", "the smallest value is 0"}, "plugin-memory": {"x", "", "not an amount of memory"},
 	"buffer-size": {"0", "", "the smallest value is 1"}, "on-range": {"x", "", "must be warn or stop"},
 	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"}, "slots": {"1", "", "must be 2 to 8, or auto"},
