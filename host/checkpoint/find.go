@@ -64,7 +64,7 @@ func best(s *Store) (int64, error) {
 	}
 	defer c.Close()
 	if c.State.Best == nil {
-		return 0, advise(s, errors.New("the run has not been evaluated by its last checkpoint, so none is the best"))
+		return 0, advise(s, errors.New("the run was not evaluated before its last checkpoint, so there is no best one"))
 	}
 	return c.State.Best.Step, nil
 }

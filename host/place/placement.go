@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/xtts-host/xtts-host/gpu"
 )
@@ -28,6 +29,19 @@ type Placement struct {
 
 // Shared reports whether both roles are on one GPU.
 func (p Placement) Shared() bool { return !p.Model.OnCPU() && p.Data.GPU.UUID == p.Model.GPU.UUID }
+
+// Decoders is the number of batches that are decoded at the same time, unless asked for. Beside a GPU it is half of the cores: training hardly
+// uses them, but needs a batch every few milliseconds.
+func (p Placement) Decoders(asked int) int {
+	const few, most = 2, 8
+	switch {
+	case asked > 0:
+		return asked
+	case p.Model.OnCPU():
+		return few
+	}
+	return max(few, min(most, runtime.GOMAXPROCS(0)/2))
+}
 
 // String describes the placement, such as "plugins on the CPU, the model on GPU 0: the first GPU".
 func (p Placement) String() string {

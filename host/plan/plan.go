@@ -116,19 +116,6 @@ func (p *Plan) card() *gpu.Device {
 // Threads is the number of CPU threads that compute.
 func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROCS(0)) }
 
-// Decoders is the number of batches that are decoded at the same time. Beside a GPU training hardly uses the cores, but it needs a batch every
-// few milliseconds.
-func (p *Plan) Decoders() int {
-	const few, most = 2, 8
-	if n := p.Config.NumWorkers; n > 0 {
-		return n
-	}
-	if !p.OnGPU() {
-		return few
-	}
-	return max(few, min(most, runtime.GOMAXPROCS(0)/2))
-}
-
 // ORT returns the options for ONNX Runtime.
 func (p *Plan) ORT() ort.Options {
 	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU() && !cuda.Fake}

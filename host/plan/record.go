@@ -21,7 +21,7 @@ func (p *Plan) Record() *record.Plan {
 	return &record.Plan{
 		Config: p.Config, Manifest: p.Bundle.Manifest, Parameters: p.trained(), Data: p.Data, Pipeline: p.Stages.Resolved, Placement: p.Placement,
 		Precision: p.Precision, Players: players, Schedules: p.Schedules,
-		Threads: p.Threads(), Decoders: p.Decoders(), RingAsked: p.Ring.Asked, RingLimit: p.Ring.Limit, SlotBytes: p.Slots.Size(), DeviceSlots: p.Slots.Device,
+		Threads: p.Threads(), Decoders: p.Placement.Decoders(p.Config.NumWorkers), RingAsked: p.Ring.Asked, RingLimit: p.Ring.Limit, SlotBytes: p.Slots.Size(), DeviceSlots: p.Slots.Device,
 		Prefetch: p.Ring.Prefetch, From: p.Progress(),
 	}
 }

@@ -79,13 +79,13 @@ func (d *Draft) Fit(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, d.Decoders())
+	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	if d.Data.Val != nil {
 		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
 		if p, err = dataset.NewEvalPlan(d.Data.Val.Index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
-		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Decoders())
+		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	}
 	d.Data.SumUp(d.Buckets.Sizes, d.Bundle.Manifest.Features)
 	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {

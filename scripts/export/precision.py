@@ -53,7 +53,7 @@ def _cast(x, dtype: torch.dtype):
     return x
 
 
-def _residual(input, other=None, *, out=None, **_) -> bool:
+def _residual(input, other=None, *_, out=None, **__) -> bool:
     """Whether input + other adds the bf16 results of products to f32 activations of their shape, such as [B, T, D].
 
     Biases, masks and positions that are broadcast have other shapes. Losses and lengths have fewer axes, or a last one of 1.

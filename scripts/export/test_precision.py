@@ -151,7 +151,7 @@ class Calls(nn.Module):
     (lambda x, w: x[None] + x[None] @ w, LOW), (lambda x, w: torch.add(x[None] @ w, x[None], alpha=0.5), LOW), (lambda x, w: x[None] @ w + w[0], torch.float32),
     (lambda x, w: torch.stack([x, x]) @ w + x[None], torch.float32), (lambda x, w: x[None] + x[None], torch.float32), (lambda x, w: x[None] - x[None] @ w, torch.float32),
     (lambda x, w: torch.add(input=x[None], other=x[None] @ w), LOW), (lambda x, w: torch.add(x[None], x[None] @ w, out=torch.empty(1, 8, 8)), torch.float32),
-    (lambda x, w: x[None, :, :1] + x[None] @ w[:, :1], torch.float32),
+    (lambda x, w: x[None, :, :1] + x[None] @ w[:, :1], torch.float32), (lambda x, w: torch.add(x[None], 2, x[None] @ w), torch.float32),
 ])
 def test_policy(call, dtype):
     module = Calls(call)
