@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
@@ -86,7 +85,7 @@ func (r *run) resumeHint(err error) error {
 	return err
 }
 
-// report writes report.json and prints its table. outcome is the error that the run ends with.
+// report writes report.json and its table, and prints the table. outcome is the error that the run ends with.
 func (r *run) report(outcome error) (*report.Report, error) {
 	facts, err := r.observer.facts(outcome)
 	if err != nil {
@@ -96,7 +95,7 @@ func (r *run) report(outcome error) (*report.Report, error) {
 		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses, "hit_ratio", c.HitRatio)
 	}
 	out := r.observer.collector.Build(facts)
-	if err := out.Write(filepath.Join(r.dir, report.ReportFile)); err != nil {
+	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
 	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})

@@ -80,6 +80,9 @@ func Advise(err error, advice string) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
+// Interrupted reports whether the user has ended the command, which is no error to the user.
+func Interrupted(err error) bool { return errors.Is(err, train.ErrInterrupted) }
+
 // Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a
 // memory limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable
 // rows; 130 interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not
@@ -88,7 +91,7 @@ func Code(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, train.ErrInterrupted):
+	case Interrupted(err):
 		return 130
 	case OutOfMemory(err):
 		return 3

@@ -13,7 +13,7 @@
 //	... // the run publishes its events
 //	err = bus.Flush()
 //	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Wall: wall, Pipeline: p.Stats()})
-//	if err := r.Write(filepath.Join(dir, "report.json")); err != nil { ... }
+//	if err := r.Write(dir); err != nil { ... }
 //	fmt.Print(r.Table(dir))
 //
 // Only one goroutine may use a Progress, a Pace or Baselines. The comments of the other types describe their use.

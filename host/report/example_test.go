@@ -42,7 +42,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Wall: time.Second})
-	if err := r.Write(filepath.Join(dir, "report.json")); err != nil {
+	if err := r.Write(dir); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("%d frames/s, limited by: %s\n", int(r.FramesPerSecond), r.Verdict.Bottleneck)

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,7 +27,7 @@ func TestOtherForms(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if c.before != nil {
-			if err := (&Report{Graphs: c.before}).Write(filepath.Join(dir, ReportFile)); err != nil {
+			if err := (&Report{Graphs: c.before}).Write(dir); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -283,17 +284,19 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Write replaces the file path by the report, completely or not at all.
-func (r *Report) Write(path string) error {
+// Write writes the files of the report to a run's folder: the figures, and the table. It replaces each completely or not at all.
+func (r *Report) Write(folder string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", ReportFile, err)
 	}
-	if err := disk.Replace(path, b.Bytes()); err != nil {
-		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
+	for name, text := range map[string][]byte{ReportFile: b.Bytes(), TableFile: []byte(r.Table(folder))} {
+		if err := disk.Replace(filepath.Join(folder, name), text); err != nil {
+			return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
+		}
 	}
 	return nil
 }

@@ -69,11 +69,14 @@ func whole() *Report {
 
 func TestGolden(t *testing.T) {
 	r := whole()
-	path := filepath.Join(t.TempDir(), "report.json")
-	if err := r.Write(path); err != nil {
+	folder := t.TempDir()
+	if err := r.Write(folder); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.json", read(t, path))
+	golden(t, "report.json", read(t, filepath.Join(folder, ReportFile)))
+	if text := read(t, filepath.Join(folder, TableFile)); !strings.HasSuffix(text, "run folder      "+folder+"\n") {
+		t.Error(text)
+	}
 	golden(t, "table.txt", r.Table("runs/20260102T030405Z"))
 }
 
@@ -135,26 +138,28 @@ func TestReportReadsBack(t *testing.T) {
 
 func TestWriteReplacesAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "report.json")
 	for range 2 {
-		if err := whole().Write(path); err != nil {
+		if err := whole().Write(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
+	if err != nil || len(entries) != 2 {
 		t.Errorf("the folder holds %v, %v", entries, err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{ReportFile, TableFile} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := whole().Write(dir); err == nil {
+			t.Errorf("the folder %s was replaced", name)
+		}
+		if _, err := os.ReadDir(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := whole().Write(filepath.Join(dir, "folder")); err == nil {
-		t.Error("a folder was replaced")
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-		t.Errorf("after a failure the folder holds %v, %v", entries, err)
-	}
-	if err := whole().Write(filepath.Join(dir, "none", "report.json")); !errors.Is(err, fs.ErrNotExist) {
+	if err := whole().Write(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -35,7 +35,11 @@ func Run(args []string) int {
 	})
 	err := cmp.Or(root.ExecuteContext(context.Background()), unknown)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", exit.Text(err))
+		text := exit.Text(err)
+		if !exit.Interrupted(err) {
+			text = "error: " + text
+		}
+		fmt.Fprintln(os.Stderr, text)
 		if hint := exit.Hint(err); hint != "" {
 			fmt.Fprintln(os.Stderr, "hint:", hint)
 		}
