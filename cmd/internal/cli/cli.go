@@ -39,9 +39,10 @@ func Run(args []string) int {
 		if !exit.Interrupted(err) {
 			text = "error: " + text
 		}
-		fmt.Fprintln(os.Stderr, text)
+		out := folded(os.Stderr)
+		fmt.Fprintln(out, text)
 		if hint := exit.Hint(err); hint != "" {
-			fmt.Fprintln(os.Stderr, "hint:", hint)
+			fmt.Fprintln(out, "hint:", hint)
 		}
 	}
 	return exit.Code(err)

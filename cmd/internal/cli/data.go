@@ -39,6 +39,8 @@ xtts-host data check my-voice --pictures pictures --json > check.json`,
 			return usage(cmd, fmt.Errorf("--workers %d: at least 1 is needed", o.Workers))
 		}
 		o.Data, o.JSON = args[0], *asJSON
-		return datacheck.Run(cmd.Context(), set, o, openConsole())
+		c := openConsole()
+		c.Out = output(o.JSON)
+		return datacheck.Run(cmd.Context(), set, o, c)
 	})
 }

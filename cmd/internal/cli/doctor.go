@@ -24,7 +24,7 @@ xtts-host doctor --json > doctor.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return doctor.Run(cmd.Context(), os.Stdout, set, version(), *asJSON)
+		return doctor.Run(cmd.Context(), output(*asJSON), set, version(), *asJSON)
 	})
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +29,7 @@ xtts-host graph inspect my-bundle --fused=32`,
 		if cmd.Flags().Changed("fused") && *rows == 0 {
 			return usage(cmd, errors.New("--fused 0: the smallest value is 1"))
 		}
-		return inspect.Graph(os.Stdout, args[0], set.CacheDir, int(*rows), *asJSON)
+		return inspect.Graph(output(*asJSON), args[0], set.CacheDir, int(*rows), *asJSON)
 	})
 }
 
@@ -47,7 +46,7 @@ there is a finding.`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"cache-dir", "ort-lib"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return inspect.Lint(os.Stdout, args[0], set.CacheDir, set.ORTLib, *asJSON)
+		return inspect.Lint(output(*asJSON), args[0], set.CacheDir, set.ORTLib, *asJSON)
 	})
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +29,7 @@ xtts-host plugins list my-plugins --json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return inspect.Plugins(os.Stdout, append(args, set.Plugins)[0], *asJSON)
+		return inspect.Plugins(output(*asJSON), append(args, set.Plugins)[0], *asJSON)
 	})
 }
 
@@ -61,7 +60,7 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 		if err != nil {
 			return usage(cmd, err)
 		}
-		return plugintest.Command(cmd.Context(), os.Stdout, plugintest.Options{
+		return plugintest.Command(cmd.Context(), output(*asJSON), plugintest.Options{
 			Names: args, Plugins: set.Plugins, Graph: set.Graph, Stage: *stage, CacheDir: set.CacheDir, ORTLib: set.ORTLib, Values: given, JSON: *asJSON,
 		})
 	})
@@ -101,7 +100,7 @@ xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 
 			return usage(cmd, err)
 		}
 		o.Stage, o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = args[0], set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
-		return plugintry.Command(cmd.Context(), os.Stdout, o)
+		return plugintry.Command(cmd.Context(), output(false), o)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -24,13 +23,4 @@ func openConsole() console.Console {
 	return console.Console{
 		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
 	}
-}
-
-// terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.
-func terminal(f *os.File) bool {
-	if os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	return err == nil && width > 0
 }

@@ -19,6 +19,8 @@ xtts-host validate --resume runs/first --json > report.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return validate.Run(cmd.Context(), set, version(), *asJSON, openConsole())
+		c := openConsole()
+		c.Out = output(*asJSON)
+		return validate.Run(cmd.Context(), set, version(), *asJSON, c)
 	})
 }

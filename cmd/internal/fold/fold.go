@@ -1,0 +1,87 @@
+// Package fold breaks lines that are longer than a terminal is wide, so that the columns of a table stay columns:
+//
+//	out := fold.NewWriter(os.Stdout, width)
+//	fmt.Fprintln(out, "memory    6.35 MiB: weights 1.59 MiB, gradients 1.59 MiB, ...")
+package fold
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Writer folds what is written to it. It writes complete lines only.
+type Writer struct {
+	to    io.Writer
+	width int
+	rest  []byte // the beginning of a line
+}
+
+// NewWriter returns a writer for a number of columns.
+func NewWriter(to io.Writer, width int) *Writer { return &Writer{to: to, width: width} }
+
+func (w *Writer) Write(text []byte) (int, error) {
+	w.rest = append(w.rest, text...)
+	end := bytes.LastIndexByte(w.rest, '\n') + 1
+	if end == 0 {
+		return len(text), nil
+	}
+	_, err := io.WriteString(w.to, Text(string(w.rest[:end]), w.width))
+	w.rest = append([]byte{}, w.rest[end:]...)
+	return len(text), err
+}
+
+// Text folds the lines of a text. A word that is wider than a line stays whole.
+func Text(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = fold(line, width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func fold(text string, width int) string {
+	line := []rune(text)
+	indent := []rune(strings.Repeat(" ", column(line, width/2)))
+	var folded []string
+	for len(line) > width {
+		end := breakOf(line, width)
+		if end == len(line) {
+			break
+		}
+		folded = append(folded, strings.TrimRight(string(line[:end]), " "))
+		line = slices.Concat(indent, []rune(strings.TrimLeft(string(line[end:]), " ")))
+	}
+	return strings.Join(append(folded, string(line)), "\n")
+}
+
+// column is where the text of the last column before most begins: after two spaces or more. In a line without columns it is two after the first
+// letter.
+func column(line []rune, most int) int {
+	first := firstLetter(line)
+	at := first + 2
+	for i := first + 2; i < min(len(line), most+1); i++ {
+		if line[i] != ' ' && line[i-1] == ' ' && line[i-2] == ' ' {
+			at = i
+		}
+	}
+	return min(at, most)
+}
+
+// breakOf returns the last space at which a line of the width can end, or else the first one after it, or the end.
+func breakOf(line []rune, width int) int {
+	for i := width; i > firstLetter(line); i-- {
+		if line[i] == ' ' {
+			return i
+		}
+	}
+	if i := slices.Index(line[width:], ' '); i >= 0 {
+		return width + i
+	}
+	return len(line)
+}
+
+func firstLetter(line []rune) int {
+	return max(0, slices.IndexFunc(line, func(r rune) bool { return r != ' ' }))
+}

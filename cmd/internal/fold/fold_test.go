@@ -1,0 +1,42 @@
+package fold_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/cmd/internal/fold"
+)
+
+func TestText(t *testing.T) {
+	const width = 30
+	for name, c := range map[string]struct{ text, want string }{
+		"short":        {"memory    6.35 MiB, all in all", "memory    6.35 MiB, all in all"},
+		"columns":      {"memory    6.35 MiB: weights 1.59, gradients 1.59", "memory    6.35 MiB: weights\n          1.59, gradients 1.59"},
+		"no label":     {"          for 8 rows of the largest bucket: 1.42", "          for 8 rows of the\n            largest bucket:\n            1.42"},
+		"a sentence":   {"error: the file runs/a/config.yaml is not there", "error: the file\n  runs/a/config.yaml is not\n  there"},
+		"a long word":  {"error: /a/very/long/path/that/has/no/space/at/all is not there", "error:\n  /a/very/long/path/that/has/no/space/at/all\n  is not there"},
+		"only a word":  {strings.Repeat("x", 40), strings.Repeat("x", 40)},
+		"no ASCII":     {"größe     übermäßig große Zahl von Wörtern", "größe     übermäßig große Zahl\n          von Wörtern"},
+		"late columns": {"a b c d e f g h i j k l m n  second column of it", "a b c d e f g h i j k l m n\n  second column of it"},
+		"bars":         {"2.0 │" + strings.Repeat("█", 20) + " 12", "2.0 │" + strings.Repeat("█", 20) + " 12"},
+		"lines":        {"one\n\ntwo    three four five six seven eight", "one\n\ntwo    three four five six\n       seven eight"},
+	} {
+		if got := fold.Text(c.text, width); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+func TestWriter(t *testing.T) {
+	var to strings.Builder
+	w := fold.NewWriter(&to, 12)
+	for _, part := range []string{"a  b", "cd ef gh ij kl\nmn", " op\n", "rest"} {
+		if n, err := fmt.Fprint(w, part); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got, want := to.String(), "a  bcd ef gh\n   ij kl\nmn op\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
