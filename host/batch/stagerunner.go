@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -26,7 +28,8 @@ type stageRunner struct {
 	outputs  []outputs // by bucket
 	memo     *memo     // nil without a feature cache
 	log      *slog.Logger
-	reported sync.Map   // tensors whose range was reported
+	reported sync.Map // tensors whose range was reported
+	failures atomic.Int64
 	attempts []attempts // by ring slot
 }
 
@@ -105,6 +108,20 @@ func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline
 	return rejected, looked + busy, err
 }
 
+// warnFailed warns of a failed call. After a few warnings, calls of the stage that fail are in the log only.
+func (s *stageRunner) warnFailed(err error) {
+	const few = 3
+	text := fmt.Sprintf("%v; rebuilding the batch", err)
+	switch n := s.failures.Add(1); {
+	case n < few:
+		s.log.Warn(text)
+	case n == few:
+		s.log.Warn(text + ". If it fails again, " + report.LogFile + " says so")
+	default:
+		s.log.Info(text)
+	}
+}
+
 // compute sends the batch to a process, and checks the result. rows are those of the batch that the stage computes.
 // complete, which may be nil, adds the others.
 func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int32, complete func()) (_ []pipeline.Rejected, _ time.Duration, err error) {
@@ -122,7 +139,7 @@ func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int
 		return nil, res.Busy, s.lost(b, a, err)
 	case errors.Is(err, supervise.ErrFailed):
 		if a.failed++; a.failed < maxFailures {
-			s.log.Warn(fmt.Sprintf("%v; rebuilding the batch", err))
+			s.warnFailed(err)
 			return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 		}
 		return nil, res.Busy, fmt.Errorf("%d times in a row (%s): %w", a.failed, s.describe(b), err)

@@ -117,6 +117,7 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 	}
 	defer t.close()
 	started := true
+	first := map[string]string{} // check that has failed for a reason
 	for _, k := range checks {
 		done := Check{Name: k.name, State: OK}
 		switch err := t.try(ctx, k, started); {
@@ -125,9 +126,12 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 		case errors.As(err, new(skipped)):
 			done.State, done.Why = Skipped, err.Error()
 		case err != nil:
-			done.State, done.Why, done.Hint = Failed, reason(err), k.hint
-			if done.Hint == "" {
-				done.Hint = hint.Of(err)
+			done.State, done.Why = Failed, reason(err)
+			if before := first[done.Why]; before != "" {
+				done.Why = fmt.Sprintf("as %q", before)
+			} else {
+				first[done.Why] = k.name
+				done.Hint = advice(k, err)
 			}
 			started = started && k.name != checks[0].name
 		}
@@ -135,6 +139,14 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 	}
 	result.MillisecondsPerClip, result.ClipSeconds, result.PeakMemory = t.figures()
 	return result, nil
+}
+
+// advice is the hint for a failed check.
+func advice(k check, err error) string {
+	if errors.Is(err, supervise.ErrFailed) { // the stage says so itself, whatever the check is about
+		return "a run has such batches, too: the stage has to compute them"
+	}
+	return cmp.Or(k.hint, hint.Of(err))
 }
 
 // skipped says why a check does not apply.

@@ -9,6 +9,6 @@ const (
 	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
 	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting
 	ReportFile     = "report.json"
-	TableFile      = "report.txt" // what is printed at the end
+	TableFile      = "report.txt"    // what is printed at the end
 	SpeakersFile   = "speakers.json" // the names that the model knows by number
 )

@@ -107,6 +107,9 @@ func (t *table) baseline(r *Report, b Baseline) {
 		}
 		cells(name, number(float64(constant)), number(float64(previous)), number(float64(model)), text)
 	}
+	if math.IsNaN(float64(b.TrainMeanLast20)) && math.IsNaN(float64(b.Eval)) {
+		return // no step was trained
+	}
 	t.gap()
 	cells(b.Metric, "constant", "previous frame", "model", "model / constant")
 	line("  training", b.Constant, b.PreviousFrame, b.TrainMeanLast20, b.RatioTrain)
