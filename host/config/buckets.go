@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,9 @@ type Buckets struct {
 
 // mostBuckets bounds the number of buckets that can be asked for: each is tried, and captured on a GPU.
 const mostBuckets = 64
+
+// decimal is a number as some languages write it, or two numbers.
+var decimal = regexp.MustCompile(`^\d+,\d+$`)
 
 const (
 	autoBuckets   = "auto"
@@ -49,6 +53,9 @@ func (b *Buckets) Set(text string) error {
 			return fmt.Errorf("the number of buckets is 1 to %d", mostBuckets)
 		}
 		*b = Buckets{Count: n}
+	case decimal.MatchString(text):
+		whole, fraction, _ := strings.Cut(text, ",")
+		return fmt.Errorf("is it %s.%ss, or %ss,%ss? give the unit", whole, fraction, whole, fraction)
 	default:
 		var list []float64
 		for part := range strings.SplitSeq(text, ",") {

@@ -56,7 +56,12 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		fmt.Fprintf(out, "%s: no folder in it\n", dir)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var others []string
 	for _, e := range entries {
+		if e.State == catalog.Skipped {
+			others = append(others, visible.Text(e.Name()))
+			continue
+		}
 		version := ""
 		if e.Manifest != nil {
 			version = e.Manifest.Version
@@ -72,7 +77,11 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 			fmt.Fprintf(w, "  %s\t%s\t\t%s -> %s\n", s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || others == nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
+	return err
 }
 
 func ports(specs []manifest.TensorSpec) string {

@@ -65,6 +65,7 @@ func badChoices(c choices) []string {
 	case c.emptyRows > emptyShare:
 		say("--batch-size %d is too large for %s: %.0f %% of the rows are empty; use a smaller one",
 			c.batchSize, report.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
+	case c.batchSize < goodBatch && c.data[0].clips < goodBatch: // there are no more rows
 	case c.card > 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
