@@ -6,7 +6,7 @@
 // Of cublasLt.h, CUDA 13.
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS_POINTER = 8, DESC_AUX_POINTER = 11, DESC_AUX_STRIDE = 12 };
 enum { EPILOGUE_NONE = 1, EPILOGUE_BIAS = 4, EPILOGUE_GELU_BIAS = 36, EPILOGUE_GELU_AUX_BIAS = 164 };
-enum { R_32F = 0, ALLOC_FAILED = 3 };
+enum { R_32F = 0, ALLOC_FAILED = 3, INVALID_VALUE = 7 };
 
 void lt_forget(void *plan) {
 	lt_plan *p = plan;
@@ -91,6 +91,7 @@ int lt_run(const lt_handle *h, const lt_plan *p, const void *const addresses[], 
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
               const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream) {
 	const void *const addresses[ADDRESSES] = {a, b, c, residual, bias, sum};
+	if (residual && (gelu || residual == c)) return INVALID_VALUE;
 	lt_plan *p = *plan;
 	int status = 0;
 	bool chosen = p != NULL;

@@ -132,6 +132,14 @@ func TestLinear(t *testing.T) {
 			})
 		}
 	}
+	for name, change := range map[string]func(p *cublastest.Product){
+		"GELU with a residual": func(p *cublastest.Product) { p.Bias, p.Gelu = bias, true }, "the residual is the result": func(p *cublastest.Product) { p.C = residual }} {
+		p := cublastest.Product{M: m, N: n, K: k, A: a, B: b, Residual: residual, C: make([]float32, m*n)}
+		change(&p)
+		if status := cublastest.Run(library, h, p, 1); status != 7 {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
 	refused := cublastest.Product{M: 7, N: 1, K: 1, A: make([]float32, 7), B: bias, Bias: make([]float32, 7), C: make([]float32, 7)}
 	if status := cublastest.Run(library, h, refused, 1); status != 15 {
 		t.Errorf("a product without an algorithm: status %d", status)

@@ -14,7 +14,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -108,7 +107,7 @@ func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline
 	return rejected, looked + busy, err
 }
 
-// warnFailed warns of a failed call. After a few warnings, calls of the stage that fail are in the log only.
+// warnFailed warns of a failed call, but only a few times: the report counts all.
 func (s *stageRunner) warnFailed(err error) {
 	const few = 3
 	text := fmt.Sprintf("%v; rebuilding the batch", err)
@@ -116,7 +115,7 @@ func (s *stageRunner) warnFailed(err error) {
 	case n < few:
 		s.log.Warn(text)
 	case n == few:
-		s.log.Warn(text + ". If it fails again, " + report.LogFile + " says so")
+		s.log.Warn(text + "; further failures of this stage are counted, but not shown")
 	default:
 		s.log.Info(text)
 	}

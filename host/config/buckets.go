@@ -22,7 +22,7 @@ type Buckets struct {
 const mostBuckets = 64
 
 // decimal is a number as some languages write it, or two numbers.
-var decimal = regexp.MustCompile(`^\d+,\d+$`)
+var decimal = regexp.MustCompile(`^\d+,\d$`)
 
 const (
 	autoBuckets   = "auto"

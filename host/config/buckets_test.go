@@ -11,7 +11,7 @@ func TestBuckets(t *testing.T) {
 		{"auto:x", "", "must be auto, a number of buckets, bundle, or lengths in seconds such as 2.5s,5s,11s"},
 		{"", "", "must be auto, a number of buckets, bundle, or lengths in seconds such as 2.5s,5s,11s"},
 		{"0s", "", "must be auto, a number of buckets, bundle, or lengths in seconds such as 2.5s,5s,11s"},
-		{"2,5", "", "is it 2.5s, or 2s,5s? give the unit"}, {"2s,5", "2s,5s", ""},
+		{"2,5", "", "is it 2.5s, or 2s,5s? give the unit"}, {"2s,5", "2s,5s", ""}, {"5,11", "5s,11s", ""},
 		{"long", "", "must be auto, a number of buckets, bundle, or lengths in seconds such as 2.5s,5s,11s"},
 	} {
 		var b Buckets

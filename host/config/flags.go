@@ -51,7 +51,7 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
-	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, separated by commas: lr, data (docs/resume.md)")
+	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, separated by commas: lr, data and others (docs/resume.md)")
 	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
 	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas")
 	f.StringSliceVar(&c.Freeze, "freeze", nil, "`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")

@@ -101,7 +101,7 @@ func parseIn(b *block, i int, parse parser, path string) (e entry, err error) {
 	if line := b.line(i); utf8.Valid(line) {
 		e, err = parse(line)
 	} else {
-		e.reason = "the line is not UTF-8; if the list is in Latin-1, convert it: " + convertList("LATIN1", path)
+		e.reason = "the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: " + convertList("LATIN1", path)
 	}
 	e.line = b.numbers[i]
 	return e, err

@@ -4,6 +4,7 @@ package exit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -80,8 +81,16 @@ func Advise(err error, advice string) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
-// Interrupted reports whether the user has ended the command, which is no error to the user.
-func Interrupted(err error) bool { return errors.Is(err, train.ErrInterrupted) }
+// Interrupted reports whether the user has ended the command, which is no error to the user, and nothing else has happened.
+func Interrupted(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return Interrupted(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !Interrupted(err) })
+	}
+	return err == train.ErrInterrupted
+}
 
 // Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a
 // memory limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable
@@ -91,7 +100,7 @@ func Code(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case Interrupted(err):
+	case errors.Is(err, train.ErrInterrupted):
 		return 130
 	case OutOfMemory(err):
 		return 3

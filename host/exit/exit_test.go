@@ -80,3 +80,19 @@ func TestTextIsCut(t *testing.T) {
 		}
 	}
 }
+
+// TestInterrupted: an interrupt is no error unless something else has failed, too.
+func TestInterrupted(t *testing.T) {
+	interrupted := fmt.Errorf("read the data: %w", train.ErrInterrupted)
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{interrupted, true}, {refusal{interrupted}, true}, {hint.Errorf("continue", "%w", interrupted), true}, {errors.Join(interrupted, train.ErrInterrupted), true},
+		{errors.Join(interrupted, errors.New("disk full")), false}, {errors.New("interrupted"), false}, {nil, false},
+	} {
+		if got := Interrupted(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}

@@ -29,8 +29,10 @@ func end(p *Plan, source *batch.Source, step int64) string {
 	switch {
 	case step < total:
 		return fmt.Sprintf("where --early-stop %d has ended it", c.EarlyStop)
+	case total == c.MaxSteps && step > total:
+		return fmt.Sprintf("after --max-steps %d: a larger one continues", c.MaxSteps)
 	case total == c.MaxSteps:
-		return fmt.Sprintf("and --max-steps %d ends it", c.MaxSteps)
+		return fmt.Sprintf("and --max-steps %d ends it: a larger one continues", c.MaxSteps)
 	}
 	return fmt.Sprintf("and --epochs %d end it at step %d", c.Epochs, total)
 }

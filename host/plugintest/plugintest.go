@@ -45,6 +45,8 @@ type Check struct {
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`
 	Hint  string `json:"hint,omitempty"`
+	// SameAs is the first check that failed for the same reason.
+	SameAs string `json:"same_as,omitempty"`
 }
 
 // Stage is what was found out about a stage.
@@ -117,7 +119,7 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 	}
 	defer t.close()
 	started := true
-	first := map[string]string{} // check that has failed for a reason
+	first := map[string]string{} // the check that has failed, by its reason
 	for _, k := range checks {
 		done := Check{Name: k.name, State: OK}
 		switch err := t.try(ctx, k, started); {
@@ -126,12 +128,9 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 		case errors.As(err, new(skipped)):
 			done.State, done.Why = Skipped, err.Error()
 		case err != nil:
-			done.State, done.Why = Failed, reason(err)
-			if before := first[done.Why]; before != "" {
-				done.Why = fmt.Sprintf("as %q", before)
-			} else {
+			done.State, done.Why, done.Hint = Failed, reason(err), advice(k, err)
+			if done.SameAs = first[done.Why]; done.SameAs == "" {
 				first[done.Why] = k.name
-				done.Hint = advice(k, err)
 			}
 			started = started && k.name != checks[0].name
 		}
@@ -143,8 +142,8 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 
 // advice is the hint for a failed check.
 func advice(k check, err error) string {
-	if errors.Is(err, supervise.ErrFailed) { // the stage says so itself, whatever the check is about
-		return "a run has such batches, too: the stage has to compute them"
+	if errors.Is(err, supervise.ErrFailed) { // the stage itself says so, whatever the check is about
+		return hint.Of(err)
 	}
 	return cmp.Or(k.hint, hint.Of(err))
 }

@@ -15,6 +15,10 @@ func (r *Result) Print(out io.Writer) {
 		fmt.Fprintf(out, "%s %s: stage %s (%s)\n", r.Plugin, visible.Text(r.Version), s.Name, s.Kind)
 		for _, c := range s.Checks {
 			fmt.Fprintf(out, "  %s %s\n", marks[c.State], c.Name)
+			if c.SameAs != "" {
+				fmt.Fprintf(out, "      as %q\n", c.SameAs)
+				continue
+			}
 			if c.Why != "" {
 				fmt.Fprintf(out, "      %s\n", visible.Text(c.Why))
 			}

@@ -145,8 +145,12 @@ func (p *Plan) batches() string {
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
-	return fmt.Sprintf("%s, by length; %s per epoch, %s in total",
-		size, report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
+	limit := fmt.Sprintf("--epochs %d", c.Epochs)
+	if s.Total() == c.MaxSteps {
+		limit = "--max-steps"
+	}
+	return fmt.Sprintf("%s, by length; %s per epoch, %s in total (%s)",
+		size, report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"), limit)
 }
 
 // source is the sequence of batches, used only for its length.

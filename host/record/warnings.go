@@ -61,17 +61,17 @@ func badChoices(c choices) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	suited, buffer, most := report.Suited(c.card)
+	good := min(goodBatch, c.data[0].clips)
 	switch {
 	case c.emptyRows > emptyShare:
 		say("--batch-size %d is too large for %s: %.0f %% of the rows are empty; use a smaller one",
 			c.batchSize, report.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
-	case c.batchSize < goodBatch && c.data[0].clips < goodBatch: // there are no more rows
-	case c.card > 0 && c.batchSize < goodBatch:
-		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
+	case c.card > 0 && c.batchSize < good:
+		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, good, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
 		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB, most, buffer)
-	case c.card == 0 && c.batchSize < goodBatch:
-		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, goodBatch)
+	case c.card == 0 && c.batchSize < good:
+		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, good)
 	}
 	if c.bufferSize < c.bufferAsked {
 		say("--buffer-size %d was lowered to %d to fit %s: it needs %d MiB",

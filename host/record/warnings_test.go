@@ -30,7 +30,7 @@ func TestPoorChoices(t *testing.T) {
 	}{
 		{"nothing", func(*choices) {}, nil},
 		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle: use 8 or more"}},
-		{"batch of few clips", func(c *choices) { c.batchSize, c.data[0].clips = 4, 6 }, nil}, {"batch that suits a small GPU", func(c *choices) { c.batchSize, c.card = 16, 11264<<20 }, nil},
+		{"batch of few clips", func(c *choices) { c.batchSize, c.data[0].clips = 6, 6 }, nil}, {"batch that suits a small GPU", func(c *choices) { c.batchSize, c.card = 16, 11264<<20 }, nil},
 		{"batch on a GPU", func(c *choices) { c.batchSize, c.card = 4, 143771<<20 }, []string{"--batch-size 4 leaves most of the GPU idle: use 8 or more (48 suits a GPU of 143771 MB)"}},
 		{"batch on a small GPU", func(c *choices) { c.batchSize, c.card = 17, 11264<<20 },
 			[]string{"--batch-size 17 is large for a GPU of 11264 MB: use 16, with --buffer-size 25"}},

@@ -293,8 +293,11 @@ func (r *Report) Write(folder string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", ReportFile, err)
 	}
-	for name, text := range map[string][]byte{ReportFile: b.Bytes(), TableFile: []byte(r.Table(folder))} {
-		if err := disk.Replace(filepath.Join(folder, name), text); err != nil {
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{{ReportFile, b.Bytes()}, {TableFile, []byte(r.Table(folder))}} {
+		if err := disk.Replace(filepath.Join(folder, file.name), file.text); err != nil {
 			return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 		}
 	}

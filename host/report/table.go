@@ -107,8 +107,8 @@ func (t *table) baseline(r *Report, b Baseline) {
 		}
 		cells(name, number(float64(constant)), number(float64(previous)), number(float64(model)), text)
 	}
-	if math.IsNaN(float64(b.TrainMeanLast20)) && math.IsNaN(float64(b.Eval)) {
-		return // no step was trained
+	if r.Steps == 0 {
+		return
 	}
 	t.gap()
 	cells(b.Metric, "constant", "previous frame", "model", "model / constant")

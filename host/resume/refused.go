@@ -25,6 +25,9 @@ func (e *RefusedError) Error() string {
 	fmt.Fprintf(&b, "%s: the run was started with other settings:", e.Path)
 	for _, d := range e.Refused[:min(maxListed, len(e.Refused))] {
 		b.WriteString("\n  " + d.String())
+		if d.Name == "data" {
+			b.WriteString(" (hashes of the clips and texts, which have changed)")
+		}
 	}
 	if n := len(e.Refused) - maxListed; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", n)

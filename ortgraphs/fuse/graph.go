@@ -54,6 +54,19 @@ func (t *Tensor) Elements() int { return product(t.Shape) }
 // Bytes returns the size in bytes.
 func (t *Tensor) Bytes() int { return product(t.Shape) * int(shapes.ElementSize(t.Type)) }
 
+// reshape gives a tensor another shape, and those who read it see the old one.
+func (t *Tensor) reshape(shape []int, readers []use) {
+	old := View{Op: Reshape, To: t.Shape}
+	t.Shape = shape
+	for _, u := range readers {
+		o := Operand{Tensor: t}.view(old)
+		for _, v := range u.node.In[u.operand].Views {
+			o = o.view(v)
+		}
+		u.node.In[u.operand] = o
+	}
+}
+
 // Kind is what a node does with its operands.
 type Kind int
 

@@ -267,6 +267,8 @@ func appendNew(list []string, more ...string) []string {
 // Ops counts the operations of a region, the most frequent first. Attention is one operation.
 func (r *Region) Ops() string {
 	switch {
+	case r.Products != nil && r.Products.Bias && r.Products.Residual:
+		return "product with a bias and a residual"
 	case r.Products != nil && r.Products.Residual:
 		return "product with a residual"
 	case r.Products != nil && r.Products.Bias:

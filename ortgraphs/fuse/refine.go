@@ -65,14 +65,5 @@ func (n *Node) divide(fine []int, uses map[*Tensor][]use) {
 	}
 	n.Axes = axes
 	t := n.Out[0]
-	old := t.Shape
-	t.Shape = shape(old)
-	for _, u := range uses[t] {
-		o := &u.node.In[u.operand]
-		views := o.Views
-		*o = Operand{Tensor: t}.view(View{Op: Reshape, To: old})
-		for _, v := range views {
-			*o = o.view(v)
-		}
-	}
+	t.reshape(shape(t.Shape), uses[t])
 }

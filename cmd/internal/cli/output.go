@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/cmd/internal/fold"
 )
 
-// output is the standard output, whose lines are folded on a terminal. JSON is not folded.
+// output is the standard output, whose lines are folded on a terminal, for commands without a bar and wide tables. JSON is not folded.
 func output(asJSON bool) io.Writer {
 	if asJSON {
 		return os.Stdout

@@ -9,9 +9,11 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/mattn/go-runewidth"
 )
 
-// Writer folds what is written to it. It writes complete lines only.
+// Writer folds what is written to it, line by line: what does not end with a newline is not written.
 type Writer struct {
 	to    io.Writer
 	width int
@@ -32,11 +34,14 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Text folds the lines of a text. A word that is wider than a line stays whole.
+// Text folds the lines of a text. Words that are wider than a line stay whole, and so do lines that are copied into a shell: hints, and lines with
+// a command or a path in quotes.
 func Text(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = fold(line, width)
+		if !slices.ContainsFunc([]string{"hint: ", " && ", " '"}, func(mark string) bool { return strings.Contains(line, mark) }) {
+			lines[i] = fold(strings.TrimRight(line, " "), width)
+		}
 	}
 	return strings.Join(lines, "\n")
 }
@@ -45,11 +50,7 @@ func fold(text string, width int) string {
 	line := []rune(text)
 	indent := []rune(strings.Repeat(" ", column(line, width/2)))
 	var folded []string
-	for len(line) > width {
-		end := breakOf(line, width)
-		if end == len(line) {
-			break
-		}
+	for end := breakOf(line, width); end < len(line); end = breakOf(line, width) {
 		folded = append(folded, strings.TrimRight(string(line[:end]), " "))
 		line = slices.Concat(indent, []rune(strings.TrimLeft(string(line[end:]), " ")))
 	}
@@ -71,13 +72,22 @@ func column(line []rune, most int) int {
 
 // breakOf returns the last space at which a line of the width can end, or else the first one after it, or the end.
 func breakOf(line []rune, width int) int {
-	for i := width; i > firstLetter(line); i-- {
+	first, fits, columns := firstLetter(line), 0, 0 // so many letters fit
+	for fits < len(line) && columns+runewidth.RuneWidth(line[fits]) <= width {
+		columns += runewidth.RuneWidth(line[fits])
+		fits++
+	}
+	if fits == len(line) {
+		return fits
+	}
+	for i := fits; i > first; i-- {
 		if line[i] == ' ' {
 			return i
 		}
 	}
-	if i := slices.Index(line[width:], ' '); i >= 0 {
-		return width + i
+	after := max(fits, first)
+	if i := slices.Index(line[after:], ' '); i >= 0 {
+		return after + i
 	}
 	return len(line)
 }

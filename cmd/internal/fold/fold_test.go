@@ -20,6 +20,12 @@ func TestText(t *testing.T) {
 		"no ASCII":     {"größe     übermäßig große Zahl von Wörtern", "größe     übermäßig große Zahl\n          von Wörtern"},
 		"late columns": {"a b c d e f g h i j k l m n  second column of it", "a b c d e f g h i j k l m n\n  second column of it"},
 		"bars":         {"2.0 │" + strings.Repeat("█", 20) + " 12", "2.0 │" + strings.Repeat("█", 20) + " 12"},
+		"wide":         {"語    " + strings.Repeat("語", 8) + " " + strings.Repeat("語", 8), "語    " + strings.Repeat("語", 8) + "\n     " + strings.Repeat("語", 8)},
+		"spaces":       {"one" + strings.Repeat(" ", 40), "one"},
+		"deep":         {strings.Repeat(" ", 35) + "one two", strings.Repeat(" ", 35) + "one\n" + strings.Repeat(" ", 15) + "two"},
+		"a hint":       {"  hint: make -C /a/folder with all that follows", "  hint: make -C /a/folder with all that follows"},
+		"a command":    {"convert it: iconv -t UTF-8 a >b && mv b a", "convert it: iconv -t UTF-8 a >b && mv b a"},
+		"a quote":      {"folder   '/tmp/my data/with spaces/here' is one", "folder   '/tmp/my data/with spaces/here' is one"},
 		"lines":        {"one\n\ntwo    three four five six seven eight", "one\n\ntwo    three four five six\n       seven eight"},
 	} {
 		if got := fold.Text(c.text, width); got != c.want {
