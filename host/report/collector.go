@@ -33,7 +33,22 @@ type Collector struct {
 	gradients       sample // of the steps in byBucket
 
 	evaluation *Evaluation
-	unsaved    int // checkpoints for which the disk had no space
+	troubles
+}
+
+// troubles are what a user should know at the end.
+type troubles struct {
+	unsaved  int      // checkpoints for which the disk had no space
+	warnings []string // the first that differ
+}
+
+// mostWarnings is the number of warnings in a report.
+const mostWarnings = 100
+
+func (t *troubles) warn(text string) {
+	if len(t.warnings) < mostWarnings && !slices.Contains(t.warnings, text) {
+		t.warnings = append(t.warnings, text)
+	}
 }
 
 // firstStep keeps the first step until it is known whether it counts.
@@ -61,7 +76,7 @@ func NewCollector(metrics []string, before Before) *Collector {
 	return c
 }
 
-// Take counts the steps, evaluations and unsaved checkpoints among events.
+// Take counts the steps, evaluations, unsaved checkpoints and warnings among events.
 func (c *Collector) Take(events []event.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -73,6 +88,8 @@ func (c *Collector) Take(events []event.Event) error {
 			if e.Err != nil {
 				c.unsaved++
 			}
+		case *event.Warning:
+			c.warn(e.Text)
 		}
 	}
 	return nil
@@ -189,7 +206,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
+		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: append([]string{}, c.warnings...),
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +199,22 @@ func TestPhasesOnAGPU(t *testing.T) {
 		if text := r.Table("runs/x"); !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+// TestWarnings: the report has each warning once, and the table the last one.
+func TestWarnings(t *testing.T) {
+	c := NewCollector(nil, Before{})
+	for _, text := range []string{"slow", "silent", "slow"} {
+		if err := c.Take([]event.Event{&event.Warning{Text: text}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := c.Build(Run{})
+	if want := []string{"slow", "silent"}; !slices.Equal(r.Warnings, want) {
+		t.Errorf("%q, want %q", r.Warnings, want)
+	}
+	if text := r.Table("run"); !strings.Contains(text, "  warnings        2, listed in report.json; the last one: silent\n") {
+		t.Error(text)
 	}
 }

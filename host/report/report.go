@@ -75,6 +75,8 @@ type Report struct {
 	Quarantined  int           `json:"quarantined"`
 	// UnsavedCheckpoints counts the checkpoints for which the disk had no space; the run continued without them.
 	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
+	// Warnings are the first ones of the process that differ.
+	Warnings []string `json:"warnings"`
 	// Excluded counts the rows that fit in no bucket.
 	Excluded          int                `json:"excluded"`
 	Data              Data               `json:"data"`

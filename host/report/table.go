@@ -206,6 +206,9 @@ func (t *table) troubles(r *Report) {
 	if r.UnsavedCheckpoints > 0 {
 		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", the disk was full")
 	}
+	if n := len(r.Warnings); n > 0 {
+		t.row("warnings", fmt.Sprintf("%d, listed in report.json; the last one: %s", n, r.Warnings[n-1]))
+	}
 	if r.Quarantined > 0 {
 		t.row("quarantined", Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
 	}
