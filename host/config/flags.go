@@ -49,7 +49,7 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder, its metadata.csv or a JSON Lines file to train on (default: the embedded sample)")
 	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
-	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it")
+	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, after which later ones are removed")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
 	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, separated by commas: lr, data and others (docs/resume.md)")
 	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from; RUN@best, RUN@last and RUN@1200 name a checkpoint")

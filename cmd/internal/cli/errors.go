@@ -21,12 +21,18 @@ func usage(cmd *cobra.Command, err error) error {
 // flagError refuses flags, and names the right one or the command that has it.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if name := synonyms[unknown.GetSpecifiedName()]; cmd.Flags().Lookup(name) != nil {
+			return usage(cmd, hint.Errorf(fmt.Sprintf("here it is --%s", name), "%w", err))
+		}
 		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("it is a flag of %q", other.CommandPath()), "%w", err))
 		}
 	}
 	return usage(cmd, config.FlagError(cmd.Flags(), err))
 }
+
+// synonyms are flags of training that have another name in other commands.
+var synonyms = map[string]string{"resume": "run", "run-dir": "run"}
 
 // commandWith returns a command that has a flag, or nil.
 func commandWith(root *cobra.Command, flag string) *cobra.Command {
