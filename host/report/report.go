@@ -298,7 +298,7 @@ func (r *Report) Write(folder string) error {
 	for _, file := range []struct {
 		name string
 		text []byte
-	}{{ReportFile, b.Bytes()}, {TableFile, []byte(r.Table(folder))}} {
+	}{{TableFile, []byte(r.Table(folder))}, {ReportFile, b.Bytes()}} { // the last one says that the run is complete
 		if err := disk.Replace(filepath.Join(folder, file.name), file.text); err != nil {
 			return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 		}
