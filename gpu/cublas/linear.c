@@ -85,11 +85,13 @@ int lt_run(const lt_handle *h, const lt_plan *p, const void *const addresses[], 
 	const void *a = addresses[0], *b = addresses[1];
 	void *d = (void *)addresses[2];
 	const void *c = p->form.residual ? addresses[RESIDUAL] : d;
-	return h->library->Matmul(h->handle, p->descriptor, &one, a, p->a, b, p->b, &beta, c, p->c, d, p->c, algorithm, workspace, p->form.workspace_size, stream);
+	return h->library->Matmul(h->handle, p->descriptor, &one, a, p->a, b, p->b, &beta, c, p->c, d, p->c, algorithm, workspace,
+	                          p->form.workspace_size, stream);
 }
 
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream) {
+              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace,
+              size_t workspace_size, void *stream) {
 	const void *const addresses[ADDRESSES] = {a, b, c, residual, bias, sum};
 	if (residual && (gelu || residual == c)) return INVALID_VALUE;
 	lt_plan *p = *plan;

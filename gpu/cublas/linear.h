@@ -39,10 +39,11 @@ typedef struct {
 // lt_linear queues C = op(A) op(B) + bias + residual for matrices in columns, as cublasGemmEx has them: m x k, k x n and m x n, the residual as
 // C, the bias of m elements, all of one type. The bias and the residual may be NULL. The residual is not C itself: to measure, C is computed
 // several times. With gelu, C is GELU of the sum, by the formula with tanh, and sum, unless NULL, gets the matrix without it; cuBLASLt has no
-// such product with a residual. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream and computes
-// the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
+// such product with a residual. The first call with a plan, which points to NULL, chooses the algorithm. To measure, it waits for the stream
+// and computes the product with each algorithm that cuBLASLt proposes. lt_forget frees the plan.
 int lt_linear(lt_handle *h, void **plan, int transa, int transb, int m, int n, int k, const void *a, int lda, const void *b, int ldb,
-              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace, size_t workspace_size, void *stream);
+              const void *bias, const void *residual, int gelu, void *sum, void *c, int type, int compute, void *workspace,
+              size_t workspace_size, void *stream);
 void lt_forget(void *plan);
 
 // lt_check returns why lt_linear cannot compute such products of addresses that are multiples of 256, as those of ONNX Runtime's arena are,

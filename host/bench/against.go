@@ -37,7 +37,7 @@ func (a Against) check(modes []string) error {
 		return exit.Usage(errors.New("--python, --builder and --forms need --against pytorch"), "")
 	case a.Program != "" && a.Program != PyTorch:
 		return exit.Usage(fmt.Errorf("--against %s: not a program that steps can be compared with", a.Program), "give --against "+PyTorch)
-	case a.Program != "" && modes != nil && slices.ContainsFunc(modes, func(mode string) bool { return mode != onlyCompute }):
+	case a.Program != "" && slices.ContainsFunc(modes, func(mode string) bool { return mode != onlyCompute }):
 		return exit.Usage(errors.New("--input-modes: a comparison has steps on the device and from audio files only"),
 			"give --input-modes compute to leave out those from audio files, or no --input-modes")
 	}

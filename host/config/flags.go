@@ -49,7 +49,7 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder, its metadata.csv or a JSON Lines file to train on (default: the embedded sample)")
 	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
-	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, after which later ones are removed")
+	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, and later checkpoints are then removed")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
 	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, separated by commas: lr, data and others (docs/resume.md)")
 	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
@@ -86,7 +86,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 }
 
 func definePipeline(c *Config, f *pflag.FlagSet) {
-	f.IntVar(&c.NumWorkers, "num-workers", 0, "`batches` that are decoded at the same time (default 0: 2, beside a GPU half of the cores, up to 8)")
+	f.IntVar(&c.NumWorkers, "num-workers", 0, "`batches` that are decoded at the same time (default 0: 2 on the CPU; on a GPU half of the cores, 2 to 8)")
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N` (default 1 each); can be repeated")
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")

@@ -30,9 +30,9 @@ func end(p *Plan, source *batch.Source, step int64) string {
 	case step < total:
 		return fmt.Sprintf("where --early-stop %d has ended it", c.EarlyStop)
 	case total == c.MaxSteps && step > total:
-		return fmt.Sprintf("after --max-steps %d: a larger one continues", c.MaxSteps)
+		return fmt.Sprintf("beyond --max-steps %d (a larger one continues the run)", c.MaxSteps)
 	case total == c.MaxSteps:
-		return fmt.Sprintf("and --max-steps %d ends it: a larger one continues", c.MaxSteps)
+		return fmt.Sprintf("and --max-steps %d ends it (a larger one continues the run)", c.MaxSteps)
 	}
 	return fmt.Sprintf("and --epochs %d end it at step %d", c.Epochs, total)
 }

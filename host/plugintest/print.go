@@ -16,7 +16,7 @@ func (r *Result) Print(out io.Writer) {
 		for _, c := range s.Checks {
 			fmt.Fprintf(out, "  %s %s\n", marks[c.State], c.Name)
 			if c.SameAs != "" {
-				fmt.Fprintf(out, "      as %q\n", c.SameAs)
+				fmt.Fprintf(out, "      the same reason as %q\n", c.SameAs)
 				continue
 			}
 			if c.Why != "" {

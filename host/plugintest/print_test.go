@@ -18,7 +18,7 @@ func TestPrint(t *testing.T) {
       stage test failed: panic
       hint: fix the plugin
   ✗ full rows
-      as "empty rows"
+      the same reason as "empty rows"
   ✓ starts
 `
 	if out.String() != want {

@@ -295,13 +295,12 @@ func (r *Report) Write(folder string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", ReportFile, err)
 	}
-	for _, file := range []struct {
-		name string
-		text []byte
-	}{{TableFile, []byte(r.Table(folder))}, {ReportFile, b.Bytes()}} { // the last one says that the run is complete
-		if err := disk.Replace(filepath.Join(folder, file.name), file.text); err != nil {
-			return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
-		}
+	err := disk.Replace(filepath.Join(folder, TableFile), []byte(r.Table(folder)))
+	if err == nil { // the figures come last: they say that the run is complete
+		err = disk.Replace(filepath.Join(folder, ReportFile), b.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 	}
 	return nil
 }

@@ -41,15 +41,15 @@ func (r *residuals) find(n *Node) (p *Node, residual Operand) {
 		return nil, residual
 	}
 	for i, o := range n.In {
-		if p, residual = o.Tensor.From, n.In[1-i]; r.adds(n, o, residual) {
+		if p, residual = o.Tensor.From, n.In[1-i]; r.canAdd(n, o, residual) {
 			return p, residual
 		}
 	}
 	return nil, residual
 }
 
-// adds reports whether the product of an operand can add the other one.
-func (r *residuals) adds(n *Node, o, residual Operand) bool {
+// canAdd reports whether the product of an operand can add the other one.
+func (r *residuals) canAdd(n *Node, o, residual Operand) bool {
 	t, elements := o.Tensor, n.Out[0].Elements()
 	p := t.From
 	switch {

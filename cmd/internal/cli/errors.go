@@ -22,7 +22,7 @@ func usage(cmd *cobra.Command, err error) error {
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if name := synonyms[unknown.GetSpecifiedName()]; cmd.Flags().Lookup(name) != nil {
-			return usage(cmd, hint.Errorf(fmt.Sprintf("here it is --%s", name), "%w", err))
+			return usage(cmd, hint.Errorf(fmt.Sprintf("%s names a run with --%s", cmd.CommandPath(), name), "%w", err))
 		}
 		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("it is a flag of %q", other.CommandPath()), "%w", err))

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/cmd/internal/fold"
 )
 
-// output is the standard output, whose lines are folded on a terminal, for commands without a bar and wide tables. JSON is not folded.
+// output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but not JSON.
 func output(asJSON bool) io.Writer {
 	if asJSON {
 		return os.Stdout
@@ -19,18 +19,20 @@ func output(asJSON bool) io.Writer {
 
 // folded returns a writer that folds lines if the file is a terminal. Through a pipe they are as they are.
 func folded(f *os.File) io.Writer {
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width < 1 {
-		return f
+	if width := columns(f); width > 0 {
+		return fold.NewWriter(f, width)
 	}
-	return fold.NewWriter(f, width)
+	return f
 }
 
 // terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.
-func terminal(f *os.File) bool {
-	if os.Getenv("TERM") == "dumb" {
-		return false
-	}
+func terminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && columns(f) > 0 }
+
+// columns is the width of a terminal that knows it, and 0 for any other file.
+func columns(f *os.File) int {
 	width, _, err := term.GetSize(int(f.Fd()))
-	return err == nil && width > 0
+	if err != nil {
+		return 0
+	}
+	return width
 }
