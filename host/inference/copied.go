@@ -56,7 +56,14 @@ func (r *Runtime) fill(c *copied, from Weights) (err error) {
 	if c.memory == nil {
 		return from.Read(c.name, c.host.Bytes())
 	}
-	host, err := ort.NewBuffer(c.memory.Size())
+	size := c.memory.Size()
+	if size <= len(r.Staging) {
+		if err := from.Read(c.name, r.Staging[:size]); err != nil {
+			return err
+		}
+		return r.upload(c.memory, 0, size)
+	}
+	host, err := ort.NewBuffer(size)
 	if err != nil {
 		return err
 	}
@@ -64,19 +71,18 @@ func (r *Runtime) fill(c *copied, from Weights) (err error) {
 	if err := from.Read(c.name, host.Bytes()); err != nil {
 		return err
 	}
-	return r.upload(c.memory, host.Bytes())
-}
-
-// upload copies memory to the GPU.
-func (r *Runtime) upload(to gpu.Memory, from []byte) error {
-	for at := 0; at < len(from); {
-		n := copy(r.Staging, from[at:])
-		if err := errors.Join(r.Device.Compute.Upload(to, at, r.Staging[:n]), r.Device.Compute.Synchronize()); err != nil {
+	for at := 0; at < size; at += len(r.Staging) {
+		n := copy(r.Staging, host.Bytes()[at:])
+		if err := r.upload(c.memory, at, n); err != nil {
 			return err
 		}
-		at += n
 	}
 	return nil
+}
+
+// upload copies the first n bytes of Staging to an offset on the GPU.
+func (r *Runtime) upload(to gpu.Memory, at, n int) error {
+	return errors.Join(r.Device.Compute.Upload(to, at, r.Staging[:n]), r.Device.Compute.Synchronize())
 }
 
 // CopiedBytes returns the memory of the weights that a Runtime copies to the device for some of a bundle's graphs, if

@@ -16,30 +16,49 @@ func (c codes) unit() string { return "code" }
 
 func (c codes) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
 	w := newWaveform(c.Speaker, voice, emit)
-	spoken, err := c.decode(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt).Next, w.add)
+	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, sampling.New(chosen, c.spec.Codes.Prompt).Next, w.add)
 	if err == nil {
 		err = w.end()
 	}
 	return spoken, err
 }
 
-// rehearse chooses a code that does not end the text.
 func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
-	other := 0
-	if c.spec.Codes.Stop == other {
-		other = 1
-	}
-	w := newWaveform(c.Speaker, voice, func([]float32) error { return nil })
-	spoken, err := c.decode(ctx, voice, tokens, func([]float32) (int, error) { return other, nil }, w.add)
+	w := newWaveform(c.Speaker, voice, silent)
+	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, c.other, w.add)
 	if err == nil {
 		err = w.end()
 	}
 	return spoken, err
 }
 
-// decode has the codes of a text chosen from their logits, and calls take with the latent of each, that of the code that
-// ends it, too.
-func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error), take func([]float32) error) (spoken Spoken, err error) {
+// warm gives the vocoder the first latent as often as it takes latents for the first part of a waveform.
+func (c codes) warm(ctx context.Context, voice *Voice, tokens []int32) error {
+	w := newWaveform(c.Speaker, voice, silent)
+	_, err := c.decode(ctx, voice, tokens, min(2, c.spec.Longest), c.other, func(latent []float32) error {
+		for w.emitted == 0 {
+			if err := w.add(latent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+func silent([]float32) error { return nil }
+
+// other chooses a code that does not end the text.
+func (c codes) other([]float32) (int, error) {
+	if c.spec.Codes.Stop == 0 {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// decode has the codes of a text chosen from their logits, up to a number of them, and calls take with the latent of each,
+// that of the code that ends it, too.
+func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, choose func(logits []float32) (int, error), take func([]float32) error) (spoken Spoken, err error) {
 	d := c.decoding(manifest.TensorLogits, manifest.TensorLatent)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {
@@ -56,7 +75,7 @@ func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, choose 
 		if code == c.spec.Codes.Stop {
 			return spoken, nil
 		}
-		if spoken.Length++; spoken.Length == c.spec.Longest {
+		if spoken.Length++; spoken.Length == longest {
 			spoken.Cut = true
 			return spoken, nil
 		}

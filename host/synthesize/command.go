@@ -95,6 +95,11 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return fmt.Errorf("--speaker %w", err)
 	}
 	defer voice.Close()
+	if m.device.CUDA != nil {
+		if err := m.speaker.Warm(ctx, voice, tokenized); err != nil {
+			return broken(err)
+		}
+	}
 	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
 	s, err := o.open(console.Out, m.speaker.Rate())
 	if err != nil {

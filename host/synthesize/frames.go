@@ -42,7 +42,7 @@ func (f frames) unit() string { return "frame" }
 
 // speak makes the waveform when all frames are known: each sample depends on all of them.
 func (f frames) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
-	all, spoken, err := f.decode(ctx, voice, tokens, f.ended)
+	all, spoken, err := f.decode(ctx, voice, tokens, f.spec.Longest, f.ended)
 	if err != nil {
 		return spoken, err
 	}
@@ -55,12 +55,20 @@ func (f frames) speak(ctx context.Context, voice *Voice, tokens []int32, chosen 
 
 // rehearse predicts frames of which none is the last. Griffin-Lim takes no memory of the device.
 func (f frames) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
-	all, spoken, err := f.decode(ctx, voice, tokens, func([]float32, float64) (bool, error) { return false, nil })
+	all, spoken, err := f.decode(ctx, voice, tokens, f.spec.Longest, f.goesOn)
 	if err == nil && f.vocoder != nil {
 		_, err = f.waveform(ctx, all, sampling.Settings{})
 	}
 	return spoken, err
 }
+
+// warm leaves the vocoder out, which gets the frames of a whole text.
+func (f frames) warm(ctx context.Context, voice *Voice, tokens []int32) error {
+	_, _, err := f.decode(ctx, voice, tokens, min(2, f.spec.Longest), f.goesOn)
+	return err
+}
+
+func (frames) goesOn([]float32, float64) (bool, error) { return false, nil }
 
 // ended reports whether the last of the frames of a run is the last one of all.
 func (f frames) ended(made []float32, stop float64) (bool, error) {
@@ -72,8 +80,8 @@ func (f frames) ended(made []float32, stop float64) (bool, error) {
 	return 1/(1+math.Exp(-stop)) >= f.spec.Frames.Stop, nil
 }
 
-// decode predicts the frames of a text.
-func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, ended func(made []float32, stop float64) (bool, error)) (all []float32, spoken Spoken, err error) {
+// decode predicts the frames of a text, in at most so many runs.
+func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, ended func(made []float32, stop float64) (bool, error)) (all []float32, spoken Spoken, err error) {
 	d := f.decoding(manifest.TensorFrames, manifest.TensorStop)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {
@@ -89,7 +97,7 @@ func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, ended 
 		if spoken.Length += len(made) / f.bands; last {
 			return all, spoken, nil
 		}
-		if runs == f.spec.Longest {
+		if runs == longest {
 			spoken.Cut = true
 			return all, spoken, nil
 		}

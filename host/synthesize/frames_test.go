@@ -61,7 +61,7 @@ var hello = []int32{40, 12, 7, 33, 5, 21, 9}
 func TestFramesAreThoseOfTraining(t *testing.T) {
 	const count = 12
 	runtime, s := speakingFrames(t, count)
-	predicted, spoken, err := s.kind.(frames).decode(t.Context(), listen(t, s), hello, s.kind.(frames).ended)
+	predicted, spoken, err := s.kind.(frames).decode(t.Context(), listen(t, s), hello, count, s.kind.(frames).ended)
 	if err != nil || spoken != (Spoken{Length: count, Cut: true}) || len(predicted) != count*80 {
 		t.Fatalf("%+v, %d values, %v", spoken, len(predicted), err)
 	}
@@ -145,7 +145,7 @@ func TestSpeakFrames(t *testing.T) {
 func TestVocoderOfFrames(t *testing.T) {
 	runtime, s := speakingFrames(t, 5)
 	voice := listen(t, s)
-	want, _, err := s.kind.(frames).decode(t.Context(), voice, hello, s.kind.(frames).ended)
+	want, _, err := s.kind.(frames).decode(t.Context(), voice, hello, s.spec.Longest, s.kind.(frames).ended)
 	if err != nil {
 		t.Fatal(err)
 	}

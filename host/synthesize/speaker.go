@@ -30,6 +30,8 @@ type kind interface {
 	unit() string
 	// rehearse is Speaker.Rehearse for the tokens of a text.
 	rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error)
+	// warm is Speaker.Warm for the tokens of a text.
+	warm(ctx context.Context, voice *Voice, tokens []int32) error
 	// speak is Speaker.Speak.
 	speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error)
 }
@@ -100,6 +102,12 @@ func (s *Speaker) Rehearse(ctx context.Context, voice *Voice, texts ...Text) err
 	}
 	_, err := s.kind.rehearse(ctx, voice, longest)
 	return err
+}
+
+// Warm speaks the beginning of a text without a sound. So what a GPU's libraries prepare for their first run is done
+// before somebody waits for a sound.
+func (s *Speaker) Warm(ctx context.Context, voice *Voice, text Text) error {
+	return s.kind.warm(ctx, voice, text.parts[0])
 }
 
 // one returns the only value of a run.

@@ -197,6 +197,41 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
+// TestWarm: after the first run of each graph that the first sound needs, a text has the same samples as without that.
+func TestWarm(t *testing.T) {
+	_, s, _ := speaking(t)
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	speak := func() (all []float32) {
+		if _, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func(part []float32) error { all = append(all, part...); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := speak()
+	if err := s.Warm(t.Context(), voice, Text{parts: [][]int32{{1}, {1, 2, 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	if after := speak(); !slices.Equal(before, after) {
+		t.Errorf("%d samples, then %d others", len(before), len(after))
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	_, f := speakingFrames(t, 12)
+	for kind, s := range map[string]*Speaker{"codes": s, "frames": f} {
+		v := voice
+		if s == f {
+			v = listen(t, f)
+		}
+		if err := s.Warm(ctx, v, Text{parts: [][]int32{hello[:1]}}); err != os.ErrDeadlineExceeded {
+			t.Errorf("%s: %v after an interrupt", kind, err)
+		}
+	}
+}
+
 // rehearsals keeps the last rehearsal.
 type rehearsals struct {
 	kind

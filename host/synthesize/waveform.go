@@ -9,7 +9,7 @@ import (
 // The latents of the first part of a waveform, which decide about the time to the first sound, and of the parts after
 // it, which become longer: each costs a run of the vocoder on everything since the beginning of its window.
 const (
-	firstPart   = 16
+	firstPart   = 8
 	longestPart = 128
 )
 
