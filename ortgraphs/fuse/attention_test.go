@@ -193,6 +193,9 @@ func (a *attending) backward(q, k, v, p, w string) {
 		dqOut = "dq.scaled"
 	}
 	result := func(x string, positions int) string {
+		if a.form == "stacked" {
+			return a.node("Reshape", x+".out", nil, x, a.ints(1, a.batch, a.heads, positions, a.head))
+		}
 		out := a.merge(x, x+".out", positions)
 		if a.joined == 0 || a.joined == 2 && x == dqOut {
 			a.gradient(out)
@@ -232,7 +235,11 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"), a.ints(a.batch, a.heads, a.keys, a.head))
 	result("dk", a.keys)
-	if parts := []string{dqOut + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]; a.joined > 0 {
+	parts := []string{dqOut + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]
+	switch {
+	case a.form == "stacked": // the query, key and value of a head are neighbours in the operand of the next product
+		a.output(a.transpose(a.node("Concat", "stacked", []*onnxpb.AttributeProto{attribute("axis", 0)}, parts...), "stacked.out", 1, 3, 2, 0, 4))
+	case a.joined > 0:
 		a.gradient(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
 	}
 }
@@ -311,6 +318,7 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 2, heads: 1, queries: 140, keys: 134, head: 16, bias: true, dropout: true},
 		{batch: 2, heads: 2, queries: 20, keys: 20, head: 16, merged: true, joined: 3, multiplied: true},
 		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, joined: 2},
+		{batch: 2, heads: 3, queries: 20, keys: 20, head: 16, form: "stacked", joined: 3},
 		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, multiplied: true},
 		{batch: 3, heads: 2, queries: 200, keys: 130, head: 16, lengths: true, biases: true},
 		{batch: 2, heads: 1, queries: 70, keys: 66, head: 80, biases: true},

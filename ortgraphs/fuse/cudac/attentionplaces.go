@@ -165,24 +165,29 @@ func (a *attention) result(r fuse.Result) (span, error) {
 	return s, nil
 }
 
-// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory, where a reshape may have joined
-// several dimensions to one.
+// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory. A reshape may have joined several
+// dimensions of one to one dimension of the other, as far as they are neighbours in that memory.
 func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
 	whole := r.Shape()
 	steps = make([]int, len(shape))
-	at, inside := len(whole), 1 // the dimension of the result, and how much of it is left
+	at, left, distance := len(whole), 1, 0 // the dimension of the result, how much of it is left, and how far that is apart
 	for i := len(shape) - 1; i >= 0; i-- {
-		for inside == 1 && shape[i] > 1 && at > 0 {
+		for left == 1 && shape[i] > 1 && at > 0 {
 			at--
-			inside = whole[at]
+			left, distance = whole[at], product(r.Out.Shape[at+1:])
 		}
-		if inside%shape[i] != 0 {
-			return nil, false
+		for left%shape[i] != 0 {
+			if at == 0 || whole[at] != r.Out.Shape[at] {
+				return nil, false
+			}
+			at--
+			left *= whole[at]
 		}
 		if shape[i] > 1 {
-			steps[i] = whole[at] / inside * product(r.Out.Shape[at+1:])
+			steps[i] = distance
 		}
-		inside /= shape[i]
+		left /= shape[i]
+		distance *= shape[i]
 	}
 	return steps, true
 }
