@@ -83,6 +83,7 @@ func newPartition(g *Graph) *partition {
 	sinkBiases(g)
 	shareWindows(g)
 	layoutProducts(g)
+	turnWeights(g)
 	recompute(g)
 	findWindows(g)
 	inlineOperands(g)
