@@ -143,7 +143,7 @@ func (s *search) memory(t *Tensor) int {
 // again returns the bytes that are read to compute a tensor again.
 func (s *search) again(t *Tensor, depth int) int {
 	n := t.From
-	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || depth == maxDerived {
+	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || n.hashes() || depth == maxDerived {
 		return impossible
 	}
 	if total, ok := s.known[step{t, depth}]; ok {

@@ -101,7 +101,7 @@ func (p *partition) oneKernel(nodes []*Node, a, b *group) bool {
 		return false
 	}
 	it := iterate(nodes)
-	if it == nil {
+	if it == nil || rehashes(nodes) {
 		return false
 	}
 	if len(nodes) <= manyNodes {

@@ -44,7 +44,7 @@ func inMemory(t *Tensor) bool {
 const maxRecomputed = 4
 
 func (r *recomputation) cheap(n *Node, depth int) bool {
-	if n.Kind != Elementwise || n.role == inAttention || n.Op == "Copy" || depth == maxRecomputed {
+	if n.Kind != Elementwise || n.role == inAttention || n.Op == "Copy" || n.hashes() || depth == maxRecomputed {
 		return false
 	}
 	if depth == 0 {

@@ -52,6 +52,11 @@ func function(n *fuse.Node, x []string) (string, error) {
 			code = fmt.Sprintf("%s_of(%s, %s)", map[string]string{"Max": "max", "Min": "min"}[n.Op], code, other)
 		}
 		return code, nil
+	case "Mod":
+		_, counts := n.In[0].Tensor.Most()
+		if divisor, ok := n.In[1].Tensor.Most(); ok && counts && divisor > 0 && n.In[1].Tensor.Constant {
+			return fmt.Sprintf("residue_of(%s, %s)", x[0], x[1]), nil
+		}
 	case "LeakyRelu":
 		return fmt.Sprintf("%s < 0.f ? %s * %s : %s", x[0], x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT), x[0]), nil
 	case "Elu":

@@ -47,6 +47,10 @@ template <class T> __device__ inline T remainder_of(T a, T b) {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+// residue_of is the remainder if neither is negative: by a constant, it takes half of the instructions.
+__device__ inline int residue_of(int a, int b) { return (unsigned)a % (unsigned)b; }
+__device__ inline long long residue_of(long long a, long long b) { return (unsigned long long)a % (unsigned long long)b; }
+
 // tanh_of has a relative error of at most 2e-6 everywhere: near 0 a difference of almost equal numbers would have none.
 __device__ inline float tanh_of(float x) {
 	float s = x * x, near = x + x * s * (-0.333333333f + s * (0.133333333f + s * -0.0539682540f));
