@@ -67,19 +67,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	tokenizer, err := NewTokenizer(bundle)
+	tokenized, err := o.tokens(bundle, text, console.Err)
 	if err != nil {
 		return exit.Refused(err)
-	}
-	tokenized, err := tokenizer.Text(text, o.Language)
-	if err != nil {
-		return exit.Refused(err)
-	}
-	if o.Language != "" && !tokenizer.Tagged() {
-		fmt.Fprintf(console.Err, "warning: --language %s has no effect: the tokenizer of the bundle has no tags of languages\n", o.Language)
-	}
-	if len(tokenized.Unknown) > 0 {
-		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -95,10 +85,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return fmt.Errorf("--speaker %w", err)
 	}
 	defer voice.Close()
-	if m.device.CUDA != nil {
-		if err := m.speaker.Warm(ctx, voice, tokenized); err != nil {
-			return broken(err)
-		}
+	if err := m.warm(ctx, voice, tokenized); err != nil {
+		return broken(err)
 	}
 	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
 	s, err := o.open(console.Out, m.speaker.Rate())
@@ -154,6 +142,25 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		}
 	}
 	return text, nil
+}
+
+// tokens returns the tokens of the text. It warns of what the tokenizer does not know.
+func (o *Options) tokens(bundle *ortgraphs.Bundle, text string, warnings io.Writer) (Text, error) {
+	tokenizer, err := NewTokenizer(bundle)
+	if err != nil {
+		return Text{}, err
+	}
+	tokenized, err := tokenizer.Text(text, o.Language)
+	if err != nil {
+		return Text{}, err
+	}
+	if o.Language != "" && !tokenizer.Tagged() {
+		fmt.Fprintf(warnings, "warning: --language %s has no effect: the tokenizer of the bundle has no tags of languages\n", o.Language)
+	}
+	if len(tokenized.Unknown) > 0 {
+		fmt.Fprintf(warnings, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
+	}
+	return tokenized, nil
 }
 
 // reason is the error of a file whose path is in the message already.

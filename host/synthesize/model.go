@@ -117,6 +117,14 @@ func fitting(weights checkpoint.Weights, bundle *ortgraphs.Bundle, path string) 
 	return nil
 }
 
+// warm prepares a GPU for the first sound. A CPU has nothing to prepare.
+func (m *model) warm(ctx context.Context, voice *Voice, text Text) error {
+	if m.device.CUDA == nil {
+		return nil
+	}
+	return m.speaker.Warm(ctx, voice, text)
+}
+
 func (m *model) close() error {
 	var errs []error
 	if m.runtime != nil {
