@@ -63,7 +63,7 @@ func split(list string) []string {
 func TestRefused(t *testing.T) {
 	const left = "leave a parameter to train; some may be frozen by the bundle (xtts-host graph inspect)"
 	for _, c := range []struct{ freeze, only, err, hint string }{
-		{"text,text.nrom", "", "--freeze text.nrom: no parameter has such a name", "the nearest names are text.norm, text, decoder"},
+		{"text,text.nrom", "", "--freeze text.nrom: no parameter has such a name", "the nearest names are text.norm, text, text.norm.bias"},
 		{"", "decodr.*", "--train-only decodr.*: no parameter has such a name", "the nearest names are decoder, text, text.norm"},
 		{"nix.*", "", "--freeze nix.*: no parameter has such a name", "the outermost names are text, decoder, odd/name[0], positions"},
 		{"text[", "", "--freeze text[: not a pattern", "write a name with * for any text, ? for one character, [abc] for one of these"},
@@ -84,17 +84,6 @@ func TestIdentity(t *testing.T) {
 	one, two := Identity(map[string]bool{"a": true, "b": true}, 5), Identity(map[string]bool{"a": true, "c": true}, 5)
 	if one == two || !strings.HasPrefix(one, "2 of 5 tensors (") || Identity(nil, 5) != "" {
 		t.Errorf("%s, %s, %q", one, two, Identity(nil, 5))
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"ab", "ba", 2}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%s to %s: %d, want %d", c.a, c.b, got, c.want)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -20,7 +21,7 @@ func names(pattern string, parameters []manifest.Parameter) string {
 			if _, ok := distances[name]; ok {
 				continue
 			}
-			distances[name] = distance(text, name)
+			distances[name] = hint.Distance([]rune(text), []rune(name))
 			if names = append(names, name); !strings.Contains(name, ".") {
 				outermost = append(outermost, name)
 			}
@@ -39,24 +40,3 @@ func names(pattern string, parameters []manifest.Parameter) string {
 
 // mostModules limits a list of names.
 const mostModules = 10
-
-// distance is the number of bytes to insert, remove or replace to change one text into the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := corner
-			if a[i] != b[j] {
-				replaced++
-			}
-			corner = row[j+1]
-			row[j+1] = min(replaced, corner+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -22,13 +22,13 @@ func DidYouMean(typed string, known []string) string {
 }
 
 // nearest returns the known words with the smallest distance, in their order, or else those that have the typed one as
-// a word or begin with it.
+// a word or begin with it, or else those that have it but for one slip.
 func nearest(typed string, known []string) []string {
 	letters := fold(typed)
 	smallest := (len(letters) + 5) / 5 // a slip in four letters, two in nine
 	var near []string
 	for _, word := range known {
-		switch d := distance(letters, fold(word)); {
+		switch d := Distance(letters, fold(word)); {
 		case d < smallest || d == smallest && len(near) == 0:
 			smallest, near = d, []string{word}
 		case d == smallest:
@@ -38,9 +38,12 @@ func nearest(typed string, known []string) []string {
 	if len(near) > 0 || len(letters) < 3 {
 		return near
 	}
-	for _, word := range known {
-		if slices.Contains(strings.FieldsFunc(strings.ToLower(word), separates), string(letters)) || strings.HasPrefix(string(fold(word)), string(letters)) {
-			near = append(near, word)
+	for slips := 0; slips <= min(1, len(letters)/4) && len(near) == 0; slips++ {
+		for _, word := range known {
+			part := func(part string) bool { return Distance(letters, []rune(part)) <= slips }
+			if slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(word), separates), part) || strings.HasPrefix(string(fold(word)), string(letters)) {
+				near = append(near, word)
+			}
 		}
 	}
 	return near
@@ -53,8 +56,8 @@ func fold(word string) []rune {
 	return slices.DeleteFunc([]rune(strings.ToLower(word)), separates)
 }
 
-// distance counts the letters to insert, delete, replace or swap with the next one that make b of a.
-func distance(a, b []rune) int {
+// Distance counts the letters to insert, delete, replace or swap with the next one that make b of a.
+func Distance(a, b []rune) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

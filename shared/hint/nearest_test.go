@@ -15,6 +15,10 @@ func TestDidYouMean(t *testing.T) {
 		{"--steps", "did you mean --max-steps or --warmup-steps?"},
 		{"--size", "did you mean --batch-size?"},
 		{"--warm", "did you mean --warmup-steps?"},
+		{"--bathc", "did you mean --batch-size?"},
+		{"--bach", "did you mean --batch-size?"},
+		{"--bat", "did you mean --batch-size?"},
+		{"--vel", ""},
 		{"--frobnicate", ""},
 		{"--x", ""},
 		{"", ""},
@@ -34,8 +38,8 @@ func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abcd", "bcd", 1}, {"kitten", "sitting", 3}} {
-		if got, back := distance([]rune(tt.a), []rune(tt.b)), distance([]rune(tt.b), []rune(tt.a)); got != tt.want || back != tt.want {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"ab", "ba", 1}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abcd", "bcd", 1}, {"kitten", "sitting", 3}} {
+		if got, back := Distance([]rune(tt.a), []rune(tt.b)), Distance([]rune(tt.b), []rune(tt.a)); got != tt.want || back != tt.want {
 			t.Errorf("%q to %q: %d, and back %d, want %d", tt.a, tt.b, got, back, tt.want)
 		}
 	}
