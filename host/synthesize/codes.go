@@ -15,17 +15,16 @@ func (c codes) rate() int { return c.vocoder.Spec.SampleRate }
 func (c codes) unit() string { return "code" }
 
 func (c codes) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
-	w := newWaveform(c.Speaker, voice, emit)
-	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, sampling.New(chosen, c.spec.Codes.Prompt).Next, w.add)
-	if err == nil {
-		err = w.end()
-	}
-	return spoken, err
+	return c.whole(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt).Next, emit)
 }
 
 func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
-	w := newWaveform(c.Speaker, voice, silent)
-	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, c.other, w.add)
+	return c.whole(ctx, voice, tokens, c.other, silent)
+}
+
+func (c codes) whole(ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error), emit func([]float32) error) (Spoken, error) {
+	w := newWaveform(c.Speaker, voice, emit)
+	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, choose, w.add)
 	if err == nil {
 		err = w.end()
 	}
@@ -35,17 +34,22 @@ func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spok
 // warm gives the vocoder the first latent as often as it takes latents for the first part of a waveform.
 func (c codes) warm(ctx context.Context, voice *Voice, tokens []int32) error {
 	w := newWaveform(c.Speaker, voice, silent)
+	first := min(firstPart+c.spec.Codes.Vocoder.Context, c.spec.Longest)
 	_, err := c.decode(ctx, voice, tokens, min(2, c.spec.Longest), c.other, func(latent []float32) error {
-		for w.emitted == 0 {
+		for ; first > 0; first-- {
 			if err := w.add(latent); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err == nil && w.emitted == 0 {
+		err = w.end()
+	}
 	return err
 }
 
+// silent is the emit of speech that nobody hears.
 func silent([]float32) error { return nil }
 
 // other chooses a code that does not end the text.

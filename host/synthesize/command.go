@@ -86,7 +86,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	}
 	defer voice.Close()
 	if err := m.warm(ctx, voice, tokenized); err != nil {
-		return broken(err)
+		return fmt.Errorf("before the first sound: %w", err)
 	}
 	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
 	s, err := o.open(console.Out, m.speaker.Rate())

@@ -68,6 +68,7 @@ func (f frames) warm(ctx context.Context, voice *Voice, tokens []int32) error {
 	return err
 }
 
+// goesOn lets no frame be the last one.
 func (frames) goesOn([]float32, float64) (bool, error) { return false, nil }
 
 // ended reports whether the last of the frames of a run is the last one of all.
@@ -80,7 +81,7 @@ func (f frames) ended(made []float32, stop float64) (bool, error) {
 	return 1/(1+math.Exp(-stop)) >= f.spec.Frames.Stop, nil
 }
 
-// decode predicts the frames of a text, in at most so many runs.
+// decode predicts the frames of a text, in at most longest runs.
 func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, ended func(made []float32, stop float64) (bool, error)) (all []float32, spoken Spoken, err error) {
 	d := f.decoding(manifest.TensorFrames, manifest.TensorStop)
 	defer d.close()

@@ -30,7 +30,7 @@ type attending struct {
 	biases                            bool    // of queries, keys and values: the columns of the gradients are added up
 	multiplied                        bool    // the gradient of the queries is multiplied with a constant
 	transposedKeys                    bool    // dK is computed as Q' dS
-	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"
+	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes"; "stacked" gradients
 	penalty                           float32 // of keys beyond the length; 0 means 1e4
 	added                             float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
 	infinite                          bool    // keys beyond the length have a score of minus infinity
@@ -147,7 +147,11 @@ func (a *attending) scores(s string) string {
 // weights adds what is between the softmax and the product with the values.
 func (a *attending) weights(p, out string) string {
 	if a.dropout {
-		if out == "weights" {
+		switch {
+		case out != "weights":
+		case a.form == "hashes":
+			a.hashes()
+		default:
 			a.input("rows.hash", f32, a.heads, a.queries, 1)
 			a.input("columns.hash", f32, a.batch, 1, 1, a.keys)
 			a.node("Greater", "kept", nil, a.node("Mul", "hash", nil, "rows.hash", "columns.hash"), a.number(-0.05, f32))
@@ -155,6 +159,20 @@ func (a *attending) weights(p, out string) string {
 		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(1.25, f32)), a.number(0, f32))
 	}
 	return p
+}
+
+// hashes adds a mask as the exporter writes it, of a hash of the row and one of the column.
+func (a *attending) hashes() {
+	const prime, i32 = 46337, onnxpb.TensorProto_INT32
+	hash := func(name string, shape ...int) string {
+		x := a.input(name, i64, shape...)
+		return a.cast(a.node("Mod", name+".residue", nil, a.node("Mul", name+".square", nil, x, x), a.ints(prime)), name+".hash", i32)
+	}
+	row, column := hash("rows", a.batch, a.heads, a.queries, 1), hash("columns", a.keys)
+	divisor := a.cast(a.ints(prime), "divisor", i32)
+	y := a.node("Mod", "mixed", nil, a.node("Add", "sum.of.both", nil, a.node("Mul", "of.both", nil, row, column), row), divisor)
+	y = a.node("Mod", "mixed.again", nil, a.node("Add", "sum.again", nil, a.node("Mul", "mixed.square", nil, y, y), column), divisor)
+	a.node("GreaterOrEqual", "kept", nil, y, a.cast(a.ints(2), "least", i32))
 }
 
 func (a *attending) model() *onnxpb.ModelProto {
@@ -309,6 +327,7 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 1, heads: 2, queries: 66, keys: 66, head: 32, causal: true, merged: true},
 		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
 		{batch: 1, heads: 1, queries: 20, keys: 24, head: 128, dropout: true, causal: true},
+		{batch: 2, heads: 3, queries: 9, keys: 24, head: 16, dropout: true, form: "hashes"},
 		{batch: 3, heads: 1, queries: 9, keys: 70, head: 16, lengths: true, infinite: true},
 		{batch: 1, heads: 1, queries: 140, keys: 140, head: 48, causal: true, merged: true},
 		{batch: 3, heads: 1, queries: 130, keys: 150, head: 16, causal: true, lengths: true, penalty: 1e9},

@@ -80,10 +80,11 @@ func (f *finding) rowsAndColumns() (int, int) {
 	return f.scores.Shape[rank-2], f.scores.Shape[rank-1]
 }
 
-// inline reports whether a region computes the tensor at each place, rather than reading it.
+// inline reports whether a region computes the tensor at each place, rather than reading it. What has the size of the matrices of all heads
+// together may be one number for each row.
 func (f *finding) inline(t *Tensor) bool {
 	rows, columns := f.rowsAndColumns()
-	return t.From != nil && t.From.Kind == Elementwise && t.Elements() >= rows*columns
+	return t.From != nil && t.From.Kind == Elementwise && !t.From.longRemainder() && t.Elements() >= rows*columns
 }
 
 // productsOf returns the products of all places that a tensor depends on. It returns false if it depends on anything else of that size.

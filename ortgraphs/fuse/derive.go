@@ -126,7 +126,7 @@ const impossible = math.MaxInt / 64
 
 // cost returns the bytes that the group has to read in addition for a tensor, from memory or to compute it again.
 func (s *search) cost(t *Tensor, depth int) int {
-	if t == nil || t.Constant || s.reads[t] || t.Elements()*8 <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
+	if t == nil || t.Constant || s.reads[t] || t.Elements()*smallPart <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
 		return 0
 	}
 	return min(s.memory(t), s.again(t, depth))
@@ -143,7 +143,7 @@ func (s *search) memory(t *Tensor) int {
 // again returns the bytes that are read to compute a tensor again.
 func (s *search) again(t *Tensor, depth int) int {
 	n := t.From
-	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || n.hashes() || depth == maxDerived {
+	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || n.longRemainder() || depth == maxDerived {
 		return impossible
 	}
 	if total, ok := s.known[step{t, depth}]; ok {
@@ -166,7 +166,7 @@ func (s *search) collect(t *Tensor, depth int) {
 			continue
 		}
 		switch cost := s.cost(c, depth+1); {
-		case s.plan.again[c] || cost == 0 && (c.Constant || s.reads[c] || c.Elements()*8 <= s.tensor.Elements()):
+		case s.plan.again[c] || cost == 0 && (c.Constant || s.reads[c] || c.Elements()*smallPart <= s.tensor.Elements()):
 		case s.memory(c) <= s.again(c, depth+1):
 			s.reads[c] = true
 			clear(s.known)

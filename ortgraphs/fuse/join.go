@@ -101,7 +101,7 @@ func (p *partition) oneKernel(nodes []*Node, a, b *group) bool {
 		return false
 	}
 	it := iterate(nodes)
-	if it == nil || rehashes(nodes) {
+	if it == nil || repeatsRemainders(nodes) {
 		return false
 	}
 	if len(nodes) <= manyNodes {
@@ -109,7 +109,7 @@ func (p *partition) oneKernel(nodes []*Node, a, b *group) bool {
 	}
 	domain, large := it.axes.elements(it.domain), 0
 	for _, t := range slices.Concat(in, out) {
-		if t.Elements() > domain/8 {
+		if t.Elements() > domain/smallPart {
 			large++
 		}
 	}

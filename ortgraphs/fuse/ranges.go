@@ -14,6 +14,25 @@ const maxRange = 8
 // compute the tensor do not say.
 func (t *Tensor) Most() (most int, ok bool) { return t.most(maxRange) }
 
+// Residue reports whether a node is the remainder, by a constant above 0, of integers of which none is negative.
+func (n *Node) Residue() bool {
+	if n.Op != "Mod" {
+		return false
+	}
+	_, positive := n.divisor()
+	_, counts := n.In[0].Tensor.Most()
+	return positive && counts
+}
+
+// divisor is that of a Mod. It is not ok if it is no constant above 0.
+func (n *Node) divisor() (int, bool) {
+	d := n.In[1].Tensor
+	if most, ok := d.Most(); ok && d.Constant && len(d.Data) == 1 {
+		return most, most > 0
+	}
+	return 0, false
+}
+
 func (t *Tensor) most(depth int) (most int, ok bool) {
 	limit := 0
 	switch t.Type {
@@ -41,8 +60,8 @@ func (t *Tensor) most(depth int) (most int, ok bool) {
 	var a, b int
 	switch n.Op {
 	case "Mod": // has the sign of the divisor
-		b, ok = operand(1)
-		return b - 1, ok && n.In[1].Tensor.Constant && len(n.In[1].Tensor.Data) == 1 && b > 0
+		b, ok = n.divisor()
+		return b - 1, ok
 	case "Cast", "Copy":
 		most, ok = operand(0)
 		return most, ok && most <= limit

@@ -44,7 +44,7 @@ func inMemory(t *Tensor) bool {
 const maxRecomputed = 4
 
 func (r *recomputation) cheap(n *Node, depth int) bool {
-	if n.Kind != Elementwise || n.role == inAttention || n.Op == "Copy" || n.hashes() || depth == maxRecomputed {
+	if n.Kind != Elementwise || n.role == inAttention || n.Op == "Copy" || n.longRemainder() || depth == maxRecomputed {
 		return false
 	}
 	if depth == 0 {
@@ -55,7 +55,7 @@ func (r *recomputation) cheap(n *Node, depth int) bool {
 	large, result := 0, true
 	elements := n.Out[0].Elements()
 	for _, o := range n.In {
-		big := o.Tensor.Elements()*8 > elements
+		big := o.Tensor.Elements()*smallPart > elements
 		stored := inMemory(o.Tensor)
 		again := !stored && r.cheap(o.Tensor.From, depth+1)
 		if !stored && !again {

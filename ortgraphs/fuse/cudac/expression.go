@@ -53,8 +53,7 @@ func function(n *fuse.Node, x []string) (string, error) {
 		}
 		return code, nil
 	case "Mod":
-		_, counts := n.In[0].Tensor.Most()
-		if divisor, ok := n.In[1].Tensor.Most(); ok && counts && divisor > 0 && n.In[1].Tensor.Constant {
+		if n.Residue() {
 			return fmt.Sprintf("residue_of(%s, %s)", x[0], x[1]), nil
 		}
 	case "LeakyRelu":

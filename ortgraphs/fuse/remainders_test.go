@@ -11,10 +11,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestHashes: the hash of a row or of a column for the mask of dropout is computed once, and not at each place that reads it.
-func TestHashes(t *testing.T) {
+// TestRepeatedRemainders: the hash of a row or of a column for the mask of dropout is computed once, and not at each place that reads it.
+func TestRepeatedRemainders(t *testing.T) {
 	const prime = 46337
-	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("hashes")}}
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("remainders")}}
 	b.graph.Input = append(b.graph.Input, info("x", []int{16, 32}), info("rows", []int{16, 1}), info("columns", []int{32}))
 	integer, long := onnxpb.TensorProto_INT32, onnxpb.TensorProto_INT64
 	hash := func(axis string, salt int) string {
@@ -59,6 +59,21 @@ func TestHashes(t *testing.T) {
 			t.Errorf("%s has other bits", o.Name)
 		}
 	}
+}
+
+// TestRemaindersOfAttention: attention reads the hash of a row, also if all heads together have more rows than a head has scores.
+func TestRemaindersOfAttention(t *testing.T) {
+	a := attending{batch: 4, heads: 8, queries: 16, keys: 16, head: 16, forward: true, dropout: true, form: "hashes"}
+	_, g, regions := partition(t, a.model(), shapes.Sizes{})
+	if forward, _ := regionsOf(regions); forward != 1 {
+		t.Fatalf("%d regions of attention", forward)
+	}
+	for _, r := range regions {
+		if r.Attention != nil && slices.ContainsFunc(r.Nodes, func(n *fuse.Node) bool { return n.Op == "Mod" && n.Out[0].Type == onnxpb.TensorProto_INT64 }) {
+			t.Errorf("attention computes %s", r.Ops())
+		}
+	}
+	emit(t, g, regions)
 }
 
 // TestMost: the range of integers follows from remainders by constants, and ends where a product could overflow.
