@@ -20,6 +20,9 @@ func NewPatience(limit time.Duration, stop <-chan struct{}) *Patience {
 	return &Patience{limit: limit, stop: stop}
 }
 
+// Limit is the longest time to wait.
+func (p *Patience) Limit() time.Duration { return p.limit }
+
 // MayPass reports whether an error is a fault of the disk, or of the network that leads to it, that may pass: no space,
 // or an I/O error.
 func MayPass(err error) bool { return IsFull(err) || errors.Is(err, syscall.EIO) }

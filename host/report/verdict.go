@@ -12,6 +12,8 @@ import (
 const (
 	stallLimit     = 0.02
 	variationLimit = 0.30
+	// fewSteps may vary without a cause that lasts: the first ones take longer.
+	fewSteps = 20
 )
 
 // Verdict names the bottleneck and suggests what to change.
@@ -98,7 +100,7 @@ func judge(s symptoms) Verdict {
 		s.advise(say)
 	}
 	switch {
-	case s.variation <= variationLimit, s.bucketVariation < 0:
+	case s.variation <= variationLimit, s.bucketVariation < 0, s.steps < fewSteps:
 	case s.bucketVariation <= variationLimit:
 		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
 			percent(s.variation), percent(s.bucketVariation))

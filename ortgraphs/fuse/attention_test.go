@@ -161,20 +161,6 @@ func (a *attending) weights(p, out string) string {
 	return p
 }
 
-// hashes adds a mask as the exporter writes it, of a hash of the row and one of the column.
-func (a *attending) hashes() {
-	const prime, i32 = 46337, onnxpb.TensorProto_INT32
-	hash := func(name string, shape ...int) string {
-		x := a.input(name, i64, shape...)
-		return a.cast(a.node("Mod", name+".residue", nil, a.node("Mul", name+".square", nil, x, x), a.ints(prime)), name+".hash", i32)
-	}
-	row, column := hash("rows", a.batch, a.heads, a.queries, 1), hash("columns", a.keys)
-	divisor := a.cast(a.ints(prime), "divisor", i32)
-	y := a.node("Mod", "mixed", nil, a.node("Add", "sum.of.both", nil, a.node("Mul", "of.both", nil, row, column), row), divisor)
-	y = a.node("Mod", "mixed.again", nil, a.node("Add", "sum.again", nil, a.node("Mul", "mixed.square", nil, y, y), column), divisor)
-	a.node("GreaterOrEqual", "kept", nil, y, a.cast(a.ints(2), "least", i32))
-}
-
 func (a *attending) model() *onnxpb.ModelProto {
 	a.graph = &onnxpb.GraphProto{Name: proto.String("attention")}
 	q, k, v := a.operands()

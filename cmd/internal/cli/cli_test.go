@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 var update = flag.Bool("update", false, "regenerate docs/commands.md")
@@ -91,6 +92,22 @@ func TestFlagsOfOneCommand(t *testing.T) {
 	for flag, want := range map[string]string{"batch-sizes": "xtts-host bench", "input-modes": "xtts-host bench", "version": "xtts-host"} {
 		if owner[flag] != want {
 			t.Errorf("--%s is a flag of %q, want %s", flag, owner[flag], want)
+		}
+	}
+}
+
+// TestFlagsOfOtherTrainers: each stands for a flag that training has, and training has none of that name.
+func TestFlagsOfOtherTrainers(t *testing.T) {
+	train, _, err := New().Find([]string{"train"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for theirs, ours := range elsewhere {
+		if train.Flags().Lookup(ours) == nil || train.Flags().Lookup(theirs) != nil {
+			t.Errorf("--%s does not stand for --%s", theirs, ours)
+		}
+		if err := flagError(train, train.ParseFlags([]string{"--" + theirs})); hint.Of(err) != "did you mean --"+ours+"?" {
+			t.Errorf("--%s: %q", theirs, hint.Of(err))
 		}
 	}
 }

@@ -21,6 +21,9 @@ func usage(cmd *cobra.Command, err error) error {
 // flagError refuses flags, and names the right one or the command that has it.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if name := elsewhere[strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-")]; name != "" && cmd.Flags().Lookup(name) != nil {
+			return usage(cmd, hint.Errorf("did you mean --"+name+"?", "%w", err))
+		}
 		if name := synonyms[unknown.GetSpecifiedName()]; cmd.Flags().Lookup(name) != nil {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("%s names a run with --%s", cmd.CommandPath(), name), "%w", err))
 		}
@@ -33,6 +36,14 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // synonyms are flags of training that have another name in other commands.
 var synonyms = map[string]string{"resume": "run", "run-dir": "run"}
+
+// elsewhere are flags of other trainers, by the names that they have here.
+var elsewhere = map[string]string{
+	"learning-rate": "lr", "steps": "max-steps", "num-steps": "max-steps", "train-steps": "max-steps", "num-epochs": "epochs", "num-train-epochs": "epochs",
+	"save-every": "checkpoint-every", "save-steps": "checkpoint-every", "save-step": "checkpoint-every", "eval-steps": "eval-every", "logging-steps": "log-every",
+	"output-dir": "run-dir", "output-path": "run-dir", "continue-path": "resume", "restore-path": "init", "dataset": "train-data", "data": "train-data",
+	"grad-accum": "accumulate", "gradient-accumulation-steps": "accumulate", "per-device-train-batch-size": "batch-size", "workers": "num-workers",
+}
 
 // commandWith returns a command that has a flag, or nil.
 func commandWith(root *cobra.Command, flag string) *cobra.Command {

@@ -3,10 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -48,6 +51,9 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	return withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
 		if err := checkSynthesis(&o); err != nil {
 			return usage(cmd, err)
+		}
+		if o.Out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
+			return exit.Usage(errors.New("--out -: the standard output is a terminal, which shows no sound"), "--out speech.wav, or a pipe to a player: --out - | aplay")
 		}
 		return synthesize.Run(cmd.Context(), set, o, openConsole())
 	})
