@@ -8,7 +8,7 @@ const manyMultiplications = 1 << 32
 // turnWeights copies the weight of a large product in f32 in the order in which the product sums: a GPU multiplies matrices in TF32 up to
 // twice as fast if the elements of a sum are neighbours in both operands. A weight is in that order for the forward pass, and not for the
 // gradient of what it is multiplied by. Products in bf16 are as fast in any order. So are those in f32 without TF32, which the graph does
-// not tell apart: their copies gain nothing, and cost some 0.3 % of a step.
+// not tell apart: their copies gain nothing. For base with 64 rows they add 0.6 % to the bytes of all regions.
 func turnWeights(g *Graph) {
 	type matrix struct {
 		tensor *Tensor
