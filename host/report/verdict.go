@@ -12,7 +12,7 @@ import (
 const (
 	stallLimit     = 0.02
 	variationLimit = 0.30
-	// fewSteps may vary without a cause that lasts: the first ones take longer.
+	// Fewer steps than fewSteps may vary without a lasting cause: the first ones take longer.
 	fewSteps = 20
 )
 

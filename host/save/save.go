@@ -139,7 +139,7 @@ func (s *Saver) writeFor(why event.Reason, state checkpoint.State) (path string,
 		path, err = s.write(state)
 		return err
 	}, func(err error) {
-		advice := fmt.Sprintf("for up to %v (--disk-wait); Ctrl-C ends the wait", s.cfg.Patience.Limit())
+		advice := fmt.Sprintf("--disk-wait ends the wait after %g s, Ctrl-C at once", s.cfg.Patience.Limit().Seconds())
 		if h := hint.Of(err); h != "" {
 			advice = h + "; " + advice
 		}

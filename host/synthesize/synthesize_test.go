@@ -201,11 +201,7 @@ func TestRehearse(t *testing.T) {
 // TestWarm: after the first run of each graph that the first sound needs, a text has the same samples as without that.
 func TestWarm(t *testing.T) {
 	_, s, _ := speaking(t)
-	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer voice.Close()
+	voice := listen(t, s)
 	speak := func() (all []float32) {
 		if _, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func(part []float32) error { all = append(all, part...); return nil }); err != nil {
 			t.Fatal(err)
@@ -220,11 +216,12 @@ func TestWarm(t *testing.T) {
 		t.Errorf("%d samples, then %d others", len(before), len(after))
 	}
 	_, f := speakingFrames(t, 12)
+	other := listen(t, f)
 	for _, c := range []struct {
 		speaker *Speaker
 		voice   *Voice
 		graph   *inference.Graph
-	}{{s, voice, s.prefill}, {s, voice, s.step}, {s, voice, s.vocoder}, {f, listen(t, f), f.prefill}, {f, listen(t, f), f.step}} {
+	}{{s, voice, s.prefill}, {s, voice, s.step}, {s, voice, s.vocoder}, {f, other, f.prefill}, {f, other, f.step}} {
 		inputs := c.graph.Spec.Inputs
 		c.graph.Spec.Inputs = append(slices.Clip(inputs), manifest.TensorSpec{Name: "absent"})
 		if err := c.speaker.Warm(t.Context(), c.voice, Text{parts: [][]int32{hello[:1]}}); err == nil || !strings.Contains(err.Error(), "absent") {

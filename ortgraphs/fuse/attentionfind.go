@@ -80,8 +80,8 @@ func (f *finding) rowsAndColumns() (int, int) {
 	return f.scores.Shape[rank-2], f.scores.Shape[rank-1]
 }
 
-// inline reports whether a region computes the tensor at each place, rather than reading it. What has the size of the matrices of all heads
-// together may be one number for each row.
+// inline reports whether a region computes the tensor at each place, rather than reading it. It reads the hashes of rows, of which all heads
+// together may have as many as a head has places.
 func (f *finding) inline(t *Tensor) bool {
 	rows, columns := f.rowsAndColumns()
 	return t.From != nil && t.From.Kind == Elementwise && !t.From.longRemainder() && t.Elements() >= rows*columns

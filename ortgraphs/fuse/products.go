@@ -139,13 +139,19 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
 		return nil
 	}
-	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
-	t := &Tensor{Name: o.Tensor.Name + "/copy", Type: o.Tensor.Type, Shape: o.Shape(), From: c}
-	c.Out = []*Tensor{t}
+	c := o.copied("/copy")
+	t := c.Out[0]
 	if key != "" {
 		copies[key] = t
 	}
 	n.In[i] = Operand{Tensor: t}
+	return c
+}
+
+// copied is a node that writes the operand to memory in its order. The name of its result is the tensor's with an ending.
+func (o Operand) copied(ending string) *Node {
+	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
+	c.Out = []*Tensor{{Name: o.Tensor.Name + ending, Type: o.Tensor.Type, Shape: o.Shape(), From: c}}
 	return c
 }
 

@@ -2,7 +2,7 @@ package fuse
 
 import "github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 
-// A product of fewer multiplications gains less than the copy of its weight costs.
+// A product of less than manyMultiplications gains less than the copy of its weight costs.
 const manyMultiplications = 1 << 32
 
 // turnWeights copies the weight of a large product in f32 in the order in which the product sums: a GPU multiplies matrices in TF32 up to
@@ -22,12 +22,9 @@ func turnWeights(g *Graph) {
 			key := matrix{weight.Tensor, weight.Shape()[0]}
 			turned := copies[key]
 			if turned == nil {
-				o := weight.view(swapLast(weight.Shape()))
-				c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
-				turned = &Tensor{Name: weight.Tensor.Name + "/turned", Type: weight.Tensor.Type, Shape: o.Shape(), From: c}
-				c.Out = []*Tensor{turned}
+				c := weight.view(swapLast(weight.Shape())).copied("/turned")
+				turned, nodes = c.Out[0], append(nodes, c)
 				copies[key] = turned
-				nodes = append(nodes, c)
 			}
 			n.In[i] = Operand{Tensor: turned}
 			n.Transposed[i] = !n.Transposed[i]

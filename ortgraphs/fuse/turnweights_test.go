@@ -21,7 +21,7 @@ func squares(t onnxpb.TensorProto_DataType, rows, width int64) *onnxpb.ModelProt
 	return m
 }
 
-// TestTurnWeights: products share the copy of a weight that lies across, if they are large and in f32, and compute the same.
+// TestTurnWeights: products share the copy of a weight whose elements of a sum are apart, if they are large and in f32, and compute the same.
 func TestTurnWeights(t *testing.T) {
 	const f32 = onnxpb.TensorProto_FLOAT
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestTurnWeights(t *testing.T) {
 				}
 			}
 			if want := 2 - 2*c.copies; copies != c.copies || apart != want {
-				t.Errorf("%d copies, and %d products of a weight that lies across, want %d", copies, apart, want)
+				t.Errorf("%d copies, and %d products of a weight whose elements of a sum are apart, want %d", copies, apart, want)
 			}
 			written := emit(t, g, regions)
 			if c.copies == 0 {

@@ -38,15 +38,21 @@ func nearest(typed string, known []string) []string {
 	if len(near) > 0 || len(letters) < 3 {
 		return near
 	}
-	for slips := 0; slips <= min(1, len(letters)/4) && len(near) == 0; slips++ {
-		for _, word := range known {
-			part := func(part string) bool { return Distance(letters, []rune(part)) <= slips }
-			if slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(word), separates), part) || strings.HasPrefix(string(fold(word)), string(letters)) {
-				near = append(near, word)
-			}
+	for _, word := range known {
+		if strings.HasPrefix(string(fold(word)), string(letters)) || hasPart(word, letters, 0) {
+			near = append(near, word)
 		}
 	}
-	return near
+	if len(near) > 0 || len(letters) < 4 {
+		return near
+	}
+	return slices.DeleteFunc(slices.Clone(known), func(word string) bool { return !hasPart(word, letters, 1) })
+}
+
+// hasPart reports whether a word has the letters between its separators, but for so many slips.
+func hasPart(word string, letters []rune, slips int) bool {
+	parts := strings.FieldsFunc(strings.ToLower(word), separates)
+	return slices.ContainsFunc(parts, func(part string) bool { return Distance(letters, []rune(part)) <= slips })
 }
 
 func separates(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }

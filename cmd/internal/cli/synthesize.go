@@ -53,7 +53,7 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 			return usage(cmd, err)
 		}
 		if o.Out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
-			return exit.Usage(errors.New("--out -: the standard output is a terminal, which shows no sound"), "--out speech.wav, or a pipe to a player: --out - | aplay")
+			return exit.Usage(errors.New("--out -: the standard output is a terminal, which plays no sound"), "--out speech.wav, or a pipe to a player: --out - | aplay")
 		}
 		return synthesize.Run(cmd.Context(), set, o, openConsole())
 	})
