@@ -30,7 +30,7 @@ type attending struct {
 	biases                            bool    // of queries, keys and values: the columns of the gradients are added up
 	multiplied                        bool    // the gradient of the queries is multiplied with a constant
 	transposedKeys                    bool    // dK is computed as Q' dS
-	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes"; "stacked" gradients
+	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes"; "stacked" gradients; "other dropout" of the gradient
 	penalty                           float32 // of keys beyond the length; 0 means 1e4
 	added                             float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
 	infinite                          bool    // keys beyond the length have a score of minus infinity
@@ -156,7 +156,11 @@ func (a *attending) weights(p, out string) string {
 			a.input("columns.hash", f32, a.batch, 1, 1, a.keys)
 			a.node("Greater", "kept", nil, a.node("Mul", "hash", nil, "rows.hash", "columns.hash"), a.number(-0.05, f32))
 		}
-		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(1.25, f32)), a.number(0, f32))
+		scale := float32(1.25)
+		if a.form == "other dropout" && out != "weights" {
+			scale = 1.5
+		}
+		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(scale, f32)), a.number(0, f32))
 	}
 	return p
 }
@@ -314,6 +318,7 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
 		{batch: 1, heads: 1, queries: 20, keys: 24, head: 128, dropout: true, causal: true},
 		{batch: 2, heads: 3, queries: 9, keys: 24, head: 16, dropout: true, form: "hashes"},
+		{batch: 2, heads: 1, queries: 9, keys: 24, head: 16, dropout: true, form: "other dropout"},
 		{batch: 3, heads: 1, queries: 9, keys: 70, head: 16, lengths: true, infinite: true},
 		{batch: 1, heads: 1, queries: 140, keys: 140, head: 48, causal: true, merged: true},
 		{batch: 3, heads: 1, queries: 130, keys: 150, head: 16, causal: true, lengths: true, penalty: 1e9},
@@ -358,7 +363,7 @@ func (k *kernels) attention(t *testing.T) {
 func TestAttentionKernels(t *testing.T) {
 	var k kernels
 	k.attention(t)
-	k.complete(t, 34)
+	k.complete(t, 35)
 	k.check(t, &emulation{}, 2e-2)
 	if !k.unreached {
 		t.Error("a causal row's later keys are in reach")

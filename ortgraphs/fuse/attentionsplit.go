@@ -128,6 +128,7 @@ func (f *finding) separate(g *Graph) []*attention {
 		return []*attention{a}
 	}
 	a.Reach = forward.reach(g, a)
+	sumsResult := f.sumsResult()
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
 	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach}}
 	dv, _ := f.reader(true, false)
@@ -141,32 +142,10 @@ func (f *finding) separate(g *Graph) []*attention {
 	b.Backward.Sum = backward.tensor(f.sum.Out[0])
 	b.Backward.Summed = b.Backward.Sum.From.In[0].Tensor
 	backward.describe(g, b)
-	if onlyCast(a.Weights, a.Softmax) && b.sumsResult() && same(a.Value, b.Value) {
+	if sumsResult && same(a.Value, b.Value) {
 		b.Backward.Result = &a.Results[0]
 	}
 	return []*attention{a, b}
-}
-
-// onlyCast reports whether a tensor is another one in another type.
-func onlyCast(t, of *Tensor) bool {
-	for t != of {
-		if t.From == nil || t.From.Op != "Cast" {
-			return false
-		}
-		t = t.From.In[0].Tensor
-	}
-	return true
-}
-
-// sumsResult reports whether the sums along rows are those of the softmax times the gradient of its elements: if these are also the
-// weights of the forward pass, with the same values, then they are the sums of dO * O.
-func (a *attention) sumsResult() bool {
-	n := a.Backward.Summed.From
-	if n == nil || n.Op != "Mul" {
-		return false
-	}
-	x, y := n.In[0].Tensor, n.In[1].Tensor
-	return x == a.Softmax && onlyCast(y, a.Backward.Product) || y == a.Softmax && onlyCast(x, a.Backward.Product)
 }
 
 // separation makes the nodes of a region.

@@ -33,13 +33,11 @@ type attention struct {
 	rows, columns, batch, head int
 }
 
-const (
-	attentionThreads = 128
-	queryTiles       = 1 // tiles of 16 rows that a warp of the gradient of queries computes
-)
+const attentionThreads = 128
 
-// tilesOf is the number of tiles of 16 rows that a warp computes, of so many rows in all. With two of them it reads half as much shared memory
-// for each product, but there are fewer blocks, and a thread has registers for matrices of up to 64 columns only.
+// tilesOf is the number of tiles of 16 rows that a warp of the forward pass computes, of so many rows in all. With two of them it reads half as
+// much shared memory for each product, but there are fewer blocks, and a thread has registers for matrices of up to 64 columns only. In the
+// backward pass, where a thread needs more registers, it is one tile.
 func tilesOf(rows, head int) int {
 	if rows > 128 && head <= 64 {
 		return 2
@@ -47,10 +45,11 @@ func tilesOf(rows, head int) int {
 	return 1
 }
 
-// blocksOf is the number of blocks that a multiprocessor is to compute at a time: four hide latencies better than two, if registers suffice.
-func blocksOf(tiles, head int) int {
-	if tiles == 1 && head <= 64 {
-		return 4
+// blocksOf is the number of blocks that a multiprocessor is to compute at a time: more of them hide latencies better, if registers suffice for
+// as many.
+func blocksOf(most, head int) int {
+	if head <= 64 {
+		return most
 	}
 	return 2
 }
@@ -134,10 +133,11 @@ func (a *attention) forward() (*Kernel, error) {
 		return nil, err
 	}
 	w := &writer{}
-	parts := ceil(a.rows, 64*tilesOf(a.rows, a.head))
+	tiles := tilesOf(a.rows, a.head)
+	parts := ceil(a.rows, 64*tiles)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "attention", numbered, blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.out, nil)
-	w.line("attend<%d, %d, %d, %d, %d, %d>(part, %s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
+	a.begin(w, "attention", numbered, blocksOf(4/tiles, a.head), slices.Concat(score, weight), a.out, nil)
+	w.line("attend<%d, %d, %d, %d, %d, %d>(part, %s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tiles, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(attentionForward, w)
@@ -207,15 +207,15 @@ func (a *attention) backward() (*Kernel, error) {
 	vanishes := a.vanishes()
 	w := &writer{}
 	numbered := numberBlocks(a.batch, a.blocksOfResult(0), readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "queries", numbered, blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
+	a.begin(w, "queries", numbered, blocksOf(4, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
-		a.head, queryTiles, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
+	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
+		a.head, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
 		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
 	w.line("}")
-	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
-		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
+	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksOf(3, a.head), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
+		a.head, a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
 		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])
 	w.line("}")
 	kernel := a.kernel(attentionBackward, w)

@@ -59,13 +59,13 @@ struct no_sums {
 	template <int D, int M, int COLUMN> __device__ inline void add(int, int, const tile_row<D> *) const {}
 };
 
-// attend_queries computes a part of dQ, 64 * M rows, from squares of WIDTH keys, for which a thread has registers, and the row sums that the
+// attend_queries computes a part of dQ, 64 rows, from squares of WIDTH keys, for which a thread has registers, and the row sums that the
 // gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...) is the gradient of a product Q K'.
-template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
+template <int D, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
 __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
 									  float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
-	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
+	constexpr int M = 1, N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
@@ -227,13 +227,13 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 	return bits;
 }
 
-// attend_keys computes a part of dK and dV, 64 * M rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what
+// attend_keys computes a part of dK and dV, 64 rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what
 // the product with V reads.
-template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
+template <int D, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
 __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
 								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
-	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
+	constexpr int M = 1, N = streamed<D>, WIDTH = 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;

@@ -75,9 +75,9 @@ func newResultSums(a *attention, spans []span) (*resultSums, error) {
 // blocksOfResult is the number of blocks that compute a matrix of a result.
 func (a *attention) blocksOfResult(i int) int {
 	if i == 0 {
-		return ceil(a.rows, 64*queryTiles)
+		return ceil(a.rows, 64)
 	}
-	return ceil(a.columns, 64*tilesOf(a.columns, a.head))
+	return ceil(a.columns, 64)
 }
 
 // divideColumns returns where a matrix begins as a number of rows of all columns, and the first of its columns in each row.

@@ -54,7 +54,7 @@ func function(n *fuse.Node, x []string) (string, error) {
 		return code, nil
 	case "Mod":
 		if n.Residue() {
-			return fmt.Sprintf("residue_of(%s, %s)", x[0], x[1]), nil
+			return fmt.Sprintf("residue_of<%.0f>(%s)", n.In[1].Tensor.Data[0], x[0]), nil
 		}
 	case "LeakyRelu":
 		return fmt.Sprintf("%s < 0.f ? %s * %s : %s", x[0], x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT), x[0]), nil

@@ -47,9 +47,16 @@ template <class T> __device__ inline T remainder_of(T a, T b) {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-// residue_of is the remainder if neither is negative: by a constant, it takes half of the instructions.
-__device__ inline int residue_of(int a, int b) { return (unsigned)a % (unsigned)b; }
-__device__ inline long long residue_of(long long a, long long b) { return (unsigned long long)a % (unsigned long long)b; }
+// residue_of is the remainder by D if a is not negative, in half of the instructions. The quotient of an int is the upper half of a product with
+// 2^(32 + S) / D, rounded up: exact below 2^31 (Granlund and Montgomery, Division by Invariant Integers using Multiplication, theorem 4.2).
+__device__ constexpr int log2_of(int x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
+template <long long D> __device__ inline int residue_of(int a) {
+	if (D == 1) return 0;
+	constexpr int S = log2_of(D - 1);
+	constexpr unsigned FACTOR = ((1ull << (32 + S)) + D - 1) / D;
+	return a - (int)(__umulhi(a, FACTOR) >> S) * (int)D;
+}
+template <long long D> __device__ inline long long residue_of(long long a) { return (unsigned long long)a % (unsigned long long)D; }
 
 // tanh_of has a relative error of at most 2e-6 everywhere: near 0 a difference of almost equal numbers would have none.
 __device__ inline float tanh_of(float x) {

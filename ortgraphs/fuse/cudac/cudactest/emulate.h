@@ -23,6 +23,7 @@ static index3 threadIdx, blockIdx, blockDim, gridDim;
 #define __expf expf
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 static inline int __float_as_int(float x) {
 	int bits;
 	memcpy(&bits, &x, 4);
