@@ -18,6 +18,9 @@ const (
 	// 448 frames, needs no more memory than if none waits, because most is in memory before the first one waits; with 352 MiB it does.
 	batchBytes = 320 << 20
 	maxBatch   = 64
+	// minBatch is the number of products whose operands must find room in batchBytes. Two or three products of longer sums leave multiprocessors
+	// idle, as a batch: a library divides the sum of one, and is faster.
+	minBatch = 4
 	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a batch of them.
 	minBatchSide = 128
 )
@@ -67,13 +70,15 @@ func (p *partition) waits(n *Node) bool {
 	if n.Kind != Product || n.role != free || !p.outputs[t] || len(p.uses[t]) > 0 {
 		return false
 	}
+	bytes := 0
 	for _, o := range n.In {
 		if len(o.Shape()) != 2 || !o.reshaped() {
 			return false
 		}
+		bytes += o.Tensor.Bytes()
 	}
 	float := t.Type == onnxpb.TensorProto_BFLOAT16 || t.Type == onnxpb.TensorProto_FLOAT
-	return float && t.Elements() < largeResult && min(t.Shape[0], t.Shape[1]) >= minBatchSide
+	return float && bytes*minBatch <= batchBytes && t.Elements() < largeResult && min(t.Shape[0], t.Shape[1]) >= minBatchSide
 }
 
 // waiting are the products that wait for others of their form.

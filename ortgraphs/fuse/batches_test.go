@@ -51,7 +51,8 @@ func TestBatches(t *testing.T) {
 		"small sides":                     {64, 256, same(4, 80), nil},
 		"as large as a GPU needs":         {64, 2048, same(3, 2048), nil},
 		"until they are as large":         {64, 1024, same(10, 1024), []int{4, 4}},
-		"until memory is full":            {1 << 17, 128, same(8, 128), []int{5, 2}},
+		"until memory is full":            {1 << 16, 128, same(14, 128), []int{10, 3}},
+		"sums of which few fit in memory": {1 << 17, 128, same(8, 128), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, g, regions := partition(t, gradients(c.rows, c.width, c.widths...), shapes.Sizes{})

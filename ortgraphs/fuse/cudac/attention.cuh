@@ -69,26 +69,20 @@ template <int D, int ROWS, bool ALL> __device__ inline void load_tile(shared_at 
 	}
 }
 
-// left_of loads the left operands of products: M * 16 rows of a tile.
-template <int D, int M> __device__ inline void left_of(unsigned (*a)[D / 16][4], shared_at tile) {
+// left_of loads the left operands of products: 16 rows of a tile.
+template <int D> __device__ inline void left_of(unsigned (*a)[4], shared_at tile) {
 	tile += element<D>(threadIdx.x % 16, threadIdx.x % 32 / 16 * 8);
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-#pragma unroll
-		for (int k = 0; k < D / 16; k++) load_matrices(a[m][k], tile + element<D>(m * 16, k * 16));
-	}
+	for (int k = 0; k < D / 16; k++) load_matrices(a[k], tile + element<D>(0, k * 16));
 }
 
 // multiply_rows computes c = a B', where the rows of B are N rows of a tile.
-template <int D, int N, int M> __device__ inline void multiply_rows(float (*c)[N / 8][4], unsigned (*a)[D / 16][4], shared_at tile) {
+template <int D, int N> __device__ inline void multiply_rows(float (*c)[4], unsigned (*a)[4], shared_at tile) {
 	tile += element<D>(threadIdx.x % 32 / 16 * 8 + threadIdx.x % 8, threadIdx.x / 8 % 2 * 8);
 #pragma unroll
-	for (int m = 0; m < M; m++) {
+	for (int n = 0; n < N / 8; n++) {
 #pragma unroll
-		for (int n = 0; n < N / 8; n++) {
-#pragma unroll
-			for (int e = 0; e < 4; e++) c[m][n][e] = 0;
-		}
+		for (int e = 0; e < 4; e++) c[n][e] = 0;
 	}
 #pragma unroll
 	for (int k = 0; k < D / 16; k++) {
@@ -96,67 +90,51 @@ template <int D, int N, int M> __device__ inline void multiply_rows(float (*c)[N
 		for (int n = 0; n < N / 8; n += 2) {
 			unsigned b[4];
 			load_matrices(b, tile + element<D>(n * 8, k * 16));
-#pragma unroll
-			for (int m = 0; m < M; m++) {
-				multiply(c[m][n], a[m][k], b);
-				multiply(c[m][n + 1], a[m][k], b + 2);
-			}
+			multiply(c[n], a[k], b);
+			multiply(c[n + 1], a[k], b + 2);
 		}
 	}
 }
 
 // add_product computes c += a B, where B are K rows of a tile, and a is rounded to bf16.
-template <int D, int K, int M> __device__ inline void add_product(float (*c)[D / 8][4], float (*a)[K / 8][4], shared_at tile) {
+template <int D, int K> __device__ inline void add_product(float (*c)[4], float (*a)[4], shared_at tile) {
 	tile += element<D>(threadIdx.x % 16, threadIdx.x % 32 / 16 * 8);
 #pragma unroll
 	for (int k = 0; k < K / 16; k++) {
-		unsigned left[M][4];
-#pragma unroll
-		for (int m = 0; m < M; m++) {
-			const float *low = a[m][2 * k], *high = a[m][2 * k + 1];
-			left[m][0] = pair_of(low[0], low[1]);
-			left[m][1] = pair_of(low[2], low[3]);
-			left[m][2] = pair_of(high[0], high[1]);
-			left[m][3] = pair_of(high[2], high[3]);
-		}
+		const float *low = a[2 * k], *high = a[2 * k + 1];
+		const unsigned left[4] = {pair_of(low[0], low[1]), pair_of(low[2], low[3]), pair_of(high[0], high[1]), pair_of(high[2], high[3])};
 #pragma unroll
 		for (int n = 0; n < D / 8; n += 2) {
 			unsigned b[4];
 			load_transposed(b, tile + element<D>(k * 16, n * 8));
-#pragma unroll
-			for (int m = 0; m < M; m++) {
-				multiply(c[m][n], left[m], b);
-				multiply(c[m][n + 1], left[m], b + 2);
-			}
+			multiply(c[n], left, b);
+			multiply(c[n + 1], left, b + 2);
 		}
 	}
 }
 
-// store_tile writes 64 * M rows times scale, 16 * M of each warp, of which so many are left. Rows are step elements apart, columns COLUMN. tile is free
+// store_tile writes 64 rows times scale, 16 of each warp, of which so many are left. Rows are step elements apart, columns COLUMN. tile is free
 // memory.
-template <int D, int M, int COLUMN> __device__ inline void store_tile(bf16 *to, int step, int left, float scale, float (*c)[D / 8][4], tile_row<D> *tile) {
+template <int D, int COLUMN> __device__ inline void store_tile(bf16 *to, int step, int left, float scale, float (*c)[4], tile_row<D> *tile) {
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	__syncthreads();
+	tile_row<D> *rows = tile + warp * 16 + g;
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-		tile_row<D> *rows = tile + (warp * M + m) * 16 + g;
-#pragma unroll
-		for (int n = 0; n < D / 8; n++) {
-			*(unsigned *)&rows[0][n * 8 + 2 * t] = pair_of(c[m][n][0] * scale, c[m][n][1] * scale);
-			*(unsigned *)&rows[8][n * 8 + 2 * t] = pair_of(c[m][n][2] * scale, c[m][n][3] * scale);
-		}
+	for (int n = 0; n < D / 8; n++) {
+		*(unsigned *)&rows[0][n * 8 + 2 * t] = pair_of(c[n][0] * scale, c[n][1] * scale);
+		*(unsigned *)&rows[8][n * 8 + 2 * t] = pair_of(c[n][2] * scale, c[n][3] * scale);
 	}
 	__syncthreads();
 	if (COLUMN == 1) {
 		constexpr int PARTS = D / 8;
 #pragma unroll
-		for (int first = 0; first < 64 * M * PARTS; first += ATTENTION_THREADS) {
+		for (int first = 0; first < 64 * PARTS; first += ATTENTION_THREADS) {
 			const int i = first + threadIdx.x, row = i / PARTS, column = i % PARTS * 8;
 			if (row < left) *(vec<unsigned short, 8> *)(to + row * step + column) = *(const vec<unsigned short, 8> *)&tile[row][column];
 		}
 	} else {
-		for (int i = threadIdx.x; i < 64 * M * D; i += ATTENTION_THREADS) {
-			const int row = i % (64 * M), column = i / (64 * M);
+		for (int i = threadIdx.x; i < 64 * D; i += ATTENTION_THREADS) {
+			const int row = i % 64, column = i / 64;
 			if (row < left) to[row * step + column * COLUMN].bits = tile[row][column];
 		}
 	}
@@ -177,21 +155,33 @@ __device__ inline float most_of_four(float x) {
 // that score is at most NEAR.
 constexpr float DISTANT = -100, RISE = 8, NEAR = 128;
 
-// scores_of computes the scores of a square from products of queries and keys, which may be in the same memory. A warp has M * 16 queries
-// from row, and N * 8 keys from column; or, if TURNED, keys and queries. A PLAIN square needs no comparisons of places. Beyond the last query or key, the score is that of the last one.
-template <bool PLAIN, bool TURNED, int M, int N, int TQ, int TK, class Score>
-__device__ inline void scores_of(float (*to)[N][4], float (*products)[N][4], Score score, int row, int column) {
+// within is a place, or the last one if it is beyond.
+template <int T> __device__ inline int within(int i) { return T % 64 && i >= T ? T - 1 : i; }
+
+// terms_down asks for the terms of the 16 rows of a warp's tile, of which a thread has two. T are all rows.
+template <int T, class Of, class Terms> __device__ inline void terms_down(Terms *to, Of of, int first) {
+#pragma unroll
+	for (int r = 0; r < 2; r++) to[r] = of(within<T>(first + threadIdx.x % 32 / 4 + r * 8));
+}
+
+// terms_across reads the terms of the N * 8 columns of a square, of which a thread has two in eight, from shared memory.
+template <int N, class Terms> __device__ inline void terms_across(Terms *to, const Terms *from) {
+#pragma unroll
+	for (int c = 0; c < 2 * N; c++) to[c] = from[threadIdx.x % 4 * 2 + c / 2 * 8 + c % 2];
+}
+
+// scores_of computes the scores of a square from products of queries and keys, which may be in the same memory. A warp has 16 queries from row,
+// and N * 8 keys from column; or, if TURNED, keys and queries. A PLAIN square needs no comparisons of places. Beyond the last query or key, the
+// score is that of the last one.
+template <bool PLAIN, bool TURNED, int N, int TQ, int TK, class Score, class Query, class Key>
+__device__ inline void scores_of(float (*to)[4], float (*products)[4], Score score, int row, int column, const Query *queries, const Key *keys) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
-	for (int m = 0; m < M; m++) {
+	for (int n = 0; n < N; n++) {
 #pragma unroll
-		for (int n = 0; n < N; n++) {
-#pragma unroll
-			for (int e = 0; e < 4; e++) {
-				const int down = row + m * 16 + g + e / 2 * 8, across = column + n * 8 + 2 * t + e % 2;
-				const int i = TURNED ? across : down, j = TURNED ? down : across;
-				to[m][n][e] = score(PLAIN, products[m][n][e], TQ % 64 && i >= TQ ? TQ - 1 : i, TK % 64 && j >= TK ? TK - 1 : j);
-			}
+		for (int e = 0; e < 4; e++) {
+			const int down = row + g + e / 2 * 8, across = column + n * 8 + 2 * t + e % 2, r = e / 2, c = 2 * n + e % 2;
+			to[n][e] = score(PLAIN, products[n][e], within<TQ>(TURNED ? across : down), within<TK>(TURNED ? down : across), queries[TURNED ? c : r], keys[TURNED ? r : c]);
 		}
 	}
 }
@@ -200,13 +190,10 @@ __device__ inline void scores_of(float (*to)[N][4], float (*products)[N][4], Sco
 __device__ inline float finite(float x) { return x == -INFINITY ? 0 : x; }
 
 // subtract subtracts the largest score of each row from scores.
-template <int M, int N> __device__ inline void subtract(float (*s)[N][4], float (*of_row)[2]) {
+template <int N> __device__ inline void subtract(float (*s)[4], float *of_row) {
 #pragma unroll
-	for (int m = 0; m < M; m++) {
+	for (int n = 0; n < N; n++) {
 #pragma unroll
-		for (int n = 0; n < N; n++) {
-#pragma unroll
-			for (int e = 0; e < 4; e++) s[m][n][e] -= finite(of_row[m][e / 2]);
-		}
+		for (int e = 0; e < 4; e++) s[n][e] -= finite(of_row[e / 2]);
 	}
 }

@@ -30,28 +30,23 @@ type attention struct {
 	out    []*fuse.Tensor // the outputs but the sums of columns
 	inside map[*fuse.Node]bool
 
+	termLists termLists
+
 	rows, columns, batch, head int
 }
 
 const attentionThreads = 128
 
-// tilesOf is the number of tiles of 16 rows that a warp of the forward pass computes, of so many rows in all. With two of them it reads half as
-// much shared memory for each product, but there are fewer blocks, and a thread has registers for matrices of up to 64 columns only. In the
-// backward pass, where a thread needs more registers, it is one tile.
-func tilesOf(rows, head int) int {
-	if rows > 128 && head <= 64 {
+// blocksOf is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide latencies better than three, if
+// registers suffice: not for wide matrices, and not if a thread keeps several terms of each key.
+func blocksOf(a *attention, most int) int {
+	switch {
+	case a.head > 64:
 		return 2
+	case len(a.termLists.key.fields) > 1:
+		return min(3, most)
 	}
-	return 1
-}
-
-// blocksOf is the number of blocks that a multiprocessor is to compute at a time: more of them hide latencies better, if registers suffice for
-// as many.
-func blocksOf(most, head int) int {
-	if head <= 64 {
-		return most
-	}
-	return 2
+	return most
 }
 
 func generateAttention(r *fuse.Region) (*Kernel, error) {
@@ -71,7 +66,7 @@ func newAttention(r *fuse.Region) *attention {
 	shape := r.Attention.Product.Shape
 	rank := len(shape)
 	a := &attention{region: r, Attention: r.Attention, places: newPlaces(shape), inside: map[*fuse.Node]bool{},
-		rows: shape[rank-2], columns: shape[rank-1], batch: 1}
+		termLists: newTermLists(), rows: shape[rank-2], columns: shape[rank-1], batch: 1}
 	for i, d := range shape {
 		a.place = append(a.place, variable(axisName(i), 1))
 		if d == 1 {
@@ -133,11 +128,10 @@ func (a *attention) forward() (*Kernel, error) {
 		return nil, err
 	}
 	w := &writer{}
-	tiles := tilesOf(a.rows, a.head)
-	parts := ceil(a.rows, 64*tiles)
+	parts := ceil(a.rows, 64)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "attention", numbered, blocksOf(4/tiles, a.head), slices.Concat(score, weight), a.out, nil)
-	w.line("attend<%d, %d, %d, %d, %d, %d>(part, %s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tiles, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
+	a.begin(w, "attention", numbered, blocksOf(a, 4), slices.Concat(score, weight), a.out, nil)
+	w.line("attend<%d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(attentionForward, w)
@@ -207,14 +201,14 @@ func (a *attention) backward() (*Kernel, error) {
 	vanishes := a.vanishes()
 	w := &writer{}
 	numbered := numberBlocks(a.batch, a.blocksOfResult(0), readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "queries", numbered, blocksOf(4, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
+	a.begin(w, "queries", numbered, blocksOf(a, 4), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
+	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		a.head, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
 		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
 	w.line("}")
-	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksOf(3, a.head), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
+	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksOf(a, 3), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
 		a.head, a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
 		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])
 	w.line("}")
@@ -268,7 +262,7 @@ func (a *attention) begin(w *writer, name string, numbered []string, blocks int,
 			w.division(q)
 		}
 	}
-	for _, line := range functions {
+	for _, line := range append(a.termLists.lines(axisName(len(s.sizes)-2), axisName(len(s.sizes)-1)), functions...) {
 		w.line("%s", line)
 	}
 }

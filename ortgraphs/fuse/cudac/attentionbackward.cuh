@@ -7,14 +7,11 @@ __device__ inline float softmax_of(float score, float most, float logarithm) { r
 using row_values = vec<float, 4>;
 
 // none reports whether a warp has no number but 0. Where VANISHES, the gradients in such a square are 0, too.
-template <bool VANISHES, int M, int N> __device__ inline bool none(float (*p)[N][4]) {
+template <bool VANISHES, int N> __device__ inline bool none(float (*p)[4]) {
 	if (!VANISHES) return false;
 	int bits = 0;
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-#pragma unroll
-		for (int n = 0; n < N; n++) bits |= __float_as_int(p[m][n][0]) | __float_as_int(p[m][n][1]) | __float_as_int(p[m][n][2]) | __float_as_int(p[m][n][3]);
-	}
+	for (int n = 0; n < N; n++) bits |= __float_as_int(p[n][0]) | __float_as_int(p[n][1]) | __float_as_int(p[n][2]) | __float_as_int(p[n][3]);
 	return !__any_sync(0xffffffffu, bits != 0);
 }
 
@@ -32,14 +29,14 @@ struct column_sums {
 	// add writes the sum of a part's rows, which store_tile has left in tile. So many rows of the result are left from the part's first one.
 	// count is larger than the number of parts if another result in the same tensor has more of them. Then the block of the last part writes
 	// zeros for the others.
-	template <int D, int M, int COLUMN> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
+	template <int D, int COLUMN> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
 		constexpr int SHARES = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
 		__shared__ float sums[SHARES][D];
 		for (int i = threadIdx.x; i < SHARES * D; i += ATTENTION_THREADS) {
 			const int column = i % D, share = i / D;
 			float x = 0;
 #pragma unroll 8
-			for (int row = share; row < 64 * M; row += SHARES) x += row < left ? float_of(tile[row][column]) : 0;
+			for (int row = share; row < 64; row += SHARES) x += row < left ? float_of(tile[row][column]) : 0;
 			sums[share][column] = x;
 		}
 		__syncthreads();
@@ -49,29 +46,30 @@ struct column_sums {
 			for (int share = 1; share < SHARES; share++) x += sums[share][column];
 			float *to = first + column * COLUMN;
 			to[part * step] = x;
-			if (left <= 64 * M) {
+			if (left <= 64) {
 				for (int i = part + 1; i < count; i++) to[i * step] = 0;
 			}
 		}
 	}
 };
 struct no_sums {
-	template <int D, int M, int COLUMN> __device__ inline void add(int, int, const tile_row<D> *) const {}
+	template <int D, int COLUMN> __device__ inline void add(int, int, const tile_row<D> *) const {}
 };
 
 // attend_queries computes a part of dQ, 64 rows, from squares of WIDTH keys, for which a thread has registers, and the row sums that the
-// gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...) is the gradient of a product Q K'.
-template <int D, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient, class Sums>
+// gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...) is the gradient of a product Q K'. of_query
+// and of_key are the terms that the functions read.
+template <int D, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class OfQuery, class OfKey, class Score, class Plain, class Summed, class Gradient, class Sums>
 __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
-									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
-									  float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
-	constexpr int M = 1, N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
+									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, OfQuery of_query, OfKey of_key, Score score, Plain is_plain,
+									  Summed summed, Gradient gradient, float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
+	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ float deltas[ROWS];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int first = part * ROWS, own = first + warp * 16 * M;
+	const int first = part * ROWS, own = first + warp * 16;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -90,7 +88,7 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 		for (int i = lane; i < ROWS; i += 32) {
 			const unsigned bits = first + i < TQ ? reach[first + i] : 0;
 			of_block |= bits;
-			if (i / (16 * M) == warp) reached |= bits;
+			if (i / 16 == warp) reached |= bits;
 		}
 		reached = any_of(reached);
 		of_block = any_of(of_block);
@@ -101,123 +99,112 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 		return block;
 	};
 	if (AT > 0) load(0, 0);
-	float peak[M][2], logarithm[M][2], delta[M][2] = {};
+	float peak[2], logarithm[2], delta[2] = {};
 	bool far = false;
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-#pragma unroll
-		for (int h = 0; h < 2; h++) {
-			const int row = own + m * 16 + g + 8 * h;
-			peak[m][h] = row < TQ ? most[row] : 0;
-			logarithm[m][h] = row < TQ ? total[row] : INFINITY;
-		}
+	for (int h = 0; h < 2; h++) {
+		const int row = own + g + 8 * h;
+		peak[h] = row < TQ ? most[row] : 0;
+		logarithm[h] = row < TQ ? total[row] : INFINITY;
 	}
-	vec<bf16, 8> result[M][D / 16];
+	vec<bf16, 8> result[D / 16];
 	if (OF_RESULT) {
+		const int row = first + threadIdx.x / 2;
 #pragma unroll
-		for (int m = 0; m < M; m++) {
-			const int row = first + m * 64 + threadIdx.x / 2;
-#pragma unroll
-			for (int i = 0; i < D / 16; i++) result[m][i] = *(const vec<bf16, 8> *)(o + (row < TQ ? row : 0) * o_step + threadIdx.x % 2 * (D / 2) + i * 8);
-		}
+		for (int i = 0; i < D / 16; i++) result[i] = *(const vec<bf16, 8> *)(o + (row < TQ ? row : 0) * o_step + threadIdx.x % 2 * (D / 2) + i * 8);
 	}
 	wait_for_copies<AT == 0 ? 0 : 1>();
 	__syncthreads();
-	unsigned a[M][D / 16][4], ag[M][D / 16][4];
-	left_of<D, M>(a, memory + (AT + warp * 16 * M) * ROW);
-	left_of<D, M>(ag, memory + (AT + ROWS + warp * 16 * M) * ROW);
+	unsigned a[D / 16][4], ag[D / 16][4];
+	left_of<D>(a, memory + (AT + warp * 16) * ROW);
+	left_of<D>(ag, memory + (AT + ROWS + warp * 16) * ROW);
 	if (OF_RESULT) {
+		const int r = threadIdx.x / 2;
+		float x = 0;
 #pragma unroll
-		for (int m = 0; m < M; m++) {
-			const int r = m * 64 + threadIdx.x / 2;
-			float x = 0;
+		for (int i = 0; i < D / 16; i++) {
+			const vec<bf16, 8> change = *(const vec<bf16, 8> *)&tiles[AT + ROWS + r][threadIdx.x % 2 * (D / 2) + i * 8];
 #pragma unroll
-			for (int i = 0; i < D / 16; i++) {
-				const vec<bf16, 8> change = *(const vec<bf16, 8> *)&tiles[AT + ROWS + r][threadIdx.x % 2 * (D / 2) + i * 8];
-#pragma unroll
-				for (int j = 0; j < 8; j++) x += float(result[m][i].at[j]) * float(change.at[j]);
-			}
-			x += __shfl_xor_sync(0xffffffffu, x, 1);
-			if (threadIdx.x % 2 == 0) deltas[r] = x;
+			for (int j = 0; j < 8; j++) x += float(result[i].at[j]) * float(change.at[j]);
 		}
+		x += __shfl_xor_sync(0xffffffffu, x, 1);
+		if (threadIdx.x % 2 == 0) deltas[r] = x;
 	}
 	__syncthreads();
 	if (AT == 0) load(0, 0);
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-#pragma unroll
-		for (int h = 0; h < 2; h++) {
-			logarithm[m][h] = log2f(logarithm[m][h]);
-			far |= !(fabsf(peak[m][h]) <= NEAR);
-			if (OF_RESULT) delta[m][h] = deltas[warp * 16 * M + m * 16 + g + 8 * h];
-		}
+	for (int h = 0; h < 2; h++) {
+		logarithm[h] = log2f(logarithm[h]);
+		far |= !(fabsf(peak[h]) <= NEAR);
+		if (OF_RESULT) delta[h] = deltas[warp * 16 + g + 8 * h];
 	}
 	far = __any_sync(0xffffffffu, far);
-	float lift[M][2], out[M][D / 8][4] = {};
+	decltype(of_query(0)) query[2];
+	terms_down<TQ>(query, of_query, own);
+	float lift[2], out[D / 8][4] = {};
 #pragma unroll
-	for (int r = 0; r < 2 * M; r++) lift[r / 2][r % 2] = far ? logarithm[r / 2][r % 2] : peak[r / 2][r % 2] * LOG2_E + logarithm[r / 2][r % 2];
+	for (int h = 0; h < 2; h++) lift[h] = far ? logarithm[h] : peak[h] * LOG2_E + logarithm[h];
+	using Key = decltype(of_key(0));
+	alignas(16) __shared__ Key of_keys[2][N];
 	for (int pass = OF_RESULT ? 1 : 0; pass < 2; pass++) {
+		Key own_key = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
 		for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 			next = after(block);
+			if (threadIdx.x < N) of_keys[stage][threadIdx.x] = own_key;
 			wait_for_copies<0>();
 			__syncthreads();
-			if (next < BLOCKS) load(next, 1 - stage);
+			if (next < BLOCKS) {
+				load(next, 1 - stage);
+				own_key = of_key(within<TK>(next * N + threadIdx.x % N));
+			}
 			if (own >= TQ || !(reached >> block * N / REACH & 1)) continue;
 			const shared_at keys = memory + stage * STAGE;
 #pragma unroll 1
 			for (int at = 0; at < N; at += WIDTH) {
-				float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
-				multiply_rows<D, WIDTH, M>(s, a, keys + at * ROW);
+				float s[WIDTH / 8][4], p[WIDTH / 8][4], dp[WIDTH / 8][4];
+				Key key[WIDTH / 4];
 				const int column = block * N + at;
-				if (is_plain(own, own + 16 * M - 1, column, column + WIDTH - 1)) scores_of<true, false, M, WIDTH / 8, TQ, TK>(p, s, score, own, column);
-				else scores_of<false, false, M, WIDTH / 8, TQ, TK>(p, s, score, own, column);
-				if (far) subtract<M, WIDTH / 8>(p, peak);
+				terms_across<WIDTH / 8>(key, of_keys[stage] + at);
+				multiply_rows<D, WIDTH>(s, a, keys + at * ROW);
+				if (is_plain(own, own + 15, column, column + WIDTH - 1)) scores_of<true, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
+				else scores_of<false, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
+				if (far) subtract<WIDTH / 8>(p, peak);
 #pragma unroll
-				for (int m = 0; m < M; m++) {
+				for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
-					for (int n = 0; n < WIDTH / 8; n++) {
-#pragma unroll
-						for (int e = 0; e < 4; e++) {
-							p[m][n][e] = power_of_2(fmaf(p[m][n][e], LOG2_E, -lift[m][e / 2]));
-							if (TK % N && column + n * 8 + 2 * t + e % 2 >= TK) p[m][n][e] = 0;
-						}
+					for (int e = 0; e < 4; e++) {
+						p[n][e] = power_of_2(fmaf(p[n][e], LOG2_E, -lift[e / 2]));
+						if (TK % N && column + n * 8 + 2 * t + e % 2 >= TK) p[n][e] = 0;
 					}
 				}
-				if (none<VANISHES, M, WIDTH / 8>(p)) continue;
-				multiply_rows<D, WIDTH, M>(dp, ag, keys + (N + at) * ROW);
+				if (none<VANISHES, WIDTH / 8>(p)) continue;
+				multiply_rows<D, WIDTH>(dp, ag, keys + (N + at) * ROW);
 #pragma unroll
-				for (int m = 0; m < M; m++) {
+				for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
-					for (int n = 0; n < WIDTH / 8; n++) {
-#pragma unroll
-						for (int e = 0; e < 4; e++) {
-							const int row = own + m * 16 + g + e / 2 * 8, column = block * N + at + n * 8 + 2 * t + e % 2;
-							const int i = TQ % 64 && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
-							if (pass == 0) delta[m][e / 2] += summed(s[m][n][e], p[m][n][e], dp[m][n][e], i, j);
-							else dp[m][n][e] = gradient(s[m][n][e], p[m][n][e], dp[m][n][e], delta[m][e / 2], i, j);
-						}
+					for (int e = 0; e < 4; e++) {
+						const int i = within<TQ>(own + g + e / 2 * 8), j = within<TK>(column + n * 8 + 2 * t + e % 2), r = e / 2, c = 2 * n + e % 2;
+						if (pass == 0) delta[r] += summed(s[n][e], p[n][e], dp[n][e], i, j, query[r], key[c]);
+						else dp[n][e] = gradient(s[n][e], p[n][e], dp[n][e], delta[r], i, j, query[r], key[c]);
 					}
 				}
-				if (pass == 1) add_product<D, WIDTH, M>(out, dp, keys + at * ROW);
+				if (pass == 1) add_product<D, WIDTH>(out, dp, keys + at * ROW);
 			}
 		}
 		if (pass == 0) {
 #pragma unroll
-			for (int r = 0; r < 2 * M; r++) delta[r / 2][r % 2] = sum_of_four(delta[r / 2][r % 2]);
+			for (int h = 0; h < 2; h++) delta[h] = sum_of_four(delta[h]);
 			__syncthreads();
 			load(0, 0);
 		}
 	}
 #pragma unroll
-	for (int m = 0; m < M; m++) {
-#pragma unroll
-		for (int h = 0; h < 2; h++) {
-			const int row = own + m * 16 + g + 8 * h;
-			if (t == 0 && row < TQ) values[row] = {{peak[m][h], logarithm[m][h], delta[m][h], __int_as_float(reached)}};
-		}
+	for (int h = 0; h < 2; h++) {
+		const int row = own + g + 8 * h;
+		if (t == 0 && row < TQ) values[row] = {{peak[h], logarithm[h], delta[h], __int_as_float(reached)}};
 	}
-	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
-	sums_q.template add<D, M, COLUMN>(part, TQ - first, tiles);
+	store_tile<D, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
+	sums_q.template add<D, COLUMN>(part, TQ - first, tiles);
 }
 
 // bits_of are those of so many keys in reach.
@@ -227,18 +214,18 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 	return bits;
 }
 
-// attend_keys computes a part of dK and dV, 64 rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what
-// the product with V reads.
-template <int D, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
+// attend_keys computes a part of dK and dV, 64 rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the
+// product with V reads.
+template <int D, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class OfQuery, class OfKey, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
 __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
-								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
+								   const row_values *values, OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
 								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
-	constexpr int M = 1, N = streamed<D>, WIDTH = 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
+	constexpr int N = streamed<D>, WIDTH = 16, BLOCKS = (TQ + N - 1) / N, ROWS = 64;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ row_values of_rows[2][N];
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = part * ROWS, own = first + warp * 16 * M;
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = part * ROWS, own = first + warp * 16;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -265,7 +252,7 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 			if (__float_as_int(values[i].at[3]) & all) in_reach[i / N] = 1;
 		}
 	}
-	const unsigned reaching = bits_of<REACH, 16 * M>(own);
+	const unsigned reaching = bits_of<REACH, 16>(own);
 	auto after = [&](int block) {
 		do block++;
 		while (VANISHES && block < BLOCKS && !in_reach[block]);
@@ -273,61 +260,65 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 	};
 	wait_for_copies<AT == 0 ? 0 : 1>();
 	__syncthreads();
-	unsigned ak[M][D / 16][4], av[M][D / 16][4];
-	left_of<D, M>(ak, memory + (AT + warp * 16 * M) * ROW);
-	left_of<D, M>(av, memory + (AT + ROWS + warp * 16 * M) * ROW);
+	unsigned ak[D / 16][4], av[D / 16][4];
+	left_of<D>(ak, memory + (AT + warp * 16) * ROW);
+	left_of<D>(av, memory + (AT + ROWS + warp * 16) * ROW);
 	__syncthreads();
 	if (AT == 0) load(0, 0);
-	float out_k[M][D / 8][4] = {}, out_v[M][D / 8][4] = {};
+	decltype(of_key(0)) key[2];
+	terms_down<TK>(key, of_key, own);
+	using Query = decltype(of_query(0));
+	alignas(16) __shared__ Query of_queries[2][N];
+	Query own_query = of_query(within<TQ>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
+	float out_k[D / 8][4] = {}, out_v[D / 8][4] = {};
 	for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 		next = after(block);
+		if (threadIdx.x < N) of_queries[stage][threadIdx.x] = own_query;
 		wait_for_copies<0>();
 		__syncthreads();
-		if (next < BLOCKS) load(next, 1 - stage);
+		if (next < BLOCKS) {
+			load(next, 1 - stage);
+			own_query = of_query(within<TQ>(next * N + threadIdx.x % N));
+		}
 		if (own >= TK) continue;
 		const shared_at queries = memory + stage * STAGE, grads = queries + N * ROW;
 #pragma unroll
 		for (int at = 0; at < N; at += WIDTH) {
 			const row_values *rows = of_rows[stage] + at;
 			if (VANISHES && !__any_sync(0xffffffffu, __float_as_int(rows[lane % WIDTH].at[3]) & reaching)) continue;
-			float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
-			multiply_rows<D, WIDTH, M>(s, ak, queries + at * ROW);
+			float s[WIDTH / 8][4], p[WIDTH / 8][4], dp[WIDTH / 8][4];
+			Query query[WIDTH / 4];
 			const int row = block * N + at;
-			if (is_plain(row, row + WIDTH - 1, own, own + 16 * M - 1)) scores_of<true, true, M, WIDTH / 8, TQ, TK>(p, s, score, own, row);
-			else scores_of<false, true, M, WIDTH / 8, TQ, TK>(p, s, score, own, row);
+			terms_across<WIDTH / 8>(query, of_queries[stage] + at);
+			multiply_rows<D, WIDTH>(s, ak, queries + at * ROW);
+			if (is_plain(row, row + WIDTH - 1, own, own + 15)) scores_of<true, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
+			else scores_of<false, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
 #pragma unroll
-			for (int m = 0; m < M; m++) {
+			for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
-				for (int n = 0; n < WIDTH / 8; n++) {
-#pragma unroll
-					for (int e = 0; e < 4; e++) {
-						const row_values &of_row = rows[n * 8 + 2 * t + e % 2];
-						p[m][n][e] = softmax_of(p[m][n][e], of_row.at[0], of_row.at[1]);
-					}
+				for (int e = 0; e < 4; e++) {
+					const row_values &of_row = rows[n * 8 + 2 * t + e % 2];
+					p[n][e] = softmax_of(p[n][e], of_row.at[0], of_row.at[1]);
 				}
 			}
-			if (none<VANISHES, M, WIDTH / 8>(p)) continue;
-			multiply_rows<D, WIDTH, M>(dp, av, grads + at * ROW);
+			if (none<VANISHES, WIDTH / 8>(p)) continue;
+			multiply_rows<D, WIDTH>(dp, av, grads + at * ROW);
 #pragma unroll
-			for (int m = 0; m < M; m++) {
+			for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
-				for (int n = 0; n < WIDTH / 8; n++) {
-#pragma unroll
-					for (int e = 0; e < 4; e++) {
-						const int column = own + m * 16 + g + e / 2 * 8, in = n * 8 + 2 * t + e % 2, row = block * N + at + in;
-						const int i = TQ % 64 && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
-						const float x = s[m][n][e], power = p[m][n][e];
-						p[m][n][e] = weight(power, i, j);
-						dp[m][n][e] = gradient(x, power, dp[m][n][e], rows[in].at[2], i, j);
-					}
+				for (int e = 0; e < 4; e++) {
+					const int in = n * 8 + 2 * t + e % 2, i = within<TQ>(row + in), j = within<TK>(own + g + e / 2 * 8), r = e / 2, c = 2 * n + e % 2;
+					const float x = s[n][e], power = p[n][e];
+					p[n][e] = weight(power, i, j, query[c], key[r]);
+					dp[n][e] = gradient(x, power, dp[n][e], rows[in].at[2], i, j, query[c], key[r]);
 				}
 			}
-			add_product<D, WIDTH, M>(out_v, p, grads + at * ROW);
-			add_product<D, WIDTH, M>(out_k, dp, queries + at * ROW);
+			add_product<D, WIDTH>(out_v, p, grads + at * ROW);
+			add_product<D, WIDTH>(out_k, dp, queries + at * ROW);
 		}
 	}
-	store_tile<D, M, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
-	sums_k.template add<D, M, K_COLUMN>(part, TK - first, tiles);
-	store_tile<D, M, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
-	sums_v.template add<D, M, V_COLUMN>(part, TK - first, tiles);
+	store_tile<D, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
+	sums_k.template add<D, K_COLUMN>(part, TK - first, tiles);
+	store_tile<D, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
+	sums_v.template add<D, V_COLUMN>(part, TK - first, tiles);
 }

@@ -33,13 +33,15 @@ type placeFunction struct {
 	*attention
 	of        []place
 	known     map[string]string
+	depends   map[string]side   // by element
 	sequences map[string]affine // the names of values that depend on the place only
 	lines     []string
 	plain     *plainSquares // nil if the function does not tell them apart
+	terms     *terms        // nil if it is a function of query and key
 }
 
 func (f *placeFunction) write(name string, t *fuse.Tensor) ([]string, error) {
-	f.known, f.sequences = map[string]string{}, map[string]affine{}
+	f.known, f.depends, f.sequences = map[string]string{}, map[string]side{}, map[string]affine{}
 	result, err := f.value(t, f.place)
 	if err != nil {
 		return nil, err
@@ -52,19 +54,25 @@ func (f *placeFunction) write(name string, t *fuse.Tensor) ([]string, error) {
 		parameters = append(parameters, "float "+p.name)
 	}
 	rank := len(f.place)
-	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1))
+	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1), "const query_terms &query", "const key_terms &key")
 	lines := []string{fmt.Sprintf("auto %s = [&](%s) -> float {", name, strings.Join(parameters, ", "))}
+	lines = append(lines, f.divisions(ofQuery|ofKey)...)
+	lines = append(lines, f.lines...)
+	return append(lines, fmt.Sprintf("return %s;", result), "};"), nil
+}
+
+// divisions writes the quotients that differ within a block, as far as they depend on nothing but some sides.
+func (f *placeFunction) divisions(of side) []string {
 	w := &writer{}
 	for _, q := range f.places.divisions {
-		if f.varies(q.value) && !strings.Contains(q.value.String(), "row") && !strings.Contains(q.value.String(), "column") {
+		if on := f.sides(q.value); on != 0 && on&^of == 0 {
 			w.division(q)
 		}
 	}
-	if text := strings.TrimSuffix(w.String(), "\n"); text != "" {
-		lines = append(lines, strings.Split(text, "\n")...)
+	if w.Len() == 0 {
+		return nil
 	}
-	lines = append(lines, f.lines...)
-	return append(lines, fmt.Sprintf("return %s;", result), "};"), nil
+	return strings.Split(strings.TrimSuffix(w.String(), "\n"), "\n")
 }
 
 // value returns the code of an element.
@@ -91,6 +99,11 @@ func (f *placeFunction) value(t *fuse.Tensor, index []affine) (string, error) {
 	register, ok := held(t.Type)
 	if !ok {
 		return "", unsupported("its elements are of type %s", t.Type)
+	}
+	if l := f.termsOf(t, index); l != nil {
+		name, err := l.value(f.attention, t, index, register)
+		f.known[key] = name
+		return name, err
 	}
 	code, err := f.code(t, index, at)
 	if err != nil {
@@ -125,14 +138,7 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 	}
 	var operands []string
 	for _, o := range n.In {
-		shape := o.Shape()
-		own := make([]affine, len(shape))
-		for i, d := range shape {
-			if d != 1 {
-				own[i] = index[i+len(index)-len(shape)]
-			}
-		}
-		code, err := f.value(o.Tensor, f.places.back(own, o))
+		code, err := f.value(o.Tensor, f.indexOf(o, index))
 		if err != nil {
 			return "", err
 		}
@@ -143,6 +149,18 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 		code = f.compare(n.Op, operands, code)
 	}
 	return code, err
+}
+
+// indexOf returns the index of the element of an operand that a node reads for the element at an index of its result.
+func (f *placeFunction) indexOf(o fuse.Operand, index []affine) []affine {
+	shape := o.Shape()
+	own := make([]affine, len(shape))
+	for i, d := range shape {
+		if d != 1 {
+			own[i] = index[i+len(index)-len(shape)]
+		}
+	}
+	return f.places.back(own, o)
 }
 
 // sequenceOf returns the value of an element of a constant whose elements are equally far apart, as those of Range.
