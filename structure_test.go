@@ -34,8 +34,8 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
-	{folder: "cmd/internal/fold", others: []string{"github.com/mattn/go-runewidth"}},
-	{folder: "cmd/internal/cli", own: []string{"cmd/internal/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "shared/fold", others: []string{"github.com/mattn/go-runewidth"}},
+	{folder: "cmd/internal/cli", own: []string{"shared/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/disk", "host/dataset", "host/featurecache", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/bench/pytorch", "host/catalog", "host/config", "host/console", "host/exit", "host/place", "host/plan", "host/report", "host/train", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
 // Console is the event.Sink that prints lines and, on a terminal, a Bar. It is a best-effort sink: its output may block
@@ -64,17 +65,17 @@ func (c *Console) Take(events []event.Event) error {
 		switch e := e.(type) {
 		case *event.Message:
 			if e.Err {
-				io.WriteString(c.err, e.Text)
+				c.print(c.err, e.Text)
 			} else {
-				io.WriteString(c.out, e.Text)
+				c.print(c.out, e.Text)
 			}
 		case *event.Warning:
-			fmt.Fprintln(c.err, e)
+			c.print(c.err, fmt.Sprintln(e))
 		case *event.Phase:
 			c.phase(e.Phase)
 		case *event.Memory:
 			if e.Step > 0 {
-				fmt.Fprintln(c.out, e)
+				c.print(c.out, fmt.Sprintln(e))
 			}
 		case *event.Step:
 			if lines != nil {
@@ -91,8 +92,16 @@ func (c *Console) Take(events []event.Event) error {
 
 func (c *Console) say(line string) {
 	if line != "" {
-		fmt.Fprintln(c.out, line)
+		c.print(c.out, line+"\n")
 	}
+}
+
+// print writes complete lines, which are folded on a terminal.
+func (c *Console) print(to *reader, lines string) {
+	if c.bar != nil && to == c.out {
+		lines = fold.Text(lines, c.bar.columns())
+	}
+	io.WriteString(to, lines)
 }
 
 // phase shows the bar during training.

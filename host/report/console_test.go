@@ -52,3 +52,25 @@ step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.8
 		t.Errorf("paced: %q", paced)
 	}
 }
+
+// TestConsoleFolds: on a terminal, a line that is wider is folded at a space, under its last column. Elsewhere it stays as it is.
+func TestConsoleFolds(t *testing.T) {
+	const line = "  data         a list of a hundred clips in a folder whose name is long enough to reach the end of the line\n"
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		c := NewConsole(&out, &out, nil)
+		if terminal {
+			c.OnTerminal(true, func() event.Snapshot { return event.Snapshot{} })
+		}
+		if err := c.Take([]event.Event{&event.Message{Text: line}}); err != nil {
+			t.Fatal(err)
+		}
+		want := line
+		if terminal {
+			want = "  data         a list of a hundred clips in a folder whose name is long enough\n               to reach the end of the line\n"
+		}
+		if out.String() != want {
+			t.Errorf("on a terminal: %t\n%q", terminal, out.String())
+		}
+	}
+}

@@ -139,7 +139,11 @@ func (s *Saver) writeFor(why event.Reason, state checkpoint.State) (path string,
 		path, err = s.write(state)
 		return err
 	}, func(err error) {
-		advice := fmt.Sprintf("--disk-wait ends the wait after %g s, Ctrl-C at once", s.cfg.Patience.Limit().Seconds())
+		lost := "all that was trained"
+		if saved := s.Saved(); saved > 0 {
+			lost = fmt.Sprintf("what was trained after step %d", saved)
+		}
+		advice := fmt.Sprintf("--disk-wait ends the wait after %g s, Ctrl-C at once, and %s is lost then", s.cfg.Patience.Limit().Seconds(), lost)
 		if h := hint.Of(err); h != "" {
 			advice = h + "; " + advice
 		}

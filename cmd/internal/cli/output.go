@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/xtts-host/xtts-host/cmd/internal/fold"
+	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
 // output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but not JSON.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/cmd/internal/fold"
+	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
 func TestText(t *testing.T) {
