@@ -3,25 +3,33 @@ package fuse
 import "slices"
 
 // factor is what the elements of a tensor are multiplied with: an operand ("Mul"), its inverse ("Div"), or 1 where a condition holds and 0
-// elsewhere ("Where"), as dropout has it.
+// elsewhere ("Where"), as dropout has it, or the other way round ("WhereNot").
 type factor struct {
 	op string
 	of Operand
 }
 
 // sumsResult reports whether the sums along rows are those of dO * O, the gradient of the result times the result: the sum over the keys of
-// softmax * mask * (dO V') is dO times the sum of softmax * mask * V, for any mask that both passes multiply with.
+// softmax * mask * (dO V') is dO times the sum of softmax * mask * V, for any mask that both passes multiply with. The result has been rounded to
+// bf16, so the sums differ by that from those of the scores.
 func (f *finding) sumsResult() bool {
 	r, _ := f.reader(false, false)
-	weights := f.factors(Operand{Tensor: r.node.In[r.operand].Tensor})
-	return sameFactors(append(weights, factor{"Mul", Operand{Tensor: f.gradient.Out[0]}}), f.factors(f.sum.In[0]))
+	places := factoring{softmax: f.result, places: f.elements()}
+	weights := places.factors(Operand{Tensor: r.node.In[r.operand].Tensor})
+	return places.same(append(weights, factor{"Mul", Operand{Tensor: f.gradient.Out[0]}}), places.factors(f.sum.In[0]))
+}
+
+// factoring finds the factors of tensors with an element for each place.
+type factoring struct {
+	softmax *Tensor
+	places  int
 }
 
 // factors divides an operand into factors, as far as nodes do nothing but multiply. The softmax is one of them. Conversions between types of
-// floating point numbers do not count.
-func (f *finding) factors(o Operand) []factor {
+// floating point numbers do not count. What has fewer elements than the scores stays whole, because its views say where it is multiplied.
+func (f factoring) factors(o Operand) []factor {
 	n := o.Tensor.From
-	if n == nil || n.Kind != Elementwise || o.Tensor == f.result || !straight(o) {
+	if n == nil || n.Kind != Elementwise || o.Tensor == f.softmax || o.Tensor.Elements() != f.places || !straight(o) {
 		return []factor{{"Mul", o}}
 	}
 	switch {
@@ -35,15 +43,18 @@ func (f *finding) factors(o Operand) []factor {
 		if x, ok := small(n.In[2]); ok && x == 0 {
 			return append(f.factors(n.In[1]), factor{"Where", n.In[0]})
 		}
+		if x, ok := small(n.In[1]); ok && x == 0 {
+			return append(f.factors(n.In[2]), factor{"WhereNot", n.In[0]})
+		}
 	}
 	return []factor{{"Mul", o}}
 }
 
-// sameFactors reports whether two lists have the same factors, in any order.
-func sameFactors(a, b []factor) bool {
+// same reports whether two lists have the same factors, in any order.
+func (f factoring) same(a, b []factor) bool {
 	rest := slices.Clone(b)
 	for _, x := range a {
-		i := slices.IndexFunc(rest, x.equal)
+		i := slices.IndexFunc(rest, func(y factor) bool { return x.op == y.op && f.sameElements(x.of, y.of) })
 		if i < 0 {
 			return false
 		}
@@ -52,14 +63,13 @@ func sameFactors(a, b []factor) bool {
 	return len(rest) == 0
 }
 
-func (x factor) equal(y factor) bool {
-	if x.op != y.op {
-		return false
+// sameElements reports whether two operands have the same element at each place.
+func (f factoring) sameElements(x, y Operand) bool {
+	if x.Tensor == y.Tensor {
+		whole := x.Tensor.Elements() == f.places && straight(x) && straight(y)
+		return whole || x.Tensor.Elements() == 1 || sameViews(x.Views, y.Views)
 	}
-	if x.of.Tensor == y.of.Tensor {
-		return sameViews(x.of.Views, y.of.Views) || straight(x.of) && straight(y.of)
-	}
-	a, ok := small(x.of)
-	b, both := small(y.of)
+	a, ok := small(x)
+	b, both := small(y)
 	return ok && both && a == b
 }

@@ -54,6 +54,9 @@ func TestTerms(t *testing.T) {
 		a := c.attending
 		a.batch, a.heads, a.queries, a.keys, a.head = 2, 2, 9, 11, 16
 		_, _, regions := partition(t, a.model(), shapes.Sizes{})
+		if forward, backward := regionsOf(regions); forward != 1 || backward != 1 {
+			t.Fatalf("%s: %d regions of attention, %d of its gradient", name, forward, backward)
+		}
 		for _, r := range regions {
 			if r.Attention == nil {
 				continue

@@ -18,8 +18,8 @@ const (
 	// 448 frames, needs no more memory than if none waits, because most is in memory before the first one waits; with 352 MiB it does.
 	batchBytes = 320 << 20
 	maxBatch   = 64
-	// minBatch is the number of products whose operands must find room in batchBytes. Two or three products of longer sums leave multiprocessors
-	// idle, as a batch: a library divides the sum of one, and is faster.
+	// minBatch is the number of products of a form that must find room in batchBytes, each with operands of its own. Two or three products with
+	// longer sums leave multiprocessors idle, as a batch: a library divides the sum of one, and is faster.
 	minBatch = 4
 	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a batch of them.
 	minBatchSide = 128
@@ -64,7 +64,8 @@ func (p *partition) batchProducts() {
 	p.graph.Nodes = nodes
 }
 
-// waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads.
+// waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads, and of whose
+// form there is room for several.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
 	if n.Kind != Product || n.role != free || !p.outputs[t] || len(p.uses[t]) > 0 {

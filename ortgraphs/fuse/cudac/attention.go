@@ -37,16 +37,16 @@ type attention struct {
 
 const attentionThreads = 128
 
-// blocksOf is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide latencies better than three, if
-// registers suffice: not for wide matrices, and not if a thread keeps several terms of each key.
-func blocksOf(a *attention, most int) int {
+// blocksPerProcessor is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide latencies better than three,
+// if registers suffice (docs/fusion.md has the times): not for wide matrices, and not if a thread keeps several terms of each key.
+func blocksPerProcessor(a *attention, limit int) int {
 	switch {
 	case a.head > 64:
 		return 2
 	case len(a.termLists.key.fields) > 1:
-		return min(3, most)
+		return min(3, limit)
 	}
-	return most
+	return limit
 }
 
 func generateAttention(r *fuse.Region) (*Kernel, error) {
@@ -57,9 +57,13 @@ func generateAttention(r *fuse.Region) (*Kernel, error) {
 	}
 	k, err := write()
 	if err == nil {
-		k.name()
+		err = a.termLists.fit()
 	}
-	return k, err
+	if err != nil {
+		return nil, err
+	}
+	k.name()
+	return k, nil
 }
 
 func newAttention(r *fuse.Region) *attention {
@@ -130,7 +134,7 @@ func (a *attention) forward() (*Kernel, error) {
 	w := &writer{}
 	parts := ceil(a.rows, 64)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "attention", numbered, blocksOf(a, 4), slices.Concat(score, weight), a.out, nil)
+	a.begin(w, "attention", numbered, blocksPerProcessor(a, 4), slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
@@ -201,13 +205,13 @@ func (a *attention) backward() (*Kernel, error) {
 	vanishes := a.vanishes()
 	w := &writer{}
 	numbered := numberBlocks(a.batch, a.blocksOfResult(0), readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "queries", numbered, blocksOf(a, 4), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
+	a.begin(w, "queries", numbered, blocksPerProcessor(a, 4), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
 	width := fuse.ReachWidth(a.columns)
 	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		a.head, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
 		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
 	w.line("}")
-	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksOf(a, 3), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
+	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksPerProcessor(a, 3), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
 	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
 		a.head, a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
 		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])

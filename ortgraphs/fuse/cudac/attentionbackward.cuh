@@ -21,14 +21,11 @@ __device__ inline unsigned any_of(unsigned bits) {
 	return bits;
 }
 
-// column_sums is where the partial sums of a matrix's columns go: as many as count, one of each block, step numbers apart from each other.
-// first is the first one.
+// column_sums is where the partial sums of a matrix's columns go: one of each block, step numbers apart from each other. first is the first one.
 struct column_sums {
 	float *first;
-	int step, count;
+	int step;
 	// add writes the sum of a part's rows, which store_tile has left in tile. So many rows of the result are left from the part's first one.
-	// count is larger than the number of parts if another result in the same tensor has more of them. Then the block of the last part writes
-	// zeros for the others.
 	template <int D, int COLUMN> __device__ inline void add(int part, int left, const tile_row<D> *tile) const {
 		constexpr int SHARES = D < ATTENTION_THREADS ? ATTENTION_THREADS / D : 1;
 		__shared__ float sums[SHARES][D];
@@ -44,11 +41,7 @@ struct column_sums {
 			float x = sums[0][column];
 #pragma unroll
 			for (int share = 1; share < SHARES; share++) x += sums[share][column];
-			float *to = first + column * COLUMN;
-			to[part * step] = x;
-			if (left <= 64) {
-				for (int i = part + 1; i < count; i++) to[i * step] = 0;
-			}
+			first[column * COLUMN + part * step] = x;
 		}
 	}
 };
@@ -145,17 +138,17 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 #pragma unroll
 	for (int h = 0; h < 2; h++) lift[h] = far ? logarithm[h] : peak[h] * LOG2_E + logarithm[h];
 	using Key = decltype(of_key(0));
-	alignas(16) __shared__ Key of_keys[2][N];
+	alignas(16) __shared__ Key terms[2][N];
 	for (int pass = OF_RESULT ? 1 : 0; pass < 2; pass++) {
-		Key own_key = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
+		Key upcoming = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
 		for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 			next = after(block);
-			if (threadIdx.x < N) of_keys[stage][threadIdx.x] = own_key;
+			if (threadIdx.x < N) terms[stage][threadIdx.x] = upcoming;
 			wait_for_copies<0>();
 			__syncthreads();
 			if (next < BLOCKS) {
 				load(next, 1 - stage);
-				own_key = of_key(within<TK>(next * N + threadIdx.x % N));
+				upcoming = of_key(within<TK>(next * N + threadIdx.x % N));
 			}
 			if (own >= TQ || !(reached >> block * N / REACH & 1)) continue;
 			const shared_at keys = memory + stage * STAGE;
@@ -164,7 +157,7 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 				float s[WIDTH / 8][4], p[WIDTH / 8][4], dp[WIDTH / 8][4];
 				Key key[WIDTH / 4];
 				const int column = block * N + at;
-				terms_across<WIDTH / 8>(key, of_keys[stage] + at);
+				terms_across<WIDTH / 8>(key, terms[stage] + at);
 				multiply_rows<D, WIDTH>(s, a, keys + at * ROW);
 				if (is_plain(own, own + 15, column, column + WIDTH - 1)) scores_of<true, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
 				else scores_of<false, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
@@ -268,17 +261,17 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 	decltype(of_key(0)) key[2];
 	terms_down<TK>(key, of_key, own);
 	using Query = decltype(of_query(0));
-	alignas(16) __shared__ Query of_queries[2][N];
-	Query own_query = of_query(within<TQ>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
+	alignas(16) __shared__ Query terms[2][N];
+	Query upcoming = of_query(within<TQ>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
 	float out_k[D / 8][4] = {}, out_v[D / 8][4] = {};
 	for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 		next = after(block);
-		if (threadIdx.x < N) of_queries[stage][threadIdx.x] = own_query;
+		if (threadIdx.x < N) terms[stage][threadIdx.x] = upcoming;
 		wait_for_copies<0>();
 		__syncthreads();
 		if (next < BLOCKS) {
 			load(next, 1 - stage);
-			own_query = of_query(within<TQ>(next * N + threadIdx.x % N));
+			upcoming = of_query(within<TQ>(next * N + threadIdx.x % N));
 		}
 		if (own >= TK) continue;
 		const shared_at queries = memory + stage * STAGE, grads = queries + N * ROW;
@@ -289,7 +282,7 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 			float s[WIDTH / 8][4], p[WIDTH / 8][4], dp[WIDTH / 8][4];
 			Query query[WIDTH / 4];
 			const int row = block * N + at;
-			terms_across<WIDTH / 8>(query, of_queries[stage] + at);
+			terms_across<WIDTH / 8>(query, terms[stage] + at);
 			multiply_rows<D, WIDTH>(s, ak, queries + at * ROW);
 			if (is_plain(row, row + WIDTH - 1, own, own + 15)) scores_of<true, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
 			else scores_of<false, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);

@@ -29,13 +29,13 @@ __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k
 	decltype(of_query(0)) query[2];
 	terms_down<TQ>(query, of_query, own);
 	using Key = decltype(of_key(0));
-	alignas(16) __shared__ Key of_keys[2][N];
-	Key next = of_key(within<TK>(threadIdx.x % N)); // asked for while the block before is computed
+	alignas(16) __shared__ Key terms[2][N];
+	Key upcoming = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the block before is computed
 	auto square = [&](int block, shared_at keys) {
 		const int column = block * N;
 		float s[N / 8][4];
 		Key key[N / 4];
-		terms_across<N / 8>(key, of_keys[block % 2]);
+		terms_across<N / 8>(key, terms[block % 2]);
 		multiply_rows<D, N>(s, a, keys);
 		if (is_plain(own, own + 15, column, column + N - 1)) scores_of<true, false, N / 8, TQ, TK>(s, s, score, own, column, query, key);
 		else scores_of<false, false, N / 8, TQ, TK>(s, s, score, own, column, query, key);
@@ -91,12 +91,12 @@ __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k
 		add_product<D, N>(out, s, keys + N * ROW);
 	};
 	for (int block = 0; block < BLOCKS; block++) {
-		if (threadIdx.x < N) of_keys[block % 2][threadIdx.x] = next;
+		if (threadIdx.x < N) terms[block % 2][threadIdx.x] = upcoming;
 		wait_for_copies<0>();
 		__syncthreads();
 		if (block + 1 < BLOCKS) {
 			load(block + 1);
-			next = of_key(within<TK>((block + 1) * N + threadIdx.x % N));
+			upcoming = of_key(within<TK>((block + 1) * N + threadIdx.x % N));
 		}
 		if (own < TQ) square(block, memory + block % 2 * STAGE);
 	}

@@ -40,16 +40,15 @@ const noSums = "no_sums()"
 func newResultSums(a *attention, spans []span) (*resultSums, error) {
 	all := &resultSums{of: slices.Repeat([]string{noSums}, len(spans))}
 	for _, s := range a.Backward.ColumnSums {
-		perMatrix := 0 // blocks that compute a matrix
-		for i, r := range a.Results {
-			if r.Out == s.Of {
-				perMatrix = max(perMatrix, a.blocksOfResult(i))
-			}
-		}
-		matrices, numbered := 0, ""
+		matrices, perMatrix, numbered := 0, 0, "" // perMatrix: blocks that compute a matrix
 		for i, r := range a.Results {
 			if r.Out != s.Of {
 				continue
+			}
+			if n := a.blocksOfResult(i); perMatrix == 0 || perMatrix == n {
+				perMatrix = n
+			} else {
+				return nil, unsupported("the matrices in %s have different lengths", s.Of.Name)
 			}
 			row, column, err := divideColumns(a, spans[i], s)
 			if err != nil {
@@ -61,9 +60,8 @@ func newResultSums(a *attention, spans []span) (*resultSums, error) {
 			numbered = row.String()
 			number, count := a.places.dense(row)
 			matrices = count
-			// A matrix has perMatrix partial sums, of which the blocks that compute this result may write fewer: the last one writes the rest.
 			first := number.times(perMatrix * s.Columns).plus(column).plusConstant(all.length)
-			all.of[i] = fmt.Sprintf("column_sums{partials + (%s), %d, %d}", first, s.Columns, perMatrix)
+			all.of[i] = fmt.Sprintf("column_sums{partials + (%s), %d}", first, s.Columns)
 		}
 		sum := Sum{Out: s.Out, Op: "sum", Partials: matrices * perMatrix, Columns: s.Columns, First: all.length}
 		all.sums = append(all.sums, sum)

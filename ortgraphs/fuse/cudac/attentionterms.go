@@ -16,8 +16,9 @@ const (
 	ofPlace // a product, or another value that a function is given
 )
 
-// terms are the values of a query, of a key, or of neither, that functions of both read: lengths, biases, hashes. The templates ask for those of
-// the next block's queries or keys while they compute a block, instead of at each place when a product has been waited for.
+// terms are the values of a query, or of a key, that functions of both read: lengths, biases, hashes. A thread keeps those of its own rows. Of the
+// other side, a block of threads asks for the next ones while it computes, and not at each place when a product has been waited for. The values
+// of neither are the same everywhere.
 type terms struct {
 	name     string
 	side     side
@@ -59,8 +60,11 @@ func (f *placeFunction) sidesOf(t *fuse.Tensor, index []affine) side {
 		}
 	}
 	at := flat(index, t.Shape)
-	if t.From == nil || !f.inside[t.From] {
+	switch {
+	case t.From == nil || !f.inside[t.From]:
 		return f.sides(at)
+	case t.From.Kind != fuse.Elementwise:
+		return ofPlace
 	}
 	element := fmt.Sprintf("%p %s", t, at)
 	of, found := f.depends[element]
@@ -124,15 +128,26 @@ func (l *terms) lines(parameter string) []string {
 	return append(lines, fmt.Sprintf("return {%s};", strings.Join(l.values, ", ")), "};")
 }
 
+// maxTerms is how many values of a query or a key fit into shared memory beside the matrices, in 8 bytes each.
+const maxTerms = 8
+
 // termLists are the terms that the functions of a region read.
 type termLists struct{ everywhere, query, key *terms }
+
+// fit says why a kernel has no room for the terms.
+func (l termLists) fit() error {
+	if n := max(len(l.query.fields), len(l.key.fields)); n > maxTerms {
+		return unsupported("its scores and weights read %d values of a query or a key, more than %d", n, maxTerms)
+	}
+	return nil
+}
 
 func newTermLists() termLists {
 	return termLists{newTerms("everywhere", 0), newTerms("query", ofQuery), newTerms("key", ofKey)}
 }
 
-// lines are the functions that return the terms of a query and of a key, and what they and others read everywhere. They are written after the
-// functions that read them.
+// lines are the functions that return the terms of a query and of a key, and what is the same everywhere. They are complete when all functions
+// that read them have been generated.
 func (l termLists) lines(query, key string) (lines []string) {
 	if len(l.everywhere.fields) > 0 {
 		lines = append(l.everywhere.lines(""), "const everywhere_terms everywhere = of_everywhere();")

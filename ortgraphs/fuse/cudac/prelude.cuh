@@ -47,8 +47,9 @@ template <class T> __device__ inline T remainder_of(T a, T b) {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-// residue_of is the remainder by D if a is not negative, in half of the instructions. The quotient of an int is the upper half of a product with
-// 2^(32 + S) / D, rounded up: exact below 2^31 (Granlund and Montgomery, Division by Invariant Integers using Multiplication, theorem 4.2).
+// residue_of is the remainder by D if a is not negative. The quotient of an int takes three instructions: it is the upper half of a product with
+// 2^(32 + S) / D, rounded up, which is exact below 2^31 (Granlund and Montgomery, Division by Invariant Integers using Multiplication, theorem 4.2).
+// For D = 1 that number has no room in 32 bits.
 __device__ constexpr int log2_of(int x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
 template <long long D> __device__ inline int residue_of(int a) {
 	if (D == 1) return 0;
