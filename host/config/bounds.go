@@ -118,7 +118,7 @@ func checkValue(f *pflag.Flag) error {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.IsNaN(v):
-		return notNumber(text)
+		return notNumber(f, text)
 	case v < b.min:
 		return fmt.Errorf("the smallest value is %.0f", b.min)
 	case v > b.max && b.max == huge:

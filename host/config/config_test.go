@@ -234,6 +234,8 @@ func TestSuggestions(t *testing.T) {
 		{"--precision fp32", "", "", "--precision fp32: must be auto, f32, tf32 or bf16", "did you mean f32?"},
 		{"--fuse false", "", "", "--fuse false: must be auto, on or off", "did you mean off?"},
 		{"--lr 1,5", "", "", "--lr 1,5: not a number", "write 1.5"},
+		{"--disk-wait 1m30s", "", "", "--disk-wait 1m30s: not a number", "it takes seconds: write 90"},
+		{"--checkpoint-minutes 2h", "", "", "--checkpoint-minutes 2h: not a number", "it takes minutes: write 120"},
 		{"--lr nan", "", "", "--lr NaN: not a number", ""},
 		{"", "XTTS_HOST_BATCHSIZE=4", "", "unknown environment variable XTTS_HOST_BATCHSIZE", "did you mean XTTS_HOST_BATCH_SIZE?"},
 		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: must be constant, cosine, linear, exponential or plateau", "did you mean constant?"},

@@ -42,7 +42,7 @@ func (s *Set) readEnv(environ []string) (err error) {
 			return
 		}
 		if e := f.Value.Set(value); e != nil {
-			err = fmt.Errorf("%s=%s: %w", name, value, reason(e))
+			err = fmt.Errorf("%s=%s: %w", name, value, reason(f, e))
 		}
 		s.origins[f.Name] = fromEnv
 	})

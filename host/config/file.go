@@ -84,7 +84,7 @@ func (s *Set) readFile(path string) error {
 			return
 		}
 		if e := setValue(f, v); e != nil {
-			err = fmt.Errorf("%s: %s: %w", path, key(f.Name), reason(e))
+			err = fmt.Errorf("%s: %s: %w", path, key(f.Name), reason(f, e))
 		}
 		s.origins[f.Name] = path
 	})

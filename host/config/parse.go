@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -98,7 +99,7 @@ func (s *Set) Copy() *Set {
 // similar one.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, bad.GetValue(), reason(bad.Unwrap()))
+		return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, bad.GetValue(), reason(bad.GetFlag(), bad.Unwrap()))
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
@@ -142,7 +143,7 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 }
 
 // reason explains why a value cannot be read.
-func reason(err error) error {
+func reason(f *pflag.Flag, err error) error {
 	bad, ok := errors.AsType[*strconv.NumError](err)
 	switch {
 	case !ok:
@@ -152,14 +153,23 @@ func reason(err error) error {
 	case bad.Func == "ParseBool":
 		return errors.New("neither true nor false")
 	case bad.Func == "ParseFloat":
-		return notNumber(bad.Num)
+		return notNumber(f, bad.Num)
 	}
 	return errors.New("not a whole number")
 }
 
-// notNumber is the error of a text that is no number. A comma is taken for a decimal point.
-func notNumber(text string) error {
+// timeUnits are those in which flags take times, by the name of their value in the help.
+var timeUnits = map[string]time.Duration{"seconds": time.Second, "minutes": time.Minute}
+
+// notNumber is the error of a text that is no number. A comma is taken for a decimal point, and a time with a unit is converted to the flag's.
+func notNumber(f *pflag.Flag, text string) error {
 	err := errors.New("not a number")
+	name, _ := pflag.UnquoteUsage(f)
+	if unit := timeUnits[name]; unit > 0 {
+		if d, bad := time.ParseDuration(text); bad == nil {
+			return hint.Errorf(fmt.Sprintf("it takes %s: write %g", name, float64(d)/float64(unit)), "%w", err)
+		}
+	}
 	point := strings.Replace(text, ",", ".", 1)
 	if _, bad := strconv.ParseFloat(point, 64); bad != nil || point == text {
 		return err
