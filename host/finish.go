@@ -99,6 +99,6 @@ func (r *run) report(outcome error) (*report.Report, error) {
 		return nil, err
 	}
 	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})
-	fmt.Fprint(r.console.Out, "\n", out.Table(r.dir))
+	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
 }

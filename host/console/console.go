@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -18,12 +19,24 @@ type Console struct {
 	// Terminal says that Out is a terminal on which the cursor can be moved: then a bar at the bottom shows progress
 	// during training. ErrTerminal says the same of Err: then its output is written above the bar too.
 	Terminal, ErrTerminal bool
+	// Width returns the present number of columns of the terminal Out, or 0. It may be nil.
+	Width func() int
 	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. It may
 	// be nil.
 	Stop <-chan struct{}
 	// Save makes the run save a checkpoint after the current step, for each value received, and continue. The run
 	// confirms it on Err. It may be nil.
 	Save <-chan struct{}
+}
+
+// Columns is the width that a line on Out may have.
+func (c Console) Columns() int {
+	if c.Width != nil {
+		if width := c.Width(); width > 0 {
+			return width
+		}
+	}
+	return math.MaxInt
 }
 
 // Stoppable returns a context that ends with train.ErrInterrupted when Stop is closed. The user gets a confirmation on

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +199,22 @@ func TestCPU(t *testing.T) {
 	m, u, err := CPU("model", time.Hour)
 	if err != nil || m.Device != "cpu" || m.Role != "model" || m.ProcessPeakBytes < 1<<20 || m.ProcessPeakBytes > 1<<40 || u.Mean < 0 || u.Mean > 1 {
 		t.Errorf("got %+v, %+v, %v", m, u, err)
+	}
+}
+
+// TestTableInATerminal: on a narrow terminal, the texts of rows are broken once, at its width. A wide one changes nothing.
+func TestTableInATerminal(t *testing.T) {
+	r := &Report{Verdict: Verdict{Bottleneck: "train", Advice: []string{strings.Repeat("advice ", 40)}}}
+	if r.TableOf("run", 300) != r.Table("run") {
+		t.Error("a wide terminal has another table")
+	}
+	var lengths []int
+	for _, line := range strings.Split(r.TableOf("run", 60), "\n") {
+		if strings.Contains(line, "advice") {
+			lengths = append(lengths, len(line))
+		}
+	}
+	if want := []int{59, 59, 59, 59, 59, 59, 45}; !slices.Equal(lengths, want) {
+		t.Errorf("lines of %d columns, want %d", lengths, want)
 	}
 }

@@ -15,8 +15,11 @@ const (
 )
 
 // Table returns the report as text: the important figures and advice. folder is the run folder.
-func (r *Report) Table(folder string) string {
-	t := &table{}
+func (r *Report) Table(folder string) string { return r.TableOf(folder, columns) }
+
+// TableOf is Table for a terminal of a width, which may be narrower.
+func (r *Report) TableOf(folder string, width int) string {
+	t := &table{room: max(label, min(width, columns)-label-4)}
 	t.head(r)
 	r.Data.table(t)
 	t.results(r)
@@ -39,15 +42,17 @@ func (r *Report) Table(folder string) string {
 	return t.b.String()
 }
 
-type table struct{ b strings.Builder }
+type table struct {
+	b    strings.Builder
+	room int // for the text of a row
+}
 
 // row writes a labelled text, broken at the table's width.
 func (t *table) row(name, text string) {
-	const room = columns - label - 4
 	for {
 		line := text
-		if len([]rune(line)) > room {
-			if at := strings.LastIndexByte(string([]rune(line)[:room+1]), ' '); at > 0 {
+		if len([]rune(line)) > t.room {
+			if at := strings.LastIndexByte(string([]rune(line)[:t.room+1]), ' '); at > 0 {
 				line = line[:at]
 			}
 		}

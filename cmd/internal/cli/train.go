@@ -22,5 +22,6 @@ func openConsole() console.Console {
 	r := catch(stopAtOnce)
 	return console.Console{
 		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
+		Width: func() int { return columns(os.Stdout) },
 	}
 }
