@@ -49,7 +49,7 @@ func (c codes) warm(ctx context.Context, voice *Voice, tokens []int32) error {
 	return err
 }
 
-// silent is the emit of speech that nobody hears.
+// silent is the emit of speech that no one hears.
 func silent([]float32) error { return nil }
 
 // other chooses a code that does not end the text.

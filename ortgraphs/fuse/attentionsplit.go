@@ -128,7 +128,6 @@ func (f *finding) separate(g *Graph) []*attention {
 		return []*attention{a}
 	}
 	a.Reach = forward.reach(g, a)
-	sumsResult := f.sumsResult()
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
 	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach}}
 	dv, _ := f.reader(true, false)
@@ -142,7 +141,7 @@ func (f *finding) separate(g *Graph) []*attention {
 	b.Backward.Sum = backward.tensor(f.sum.Out[0])
 	b.Backward.Summed = b.Backward.Sum.From.In[0].Tensor
 	backward.describe(g, b)
-	if sumsResult && same(a.Value, b.Value) {
+	if f.sumsResult() && same(a.Value, b.Value) {
 		b.Backward.Result = &a.Results[0]
 	}
 	return []*attention{a, b}

@@ -70,7 +70,8 @@ func newAttention(r *fuse.Region) *attention {
 	shape := r.Attention.Product.Shape
 	rank := len(shape)
 	a := &attention{region: r, Attention: r.Attention, places: newPlaces(shape), inside: map[*fuse.Node]bool{},
-		termLists: newTermLists(), rows: shape[rank-2], columns: shape[rank-1], batch: 1}
+		rows: shape[rank-2], columns: shape[rank-1], batch: 1}
+	a.termLists = newTermLists(a)
 	for i, d := range shape {
 		a.place = append(a.place, variable(axisName(i), 1))
 		if d == 1 {
@@ -132,7 +133,7 @@ func (a *attention) forward() (*Kernel, error) {
 		return nil, err
 	}
 	w := &writer{}
-	parts := ceil(a.rows, 64)
+	parts := a.blocksOfResult(0)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
 	a.begin(w, "attention", numbered, blocksPerProcessor(a, 4), slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),

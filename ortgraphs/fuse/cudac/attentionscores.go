@@ -101,7 +101,7 @@ func (f *placeFunction) value(t *fuse.Tensor, index []affine) (string, error) {
 		return "", unsupported("its elements are of type %s", t.Type)
 	}
 	if l := f.termsOf(t, index); l != nil {
-		name, err := l.value(f.attention, t, index, register)
+		name, err := l.value(t, index, register)
 		f.known[key] = name
 		return name, err
 	}

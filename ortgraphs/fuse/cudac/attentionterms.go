@@ -2,6 +2,7 @@ package cudac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
@@ -27,9 +28,9 @@ type terms struct {
 	values   []string
 }
 
-func newTerms(name string, of side) *terms {
+func newTerms(a *attention, name string, of side) *terms {
 	l := &terms{name: name, side: of}
-	l.function = placeFunction{known: map[string]string{}, sequences: map[string]affine{}, terms: l}
+	l.function = placeFunction{attention: a, known: map[string]string{}, sequences: map[string]affine{}, terms: l}
 	return l
 }
 
@@ -98,20 +99,15 @@ func (f *placeFunction) sides(e affine) (of side) {
 }
 
 // value adds an element to the terms, and returns its name.
-func (l *terms) value(a *attention, t *fuse.Tensor, index []affine, register string) (string, error) {
-	l.function.attention = a
+func (l *terms) value(t *fuse.Tensor, index []affine, register string) (string, error) {
 	name, err := l.function.value(t, index)
 	if err != nil {
 		return "", err
 	}
-	field := fmt.Sprintf("%s %s;", register, name)
-	for _, f := range l.fields {
-		if f == field {
-			return l.name + "." + name, nil
-		}
+	if !slices.Contains(l.values, name) {
+		l.fields = append(l.fields, fmt.Sprintf("%s %s;", register, name))
+		l.values = append(l.values, name)
 	}
-	l.fields = append(l.fields, field)
-	l.values = append(l.values, name)
 	return l.name + "." + name, nil
 }
 
@@ -142,8 +138,8 @@ func (l termLists) fit() error {
 	return nil
 }
 
-func newTermLists() termLists {
-	return termLists{newTerms("everywhere", 0), newTerms("query", ofQuery), newTerms("key", ofKey)}
+func newTermLists(a *attention) termLists {
+	return termLists{newTerms(a, "everywhere", 0), newTerms(a, "query", ofQuery), newTerms(a, "key", ofKey)}
 }
 
 // lines are the functions that return the terms of a query and of a key, and what is the same everywhere. They are complete when all functions
