@@ -2,6 +2,7 @@
 In the folder scripts:
 
     python beside_coqui.py data DIR                                    made-up clips, and what coqui's trainer wants beside its GPT
+    python beside_coqui.py data DIR --alike                            the same, all of one length, so that torch.compile has one shape
     python beside_coqui.py train DIR --config FILE --batch-size 16 --form compile
     python beside_coqui.py speak DIR --config FILE
 
@@ -36,6 +37,7 @@ def main() -> None:
         command.set_defaults(run=run)
         if run is data:
             command.add_argument("--clips", type=int, default=128)
+            command.add_argument("--alike", action="store_true", help="11 seconds and 160 letters each")
             continue
         command.add_argument("--config", type=Path, help="coqui's config.json (default: the released sizes)")
         if run is train:
@@ -48,16 +50,16 @@ def main() -> None:
 
 
 def data(args: argparse.Namespace) -> dict:
-    """Clips of 9 to 11.5 seconds; coqui's trainer takes 11.6, in a list for both, with a tokenizer of as many tokens as XTTS v2 has."""
+    """Clips of 9 to 11.5 seconds, or all of 11; coqui's trainer takes 11.6, in a list for both, with a tokenizer of as many tokens as XTTS v2 has."""
     args.folder.mkdir(parents=True, exist_ok=True)
     random, rows = np.random.default_rng(1), []
     for i in range(args.clips):
-        count = int(random.uniform(9, 11.5) * mels.RATE)
+        count = int((11 if args.alike else random.uniform(9, 11.5)) * mels.RATE)
         tone = np.sin(2 * np.pi * np.cumsum(120 + 60 * np.sin(np.arange(count) / 3000 + i)) / mels.RATE)
         wave = (0.3 * tone + 0.05 * random.standard_normal(count)) * (0.6 + 0.4 * np.sin(np.arange(count) / 2500))
         file = args.folder / f"{i:03}.wav"
         soundfile.write(file, wave.astype(np.float32), mels.RATE, subtype="PCM_16")
-        letters = "".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), size=int(random.integers(120, 170))))
+        letters = "".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), size=160 if args.alike else int(random.integers(120, 170))))
         rows.append({"audio_filepath": str(file), "text": letters, "language": "en", "speaker": f"voice-{i % 4}"})
     (args.folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     small.vocabulary(args.folder, settings.read(None, None).text_tokens)
@@ -99,7 +101,7 @@ def train(args: argparse.Namespace) -> dict:
     found["step_ms"] = _summary(_timed(lambda: step(resident), args.steps))
     found["memory_mb"] = _memory()
     if args.workers:
-        if args.form != "eager":
+        if args.form != "eager" and not _alike(args.folder):
             torch.compiler.reset()
             made.xtts.gpt.compile(dynamic=True)  # each batch of clips has lengths of its own
             found["end_to_end_form"] = "compile, dynamic"
@@ -152,11 +154,18 @@ def _spoken(model: nn.Module, name: str, voice: tuple[Tensor, Tensor]) -> dict[s
     return {"first_s": first, "whole_s": whole, "audio_s": seconds, "real_time_factor": whole / seconds}
 
 
+def _rows(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+
+
+def _alike(folder: Path) -> bool:
+    return len({(soundfile.info(row["audio_filepath"]).frames, len(row["text"])) for row in _rows(folder)}) == 1
+
+
 def _batches(made: nn.Module, folder: Path, size: int, workers: int) -> Iterator[dict[str, Tensor | None]]:
     """Those of coqui's loader, epoch after epoch."""
     made.config.batch_size, made.config.num_loader_workers = size, workers
-    rows = [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
-    samples = [{"audio_file": row["audio_filepath"], "text": row["text"], "language": row["language"], "speaker_name": row["speaker"]} for row in rows]
+    samples = [{"audio_file": row["audio_filepath"], "text": row["text"], "language": row["language"], "speaker_name": row["speaker"]} for row in _rows(folder)]
     while True:
         for batch in made.get_data_loader(made.config, samples=list(samples), verbose=False):
             if len(batch["text_lengths"]) == size:
