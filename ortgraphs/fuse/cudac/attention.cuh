@@ -36,11 +36,6 @@ __device__ inline float power_of_2(float x) {
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
-__device__ inline unsigned pair_of(float low, float high) {
-	unsigned bits;
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-	return bits;
-}
 #endif
 
 constexpr float LOG2_E = 1.4426950408889634f;

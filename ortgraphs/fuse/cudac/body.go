@@ -27,7 +27,9 @@ type body struct {
 	equal  map[string]value     // what has been computed within a phase, by its code
 	begins map[*fuse.Node]int   // the phase in which a node is computed
 	lives  map[*fuse.Tensor]int // the last phase in which a node reads a tensor
-	names  int
+	// unrounded has outputs in bf16 as they are before they are rounded: a vector is rounded in pairs when it is stored.
+	unrounded map[*fuse.Tensor]string
+	names     int
 
 	square  bool // results are stored through a square (tile)
 	squares []squareStore
@@ -72,7 +74,7 @@ func newBody(r *fuse.Region, loops *fuse.Loops, s shape) (*body, error) {
 
 func emptyBody(r *fuse.Region, loops *fuse.Loops, s shape) *body {
 	return &body{region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{}, loads: map[string]value{}, equal: map[string]value{},
-		begins: map[*fuse.Node]int{}, lives: map[*fuse.Tensor]int{}}
+		begins: map[*fuse.Node]int{}, lives: map[*fuse.Tensor]int{}, unrounded: map[*fuse.Tensor]string{}}
 }
 
 // fill writes the statements of all nodes.
@@ -357,6 +359,11 @@ func (b *body) define(n *fuse.Node, vector bool, code string) {
 	}
 	v := value{code: b.name(), vector: vector}
 	if vector {
+		if inner, ok := strings.CutPrefix(code, "rounded("); ok && isShort(t.Type) && slices.Contains(b.region.Out, t) {
+			x := b.name()
+			b.phases[begins].elements = append(b.phases[begins].elements, fmt.Sprintf("const float %s = %s;", x, strings.TrimSuffix(inner, ")")))
+			b.unrounded[t], code = x, "rounded("+x+")"
+		}
 		v.code = b.assign(begins, b.lives[t], register, v.code, code)
 	} else {
 		b.phases[begins].row = append(b.phases[begins].row, fmt.Sprintf("const %s %s = %s;", register, v.code, code))

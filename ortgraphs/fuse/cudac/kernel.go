@@ -234,14 +234,39 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 		w.divisions(b, true)
 		for _, a := range p.stores {
 			w.line("if (%s) {", a.condition)
-			w.line("vec<%s, %d> v;", a.stored, s.V)
-			w.line("#pragma unroll")
-			w.line("for (int jj = 0; jj < %d; jj++) v.at[jj] = %s;", s.V, inMemory(a.stored, a.array+"[jj]"))
-			w.line("*(vec<%s, %d> *)(%s + (%s)) = v;", a.stored, s.V, a.pointer, a.at)
+			w.store(a, s.V)
 			w.line("}")
 		}
 		w.line("}")
 	}
+}
+
+// elements reads a vector. Two instructions make two numbers of two in bf16: as elements of 16 bits they would take three.
+func (w *writer) elements(a access, v int, index string) {
+	if a.stored == "bf16" && v%2 == 0 {
+		w.line("const vec<unsigned, %d> v = *(const vec<unsigned, %d> *)(%s + (%s));", v/2, v/2, a.pointer, a.at)
+		w.line("#pragma unroll")
+		w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = jj %% 2 ? high_of(v.at[jj / 2]) : low_of(v.at[jj / 2]);", v, a.array, index)
+		return
+	}
+	w.line("const vec<%s, %d> v = *(const vec<%s, %d> *)(%s + (%s));", a.stored, v, a.stored, v, a.pointer, a.at)
+	w.line("#pragma unroll")
+	w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = v.at[jj];", v, a.array, index)
+}
+
+// store writes a vector. Numbers in bf16 are rounded in pairs, by one instruction for two.
+func (w *writer) store(a access, v int) {
+	if a.stored == "bf16" && v%2 == 0 {
+		w.line("vec<unsigned, %d> v;", v/2)
+		w.line("#pragma unroll")
+		w.line("for (int jj = 0; jj < %d; jj += 2) v.at[jj / 2] = pair_of(%s[jj], %s[jj + 1]);", v, a.array, a.array)
+		w.line("*(vec<unsigned, %d> *)(%s + (%s)) = v;", v/2, a.pointer, a.at)
+		return
+	}
+	w.line("vec<%s, %d> v;", a.stored, v)
+	w.line("#pragma unroll")
+	w.line("for (int jj = 0; jj < %d; jj++) v.at[jj] = %s;", v, inMemory(a.stored, a.array+"[jj]"))
+	w.line("*(vec<%s, %d> *)(%s + (%s)) = v;", a.stored, v, a.pointer, a.at)
 }
 
 func (w *writer) load(a access, v int, base string) {
@@ -249,15 +274,12 @@ func (w *writer) load(a access, v int, base string) {
 	if a.index == "j" {
 		index = base + " + jj"
 	}
-	read := fmt.Sprintf("*(const vec<%s, %d> *)(%s + (%s))", a.stored, v, a.pointer, a.at)
 	if a.condition != "" {
 		w.line("if (%s) {", a.condition)
 	} else {
 		w.line("{")
 	}
-	w.line("const vec<%s, %d> v = %s;", a.stored, v, read)
-	w.line("#pragma unroll")
-	w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = v.at[jj];", v, a.array, index)
+	w.elements(a, v, index)
 	w.line("}")
 	if a.condition != "" {
 		w.line("else {")

@@ -29,6 +29,8 @@ func (b *body) elementwise(n *fuse.Node) error {
 	}
 	if shorter, ok := b.ofNormal(n); ok {
 		code = shorter
+	} else if shorter, ok := b.ofLogistic(n); ok {
+		code = shorter
 	}
 	b.define(n, vector, code)
 	return nil
@@ -124,8 +126,11 @@ func (b *body) store(n *fuse.Node) error {
 	}
 	register, _ := held(t.Type)
 	if !repeated && b.consecutive(at, nil) {
-		name := b.name()
-		p.elements = append(p.elements, fmt.Sprintf("%s[jj] = %s;", name, v.code))
+		name, element := b.name(), v.code
+		if x, ok := b.unrounded[t]; ok {
+			element = x
+		}
+		p.elements = append(p.elements, fmt.Sprintf("%s[jj] = %s;", name, element))
 		p.stores = append(p.stores, access{name, pointer, "jj", stored(t.Type), register, at, strings.Join(condition, " && "), ""})
 		return nil
 	}

@@ -15,8 +15,18 @@ __device__ inline float rounded(float x) {
 	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.f));
 	return __int_as_float(bits);
 }
+// pair_of rounds two numbers to bf16, and returns them as they are next to each other in memory.
+__device__ inline unsigned pair_of(float low, float high) {
+	unsigned bits;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+	return bits;
+}
 __device__ inline float float_of(unsigned short bits) { return __int_as_float((int)bits << 16); }
 #endif
+
+// low_of and high_of are two numbers in bf16 that are next to each other in memory.
+__device__ inline float low_of(unsigned pair) { return __int_as_float(pair << 16); }
+__device__ inline float high_of(unsigned pair) { return __int_as_float(pair & 0xffff0000u); }
 
 struct bf16 {
 	unsigned short bits;
@@ -67,6 +77,13 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
+// Of y = x * scale, logistic_of is (1 + tanh(y)) / 2, and slope_of is 1 - tanh(y)^2. They share all but two instructions. Below 0, the first keeps
+// the relative precision that 1 + tanh(y) has not.
+__device__ inline float logistic_of(float x, float scale) { return __fdividef(1.f, 1.f + exp2f(-2.885390082f * scale * x)); }
+__device__ inline float slope_of(float x, float scale) {
+	const float z = logistic_of(x, scale);
+	return 4.f * (z - z * z);
+}
 // bell_of is exp(-x * x / 2), with a relative error of 4e-6 up to |x| = 9, and 8e-6 up to 12.
 __device__ inline float bell_of(float x) { return __expf(-0.5f * x * x); }
 // normal_tail is erfc(z / sqrt(2)) / 2 of z = |x|, with a relative error of 1.5e-6 up to z = 5 and 4e-6 up to 9: exp(-z * z / 2), times

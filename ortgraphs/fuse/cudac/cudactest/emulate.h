@@ -48,6 +48,7 @@ static inline unsigned short short_of(float x) {
 }
 
 static inline float rounded(float x) { return float_of(short_of(x)); }
+static inline unsigned pair_of(float low, float high) { return short_of(low) | (unsigned)short_of(high) << 16; }
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
@@ -177,7 +178,6 @@ template <int GROUPS> static void wait_for_copies() {
 	own.count = left;
 }
 static float power_of_2(float x) { return exp2f(x); }
-static unsigned pair_of(float low, float high) { return short_of(low) | (unsigned)short_of(high) << 16; }
 
 static void enter() {
 	block.function(block.arguments);

@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,17 +12,21 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestNormal: what graphs compute of the normal distribution is found in its usual forms, and each result has the precision of f32, also those
-// that are small because their argument is far below 0.
-func TestNormal(t *testing.T) {
-	arguments := []float64{-8, -6.5, -5, -4, -3, -2, -1, -0.1, -1e-3, 0, 1e-3, 0.5, 2, 5, 8}
+// distribution is a way to write a function, the function of the prelude that computes it, and its value; nil if the prelude has none.
+type distribution struct {
+	write    func(b *builder) string
+	function string
+	value    func(float64) float64
+}
+
+// distributions are functions of the normal and of the logistic distribution, and some that are like them.
+func distributions() map[string]distribution {
 	cumulative := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	logistic := func(x float64) float64 { return 1 / (1 + math.Exp(-2*x)) }
+	slope := func(x float64) float64 { return 1 / (math.Cosh(x) * math.Cosh(x)) }
+	square := func(b *builder, x string) string { return b.add("Mul", x, x) }
 	bell := func(x float64) float64 { return math.Exp(-x * x / 2) }
-	for name, c := range map[string]struct {
-		write    func(b *builder) string
-		function string
-		value    func(float64) float64
-	}{
+	return map[string]distribution{
 		"cumulative": {func(b *builder) string {
 			return b.add("Mul", b.add("Add", b.add("Erf", b.add("Mul", "x", "root")), "one"), "half")
 		}, "normal_of", cumulative},
@@ -32,12 +37,29 @@ func TestNormal(t *testing.T) {
 		"bell, by a power": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Pow", "x", "two"), "minus half")) }, "bell_of", bell},
 		"product of two":   {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "y"), "minus half")) }, "expf", nil},
 		"another constant": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "half")) }, "expf", nil},
+		"logistic":         {func(b *builder) string { return b.add("Mul", b.add("Add", b.add("Tanh", "x"), "one"), "half") }, "logistic_of", logistic},
+		"logistic of a part": {func(b *builder) string {
+			return b.add("Mul", "half", b.add("Add", "one", b.add("Tanh", b.add("Mul", "half", "x"))))
+		}, "logistic_of", func(x float64) float64 { return logistic(x / 2) }},
+		"slope":                   {func(b *builder) string { return b.add("Sub", "one", square(b, b.add("Tanh", "x"))) }, "slope_of", slope},
+		"slope of the difference": {func(b *builder) string { return b.add("Sub", square(b, b.add("Tanh", "x")), "one") }, "tanh_of", nil},
 		"erf that is whole": {func(b *builder) string {
 			return b.add("Mul", b.add("Add", b.add("Erf", b.add("Mul", "x", "half")), "one"), "half")
 		}, "erff", nil},
-	} {
+	}
+}
+
+// TestDistributions: what graphs compute of the normal and of the logistic distribution is found in its usual forms, and each result has the
+// precision of f32, also those that are small because their argument is far below 0.
+func TestDistributions(t *testing.T) {
+	all := []float64{-8, -6.5, -5, -4, -3, -2, -1, -0.1, -1e-3, 0, 1e-3, 0.5, 2, 5, 8}
+	for name, c := range distributions() {
 		t.Run(name, func(t *testing.T) {
-			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("normal")}}
+			arguments := all
+			if c.function == "slope_of" { // far above 0, it is as 1 - tanh(x)^2: a difference of almost equal numbers
+				arguments = slices.DeleteFunc(slices.Clone(all), func(x float64) bool { return x > 2 })
+			}
+			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("distributions")}}
 			shape := []int{len(arguments)}
 			for _, in := range []string{"x", "y", "inverse"} {
 				b.graph.Input = append(b.graph.Input, info(in, shape))
