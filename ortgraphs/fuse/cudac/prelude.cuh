@@ -22,6 +22,8 @@ __device__ inline unsigned pair_of(float low, float high) {
 	return bits;
 }
 __device__ inline float float_of(unsigned short bits) { return __int_as_float((int)bits << 16); }
+// fetch_ahead asks for what is in memory there, so that it is in the cache of the GPU later.
+__device__ inline void fetch_ahead(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 #endif
 
 // low_of and high_of are two numbers in bf16 that are next to each other in memory.

@@ -1,6 +1,9 @@
 package cudac
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // rows is the program of a region that reduces rows. A row is in the registers of a group of threads: of up to a warp if it is short,
 // otherwise of a block.
@@ -59,6 +62,9 @@ func (k *rows) kernel() *Kernel {
 	}
 	w.axes(s, s.rows, "row")
 	w.divisions(k.body, false)
+	if k.blocks*k.perTurn < s.R {
+		k.fetchAhead(w)
+	}
 	for _, p := range k.phases {
 		k.phase(w, p)
 	}
@@ -70,6 +76,49 @@ func (k *rows) kernel() *Kernel {
 	return k.body.kernel(w, [2]int{k.blocks, 1}, blockThreads)
 }
 
+// fetchAhead asks for the row after the next, so that it is in the GPU's cache when the group begins with it. Few rows are computed at a time
+// where each thread has sums of columns in its registers: the memory would wait for the reductions of each.
+func (k *rows) fetchAhead(w *writer) {
+	s, list := k.shape, slices.Clone(k.phases[0].loads)
+	list = slices.DeleteFunc(list, func(a access) bool { return !k.advances(a.at) })
+	if len(list) == 0 {
+		return
+	}
+	w.line("if (const int row = start + (int)gridDim.x * %d + group; row < %d) {", k.perTurn, s.R)
+	w.axes(s, s.rows, "row")
+	w.divisions(k.body, false)
+	k.eachChunk(w, func() {
+		w.line("const int c = c0;")
+		w.axes(s, s.cols, "c")
+		w.divisions(k.body, true)
+		for _, a := range list {
+			condition := ""
+			if a.condition != "" {
+				condition = "if (" + a.condition + ") "
+			}
+			w.line("%sfetch_ahead(%s + (%s));", condition, a.pointer, a.at)
+		}
+	})
+	w.line("}")
+}
+
+// eachChunk writes a loop over the vectors of a thread, which begin at column c0.
+func (k *rows) eachChunk(w *writer, statements func()) {
+	s := k.shape
+	w.line("#pragma unroll")
+	w.line("for (int chunk = 0; chunk < %d; chunk++) {", k.chunks)
+	w.line("const int c0 = (chunk * %d + lane) * %d;", k.width, s.V)
+	whole := k.chunks*k.width*s.V == s.C
+	if !whole {
+		w.line("if (c0 < %d) {", s.C)
+	}
+	statements()
+	if !whole {
+		w.line("}")
+	}
+	w.line("}")
+}
+
 func (k *rows) phase(w *writer, p *phase) {
 	s := k.shape
 	for _, statement := range p.row {
@@ -79,18 +128,7 @@ func (k *rows) phase(w *writer, p *phase) {
 		w.line("%s", declaration)
 	}
 	if len(p.loads)+len(p.elements)+len(p.stores) > 0 {
-		w.line("#pragma unroll")
-		w.line("for (int chunk = 0; chunk < %d; chunk++) {", k.chunks)
-		w.line("const int c0 = (chunk * %d + lane) * %d;", k.width, s.V)
-		whole := k.chunks*k.width*s.V == s.C
-		if !whole {
-			w.line("if (c0 < %d) {", s.C)
-		}
-		w.vectors(k.body, p, fmt.Sprintf("chunk * %d", s.V))
-		if !whole {
-			w.line("}")
-		}
-		w.line("}")
+		k.eachChunk(w, func() { w.vectors(k.body, p, fmt.Sprintf("chunk * %d", s.V)) })
 	}
 	for _, r := range p.reductions {
 		code := fmt.Sprintf("group_%s<%d>(%s_partial)", r.op, k.width, r.name)

@@ -49,6 +49,7 @@ static inline unsigned short short_of(float x) {
 
 static inline float rounded(float x) { return float_of(short_of(x)); }
 static inline unsigned pair_of(float low, float high) { return short_of(low) | (unsigned)short_of(high) << 16; }
+static inline void fetch_ahead(const void *p) {}
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
