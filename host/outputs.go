@@ -21,6 +21,7 @@ type outputs struct {
 	began       time.Time
 	bus         *event.Bus
 	log         *record.Log
+	warnings    report.Warnings
 	consoleSink *report.Console
 	console     console.Console
 	debug       *debug.Folder // nil if it was not requested; so is the trace
@@ -34,7 +35,10 @@ type outputs struct {
 // newOutputs returns the outputs of a run without a folder.
 func newOutputs(console console.Console) *outputs {
 	o := &outputs{began: time.Now(), bus: event.NewBus()}
-	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
+	o.log = record.NewLog(func(w *event.Warning) {
+		o.warnings.Add(w.Text)
+		o.bus.Publish(w)
+	})
 	warn := func(text string) { o.log.Warn(text) }
 	o.consoleSink = console.Sink(o.bus.Snapshot, warn)
 	o.bus.Offer("console", o.consoleSink, warn)

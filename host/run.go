@@ -235,7 +235,8 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 			return p, nil, err
 		}
 		if len(removed) > 0 {
-			r.log.Warn(fmt.Sprintf("gone back to step %d: removed %s after it, and the lines of later steps", p.Step, report.Count(len(removed), "checkpoint")))
+			steps := strings.ReplaceAll(strings.Trim(fmt.Sprint(removed), "[]"), " ", ", ")
+			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the lines of later steps, and what was saved after these: %s", p.Step, steps))
 		}
 	}
 	return p, &start.Resumed.State, nil

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -65,6 +66,14 @@ func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 	return s, err
 }
 
+// tooShort adds to an error of a plan that the lengths of its buckets were asked for.
+func (d *Draft) tooShort(err error) error {
+	if asked := &d.Config.Buckets; errors.Is(err, dataset.ErrNoRows) && asked.Seconds != nil {
+		return hint.Errorf("give --buckets a longer last length, or leave it out", "--buckets %s: %w", asked, err)
+	}
+	return err
+}
+
 // Fit settles the buckets, plans the order of batches and sizes the slots.
 func (d *Draft) Fit(context.Context) error {
 	c := d.Config
@@ -77,13 +86,13 @@ func (d *Draft) Fit(context.Context) error {
 	}
 	p, err := dataset.NewPlan(d.Data.Train.Index.Rows, plan)
 	if err != nil {
-		return err
+		return d.tooShort(err)
 	}
 	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	if d.Data.Val != nil {
 		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
 		if p, err = dataset.NewEvalPlan(d.Data.Val.Index.Rows, plan); err != nil {
-			return fmt.Errorf("validation: %w", err)
+			return fmt.Errorf("validation: %w", d.tooShort(err))
 		}
 		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	}

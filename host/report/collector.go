@@ -33,22 +33,8 @@ type Collector struct {
 	gradients       sample // of the steps in byBucket
 
 	evaluation *Evaluation
-	troubles
-}
-
-// troubles are what a user should know at the end.
-type troubles struct {
-	unsaved  int      // checkpoints for which the disk had no space
-	warnings []string // the first that differ
-}
-
-// mostWarnings is the number of warnings in a report.
-const mostWarnings = 100
-
-func (t *troubles) warn(text string) {
-	if len(t.warnings) < mostWarnings && !slices.Contains(t.warnings, text) {
-		t.warnings = append(t.warnings, text)
-	}
+	unsaved    int // checkpoints for which the disk had no space
+	warnings   *Warnings
 }
 
 // firstStep keeps the first step until it is known whether it counts.
@@ -72,11 +58,14 @@ func (t *totals) add(o totals) {
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, byBucket: map[int]*sample{}}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
+	if c.warnings = before.Warnings; c.warnings == nil {
+		c.warnings = &Warnings{}
+	}
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
 	return c
 }
 
-// Take counts the steps, evaluations, unsaved checkpoints and warnings among events.
+// Take counts the steps, evaluations and unsaved checkpoints among events.
 func (c *Collector) Take(events []event.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -88,8 +77,6 @@ func (c *Collector) Take(events []event.Event) error {
 			if e.Err != nil {
 				c.unsaved++
 			}
-		case *event.Warning:
-			c.warn(e.Text)
 		}
 	}
 	return nil
@@ -206,7 +193,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: append([]string{}, c.warnings...),
+		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: c.warnings.List(),
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

@@ -204,11 +204,11 @@ func TestPhasesOnAGPU(t *testing.T) {
 
 // TestWarnings: the report has each warning once, and the table the last one.
 func TestWarnings(t *testing.T) {
-	c := NewCollector(nil, Before{})
-	for _, text := range []string{"slow", "silent", "slow"} {
-		if err := c.Take([]event.Event{&event.Warning{Text: text}}); err != nil {
-			t.Fatal(err)
-		}
+	warnings := &Warnings{}
+	warnings.Add("slow") // before the collector
+	c := NewCollector(nil, Before{Warnings: warnings})
+	for _, text := range []string{"silent", "slow"} {
+		warnings.Add(text)
 	}
 	r := c.Build(Run{})
 	if want := []string{"slow", "silent"}; !slices.Equal(r.Warnings, want) {

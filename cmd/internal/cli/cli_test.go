@@ -31,7 +31,7 @@ func all(cmd *cobra.Command) []*cobra.Command {
 
 func TestHelpFits(t *testing.T) {
 	for _, cmd := range all(New()) {
-		help := Help(cmd)
+		help := Help(cmd, width)
 		for line := range strings.Lines(help) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("help of %s: %d columns: %s", cmd.CommandPath(), n, line)
@@ -57,11 +57,11 @@ func TestEveryFlagIsInTheHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range all(root) {
-		help := Help(cmd)
+		help := Help(cmd, width)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			text := help
 			if f.Annotations[groupAnnotation] != nil && !listsSettings(cmd) {
-				text = Help(train)
+				text = Help(train, width)
 			}
 			if n := strings.Count(text, " --"+f.Name+" "); n < 1 {
 				t.Errorf("--%s of %s is in the help %d times", f.Name, cmd.CommandPath(), n)
@@ -124,7 +124,7 @@ func TestCommandsPage(t *testing.T) {
 		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
 			title := cmd.CommandPath()
 			fmt.Fprintf(&page, "| [%s](#%s) | %s |\n", title, strings.ReplaceAll(title, " ", "-"), cmd.Short)
-			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd))
+			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd, width))
 		}
 	}
 	page.WriteString(sections.String())

@@ -2,17 +2,32 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// width of the help in columns.
+// width of the help in columns, if the terminal has so many.
 const width = 100
 
-// Help returns what --help prints.
-func Help(cmd *cobra.Command) string {
+// help writes the help of a command, which has the width of a narrow terminal.
+func help(cmd *cobra.Command) {
+	to, ok := cmd.OutOrStdout().(*os.File)
+	if !ok {
+		fmt.Fprint(cmd.OutOrStdout(), Help(cmd, width))
+		return
+	}
+	columns := columns(to)
+	if columns == 0 || columns >= width {
+		columns = width
+	}
+	fmt.Fprint(folded(to), Help(cmd, columns))
+}
+
+// Help returns what --help prints for so many columns. Only flags are folded.
+func Help(cmd *cobra.Command, width int) string {
 	var out strings.Builder
 	text := cmd.Long
 	if text == "" {

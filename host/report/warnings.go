@@ -1,0 +1,31 @@
+package report
+
+import (
+	"slices"
+	"sync"
+)
+
+// Warnings keeps the warnings of a process, also those before its first step, each once. Any goroutine may add one. The zero value has none.
+type Warnings struct {
+	mu   sync.Mutex
+	list []string // the first that differ
+}
+
+// mostWarnings is the number of warnings in a report.
+const mostWarnings = 100
+
+// Add keeps a warning.
+func (w *Warnings) Add(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.list) < mostWarnings && !slices.Contains(w.list, text) {
+		w.list = append(w.list, text)
+	}
+}
+
+// List returns the warnings in their order. It is not nil.
+func (w *Warnings) List() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.list...)
+}
