@@ -3,6 +3,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -119,7 +120,16 @@ func (l *Loop) Run(ctx context.Context) error {
 	if werr := l.cfg.Machine.Watch.Close(); werr != nil {
 		l.cfg.Log.Warn(werr.Error()) // the timeline does not affect training
 	}
+	if errors.Is(err, train.ErrInterrupted) && l.complete() {
+		return nil
+	}
 	return err
+}
+
+// complete reports whether nothing was left to do: the run was interrupted while its last checkpoint was saved.
+func (l *Loop) complete() bool {
+	p, s := l.Train.Progress, l.cfg.Source
+	return p.Step >= s.Total() && (s.Val == nil || p.EvaluatedStep == p.Step)
 }
 
 // warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.

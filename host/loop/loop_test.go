@@ -13,6 +13,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -84,7 +85,7 @@ func (p *phases) Take(events []event.Event) error {
 func (p *phases) Close() error { return nil }
 
 // TestRun: training begins when the prefetch target is ready, after the delay, or at a request to stop, whichever is
-// first; and after Run nothing of the pipeline runs, whatever ended it.
+// first; after Run nothing of the pipeline runs, whatever ended it; and a run that has done everything is not interrupted.
 func TestRun(t *testing.T) {
 	broken, gone := errors.New("broken"), errors.New("gone")
 	const never = time.Hour
@@ -95,6 +96,7 @@ func TestRun(t *testing.T) {
 		stop, cancel   time.Duration // 0 for never
 		feed           *feed         // nil for the pipeline's own
 		decode         error
+		trained        int64 // of five steps
 		training, ends time.Duration
 		err            error
 	}{
@@ -103,6 +105,8 @@ func TestRun(t *testing.T) {
 		{name: "no delay", prefetch: 4, feed: &feed{7 * ms, io.EOF}, ends: 7 * ms},
 		{name: "stop in the warm-up", prefetch: 4, delay: time.Second, stop: 12 * ms, feed: &feed{never, nil}, training: 12 * ms, ends: 12 * ms, err: train.ErrInterrupted},
 		{name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil}, training: 10 * ms, ends: 55 * ms, err: train.ErrInterrupted},
+		{name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil}, ends: 15 * ms, err: train.ErrInterrupted},
+		{name: "stop after the last step", prefetch: 1, stop: 15 * ms, trained: 5, feed: &feed{never, nil}, ends: 15 * ms},
 		{name: "end of the context", prefetch: 4, delay: time.Second, cancel: 5 * ms, feed: &feed{never, nil}, training: 5 * ms, ends: 5 * ms, err: gone},
 		{name: "failure of the trainer", prefetch: 1, delay: time.Second, feed: &feed{7 * ms, broken}, training: 10 * ms, ends: 17 * ms, err: broken},
 		{name: "failure of the pipeline", prefetch: 4, delay: time.Second, decode: broken, training: 10 * ms, ends: 10 * ms, err: broken},
@@ -120,9 +124,11 @@ func TestRun(t *testing.T) {
 					Train: &train.Loop{Model: new(train.Model), Feed: pipe, Stop: stop},
 					cfg: Config{
 						Plan: &plan.Plan{Config: &config.Config{ModelStartDelay: tt.delay.Seconds()}}, Machine: new(machine.Machine),
-						Bus: event.NewBus(), Stop: stop, Log: slog.New(slog.DiscardHandler),
+						Source: &batch.Source{Train: new(dataset.Plan), Accumulate: 1, MaxSteps: 5},
+						Bus:    event.NewBus(), Stop: stop, Log: slog.New(slog.DiscardHandler),
 					},
 				}
+				l.Train.Progress.Step = tt.trained
 				if tt.feed != nil {
 					l.Train.Feed = *tt.feed
 				}
