@@ -53,6 +53,9 @@ func (e *Evaluation) clone() *Evaluation {
 	return &c
 }
 
+// Saving is published before a checkpoint is written, which takes long if the model is large.
+type Saving struct{}
+
 // Checkpoint is published after a checkpoint was saved, or could not be saved.
 type Checkpoint struct {
 	Step   int64
@@ -128,6 +131,7 @@ func (*Start) event()      {}
 func (*Phase) event()      {}
 func (*Step) event()       {}
 func (*Evaluation) event() {}
+func (*Saving) event()     {}
 func (*Checkpoint) event() {}
 func (*Memory) event()     {}
 func (*Warning) event()    {}

@@ -21,6 +21,8 @@ type Snapshot struct {
 	// Evaluation and Checkpoint are the last ones of this process, nil before the first.
 	Evaluation *Evaluation
 	Checkpoint *Checkpoint
+	// Saving says that a checkpoint is being written.
+	Saving bool
 	// Memory is the last measured memory use of each role on its GPU; empty on the CPU.
 	Memory []Memory
 	// Warnings counts the events of type Warning.
@@ -65,7 +67,10 @@ func (s *state) take(e Event) {
 	case *Evaluation:
 		at.Evaluation = e.clone()
 		s.rate.Evaluation(e)
+	case *Saving:
+		at.Saving = true
 	case *Checkpoint:
+		at.Saving = false
 		if e.Err == nil {
 			at.Checkpoint = e
 		}

@@ -121,6 +121,9 @@ func meter(done, total int64, room int) string {
 // tail returns the figures that fit into a number of columns, in reading order. In a narrow terminal it drops stall,
 // speed and remaining time, in this order; the loss stays. Fields have a fixed width so that the bar does not move.
 func tail(s event.Snapshot, columns int) string {
+	if s.Saving {
+		return "saving a checkpoint"
+	}
 	if s.StepsPerSecond == 0 {
 		return "first steps"
 	}

@@ -23,7 +23,8 @@ var running = event.Snapshot{
 func standing(s event.Snapshot) func() event.Snapshot { return func() event.Snapshot { return s } }
 
 func TestFoot(t *testing.T) {
-	skipped, full, last, endless := running, running, running, running
+	skipped, full, last, endless, saving := running, running, running, running, running
+	saving.Saving = true
 	skipped.Loss = math.NaN()
 	full.Step, full.Left = 240, 0
 	last.Left = 0
@@ -44,6 +45,7 @@ func TestFoot(t *testing.T) {
 		{skipped, 35, "step 120/240 ━━━━╸───── loss     -"},
 		{full, 79, "step 240/240 ━━━━━━━━━━━━━━━━━━━━━━━━━╸ loss 1.234   11.9 steps/s  stall 0.4 %"},
 		{endless, 78, "step    120  loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
+		{saving, 45, "step 120/240 ━━━━╸────── saving a checkpoint"},
 		{event.Snapshot{Run: event.Start{Total: 240}}, 40, "step   0/240 ────────────── first steps"},
 	} {
 		if got := foot(c.s, c.columns); got != c.want {

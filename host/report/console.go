@@ -72,7 +72,11 @@ func (c *Console) Take(events []event.Event) error {
 		case *event.Warning:
 			c.print(c.err, fmt.Sprintln(e))
 		case *event.Phase:
-			c.phase(e.Phase)
+			if e.Phase == event.Training && c.bar != nil {
+				c.bar.Start(c.now)
+			}
+		case *event.Finish:
+			c.removeBar()
 		case *event.Memory:
 			if e.Step > 0 {
 				c.print(c.out, fmt.Sprintln(e))
@@ -104,23 +108,16 @@ func (c *Console) print(to *reader, lines string) {
 	io.WriteString(to, lines)
 }
 
-// phase shows the bar during training.
-func (c *Console) phase(p event.RunPhase) {
-	switch {
-	case c.bar == nil:
-	case p == event.Training:
-		c.bar.Start(c.now)
-	default:
-		c.bar.Close()
-	}
-}
-
 // Close removes the bar.
 func (c *Console) Close() error {
+	c.removeBar()
+	return nil
+}
+
+func (c *Console) removeBar() {
 	if c.bar != nil {
 		c.bar.Close()
 	}
-	return nil
 }
 
 func (l *Lines) step(s *event.Step, say func(line string)) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Waiting shows the progress of work that may take long, such as reading a list, from its first second on: on a terminal
+// Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on: on a terminal
 // in one line with a bar, which goes when the work is done, otherwise in a line every five seconds.
 type Waiting struct {
 	out      io.Writer
@@ -31,8 +31,24 @@ func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: ou
 
 // Progress reports that so many of a number of things are done. Another name of the things is other work.
 func (w *Waiting) Progress(what string, done, of int) {
-	if w == nil {
+	if !w.due(what, done) {
 		return
+	}
+	left := time.Duration(float64(time.Since(w.begun)) * float64(of-done) / float64(done))
+	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left)))
+}
+
+// Made reports that so many things, each a unit, have been made, of which nobody knows how many there will be.
+func (w *Waiting) Made(unit string, done int) {
+	if w.due(unit, done) {
+		w.show("", "made "+Count(done, unit))
+	}
+}
+
+// due reports whether a line is to be shown now.
+func (w *Waiting) due(what string, done int) bool {
+	if w == nil {
+		return false
 	}
 	now := time.Now()
 	if what != w.what {
@@ -43,15 +59,14 @@ func (w *Waiting) Progress(what string, done, of int) {
 	if w.terminal {
 		every = drawEvery
 	}
-	spent := now.Sub(w.begun)
-	if spent < patience || now.Sub(w.shown) < every || done == 0 {
-		return
-	}
-	w.shown = now
-	left := time.Duration(float64(spent) * float64(of-done) / float64(done))
-	line := fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left))
+	return done > 0 && now.Sub(w.begun) >= patience && now.Sub(w.shown) >= every
+}
+
+// show shows a line, with a bar only on a terminal.
+func (w *Waiting) show(bar, line string) {
+	w.shown = time.Now()
 	if w.terminal {
-		fmt.Fprintf(w.out, "\r%s %s\x1b[K", meter(int64(done), int64(of), waitingBar), line)
+		fmt.Fprintf(w.out, "\r%s%s\x1b[K", bar, line)
 	} else {
 		fmt.Fprintln(w.out, line)
 	}

@@ -37,3 +37,19 @@ func TestWaiting(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingMade: what is made without a known end has no bar.
+func TestWaitingMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		w := NewWaiting(&out, true)
+		for i := range 4 {
+			w.Made("frame", i+1)
+			time.Sleep(500 * time.Millisecond)
+		}
+		w.Close()
+		if got, want := out.String(), "\rmade 3 frames\x1b[K\rmade 4 frames\x1b[K\r\x1b[K"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -162,6 +162,9 @@ func (s *Saver) save(why event.Reason) error {
 	if err := s.cfg.Bus.Sync(); err != nil {
 		return err
 	}
+	if err := s.cfg.Bus.Publish(&event.Saving{}); err != nil {
+		return err
+	}
 	state := s.cfg.Training.State()
 	path, err := s.writeFor(why, state)
 	if err != nil {

@@ -79,7 +79,8 @@ func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, longest
 		if code == c.spec.Codes.Stop {
 			return spoken, nil
 		}
-		if spoken.Length++; spoken.Length == longest {
+		spoken.Length++
+		if c.made(spoken.Length); spoken.Length == longest {
 			spoken.Cut = true
 			return spoken, nil
 		}

@@ -94,7 +94,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer s.discard()
-	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
+	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err, waiting: console.Waiting()}
+	m.speaker.Made = func(units int) { u.waiting.Made(m.speaker.Unit(), units) }
 	if err := u.speak(ctx, tokenized.parts); err != nil {
 		return err
 	}

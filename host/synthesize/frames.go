@@ -95,7 +95,8 @@ func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, longes
 			return nil, spoken, fmt.Errorf("frame %d: %w", spoken.Length+1, err)
 		}
 		all = append(all, made...)
-		if spoken.Length += len(made) / f.bands; last {
+		spoken.Length += len(made) / f.bands
+		if f.made(spoken.Length); last {
 			return all, spoken, nil
 		}
 		if runs == longest {

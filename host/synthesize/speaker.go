@@ -14,6 +14,9 @@ import (
 
 // Speaker has the graphs of a bundle that speak. Those that it does not have are nil.
 type Speaker struct {
+	// Made, unless nil, is called while a text is spoken, with the number of units that the model has made of it.
+	Made func(units int)
+
 	spec *manifest.Synthesis
 	kind kind
 
@@ -65,6 +68,13 @@ func NewSpeaker(ctx context.Context, spec *manifest.Synthesis, runtime *inferenc
 	}
 	s.kind, err = newFrames(s, bundle.Features, runtime.Threads)
 	return s, err
+}
+
+// made reports that so many units of a text have been made.
+func (s *Speaker) made(units int) {
+	if s.Made != nil {
+		s.Made(units)
+	}
 }
 
 // Rate is the sample rate of the speech, in Hz.

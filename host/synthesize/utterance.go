@@ -35,6 +35,7 @@ type utterance struct {
 	settings sampling.Settings
 	sound    *sound
 	warnings io.Writer
+	waiting  *report.Waiting // shows how much has been made; nil for nothing
 
 	first, all time.Duration // until the first sound, and until the end
 	length     int           // in units of the model
@@ -52,6 +53,7 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 		u.settings.Sequence = uint64(i)
 		before := u.sound.samples
 		spoken, err := u.speaker.Speak(ctx, u.voice, tokens, u.settings, emit)
+		u.waiting.Close()
 		if err != nil {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -57,20 +58,19 @@ func fold(text string, width int) string {
 	return strings.Join(append(folded, string(line)), "\n")
 }
 
-// column is where the text of the last column before most begins: after two spaces or more. In a line without columns it is two after the first
-// letter.
+// column is where the text after the first column begins: after two spaces or more. In a line without columns it is two after the first letter.
 func column(line []rune, most int) int {
 	first := firstLetter(line)
-	at := first + 2
 	for i := first + 2; i < min(len(line), most+1); i++ {
 		if line[i] != ' ' && line[i-1] == ' ' && line[i-2] == ' ' {
-			at = i
+			return i
 		}
 	}
-	return min(at, most)
+	return min(first+2, most)
 }
 
-// breakOf returns the last space at which a line of the width can end, or else the first one after it, or the end.
+// breakOf returns where a line of the width ends: between columns in its second half, or else at the last space that does not part a number from
+// its unit, or at the last space. If none fits, it is the first one after the width, or the end.
 func breakOf(line []rune, width int) int {
 	first, fits, columns := firstLetter(line), 0, 0 // so many letters fit
 	for fits < len(line) && columns+runewidth.RuneWidth(line[fits]) <= width {
@@ -80,10 +80,26 @@ func breakOf(line []rune, width int) int {
 	if fits == len(line) {
 		return fits
 	}
-	for i := fits; i > first; i-- {
-		if line[i] == ' ' {
-			return i
+	between, whole, last := 0, 0, 0
+	for i := first + 1; i <= fits; i++ {
+		if line[i] != ' ' || line[i-1] == ' ' {
+			continue
 		}
+		switch last = i; {
+		case line[i+1] == ' ': // a line does not end with a space
+			between = i
+			whole = i
+		case !unicode.IsDigit(line[i-1]):
+			whole = i
+		}
+	}
+	switch {
+	case between > width/2:
+		return between
+	case whole > 0:
+		return whole
+	case last > 0:
+		return last
 	}
 	after := max(fits, first)
 	if i := slices.Index(line[after:], ' '); i >= 0 {

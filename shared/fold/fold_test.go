@@ -26,6 +26,9 @@ func TestText(t *testing.T) {
 		"a hint":       {"  hint: make -C /a/folder with all that follows", "  hint: make -C /a/folder with all that follows"},
 		"a command":    {"convert it: iconv -t UTF-8 a >b && mv b a", "convert it: iconv -t UTF-8 a >b && mv b a"},
 		"a quote":      {"folder   '/tmp/my data/with spaces/here' is one", "folder   '/tmp/my data/with spaces/here' is one"},
+		"a unit":       {"memory    weights of abo 1.59 MiB", "memory    weights of abo\n          1.59 MiB"},
+		"numbers":      {"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15", "1 2 3 4 5 6 7 8 9 10 11 12 13\n  14 15"},
+		"figures":      {"step 2/6  loss 1.985  mel_loss 0.483 x", "step 2/6  loss 1.985\n          mel_loss 0.483 x"},
 		"lines":        {"one\n\ntwo    three four five six seven eight", "one\n\ntwo    three four five six\n       seven eight"},
 	} {
 		if got := fold.Text(c.text, width); got != c.want {

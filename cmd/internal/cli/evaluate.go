@@ -33,6 +33,8 @@ xtts-host evaluate --run runs/first@1200 --val-data other-voice --json > loss.js
 		if set.Resume == "" {
 			return usage(cmd, hint.Errorf("for example: xtts-host evaluate --run runs/first@best", "--run is missing: the folder of a run"))
 		}
-		return evaluate.Run(cmd.Context(), set, *asJSON, openConsole())
+		c := openConsole()
+		c.Out = output(*asJSON)
+		return evaluate.Run(cmd.Context(), set, *asJSON, c)
 	})
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
-// output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but not JSON.
-func output(asJSON bool) io.Writer {
-	if asJSON {
+// output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but no data: JSON or
+// sound.
+func output(data bool) io.Writer {
+	if data {
 		return os.Stdout
 	}
 	return folded(os.Stdout)

@@ -55,7 +55,9 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 		if o.Out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
 			return exit.Usage(errors.New("--out -: the standard output is a terminal, which plays no sound"), "--out speech.wav, or a pipe to a player: --out - | aplay")
 		}
-		return synthesize.Run(cmd.Context(), set, o, openConsole())
+		c := openConsole()
+		c.Out = output(o.Out == "-")
+		return synthesize.Run(cmd.Context(), set, o, c)
 	})
 }
 
