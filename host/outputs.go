@@ -35,10 +35,7 @@ type outputs struct {
 // newOutputs returns the outputs of a run without a folder.
 func newOutputs(console console.Console) *outputs {
 	o := &outputs{began: time.Now(), bus: event.NewBus()}
-	o.log = record.NewLog(func(w *event.Warning) {
-		o.warnings.Add(w.Text)
-		o.bus.Publish(w)
-	})
+	o.log = record.NewLog(func(w *event.Warning) { o.warnings.Add(w.Text); o.bus.Publish(w) })
 	warn := func(text string) { o.log.Warn(text) }
 	o.consoleSink = console.Sink(o.bus.Snapshot, warn)
 	o.bus.Offer("console", o.consoleSink, warn)

@@ -235,8 +235,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 			return p, nil, err
 		}
 		if len(removed) > 0 {
-			steps := strings.ReplaceAll(strings.Trim(fmt.Sprint(removed), "[]"), " ", ", ")
-			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the lines of later steps, and what was saved after these: %s", p.Step, steps))
+			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the lines and the checkpoints of later steps", p.Step), "checkpoints", removed)
 		}
 	}
 	return p, &start.Resumed.State, nil

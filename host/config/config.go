@@ -108,6 +108,7 @@ type Set struct {
 	file    string         // --config
 	print   bool           // --print-config
 	origins map[string]string
+	before  map[string]string // the origins in the file of the run that continues, by key
 }
 
 // Group is the flags of one subject.

@@ -43,6 +43,7 @@ func (s *Set) readFile(path string) error {
 	if err != nil {
 		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them", "config file: %w", err)
 	}
+	text := data
 	// With aliases, a few bytes can expand to any number of values, and a list of settings needs none.
 	for _, t := range lexer.Tokenize(string(data)) {
 		if t.Type == token.AnchorType || t.Type == token.AliasType {
@@ -69,6 +70,9 @@ func (s *Set) readFile(path string) error {
 	doc, err := manifest.Decode(path, s.Schema(), data)
 	if err != nil {
 		return hint.Errorf("docs/config.schema.json has every key and its type", "%w", err)
+	}
+	if s.Resume != "" && path == runFile(s) {
+		remember(s, text)
 	}
 	var file struct{ Pipeline []manifest.StageInstance }
 	if err := json.Unmarshal(data, &file); err != nil {

@@ -2,7 +2,10 @@ package config
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // paths are the settings that name a file or a folder.
@@ -15,10 +18,34 @@ var paths = []string{
 func (s *Set) RunYAML(changes ...Change) string {
 	for _, name := range paths {
 		if path := s.flags.Lookup(name).Value.String(); path != "" && !strings.HasPrefix(path, "builtin:") {
-			changes = append(changes, Change{name, jsonText(absolute(path)), origin(s, name)})
+			changes = append(changes, Change{name, jsonText(absolute(path)), firstOrigin(s, name)})
 		}
 	}
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if fromRunFile(s, f.Name) { // unless it is among the changes
+			changes = append(changes, Change{f.Name, valueText(f), firstOrigin(s, f.Name)})
+		}
+	})
 	return s.YAML(changes...)
+}
+
+// originOf finds a setting and its origin in a file of YAML.
+var originOf = regexp.MustCompile(`(?m)^(\w+): .*  # (.+)$`)
+
+// remember keeps the origins that the file of the run that continues gives its settings.
+func remember(s *Set, file []byte) {
+	s.before = map[string]string{}
+	for _, m := range originOf.FindAllSubmatch(file, -1) {
+		s.before[string(m[1])] = string(m[2])
+	}
+}
+
+// firstOrigin is the origin of a setting. If that is the file of the run that continues, it is the one which that file names.
+func firstOrigin(s *Set, name string) string {
+	if before := s.before[key(name)]; before != "" && fromRunFile(s, name) {
+		return before
+	}
+	return origin(s, name)
 }
 
 // absolute leaves a path unchanged if the working directory has been removed.

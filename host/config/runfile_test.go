@@ -46,6 +46,19 @@ func TestRunYAMLHasAbsolutePaths(t *testing.T) {
 	}
 }
 
+// TestRunYAMLKeepsOrigins: a run that continues says of each setting where it came from at first.
+func TestRunYAMLKeepsOrigins(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	run := runFolder(t, parse(t, []string{"XTTS_HOST_EPOCHS=7"}, "--batch-size", "4", "--grad-clip", "2").RunYAML())
+	again := runFolder(t, parse(t, nil, "--resume", run, "--lr", "0.5", "--allow", "lr").RunYAML())
+	text := parse(t, nil, "--resume", again, "--grad-clip", "3", "--allow", "grad-clip").RunYAML()
+	for _, want := range []string{"batch_size: 4  # flag", "epochs: 7  # environment", "grad_clip: 3  # flag", "lr: 0.5  # flag", "accumulate: 1  # default"} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("no line %s in\n%s", want, text)
+		}
+	}
+}
+
 // TestRunFolderNamesNoCode: plugins and libraries that only a run folder names are refused, with the flags that confirm
 // them; those of the command line, of an earlier one, and the default are not.
 func TestRunFolderNamesNoCode(t *testing.T) {

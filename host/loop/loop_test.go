@@ -84,22 +84,25 @@ func (p *phases) Take(events []event.Event) error {
 }
 func (p *phases) Close() error { return nil }
 
+// runCase is a run that ends in some way, and when.
+type runCase struct {
+	name           string
+	prefetch       int
+	delay          time.Duration // --model-start-delay
+	stop, cancel   time.Duration // 0 for never
+	feed           *feed         // nil for the pipeline's own
+	decode         error
+	trained        int64 // of five steps
+	training, ends time.Duration
+	err            error
+}
+
 // TestRun: training begins when the prefetch target is ready, after the delay, or at a request to stop, whichever is
 // first; after Run nothing of the pipeline runs, whatever ended it; and a run that has done everything is not interrupted.
 func TestRun(t *testing.T) {
 	broken, gone := errors.New("broken"), errors.New("gone")
 	const never = time.Hour
-	for _, tt := range []struct {
-		name           string
-		prefetch       int
-		delay          time.Duration // --model-start-delay
-		stop, cancel   time.Duration // 0 for never
-		feed           *feed         // nil for the pipeline's own
-		decode         error
-		trained        int64 // of five steps
-		training, ends time.Duration
-		err            error
-	}{
+	for _, tt := range []runCase{
 		{name: "prefetch", prefetch: 4, delay: time.Second, feed: &feed{7 * ms, io.EOF}, training: 40 * ms, ends: 47 * ms},
 		{name: "delay", prefetch: 4, delay: 25 * ms, feed: &feed{7 * ms, io.EOF}, training: 25 * ms, ends: 32 * ms},
 		{name: "no delay", prefetch: 4, feed: &feed{7 * ms, io.EOF}, ends: 7 * ms},

@@ -33,8 +33,13 @@ type Collector struct {
 	gradients       sample // of the steps in byBucket
 
 	evaluation *Evaluation
-	unsaved    int // checkpoints for which the disk had no space
-	warnings   *Warnings
+	troubles
+}
+
+// troubles are what a user should know at the end.
+type troubles struct {
+	unsaved  int // checkpoints for which the disk had no space
+	warnings *Warnings
 }
 
 // firstStep keeps the first step until it is known whether it counts.
