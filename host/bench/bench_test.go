@@ -173,6 +173,14 @@ func TestTables(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	const disturbed = "a ratio above 1 is no gain"
+	if strings.Contains(r.Table(16), disturbed) {
+		t.Error("a ratio below 1 is called disturbed")
+	}
+	r.find(16, Variant{TwoGPUs, TripleBuffered}).OfComputeOnly.Median = 1.96
+	if !strings.Contains(r.Table(16), disturbed) {
+		t.Error("a ratio of 1.96 is called a gain")
+	}
 	if text := r.Table(64); !strings.Contains(text, "does not fit: cuMemAlloc\n") || strings.Contains(text, "more") {
 		t.Error(text)
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -41,7 +42,18 @@ func (r *Result) Table(batch int) string {
 	if r.Rounds == 1 {
 		fmt.Fprintln(&text, "ms a step: ± the standard deviation; of compute only: ± the standard error; --bench-rounds 3 shows how far rounds differ")
 	}
+	if r.disturbed(batch) {
+		fmt.Fprintln(&text, "a ratio above 1 is no gain: other work on the machine slowed down \"compute only\"; measure again, with --bench-rounds 3")
+	}
 	return text.String()
+}
+
+// disturbed reports whether a row of a batch size is faster than the device alone, by more than noise.
+func (r *Result) disturbed(batch int) bool {
+	const noise = 1.03
+	return slices.ContainsFunc(r.Rows, func(row Row) bool {
+		return row.BatchSize == batch && row.OfComputeOnly != nil && row.OfComputeOnly.Median > noise
+	})
 }
 
 // brief shortens the reason for missing figures to one line of a table.

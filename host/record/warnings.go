@@ -139,7 +139,19 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
-	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules())...), badChoices(all)...)
+	return slices.Concat(
+		idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules()), badChoices(all),
+		mixed(p.Data.Train.Index, p.Manifest),
+	)
+}
+
+// mixed returns a line if clips have several languages that the bundle does not tell apart.
+func mixed(ix *dataset.Index, b *manifest.Bundle) []string {
+	_, numbered := ix.Numbered(b.Inputs)
+	if len(ix.Languages) < 2 || numbered != nil || b.Tokenizer != nil && strings.Contains(b.Tokenizer.Prefix, "{language}") {
+		return nil
+	}
+	return []string{fmt.Sprintf("the training clips have %d languages (%s), but %s takes none: it trains on them as one", len(ix.Languages), strings.Join(ix.Languages, ", "), b.Name)}
 }
 
 // idle returns a line for each setting that has no effect.

@@ -167,3 +167,22 @@ func TestIdleSettings(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestMixed: clips of several languages are fine if the bundle has an input for them, or a tag in its texts.
+func TestMixed(t *testing.T) {
+	ix := &dataset.Index{Languages: []string{"de", "en"}}
+	want := []string{"the training clips have 2 languages (de, en), but nano takes none: it trains on them as one"}
+	if got := mixed(ix, &manifest.Bundle{Name: "nano", Tokenizer: &manifest.Tokenizer{}}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, b := range []*manifest.Bundle{
+		{Inputs: []manifest.TensorSpec{{Name: "language_ids"}}}, {Tokenizer: &manifest.Tokenizer{Prefix: "[{language}]"}},
+	} {
+		if got := mixed(ix, b); got != nil {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := mixed(&dataset.Index{Languages: []string{"fa"}}, &manifest.Bundle{}); got != nil {
+		t.Errorf("one language: %q", got)
+	}
+}
