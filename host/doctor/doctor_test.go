@@ -150,7 +150,7 @@ func TestBad(t *testing.T) {
 		want   []string // beginnings
 	}{
 		{"no GPU", all, nil, placing(place.Request{}), false, nil},
-		{"no GPU, but asked for", all, nil, placing(place.Request{Device: place.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver xtts-host doctor"}},
+		{"no GPU, but asked for", all, nil, placing(place.Request{Device: place.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver --device cpu uses the CPU"}},
 		{"nothing there", few, nil, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
 		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
 			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -69,7 +70,9 @@ type RolePlacement struct {
 // add appends a finding to the last section.
 func (r *Report) add(state State, hint, format string, args ...any) {
 	s := &r.Sections[len(r.Sections)-1]
-	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), hint})
+	// Hints of other commands lead here.
+	steps := slices.DeleteFunc(strings.Split(hint, "; "), func(step string) bool { return strings.HasPrefix(step, "xtts-host doctor ") })
+	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), strings.Join(steps, "; ")})
 	r.Works = r.Works && state != Bad
 }
 

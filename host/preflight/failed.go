@@ -17,7 +17,7 @@ type failed struct {
 }
 
 func (e *failed) Error() string {
-	return "training with these settings cannot work on this machine: " + report.Count(e.problems, "problem")
+	return "training with these settings cannot work: " + report.Count(e.problems, "problem")
 }
 
 func (e *failed) Unwrap() error { return e.first }

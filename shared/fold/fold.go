@@ -36,15 +36,29 @@ func (w *Writer) Write(text []byte) (int, error) {
 }
 
 // Text folds the lines of a text. Words that are wider than a line stay whole, and so do lines that are copied into a shell: hints, and lines with
-// a command or a path in quotes.
+// a command or with spaces in quotes, as a path may have them.
 func Text(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if !slices.ContainsFunc([]string{"hint: ", " && ", " '"}, func(mark string) bool { return strings.Contains(line, mark) }) {
+		if !strings.Contains(line, "hint: ") && !strings.Contains(line, " && ") && !quotesSpaces(line) {
 			lines[i] = fold(strings.TrimRight(line, " "), width)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+func quotesSpaces(line string) bool {
+	for {
+		_, after, ok := strings.Cut(line, " '")
+		if !ok {
+			return false
+		}
+		quoted, rest, closed := strings.Cut(after, "'")
+		if closed && strings.Contains(quoted, " ") {
+			return true
+		}
+		line = rest
+	}
 }
 
 func fold(text string, width int) string {
