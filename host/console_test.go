@@ -40,7 +40,7 @@ func TestTerminal(t *testing.T) {
 	for _, line := range []string{
 		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`, `               cpu -> model: training and evaluation.*`,
 		`warning: --batch-size 4 leaves the CPU's vector units idle: use 8 or more`,
-		`training starting now: .*`, `step +1/\d+  loss .*grad_norm(?: +|\n +)\S+`, `stopping after this step; interrupt again to stop immediately`,
+		`training starting now: .*`, `step +1/\d+  loss .*(?: |\n) +grad_norm \S+`, `stopping after this step; interrupt again to stop immediately`,
 		`myxtts-pico on cpu: interrupted after .*`, `  run folder      .*`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(screen) {

@@ -181,6 +181,11 @@ func TestTables(t *testing.T) {
 	if !strings.Contains(r.Table(16), disturbed) {
 		t.Error("a ratio of 1.96 is called a gain")
 	}
+	cpu := twoGPUs()
+	cpu.Placement = OnCPU
+	if cpu.Compare(); !strings.Contains(cpu.GoalTable(), "\nnot measured (no GPU): model GPU busy; data GPU busy; ") {
+		t.Error(cpu.GoalTable())
+	}
 	if text := r.Table(64); !strings.Contains(text, "does not fit: cuMemAlloc\n") || strings.Contains(text, "more") {
 		t.Error(text)
 	}

@@ -82,21 +82,21 @@ var (
 	modelBusy = goal{"model GPU busy", "%", false, level{"> 70 %", 70}, level{"80-95 %", 80}, level{"> 90 %", 90}}
 	dataBusy  = goal{"data GPU busy", "%", false, level{"30-50 %", 30}, level{"40-60 %", 40}, level{"> 60 %", 60}}
 	variation = goal{"step-time variation", "%", true, level{"< 40 %", 40}, level{"< 30 %", 30}, level{"< 20 %", 20}}
-	ofOneSync = goal{"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
-	ofOnePipe = goal{"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
-	ofTwoSync = goal{"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5", 1.3}, level{}}
+	ofOneSync = goal{"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2 times", 1.5}, level{"2-3 times", 2}}
+	ofOnePipe = goal{"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2 times", 1.5}, level{"2-3 times", 2}}
+	ofTwoSync = goal{"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5 times", 1.3}, level{}}
 	noSlower  = goal{"one GPU pipelined, of one GPU synchronous", "times", false, level{"not slower", 1}, level{}, level{}}
-	largest   = goal{"largest batch", "rows", false, level{}, level{"32", 32}, level{"48 on 24 GB", 48}}
+	largest   = goal{"largest batch", "rows", false, level{}, level{"32 rows", 32}, level{"48 rows on 24 GB", 48}}
 )
 
 // byBatch are the targets of speed and of memory in GB, by batch size.
 var byBatch = map[int]struct {
 	speed, memory level
 }{
-	8:  {level{"10-12", 10}, level{"6", 6}},
-	16: {level{"6-8", 6}, level{"10", 10}},
-	24: {level{"4-6", 4}, level{"14", 14}},
-	32: {level{"3-5", 3}, level{"18", 18}},
+	8:  {level{"10-12 steps/s", 10}, level{"6 GB", 6}},
+	16: {level{"6-8 steps/s", 6}, level{"10 GB", 10}},
+	24: {level{"4-6 steps/s", 4}, level{"14 GB", 14}},
+	32: {level{"3-5 steps/s", 3}, level{"18 GB", 18}},
 }
 
 // goals compares the measured figures with the targets.
@@ -254,7 +254,7 @@ func (f *Figures) stageMs() float64 {
 	return longest
 }
 
-// GoalTable returns the targets and the measured figures as a table, to print after Compare.
+// GoalTable returns the targets and the measured figures as a table, to print after Compare. What was not measured is listed below it.
 func (r *Result) GoalTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -265,20 +265,28 @@ func (r *Result) GoalTable() string {
 		}
 		return s
 	}
+	var reasons []string
+	missing := map[string][]string{} // by reason
 	for _, h := range r.Goals {
-		measured := "-"
-		if h.Measured != nil {
-			measured = fmt.Sprintf("%.4g %s", *h.Measured, h.Unit)
+		if h.Measured == nil {
+			if missing[h.Note] == nil {
+				reasons = append(reasons, h.Note)
+			}
+			missing[h.Note] = append(missing[h.Note], h.What)
+			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch), measured, h.mark())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g %s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch), *h.Measured, h.Unit, h.mark())
 	}
 	t.Flush()
+	for _, why := range reasons {
+		fmt.Fprintf(&text, "not measured (%s): %s\n", why, strings.Join(missing[why], "; "))
+	}
 	return text.String()
 }
 
-// mark returns a tick with the level, a cross, or a dash, followed by the note.
+// mark returns a tick with the level or a cross, followed by the note.
 func (h *Goal) mark() string {
-	text := map[string]string{Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed", NotMeasured: "– not measured"}[h.Reached]
+	text := map[string]string{Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed"}[h.Reached]
 	if h.Reached == Minimum && h.Target == "" {
 		text = "✓"
 	}

@@ -25,9 +25,9 @@ func (t text) line(label, format string, args ...any) {
 func (r *Report) write(out io.Writer) error {
 	t := text{bufio.NewWriter(out)}
 	t.line("list", "%s: %s, checked for %s", r.List, report.Count(r.Lines, "line"), r.Bundle)
-	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), minutes(r.Usable.Seconds))
+	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), report.Length(r.Usable.Seconds))
 	t.line("trained", "%s (%s), %s (%s) by default, in %s with %s of padding", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
-		minutes(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))
+		report.Length(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))
 	for _, l := range r.Trained.Lines() {
 		t.line("", "%s", l)
 	}
@@ -117,7 +117,7 @@ func (t text) groups(label string, groups []Group) {
 		if name == "" {
 			name = "without a name"
 		}
-		list = append(list, fmt.Sprintf("%s (%s, %s)", name, report.Count(g.Clips, "clip"), minutes(g.Seconds)))
+		list = append(list, fmt.Sprintf("%s (%s, %s)", name, report.Count(g.Clips, "clip"), report.Length(g.Seconds)))
 	}
 	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
 }
@@ -168,16 +168,6 @@ func linesText(lines []Line) string {
 		list = append(list, l.text())
 	}
 	return strings.Join(list, "; ")
-}
-
-func minutes(seconds float64) string {
-	if seconds < 60 {
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	if seconds < 7200 {
-		return fmt.Sprintf("%.1f min", seconds/60)
-	}
-	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

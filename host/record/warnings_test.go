@@ -51,7 +51,7 @@ func TestPoorChoices(t *testing.T) {
 		{"long clips", func(c *choices) {
 			c.data[1].used = &report.DataList{Clips: 4, Seconds: 60, LeftOut: []report.LeftOut{{Reason: "longer than 5.11 s (excluded.jsonl)", Clips: 2, Seconds: 30}, {Reason: "cannot be used", Clips: 13}}}
 			c.data[1].advice = "cut them"
-		}, []string{"33 % of the validation data is not used (left out: 2 clips, 0.5 min (33 % of the time): longer than 5.11 s (excluded.jsonl)): cut them"}},
+		}, []string{"33 % of the validation data is not used (left out: 2 clips, 30.0 s (33 % of the time): longer than 5.11 s (excluded.jsonl)): cut them"}},
 		{"training clips in validation", func(c *choices) { c.data[1].shared = 5 },
 			[]string{"5 of the 6 validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen"}},
 		{"missing recordings", func(c *choices) {

@@ -54,9 +54,9 @@ func (d *DataList) Lost() float64 {
 // LostShare writes Lost.
 func (d *DataList) LostShare() string { return percent(d.Lost()) }
 
-// String is what is used: "24 clips, 0.7 min".
+// String is what is used: "24 clips, 42.1 s".
 func (d *DataList) String() string {
-	return fmt.Sprintf("%s, %.1f min", Count(d.Clips, "clip"), d.Seconds/60)
+	return Count(d.Clips, "clip") + ", " + Length(d.Seconds)
 }
 
 // Lines says what is left out and why, in one line for each reason.
@@ -77,7 +77,7 @@ func leftOutLines(left []LeftOut, used float64, files bool) []string {
 	for _, l := range left {
 		text := "left out: " + Count(l.Clips, "clip")
 		if l.Seconds > 0 {
-			text += fmt.Sprintf(", %.1f min (%s of the time)", l.Seconds/60, percent(l.Seconds/(l.Seconds+used)))
+			text += fmt.Sprintf(", %s (%s of the time)", Length(l.Seconds), percent(l.Seconds/(l.Seconds+used)))
 		}
 		text += ": " + l.Reason
 		if files {

@@ -128,3 +128,14 @@ func Of(player string) string {
 	}
 	return " of " + player
 }
+
+// Length formats a length of audio: "42.1 s", "13.5 min" or "24.0 h".
+func Length(seconds float64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%.1f s", seconds)
+	case seconds < 7200:
+		return fmt.Sprintf("%.1f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
+}

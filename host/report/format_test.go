@@ -49,3 +49,11 @@ func TestQuantities(t *testing.T) {
 		}
 	}
 }
+
+func TestLength(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0.0 s", 2.34: "2.3 s", 90: "1.5 min", 7199: "120.0 min", 86400: "24.0 h"} {
+		if got := Length(seconds); got != want {
+			t.Errorf("%g: %s, want %s", seconds, got, want)
+		}
+	}
+}

@@ -30,15 +30,15 @@ recorded-buckets() {
 whole-ljspeech() {
   clips data 4 11
   train --train-data data --max-steps 1 --run-dir run | tee output
-  says '4 clips, 0.7 min of 1 speaker'
+  says '4 clips, 44.0 s of 1 speaker'
   clips longer 4 13
   cat longer/metadata.csv | sed 's/clip/long/' >>data/metadata.csv
   for file in longer/wavs/*.wav; do mv "$file" "data/wavs/$(basename "$file" | sed 's/clip/long/')"; done
   train --train-data data --max-steps 1 --run-dir run2 >output 2>&1
-  says 'left out: 4 clips, 0.9 min (54 % of the time): longer than 12.00 s (excluded.jsonl)'
+  says 'left out: 4 clips, 52.0 s (54 % of the time): longer than 12.00 s (excluded.jsonl)'
   says 'warning: 54 % of the training data is not used'
   xtts-host validate --plugins "$TREE/plugins" --batch-size 4 --train-data data >output
-  says 'left out: 4 clips, 0.9 min (54 % of the time): longer than 12.00 s'
+  says 'left out: 4 clips, 52.0 s (54 % of the time): longer than 12.00 s'
 }
 
 # same-lists: the training list as validation list is warned of, and the report does not call it held out
@@ -75,7 +75,7 @@ assert {c['char'] for c in u} == set('ὴ中文，日本語')"
   done
   sed -i "1s/.*/clip00000|$(printf '語%.0s' {1..171})/" data/metadata.csv
   xtts-host validate --plugins "$TREE/plugins" --batch-size 4 --train-data data >output
-  says 'left out: 1 clip, 0.0 min (12 % of the time): text of more than 512 tokens'
+  says 'left out: 1 clip, 1.0 s (12 % of the time): text of more than 512 tokens'
 }
 
 # numbered-voices: the run folder says which speaker has which number
