@@ -70,10 +70,17 @@ type RolePlacement struct {
 // add appends a finding to the last section.
 func (r *Report) add(state State, hint, format string, args ...any) {
 	s := &r.Sections[len(r.Sections)-1]
-	// Hints of other commands lead here.
-	steps := slices.DeleteFunc(strings.Split(hint, "; "), func(step string) bool { return strings.HasPrefix(step, "xtts-host doctor ") })
-	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), strings.Join(steps, "; ")})
+	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), local(hint)})
 	r.Works = r.Works && state != Bad
+}
+
+// local returns a hint of another command without the advice to run this one.
+func local(hint string) string {
+	steps := slices.DeleteFunc(strings.Split(hint, "; "), func(step string) bool { return strings.HasPrefix(step, "xtts-host doctor ") })
+	if len(steps) == 0 {
+		return "see the lines above"
+	}
+	return strings.Join(steps, "; ")
 }
 
 func (r *Report) section(title string) {
