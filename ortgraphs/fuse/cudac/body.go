@@ -359,11 +359,6 @@ func (b *body) define(n *fuse.Node, vector bool, code string) {
 	}
 	v := value{code: b.name(), vector: vector}
 	if vector {
-		if inner, ok := strings.CutPrefix(code, "rounded("); ok && isShort(t.Type) && slices.Contains(b.region.Out, t) {
-			x := b.name()
-			b.phases[begins].elements = append(b.phases[begins].elements, fmt.Sprintf("const float %s = %s;", x, strings.TrimSuffix(inner, ")")))
-			b.unrounded[t], code = x, "rounded("+x+")"
-		}
 		v.code = b.assign(begins, b.lives[t], register, v.code, code)
 	} else {
 		b.phases[begins].row = append(b.phases[begins].row, fmt.Sprintf("const %s %s = %s;", register, v.code, code))

@@ -29,11 +29,14 @@ var exact = []string{"Copy", "Where", "Max", "Min", "Neg", "Abs", "Relu", "Sign"
 // expression is what an elementwise node computes, in C. bf16 is computed in f32, and rounded after each operation.
 func expression(n *fuse.Node, x []string) (string, error) {
 	code, err := function(n, x)
-	if err == nil && isShort(n.Out[0].Type) && !slices.Contains(exact, n.Op) {
+	if err == nil && rounds(n) {
 		code = "rounded(" + code + ")"
 	}
 	return code, err
 }
+
+// rounds reports whether the result of an elementwise node is rounded to bf16.
+func rounds(n *fuse.Node) bool { return isShort(n.Out[0].Type) && !slices.Contains(exact, n.Op) }
 
 func function(n *fuse.Node, x []string) (string, error) {
 	from, to := n.In[0].Tensor.Type, n.Out[0].Type

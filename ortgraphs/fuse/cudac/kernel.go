@@ -82,6 +82,11 @@ func Generate(r *fuse.Region) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, t := range b.inputs {
+		if !slices.Contains(r.In, t) {
+			return nil, unsupported("%s is no input of the region", t.Name)
+		}
+	}
 	if s.reduces {
 		return newRows(b).kernel(), nil
 	}
@@ -234,15 +239,15 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 		w.divisions(b, true)
 		for _, a := range p.stores {
 			w.line("if (%s) {", a.condition)
-			w.store(a, s.V)
+			w.writeVector(a, s.V)
 			w.line("}")
 		}
 		w.line("}")
 	}
 }
 
-// elements reads a vector. Two instructions make two numbers of two in bf16: as elements of 16 bits they would take three.
-func (w *writer) elements(a access, v int, index string) {
+// readVector reads a vector. Numbers in bf16 are read as words of two: elements of 16 bits would take an instruction more for every second one.
+func (w *writer) readVector(a access, v int, index string) {
 	if a.stored == "bf16" && v%2 == 0 {
 		w.line("const vec<unsigned, %d> v = *(const vec<unsigned, %d> *)(%s + (%s));", v/2, v/2, a.pointer, a.at)
 		w.line("#pragma unroll")
@@ -254,8 +259,8 @@ func (w *writer) elements(a access, v int, index string) {
 	w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = v.at[jj];", v, a.array, index)
 }
 
-// store writes a vector. Numbers in bf16 are rounded in pairs, by one instruction for two.
-func (w *writer) store(a access, v int) {
+// writeVector writes a vector. Numbers in bf16 are rounded in pairs, by one instruction for two.
+func (w *writer) writeVector(a access, v int) {
 	if a.stored == "bf16" && v%2 == 0 {
 		w.line("vec<unsigned, %d> v;", v/2)
 		w.line("#pragma unroll")
@@ -279,7 +284,7 @@ func (w *writer) load(a access, v int, base string) {
 	} else {
 		w.line("{")
 	}
-	w.elements(a, v, index)
+	w.readVector(a, v, index)
 	w.line("}")
 	if a.condition != "" {
 		w.line("else {")

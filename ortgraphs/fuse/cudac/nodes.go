@@ -23,7 +23,7 @@ func (b *body) elementwise(n *fuse.Node) error {
 		operands = append(operands, v.code)
 		vector = vector || v.vector
 	}
-	code, err := expression(n, operands)
+	code, err := function(n, operands)
 	if err != nil {
 		return err
 	}
@@ -31,6 +31,15 @@ func (b *body) elementwise(n *fuse.Node) error {
 		code = shorter
 	} else if shorter, ok := b.ofLogistic(n); ok {
 		code = shorter
+	}
+	if rounds(n) {
+		if vector && slices.Contains(b.region.Out, t) {
+			x := b.name()
+			p := b.phases[b.begins[n]]
+			p.elements = append(p.elements, fmt.Sprintf("const float %s = %s;", x, code))
+			b.unrounded[t], code = x, x
+		}
+		code = "rounded(" + code + ")"
 	}
 	b.define(n, vector, code)
 	return nil

@@ -76,8 +76,8 @@ func (k *rows) kernel() *Kernel {
 	return k.body.kernel(w, [2]int{k.blocks, 1}, blockThreads)
 }
 
-// fetchAhead asks for the row after the next, so that it is in the GPU's cache when the group begins with it. Few rows are computed at a time
-// where each thread has sums of columns in its registers: the memory would wait for the reductions of each.
+// fetchAhead asks for the group's next row before the present one is computed, so that it is in the GPU's cache when the group begins with it. Few
+// rows are computed at a time where each thread has sums of columns in its registers: the memory would wait for the reductions of each.
 func (k *rows) fetchAhead(w *writer) {
 	s, list := k.shape, slices.Clone(k.phases[0].loads)
 	list = slices.DeleteFunc(list, func(a access) bool { return !k.advances(a.at) })
