@@ -165,6 +165,11 @@ type Change struct{ Name, Value, Origin string }
 // same settings, except the files and folders of the run itself (run_dir, resume, allow, init, debug_dir, trace), which are
 // comments.
 func (s *Set) YAML(changes ...Change) string {
+	return s.yaml(func(name string) string { return origin(s, name) }, changes)
+}
+
+// yaml is YAML with a function that returns the origin of a setting.
+func (s *Set) yaml(origin func(name string) string, changes []Change) string {
 	var out strings.Builder
 	for _, g := range s.groups {
 		fmt.Fprintf(&out, "# %s\n", g.Title)
@@ -172,7 +177,7 @@ func (s *Set) YAML(changes ...Change) string {
 			if ofOneRun[f.Name] {
 				out.WriteString("# ")
 			}
-			value, from := valueText(f), origin(s, f.Name)
+			value, from := valueText(f), origin(f.Name)
 			if i := slices.IndexFunc(changes, func(c Change) bool { return c.Name == f.Name }); i >= 0 {
 				value, from = changes[i].Value, changes[i].Origin
 			}
@@ -182,7 +187,7 @@ func (s *Set) YAML(changes ...Change) string {
 		})
 	}
 	if s.Pipeline != nil {
-		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(s, pipelineKey))
+		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(pipelineKey))
 	}
 	return out.String()
 }

@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
 
 // paths are the settings that name a file or a folder.
@@ -16,23 +14,19 @@ var paths = []string{
 // RunYAML returns the text of the config.yaml of a run: YAML with absolute paths, so that the run can be resumed from
 // any working directory.
 func (s *Set) RunYAML(changes ...Change) string {
+	first := func(name string) string { return firstOrigin(s, name) }
 	for _, name := range paths {
 		if path := s.flags.Lookup(name).Value.String(); path != "" && !strings.HasPrefix(path, "builtin:") {
-			changes = append(changes, Change{name, jsonText(absolute(path)), firstOrigin(s, name)})
+			changes = append(changes, Change{name, jsonText(absolute(path)), first(name)})
 		}
 	}
-	s.flags.VisitAll(func(f *pflag.Flag) {
-		if fromRunFile(s, f.Name) { // unless it is among the changes
-			changes = append(changes, Change{f.Name, valueText(f), firstOrigin(s, f.Name)})
-		}
-	})
-	return s.YAML(changes...)
+	return s.yaml(first, changes)
 }
 
 // originOf finds a setting and its origin in a file of YAML.
 var originOf = regexp.MustCompile(`(?m)^(\w+): .*  # (.+)$`)
 
-// remember keeps the origins that the file of the run that continues gives its settings.
+// remember keeps the origins in the file of the run that continues.
 func remember(s *Set, file []byte) {
 	s.before = map[string]string{}
 	for _, m := range originOf.FindAllSubmatch(file, -1) {

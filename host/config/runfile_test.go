@@ -49,10 +49,11 @@ func TestRunYAMLHasAbsolutePaths(t *testing.T) {
 // TestRunYAMLKeepsOrigins: a run that continues says of each setting where it came from at first.
 func TestRunYAMLKeepsOrigins(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	run := runFolder(t, parse(t, []string{"XTTS_HOST_EPOCHS=7"}, "--batch-size", "4", "--grad-clip", "2").RunYAML())
+	settings := write(t, "mine.yaml", "pipeline: [{name: a, stage: b, inputs: {}, outputs: {}}]\n")
+	run := runFolder(t, parse(t, []string{"XTTS_HOST_EPOCHS=7"}, "--batch-size", "4", "--grad-clip", "2", "--config", settings).RunYAML())
 	again := runFolder(t, parse(t, nil, "--resume", run, "--lr", "0.5", "--allow", "lr").RunYAML())
 	text := parse(t, nil, "--resume", again, "--grad-clip", "3", "--allow", "grad-clip").RunYAML()
-	for _, want := range []string{"batch_size: 4  # flag", "epochs: 7  # environment", "grad_clip: 3  # flag", "lr: 0.5  # flag", "accumulate: 1  # default"} {
+	for _, want := range []string{"batch_size: 4  # flag", "epochs: 7  # environment", "grad_clip: 3  # flag", "lr: 0.5  # flag", "accumulate: 1  # default", `pipeline: [{"name":"a","stage":"b","inputs":{},"outputs":{}}]  # ` + settings} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("no line %s in\n%s", want, text)
 		}

@@ -58,6 +58,7 @@ func (s *state) take(e Event) {
 	case *Phase:
 		at.Phase = e.Phase
 	case *Step:
+		at.Saving = false // a save that failed for want of room may have no event of its own
 		at.Step, at.Epoch, at.Loss, at.LR, at.GradNorm = e.Step, e.Epoch, e.Loss, e.LR, e.GradNorm
 		at.Metrics = append(at.Metrics[:0], e.Metrics...)
 		if e.Skipped {

@@ -56,6 +56,23 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestSaving: a checkpoint is being saved until it is saved, or until the next step if that fails.
+func TestSaving(t *testing.T) {
+	b := event.NewBus()
+	for i, c := range []struct {
+		e    event.Event
+		want bool
+	}{{&event.Step{Step: 1}, false}, {&event.Saving{}, true}, {&event.Checkpoint{Step: 1}, false}, {&event.Saving{}, true}, {&event.Step{Step: 2}, false}} {
+		b.Publish(c.e)
+		if got := b.Snapshot().Saving; got != c.want {
+			t.Errorf("after event %d: %v", i, got)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Any number of readers ask during the run. Steps never decrease, and a Snapshot does not change.
 func TestSnapshotWhileTraining(t *testing.T) {
 	b := event.NewBus()

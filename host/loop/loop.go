@@ -126,10 +126,11 @@ func (l *Loop) Run(ctx context.Context) error {
 	return err
 }
 
-// complete reports whether nothing was left to do: the run was interrupted while its last checkpoint was saved.
+// complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the last one was saved.
 func (l *Loop) complete() bool {
 	p, s := l.Train.Progress, l.cfg.Source
-	return p.Step >= s.Total() && (s.Val == nil || p.EvaluatedStep == p.Step)
+	last := p.Step >= s.Total() && (s.Val == nil || p.EvaluatedStep == p.Step)
+	return last || l.Train.Policy.EarlyStop.Over(p.EarlyStop)
 }
 
 // warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.

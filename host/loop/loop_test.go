@@ -92,7 +92,8 @@ type runCase struct {
 	stop, cancel   time.Duration // 0 for never
 	feed           *feed         // nil for the pipeline's own
 	decode         error
-	trained        int64 // of five steps
+	trained        int64         // of five steps
+	val            *dataset.Plan // that is evaluated after the last one
 	training, ends time.Duration
 	err            error
 }
@@ -110,6 +111,7 @@ func TestRun(t *testing.T) {
 		{name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil}, training: 10 * ms, ends: 55 * ms, err: train.ErrInterrupted},
 		{name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil}, ends: 15 * ms, err: train.ErrInterrupted},
 		{name: "stop after the last step", prefetch: 1, stop: 15 * ms, trained: 5, feed: &feed{never, nil}, ends: 15 * ms},
+		{name: "stop before the evaluation", prefetch: 1, stop: 15 * ms, trained: 5, val: new(dataset.Plan), feed: &feed{never, nil}, ends: 15 * ms, err: train.ErrInterrupted},
 		{name: "end of the context", prefetch: 4, delay: time.Second, cancel: 5 * ms, feed: &feed{never, nil}, training: 5 * ms, ends: 5 * ms, err: gone},
 		{name: "failure of the trainer", prefetch: 1, delay: time.Second, feed: &feed{7 * ms, broken}, training: 10 * ms, ends: 17 * ms, err: broken},
 		{name: "failure of the pipeline", prefetch: 4, delay: time.Second, decode: broken, training: 10 * ms, ends: 10 * ms, err: broken},
@@ -127,7 +129,7 @@ func TestRun(t *testing.T) {
 					Train: &train.Loop{Model: new(train.Model), Feed: pipe, Stop: stop},
 					cfg: Config{
 						Plan: &plan.Plan{Config: &config.Config{ModelStartDelay: tt.delay.Seconds()}}, Machine: new(machine.Machine),
-						Source: &batch.Source{Train: new(dataset.Plan), Accumulate: 1, MaxSteps: 5},
+						Source: &batch.Source{Train: new(dataset.Plan), Val: tt.val, Accumulate: 1, MaxSteps: 5},
 						Bus:    event.NewBus(), Stop: stop, Log: slog.New(slog.DiscardHandler),
 					},
 				}

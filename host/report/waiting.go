@@ -74,10 +74,10 @@ func (w *Waiting) show(bar, line string) {
 
 // Close removes the line from the terminal.
 func (w *Waiting) Close() {
-	if w == nil {
+	if w == nil || !w.terminal {
 		return
 	}
-	if w.terminal && !w.shown.IsZero() {
+	if !w.shown.IsZero() {
 		io.WriteString(w.out, "\r\x1b[K")
 	}
 	w.shown = time.Time{}

@@ -52,4 +52,18 @@ func TestWaitingMade(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // parts of a second each, to a pipe
+		var out strings.Builder
+		w := NewWaiting(&out, false)
+		for part := range 8 {
+			for i := range 2 {
+				w.Made("frame", 10*part+i+1)
+				time.Sleep(500 * time.Millisecond)
+			}
+			w.Close()
+		}
+		if got, want := out.String(), "made 11 frames\nmade 61 frames\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }

@@ -7,6 +7,7 @@ package fold
 import (
 	"bytes"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -36,7 +37,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 }
 
 // Text folds the lines of a text. Words that are wider than a line stay whole, and so do lines that are copied into a shell: hints, and lines with
-// a command or with spaces in quotes, as a path may have them.
+// " && " or with spaces in quotes, as a path may have them.
 func Text(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -47,18 +48,11 @@ func Text(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
+// quoted is text in quotes as a shell takes it. A quote in it is written '\”.
+var quoted = regexp.MustCompile(` '[^']*(?:'\\''[^']*)*'`)
+
 func quotesSpaces(line string) bool {
-	for {
-		_, after, ok := strings.Cut(line, " '")
-		if !ok {
-			return false
-		}
-		quoted, rest, closed := strings.Cut(after, "'")
-		if closed && strings.Contains(quoted, " ") {
-			return true
-		}
-		line = rest
-	}
+	return slices.ContainsFunc(quoted.FindAllString(line, -1), func(q string) bool { return strings.Contains(q[1:], " ") })
 }
 
 func fold(text string, width int) string {
@@ -100,7 +94,7 @@ func breakOf(line []rune, width int) int {
 			continue
 		}
 		switch last = i; {
-		case line[i+1] == ' ': // a line does not end with a space
+		case line[i+1] == ' ': // Text has cut spaces at the end
 			between = i
 			whole = i
 		case !unicode.IsDigit(line[i-1]):
@@ -110,7 +104,7 @@ func breakOf(line []rune, width int) int {
 	switch {
 	case between > width/2:
 		return between
-	case whole > 0:
+	case whole > width/2:
 		return whole
 	case last > 0:
 		return last

@@ -60,7 +60,7 @@ func New() *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true // an error is one line and a hint: Run prints them
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().BoolP("help", "h", false, "print this help, then exit")
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printHelp(cmd) })
 	root.SetFlagErrorFunc(flagError)
 
 	train := newTrain("train")

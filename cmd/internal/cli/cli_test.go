@@ -31,9 +31,9 @@ func all(cmd *cobra.Command) []*cobra.Command {
 
 func TestHelpFits(t *testing.T) {
 	for _, cmd := range all(New()) {
-		help := Help(cmd, width)
+		help := Help(cmd, widest)
 		for line := range strings.Lines(help) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > widest {
 				t.Errorf("help of %s: %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}
@@ -57,11 +57,11 @@ func TestEveryFlagIsInTheHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range all(root) {
-		help := Help(cmd, width)
+		help := Help(cmd, widest)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			text := help
 			if f.Annotations[groupAnnotation] != nil && !listsSettings(cmd) {
-				text = Help(train, width)
+				text = Help(train, widest)
 			}
 			if n := strings.Count(text, " --"+f.Name+" "); n < 1 {
 				t.Errorf("--%s of %s is in the help %d times", f.Name, cmd.CommandPath(), n)
@@ -124,7 +124,7 @@ func TestCommandsPage(t *testing.T) {
 		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
 			title := cmd.CommandPath()
 			fmt.Fprintf(&page, "| [%s](#%s) | %s |\n", title, strings.ReplaceAll(title, " ", "-"), cmd.Short)
-			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd, width))
+			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd, widest))
 		}
 	}
 	page.WriteString(sections.String())
@@ -139,5 +139,19 @@ func TestCommandsPage(t *testing.T) {
 	}
 	if page.String() != string(want) {
 		t.Errorf("%s is not the help of the commands: make generate writes it", golden)
+	}
+}
+
+// TestNarrowHelp: in a narrow terminal only the examples are wider, which are copied.
+func TestNarrowHelp(t *testing.T) {
+	for _, cmd := range all(New()) {
+		for _, width := range []int{80, 72} {
+			for line := range strings.Lines(Help(cmd, width)) {
+				line = strings.TrimRight(line, " \n")
+				if utf8.RuneCountInString(line) > width && !strings.HasPrefix(line, "  "+cmd.Root().Name()) {
+					t.Errorf("%s, %d columns: %q", cmd.CommandPath(), width, line)
+				}
+			}
+		}
 	}
 }

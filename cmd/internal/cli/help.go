@@ -7,41 +7,45 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
-// width of the help in columns, if the terminal has so many.
-const width = 100
+// widest is the width of the help in columns, if the terminal has so many.
+const widest = 100
 
-// help writes the help of a command, which has the width of a narrow terminal.
-func help(cmd *cobra.Command) {
-	to, ok := cmd.OutOrStdout().(*os.File)
-	if !ok {
-		fmt.Fprint(cmd.OutOrStdout(), Help(cmd, width))
-		return
+// printHelp writes the help of a command, in the width of a narrow terminal.
+func printHelp(cmd *cobra.Command) {
+	width := widest
+	if to, ok := cmd.OutOrStdout().(*os.File); ok {
+		if n := columns(to); n > 0 {
+			width = min(width, n)
+		}
 	}
-	columns := columns(to)
-	if columns == 0 || columns >= width {
-		columns = width
-	}
-	fmt.Fprint(folded(to), Help(cmd, columns))
+	fmt.Fprint(cmd.OutOrStdout(), Help(cmd, width))
 }
 
-// Help returns what --help prints for so many columns. Only flags are folded.
+// Help returns what --help prints for so many columns. Examples stay as they are: they are copied into a shell.
 func Help(cmd *cobra.Command, width int) string {
 	var out strings.Builder
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
 	}
+	if width < widest {
+		text = paragraphs(text, width)
+	}
 	fmt.Fprintf(&out, "%s\n\nUsage:\n", text)
 	if !cmd.HasAvailableSubCommands() || cmd == cmd.Root() {
 		fmt.Fprintf(&out, "  %s\n", cmd.UseLine())
 	}
 	if commands := runnable(cmd); len(commands) > 0 {
-		fmt.Fprintf(&out, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		var list strings.Builder
+		fmt.Fprintf(&list, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range commands {
-			fmt.Fprintf(&out, "  %-14s  %s\n", strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "), c.Short)
+			fmt.Fprintf(&list, "  %-14s  %s\n", strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "), c.Short)
 		}
+		out.WriteString(fold.Text(list.String(), width))
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(&out, "\nExamples:\n  %s\n", strings.ReplaceAll(cmd.Example, "\n", "\n  "))
@@ -50,9 +54,29 @@ func Help(cmd *cobra.Command, width int) string {
 		fmt.Fprintf(&out, "\n%s:\n%s", g.Name(), g.FlagUsagesWrapped(width))
 	}
 	if hasSettings(cmd) && !listsSettings(cmd) {
-		fmt.Fprintf(&out, "\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().Name())
+		out.WriteString(fold.Text(fmt.Sprintf("\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().Name()), width))
 	}
 	return out.String()
+}
+
+// paragraphs breaks the lines of a text, whose paragraphs are parted by empty lines, anew. Indented lines stay.
+func paragraphs(text string, width int) string {
+	var all []string
+	for _, p := range strings.Split(text, "\n\n") {
+		var line, lines = "", []string{}
+		for _, word := range strings.Fields(p) {
+			if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+				lines, line = append(lines, line), ""
+			}
+			line = strings.TrimLeft(line+" "+word, " ")
+		}
+		if p = strings.Trim(p, "\n"); strings.Contains("\n"+p, "\n ") {
+			all = append(all, p)
+			continue
+		}
+		all = append(all, strings.Join(append(lines, line), "\n"))
+	}
+	return strings.Join(all, "\n\n")
 }
 
 // flagGroups returns the flags that the help of a command lists, by title, the settings first.
