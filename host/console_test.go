@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/report/screentest"
 )
 
@@ -46,6 +48,9 @@ func TestTerminal(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(screen) {
 			t.Errorf("no line %q", line)
 		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, report.ReportFile)); err != nil || !bytes.Contains(data, []byte("--batch-size 4 leaves the CPU's vector units idle")) {
+		t.Errorf("%v: the report lacks a warning of the start", err)
 	}
 	if strings.ContainsAny(screen, "━─╸") || strings.Contains(screen, "^C") {
 		t.Error("something is left of the bar")

@@ -165,11 +165,11 @@ type Change struct{ Name, Value, Origin string }
 // same settings, except the files and folders of the run itself (run_dir, resume, allow, init, debug_dir, trace), which are
 // comments.
 func (s *Set) YAML(changes ...Change) string {
-	return s.yaml(func(name string) string { return origin(s, name) }, changes)
+	return yamlOf(s, func(name string) string { return origin(s, name) }, changes)
 }
 
-// yaml is YAML with a function that returns the origin of a setting.
-func (s *Set) yaml(origin func(name string) string, changes []Change) string {
+// yamlOf is YAML with a function that returns the origin of a setting.
+func yamlOf(s *Set, origin func(name string) string, changes []Change) string {
 	var out strings.Builder
 	for _, g := range s.groups {
 		fmt.Fprintf(&out, "# %s\n", g.Title)

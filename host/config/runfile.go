@@ -20,7 +20,7 @@ func (s *Set) RunYAML(changes ...Change) string {
 			changes = append(changes, Change{name, jsonText(absolute(path)), first(name)})
 		}
 	}
-	return s.yaml(first, changes)
+	return yamlOf(s, first, changes)
 }
 
 // originOf finds a setting and its origin in a file of YAML.

@@ -57,7 +57,7 @@ func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, f
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// Waiting shows the progress of work before training on Err.
+// Waiting shows the progress of reading and speaking on Err.
 func (c Console) Waiting() *report.Waiting { return report.NewWaiting(c.Err, c.ErrTerminal) }
 
 // Sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Evaluation, *Checkpoint, *Memory, *Warning, *Message and *Finish.
+// Event is one of *Start, *Phase, *Step, *Evaluation, *Saving, *Checkpoint, *Memory, *Warning, *Message and *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.

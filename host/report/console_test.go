@@ -53,7 +53,7 @@ step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.8
 	}
 }
 
-// TestConsoleFolds: on a terminal, a line that is wider is folded at a space, under its last column. Elsewhere it stays as it is.
+// TestConsoleFolds: on a terminal, a line that is wider is folded under its first column. Elsewhere it stays as it is.
 func TestConsoleFolds(t *testing.T) {
 	const line = "  data         a list of a hundred clips in a folder whose name is long enough to reach the end of the line\n"
 	for _, terminal := range []bool{false, true} {

@@ -73,13 +73,19 @@ type fakeTraining struct{ now checkpoint.State }
 func (f *fakeTraining) State() checkpoint.State                                { return f.now }
 func (*fakeTraining) Tensors() (weights, moments []checkpoint.Tensor, _ error) { return nil, nil, nil }
 
-// published is a sink that keeps the checkpoints.
-type published struct{ checkpoints []*event.Checkpoint }
+// published is a sink that keeps the checkpoints, and counts those that were about to be saved.
+type published struct {
+	checkpoints []*event.Checkpoint
+	saving      int
+}
 
 func (p *published) Take(events []event.Event) error {
 	for _, e := range events {
-		if c, ok := e.(*event.Checkpoint); ok {
-			p.checkpoints = append(p.checkpoints, c)
+		switch e := e.(type) {
+		case *event.Checkpoint:
+			p.checkpoints = append(p.checkpoints, e)
+		case *event.Saving:
+			p.saving++
 		}
 	}
 	return nil

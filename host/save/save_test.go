@@ -53,6 +53,9 @@ func TestReasons(t *testing.T) {
 	if got, want := r.store.taken(), []string{"save 7", "prune 3 [step-6]"}; !slices.Equal(got, want) {
 		t.Errorf("calls at the end %q, want %q", got, want)
 	}
+	if err := r.cfg.Bus.Flush(); err != nil || r.sink.saving != 4 {
+		t.Errorf("%v: %d of 4 checkpoints were announced", err, r.sink.saving)
+	}
 }
 
 // TestBestOfARunThatSavesAtItsEnd: a run without periodic checkpoints saves none at an evaluation.

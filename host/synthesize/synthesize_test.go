@@ -298,7 +298,12 @@ func TestBroken(t *testing.T) {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}
 	s.spec.Codes.Vocoder.Samples /= 2
+	made := 0
+	s.Made = func(units int) { made = units }
 	err = u.speak(t.Context(), [][]int32{{1}, {}})
+	if made == 0 || made != u.length {
+		t.Errorf("%d codes were reported of %d", made, u.length)
+	}
 	if err == nil || !strings.HasPrefix(err.Error(), "part 2 of 2: ") || hint.Of(err) == "" || exit.Code(err) != 1 {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}
