@@ -43,7 +43,7 @@ func (r *Result) Table(batch int) string {
 		fmt.Fprintln(&text, "ms a step: ± the standard deviation; of compute only: ± the standard error; --bench-rounds 3 shows how far rounds differ")
 	}
 	if r.disturbed(batch) {
-		fmt.Fprintln(&text, "a ratio above 1 is no gain: other work on the machine slowed down \"compute only\"; measure again, with --bench-rounds 3")
+		fmt.Fprintln(&text, "a ratio above 1 is no gain: something slowed down \"compute only\", such as other work on the machine; measure again")
 	}
 	return text.String()
 }
