@@ -258,7 +258,9 @@ func (f *Figures) stageMs() float64 {
 func (r *Result) GoalTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "goal\tminimum\ttarget\tstretch\tmeasured\t")
+	if slices.ContainsFunc(r.Goals, func(h Goal) bool { return h.Measured != nil }) {
+		fmt.Fprintln(t, "goal\tminimum\ttarget\tstretch\tmeasured\t")
+	}
 	dash := func(s string) string {
 		if s == "" {
 			return "-"
