@@ -26,7 +26,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	}
 	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session), memory, utilization
 	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
-	f.Quarantined, f.Baselines = o.quarantine.Count(), o.baselines.Losses()
+	f.Warnings, f.Quarantined, f.Baselines = r.warnings.List(), o.quarantine.Count(), o.baselines.Losses()
 	if best := r.loop.Train.Progress.Best; best != nil {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}

@@ -86,7 +86,7 @@ func (o *observer) addSinks(p train.Progress) error {
 	if o.ledger != nil {
 		r.bus.Require("ledger", o.ledger)
 	}
-	before := report.Before{Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm(), Warnings: &r.warnings}
+	before := report.Before{Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm()}
 	if p.Step > 0 { // a report that cannot be read is written again, without its figures
 		if r, err := report.Read(filepath.Join(r.dir, report.ReportFile)); err == nil {
 			before.Baselines = r.Baselines

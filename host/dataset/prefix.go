@@ -8,6 +8,9 @@ import (
 // ofLanguage stands for the language of a row in Config.Prefix.
 const ofLanguage = "{language}"
 
+// Tagged reports whether a prefix (Config.Prefix) depends on the language of the text.
+func Tagged(prefix string) bool { return strings.Contains(prefix, ofLanguage) }
+
 // Tokens returns the token ids of a text in a language, after those of the prefix (Config.Prefix), as a row of an Index
 // has them, and the characters outside the vocabulary.
 func (t *Tokenizer) Tokens(prefix, language, text string) (ids []int32, unknown []rune, err error) {
@@ -25,7 +28,7 @@ func (t *Tokenizer) prefix(pattern, language string) (ids []int32, err error) {
 	for rest != "" {
 		at, token := t.nextAdded(rest)
 		if token == nil || at > 0 {
-			if strings.Contains(pattern, ofLanguage) {
+			if Tagged(pattern) {
 				return nil, fmt.Errorf("language %q: the tokenizer has no token %s", language, rest)
 			}
 			return nil, fmt.Errorf("the tokenizer has no token %s, which the bundle puts before each text", rest)

@@ -128,9 +128,9 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the last one was saved.
 func (l *Loop) complete() bool {
-	p, s := l.Train.Progress, l.cfg.Source
-	last := p.Step >= s.Total() && (s.Val == nil || p.EvaluatedStep == p.Step)
-	return last || l.Train.Policy.EarlyStop.Over(p.EarlyStop)
+	at, source := l.Train.Progress, *l.cfg.Source
+	source.Start(at) // it has run ahead
+	return source.Done() || l.Train.Policy.EarlyStop.Over(at.EarlyStop)
 }
 
 // warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.

@@ -148,7 +148,7 @@ func (p *Plan) Warnings() []string {
 // mixed returns a line if clips have several languages that the bundle does not tell apart.
 func mixed(ix *dataset.Index, b *manifest.Bundle) []string {
 	_, numbered := ix.Numbered(b.Inputs)
-	if len(ix.Languages) < 2 || numbered != nil || b.Tokenizer != nil && strings.Contains(b.Tokenizer.Prefix, "{language}") {
+	if len(ix.Languages) < 2 || numbered != nil || b.Tokenizer != nil && dataset.Tagged(b.Tokenizer.Prefix) {
 		return nil
 	}
 	return []string{fmt.Sprintf("the training clips have %d languages (%s), but %s takes none: it trains on them as one", len(ix.Languages), strings.Join(ix.Languages, ", "), b.Name)}

@@ -33,13 +33,7 @@ type Collector struct {
 	gradients       sample // of the steps in byBucket
 
 	evaluation *Evaluation
-	troubles
-}
-
-// troubles are what a user should know at the end.
-type troubles struct {
-	unsaved  int // checkpoints for which the disk had no space
-	warnings *Warnings
+	unsaved    int // checkpoints for which the disk had no space
 }
 
 // firstStep keeps the first step until it is known whether it counts.
@@ -63,9 +57,6 @@ func (t *totals) add(o totals) {
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, byBucket: map[int]*sample{}}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
-	if c.warnings = before.Warnings; c.warnings == nil {
-		c.warnings = &Warnings{}
-	}
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
 	return c
 }
@@ -181,6 +172,7 @@ type Run struct {
 	Memory            []Memory
 	Utilization       []Utilization
 	Plugins           []Plugin
+	Warnings          []string // each once
 	Quarantined       int
 	Excluded          int
 	Data              Data
@@ -198,7 +190,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: c.warnings.List(),
+		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: append([]string{}, run.Warnings...),
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

@@ -204,13 +204,11 @@ func TestPhasesOnAGPU(t *testing.T) {
 
 // TestWarnings: the report has each warning once, and the table the last one.
 func TestWarnings(t *testing.T) {
-	warnings := &Warnings{}
-	warnings.Add("slow") // before the collector
-	c := NewCollector(nil, Before{Warnings: warnings})
-	for _, text := range []string{"silent", "slow"} {
+	var warnings Warnings
+	for _, text := range []string{"slow", "silent", "slow"} {
 		warnings.Add(text)
 	}
-	r := c.Build(Run{})
+	r := NewCollector(nil, Before{}).Build(Run{Warnings: warnings.List()})
 	if want := []string{"slow", "silent"}; !slices.Equal(r.Warnings, want) {
 		t.Errorf("%q, want %q", r.Warnings, want)
 	}

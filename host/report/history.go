@@ -11,8 +11,6 @@ type Before struct {
 	Baselines []Baseline
 	// Warm is the number of first steps whose time does not count, in addition to the first one of a report.
 	Warm int64
-	// Warnings gets the warnings of this process. Nil means that there are none.
-	Warnings *Warnings
 }
 
 // History sums up steps: the steps of a run before it was resumed, or all of them. The zero value has no step.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on: on a terminal
-// in one line with a bar, which goes when the work is done, otherwise in a line every five seconds.
+// Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on: on
+// a terminal in one line, which goes when the work is done, otherwise in a line every five seconds.
 type Waiting struct {
 	out      io.Writer
 	terminal bool
@@ -38,7 +38,7 @@ func (w *Waiting) Progress(what string, done, of int) {
 	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left)))
 }
 
-// Made reports that so many things, each a unit, have been made, of which nobody knows how many there will be.
+// Made reports that so many units have been made, of a number that is not known.
 func (w *Waiting) Made(unit string, done int) {
 	if w.due(unit, done) {
 		w.show("", "made "+Count(done, unit))

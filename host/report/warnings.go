@@ -23,9 +23,9 @@ func (w *Warnings) Add(text string) {
 	}
 }
 
-// List returns the warnings in their order. It is not nil.
+// List returns the warnings in their order.
 func (w *Warnings) List() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]string{}, w.list...)
+	return slices.Clone(w.list)
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -62,16 +59,9 @@ func TestDistributions(t *testing.T) {
 			if c.function == "one_minus_tanh_squared" { // far above 0, it is as 1 - tanh(x)^2: a difference of almost equal numbers
 				arguments = slices.DeleteFunc(slices.Clone(all), func(x float64) bool { return x > 2 })
 			}
-			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("distributions")}}
-			shape := []int{len(arguments)}
-			for _, in := range []string{"x", "y", "inverse"} {
-				b.graph.Input = append(b.graph.Input, info(in, shape))
-			}
-			for name, x := range map[string]float32{"root": math.Sqrt2 / 2, "root of 2": math.Sqrt2, "one": 1, "half": 0.5, "minus half": -0.5, "two": 2} {
-				b.graph.Initializer = append(b.graph.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(f32)), FloatData: []float32{x}})
-			}
-			b.graph.Output = append(b.graph.Output, info(b.add("Mul", c.write(b), "inverse"), nil))
-			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			model := small([]int{len(arguments)}, []string{"x", "y", "inverse"}, func(b *builder) []string {
+				return []string{b.add("Mul", c.write(b), "inverse")}
+			})
 			_, g, regions := partition(t, model, shapes.Sizes{})
 			values := memory{}
 			for _, in := range g.Inputs {

@@ -1,6 +1,7 @@
 package fuse_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -12,13 +13,13 @@ import (
 )
 
 // constants are the numbers that small graphs use.
-var constants = map[string]float32{"one": 1, "half": 0.5, "two": 2}
+var constants = map[string]float32{"root": math.Sqrt2 / 2, "root of 2": math.Sqrt2, "one": 1, "half": 0.5, "minus half": -0.5, "two": 2}
 
-// small returns the model of a graph whose inputs have these shapes, and whose outputs are what write returns.
-func small(inputs map[string][]int, order []string, write func(b *builder) []string) *onnxpb.ModelProto {
+// small returns the model of a graph whose inputs have one shape, and whose outputs are what write returns.
+func small(shape []int, inputs []string, write func(b *builder) []string) *onnxpb.ModelProto {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("small")}}
-	for _, in := range order {
-		b.graph.Input = append(b.graph.Input, info(in, inputs[in]))
+	for _, in := range inputs {
+		b.graph.Input = append(b.graph.Input, info(in, shape))
 	}
 	for name, x := range constants {
 		b.graph.Initializer = append(b.graph.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(f32)), FloatData: []float32{x}})
@@ -33,7 +34,7 @@ func small(inputs map[string][]int, order []string, write func(b *builder) []str
 // computes what it would without.
 func TestFetchAhead(t *testing.T) {
 	const rows, columns = 291, 1032 // with so many columns, a block computes one row at a time, and there are 264 blocks
-	model := small(map[string][]int{"x": {rows, columns}, "y": {rows, columns}}, []string{"x", "y"}, func(b *builder) []string {
+	model := small([]int{rows, columns}, []string{"x", "y"}, func(b *builder) []string {
 		b.graph.Initializer = append(b.graph.Initializer,
 			&onnxpb.TensorProto{Name: proto.String("last"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{1}},
 			&onnxpb.TensorProto{Name: proto.String("first"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{0}})
@@ -61,7 +62,7 @@ func TestFetchAhead(t *testing.T) {
 // TestForeignSquare: 1 - u^2 of a square that another region computes is no 1 - tanh(x)^2, and its kernel reads nothing but the square.
 func TestForeignSquare(t *testing.T) {
 	for _, op := range []string{"Neg", "Tanh"} {
-		model := small(map[string][]int{"x": {8, 8}, "w": {8, 8}}, []string{"x", "w"}, func(b *builder) []string {
+		model := small([]int{8, 8}, []string{"x", "w"}, func(b *builder) []string {
 			a := b.add(op, "x")
 			square := b.add("Mul", a, a)
 			return []string{b.add("Mul", b.add("Sub", "one", square), b.add("MatMul", square, "w"))}

@@ -48,7 +48,7 @@ func Text(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// quoted is text in quotes as a shell takes it. A quote in it is written '\”.
+// quoted is text in single quotes as a shell takes it: for a quote in it, the text ends, a backslash and the quote follow, and it begins again.
 var quoted = regexp.MustCompile(` '[^']*(?:'\\''[^']*)*'`)
 
 func quotesSpaces(line string) bool {
@@ -89,15 +89,15 @@ func breakOf(line []rune, width int) int {
 		return fits
 	}
 	between, whole, last := 0, 0, 0
-	for i := first + 1; i <= fits; i++ {
+	for i := max(first+1, column(line, width/2)-1); i <= fits; i++ { // a label stays with the first word after it
 		if line[i] != ' ' || line[i-1] == ' ' {
 			continue
 		}
-		switch last = i; {
-		case line[i+1] == ' ': // Text has cut spaces at the end
+		last = i
+		if line[i+1] == ' ' { // Text has cut spaces at the end
 			between = i
-			whole = i
-		case !unicode.IsDigit(line[i-1]):
+		}
+		if between == i || !unicode.IsDigit(line[i-1]) {
 			whole = i
 		}
 	}

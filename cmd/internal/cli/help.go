@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -59,20 +60,21 @@ func Help(cmd *cobra.Command, width int) string {
 	return out.String()
 }
 
-// paragraphs breaks the lines of a text, whose paragraphs are parted by empty lines, anew. Indented lines stay.
+// paragraphs wraps the paragraphs of a text, which are separated by empty lines.
 func paragraphs(text string, width int) string {
 	var all []string
 	for _, p := range strings.Split(text, "\n\n") {
-		var line, lines = "", []string{}
+		var lines []string
+		line := ""
 		for _, word := range strings.Fields(p) {
-			if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-				lines, line = append(lines, line), ""
+			switch {
+			case line == "":
+				line = word
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+				line += " " + word
+			default:
+				lines, line = append(lines, line), word
 			}
-			line = strings.TrimLeft(line+" "+word, " ")
-		}
-		if p = strings.Trim(p, "\n"); strings.Contains("\n"+p, "\n ") {
-			all = append(all, p)
-			continue
 		}
 		all = append(all, strings.Join(append(lines, line), "\n"))
 	}

@@ -36,13 +36,12 @@ type step struct {
 func (b *body) chain(n *fuse.Node, steps ...step) (*fuse.Node, bool) {
 	for _, s := range steps {
 		x, ok := withConstant(n, s.op, s.other)
-		if !ok || !x.Plain() || x.Tensor.From == nil || n.Out[0].Type != onnxpb.TensorProto_FLOAT {
+		if !ok || n.Out[0].Type != onnxpb.TensorProto_FLOAT {
 			return nil, false
 		}
-		if _, here := b.values[x.Tensor]; !here {
+		if n, ok = b.inside(x); !ok {
 			return nil, false
 		}
-		n = x.Tensor.From
 	}
 	return n, true
 }

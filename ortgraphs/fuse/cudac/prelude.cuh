@@ -79,7 +79,8 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
-// Both of y = x * scale. They share all but two instructions. Far below 0, the first keeps the relative precision that 1 + tanh(y) has not.
+// half_of_one_plus_tanh is (1 + tanh(y)) / 2, and one_minus_tanh_squared is 1 - tanh(y)^2, of y = x * scale. They share all but two instructions. Far
+// below 0, the first keeps its relative precision, which 1 + tanh(y) loses.
 __device__ inline float half_of_one_plus_tanh(float x, float scale) { return __fdividef(1.f, 1.f + exp2f(-2.885390082f * scale * x)); }
 __device__ inline float one_minus_tanh_squared(float x, float scale) {
 	const float half = half_of_one_plus_tanh(x, scale);
