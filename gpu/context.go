@@ -103,4 +103,6 @@ type Module interface {
 type Kernel interface {
 	// Pointer returns the CUfunction, for libraries that launch it.
 	Pointer() uintptr
+	// SetShared lets launches ask for so many bytes of shared memory, apart from what the kernel declares. Without it, the limit is 48 KiB.
+	SetShared(bytes int) error
 }

@@ -64,6 +64,14 @@ func (m *module) Close() error {
 	return during("unload kernels", wrap("cuModuleUnload", err))
 }
 
+func (k *kernel) SetShared(bytes int) error {
+	err := k.module.open()
+	if err == nil {
+		err = check("cuFuncSetAttribute", C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&k.function)), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
+	}
+	return during("set the shared memory of a kernel", err)
+}
+
 // Pointer reads the CUfunction from cu's struct, whose only field it is.
 func (k *kernel) Pointer() uintptr { return *(*uintptr)(unsafe.Pointer(&k.function)) }
 

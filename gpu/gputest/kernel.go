@@ -73,6 +73,19 @@ func (m *Module) Close() error {
 // Pointer returns a number that only tells kernels apart.
 func (k *Kernel) Pointer() uintptr { return reflect.ValueOf(k).Pointer() }
 
+// SetShared does nothing but refuse what no card has.
+func (k *Kernel) SetShared(bytes int) error {
+	k.module.c.mu.Lock()
+	defer k.module.c.mu.Unlock()
+	if bytes < 0 || bytes > mostShared {
+		return fmt.Errorf("kernel: %d bytes of shared memory", bytes)
+	}
+	return k.module.c.enter("set the shared memory of a kernel")
+}
+
+// mostShared is the shared memory that the cards of compute capability 9.0 have for a block.
+const mostShared = 227 << 10
+
 // nothingPTX is a kernel that does nothing.
 const nothingPTX = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n"
 

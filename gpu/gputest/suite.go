@@ -380,6 +380,10 @@ func testKernels(s *suite) {
 	if k.Pointer() == 0 {
 		s.Error("a kernel has no pointer")
 	}
+	s.no(k.SetShared(1 << 10))
+	if k.SetShared(1<<30) == nil {
+		s.Error("a block has 1 GiB of shared memory")
+	}
 	q := s.stream()
 	s.no(errors.Join(q.Launch(k, 3, 64), q.Synchronize()))
 	for range 2 {

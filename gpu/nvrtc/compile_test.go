@@ -29,7 +29,7 @@ func TestTarget(t *testing.T) {
 	for capability, want := range map[int]struct {
 		arch string
 		ptx  bool
-	}{80: {"sm_80", false}, 90: {"sm_90", false}, 86: {"compute_80", true}, 103: {"compute_100", true}, 990: {"compute_100", true}} {
+	}{80: {"sm_80", false}, 89: {"compute_80", true}, 90: {"sm_90a", false}, 86: {"compute_80", true}, 103: {"compute_100", true}, 990: {"compute_100", true}} {
 		if arch, ptx, err := c.target(capability); arch != want.arch || ptx != want.ptx || err != nil {
 			t.Errorf("%d: %s, %v, %v", capability, arch, ptx, err)
 		}
@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 	if err != nil || compiled.CacheError != nil || compiled.New != 1 || compiled.Cached != 0 {
 		t.Fatalf("%+v, %v", compiled, err)
 	}
-	want := "compile for sm_90: no success: kernel.cu(7): error: this is wrong: wrong;"
+	want := "compile for sm_90a: no success: kernel.cu(7): error: this is wrong: wrong;"
 	if compiled.Images[0] != nil || compiled.Refused[0] == nil || compiled.Refused[0].Error() != want {
 		t.Errorf("%q, %v, want the error %s", compiled.Images[0], compiled.Refused[0], want)
 	}

@@ -124,7 +124,7 @@ func (p *programs) Launch() uintptr { return p.launch }
 
 func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, p.lacks }
 
-func (p *programs) Function(source, name string) (uintptr, error) {
+func (p *programs) Function(source, name string, shared int) (uintptr, error) {
 	if err := p.refused[source]; err != nil {
 		return 0, err
 	}
@@ -133,6 +133,9 @@ func (p *programs) Function(source, name string) (uintptr, error) {
 		return 0, fmt.Errorf("kernel %s: no such program is loaded", name)
 	}
 	k, err := m.Kernel(name)
+	if err == nil && shared > 0 {
+		err = k.SetShared(shared)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -58,12 +58,12 @@ func TestRefusedPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"", `kernel.cu(1): error: identifier "y" is undefined`, "no kernel for this GPU"} {
-		f, err := programs.Function(sources[i], "any")
+		f, err := programs.Function(sources[i], "any", 0)
 		if (err == nil) != (want == "") || err == nil && f != 2 || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", sources[i], err)
 		}
 	}
-	if _, err := programs.Function("another source", "any"); err == nil {
+	if _, err := programs.Function("another source", "any", 0); err == nil {
 		t.Error("a program that was not compiled has a function")
 	}
 	if !strings.Contains(lines.String(), "compiled=2 cached=0 refused=2") {

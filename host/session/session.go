@@ -93,6 +93,7 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
 	}
 	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == "bf16"
+	model.Fuse.Form.Capability = s.plan.Placement.Model.GPU.Capability
 	if model.Fuse.Compiler, err = newCompiler(s); err != nil {
 		return err
 	}

@@ -306,7 +306,7 @@ func regionsOf(regions []*fuse.Region) (forward, backward int) {
 // attention adds the regions of attentions with any function of scores and places.
 func (k *kernels) attention(t *testing.T) {
 	t.Helper()
-	for _, a := range []attending{
+	k.attend(t, []attending{
 		{batch: 1, heads: 2, queries: 20, keys: 17, head: 80, forward: true},
 		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 1e9},
 		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 3e38},
@@ -335,7 +335,13 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 2, heads: 1, queries: 70, keys: 66, head: 80, biases: true},
 		{batch: 1, heads: 2, queries: 9, keys: 130, head: 128, biases: true, joined: 2},
 		{batch: 2, heads: 2, queries: 140, keys: 140, head: 48, biases: true, merged: true, joined: 3, multiplied: true},
-	} {
+	})
+}
+
+// attend adds the kernels of some attentions.
+func (k *kernels) attend(t *testing.T, list []attending) {
+	t.Helper()
+	for _, a := range list {
 		_, g, regions := partition(t, a.model(), shapes.Sizes{})
 		forward, backward := regionsOf(regions)
 		if forward != 1 || backward != 1 != a.forward {
@@ -379,14 +385,14 @@ func TestGenerateChangesNothing(t *testing.T) {
 		if r.Attention == nil || r.Attention.Backward == nil {
 			continue
 		}
-		first, err := cudac.Generate(r)
+		first, err := cudac.Generate(r, cudac.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Attention.Backward.Result == nil {
 			t.Error("the region has lost its result")
 		}
-		if again, err := cudac.Generate(r); err != nil || again.Source != first.Source {
+		if again, err := cudac.Generate(r, cudac.Target{}); err != nil || again.Source != first.Source {
 			t.Errorf("another program: %v", err)
 		}
 		return

@@ -61,7 +61,7 @@ func TestTerms(t *testing.T) {
 			if r.Attention == nil {
 				continue
 			}
-			k, err := cudac.Generate(r)
+			k, err := cudac.Generate(r, cudac.Target{})
 			if err != nil {
 				t.Fatal(err)
 			}

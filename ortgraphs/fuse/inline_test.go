@@ -165,7 +165,7 @@ func TestWholeColumns(t *testing.T) {
 		model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 		r, g, regions := partition(t, model, shapes.Sizes{})
 		for _, region := range regions {
-			k, err := cudac.Generate(region)
+			k, err := cudac.Generate(region, cudac.Target{})
 			if err != nil {
 				t.Fatal(err)
 			}

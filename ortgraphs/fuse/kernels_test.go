@@ -28,6 +28,8 @@ type kernels struct {
 	left    map[string]int
 	// gradients is how far the gradients of attention may be away, where they are differences of almost equal numbers in bf16.
 	gradients float64
+	// target is what the programs are generated for.
+	target cudac.Target
 	// unreached says that the keys of some row beyond the first bit are not in reach, as should be.
 	unreached bool
 }
@@ -38,7 +40,7 @@ func (k *kernels) add(t *testing.T, regions []*fuse.Region, m memory) {
 		if r.Products != nil { // a library computes them: see the tests of package fused
 			continue
 		}
-		kernel, err := cudac.Generate(r)
+		kernel, err := cudac.Generate(r, k.target)
 		if err != nil {
 			if k.left == nil {
 				k.left = map[string]int{}
@@ -83,7 +85,7 @@ func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffe
 		for _, at := range l.Arguments {
 			pointers = append(pointers, uintptr(unsafe.Pointer(unsafe.SliceData(buffers[at]))))
 		}
-		if err := cudactest.Launch(e.program.Launch, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, pointers); err != nil {
+		if err := cudactest.Launch(e.program.Launch, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,7 +362,7 @@ func TestRandomGeneration(t *testing.T) {
 			}
 			_, _, regions := partition(t, model, shapes.Sizes{})
 			for _, r := range regions {
-				if _, err := cudac.Generate(r); err != nil {
+				if _, err := cudac.Generate(r, cudac.Target{}); err != nil {
 					t.Errorf("seed %d, bf16 %t: %s: %v", seed, short, r.Ops(), err)
 				}
 			}

@@ -69,7 +69,7 @@ func TestForeignSquare(t *testing.T) {
 		})
 		_, _, regions := partition(t, model, shapes.Sizes{})
 		for _, r := range regions {
-			if _, err := cudac.Generate(r); err != nil && r.Products == nil {
+			if _, err := cudac.Generate(r, cudac.Target{}); err != nil && r.Products == nil {
 				t.Errorf("%s: %v", op, err)
 			}
 		}

@@ -44,10 +44,12 @@ type Plan struct {
 	Left []string
 }
 
-// Form says how a graph may differ from the file.
+// Form says how a graph may differ from the file, and which GPU it is for.
 type Form struct {
 	// BF16Attention rounds the matrices of attention in f32 to bf16, so that it gets kernels of its own.
 	BF16Attention bool
+	// Capability is the compute capability of the GPU that runs the programs, times ten, or 0 for any that fused graphs can run on.
+	Capability int
 }
 
 // NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's symbols.
@@ -76,7 +78,7 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	for _, r := range p.regions {
-		k, err := kernelOf(r)
+		k, err := kernelOf(r, cudac.TargetOf(form.Capability))
 		if err != nil {
 			p.Left = append(p.Left, fmt.Sprintf("%s: %v", r.Ops(), err))
 		}
@@ -86,8 +88,8 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 }
 
 // kernelOf writes the program of a region, or says why the region stays plain.
-func kernelOf(r *fuse.Region) (*cudac.Kernel, error) {
-	k, err := cudac.Generate(r)
+func kernelOf(r *fuse.Region, target cudac.Target) (*cudac.Kernel, error) {
+	k, err := cudac.Generate(r, target)
 	if err == nil {
 		err = fits(r, k)
 	}
@@ -97,10 +99,10 @@ func kernelOf(r *fuse.Region) (*cudac.Kernel, error) {
 	return k, nil
 }
 
-// Kernels returns the names of the functions that compute a region, in the order in which they run, as a profiler shows them. Sums over
+// Kernels returns the names of the functions that compute a region on any GPU, in the order in which they run, as a profiler shows them. Sums over
 // columns are completed by [cudac.SumsFunction], for many regions at once. The error says why the region stays plain.
 func Kernels(r *fuse.Region) (names []string, err error) {
-	k, err := kernelOf(r)
+	k, err := kernelOf(r, cudac.Target{})
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func (p *Plan) Sources() []string {
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.launch, failed = programs.Launch(), map[int]error{}
 	var refused error
-	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction)
+	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction, 0)
 	var lacks error
 	p.library, lacks = programs.Multiplier()
 	for i, k := range p.kernels {

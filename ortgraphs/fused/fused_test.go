@@ -36,7 +36,7 @@ func TestTrainingGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sums, err := programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction)
+			sums, err := programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

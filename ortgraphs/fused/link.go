@@ -28,11 +28,11 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 			call.Launches = append(call.Launches, ort.KernelLaunch{Products: products(l.Products)})
 			continue
 		}
-		f, err := programs.Function(cudac.Prelude+k.Source, l.Function)
+		f, err := programs.Function(cudac.Prelude+k.Source, l.Function, l.Shared)
 		if err != nil {
 			return nil, err
 		}
-		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Arguments: l.Arguments})
+		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Shared: l.Shared, Arguments: l.Arguments})
 	}
 	return call, nil
 }

@@ -17,10 +17,10 @@ import (
 // loaded are programs that are never launched.
 type loaded struct{}
 
-func (loaded) Launch() uintptr                          { return 1 }
-func (loaded) Function(string, string) (uintptr, error) { return 1, nil }
-func (loaded) Multiplier() (*ort.Multiplier, error)     { return orttest.Multiplier, nil }
-func (loaded) Close() error                             { return nil }
+func (loaded) Launch() uintptr                               { return 1 }
+func (loaded) Function(string, string, int) (uintptr, error) { return 1, nil }
+func (loaded) Multiplier() (*ort.Multiplier, error)          { return orttest.Multiplier, nil }
+func (loaded) Close() error                                  { return nil }
 
 // TestCapturable: fusing removes what CUDA graphs cannot replay, here the Concat of parts of different sizes. Without its kernel, it is
 // found again.

@@ -19,8 +19,9 @@ type Compiler interface {
 type Programs interface {
 	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
 	Launch() uintptr
-	// Function returns the address of a function of a source, or why the program could not be compiled or loaded.
-	Function(source, name string) (uintptr, error)
+	// Function returns the address of a function of a source, whose launches may ask for so many bytes of shared memory. The error says why the
+	// program could not be compiled or loaded.
+	Function(source, name string, shared int) (uintptr, error)
 	// Multiplier is the library that computes many products with one launch, or why there is none.
 	Multiplier() (*ort.Multiplier, error)
 	Close() error
@@ -29,7 +30,7 @@ type Programs interface {
 // unloaded are the programs of a draft.
 type unloaded struct{}
 
-func (unloaded) Launch() uintptr                          { return 0 }
-func (unloaded) Function(string, string) (uintptr, error) { return 0, nil }
-func (unloaded) Multiplier() (*ort.Multiplier, error)     { return nil, nil }
-func (unloaded) Close() error                             { return nil }
+func (unloaded) Launch() uintptr                               { return 0 }
+func (unloaded) Function(string, string, int) (uintptr, error) { return 0, nil }
+func (unloaded) Multiplier() (*ort.Multiplier, error)          { return nil, nil }
+func (unloaded) Close() error                                  { return nil }

@@ -402,11 +402,19 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	return mine(m) ? mine(m) : find_function(f, (module *)m, name);
 }
 
+// Launches may ask for as much as any function may.
+enum { MOST_SHARED = 227 << 10 };
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
+	BOUND;
+	return f && a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= MOST_SHARED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 // The stream may be NULL, the legacy stream: ONNX Runtime has no other on the CPU, which computes for this card.
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned height, unsigned depth, unsigned shared,
 	CUstream s, void **arguments, void **extra) {
 	BOUND;
 	if (s && stream(s)) return CUDA_ERROR_INVALID_HANDLE;
-	if (!x || !y || !z || !threads || threads > 1024 || height != 1 || depth != 1 || shared || extra) return CUDA_ERROR_INVALID_VALUE;
-	return launch_function(f, x, y, z, threads, arguments);
+	if (!x || !y || !z || !threads || threads > 1024 || height != 1 || depth != 1 || shared > MOST_SHARED || extra) return CUDA_ERROR_INVALID_VALUE;
+	return launch_function(f, x, y, z, threads, shared, arguments);
 }

@@ -63,7 +63,7 @@ static CUresult find_function(CUfunction *f, module *m, const char *name) {
 }
 
 // launch_function runs a function before it returns. A compiled kernel is for one thread at a time.
-static CUresult launch_function(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, void **arguments) {
+static CUresult launch_function(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned shared, void **arguments) {
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 	if ((size_t)f <= KERNELS) {
 		launch((int)((long)f - 1), x, threads, arguments);
@@ -71,7 +71,7 @@ static CUresult launch_function(CUfunction f, unsigned x, unsigned y, unsigned z
 	}
 	const compiled *c = (const compiled *)f;
 	pthread_mutex_lock(&one);
-	int failed = c->launch(c->run, x, y, z, threads, 1, 1, 0, NULL, arguments, NULL);
+	int failed = c->launch(c->run, x, y, z, threads, 1, 1, shared, NULL, arguments, NULL);
 	pthread_mutex_unlock(&one);
 	return failed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

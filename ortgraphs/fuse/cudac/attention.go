@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
 var (
@@ -17,6 +16,10 @@ var (
 	attentionForward string
 	//go:embed attentionbackward.cuh
 	attentionBackward string
+	//go:embed warpgroups.cuh
+	warpgroups string
+	//go:embed attentiongradients.cuh
+	attentionGradients string
 )
 
 // attention is the program of an attention region. Its kernels are templates of attention.cuh; the functions written here are what the
@@ -49,11 +52,11 @@ func blocksPerProcessor(a *attention, limit int) int {
 	return limit
 }
 
-func generateAttention(r *fuse.Region) (*Kernel, error) {
+func generateAttention(r *fuse.Region, target Target) (*Kernel, error) {
 	a := newAttention(r)
 	write := a.forward
 	if a.Backward != nil {
-		write = a.backward
+		write = func() (*Kernel, error) { return a.backward(target) }
 	}
 	k, err := write()
 	if err == nil {
@@ -135,16 +138,16 @@ func (a *attention) forward() (*Kernel, error) {
 	w := &writer{}
 	parts := a.blocksOfResult(0)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "attention", numbered, blocksPerProcessor(a, 4), slices.Concat(score, weight), a.out, nil)
+	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out, nil)
 	w.line("attend<%d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(attentionForward, w)
-	kernel.Launches = []Launch{a.launch("attention", parts, a.out, nil)}
+	kernel.Launches = []Launch{a.launch("attention", attentionThreads, parts, a.out, nil)}
 	return kernel, nil
 }
 
-func (a *attention) operands() (q, k, v string, err error) {
+func (a *attention) operands() (q, k, v matrix, err error) {
 	if q, err = a.matrix(a.Query); err == nil {
 		if k, err = a.matrix(a.Key); err == nil {
 			v, err = a.matrix(a.Value)
@@ -153,95 +156,9 @@ func (a *attention) operands() (q, k, v string, err error) {
 	return q, k, v, err
 }
 
-func (a *attention) backward() (*Kernel, error) {
-	q, k, v, err := a.operands()
-	if err != nil {
-		return nil, err
-	}
-	grad, err := a.matrix(a.Gradient)
-	if err != nil {
-		return nil, err
-	}
-	var spans []span
-	for _, r := range a.Results {
-		s, err := a.result(r)
-		if err != nil {
-			return nil, err
-		}
-		spans = append(spans, s)
-	}
-	sums, err := newResultSums(a, spans)
-	if err != nil {
-		return nil, err
-	}
-	b := a.Backward
-	result := "(const bf16 *)0, 0"
-	o, rows := a.rowsOf(b.Result)
-	if rows {
-		result = fmt.Sprintf("%s + (%s), %d", a.input(b.Result.Out), o.first, o.row)
-	}
-	x, p, dp, sum := place{a.Product, "x"}, place{a.Softmax, "p"}, place{b.Product, "dp"}, place{b.Sum, "sum"}
-	queries, ofQueries := scaled(b.Queries)
-	keys, ofKeys := scaled(b.Keys)
-	functions := map[string][]string{}
-	for _, f := range []struct {
-		name   string
-		tensor *fuse.Tensor
-		of     []place
-	}{
-		{"weight", a.Weights, []place{p}}, {"summed", b.Summed, []place{x, p, dp}},
-		{"of_queries", queries, []place{x, p, dp, sum}}, {"of_keys", keys, []place{x, p, dp, sum}},
-	} {
-		if functions[f.name], err = a.function(f.name, f.tensor, f.of...); err != nil {
-			return nil, err
-		}
-	}
-	score, err := a.scoreFunction()
-	if err != nil {
-		return nil, err
-	}
-	statistics := strings.Join([]string{a.perRow("float", a.input(a.Most)), a.perRow("float", a.input(a.Total)), a.perRow("int", a.input(a.Reach))}, ", ")
-	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, slices.Compact([]*fuse.Tensor{a.Results[1].Out, a.Results[2].Out})
-	pointersOfQueries, pointersOfKeys := sums.pointers(0), sums.pointers(1, 2)
-	vanishes := a.vanishes()
-	w := &writer{}
-	numbered := numberBlocks(a.batch, a.blocksOfResult(0), readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "queries", numbered, blocksPerProcessor(a, 4), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, pointersOfQueries)
-	width := fuse.ReachWidth(a.columns)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
-		a.head, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
-		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), sums.of[0], a.perRow("row_values", "rows"))
-	w.line("}")
-	a.begin(w, "keys", numberBlocks(a.batch, a.blocksOfResult(1), a.batch, firstFirst), blocksPerProcessor(a, 3), slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, pointersOfKeys)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, %s, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
-		a.head, a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
-		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), sums.of[1], a.to(a.Results[2], spans[2]), sums.of[2])
-	w.line("}")
-	kernel := a.kernel(attentionBackward, w)
-	kernel.Scratch = 16 * a.batch * a.rows
-	kernel.Sums, kernel.PartialsLength = sums.sums, sums.length
-	kernel.Launches = []Launch{a.launch("queries", a.blocksOfResult(0), outQueries, pointersOfQueries), a.launch("keys", a.blocksOfResult(1), outKeys, pointersOfKeys)}
-	return kernel, nil
-}
-
-// rowsOf returns where a result is, if there is one and it is written in rows.
-func (a *attention) rowsOf(r *fuse.Result) (span, bool) {
-	if r == nil {
-		return span{}, false
-	}
-	before := a.places
-	a.places = before.clone()
-	s, err := a.result(*r)
-	if err != nil || s.columns != 1 {
-		a.places = before
-		return span{}, false
-	}
-	return s, true
-}
-
-// begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered is what numberBlocks writes. A multiprocessor
-// has registers for so many blocks.
-func (a *attention) begin(w *writer, name string, numbered []string, blocks int, functions []string, out []*fuse.Tensor, others []pointer) {
+// begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered are the lines that number the heads as batch. A
+// multiprocessor has registers for so many blocks.
+func (a *attention) begin(w *writer, name string, threads, blocks int, numbered, functions []string, out []*fuse.Tensor, others []pointer) {
 	var parameters []string
 	for i, t := range a.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -252,23 +169,29 @@ func (a *attention) begin(w *writer, name string, numbered []string, blocks int,
 	for _, p := range others {
 		parameters = append(parameters, p.parameter)
 	}
-	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", attentionThreads, blocks, name, strings.Join(parameters, ", "))
+	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", threads, blocks, name, strings.Join(parameters, ", "))
+	for _, line := range numbered {
+		w.line("%s", line)
+	}
+	a.indices(w)
+	rank := len(a.Product.Shape)
+	for _, line := range append(a.termLists.lines(axisName(rank-2), axisName(rank-1)), functions...) {
+		w.line("%s", line)
+	}
+}
+
+// indices writes the indices of the head that batch numbers.
+func (a *attention) indices(w *writer) {
 	s := shape{sizes: a.Product.Shape}
 	var batch []int
 	for i := range len(s.sizes) - 2 {
 		batch = append(batch, i)
-	}
-	for _, line := range numbered {
-		w.line("%s", line)
 	}
 	w.axes(s, batch, "batch")
 	for _, q := range a.places.divisions {
 		if !a.varies(q.value) {
 			w.division(q)
 		}
-	}
-	for _, line := range append(a.termLists.lines(axisName(len(s.sizes)-2), axisName(len(s.sizes)-1)), functions...) {
-		w.line("%s", line)
 	}
 }
 
@@ -277,8 +200,8 @@ func (a *attention) kernel(templates string, w *writer) *Kernel {
 }
 
 // launch starts a function with so many blocks for each matrix.
-func (a *attention) launch(function string, parts int, out []*fuse.Tensor, others []pointer) Launch {
-	l := Launch{Function: function, Blocks: [2]int{a.batch * parts, 1}, Threads: attentionThreads}
+func (a *attention) launch(function string, threads, parts int, out []*fuse.Tensor, others []pointer) Launch {
+	l := Launch{Function: function, Blocks: [2]int{a.batch * parts, 1}, Threads: threads}
 	for i := range a.inputs {
 		l.Arguments = append(l.Arguments, i)
 	}

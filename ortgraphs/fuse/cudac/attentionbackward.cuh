@@ -23,6 +23,7 @@ __device__ inline unsigned any_of(unsigned bits) {
 
 // column_sums is where the partial sums of a matrix's columns go: one of each block, step numbers apart from each other. first is the first one.
 struct column_sums {
+	static constexpr bool there = true;
 	float *first;
 	int step;
 	// add writes the sum of a part's rows, which store_tile has left in tile. So many rows of the result are left from the part's first one.
@@ -46,6 +47,9 @@ struct column_sums {
 	}
 };
 struct no_sums {
+	static constexpr bool there = false;
+	static constexpr float *first = nullptr;
+	static constexpr int step = 0;
 	template <int D, int COLUMN> __device__ inline void add(int, int, const tile_row<D> *) const {}
 };
 

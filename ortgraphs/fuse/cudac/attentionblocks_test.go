@@ -37,7 +37,7 @@ func TestNumberBlocks(t *testing.T) {
 			}
 		}
 		got := make([]int32, len(want))
-		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, []uintptr{uintptr(unsafe.Pointer(&got[0]))}); err != nil {
+		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&got[0]))}); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -21,13 +21,18 @@ func (s span) aligned() bool {
 	return aligned
 }
 
+// matrix is where a matrix of the batch begins, and the distance of its rows, in code.
+type matrix struct{ first, step string }
+
+func (m matrix) String() string { return m.first + ", " + m.step }
+
 // matrix returns where a matrix of the batch is.
-func (a *attention) matrix(m *fuse.Matrix) (string, error) {
+func (a *attention) matrix(m *fuse.Matrix) (matrix, error) {
 	shape := m.Shape()
 	rank := len(shape)
 	index, err := a.batchIndex(shape[:rank-2])
 	if err != nil {
-		return "", err
+		return matrix{}, err
 	}
 	rows, columns := shape[rank-2], shape[rank-1]
 	if m.Turned {
@@ -41,12 +46,17 @@ func (a *attention) matrix(m *fuse.Matrix) (string, error) {
 	source := a.places.back(append(index, last...), m.Operand)
 	s, err := a.span(flat(source, m.Tensor.Shape))
 	if err != nil {
-		return "", err
+		return matrix{}, err
 	}
 	if s.columns != 1 || !s.aligned() {
-		return "", unsupported("the rows of %s are not aligned", m.Tensor.Name)
+		return matrix{}, unsupported("the rows of %s are not aligned", m.Tensor.Name)
 	}
-	return fmt.Sprintf("%s + (%s), %d", a.input(m.Tensor), s.first, s.row), nil
+	return matrixAt(a.input(m.Tensor), s), nil
+}
+
+// matrixAt is a matrix in the memory of a pointer.
+func matrixAt(pointer string, s span) matrix {
+	return matrix{fmt.Sprintf("%s + (%s)", pointer, s.first), fmt.Sprint(s.row)}
 }
 
 // batchIndex divides the number of a matrix into an index of these dimensions, some of which may be 1 where the scores have more.

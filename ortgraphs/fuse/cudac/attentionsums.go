@@ -22,8 +22,8 @@ type pointer struct {
 	at        int
 }
 
-// pointers are those of a function that computes some of the results.
-func (s *resultSums) pointers(results ...int) (list []pointer) {
+// pointers are those of a function that computes some of the results. The scratch memory has an element of a type for each row.
+func (s *resultSums) pointers(perRow string, results ...int) (list []pointer) {
 	scratch := 0
 	if len(s.sums) > 0 {
 		scratch = 1
@@ -31,13 +31,13 @@ func (s *resultSums) pointers(results ...int) (list []pointer) {
 	if slices.ContainsFunc(results, func(i int) bool { return s.of[i] != noSums }) {
 		list = append(list, pointer{"float *__restrict__ partials", 0})
 	}
-	return append(list, pointer{"row_values *__restrict__ rows", scratch})
+	return append(list, pointer{perRow + " *__restrict__ rows", scratch})
 }
 
 const noSums = "no_sums()"
 
-// newResultSums returns the sums of results that are in these spans.
-func newResultSums(a *attention, spans []span) (*resultSums, error) {
+// newResultSums returns the sums of results that are in these spans, of which so many blocks compute a matrix.
+func newResultSums(a *attention, spans []span, blocks func(result int) int) (*resultSums, error) {
 	all := &resultSums{of: slices.Repeat([]string{noSums}, len(spans))}
 	for _, s := range a.Backward.ColumnSums {
 		matrices, perMatrix, numbered := 0, 0, "" // perMatrix: blocks that compute a matrix
@@ -45,7 +45,7 @@ func newResultSums(a *attention, spans []span) (*resultSums, error) {
 			if r.Out != s.Of {
 				continue
 			}
-			if n := a.blocksOfResult(i); perMatrix == 0 || perMatrix == n {
+			if n := blocks(i); perMatrix == 0 || perMatrix == n {
 				perMatrix = n
 			} else {
 				return nil, unsupported("the matrices in %s have different lengths", s.Of.Name)

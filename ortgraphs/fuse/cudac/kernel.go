@@ -42,6 +42,8 @@ type Launch struct {
 	// Blocks is the size of the grid, Threads that of a block.
 	Blocks  [2]int
 	Threads int
+	// Shared is how much shared memory a block asks for, in bytes, apart from what its program declares.
+	Shared int
 	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
 	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as [Addresses] says, and those of
@@ -49,15 +51,30 @@ type Launch struct {
 	Products *fuse.Products
 }
 
-// Generate writes the program of a region. The error is an [UnsupportedError] if there is no rule for it.
-func Generate(r *fuse.Region) (*Kernel, error) {
+// Target is what programs may use of a GPU. The zero value stands for any from compute capability 8.0 on.
+type Target struct {
+	// Warpgroups is the number of multiprocessors if they multiply matrices by warpgroups (wgmma), and otherwise 0.
+	Warpgroups int
+}
+
+// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone. Its cards for training have 132
+// multiprocessors, and one has 114.
+func TargetOf(capability int) Target {
+	if capability == 90 {
+		return Target{Warpgroups: 132}
+	}
+	return Target{}
+}
+
+// Generate writes the program of a region for a target. The error is an [UnsupportedError] if there is no rule for it.
+func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 	for _, t := range slices.Concat(r.In, r.Out) {
 		if t.Elements() > math.MaxInt32 || t.Elements() == 0 {
 			return nil, unsupported("%s has %d elements", t.Name, t.Elements())
 		}
 	}
 	if r.Attention != nil {
-		return generateAttention(r)
+		return generateAttention(r, target)
 	}
 	if r.Products != nil && r.Products.Planned {
 		return newPlanned(r), nil

@@ -32,7 +32,7 @@ func TestResidue(t *testing.T) {
 			}
 			x[i] = int32(min(max(multiple+round%3-1, 0), math.MaxInt32))
 		}
-		if err := cudactest.Launch(program.Launch, f, 0, [2]int{1, 1}, 1, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
+		if err := cudactest.Launch(program.Launch, f, 0, [2]int{1, 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(x)

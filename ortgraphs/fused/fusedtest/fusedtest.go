@@ -78,7 +78,7 @@ type loaded struct {
 
 func (p loaded) Launch() uintptr { return p.program.Launch }
 
-func (p loaded) Function(source, name string) (uintptr, error) {
+func (p loaded) Function(source, name string, _ int) (uintptr, error) {
 	i := slices.Index(p.sources, source)
 	if i < 0 {
 		return 0, fmt.Errorf("no such program")

@@ -15,10 +15,10 @@ static uintptr_t symbol(uintptr_t library, char *name) { return (uintptr_t)dlsym
 static void close_library(uintptr_t library) { dlclose((void *)library); }
 static char *last_error(void) { return dlerror(); }
 
-static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
+static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, unsigned shared, uintptr_t *pointers, size_t n) {
 	void *arguments[n + 1];
 	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
-	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, (void *)stream, arguments, 0);
+	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, shared, (void *)stream, arguments, 0);
 }
 */
 import "C"
@@ -140,10 +140,10 @@ func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
 }
 
-// Launch launches a function on pointers, which are also the structure that it may take. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
-func Launch(launch, function, stream uintptr, blocks [2]int, threads int, pointers []uintptr) error {
+// Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes of shared memory. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
+func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
 	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
-	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads),
+	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads), C.unsigned(shared),
 		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers))); code != 0 {
 		return fmt.Errorf("launch: CUDA failure %d", code)
 	}

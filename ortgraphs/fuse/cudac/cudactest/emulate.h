@@ -52,6 +52,9 @@ static inline unsigned pair_of(float low, float high) { return short_of(low) | (
 static volatile char fetched;
 static inline void fetch_ahead(const void *p) { fetched = *(const char *)p; } // so that an address outside of memory fails
 
+static inline int min(int a, int b) { return a < b ? a : b; }
+static inline int max(int a, int b) { return a > b ? a : b; }
+
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
 // launch_result is what launch_kernel returns: a kernel that fails sets it to an error of CUDA.
@@ -100,6 +103,17 @@ template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) {
 	return x;
 }
 
+template <class T> static T __shfl_sync(unsigned, T x, int from) {
+	int me = block.current, warp = me / 32, size = block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32;
+	uint64_t bits = 0;
+	memcpy(&bits, &x, sizeof x);
+	block.exchanged[me] = bits;
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
+	memcpy(&x, &block.exchanged[warp * 32 + from], sizeof x);
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
+	return x;
+}
+
 static bool __any_sync(unsigned mask, int x) {
 	for (int far = 16; far > 0; far /= 2) x |= __shfl_xor_sync(mask, x, far);
 	return x;
@@ -110,6 +124,8 @@ static void warp_wait() {
 	int warp = block.current / 32;
 	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32);
 }
+
+static void __syncwarp() { warp_wait(); }
 
 // The functions below are those of attention.cuh that are instructions of a GPU. They place elements in the threads of a warp as the PTX
 // ISA says (sections "mma.m16n8k16" and "ldmatrix").
@@ -181,6 +197,89 @@ template <int GROUPS> static void wait_for_copies() {
 }
 static float power_of_2(float x) { return exp2f(x); }
 
+// The functions below are those of warpgroups.cuh that are instructions of a GPU. Products are computed when they begin: what a program does not
+// wait for is there, too.
+struct barrier {
+	unsigned short arrivals, left;
+	unsigned phase;
+};
+static void make_barrier(shared_at at, int arrivals) { *(barrier *)at = {(unsigned short)arrivals, (unsigned short)arrivals, 0}; }
+static void show_barriers() {}
+static void arrive_at(shared_at at) {
+	barrier *b = (barrier *)at;
+	if (--b->left == 0) *b = {b->arrivals, b->arrivals, b->phase + 1};
+}
+static void wait_at(shared_at at, int phase) {
+	while ((((barrier *)at)->phase & 1) == phase) yield();
+}
+
+static struct {
+	int arrived, turn;
+} meetings[16];
+template <int THREADS> static void meet(int number) { wait_for(&meetings[number].arrived, &meetings[number].turn, THREADS); }
+
+template <int N> static void take_registers() {}
+template <int N> static void leave_registers() {}
+static int multiprocessors() { return 1; }
+
+enum { MOST_SHARED = 227 << 10 };
+alignas(1024) static unsigned char large[MOST_SHARED];
+static shared_at large_memory() { return (shared_at)large; }
+static void *memory_at(shared_at at) { return (void *)at; }
+
+#define read_16(from) (*(const vec<unsigned, 4> *)(from))
+#define write_16(to, v) (void)(*(vec<unsigned, 4> *)(to) = (v))
+static void store_matrices(shared_at row, const unsigned *r) {
+	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	block.exchanged[me] = row;
+	warp_wait();
+	for (int i = 0; i < 4; i++) memcpy((char *)(uintptr_t)block.exchanged[warp + i * 8 + g] + t * 4, r + i, 4);
+	warp_wait();
+}
+
+static void show() {}
+static void begin_products() {}
+static void end_products() {}
+template <int GROUPS> static void wait_for_products() {}
+template <class T> static void keep(T &) {}
+static shared_at described(shared_at at) { return at; }
+
+// in_tile reads an element of rows of 128 bytes, whose parts of 16 bytes are exchanged. at is in the first row.
+static float in_tile(shared_at at, int row, int column) {
+	shared_at place = at + row * 128 + column * 2;
+	return float_of(*(unsigned short *)(place ^ (place / 128 % 8) * 16));
+}
+
+static void add_step(float *c, const float (*a)[16], shared_at b, int b_turned, bool add) {
+	int warp = block.current % 128 / 32, g = block.current % 32 / 4, t = block.current % 4;
+	for (int i = 0; i < 32; i++) {
+		int row = warp * 16 + g + i / 2 % 2 * 8, column = i / 4 * 8 + 2 * t + i % 2;
+		float sum = add ? c[i] : 0;
+		for (int k = 0; k < 16; k++) sum += a[row][k] * (b_turned ? in_tile(b, k, column) : in_tile(b, column, k));
+		c[i] = sum;
+	}
+}
+template <int A_TURNED, int B_TURNED> static void start_step(float (&c)[32], shared_at a, shared_at b, bool add) {
+	float left[64][16];
+	for (int row = 0; row < 64; row++)
+		for (int k = 0; k < 16; k++) left[row][k] = A_TURNED ? in_tile(a, k, row) : in_tile(a, row, k);
+	add_step(c, left, b, B_TURNED, add);
+}
+template <int B_TURNED> static void start_step(float (&c)[32], const unsigned *a, shared_at b, bool add) {
+	int group = block.current / 128;
+	static unsigned lefts[MOST_THREADS][4];
+	memcpy(lefts[block.current], a, 16);
+	meet<128>(8 + group);
+	float left[64][16];
+	for (int row = 0; row < 64; row++)
+		for (int k = 0; k < 16; k++) {
+			unsigned pair = lefts[group * 128 + row / 16 * 32 + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
+			left[row][k] = float_of(pair >> k % 2 * 16);
+		}
+	meet<128>(8 + group);
+	add_step(c, left, b, B_TURNED, add);
+}
+
 static void enter() {
 	block.function(block.arguments);
 	block.done[block.current] = 1;
@@ -193,6 +292,7 @@ static void run_block() {
 	memset(block.warp_arrived, 0, sizeof block.warp_arrived);
 	for (int i = 0; i < block.threads; i++) copies[i].count = copies[i].groups = 0;
 	block.arrived = 0;
+	memset(meetings, 0, sizeof meetings);
 	for (int left = 1; left;) {
 		left = 0;
 		for (block.current = 0; block.current < block.threads; block.current++) {
@@ -218,7 +318,7 @@ static void run_block() {
 extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
                              void **arguments, void **extra) {
 	if (!block.stacks) block.stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
-	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared || extra) return 1;
+	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared > MOST_SHARED || extra) return 1;
 	block.function = (void (*)(void **))function;
 	block.arguments = arguments;
 	block.threads = bx;

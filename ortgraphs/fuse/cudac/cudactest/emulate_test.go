@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 		for j := range x {
 			x[j] = float32(j)
 		}
-		err := Launch(program.Launch, program.Function(i, "f"), 0, [2]int{1, 1}, 32, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))})
+		err := Launch(program.Launch, program.Function(i, "f"), 0, [2]int{1, 1}, 32, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))})
 		runtime.KeepAlive(x)
 		if (err == nil) != (want.failure == "") || err != nil && !strings.Contains(err.Error(), want.failure) {
 			t.Errorf("%d: %v", i, err)
@@ -56,7 +56,7 @@ func TestContracted(t *testing.T) {
 		x, y := memory(2), memory(1)
 		x[0] = 1 + 1.0/4096
 		x[1] = x[0] * x[0] // rounded
-		if err := Launch(program.Launch, program.Function(0, "f"), 0, [2]int{1, 1}, 1, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
+		if err := Launch(program.Launch, program.Function(0, "f"), 0, [2]int{1, 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(x)
