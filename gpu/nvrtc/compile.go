@@ -11,7 +11,7 @@ import (
 
 // Options are those of Compiler.Compile.
 type Options struct {
-	// Capability is the compute capability of the card times ten: 90 is sm_90.
+	// Capability is the compute capability of the card times ten: 90 is sm_90a.
 	Capability int
 	// Flags are more options of NVRTC, such as "-use_fast_math".
 	Flags []string

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -96,16 +97,20 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			return nil, err
 		}
 		var names []string
+		stageOf := "" // the plugin with a stage of that name
 		for i, e := range entries {
 			if e.Manifest != nil {
 				names = append(names, e.Name())
+				if slices.ContainsFunc(e.Manifest.Stages, func(s manifest.Stage) bool { return s.Name == name }) {
+					stageOf = fmt.Sprintf("%s is a stage: xtts-host plugins test %s --stage %[1]s", name, e.Name())
+				}
 			}
 			if e.Name() == name || filepath.Base(e.Dir) == name {
 				found = &entries[i]
 			}
 		}
 		if found == nil {
-			return nil, hint.Errorf(cmp.Or(hint.DidYouMean(name, names), "xtts-host plugins list "+hint.Path(plugins)+" lists the plugins"), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
+			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), "xtts-host plugins list "+hint.Path(plugins)+" lists the plugins"), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
 		}
 	}
 	if !found.Startable() {

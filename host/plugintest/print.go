@@ -9,11 +9,13 @@ import (
 
 var marks = map[State]string{OK: "✓", Failed: "✗", Skipped: "-"}
 
-// Print writes the checks of each stage, with the reason and a hint below those that failed.
+// Print writes the checks of each stage, with the reason and a hint below those that failed, and then how many there were.
 func (r *Result) Print(out io.Writer) {
+	count := map[State]int{}
 	for _, s := range r.Stages {
 		fmt.Fprintf(out, "%s %s: stage %s (%s)\n", r.Plugin, visible.Text(r.Version), s.Name, s.Kind)
 		for _, c := range s.Checks {
+			count[c.State]++
 			fmt.Fprintf(out, "  %s %s\n", marks[c.State], c.Name)
 			if c.SameAs != "" {
 				fmt.Fprintf(out, "      the same reason as %q\n", c.SameAs)
@@ -33,4 +35,5 @@ func (r *Result) Print(out io.Writer) {
 			fmt.Fprintf(out, "    %d MiB of memory at most\n", s.PeakMemory>>20)
 		}
 	}
+	fmt.Fprintf(out, "%s %s: %d passed, %d failed, %d not made\n", r.Plugin, visible.Text(r.Version), count[OK], count[Failed], count[Skipped])
 }

@@ -20,6 +20,7 @@ func TestPrint(t *testing.T) {
   ✗ full rows
       the same reason as "empty rows"
   ✓ starts
+mix 1.0: 1 passed, 2 failed, 0 not made
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

@@ -1,6 +1,7 @@
 package fuse_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // warpgroups are a target whose blocks compute all gradients of a head, even of a single one.
-var warpgroups = cudac.Target{Warpgroups: 1}
+var warpgroups = cudac.Target{Multiprocessors: 1}
 
 // inOneBlock adds attentions whose gradients one block computes.
 func (k *kernels) inOneBlock(t *testing.T) {
@@ -27,6 +28,9 @@ func (k *kernels) inOneBlock(t *testing.T) {
 		{batch: 1, heads: 1, queries: 20, keys: 300, head: 64, dropout: true, form: "hashes", biases: true, joined: 2},
 		{batch: 2, heads: 1, queries: 100, keys: 90, head: 64, bias: true, dropout: true, transposedKeys: true},
 		{batch: 1, heads: 1, queries: 500, keys: 40, head: 64, lengths: true, dropout: true}, // with one copy of the gradients of scores
+		{batch: 1, heads: 1, queries: 500, keys: 140, head: 64},
+		{batch: 1, heads: 1, queries: 560, keys: 20, head: 64},
+		{batch: 1, heads: 1, queries: 20, keys: 4200, head: 64}, // a bit of the keys in reach is for keys of two passes
 	})
 }
 
@@ -64,36 +68,71 @@ func TestGradientsCompile(t *testing.T) {
 	}
 }
 
-// TestGradientsInTwoFunctions: what one block cannot compute, or not as fast, others compute.
+// TestMaskedNaN: values that no query attends to may be NaN, also where the exported graph multiplies them by 0.
+func TestMaskedNaN(t *testing.T) {
+	for _, target := range []cudac.Target{{}, warpgroups} {
+		k := kernels{target: target}
+		a := attending{batch: 1, heads: 1, queries: 70, keys: 140, head: 64, lengths: true, penalty: 1e9} // seven keys count
+		_, g, regions := partition(t, a.model(), shapes.Sizes{})
+		m, err := interpret(g, regions, given(g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range g.Inputs {
+			for i := 64 * a.head; in.Name == "v" && i < in.Elements(); i++ {
+				m[in][i].f = math.NaN()
+			}
+		}
+		k.add(t, regions, m)
+		k.check(t, &emulation{}, 2e-2)
+	}
+}
+
+// TestTargetOfHeads: one block computes the gradients of a head where enough multiprocessors have one.
+func TestTargetOfHeads(t *testing.T) {
+	for heads, launches := range map[int]int{87: 2, 88: 1, 132: 1, 133: 2, 175: 2, 176: 1} {
+		if got := gradientLaunches(t, attending{batch: heads, heads: 1, queries: 9, keys: 11, head: 64}, cudac.TargetOf(90)); got != launches {
+			t.Errorf("%d heads: %d launches, want %d", heads, got, launches)
+		}
+	}
+}
+
+// gradientLaunches generates the gradient of an attention, and returns how many functions it has.
+func gradientLaunches(t *testing.T, a attending, target cudac.Target) int {
+	t.Helper()
+	_, _, regions := partition(t, a.model(), shapes.Sizes{})
+	for _, r := range regions {
+		if r.Attention == nil || r.Attention.Backward == nil {
+			continue
+		}
+		k, err := cudac.Generate(r, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(k.Launches)
+	}
+	t.Fatal("no gradient of attention")
+	return 0
+}
+
+// TestGradientsInTwoFunctions: what one block cannot compute others compute.
 func TestGradientsInTwoFunctions(t *testing.T) {
-	for name, c := range map[string]struct {
-		attending
-		target cudac.Target
-	}{
-		"another GPU":                   {attending{}, cudac.TargetOf(80)},
-		"a later GPU":                   {attending{}, cudac.TargetOf(100)},
-		"few heads":                     {attending{}, cudac.TargetOf(90)},
-		"heads of other columns":        {attending{head: 32}, warpgroups},
-		"too many queries":              {attending{queries: 600}, warpgroups},
-		"a result that is not in rows":  {attending{form: "columns"}, warpgroups},
-		"sums that are not of a result": {attending{form: "other values"}, warpgroups},
+	can := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 64}
+	if gradientLaunches(t, can, warpgroups) != 1 {
+		t.Fatal("two functions compute what one block can")
+	}
+	for name, change := range map[string]func(a *attending, target *cudac.Target){
+		"another GPU":                   func(_ *attending, target *cudac.Target) { *target = cudac.TargetOf(80) },
+		"a later GPU":                   func(_ *attending, target *cudac.Target) { *target = cudac.TargetOf(100) },
+		"heads of other columns":        func(a *attending, _ *cudac.Target) { a.head = 32 },
+		"too many queries":              func(a *attending, _ *cudac.Target) { a.queries = 561 },
+		"a result that is not in rows":  func(a *attending, _ *cudac.Target) { a.form = "columns" },
+		"sums that are not of a result": func(a *attending, _ *cudac.Target) { a.form = "other values" },
 	} {
-		a := c.attending
-		a.batch, a.heads, a.keys = 2, 2, 11
-		if a.queries == 0 {
-			a.queries = 9
-		}
-		if a.head == 0 {
-			a.head = 64
-		}
-		_, _, regions := partition(t, a.model(), shapes.Sizes{})
-		for _, r := range regions {
-			if r.Attention == nil || r.Attention.Backward == nil {
-				continue
-			}
-			if k, err := cudac.Generate(r, c.target); err != nil || len(k.Launches) != 2 {
-				t.Errorf("%s: %d launches, %v", name, len(k.Launches), err)
-			}
+		a, target := can, warpgroups
+		change(&a, &target)
+		if got := gradientLaunches(t, a, target); got != 2 {
+			t.Errorf("%s: %d launches", name, got)
 		}
 	}
 }

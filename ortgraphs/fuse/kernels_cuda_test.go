@@ -62,7 +62,7 @@ func (c *card) compile(t *testing.T, sources []cudactest.Source) {
 	for _, s := range sources {
 		texts = append(texts, cudac.Prelude+s.Text)
 	}
-	compiled, err := c.compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability}, texts)
+	compiled, err := c.compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability, Flags: cudac.Options}, texts)
 	must(t, err)
 	for i, image := range compiled.Images {
 		must(t, compiled.Refused[i])

@@ -402,12 +402,31 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	return mine(m) ? mine(m) : find_function(f, (module *)m, name);
 }
 
-// Launches may ask for as much as any function may.
-enum { MOST_SHARED = 227 << 10 };
+// Without this attribute, launches of a function may ask for 48 KiB of shared memory.
+enum { MOST_SHARED = 227 << 10, USUAL_SHARED = 48 << 10, SHARING = 1024 };
+static struct {
+	CUfunction function;
+	unsigned bytes;
+} sharing[SHARING];
 
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	BOUND;
-	return f && a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= MOST_SHARED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!f || a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > MOST_SHARED) return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	int i = 0;
+	while (i < SHARING && sharing[i].function && sharing[i].function != f) i++;
+	if (i < SHARING) sharing[i].function = f, sharing[i].bytes = value;
+	pthread_mutex_unlock(&lock);
+	return i < SHARING ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static unsigned shared_limit(CUfunction f) {
+	pthread_mutex_lock(&lock);
+	unsigned limit = USUAL_SHARED;
+	for (int i = 0; i < SHARING && sharing[i].function; i++)
+		if (sharing[i].function == f) limit = sharing[i].bytes;
+	pthread_mutex_unlock(&lock);
+	return limit;
 }
 
 // The stream may be NULL, the legacy stream: ONNX Runtime has no other on the CPU, which computes for this card.
@@ -415,6 +434,6 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
 	CUstream s, void **arguments, void **extra) {
 	BOUND;
 	if (s && stream(s)) return CUDA_ERROR_INVALID_HANDLE;
-	if (!x || !y || !z || !threads || threads > 1024 || height != 1 || depth != 1 || shared > MOST_SHARED || extra) return CUDA_ERROR_INVALID_VALUE;
+	if (!x || !y || !z || !threads || threads > 1024 || height != 1 || depth != 1 || shared > shared_limit(f) || extra) return CUDA_ERROR_INVALID_VALUE;
 	return launch_function(f, x, y, z, threads, shared, arguments);
 }

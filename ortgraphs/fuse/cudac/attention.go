@@ -14,6 +14,10 @@ var (
 	attentionPrelude string
 	//go:embed attentionforward.cuh
 	attentionForward string
+	//go:embed attentiongroup.cuh
+	attentionGroup string
+	//go:embed attentionsums.cuh
+	attentionSums string
 	//go:embed attentionbackward.cuh
 	attentionBackward string
 	//go:embed warpgroups.cuh
@@ -54,7 +58,7 @@ func blocksPerProcessor(a *attention, limit int) int {
 
 func generateAttention(r *fuse.Region, target Target) (*Kernel, error) {
 	a := newAttention(r)
-	write := a.forward
+	write := func() (*Kernel, error) { return a.forward(target) }
 	if a.Backward != nil {
 		write = func() (*Kernel, error) { return a.backward(target) }
 	}
@@ -118,7 +122,7 @@ func (a *attention) output(t *fuse.Tensor) string {
 	return "0"
 }
 
-func (a *attention) forward() (*Kernel, error) {
+func (a *attention) forward(target Target) (*Kernel, error) {
 	q, k, v, err := a.operands()
 	if err != nil {
 		return nil, err
@@ -139,11 +143,17 @@ func (a *attention) forward() (*Kernel, error) {
 	parts := a.blocksOfResult(0)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
 	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out, nil)
-	w.line("attend<%d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
+	templates, products, shared := attentionForward, fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
+	if target.Multiprocessors > 0 && a.head == 64 && o.columns == 1 {
+		templates, products, shared = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns), 1024+5*tileBytes
+	}
+	w.line("attend<%s, %d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", products, a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
-	kernel := a.kernel(attentionForward, w)
-	kernel.Launches = []Launch{a.launch("attention", attentionThreads, parts, a.out, nil)}
+	kernel := a.kernel(templates, w)
+	l := a.launch("attention", attentionThreads, parts, a.out, nil)
+	l.Shared = shared
+	kernel.Launches = []Launch{l}
 	return kernel, nil
 }
 

@@ -20,12 +20,11 @@ const (
 )
 
 // copiesInBlock is how many copies of the gradients of scores fit into the shared memory of a block that computes all gradients of a head, two or
-// one. 0 means that blocks of another kind compute them. A multiprocessor computes one head at a time, in about six tenths of the time that the other
-// functions take: so more than that part of the multiprocessors must have one.
+// one. 0 means that two functions compute them.
 func (g *gradients) copiesInBlock(target Target) int {
-	inRows := !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
+	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
-	if target.Warpgroups == 0 || g.head != 64 || g.result == nil || !inRows || !same || 3*g.batch < 2*target.Warpgroups*ceil(g.batch, target.Warpgroups) {
+	if target.Multiprocessors == 0 || g.head != 64 || !inRows || !same || !g.keepBusy(target.Multiprocessors) {
 		return 0
 	}
 	for copies := 2; copies > 0; copies-- {
@@ -36,14 +35,18 @@ func (g *gradients) copiesInBlock(target Target) int {
 	return 0
 }
 
-// sharedMemory is what a launch asks for. The tiles begin at a multiple of 1,024.
+// keepBusy reports whether blocks that take a whole multiprocessor each are faster than the two functions, of which many run on one. On all
+// multiprocessors at a time, they take six tenths of the time. So two thirds of the places are to be taken, in as many rounds as it takes.
+func (g *gradients) keepBusy(multiprocessors int) bool {
+	rounds := ceil(g.batch, multiprocessors)
+	return 3*g.batch >= 2*rounds*multiprocessors
+}
+
+// sharedMemory is what a launch asks for. The tiles begin at a multiple of 1,024. Warps of the last tile without a slice have room for 16 rows in
+// bf16.
 func (g *gradients) sharedMemory(copies int) int {
 	slices := ceil(g.rows, 16)
-	size := 1024 + (8+2*copies)*tileBytes + slices*sliceBytes
-	if slices%4 > 0 {
-		size += sliceBytes / 2
-	}
-	return size
+	return 1024 + (8+2*copies)*tileBytes + slices*sliceBytes + (4*ceil(slices, 4)-slices)*sliceBytes/2
 }
 
 // oneBlock writes a function whose blocks compute all gradients of a head.
@@ -70,5 +73,5 @@ func (g *gradients) oneBlock(copies int) (*Kernel, error) {
 	w.line("}")
 	l := g.launch("gradients", gradientThreads, 1, g.out, pointers)
 	l.Shared = g.sharedMemory(copies)
-	return g.complete(attentionBackward+warpgroups+attentionGradients, w, sums, l), nil
+	return g.complete(attentionSums+warpgroups+attentionGradients, w, sums, l), nil
 }

@@ -2,28 +2,37 @@
 // of queries follow each other, while the keys stay. So every product is computed once, and nothing is added in an order that differs from
 // run to run.
 //
-// The warpgroups wait for each other at barriers in shared memory:
-//
-// - Two warpgroups have 64 keys each. They compute the scores and the gradients of the scores, with a row for each key, and add up dK and dV in
+// - Warpgroups 0 and 1 have 64 keys each. They compute the scores and the gradients of the scores, with a row for each key, and add up dK and dV in
 //   registers.
-// - The third warpgroup multiplies the gradients of the scores, which the others leave in shared memory, with the keys, and adds up dQ there. That
-//   of a tile is stored after its last square.
-// - The fourth one loads tiles of queries and their gradients, and the keys and values of each pass.
-
+// - Warpgroup 2 multiplies the gradients of the scores, which these leave in shared memory, with the keys, and adds up dQ there. That of a tile is
+//   stored after its last square.
+// - Warpgroup 3 loads tiles of queries and their gradients, and the keys and values of each pass.
+//
+// They wait for each other at barriers, at which each warp arrives once in a phase. A thread waits for every phase, in their order, so it cannot miss
+// one:
+//
+//	barrier        arrive      wait    a phase ends
+//	keys_there     3           0, 1    when the keys and values of a pass are there. Warpgroup 2 waits for change_there, which comes later
+//	keys_read      0, 1, 2     3       when no one needs them any more
+//	rows_there     3           0, 1    when a tile of queries is there, with what else is known of them; one for every other square
+//	rows_read      0, 1        3       when no one needs it any more
+//	change_there   0, 1        2       when the gradients of the scores of a square are there; one for each of their copies
+//	change_read    2           0, 1    when no one needs them any more
+//
 // query_values are what a square needs of a query: log2 of what the powers of its scores are divided by, and the sum that the gradient of the
 // softmax subtracts. If its largest score is not NEAR, the powers are those of differences to it, and logarithm is log2 of their sum.
 struct alignas(16) query_values { float lift, delta, peak, logarithm; };
 
-// head_matrices are those of a head, and steps the distances of their rows.
+// head_matrices are those of a head, and row_steps the distances of their rows.
 struct head_matrices { const bf16 *q, *k, *v, *grad, *o; };
 struct row_steps { int q, k, v, grad, o; };
 
 constexpr int GRADIENT_THREADS = 512;
 
-// squares has the sizes of a block, with COPIES of the gradients of scores, and the order of its squares.
-template <int QUERIES, int KEYS, int REACH_WIDTH, bool REACH_KNOWN, int CHANGES> struct squares {
-	static constexpr int TQ = QUERIES, TK = KEYS, REACH = REACH_WIDTH, COPIES = CHANGES, TILES = (TQ + 63) / 64, PASSES = (TK + 127) / 128, ALL = PASSES * TILES;
-	static constexpr bool VANISHES = REACH_KNOWN;
+// squares has the sizes of a block, with so many copies of the gradients of scores, and the order of its squares.
+template <int QUERIES, int KEYS, int REACH_WIDTH, bool ZERO_OUT_OF_REACH, int CHANGE_COPIES> struct squares {
+	static constexpr int TQ = QUERIES, TK = KEYS, REACH = REACH_WIDTH, COPIES = CHANGE_COPIES, TILES = (TQ + 63) / 64, PASSES = (TK + 127) / 128, ALL = PASSES * TILES;
+	static constexpr bool VANISHES = ZERO_OUT_OF_REACH;
 	// The parts of the shared memory, in tiles: two of keys, values, queries and gradients each, then those of changes. The sums of dQ follow,
 	// 4 KiB for each 16 rows.
 	static constexpr int AT_KEYS = 0, AT_VALUES = 2 * TILE_BYTES, AT_QUERIES = 4 * TILE_BYTES, AT_GRADS = 6 * TILE_BYTES, AT_CHANGES = 8 * TILE_BYTES,
@@ -52,14 +61,19 @@ template <int QUERIES, int KEYS, int REACH_WIDTH, bool REACH_KNOWN, int CHANGES>
 		while (at < ALL && !has(at % TILES, at / TILES * 128, 128));
 		return at;
 	}
-	__device__ bool is_last(int tile, int pass) const { return pass == PASSES - 1 || VANISHES && !(reached[tile] >> ((pass + 1) * 128 - 1) / REACH + 1); }
+	// is_last says that no later pass has a square of the tile.
+	__device__ bool is_last(int tile, int pass) const {
+		do pass++;
+		while (pass < PASSES && !has(tile, pass * 128, 128));
+		return pass == PASSES;
+	}
 	// takes_turns says that the last pass has no more than 64 keys: both warpgroups have the same, and every other square.
 	__device__ static bool takes_turns(int pass) { return TK % 128 > 0 && TK % 128 <= 64 && pass == PASSES - 1; }
 	// is_computed says whether a warpgroup has something to compute in a square.
 	__device__ bool is_computed(int group, int tile, int pass, int step) const { return takes_turns(pass) ? step % 2 == group : has(tile, pass * 128 + group * 64, 64); }
 };
 
-// gradient_state is what the warpgroups of a block share, apart from the tiles. There is one place for every other square.
+// gradient_state is what the warpgroups of a block share, apart from the tiles. What is known of queries has two places, for even and for odd squares.
 template <class Query, class Squares> struct gradient_state {
 	using query_terms = Query;
 	vec<float, 4> pairs[2][32], distant[2][32]; // of two neighbouring queries: lift and delta, and peak and logarithm
@@ -131,21 +145,12 @@ template <class Sums> struct column_totals {
 	}
 };
 
-// store_result writes a warp's 16 rows of sums times scale, of which so many are left, and adds the sums of their columns. free is memory for the
-// rows that no other warp uses.
-template <class Totals> __device__ inline void store_result(bf16 *to, int step, int left, float scale, const float (&c)[32], Totals &totals, shared_at free) {
-	const int lane = threadIdx.x % 32;
+// store_result writes a warp's 16 rows of sums times scale, of which so many are left, and adds the sums of their columns. room is shared memory for
+// them that no other warp uses.
+template <class Totals> __device__ inline void store_result(bf16 *to, int step, int left, float scale, const float (&c)[32], Totals &totals, shared_at room) {
 	unsigned rows[16];
 	pair_up(rows, c, scale);
-	store_rows(free, rows);
-	__syncwarp();
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		const int row = i * 4 + lane / 8;
-		const vec<unsigned, 4> part = read_16(free + part_of(row, lane % 8));
-		if (row < left) *(vec<unsigned, 4> *)(to + row * step + lane % 8 * 8) = part;
-	}
-	__syncwarp();
+	store_16_rows(to, step, left, rows, room);
 	totals.add(rows, left);
 }
 
@@ -180,6 +185,7 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 			const int stage = step % 2, copy = step % COPIES, row = tile * 64;
 			wait_at(state.rows_there(stage), step / 2 % 2);
 			const shared_at queries = memory + Squares::AT_QUERIES + stage * TILE_BYTES, grads = memory + Squares::AT_GRADS + stage * TILE_BYTES;
+			// From the shuffle, the compiler knows that all threads take the same branch: otherwise it waits after each step of a product.
 			if (__shfl_sync(0xffffffffu, squares.is_computed(group, tile, pass, step), 0)) {
 				float s[32], x[32], dp[32];
 				keep(s);
@@ -220,6 +226,7 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 				}
 				wait_for_products<0>();
 				keep(dp);
+				const bool vanishes = none<Squares::VANISHES, 8>(of_8(s)); // then a gradient of 0 times NaN is 0
 #pragma unroll
 				for (int n = 0; n < 8; n++) {
 #pragma unroll
@@ -229,9 +236,17 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 						s[at] = weight(s[at], i, j, query[q], key[e / 2]);
 					}
 				}
+				if (vanishes) {
+#pragma unroll
+					for (int i = 0; i < 32; i++) dp[i] = 0;
+				}
 				unsigned weights[16], change[16];
 				pair_up(weights, s, 1);
 				pair_up(change, dp, 1);
+				if (step >= COPIES) wait_at(state.change_read(copy), (step / COPIES - 1) % 2);
+				store_rows(memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES, change);
+				show();
+				warp_arrives(state.change_there(copy));
 				keep(weights);
 				keep(change);
 				keep(of_v);
@@ -240,10 +255,6 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 				start_sum(of_v, weights, grads);
 				start_sum(of_k, change, queries);
 				end_products();
-				if (step >= COPIES) wait_at(state.change_read(copy), (step / COPIES - 1) % 2);
-				store_rows(memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES, change);
-				show();
-				warp_arrives(state.change_there(copy));
 				wait_for_products<0>();
 				keep(of_v);
 				keep(of_k);
@@ -268,9 +279,9 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 		}
 		const int copy = step % COPIES; // the next change's memory is free until then
 		if (step >= COPIES) wait_at(state.change_read(copy), (step / COPIES - 1) % 2);
-		const shared_at free = memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES;
-		if (!takes_turns || group == 0) store_result(dk + own * dk_step, dk_step, TK - own, scale, of_k, totals_k, free);
-		if (!takes_turns || group == 1) store_result(dv + own * dv_step, dv_step, TK - own, 1, of_v, totals_v, free);
+		const shared_at room = memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES;
+		if (!takes_turns || group == 0) store_result(dk + own * dk_step, dk_step, TK - own, scale, of_k, totals_k, room);
+		if (!takes_turns || group == 1) store_result(dv + own * dv_step, dv_step, TK - own, 1, of_v, totals_v, room);
 	}
 	if (SumsK::there || SumsV::there) {
 		auto of_warps = (float(*)[8][64])memory_at(memory + Squares::AT_QUERIES);
@@ -282,8 +293,12 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 			const int matrix = threadIdx.x / 64, column = threadIdx.x % 64;
 			float x = 0;
 			for (int i = 0; i < 8; i++) x += of_warps[matrix][i][column];
-			if (SumsK::there && matrix == 0) sums_k.first[column] = x;
-			if (SumsV::there && matrix == 1) sums_v.first[column] = x;
+			if constexpr (SumsK::there) {
+				if (matrix == 0) sums_k.first[column] = x;
+			}
+			if constexpr (SumsV::there) {
+				if (matrix == 1) sums_v.first[column] = x;
+			}
 		}
 	}
 }
@@ -300,17 +315,18 @@ template <class State, class Sums> __device__ inline void gradient_of_queries(St
 #pragma unroll 1
 	for (int step = 0; at < Squares::ALL; step++) {
 		const int tile = at % Squares::TILES, pass = at / Squares::TILES, copy = step % COPIES, further = squares.next(at), slice = tile * 4 + warp;
+		// A warp beyond the last slice goes along, and adds up what no one reads. It has room for 16 rows in bf16.
 		const bool there = slice < Squares::SLICES;
-		const shared_at sums = memory + Squares::AT_SUMS + min(slice, Squares::SLICES) * Squares::SLICE_BYTES; // after the last slice, there is room for one in bf16
+		const shared_at sums = memory + Squares::AT_SUMS + (there ? slice * Squares::SLICE_BYTES : Squares::SLICES * Squares::SLICE_BYTES + (slice - Squares::SLICES) * 16 * ROW_BYTES);
 		float sum[32];
-		bool more = begun >> tile & 1;
+		const bool more = begun >> tile & 1;
 		if (there && more) read_sums<false>(sum, sums + lane * 16, 512);
 		wait_at(state.change_there(copy), step / COPIES % 2);
 		const bool upper = squares.is_computed(1, tile, pass, step), both = upper && squares.is_computed(0, tile, pass, step);
 		const shared_at changes = memory + Squares::AT_CHANGES + 2 * copy * TILE_BYTES, keys = memory + Squares::AT_KEYS;
 		keep(sum);
 		begin_products();
-		if (both) {
+		if (both) { // each branch waits for itself: otherwise the compiler waits after each step of all products
 			start_turned(sum, changes, keys, more);
 			start_turned(sum, changes + TILE_BYTES, keys + TILE_BYTES, true);
 			end_products();
@@ -329,13 +345,13 @@ template <class State, class Sums> __device__ inline void gradient_of_queries(St
 		at = further;
 	}
 #pragma unroll 1
-	for (int tile = 0; tile < Squares::TILES; tile++) { // queries that reach no key
+	for (int tile = 0; tile < Squares::TILES; tile++) { // a tile that reaches no key
 		for (int i = threadIdx.x % 128; i < 64 * 8; i += 128) {
 			const int row = tile * 64 + i / 8;
 			if (!(begun >> tile & 1) && row < TQ) *(vec<unsigned, 4> *)(dq + row * dq_step + i % 8 * 8) = {};
 		}
 	}
-	if (Sums::there) {
+	if constexpr (Sums::there) {
 		auto of_warps = (float(*)[64])memory_at(memory + Squares::AT_SUMS);
 		meet<128>(2);
 		totals.put(of_warps[warp]);
@@ -357,7 +373,7 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 	const head_matrices own = matrices_of(batch);
 	const bf16 *from_q = own.q + row * steps.q + side, *from_grad = own.grad + row * steps.grad + side, *from_o = own.o + row * steps.o + side;
 	const shared_at to_row = part_of(row, thread % 2), to_key = part_of(thread / 8, thread % 8);
-	const int following = batch + multiprocessors(); // the head of a block that may run here next
+	const int following = batch + multiprocessor_ids(); // the head of a block that may run here next
 	unsigned known = 0;								 // by tile: whether values has those of its queries
 	int loaded = -1, keys_phase = 0;				 // the pass whose keys are in memory
 	int at = squares.next(-1);
@@ -430,7 +446,7 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 		if (at / Squares::TILES == pass || following >= batches) continue;
 		const head_matrices ahead = matrices_of(following);
 #pragma unroll 1
-		for (int i = thread + 128 * pass; i < max(TQ, TK); i += 128 * Squares::PASSES) { // a part in each pass
+		for (int i = thread + 128 * pass; i < max(TQ, TK); i += 128 * Squares::PASSES) { // a part after each pass
 			if (i < TQ) {
 				fetch_ahead(ahead.q + i * steps.q);
 				fetch_ahead(ahead.grad + i * steps.grad);
@@ -452,6 +468,7 @@ __device__ inline void attend_gradients(int batch, int batches, Matrices matrice
 										OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale_q, bf16 *dq, int dq_step,
 										SumsQ sums_q, float scale_k, bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v, query_values *values) {
 	__shared__ gradient_state<decltype(of_query(0)), Squares> state;
+	static_assert(sizeof(state) - sizeof(state.terms) <= 3 << 10, "attentionblock.go has another size");
 	const shared_at memory = large_memory();
 	const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
 	if (threadIdx.x == 0) state.begin();

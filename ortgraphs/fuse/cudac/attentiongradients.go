@@ -123,7 +123,7 @@ func (g *gradients) twoFunctions() (*Kernel, error) {
 		g.head, g.rows, g.columns, g.spans[1].columns, g.spans[2].columns, width, vanishes,
 		matrices, rows, g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
 	w.line("}")
-	return g.complete(attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
+	return g.complete(attentionSums+attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
 		g.launch("keys", attentionThreads, g.blocksOfResult(1), outKeys, forKeys)), nil
 }
 

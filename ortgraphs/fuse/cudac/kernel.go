@@ -53,15 +53,15 @@ type Launch struct {
 
 // Target is what programs may use of a GPU. The zero value stands for any from compute capability 8.0 on.
 type Target struct {
-	// Warpgroups is the number of multiprocessors if they multiply matrices by warpgroups (wgmma), and otherwise 0.
-	Warpgroups int
+	// Multiprocessors is their number if they multiply matrices by warpgroups (wgmma), and otherwise 0.
+	Multiprocessors int
 }
 
-// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone. Its cards for training have 132
-// multiprocessors, and one has 114.
+// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone. Most of its cards have 132
+// multiprocessors. With another number, programs are right, but others may be faster.
 func TargetOf(capability int) Target {
 	if capability == 90 {
-		return Target{Warpgroups: 132}
+		return Target{Multiprocessors: 132}
 	}
 	return Target{}
 }

@@ -17,7 +17,8 @@ template <int THREADS> __device__ inline void meet(int number) { asm volatile("b
 template <int N> __device__ inline void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> __device__ inline void leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 
-__device__ inline int multiprocessors() {
+// multiprocessor_ids is the number of multiprocessors, or more where the GPU does not number them without gaps.
+__device__ inline int multiprocessor_ids() {
 	int n;
 	asm("mov.u32 %0, %%nsmid;" : "=r"(n));
 	return n;
@@ -116,6 +117,21 @@ __device__ inline void store_rows(shared_at to, const unsigned (&a)[16]) {
 	const int row = threadIdx.x % 16, upper = threadIdx.x % 32 / 16;
 #pragma unroll
 	for (int k = 0; k < 4; k++) store_matrices(to + part_of(row, 2 * k + upper), a + 4 * k);
+}
+
+// store_16_rows writes a warp's rows of a left operand to the GPU's memory, of which so many are left. room is shared memory for them that no other warp
+// uses.
+__device__ inline void store_16_rows(bf16 *to, int step, int left, const unsigned (&a)[16], shared_at room) {
+	const int lane = threadIdx.x % 32;
+	store_rows(room, a);
+	__syncwarp();
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		const int row = i * 4 + lane / 8;
+		const vec<unsigned, 4> part = read_16(room + part_of(row, lane % 8));
+		if (row < left) *(vec<unsigned, 4> *)(to + row * step + lane % 8 * 8) = part;
+	}
+	__syncwarp();
 }
 
 // put_sums writes sums to memory, in parts that are so many bytes apart, and read_sums reads them, or adds them if ADD.

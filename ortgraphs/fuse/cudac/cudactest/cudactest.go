@@ -140,7 +140,8 @@ func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
 }
 
-// Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes of shared memory. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
+// Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes of shared memory. launch
+// is the address of a function like cuLaunchKernel: a program's, or the driver's.
 func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
 	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
 	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads), C.unsigned(shared),

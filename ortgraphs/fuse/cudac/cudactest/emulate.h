@@ -119,6 +119,17 @@ static bool __any_sync(unsigned mask, int x) {
 	return x;
 }
 
+static int __syncthreads_or(int x) {
+	static int any[2], round; // the one that a round does not use is cleared for the next one
+	int now = round % 2;
+	any[now] |= x;
+	__syncthreads();
+	int result = any[now];
+	any[1 - now] = 0, round = now + 1;
+	__syncthreads();
+	return result != 0;
+}
+
 // warp_wait waits for the threads of a warp.
 static void warp_wait() {
 	int warp = block.current / 32;
@@ -220,7 +231,7 @@ template <int THREADS> static void meet(int number) { wait_for(&meetings[number]
 
 template <int N> static void take_registers() {}
 template <int N> static void leave_registers() {}
-static int multiprocessors() { return 1; }
+static int multiprocessor_ids() { return 1; }
 
 enum { MOST_SHARED = 227 << 10 };
 alignas(1024) static unsigned char large[MOST_SHARED];
@@ -329,7 +340,10 @@ extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned 
 		for (unsigned y = 0; y < gy; y++)
 			for (unsigned x = 0; x < gx; x++) {
 				blockIdx = {x, y, z};
+				memset(large, 0xff, sizeof large);
 				run_block();
+				for (unsigned i = shared; i < MOST_SHARED; i++)
+					if (large[i] != 0xff) return OUT_OF_RESOURCES; // it has used more than it has asked for
 			}
 	return launch_result;
 }
