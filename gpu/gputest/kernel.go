@@ -77,6 +77,9 @@ func (k *Kernel) Pointer() uintptr { return reflect.ValueOf(k).Pointer() }
 func (k *Kernel) SetShared(bytes int) error {
 	k.module.c.mu.Lock()
 	defer k.module.c.mu.Unlock()
+	if k.module.closed {
+		return k.module.c.misuse("set the shared memory of a kernel: kernels: %w", gpu.ErrClosed)
+	}
 	if bytes < 0 || bytes > mostShared {
 		return fmt.Errorf("kernel: %d bytes of shared memory", bytes)
 	}

@@ -389,6 +389,9 @@ func testKernels(s *suite) {
 	for range 2 {
 		s.no(m.Close())
 	}
+	if err := k.SetShared(0); !errors.Is(err, gpu.ErrClosed) {
+		s.Errorf("SetShared of a closed kernel: %v, not gpu.ErrClosed", err)
+	}
 	if err := q.Launch(k, 1, 1); !errors.Is(err, gpu.ErrClosed) {
 		s.Errorf("Launch of a closed kernel: %v, not gpu.ErrClosed", err)
 	}

@@ -46,14 +46,14 @@ func TestGradientsInOneBlock(t *testing.T) {
 	k.check(t, &emulation{}, 2e-2)
 }
 
-// TestGradientsCompile: NVRTC compiles for the instructions of warpgroups what the emulation accepts.
-func TestGradientsCompile(t *testing.T) {
+// TestWarpgroupsCompile: NVRTC compiles for the instructions of warpgroups what the emulation accepts.
+func TestWarpgroupsCompile(t *testing.T) {
 	compiler := nvrtctest.Open(t)
 	var k kernels
 	k.inOneBlock(t)
 	var sources []string
 	for _, s := range k.sources {
-		if strings.Contains(s.Text, "attend_gradients") {
+		if strings.Contains(s.Text, "wgmma") {
 			sources = append(sources, cudac.Prelude+s.Text)
 		}
 	}

@@ -99,7 +99,8 @@ func kernelOf(r *fuse.Region, target cudac.Target) (*cudac.Kernel, error) {
 	return k, nil
 }
 
-// Kernels returns the names of the functions that compute a region on a GPU of compute capability 8.0, in the order in which they run, as a profiler shows them. Sums over
+// Kernels returns the names of the functions that compute a region on a GPU of any compute capability but 9.0, in the order in which they run, as a
+// profiler shows them. Sums over
 // columns are completed by [cudac.SumsFunction], for many regions at once. The error says why the region stays plain.
 func Kernels(r *fuse.Region) (names []string, err error) {
 	k, err := kernelOf(r, cudac.Target{})

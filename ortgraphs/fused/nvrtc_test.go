@@ -20,14 +20,16 @@ func TestNVRTC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128}, fused.Form{})
-		if err != nil {
-			t.Fatal(err)
+		for _, capability := range []int{80, 90} {
+			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128}, fused.Form{Capability: capability})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: capability, Flags: fused.Options}, p.Sources())
+			if err := errors.Join(append(compiled.Refused, err)...); err != nil {
+				t.Errorf("%s for %d: %v", file, capability, err)
+			}
+			t.Logf("%s for %d: %d programs", file, capability, compiled.New)
 		}
-		compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: 80, Flags: fused.Options}, p.Sources())
-		if err := errors.Join(append(compiled.Refused, err)...); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-		t.Logf("%s: %d programs", file, compiled.New)
 	}
 }

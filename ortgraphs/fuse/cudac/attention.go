@@ -16,14 +16,14 @@ var (
 	attentionForward string
 	//go:embed attentiongroup.cuh
 	attentionGroup string
-	//go:embed attentionsums.cuh
-	attentionSums string
+	//go:embed attentionshared.cuh
+	attentionShared string
 	//go:embed attentionbackward.cuh
 	attentionBackward string
 	//go:embed warpgroups.cuh
 	warpgroups string
-	//go:embed attentiongradients.cuh
-	attentionGradients string
+	//go:embed attentionblock.cuh
+	attentionBlock string
 )
 
 // attention is the program of an attention region. Its kernels are templates of attention.cuh; the functions written here are what the
@@ -145,7 +145,7 @@ func (a *attention) forward(target Target) (*Kernel, error) {
 	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out, nil)
 	templates, products, shared := attentionForward, fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
 	if target.Multiprocessors > 0 && a.head == 64 && o.columns == 1 {
-		templates, products, shared = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns), 1024+5*tileBytes
+		templates, products, shared = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns), tilesFrom+5*tileBytes // queries, and two of keys and values each
 	}
 	w.line("attend<%s, %d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", products, a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
 		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))

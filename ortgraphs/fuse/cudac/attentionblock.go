@@ -7,14 +7,14 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// The sizes of attentiongradients.cuh, in bytes: a tile of 64 rows, the sums of 16 rows of dQ, and what else a block has, of which terms take termBytes
-// each for 128 queries.
+// The sizes of warpgroups.cuh and attentionblock.cuh, in bytes.
 const (
 	gradientThreads = 512
-	tileBytes       = 8 << 10
-	sliceBytes      = 4 << 10
-	stateBytes      = 3 << 10
-	termBytes       = 128 * 8
+	tilesFrom       = 1 << 10 // shared memory begins at a multiple of it, which may take as much
+	tileBytes       = 8 << 10 // 64 rows of 64 columns
+	sliceBytes      = 4 << 10 // the sums of 16 rows of dQ
+	stateBytes      = 3 << 10 // what else a block has, without terms
+	termBytes       = 128 * 8 // a term of 128 queries
 	// sharedLimit is the shared memory that compute capability 9.0 has for a block.
 	sharedLimit = 227 << 10
 )
@@ -24,7 +24,7 @@ const (
 func (g *gradients) copiesInBlock(target Target) int {
 	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
-	if target.Multiprocessors == 0 || g.head != 64 || !inRows || !same || !g.keepBusy(target.Multiprocessors) {
+	if target.Multiprocessors == 0 || g.head != 64 || !inRows || !same || !g.fillsMultiprocessors(target.Multiprocessors) {
 		return 0
 	}
 	for copies := 2; copies > 0; copies-- {
@@ -35,18 +35,18 @@ func (g *gradients) copiesInBlock(target Target) int {
 	return 0
 }
 
-// keepBusy reports whether blocks that take a whole multiprocessor each are faster than the two functions, of which many run on one. On all
-// multiprocessors at a time, they take six tenths of the time. So two thirds of the places are to be taken, in as many rounds as it takes.
-func (g *gradients) keepBusy(multiprocessors int) bool {
+// fillsMultiprocessors reports whether one block for each head is faster than the two functions. If all multiprocessors have a block, these take six
+// tenths of the time. But a multiprocessor has one at a time. So at least two thirds of the places must be taken, in as many rounds as it takes.
+func (g *gradients) fillsMultiprocessors(multiprocessors int) bool {
 	rounds := ceil(g.batch, multiprocessors)
 	return 3*g.batch >= 2*rounds*multiprocessors
 }
 
-// sharedMemory is what a launch asks for. The tiles begin at a multiple of 1,024. Warps of the last tile without a slice have room for 16 rows in
-// bf16.
+// sharedMemory is what a launch asks for. Warps of the last tile that have no slice have room for 16 rows in bf16.
 func (g *gradients) sharedMemory(copies int) int {
-	slices := ceil(g.rows, 16)
-	return 1024 + (8+2*copies)*tileBytes + slices*sliceBytes + (4*ceil(slices, 4)-slices)*sliceBytes/2
+	taken := ceil(g.rows, 16)
+	free := 4*ceil(taken, 4) - taken
+	return tilesFrom + (8+2*copies)*tileBytes + taken*sliceBytes + free*sliceBytes/2
 }
 
 // oneBlock writes a function whose blocks compute all gradients of a head.
@@ -73,5 +73,5 @@ func (g *gradients) oneBlock(copies int) (*Kernel, error) {
 	w.line("}")
 	l := g.launch("gradients", gradientThreads, 1, g.out, pointers)
 	l.Shared = g.sharedMemory(copies)
-	return g.complete(attentionSums+warpgroups+attentionGradients, w, sums, l), nil
+	return g.complete(attentionShared+warpgroups+attentionBlock, w, sums, l), nil
 }

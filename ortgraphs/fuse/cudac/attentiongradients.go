@@ -15,7 +15,7 @@ type gradients struct {
 	matrices [4]matrix // queries, keys, values, and the gradient of the result
 	result   *matrix   // nil if it is not written in rows
 	spans    []span    // of the results
-	// The functions of attentionbackward.cuh. queries and keys return the gradient of a product, which is to be scaled for the result.
+	// The functions that attentionbackward.cuh and attentionblock.cuh call. queries and keys return the gradient of a product, which is to be scaled for the result.
 	score, weight, summed, queries, keys []string
 	scaleQueries, scaleKeys              string
 	statistics                           string // what the forward pass has left of each row
@@ -123,7 +123,7 @@ func (g *gradients) twoFunctions() (*Kernel, error) {
 		g.head, g.rows, g.columns, g.spans[1].columns, g.spans[2].columns, width, vanishes,
 		matrices, rows, g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
 	w.line("}")
-	return g.complete(attentionSums+attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
+	return g.complete(attentionShared+attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
 		g.launch("keys", attentionThreads, g.blocksOfResult(1), outKeys, forKeys)), nil
 }
 

@@ -46,6 +46,7 @@ template <int TQ, int TK> struct products_of_group {
 		keep(rounded);
 	}
 	template <int COLUMN> __device__ void store(bf16 *o, int o_step, int first, const float (&out)[32]) const {
+		static_assert(COLUMN == 1, "results are written in rows");
 		const int own = first + threadIdx.x / 32 * 16;
 		unsigned rounded[16];
 		pair_up(rounded, out, 1);

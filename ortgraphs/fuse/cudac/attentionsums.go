@@ -10,7 +10,7 @@ import (
 
 // resultSums are the column sums that the kernels of a gradient leave as partial sums.
 type resultSums struct {
-	of     []string // by result, an expression of the type column_sums or no_sums of attentionbackward.cuh
+	of     []string // by result, an expression of the type column_sums or no_sums of attentionshared.cuh
 	sums   []Sum
 	length int // of all partial sums
 }

@@ -9,6 +9,7 @@
 // (tile.go). The first two can also sum columns (sums.go). What they compute at a place is in body.go and nodes.go, and where its
 // operands are in memory in places.go.
 //
-// Attention has kernels that are written by hand, as templates (attention.cuh), and functions of scores and places that are generated
-// (attentionscores.go).
+// Attention has kernels that are written by hand, as templates (attention.cuh and others), and functions of scores and places that are generated
+// (attentionscores.go). On some GPUs, they multiply by warpgroups (warpgroups.cuh), and one block computes all gradients of a head
+// (attentionblock.go).
 package cudac

@@ -58,7 +58,8 @@ type Target struct {
 }
 
 // TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone. Most of its cards have 132
-// multiprocessors. With another number, programs are right, but others may be faster.
+// multiprocessors. On cards with another number, other programs may be
+// faster, but these are right.
 func TargetOf(capability int) Target {
 	if capability == 90 {
 		return Target{Multiprocessors: 132}

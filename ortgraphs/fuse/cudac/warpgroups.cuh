@@ -48,8 +48,9 @@ __device__ inline void store_matrices(shared_at row, const unsigned *r) {
 	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
 
-// show makes what this thread has written to shared memory visible to products. begin_products comes before products that use registers. They run
-// until wait_for_products says that all but the last groups are done, and end_products ends a group.
+// show makes what this thread has written to shared memory visible to products. begin_products has to come before products that use registers.
+// end_products makes a group of the products since the last one. wait_for_products waits for all groups but so many. Until then, products run, and
+// nothing else may use their registers.
 __device__ inline void show() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -64,14 +65,16 @@ template <int N> __device__ inline void keep(unsigned (&r)[N]) {
 	for (int i = 0; i < N; i++) asm volatile("" : "+r"(r[i])::"memory");
 }
 
-// described is a matrix as a product takes it: eight rows are 64 * 16 bytes from the next eight, and their parts are in another order.
+// described is a matrix as a product takes it: its place divided by 16, the distance of eight rows from the next eight divided by 16, in bits 32 and
+// up, and in bit 62 that parts of 128 bytes are in another order. Bits 16 and up are for wider matrices.
 __device__ inline unsigned long long described(shared_at at) { return (unsigned long long)(at >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62; }
 
 #define FOUR_OF(c, i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define ALL_OF(c) FOUR_OF(c, 0), FOUR_OF(c, 4), FOUR_OF(c, 8), FOUR_OF(c, 12), FOUR_OF(c, 16), FOUR_OF(c, 20), FOUR_OF(c, 24), FOUR_OF(c, 28)
 #define PRODUCT "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
 				"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-// start_step begins c = a b, or c += a b, of 64x16 and 16x64 elements. The rows of an operand that is turned are those that the sum is over.
+// start_step begins c = a b, or c += a b, of 64x16 and 16x64 elements. A row of an operand in memory has the elements of one row of a, or of one
+// column of b. It is the other way round if the operand is turned.
 template <int A_TURNED, int B_TURNED> __device__ inline void start_step(float (&c)[32], unsigned long long a, unsigned long long b, bool add) {
 	asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n" PRODUCT "%32, %33, p, 1, 1, %35, %36;\n}" : ALL_OF(c) : "l"(a), "l"(b), "r"((int)add), "n"(A_TURNED), "n"(B_TURNED));
 }
@@ -107,7 +110,9 @@ __device__ inline void start_turned(float (&c)[32], shared_at a, shared_at b, bo
 }
 
 // Sums and left operands of a product: a thread has the rows g = lane / 4 and g + 8 of the warp's 16, and of each eight columns the two from
-// 2 * (lane % 4). pair_up rounds sums times scale to a left operand.
+// 2 * (lane % 4).
+
+// pair_up rounds sums times scale to a left operand.
 __device__ inline void pair_up(unsigned (&a)[16], const float (&c)[32], float scale) {
 #pragma unroll
 	for (int i = 0; i < 16; i++) a[i] = pair_of(c[2 * i] * scale, c[2 * i + 1] * scale);

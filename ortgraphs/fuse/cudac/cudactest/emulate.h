@@ -233,9 +233,10 @@ template <int N> static void take_registers() {}
 template <int N> static void leave_registers() {}
 static int multiprocessor_ids() { return 1; }
 
-enum { MOST_SHARED = 227 << 10 };
-alignas(1024) static unsigned char large[MOST_SHARED];
-static shared_at large_memory() { return (shared_at)large; }
+// Shared memory that a launch asks for begins after a multiple of 1,024, so that rounding up takes as much as it can.
+enum { MOST_SHARED = 227 << 10, LARGE_ALIGNMENT = 1024, LARGE_OFFSET = 16 };
+alignas(LARGE_ALIGNMENT) static unsigned char large[LARGE_OFFSET + MOST_SHARED];
+static shared_at large_memory() { return ((shared_at)large + LARGE_OFFSET + LARGE_ALIGNMENT - 1) / LARGE_ALIGNMENT * LARGE_ALIGNMENT; }
 static void *memory_at(shared_at at) { return (void *)at; }
 
 #define read_16(from) (*(const vec<unsigned, 4> *)(from))
@@ -340,9 +341,9 @@ extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned 
 		for (unsigned y = 0; y < gy; y++)
 			for (unsigned x = 0; x < gx; x++) {
 				blockIdx = {x, y, z};
-				memset(large, 0xff, sizeof large);
+				if (shared) memset(large, 0xff, sizeof large);
 				run_block();
-				for (unsigned i = shared; i < MOST_SHARED; i++)
+				for (unsigned i = LARGE_OFFSET + shared; shared && i < sizeof large; i++)
 					if (large[i] != 0xff) return OUT_OF_RESOURCES; // it has used more than it has asked for
 			}
 	return launch_result;

@@ -4,8 +4,8 @@
 //
 // - Warpgroups 0 and 1 have 64 keys each. They compute the scores and the gradients of the scores, with a row for each key, and add up dK and dV in
 //   registers.
-// - Warpgroup 2 multiplies the gradients of the scores, which these leave in shared memory, with the keys, and adds up dQ there. That of a tile is
-//   stored after its last square.
+// - Warpgroup 2 multiplies the gradients of the scores with the keys, and adds up dQ in shared memory. Warpgroups 0 and 1 leave the gradients of the
+//   scores there. dQ of a tile is stored after its last square.
 // - Warpgroup 3 loads tiles of queries and their gradients, and the keys and values of each pass.
 //
 // They wait for each other at barriers, at which each warp arrives once in a phase. A thread waits for every phase, in their order, so it cannot miss
@@ -14,11 +14,11 @@
 //	barrier        arrive      wait    a phase ends
 //	keys_there     3           0, 1    when the keys and values of a pass are there. Warpgroup 2 waits for change_there, which comes later
 //	keys_read      0, 1, 2     3       when no one needs them any more
-//	rows_there     3           0, 1    when a tile of queries is there, with what else is known of them; one for every other square
+//	rows_there     3           0, 1    when a tile of queries is there, with what else is known of them; one barrier for even squares, one for odd
 //	rows_read      0, 1        3       when no one needs it any more
-//	change_there   0, 1        2       when the gradients of the scores of a square are there; one for each of their copies
+//	change_there   0, 1        2       when the gradients of the scores of a square are there; one barrier for each copy
 //	change_read    2           0, 1    when no one needs them any more
-//
+
 // query_values are what a square needs of a query: log2 of what the powers of its scores are divided by, and the sum that the gradient of the
 // softmax subtracts. If its largest score is not NEAR, the powers are those of differences to it, and logarithm is log2 of their sum.
 struct alignas(16) query_values { float lift, delta, peak, logarithm; };
@@ -406,14 +406,14 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 				keys_phase ^= 1;
 			}
 			loaded = pass;
-			const int first = pass * 128 + thread / 8;
-			const bf16 *from_k = own.k + first * steps.k + thread % 8 * 8, *from_v = own.v + first * steps.v + thread % 8 * 8;
+			const int key = pass * 128 + thread / 8;
+			const bf16 *from_k = own.k + key * steps.k + thread % 8 * 8, *from_v = own.v + key * steps.v + thread % 8 * 8;
 #pragma unroll
 			for (int i = 0; i < 8; i++) {
-				const bool there = TK % 128 == 0 || first + 16 * i < TK;
+				const bool key_there = TK % 128 == 0 || key + 16 * i < TK;
 				const shared_at to = memory + to_key + i * 16 * ROW_BYTES;
-				copy_16(to + Squares::AT_KEYS, there ? from_k + i * 16 * steps.k : own.k, there);
-				copy_16(to + Squares::AT_VALUES, there ? from_v + i * 16 * steps.v : own.v, there);
+				copy_16(to + Squares::AT_KEYS, key_there ? from_k + i * 16 * steps.k : own.k, key_there);
+				copy_16(to + Squares::AT_VALUES, key_there ? from_v + i * 16 * steps.v : own.v, key_there);
 			}
 			end_copies();
 			wait_for_copies<0>();
@@ -425,9 +425,9 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 			float x[4] = {};
 #pragma unroll
 			for (int i = 0; i < 4 && there; i++) {
-				const vec<bf16, 8> change = *(const vec<bf16, 8> *)memory_at(to_grad ^ i * 32);
+				const vec<bf16, 8> part = *(const vec<bf16, 8> *)memory_at(to_grad ^ i * 32);
 #pragma unroll
-				for (int j = 0; j < 8; j++) x[j % 4] += float(result[i].at[j]) * float(change.at[j]);
+				for (int j = 0; j < 8; j++) x[j % 4] += float(result[i].at[j]) * float(part.at[j]);
 			}
 			const float sum = x[0] + x[1] + (x[2] + x[3]), logarithm = log2f(value.logarithm);
 			value = {there ? value.peak * LOG2_E + logarithm : INFINITY, sum + __shfl_xor_sync(0xffffffffu, sum, 1), value.peak, logarithm};
