@@ -18,7 +18,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 	scripts/fetch-ort-gpu.sh --nvrtc
 	export XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13
 	go test -race -vet=off ./gpu/nvrtc ./host/kernels "$@"
-	go test -vet=off -run NVRTC ./ortgraphs/fused "$@"
+	go test -vet=off -run NVRTC ./ortgraphs/fused ./ortgraphs/fuse "$@"
 fi
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_NVRTC=$fake/nvrtc/libnvrtc.so.13 go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_CUBLAS=fake go test -race -vet=off ./gpu/cublas "$@"

@@ -46,8 +46,8 @@ func TestGradientsInOneBlock(t *testing.T) {
 	k.check(t, &emulation{}, 2e-2)
 }
 
-// TestWarpgroupsCompile: NVRTC compiles for the instructions of warpgroups what the emulation accepts.
-func TestWarpgroupsCompile(t *testing.T) {
+// TestWarpgroupsNVRTC: NVRTC compiles for the instructions of warpgroups what the emulation accepts.
+func TestWarpgroupsNVRTC(t *testing.T) {
 	compiler := nvrtctest.Open(t)
 	var k kernels
 	k.inOneBlock(t)
