@@ -102,7 +102,7 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			if e.Manifest != nil {
 				names = append(names, e.Name())
 				if slices.ContainsFunc(e.Manifest.Stages, func(s manifest.Stage) bool { return s.Name == name }) {
-					stageOf = fmt.Sprintf("%s is a stage: xtts-host plugins test %s --stage %[1]s", name, e.Name())
+					stageOf = fmt.Sprintf("%s is a stage: xtts-host plugins test %s --plugins %s --stage %[1]s", name, e.Name(), hint.Path(plugins))
 				}
 			}
 			if e.Name() == name || filepath.Base(e.Dir) == name {

@@ -123,7 +123,7 @@ func (a *attention) output(t *fuse.Tensor) string {
 }
 
 func (a *attention) forward(target Target) (*Kernel, error) {
-	q, k, v, err := a.operands()
+	operands, err := a.matrices(a.Query, a.Key, a.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +144,12 @@ func (a *attention) forward(target Target) (*Kernel, error) {
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
 	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out, nil)
 	templates, products, shared := attentionForward, fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
-	if target.Multiprocessors > 0 && a.head == 64 && o.columns == 1 {
-		templates, products, shared = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns), tilesFrom+5*tileBytes // queries, and two of keys and values each
+	if target.Multiprocessors > 0 && a.head == tileColumns && o.columns == 1 {
+		templates, products = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns)
+		shared = tilesFrom + 5*tileBytes // queries, and two of keys and values each
 	}
 	w.line("attend<%s, %d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", products, a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
-		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
+		operands[0], operands[1], operands[2], a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(templates, w)
 	l := a.launch("attention", attentionThreads, parts, a.out, nil)
@@ -157,13 +158,17 @@ func (a *attention) forward(target Target) (*Kernel, error) {
 	return kernel, nil
 }
 
-func (a *attention) operands() (q, k, v matrix, err error) {
-	if q, err = a.matrix(a.Query); err == nil {
-		if k, err = a.matrix(a.Key); err == nil {
-			v, err = a.matrix(a.Value)
+// matrices returns where some matrices of the batch are.
+func (a *attention) matrices(list ...*fuse.Matrix) ([]matrix, error) {
+	var all []matrix
+	for _, m := range list {
+		at, err := a.matrix(m)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, at)
 	}
-	return q, k, v, err
+	return all, nil
 }
 
 // begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered are the lines that number the heads as batch. A

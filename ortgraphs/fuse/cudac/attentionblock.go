@@ -11,7 +11,8 @@ import (
 const (
 	gradientThreads = 512
 	tilesFrom       = 1 << 10 // shared memory begins at a multiple of it, which may take as much
-	tileBytes       = 8 << 10 // 64 rows of 64 columns
+	tileColumns     = 64
+	tileBytes       = 8 << 10 // 64 rows
 	sliceBytes      = 4 << 10 // the sums of 16 rows of dQ
 	stateBytes      = 3 << 10 // what else a block has, without terms
 	termBytes       = 128 * 8 // a term of 128 queries
@@ -24,7 +25,7 @@ const (
 func (g *gradients) copiesInBlock(target Target) int {
 	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
-	if target.Multiprocessors == 0 || g.head != 64 || !inRows || !same || !g.fillsMultiprocessors(target.Multiprocessors) {
+	if target.Multiprocessors == 0 || g.head != tileColumns || !inRows || !same || !g.fillsMultiprocessors(target.Multiprocessors) {
 		return 0
 	}
 	for copies := 2; copies > 0; copies-- {
@@ -60,7 +61,7 @@ func (g *gradients) oneBlock(copies int) (*Kernel, error) {
 	w := &writer{}
 	g.begin(w, "gradients", gradientThreads, 1, []string{"const int batch = blockIdx.x;"}, slices.Concat(g.score, g.weight, g.keys), g.out, pointers)
 	var first, steps []string
-	for _, m := range append(g.matrices[:], *g.result) {
+	for _, m := range slices.Concat(g.operands, []matrix{*g.result}) {
 		first, steps = append(first, m.first), append(steps, m.step)
 	}
 	w.line("auto matrices_of = [&](int batch) -> head_matrices {")

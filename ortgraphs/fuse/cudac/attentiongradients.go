@@ -12,10 +12,11 @@ import (
 // gradients is what the programs of a gradient of attention have in common.
 type gradients struct {
 	*attention
-	matrices [4]matrix // queries, keys, values, and the gradient of the result
-	result   *matrix   // nil if it is not written in rows
-	spans    []span    // of the results
-	// The functions that attentionbackward.cuh and attentionblock.cuh call. queries and keys return the gradient of a product, which is to be scaled for the result.
+	operands []matrix // queries, keys, values, and the gradient of the result
+	result   *matrix  // nil if it is not written in rows
+	spans    []span   // of the results
+	// The functions that attentionbackward.cuh and attentionblock.cuh call. queries and keys return the gradient of a product, which is to be scaled
+	// for the result.
 	score, weight, summed, queries, keys []string
 	scaleQueries, scaleKeys              string
 	statistics                           string // what the forward pass has left of each row
@@ -35,10 +36,8 @@ func (a *attention) backward(target Target) (*Kernel, error) {
 }
 
 func (g *gradients) findMatrices() (err error) {
-	for i, m := range []*fuse.Matrix{g.Query, g.Key, g.Value, g.Gradient} {
-		if g.matrices[i], err = g.matrix(m); err != nil {
-			return err
-		}
+	if g.operands, err = g.matrices(g.Query, g.Key, g.Value, g.Gradient); err != nil {
+		return err
 	}
 	for _, r := range g.Results {
 		s, err := g.attention.result(r)
@@ -105,8 +104,8 @@ func (g *gradients) twoFunctions() (*Kernel, error) {
 	if g.result != nil {
 		result = g.result.String()
 	}
-	m := g.matrices
-	matrices := fmt.Sprintf("%s, %s, %s, %s", m[0], m[1], m[2], m[3])
+	m := g.operands
+	operands := fmt.Sprintf("%s, %s, %s, %s", m[0], m[1], m[2], m[3])
 	outQueries, outKeys := []*fuse.Tensor{g.Results[0].Out}, slices.Compact([]*fuse.Tensor{g.Results[1].Out, g.Results[2].Out})
 	forQueries, forKeys := sums.pointers(perRow, 0), sums.pointers(perRow, 1, 2)
 	width, vanishes, rows := fuse.ReachWidth(g.columns), g.vanishes(), g.perRow(perRow, "rows")
@@ -115,13 +114,13 @@ func (g *gradients) twoFunctions() (*Kernel, error) {
 		slices.Concat(g.score, g.summed, g.queries), outQueries, forQueries)
 	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, of_query, of_key, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
 		g.head, g.rows, g.columns, g.spans[0].columns, width, g.result != nil, vanishes,
-		matrices, result, g.statistics, g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], rows)
+		operands, result, g.statistics, g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], rows)
 	w.line("}")
 	g.begin(w, "keys", attentionThreads, blocksPerProcessor(g.attention, 3), numberBlocks(g.batch, g.blocksOfResult(1), g.batch, firstFirst),
 		slices.Concat(g.score, g.weight, g.keys), outKeys, forKeys)
 	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
 		g.head, g.rows, g.columns, g.spans[1].columns, g.spans[2].columns, width, vanishes,
-		matrices, rows, g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
+		operands, rows, g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
 	w.line("}")
 	return g.complete(attentionShared+attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
 		g.launch("keys", attentionThreads, g.blocksOfResult(1), outKeys, forKeys)), nil

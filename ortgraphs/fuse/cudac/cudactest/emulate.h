@@ -92,27 +92,25 @@ static void wait_for(int *arrived, int *turn, int threads) {
 
 static inline void __syncthreads() { wait_for(&block.arrived, &block.turn, block.threads); }
 
-template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) {
-	int me = block.current, warp = me / 32, size = block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32;
-	uint64_t bits = 0;
-	memcpy(&bits, &x, sizeof x);
-	block.exchanged[me] = bits;
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
-	memcpy(&x, &block.exchanged[warp * 32 + (me % 32 ^ mask)], sizeof x);
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
-	return x;
+// warp_wait waits for the threads of a warp.
+static void warp_wait() {
+	int warp = block.current / 32;
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32);
 }
 
-template <class T> static T __shfl_sync(unsigned, T x, int from) {
-	int me = block.current, warp = me / 32, size = block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32;
+// of_lane returns what another thread of the warp has.
+template <class T> static T of_lane(T x, int lane) {
+	int me = block.current, warp = me / 32;
 	uint64_t bits = 0;
 	memcpy(&bits, &x, sizeof x);
 	block.exchanged[me] = bits;
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
-	memcpy(&x, &block.exchanged[warp * 32 + from], sizeof x);
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
+	warp_wait();
+	memcpy(&x, &block.exchanged[warp * 32 + lane], sizeof x);
+	warp_wait();
 	return x;
 }
+template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) { return of_lane(x, block.current % 32 ^ mask); }
+template <class T> static T __shfl_sync(unsigned, T x, int from) { return of_lane(x, from); }
 
 static bool __any_sync(unsigned mask, int x) {
 	for (int far = 16; far > 0; far /= 2) x |= __shfl_xor_sync(mask, x, far);
@@ -128,12 +126,6 @@ static int __syncthreads_or(int x) {
 	any[1 - now] = 0, round = now + 1;
 	__syncthreads();
 	return result != 0;
-}
-
-// warp_wait waits for the threads of a warp.
-static void warp_wait() {
-	int warp = block.current / 32;
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32);
 }
 
 static void __syncwarp() { warp_wait(); }
