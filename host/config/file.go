@@ -17,6 +17,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/plain"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -43,6 +44,10 @@ func (s *Set) readFile(path string) error {
 	if err != nil {
 		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them", "config file: %w", err)
 	}
+	if err := plain.Check(path, data); err != nil {
+		return fmt.Errorf("config file %s: %w", path, err)
+	}
+	data = plain.Trim(data)
 	text := data
 	// With aliases, a few bytes can expand to any number of values, and a list of settings needs none.
 	for _, t := range lexer.Tokenize(string(data)) {

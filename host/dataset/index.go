@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/plain"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -174,8 +175,13 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer list.Close()
-	if err := checkEncoding(filepath.Join(ix.Dir, ix.List), list); err != nil {
-		return err
+	head := make([]byte, 256)
+	n, err := list.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("%s: %w", ix.List, err)
+	}
+	if err := plain.CheckWide(filepath.Join(ix.Dir, ix.List), head[:n]); err != nil {
+		return fmt.Errorf("%s: %w", ix.List, err)
 	}
 	if err := ix.read(ctx, cfg, list); err != nil {
 		return err

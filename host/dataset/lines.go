@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/plain"
 )
 
 // Limits of a list.
@@ -70,7 +71,7 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 			n++
 			data := lines.Bytes()
 			if n == 1 {
-				data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+				data = plain.Trim(data)
 			}
 			if data = bytes.TrimRight(data, "\r"); len(bytes.TrimSpace(data)) == 0 {
 				continue
@@ -101,7 +102,7 @@ func parseIn(b *block, i int, parse parser, path string) (e entry, err error) {
 	if line := b.line(i); utf8.Valid(line) {
 		e, err = parse(line)
 	} else {
-		e.reason = "the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: " + convertList("LATIN1", path)
+		e.reason = "the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: " + plain.Convert("LATIN1", path)
 	}
 	e.line = b.numbers[i]
 	return e, err

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/plain"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -32,12 +33,12 @@ func ReadSentences(path string) ([]Sentence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEncoding(path, bytes.NewReader(data)); err != nil {
-		return nil, err
+	if err := plain.CheckWide(path, data); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	var list []Sentence
 	number := 0
-	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+	for line := range bytes.Lines(plain.Trim(data)) {
 		number++
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
@@ -46,7 +47,7 @@ func ReadSentences(path string) ([]Sentence, error) {
 		s := Sentence{Place: fmt.Sprintf("%s:%d", filepath.Base(path), number)}
 		switch {
 		case !utf8.Valid(line):
-			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+convertList("LATIN1", path), "%s: the line is not UTF-8", s.Place)
+			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+plain.Convert("LATIN1", path), "%s: the line is not UTF-8", s.Place)
 		case jsonLines(path):
 			err = s.parse(filepath.Dir(path), line)
 		default:

@@ -43,7 +43,7 @@ func TestReadSentences(t *testing.T) {
 		"no such file":                            filepath.Join(dir, "none.txt"),
 		"b.txt has no sentence":                   file("b.txt", " \n\n"),
 		"c.txt:2: the line is not UTF-8":          file("c.txt", "a\ncaf\xe9\n"),
-		"the list is in UTF-16LE, not in UTF-8":   file("d.txt", "a\x00b\x00c\x00d\x00"),
+		"d.txt: it is in UTF-16LE, not in UTF-8":  file("d.txt", "a\x00b\x00c\x00d\x00"),
 		"e.jsonl:1: audio_filepath is missing":    file("e.jsonl", `{"text": "One."}`),
 		"f.jsonl:1: not JSON: byte ":              file("f.jsonl", `One.`),
 		"g.jsonl:1: no.wav: open: no such file":   file("g.jsonl", `{"audio_filepath": "no.wav", "text": "One."}`),

@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/plain"
 )
 
 // maxTokenizer bounds the size of tokenizer.json, in bytes. The largest in use have about 256,000 tokens and 35 MB.
@@ -47,10 +48,11 @@ func readTokenizer(file string) ([]byte, error) {
 
 func parseTokenizer(data []byte) (*Tokenizer, error) {
 	var f tokenizerFile
+	sum := sha256.Sum256(data)
+	data = plain.Trim(data)
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
 	t := &Tokenizer{hash: hex.EncodeToString(sum[:]), added: f.AddedTokens, words: map[string]word{}}
 	if err := t.check(&f); err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
@@ -22,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/plain"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -95,6 +95,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	}
 	defer s.discard()
 	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err, waiting: console.Waiting()}
+	if set.Resume == "" {
+		u.silence = "these are the initial weights of the bundle: --run RUN speaks with those of a run"
+	}
 	m.speaker.Made = func(units int) { u.waiting.Made(m.speaker.Unit(), units) }
 	if err := u.speak(ctx, tokenized.parts); err != nil {
 		return err
@@ -121,7 +124,7 @@ func advise(err error) error {
 
 // text returns what is to be spoken.
 func (o *Options) text(ctx context.Context) (string, error) {
-	name, text := "--text", o.Text
+	name, text := "--text", []byte(o.Text)
 	var err error
 	switch o.TextFile {
 	case "":
@@ -129,20 +132,21 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		name = "--text-file -"
 		text, err = stdin(ctx)
 	default:
-		var b []byte
-		b, err = regular.Read(o.TextFile, maxText)
-		name, text = "--text-file "+o.TextFile, string(b)
+		name = "--text-file " + o.TextFile
+		text, err = regular.Read(o.TextFile, maxText)
 		err = reason(err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	for i, r := range text { // a faulty byte is a rune of one byte
-		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
-			return "", hint.Errorf("convert it, for example: iconv -f LATIN1 -t UTF-8", "%s: byte %d (0x%02x) is not UTF-8", name, i+1, text[i])
-		}
+	file := o.TextFile
+	if file == "-" {
+		file = ""
 	}
-	return text, nil
+	if err := plain.Check(file, text); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return string(plain.Trim(text)), nil
 }
 
 // tokens returns the tokens of the text. It warns of what the tokenizer does not know.
@@ -173,7 +177,7 @@ func reason(err error) error {
 }
 
 // stdin returns the text of the standard input. Its reader stays when ctx ends before the text does.
-func stdin(ctx context.Context) (string, error) {
+func stdin(ctx context.Context) ([]byte, error) {
 	type result struct {
 		text []byte
 		err  error
@@ -188,9 +192,9 @@ func stdin(ctx context.Context) (string, error) {
 	}()
 	select {
 	case r := <-read:
-		return string(r.text), r.err
+		return r.text, r.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -73,7 +73,7 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 // open opens the weights: the averages of a run that has them, as its evaluations do.
 func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weights, error) {
 	if set.Resume == "" {
-		m.from = set.Graph
+		m.from = "the initial weights of " + set.Graph
 		file, err := bundle.Weights()
 		if err != nil {
 			return nil, err

@@ -332,8 +332,8 @@ func TestText(t *testing.T) {
 		want string
 	}{
 		{Options{Text: "a \ufffd b"}, ""}, // the character itself is valid
-		{Options{Text: "سلام\xff"}, "--text: byte 9 (0xff) is not UTF-8"},
-		{Options{TextFile: latin}, "--text-file " + latin + ": byte 4 (0xe9) is not UTF-8"},
+		{Options{Text: "سلام\xff"}, "--text: it is not in UTF-8: byte 9 (0xff) in line 1"},
+		{Options{TextFile: latin}, "--text-file " + latin + ": it is not in UTF-8: byte 4 (0xe9) in line 1"},
 		{Options{TextFile: "nowhere.txt"}, "--text-file nowhere.txt: no such file or directory"},
 	} {
 		_, err := tt.o.text(t.Context())
@@ -414,6 +414,15 @@ func TestPieces(t *testing.T) {
 		{"你好。再见。", 4, []string{"你好。", "再见。"}},
 		{"你好。再见。谢谢。早安。", 7, []string{"你好。再见。", "谢谢。早安。"}},
 		{"...", 9, []string{"..."}},
+		{"这是一个很长的句子没有标点符号", 6, []string{"这是一个很长", "的句子没有标", "点符号"}},
+		{"他说「你好世界」然后走了", 6, []string{"他说「你好世", "界」然后走了"}},
+		{"他说「你好」", 3, []string{"他说", "「你", "好」"}},
+		{"မင်္ဂလာပါ။နေကောင်းလား။", 14, []string{"မင်္ဂလာပါ။", "နေကောင်းလား။"}},
+		{"วันนี้อากาศดีเมืองไทย", 12, []string{"วันนี้อากาศ", "ดีเมืองไทย"}},
+		{"กเก", 2, []string{"ก", "เก"}}, // the vowel is spoken after its consonant
+		{"a bb extraordinary c", 5, []string{"a bb", "extra", "ordin", "ary c"}},
+		{"e\u0301e\u0301", 2, []string{"e\u0301", "e\u0301"}},
+		{"👩‍👩‍👧👩‍👩‍👧", 5, []string{"👩‍👩‍👧", "👩‍👩‍👧"}},
 		{" \n ", 9, nil},
 	} {
 		got, long := pieces(tt.text, func(s string) bool { return len([]rune(s)) <= tt.most })
@@ -421,7 +430,7 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%q in %d: %q (%q), want %q", tt.text, tt.most, got, long, tt.want)
 		}
 	}
-	if _, long := pieces("a bb extraordinary c", func(s string) bool { return len(s) <= 5 }); long != "extraordinary" {
+	if _, long := pieces("a be\u0301\u0301\u0301\u0301b c", func(s string) bool { return len(s) <= 5 }); long != "e\u0301\u0301\u0301\u0301" {
 		t.Errorf("%q is too long", long)
 	}
 }

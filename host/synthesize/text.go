@@ -3,16 +3,69 @@ package synthesize
 import (
 	"strings"
 	"unicode"
+
+	"github.com/rivo/uniseg"
 )
 
 // Where a text may be divided, best first: after the end of a sentence, after another mark, at white space. Chinese and
-// Japanese have no space after their marks, so these divide alone.
+// Japanese have no space after their marks, so these divide alone. What follows is for scripts without spaces, and for
+// marks of other scripts: sentences, words and characters as UAX #29 of Unicode defines them.
 var (
 	ends      = marks{"!?.…؟۔।", "。！？"}
 	commas    = marks{",;:،؛—–", "，、；："}
 	closings  = "\"'”’»)]}」』"
-	dividings = []func(string) []string{ends.divide, commas.divide, strings.Fields}
+	dividings = []func(string) []string{ends.divide, sentences, commas.divide, strings.Fields, words, characters}
 )
+
+// sentences divides a text after its sentences (UAX #29, section 5).
+func sentences(text string) (parts []string) {
+	for state := -1; text != ""; {
+		var part string
+		part, text, state = uniseg.FirstSentenceInString(text, state)
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// words divides a text without spaces between its words (UAX #29, section 4): in Chinese each ideograph is one, and in Thai,
+// Lao, Khmer and Burmese, whose words only a dictionary knows, each character. Marks stay at the word that they belong to.
+func words(text string) []string {
+	return divided(text, func(text string, state int) (string, string, int) { return uniseg.FirstWordInString(text, state) })
+}
+
+// characters divides a text between user-perceived characters (UAX #29, section 3).
+func characters(text string) []string {
+	return divided(text, func(text string, state int) (string, string, int) {
+		part, rest, _, state := uniseg.FirstGraphemeClusterInString(text, state)
+		return part, rest, state
+	})
+}
+
+// divided divides a text where first ends its parts, but neither before a closing mark nor after an opening one. Nor after a
+// vowel that is written before the consonant that it follows, as Thai's and Lao's.
+func divided(text string, first func(text string, state int) (part, rest string, after int)) (parts []string) {
+	joins := false
+	for state := -1; text != ""; {
+		var part string
+		part, text, state = first(text, state)
+		runes := []rune(part)
+		if closes := unicode.IsPunct(runes[0]) && !opens(runes[0]); len(parts) > 0 && (joins || closes) {
+			parts[len(parts)-1] += part
+		} else {
+			parts = append(parts, part)
+		}
+		last := runes[len(runes)-1]
+		joins = opens(last) || unicode.Is(unicode.Logical_Order_Exception, last)
+	}
+	return parts
+}
+
+// opens reports whether a mark belongs to what follows it.
+func opens(mark rune) bool {
+	return unicode.In(mark, unicode.Ps, unicode.Pi) || mark == '¿' || mark == '¡'
+}
 
 // marks are marks with which a part of a text ends: those that white space follows, and those that stand alone.
 type marks struct{ spaced, alone string }
@@ -40,8 +93,8 @@ func (m marks) divide(text string) (parts []string) {
 	return parts
 }
 
-// pieces divides a text into pieces that fit, as few as possible without dividing a line, a sentence or a clause that
-// fits. What does not fit and cannot be divided is returned as too long.
+// pieces divides a text into pieces that fit, as few as possible without dividing a line, a sentence, a clause or a word
+// that fits. A character that does not fit is returned as too long.
 func pieces(text string, fits func(string) bool) (list []string, long string) {
 	for line := range strings.Lines(text) {
 		parts, long := within(strings.TrimSpace(line), fits, dividings)

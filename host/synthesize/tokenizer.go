@@ -62,7 +62,7 @@ func (t *Tokenizer) Text(text, language string) (Text, error) {
 	list, long := pieces(text, func(part string) bool { return len(tokens(part)) <= t.most })
 	switch {
 	case long != "":
-		return Text{}, hint.Errorf("shorten it, or divide it with spaces", "a word of %d characters has more than %d tokens: %.40q", len([]rune(long)), t.most, long)
+		return Text{}, hint.Errorf("remove it, or its combining marks", "one character of %d code points has more than %d tokens: %.40q", len([]rune(long)), t.most, long)
 	case len(list) == 0:
 		return Text{}, hint.Errorf(`for example: --text "Good morning."`, "there is no text to speak")
 	}

@@ -1,6 +1,7 @@
 package synthesize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type utterance struct {
 	sound    *sound
 	warnings io.Writer
 	waiting  *report.Waiting // shows how much has been made; nil for nothing
+	silence  string          // what to do about a part without sound; "" means to train longer
 
 	first, all time.Duration // until the first sound, and until the end
 	length     int           // in units of the model
@@ -61,7 +63,8 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()))
 		}
 		if u.sound.samples == before {
-			fmt.Fprintf(u.warnings, "warning: part %d of %d has no sound: the model ended after %s; train it longer\n", i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()))
+			fmt.Fprintf(u.warnings, "warning: part %d of %d has no sound: the model ended after %s; %s\n",
+				i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()), cmp.Or(u.silence, "train it longer"))
 		}
 	}
 	u.all = time.Since(began)

@@ -219,7 +219,7 @@ other-encodings() {
   cp "$list" plain.csv
   iconv -f UTF-8 -t UTF-16 plain.csv >"$list"
   refused 2 xtts-host data check "my data/it's"
-  says 'metadata.csv: the list is in UTF-16, not in UTF-8'
+  says 'metadata.csv: it is in UTF-16, not in UTF-8'
   grep -o 'iconv .*' output | bash -e
   cmp plain.csv "$list"
   { cat plain.csv; printf 'clip00000x|caf\xe9\n'; } >"$list"

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/plain"
 )
 
 //go:embed bundle.schema.json
@@ -60,6 +61,10 @@ func (noLoader) Load(url string) (any, error) {
 
 // decode checks data against the schema and decodes it into v.
 func decode(file string, schema *jsonschema.Schema, data []byte, v any) error {
+	if err := plain.CheckWide(file, data); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	data = plain.Trim(data)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("%s: not JSON: %w", file, err)
