@@ -33,7 +33,7 @@ var (
 
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
-	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
+	{folder: "cmd", own: []string{"cmd/internal/cli", "host/limits/early"}, others: []string{"github.com/spf13/cobra/doc"}},
 	{folder: "shared/fold", others: []string{"github.com/mattn/go-runewidth"}},
 	{folder: "cmd/internal/cli", own: []string{"shared/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
@@ -41,6 +41,7 @@ var rules = []rule{
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/bench/pytorch", "host/catalog", "host/config", "host/console", "host/exit", "host/place", "host/plan", "host/report", "host/train", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/bench/pytorch", own: []string{"shared/hint"}, noCgo: true},
 	{folder: "host/limits", own: []string{"shared/hint"}, others: []string{"github.com/KimMachineGun/automemlimit", "golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/limits/early"},
 	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/limits", "host/place", "host/plan", "host/preflight", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"host/checkpoint", "shared/hint", "shared/manifest", "shared/plain", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/console", own: []string{"host/event", "host/report", "host/train"}, noCgo: true},

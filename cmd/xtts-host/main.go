@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/xtts-host/xtts-host/cmd/internal/cli"
+	_ "github.com/xtts-host/xtts-host/host/limits/early"
 )
 
 func main() { os.Exit(cli.Run(os.Args[1:])) }

@@ -67,6 +67,9 @@ func (e *examination) limits(l limits.Limits) {
 	} else if l.AddressSpace > 0 {
 		r.add(Note, "ulimit -v unlimited: Go and ONNX Runtime reserve more than they use", "the address space of a process is limited to %s", size(uint64(l.AddressSpace)))
 	}
+	if l.Seconds > 0 {
+		r.add(Note, "ulimit -t unlimited, or save often with --checkpoint-every", "the system ends a process after %d s of CPU time (ulimit -t)", l.Seconds)
+	}
 	if l.Files > 0 && l.Files < enoughDescriptors {
 		r.add(Note, "ulimit -n 4096", "%d open files", l.Files)
 	} else if l.Files > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Limits are upper bounds in bytes, 0 where there is none or it is unknown.
+// Limits are upper bounds, in bytes if nothing else is said, 0 where there is none or it is unknown.
 type Limits struct {
 	// Memory is the machine's.
 	Memory int64
@@ -16,6 +16,10 @@ type Limits struct {
 	Container int64
 	// AddressSpace is RLIMIT_AS (ulimit -v), for each process.
 	AddressSpace int64
+	// Stack is RLIMIT_STACK (ulimit -s): the C library gives it to each thread.
+	Stack int64
+	// Seconds is RLIMIT_CPU (ulimit -t), the CPU time after which the kernel ends a process.
+	Seconds int64
 	// Files is the number of open files of each process (ulimit -n).
 	Files int64
 }
@@ -31,6 +35,7 @@ func Read() Limits {
 		l.Container = int64(n)
 	}
 	l.AddressSpace, l.Files = rlimit(unix.RLIMIT_AS), rlimit(unix.RLIMIT_NOFILE)
+	l.Stack, l.Seconds = rlimit(unix.RLIMIT_STACK), rlimit(unix.RLIMIT_CPU)
 	return l
 }
 
@@ -54,11 +59,17 @@ func (l Limits) Total() (bytes int64, what string) {
 // Runtime reserve far more than they use.
 const leastAddressSpace = 3 << 30
 
+// leastStack is twice of what the threads of ONNX Runtime were seen to need. With less, they end the process.
+const leastStack = 1 << 20
+
 // Check refuses limits under which no run can work.
 func (l Limits) Check() error {
 	if l.AddressSpace > 0 && l.AddressSpace < leastAddressSpace {
 		return hint.Errorf("ulimit -v unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)",
 			"the address space is limited to %d MiB (ulimit -v), and training reserves at least %d MiB", l.AddressSpace>>20, leastAddressSpace>>20)
+	}
+	if l.Stack > 0 && l.Stack < leastStack {
+		return hint.Errorf("ulimit -s 8192", "the stack of a thread is limited to %d KiB (ulimit -s), and ONNX Runtime needs at least %d KiB", l.Stack>>10, leastStack>>10)
 	}
 	return nil
 }

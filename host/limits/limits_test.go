@@ -25,12 +25,16 @@ func TestTotal(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	if err := (Limits{AddressSpace: 4 << 30}).Check(); err != nil {
+	if err := (Limits{AddressSpace: 4 << 30, Stack: 8 << 20}).Check(); err != nil {
 		t.Error(err)
 	}
-	err := (Limits{AddressSpace: 1 << 30}).Check()
-	if err == nil || !strings.Contains(err.Error(), "limited to 1024 MiB (ulimit -v)") {
-		t.Errorf("got %v", err)
+	for want, l := range map[string]Limits{
+		"limited to 1024 MiB (ulimit -v)": {AddressSpace: 1 << 30},
+		"limited to 64 KiB (ulimit -s)":   {Stack: 64 << 10},
+	} {
+		if err := l.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
@@ -42,12 +46,12 @@ func TestRead(t *testing.T) {
 		if err := unix.Sysinfo(&info); err != nil {
 			t.Fatal(err)
 		}
-		if l.Files != 64 || l.AddressSpace != 64<<30 || l.Memory != int64(info.Totalram)*int64(info.Unit) || l.Container > l.Memory {
+		if l.Files != 64 || l.AddressSpace != 64<<30 || l.Stack != 4<<20 || l.Seconds != 3600 || l.Memory != int64(info.Totalram)*int64(info.Unit) || l.Container > l.Memory {
 			t.Errorf("%+v", l)
 		}
 		return
 	}
-	cmd := exec.Command("sh", "-c", "ulimit -n 64; ulimit -v 67108864; exec \"$0\" -test.run=TestRead", os.Args[0])
+	cmd := exec.Command("sh", "-c", "ulimit -n 64; ulimit -v 67108864; ulimit -s 4096; ulimit -t 3600; exec \"$0\" -test.run=TestRead", os.Args[0])
 	cmd.Env = append(os.Environ(), "LIMITS=1")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "address space") { // the race detector reserves more
