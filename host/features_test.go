@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -119,6 +120,9 @@ func TestFeatureCacheFolder(t *testing.T) {
 // TestFeatureCacheThatCannotBeWritten: a run goes on without it, with one warning.
 func TestFeatureCacheThatCannotBeWritten(t *testing.T) {
 	cache := t.TempDir()
+	if _, err := cachedir.Claim(cache, nil); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 256 { // files where folders of entries belong
 		if err := os.WriteFile(filepath.Join(cache, string("0123456789abcdef"[i/16])+string("0123456789abcdef"[i%16])), nil, 0o666); err != nil {
 			t.Fatal(err)

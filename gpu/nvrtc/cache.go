@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ const cacheLimit = 512 << 20
 
 // suffix is that of the cache's files. Each has a checksum, and then the image.
 const suffix = ".image"
+
+// ofCache matches the names of the cache's files: a key and the suffix.
+var ofCache = regexp.MustCompile(`^[0-9a-f]{64}\.image$`)
 
 // cache is a folder with compiled programs. Without a folder it keeps nothing.
 type cache struct {
@@ -94,7 +98,7 @@ func shrink(folder string, limit int64) error {
 	var size int64
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || filepath.Ext(e.Name()) != suffix {
+		if err != nil || !info.Mode().IsRegular() || !ofCache.MatchString(e.Name()) {
 			continue // another process has removed it, or it is not ours
 		}
 		images = append(images, info)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // fake returns a compiler whose image of a source contains the options and the source, and the number of programs that
@@ -142,30 +143,39 @@ func TestRefused(t *testing.T) {
 func TestShrink(t *testing.T) {
 	store := &cache{folder: t.TempDir()}
 	image := make([]byte, 1000-32)
-	for _, key := range []string{"a", "b", "c", "d"} {
+	name := func(letter string) string { return strings.Repeat(letter, 64) }
+	for _, letter := range []string{"a", "b", "c", "d"} {
+		key := name(letter)
 		store.add(key, image)
 		old := info(t, store, key).ModTime().AddDate(0, 0, -4+int(key[0]-'a'))
 		if err := os.Chtimes(filepath.Join(store.folder, key+suffix), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	other := filepath.Join(store.folder, "README")
-	if err := os.WriteFile(other, image, 0o666); err != nil {
-		t.Fatal(err)
+	others := []string{filepath.Join(store.folder, "README"), filepath.Join(store.folder, "boot"+suffix)}
+	for _, other := range others {
+		if err := os.WriteFile(other, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(other, time.Time{}, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if store.load("a") == nil { // now it is the newest
+	if store.load(name("a")) == nil { // now it is the newest
 		t.Fatal("a is not there")
 	}
 	if err := shrink(store.folder, 2999); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]bool{"a": true, "b": false, "c": false, "d": true} {
-		if got := store.load(key) != nil; got != want {
+		if got := store.load(name(key)) != nil; got != want {
 			t.Errorf("%s is there: %v", key, got)
 		}
 	}
-	if _, err := os.Stat(other); err != nil {
-		t.Error(err)
+	for _, other := range others {
+		if _, err := os.Stat(other); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,14 +1,36 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// CacheFolder returns the folder of --cache-dir, or the user's cache folder.
+// CacheFolder returns the folder of --cache-dir, or the user's cache folder, and marks it as a cache. It refuses a folder
+// that has files of others: the program replaces and removes what it finds in its cache.
 func CacheFolder(given string) (string, error) {
+	dir, err := cachePath(given)
+	if err != nil {
+		return "", err
+	}
+	known := isCache
+	if given == "" {
+		known = func(string) bool { return true } // by its name
+	}
+	// Where the folder cannot be written, whoever writes to it gets the error.
+	if _, err := cachedir.Claim(dir, known); errors.Is(err, cachedir.ErrForeign) {
+		return "", hint.Errorf("name a folder of its own: --cache-dir "+hint.Path(cachedir.Below(dir)), "--cache-dir %s: %w", given, err)
+	}
+	return dir, nil
+}
+
+// cachePath is CacheFolder without a look at the folder.
+func cachePath(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
 	}
@@ -18,3 +40,32 @@ func CacheFolder(given string) (string, error) {
 	}
 	return filepath.Join(user, "xtts-host"), nil
 }
+
+// ofCache are the names that no other program gives, below a cache folder.
+var ofCache = []struct {
+	folder string
+	name   *regexp.Regexp
+}{
+	{"index", regexp.MustCompile(`^recordings-[0-9a-f]{16}\.bin$`)},
+	{"bundles", regexp.MustCompile(`^myxtts-[a-z]+-[0-9a-f]{16}$`)},
+	{"kernels", regexp.MustCompile(`^[0-9a-f]{64}\.image$`)},
+	{".", regexp.MustCompile(`^sample-[0-9a-f]{16}$`)},
+}
+
+// isCache recognises the cache folder of a version that did not mark it. Other files may be there: only what has these
+// names, and kernels by their hashes, is replaced or removed.
+func isCache(dir string) bool {
+	for _, of := range ofCache {
+		entries, _ := os.ReadDir(filepath.Join(dir, of.folder))
+		for _, e := range entries {
+			if of.name.MatchString(e.Name()) {
+				return true
+			}
+		}
+	}
+	text, err := regular.Read(filepath.Join(dir, confirmedFile), maxConfirmed)
+	return err == nil && confirmedLine.Match(text)
+}
+
+// confirmedLine is the beginning of the file with confirmations.
+var confirmedLine = regexp.MustCompile(`^(plugins|ort-lib) "/`)

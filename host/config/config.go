@@ -86,6 +86,7 @@ type Config struct {
 	VerifyPlugins     bool
 	OnRange           string // warn or stop
 	ORTLib, CacheDir  string
+	CacheUnconfirmed  bool // only a run folder names CacheDir
 
 	DebugDir   string
 	Trace      string // file
@@ -100,8 +101,8 @@ type Set struct {
 	Config
 	// ResumeFlag is the flag that names Config.Resume, as errors print it: --resume, or --run of evaluate.
 	ResumeFlag string
-	// NoPlugins says that the command starts none, so that a run may name any.
-	NoPlugins bool
+	// Only names the settings that are flags of the command; nil means all of them.
+	Only []string
 
 	groups  []Group
 	flags   *pflag.FlagSet // all of them

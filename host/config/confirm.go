@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,29 +10,43 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
+	"github.com/xtts-host/xtts-host/host/featurecache"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/owner"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// code are the settings that name executed code: the programs of plugins, and a library.
-var code = []string{"plugins", "ort-lib"}
+// consent are the settings that need the user's own word when a run folder names them: code that is executed (programs of
+// plugins, a library), and folders that a run writes to and removes from. The other settings that name a place are only
+// read, or are in ofOneRun.
+var consent = []string{"plugins", "ort-lib", "cache-dir", "feature-cache"}
 
-// confirmedFile lists in the cache folder the code that this user's own command lines have named: a setting and a
-// quoted path on each line.
-const confirmedFile = "confirmed"
+// confirmedFile lists in the cache folder what this user's own command lines have named: a setting and a quoted path on each
+// line.
+const (
+	confirmedFile = "confirmed"
+	maxConfirmed  = 1 << 20
+)
 
-// checkRunFile refuses code that only the config.yaml of a run folder names. The folder may come from someone else, and
-// resuming a run must not execute what its author has put there.
+// checkRunFile refuses code and caches that only the config.yaml of a run folder names. The folder may come from someone
+// else. Resuming a run must not execute what its author has put there, nor write to a folder that its author has chosen.
+// A command without the flag does not use the setting, and leaves it out.
 func checkRunFile(s *Set) error {
 	var named, flags []string
 	known := confirmed(s)
-	for _, name := range code {
-		if name == "plugins" && s.NoPlugins {
-			continue
-		}
+	for _, name := range consent {
 		f := s.flags.Lookup(name)
 		path := f.Value.String()
-		if !fromRunFile(s, name) || path == "" || absolute(path) == absolute(f.DefValue) || slices.Contains(known, confirmation(name, path)) {
+		standard := f.DefValue != "" && absolute(path) == absolute(f.DefValue)
+		if !fromRunFile(s, name) || path == "" || standard || slices.Contains(known, confirmation(name, path)) || isOwnCache(s, name, path) {
+			continue
+		}
+		if s.Only != nil && !slices.Contains(s.Only, name) {
+			if err := f.Value.Set(f.DefValue); err != nil {
+				return err
+			}
+			delete(s.origins, name)
 			continue
 		}
 		named = append(named, key(name)+": "+path)
@@ -41,14 +56,52 @@ func checkRunFile(s *Set) error {
 		return nil
 	}
 	return hint.Errorf("if you trust it, confirm it with "+strings.Join(flags, " "),
-		"%s names code that no command line of yours has used: %s", runFile(s), strings.Join(named, ", "))
+		"%s names code or a cache that no command line of yours has used: %s", runFile(s), strings.Join(named, ", "))
 }
 
-// Confirm remembers the code that the settings name, for runs that are resumed from another working directory. What a
-// run folder names is not remembered. It fails where the cache folder cannot be written; then flags confirm it again.
+// isOwnCache reports whether a path is a cache already, which belongs to this user alone: nothing foreign is in danger. So a
+// run of a version that did not ask for its caches resumes. What is compiled for a GPU is not taken from there.
+func isOwnCache(s *Set, name, path string) bool {
+	known := map[string]cachedir.Recognise{"cache-dir": isCache, "feature-cache": featurecache.Recognise}[name]
+	if known == nil || !isOwn(path) {
+		return false
+	}
+	state, err := cachedir.Look(path, known)
+	if err != nil || state != cachedir.Own && state != cachedir.Adopted {
+		return false
+	}
+	s.CacheUnconfirmed = s.CacheUnconfirmed || name == "cache-dir"
+	return true
+}
+
+// isOwn reports whether no one else owns a path or can change it.
+func isOwn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid() && owner.Other(path, os.Geteuid()) == ""
+}
+
+// Confirm remembers what the settings name, for runs that are resumed from another working directory. What a run folder
+// names is not remembered. It fails where the cache folder cannot be written; then flags confirm it again.
 func Confirm(s *Set) error {
-	known, add := confirmed(s), ""
-	for _, name := range code {
+	given, err := ownCache(s)
+	if err != nil {
+		return err
+	}
+	user, err := cachePath("")
+	if err != nil || user == given {
+		return confirmIn(s, given, consent)
+	}
+	// A run that is resumed without --cache-dir looks into the user's cache folder.
+	return errors.Join(confirmIn(s, given, consent), confirmIn(s, user, []string{"cache-dir"}))
+}
+
+func confirmIn(s *Set, dir string, names []string) error {
+	known, add := confirmedIn(dir), ""
+	for _, name := range names {
 		path := s.flags.Lookup(name).Value.String()
 		if line := confirmation(name, path); path != "" && !fromRunFile(s, name) && !slices.Contains(known, line) {
 			add += line + "\n"
@@ -57,14 +110,10 @@ func Confirm(s *Set) error {
 	if add == "" {
 		return nil
 	}
-	dir, err := ownCache(s)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, confirmedFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, confirmedFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,21 +129,28 @@ func confirmation(name, path string) string {
 	return fmt.Sprintf("%s %s", name, strconv.Quote(absolute(path)))
 }
 
-// confirmed returns the lines of the file. A file that someone else can have written counts for nothing.
-func confirmed(s *Set) []string {
-	dir, err := ownCache(s)
-	if err != nil {
-		return nil
+// confirmed returns the lines of the files in the user's cache folder and in the one that is used.
+func confirmed(s *Set) (lines []string) {
+	if user, err := cachePath(""); err == nil {
+		lines = confirmedIn(user)
 	}
+	if dir, err := ownCache(s); err == nil {
+		lines = append(lines, confirmedIn(dir)...)
+	}
+	return lines
+}
+
+// confirmedIn returns the lines of the file in a folder. A file that someone else can have written counts for nothing.
+func confirmedIn(dir string) []string {
 	path := filepath.Join(dir, confirmedFile)
-	info, err := os.Stat(path)
-	if err != nil {
+	if !isOwn(path) || owner.Other(dir, os.Geteuid()) != "" {
 		return nil
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
 		return nil
 	}
-	data, err := regular.Read(path, 1<<20)
+	data, err := regular.Read(path, maxConfirmed)
 	if err != nil {
 		return nil
 	}
@@ -108,7 +164,7 @@ func ownCache(s *Set) (string, error) {
 	if fromRunFile(s, "cache-dir") {
 		given = ""
 	}
-	return CacheFolder(given)
+	return cachePath(given)
 }
 
 // runFile is the config.yaml of the run that is resumed.

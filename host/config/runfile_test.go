@@ -17,6 +17,7 @@ func runFolder(t *testing.T, text string) string {
 
 // TestRunYAMLHasAbsolutePaths: what a run folder says is the same from any working directory.
 func TestRunYAMLHasAbsolutePaths(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	home := t.TempDir()
 	t.Chdir(home)
 	here, err := os.Getwd()
@@ -74,7 +75,7 @@ func TestRunFolderNamesNoCode(t *testing.T) {
 		t.Errorf("hint %s, want %s", hint.Of(err), want)
 	}
 	without := New()
-	without.NoPlugins = true
+	without.Only = []string{"ort-lib", "cache-dir"}
 	if err := without.Parse([]string{"--resume", run}, nil); err == nil || !strings.HasSuffix(hint.Of(err), "confirm it with --ort-lib "+library) {
 		t.Errorf("a command without plugins: %v (%s)", err, hint.Of(err))
 	}
@@ -120,5 +121,86 @@ func TestRunFolderNamesNoOutputs(t *testing.T) {
 	}
 	if set.BatchSize != 3 {
 		t.Errorf("batch size %d, want that of the run folder, 3", set.BatchSize)
+	}
+}
+
+// TestRunFolderNamesNoCaches: a cache that only a run folder names is refused, with the flags that confirm it. The command
+// line, an earlier one, a cache of this user, and a command without the flag are accepted.
+func TestRunFolderNamesNoCaches(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, "main.go"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	for _, folder := range []string{project, here, filepath.Join(project, "new")} {
+		for _, name := range []string{"feature-cache", "cache-dir"} {
+			run := runFolder(t, key(name)+": "+folder+"\n")
+			err := New().Parse([]string{"--resume", run}, nil)
+			if err == nil || !strings.Contains(err.Error(), key(name)+": "+folder) || !strings.HasSuffix(hint.Of(err), "confirm it with --"+name+" "+hint.Path(folder)) {
+				t.Errorf("%s %s: %v (%s)", name, folder, err, hint.Of(err))
+			}
+			if set := parse(t, nil, "--resume", run, "--"+name, folder); Confirm(set) != nil {
+				t.Errorf("%s %s is not remembered", name, folder)
+			}
+			set := parse(t, nil, "--resume", run) // named before
+			if set.CacheUnconfirmed {
+				t.Errorf("%s %s counts as unconfirmed", name, folder)
+			}
+		}
+	}
+}
+
+// TestOwnCaches: a run of a version that remembered no caches resumes with those that are this user's own.
+func TestOwnCaches(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache := t.TempDir()
+	for _, path := range []string{"index/recordings-0123456789abcdef.bin", "notes.txt"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(cache, path)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(cache, path), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := runFolder(t, "cache_dir: "+cache+"\n")
+	if set := parse(t, nil, "--resume", run); !set.CacheUnconfirmed || set.CacheDir != cache {
+		t.Errorf("cache %s, unconfirmed %v", set.CacheDir, set.CacheUnconfirmed)
+	}
+	if err := os.Chmod(cache, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := New().Parse([]string{"--resume", run}, nil); err == nil {
+		t.Error("a cache that everyone can change is accepted")
+	}
+	other := New()
+	other.Only = []string{"cache-dir"}
+	if err := other.Parse([]string{"--resume", runFolder(t, "feature_cache: /nowhere\n")}, nil); err != nil || other.FeatureCache != "" {
+		t.Errorf("a command without a feature cache: %v, %q", err, other.FeatureCache)
+	}
+}
+
+// TestCacheFolder: a folder of others does not become a cache, and the hint names one that does.
+func TestCacheFolder(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", home)
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, "main.go"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CacheFolder(project)
+	_, advised, _ := strings.Cut(hint.Of(err), "--cache-dir ")
+	if err == nil || advised == "" {
+		t.Fatalf("error %v (%s)", err, hint.Of(err))
+	}
+	if _, err := CacheFolder(advised); err != nil {
+		t.Errorf("the hint does not work: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(home, "xtts-host", "anything"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := CacheFolder(""); err != nil || dir != filepath.Join(home, "xtts-host") {
+		t.Errorf("the user's own: %s, %v", dir, err)
 	}
 }

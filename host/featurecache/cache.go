@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -58,7 +59,17 @@ func Check(dir string) error {
 	if err := disk.CheckFolder(dir); err != nil {
 		return hint.Errorf("name a folder that can be written with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, err)
 	}
+	if state, err := cachedir.Look(dir, Recognise); err != nil {
+		return hint.Errorf("name a folder that can be read with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, err)
+	} else if state == cachedir.Foreign {
+		return foreign(dir)
+	}
 	return nil
+}
+
+// foreign refuses a folder of others: the cache removes what it takes for its entries.
+func foreign(dir string) error {
+	return hint.Errorf("name a folder of its own: --feature-cache "+hint.Path(cachedir.Below(dir)), "--feature-cache %s: %w", dir, cachedir.ErrForeign)
 }
 
 // Open opens the cache in a folder, which it makes if necessary, of at most limit bytes. warn receives the text of the
@@ -68,18 +79,30 @@ func Open(dir string, limit int64, warn func(text string)) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{dir: dir, limit: limit, warn: warn}
-	if err := c.try(); err != nil {
+	err := c.claim()
+	if errors.Is(err, cachedir.ErrForeign) {
+		return nil, foreign(dir)
+	}
+	if err == nil {
+		err = c.try()
+	}
+	if err != nil {
 		return nil, hint.Errorf("name another folder with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, disk.Explain(err, dir, 1))
 	}
 	c.startSweep()
 	return c, nil
 }
 
-// try writes a file, which fails on a read-only disk even where permissions allow it.
-func (c *Cache) try() error {
-	if err := os.MkdirAll(filepath.Join(c.dir, incoming), 0o777); err != nil {
+// claim makes the folders.
+func (c *Cache) claim() error {
+	if _, err := cachedir.Claim(c.dir, Recognise); err != nil {
 		return err
 	}
+	return os.MkdirAll(filepath.Join(c.dir, incoming), 0o777)
+}
+
+// try writes a file, which fails on a read-only disk even where permissions allow it.
+func (c *Cache) try() error {
 	f, err := os.CreateTemp(filepath.Join(c.dir, incoming), pattern)
 	if err != nil {
 		return err
@@ -177,7 +200,7 @@ func (c *Cache) Put(key Key, data []byte) bool {
 func (c *Cache) write(key Key, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Join(c.dir, incoming), pattern)
 	if errors.Is(err, fs.ErrNotExist) { // the folder was removed
-		if err = os.MkdirAll(filepath.Join(c.dir, incoming), 0o777); err != nil {
+		if err = c.claim(); err != nil {
 			return err
 		}
 		f, err = os.CreateTemp(filepath.Join(c.dir, incoming), pattern)

@@ -106,6 +106,7 @@ func TestDamage(t *testing.T) {
 func TestBound(t *testing.T) {
 	const entry, limit = 100 << 10, 10 << 20
 	dir := t.TempDir()
+	open(t, dir, limit).Close()
 	foreign := filepath.Join(dir, "00", "notes.txt")
 	if err := os.MkdirAll(filepath.Dir(foreign), 0o777); err != nil {
 		t.Fatal(err)
@@ -114,9 +115,6 @@ func TestBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := filepath.Join(dir, incoming, "feature-1.tmp")
-	if err := os.Mkdir(filepath.Dir(old), 0o777); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.WriteFile(old, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +132,11 @@ func TestBound(t *testing.T) {
 			t.Fatalf("after %d: the entry that is used all the time was removed", i)
 		}
 		c.tasks.Wait()
-		if _, total := c.list(); total > limit {
+		if _, total := c.list(true); total > limit {
 			t.Fatalf("%d bytes after %d entries", total, i)
 		}
 	}
-	entries, total := c.list()
+	entries, total := c.list(true)
 	if total < limit*8/10 || c.Bytes() != total {
 		t.Errorf("%d entries of %d bytes, %d by its own count", len(entries), total, c.Bytes())
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/xtts-host/xtts-host/host/cachedir"
 )
 
 // sweepShare is the part of the bound that a process writes between two sweeps: limit / sweepShare. A sweep leaves twice
@@ -41,6 +43,10 @@ type entry struct {
 // sweep measures the folder and removes the entries that were not used for the longest time, until there is room again.
 // Only one process at a time sweeps; the others count on it.
 func (c *Cache) sweep() {
+	state, err := cachedir.Look(c.dir, nil)
+	if err != nil || state != cachedir.Own && state != cachedir.Adopted {
+		return // the folder, or its marker, was removed or replaced under the run
+	}
 	lock, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
 		return
@@ -50,13 +56,16 @@ func (c *Cache) sweep() {
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return
 	}
-	entries, total := c.list()
+	entries, total := c.list(state == cachedir.Own)
 	room := c.limit - 2*(c.limit/sweepShare)
 	if total > room {
 		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
 		for _, e := range entries {
 			if total <= room || c.closed.Load() {
 				break
+			}
+			if state == cachedir.Adopted && !isEntry(c.path(e.key), e.key) {
+				continue // it has the name of an entry, and is not one
 			}
 			if os.Remove(c.path(e.key)) == nil {
 				total -= e.size
@@ -66,12 +75,15 @@ func (c *Cache) sweep() {
 	c.bytes.Store(total + c.unswept.Load())
 }
 
-// list finds the entries and removes abandoned files. Files with other names are not touched.
-func (c *Cache) list() (entries []entry, total int64) {
-	left, _ := filepath.Glob(filepath.Join(c.dir, incoming, pattern))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > abandoned {
-			os.Remove(path)
+// list finds the entries, and removes abandoned files from a folder that is all ours. Files with other names are not
+// touched, and links to other folders are not followed.
+func (c *Cache) list(own bool) (entries []entry, total int64) {
+	if own && isFolder(filepath.Join(c.dir, incoming)) {
+		left, _ := filepath.Glob(filepath.Join(escapeGlob(c.dir), incoming, pattern))
+		for _, path := range left {
+			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
+				os.Remove(path)
+			}
 		}
 	}
 	for first := range 256 {
@@ -79,20 +91,24 @@ func (c *Cache) list() (entries []entry, total int64) {
 			return nil, total
 		}
 		prefix := hex.EncodeToString([]byte{byte(first)})
-		files, err := os.ReadDir(filepath.Join(c.dir, prefix))
+		folder := filepath.Join(c.dir, prefix)
+		if !isFolder(folder) {
+			continue
+		}
+		files, err := os.ReadDir(folder)
 		if err != nil {
 			continue
 		}
 		for _, f := range files {
-			name, err := hex.DecodeString(prefix + f.Name())
-			if err != nil || len(name) != len(Key{}) || !f.Type().IsRegular() {
+			name, ok := keyOfName(prefix, f.Name())
+			if !ok || !f.Type().IsRegular() {
 				continue
 			}
 			info, err := f.Info()
 			if err != nil {
 				continue // another process has removed it
 			}
-			e := entry{Key(name), onDisk(info.Size()), info.ModTime().UnixNano()}
+			e := entry{name, onDisk(info.Size()), info.ModTime().UnixNano()}
 			entries = append(entries, e)
 			total += e.size
 		}

@@ -6,7 +6,9 @@ import (
 	"os"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -28,7 +30,20 @@ func (p *Plan) Record() *record.Plan {
 
 // Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
 func Warnings(p *Plan) []string {
-	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), lackOfRoom(p), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()))
+	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), lackOfRoom(p), exposed(p))
+}
+
+// exposed returns a line for each place that decides what the run does and that another user can change.
+func exposed(p *Plan) []string {
+	uid := os.Geteuid()
+	lines := catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, uid)
+	if dir := p.Config.FeatureCache; dir != "" {
+		lines = append(lines, cachedir.Exposed("--feature-cache", dir, uid)...)
+	}
+	if dir, err := config.CacheFolder(p.Config.CacheDir); err == nil {
+		lines = append(lines, cachedir.Exposed("--cache-dir", dir, uid)...)
+	}
+	return lines
 }
 
 // stateOfRanks returns a line if the ranks average state: unlike all other results, it may depend on their number.

@@ -44,7 +44,7 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 		return nil, nil
 	}
 	cache, err := config.CacheFolder(c.CacheDir)
-	if err != nil {
+	if err != nil || c.CacheUnconfirmed {
 		cache = "" // then the kernels are compiled at each start
 	} else {
 		cache = filepath.Join(cache, "kernels")

@@ -35,6 +35,7 @@ func withSome(cmd *cobra.Command, names []string, run func(*cobra.Command, *conf
 func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
+	set.Only = names
 	for _, g := range set.Groups() {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
 			if names == nil {

@@ -30,7 +30,7 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 		Args: noArguments,
 	}
 	set := config.New()
-	set.ResumeFlag, set.NoPlugins = "--run", true
+	set.ResumeFlag = "--run"
 	o := synthesize.Options{}
 	f := cmd.Flags()
 	f.StringVar(&set.Resume, "run", "", "`folder` of the run, or FOLDER@best, FOLDER@last or FOLDER@1200 (default: the weights of --graph)")

@@ -1,0 +1,83 @@
+package featurecache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/cachedir"
+	"github.com/xtts-host/xtts-host/shared/regular"
+)
+
+// Recognise reports whether a folder is the cache of a version that did not mark it: nothing else is in it, and it has an
+// entry, or no file at all. Other programs have folders of the same names: git has its objects there.
+var Recognise = cachedir.Named(ofCache.MatchString, hasEntry)
+
+// ofCache are the names in the folder, also in one that is the folder of --cache-dir, too.
+var ofCache = regexp.MustCompile(`^([0-9a-f]{2}|incoming|lock|index|bundles|kernels|confirmed|sample-[0-9a-f]{16})$`)
+
+// tried is how many files are looked at for an entry: some may be damaged.
+const tried = 64
+
+func hasEntry(dir string) bool {
+	if !isFolder(filepath.Join(dir, incoming)) {
+		return false
+	}
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	seen := 0
+	for _, folder := range folders {
+		if len(folder.Name()) != 2 || !folder.IsDir() {
+			continue
+		}
+		files, _ := os.ReadDir(filepath.Join(dir, folder.Name()))
+		for _, f := range files {
+			if key, ok := keyOfName(folder.Name(), f.Name()); ok && isEntry(filepath.Join(dir, folder.Name(), f.Name()), key) {
+				return true
+			}
+			if seen++; seen == tried {
+				return false
+			}
+		}
+	}
+	return seen == 0
+}
+
+// keyOfName returns the key of a file in a folder.
+func keyOfName(folder, name string) (Key, bool) {
+	key, err := hex.DecodeString(folder + name)
+	if err != nil || len(key) != len(Key{}) || strings.ToLower(name) != name {
+		return Key{}, false
+	}
+	return Key(key), true
+}
+
+// isEntry reports whether this program has written a file: it ends with the checksum of its key and content.
+func isEntry(path string, key Key) bool {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	data, err := regular.Read(path, maxEntry)
+	if err != nil || len(data) < sha256.Size {
+		return false
+	}
+	end := len(data) - sha256.Size
+	return checksum(key, data[:end]) == [sha256.Size]byte(data[end:])
+}
+
+// isFolder reports whether a path is a folder, and no link to one.
+func isFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeType == fs.ModeDir
+}
+
+// escapeGlob makes a path match itself only.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,28 @@
+// Package owner says who else can change a file or folder, whose content decides what a run does.
+package owner
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Other names another user who can change a file or a folder, or is "" if there is none: everyone, or an owner other than
+// this user and root. For root a group counts, too. It is "" for a path that cannot be read; whoever uses it gets the
+// error.
+func Other(path string, uid int) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0:
+		return "everyone"
+	case uid == 0 && info.Mode()&0o020 != 0 && ok && stat.Gid != 0:
+		return fmt.Sprintf("group %d", stat.Gid)
+	case ok && stat.Uid != 0 && int(stat.Uid) != uid:
+		return fmt.Sprintf("user %d", stat.Uid)
+	}
+	return ""
+}
