@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,7 +196,7 @@ func examine(dir string) Entry {
 	e.checkSums(root, command, files, gpu)
 	if e.Startable() {
 		if err := checkPrograms(root, command[0], gpu); err != nil {
-			e.State, e.Reason, e.Hint = Broken, err.Error(), "build it for this machine, or install it again"
+			e.State, e.Reason, e.Hint = Broken, err.Error(), cmp.Or(hint.Of(err), "build it for this machine, or install it again")
 		}
 	}
 	if e.Startable() {

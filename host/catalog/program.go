@@ -10,6 +10,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
@@ -32,13 +36,19 @@ func checkPrograms(root *os.Root, path, gpu string) error {
 	return nil
 }
 
-// checkProgram returns why the kernel could not start a program: it is for another machine, cut short, or no program at all.
+// checkProgram returns why the kernel could not start a program: it is for another machine, cut short, or no program at all,
+// or its file system has none.
 func checkProgram(root *os.Root, name string) error {
 	f, err := root.Open(name)
 	if err != nil {
 		return fmt.Errorf("executable %s: %s", name, cause(err))
 	}
 	defer f.Close()
+	var system unix.Statfs_t
+	if unix.Fstatfs(int(f.Fd()), &system) == nil && system.Flags&unix.ST_NOEXEC != 0 {
+		return hint.Errorf("copy the plugins folder to another file system, or mount this one without noexec",
+			"executable %s is on a file system on which no program may be started (mounted with noexec)", name)
+	}
 	var magic [4]byte
 	n, err := io.ReadFull(f, magic[:])
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -90,12 +100,20 @@ func checkScript(f *os.File) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	if strings.HasSuffix(line, "\r\n") { // the kernel takes the carriage return for a part of the name
+		return hint.Errorf("give its lines the ends of Unix: sed -i 's/\\r$//' "+hint.Path(f.Name()),
+			"a script whose first line ends with a carriage return, as on Windows")
+	}
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		return errors.New("a script with #! and no interpreter")
 	}
-	if _, err := os.Stat(words[0]); err != nil {
-		return fmt.Errorf("a script for %s: %s", words[0], cause(err))
+	interpreter, err := os.Stat(words[0])
+	switch {
+	case err != nil:
+		return hint.Errorf("install "+words[0]+", or correct the first line of the script", "a script for %s: %s", words[0], cause(err))
+	case !interpreter.Mode().IsRegular() || interpreter.Mode()&0o111 == 0:
+		return hint.Errorf("name a program in the first line of the script", "a script for %s, which is no program", words[0])
 	}
 	return nil
 }

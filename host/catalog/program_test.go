@@ -31,6 +31,8 @@ func TestProgramThatCannotStart(t *testing.T) {
 		{"empty", "", "executable prog is neither a program for Linux nor a script with #! at its beginning"},
 		{"no interpreter", "#!\n", "executable prog is a script with #! and no interpreter"},
 		{"missing interpreter", "#!/no/such/shell\n", "executable prog is a script for /no/such/shell: no such file or directory"},
+		{"folder as interpreter", "#!/usr\n", "executable prog is a script for /usr, which is no program"},
+		{"lines of Windows", "#!/bin/sh\r\nexit\r\n", "executable prog is a script whose first line ends with a carriage return, as on Windows"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -74,6 +74,8 @@ const (
 	tempHint      = "set TMPDIR to a folder that can be written"
 	startHint     = "fix the plugin or install it again, or leave its stages out of the pipeline"
 	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
+	processesHint = "ulimit -u unlimited, or a larger limit of processes of the container (docker run --pids-limit): a plugin has some ten threads"
+	busyHint      = "another process writes to the program: start again when it is done"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 	versionHint   = "build the program and its plugin.json from the same source"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -60,7 +59,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	sweepSocketDirs(socketRoot(os.TempDir()))
+	sweepSocketDirs(socketRoot(tempDir()))
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup

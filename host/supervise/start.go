@@ -69,7 +69,7 @@ func (e *phaseError) Unwrap() error { return e.err }
 func (p *process) start(ctx context.Context) error {
 	// The folder of the socket is needed until the connection is open. It is removed then, so nothing remains if either
 	// side is killed.
-	dir, err := newSocketDir(socketRoot(os.TempDir()))
+	dir, err := newSocketDir(socketRoot(tempDir()))
 	if err != nil {
 		return &phaseError{"make the socket's folder", err}
 	}
@@ -220,8 +220,13 @@ func (p *process) startError(err error, started bool) error {
 	switch {
 	case !started:
 		e.Err = fmt.Errorf("start: %w", phase.err)
-		if errors.Is(phase.err, syscall.EMFILE) {
+		switch {
+		case errors.Is(phase.err, syscall.EMFILE):
 			e.hint = filesHint
+		case errors.Is(phase.err, syscall.EAGAIN):
+			e.hint = processesHint
+		case errors.Is(phase.err, syscall.ETXTBSY):
+			e.hint = busyHint
 		}
 	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
 		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
