@@ -16,6 +16,9 @@ type Limits struct {
 	Container int64
 	// AddressSpace is RLIMIT_AS (ulimit -v), for each process.
 	AddressSpace int64
+	// Threads is RLIMIT_NPROC (ulimit -u), for all processes of the user together, which have Running; Running is 0 if it is
+	// unknown or the user is root.
+	Threads, Running int64
 	// Stack is RLIMIT_STACK (ulimit -s): the C library gives it to each thread.
 	Stack int64
 	// Seconds is RLIMIT_CPU (ulimit -t), the CPU time after which the kernel ends a process.
@@ -35,6 +38,9 @@ func Read() Limits {
 		l.Container = int64(n)
 	}
 	l.AddressSpace, l.Files = rlimit(unix.RLIMIT_AS), rlimit(unix.RLIMIT_NOFILE)
+	if l.Threads = rlimit(unix.RLIMIT_NPROC); l.Threads > 0 {
+		l.Running = threads("/proc")
+	}
 	l.Stack, l.Seconds = rlimit(unix.RLIMIT_STACK), rlimit(unix.RLIMIT_CPU)
 	return l
 }
@@ -59,6 +65,9 @@ func (l Limits) Total() (bytes int64, what string) {
 // Runtime reserve far more than they use.
 const leastAddressSpace = 3 << 30
 
+// leastThreads is what a run on two processors starts, with its plugins, after its settings are read.
+const leastThreads = 24
+
 // leastStack is twice of what the threads of ONNX Runtime were seen to need. With less, they end the process.
 const leastStack = 1 << 20
 
@@ -67,6 +76,10 @@ func (l Limits) Check() error {
 	if l.AddressSpace > 0 && l.AddressSpace < leastAddressSpace {
 		return hint.Errorf("ulimit -v unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)",
 			"the address space is limited to %d MiB (ulimit -v), and training reserves at least %d MiB", l.AddressSpace>>20, leastAddressSpace>>20)
+	}
+	if free := l.Threads - l.Running; l.Running > 0 && free < leastThreads {
+		return hint.Errorf("ulimit -u unlimited, or end other processes of the user",
+			"the user may have %d processes and threads (ulimit -u) and has %d, and a run starts at least %d", l.Threads, l.Running, leastThreads)
 	}
 	if l.Stack > 0 && l.Stack < leastStack {
 		return hint.Errorf("ulimit -s 8192", "the stack of a thread is limited to %d KiB (ulimit -s), and ONNX Runtime needs at least %d KiB", l.Stack>>10, leastStack>>10)

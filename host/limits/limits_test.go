@@ -25,12 +25,13 @@ func TestTotal(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	if err := (Limits{AddressSpace: 4 << 30, Stack: 8 << 20}).Check(); err != nil {
+	if err := (Limits{AddressSpace: 4 << 30, Stack: 8 << 20, Threads: 99, Running: 70}).Check(); err != nil {
 		t.Error(err)
 	}
 	for want, l := range map[string]Limits{
-		"limited to 1024 MiB (ulimit -v)": {AddressSpace: 1 << 30},
-		"limited to 64 KiB (ulimit -s)":   {Stack: 64 << 10},
+		"limited to 1024 MiB (ulimit -v)":                          {AddressSpace: 1 << 30},
+		"limited to 64 KiB (ulimit -s)":                            {Stack: 64 << 10},
+		"may have 99 processes and threads (ulimit -u) and has 80": {Threads: 99, Running: 80},
 	} {
 		if err := l.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -24,6 +24,9 @@ var (
 	// an illegal address, which an earlier kernel may have caused, nothing on the device works any more.
 	ErrLaunch = errors.New("kernel not launched")
 
+	// ErrThread means that the operating system has not given ONNX Runtime a thread. It has a hint.
+	ErrThread error = noThread{}
+
 	// ErrTerminated means that [RunOptions.Terminate] ended a run.
 	ErrTerminated = errors.New("run terminated")
 )
@@ -41,7 +44,18 @@ var (
 	}
 	terminatedText = "Exiting due to terminate flag being set to true"
 	launchText     = ": cuLaunchKernel" // kernelcall.c
+	threadText     = "pthread_create failed"
 )
+
+// noThread is the type of ErrThread.
+type noThread struct{}
+
+func (noThread) Error() string { return "no further thread can be started" }
+
+// Hint implements the interface of package hint.
+func (noThread) Hint() string {
+	return "ulimit -u unlimited, or a larger limit of processes of the container (docker run --pids-limit)"
+}
 
 // classify returns an error for a message of the library, which wraps the matching sentinel.
 func classify(message string) error {
@@ -56,6 +70,9 @@ func classify(message string) error {
 		return ErrTerminated
 	case strings.Contains(message, launchText):
 		return fmt.Errorf("%w: %s", ErrLaunch, message)
+	case strings.Contains(message, threadText):
+		_, why, _ := strings.Cut(message, threadText)
+		return fmt.Errorf("%w%s", ErrThread, why)
 	}
 	return errors.New(message)
 }

@@ -27,6 +27,9 @@ func TestClassify(t *testing.T) {
 			ErrOutOfMemory},
 		{"host", "Exception during initialization: std::bad_alloc", ErrOutOfMemory},
 		{"terminated", "Exiting due to terminate flag being set to true.", ErrTerminated},
+		{"thread",
+			"/onnxruntime_src/onnxruntime/core/platform/posix/env.cc:185 onnxruntime::{anonymous}::PosixThread::PosixThread(const char*, int, unsigned int (*)(int, Eigen::ThreadPoolInterface*), Eigen::ThreadPoolInterface*, const onnxruntime::ThreadOptions&) pthread_create failed, error code: 11 error msg: Resource temporarily unavailable",
+			ErrThread},
 		{"another CUDA failure", "CUDA failure 209: no kernel image is available for execution on the device ; GPU=0", nil},
 		{"a CUDA failure in the twenties", "CUDA failure 201: invalid device context ; GPU=0", nil},
 		{"shape", "Got invalid dimensions for input: x for the following indices index: 0 Got: 3 Expected: 4", nil},
@@ -35,7 +38,7 @@ func TestClassify(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := classify(tt.message + "\n")
-			for _, sentinel := range []error{ErrOutOfMemory, ErrTerminated} {
+			for _, sentinel := range []error{ErrOutOfMemory, ErrTerminated, ErrThread} {
 				if got := errors.Is(err, sentinel); got != (sentinel == tt.want) {
 					t.Errorf("is %q: %v", sentinel, got)
 				}

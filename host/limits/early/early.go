@@ -1,5 +1,5 @@
 // Package early refuses, before Go's runtime starts, limits under which the runtime itself fails with a dump: an address
-// space (ulimit -v) or data (ulimit -d) that is too small for its reservations. A program has the check by importing it:
+// space (ulimit -v) or data (ulimit -d) that is too small for its reservations, or too few threads (ulimit -u). A program has the check by importing it:
 //
 //	import _ "github.com/xtts-host/xtts-host/host/limits/early"
 package early
@@ -9,19 +9,20 @@ package early
 #include <sys/resource.h>
 #include <unistd.h>
 
-// What Go's runtime and its threads reserve at the start, in MiB; below it, starts failed with and without a run.
-enum { least_space = 1536, least_data = 192 };
+// What Go's runtime and its threads reserve at the start, in MiB; below it, starts failed with and without a run. A run on
+// two processors has some 25 threads.
+enum { least_space = 1536, least_data = 192, least_threads = 24 };
 
-static void refuse_below(int resource, const char *what, const char *letter, unsigned long least)
+// refuse_below ends the process if the soft limit, in units of 2^shift, is below the least value.
+static void refuse_below(int resource, int shift, unsigned long least, const char *what, const char *unit, const char *letter, const char *instead)
 {
 	struct rlimit limit;
-	if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >> 20 >= least)
+	if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >> shift >= least)
 		return;
 	char text[400];
 	int n = snprintf(text, sizeof text,
-		"error: %s is limited to %lu MiB (ulimit -%s), and the program needs at least %lu MiB to start\n"
-		"hint: ulimit -%s unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)\n",
-		what, (unsigned long)(limit.rlim_cur >> 20), letter, least, letter);
+		"error: %s limited to %lu%s (ulimit -%s), and the program needs at least %lu%s to start\nhint: ulimit -%s unlimited%s\n",
+		what, (unsigned long)(limit.rlim_cur >> shift), unit, letter, least, unit, letter, instead);
 	if (write(2, text, n) < 0)
 		_exit(1);
 	_exit(2);
@@ -30,8 +31,11 @@ static void refuse_below(int resource, const char *what, const char *letter, uns
 // The C library calls a constructor before it calls main, which starts Go's runtime.
 __attribute__((constructor)) static void refuse_early(void)
 {
-	refuse_below(RLIMIT_AS, "the address space", "v", least_space);
-	refuse_below(RLIMIT_DATA, "the memory for data", "d", least_data);
+	const char *cgroup = ", and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)";
+	refuse_below(RLIMIT_AS, 20, least_space, "the address space is", " MiB", "v", cgroup);
+	refuse_below(RLIMIT_DATA, 20, least_data, "the memory for data is", " MiB", "d", cgroup);
+	if (getuid() != 0) // the limit does not hold for root
+		refuse_below(RLIMIT_NPROC, 0, least_threads, "processes and threads of the user are", "", "u", "");
 }
 */
 import "C"
