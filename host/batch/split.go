@@ -10,6 +10,10 @@ import (
 type Data struct {
 	Train *Split
 	Val   *Split // nil without validation data
+	// Share of the recordings of the training list is held out of training. If it is 0, Unshared says why, unless the
+	// user has asked for it.
+	Share    float64
+	Unshared string
 	// Usage is what the plans make of the lists.
 	Usage report.Data
 }

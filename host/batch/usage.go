@@ -48,7 +48,10 @@ func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 // SumUp fills Usage. buckets and features are those of the run.
 func (d *Data) SumUp(buckets []manifest.Bucket, f manifest.Features) {
 	w := d.Train.Plan.Work(f)
-	d.Usage = report.Data{Train: Used(d.Train.Index, d.Train.Plan), Buckets: buckets, Padding: report.Padding{Share: w.Padding(), EmptyRows: w.Empty()}}
+	d.Usage = report.Data{
+		ValShare: d.Share, Train: Used(d.Train.Index, d.Train.Plan),
+		Buckets: buckets, Padding: report.Padding{Share: w.Padding(), EmptyRows: w.Empty()},
+	}
 	if d.Val != nil {
 		v := Used(d.Val.Index, d.Val.Plan)
 		d.Usage.Validation, d.Usage.Shared = &v, dataset.Shared(d.Train.Index, d.Val.Index)

@@ -100,6 +100,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return exit.Refused(err)
 	}
 	b := &benchmark{Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at}
+	if !config.Asked(set, "val-share") {
+		b.set.ValShare = 0 // steps are measured
+	}
 	if set.TrainData == "" {
 		b.made = filepath.Join(temp, "data")
 		b.set.TrainData, b.set.Buckets = b.made, config.Buckets{Bundle: true}

@@ -27,7 +27,7 @@ var bounds = map[string]bound{
 	"lr": {-huge, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
 	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
 	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
-	"early-stop": {0, many}, "early-stop-delta": {0, huge},
+	"val-share": {0, 0.5}, "early-stop": {0, many}, "early-stop-delta": {0, huge},
 	"num-workers": {0, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
 	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
@@ -73,6 +73,10 @@ func (s *Set) Check() (err error) {
 	if len(c.Freeze) > 0 && len(c.TrainOnly) > 0 {
 		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))
 		return fmt.Errorf("%s cannot be combined with %s, which freezes everything that it does not name", freeze, only)
+	}
+	if Asked(s, "val-share") && c.ValShare > 0 && c.ValData != "" {
+		return hint.Errorf("leave one of them out: with --val-data, all of the training data is trained on",
+			"%s cannot be combined with %s", s.place(s.flags.Lookup("val-share")), s.place(s.flags.Lookup("val-data")))
 	}
 	if c.FeatureCache != "" && c.VerifyPlugins {
 		return hint.Errorf("leave one of them out", "%s cannot be combined with %s, which keeps calls from the plugins",
@@ -124,7 +128,7 @@ func checkValue(f *pflag.Flag) error {
 	case v > b.max && b.max == huge:
 		return fmt.Errorf("the largest value is %g", b.max)
 	case v > b.max:
-		return fmt.Errorf("the largest value is %.0f", b.max)
+		return fmt.Errorf("the largest value is %s", strconv.FormatFloat(b.max, 'f', -1, 64))
 	}
 	return nil
 }

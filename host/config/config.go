@@ -28,6 +28,7 @@ type Config struct {
 	ResumeAt                                                 string // of --resume RUN@AT: "best", "last", a step, or ""
 	ResumeOrStart                                            string
 	Allow                                                    []string // what a resumed run may change
+	ValShare                                                 float64  // of the recordings, to hold out of training
 	Augment                                                  []string
 	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.
@@ -159,6 +160,13 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 func (s *Set) Given(name string) bool {
 	origin := s.origins[name]
 	return origin != "" && origin != fromBundle
+}
+
+// Asked reports whether the user has asked for the value of a setting: by a flag, the environment, or a file that has
+// another than the default. Files that a run or --print-config wrote have all defaults.
+func Asked(s *Set, name string) bool {
+	f := s.flags.Lookup(name)
+	return s.Given(name) && !fromRunFile(s, name) && (s.origins[name] == fromFlag || s.origins[name] == fromEnv || f.Value.String() != f.DefValue)
 }
 
 // OnCommandLine reports whether the user has given a flag of the group.

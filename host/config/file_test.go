@@ -126,6 +126,9 @@ func TestYAMLReadsBack(t *testing.T) {
 		if len(s.Freeze) > 0 {
 			s.TrainOnly = nil
 		}
+		if s.ValShare > 0 {
+			s.ValData = ""
+		}
 		if s.VerifyPlugins {
 			s.FeatureCache = ""
 		}

@@ -116,18 +116,20 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 }
 
 // exclusive lists flags that exclude each other: the folder of a run to resume and flags of a new run; frozen and
-// trained parameters.
+// trained parameters; the validation data and a share of the training data in its place.
 var exclusive = map[string][]string{
 	"resume": {"run-dir", "init", "resume-or-start"}, "run-dir": {"resume", "resume-or-start"}, "init": {"resume"},
 	"resume-or-start": {"resume", "run-dir"},
 	"freeze":          {"train-only"}, "train-only": {"freeze"},
+	"val-data": {"val-share"}, "val-share": {"val-data"},
 }
 
 // open reports whether a source may set a flag: no source of higher priority has set it, or a flag that excludes it. So
 // --resume RUN works with a config file that has a run_dir.
 func (s *Set) open(f *pflag.Flag, source string) bool {
 	for _, other := range exclusive[f.Name] {
-		if had := s.origins[other]; had != "" && had != source {
+		none := other == "val-share" && s.ValShare == 0 // it takes the place of nothing
+		if had := s.origins[other]; had != "" && had != source && !none {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,23 +57,9 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		return err
 	}
 	d.Data.Train = &batch.Split{Name: report.Train, Index: ix}
-	val := d.Config.ValData
-	if val == "" {
-		has, err := dataset.HasEval(dir)
-		if err != nil || !has {
-			return err
-		}
-		val = dir
-	}
-	ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages)
-	switch {
-	case err != nil && d.Config.ValData != "":
-		return d.adviseMoved(fmt.Errorf("--val-data: %w", err), val, "--val-data")
-	case err != nil:
-		return err
-	}
-	d.Data.Val = &batch.Split{Name: report.Validation, Index: ix}
-	return nil
+	return findValidation(d, dir, func(dir string) (*dataset.Index, error) {
+		return open(dir, dataset.Eval, ix.Speakers, ix.Languages)
+	})
 }
 
 // adviseMoved gives an error the hint for a resumed run whose data set is no longer where it was.

@@ -55,6 +55,9 @@ func (p *Plan) identity() map[string]string {
 	if p.Buckets.Computed != "" {
 		hashes[bucketsHash] = p.Buckets.Computed
 	}
+	if p.Data.Share > 0 {
+		hashes[shareHash] = shareText(p.Data.Share)
+	}
 	if p.Frozen != "" {
 		hashes["frozen"] = p.Frozen
 	}

@@ -74,6 +74,15 @@ func (d *Draft) tooShort(err error) error {
 	return err
 }
 
+// noneFits adds to an error of the plan of validation data that nobody has named them.
+func noneFits(d *Draft, err error) error {
+	if errors.Is(err, dataset.ErrNoRows) && d.Data.Share > 0 && d.Config.ValData == "" {
+		return hint.Errorf("name other clips with --val-data, or evaluate on none with --val-share 0",
+			"--val-share %g: %w", d.Data.Share, err)
+	}
+	return err
+}
+
 // Fit settles the buckets, plans the order of batches and sizes the slots.
 func (d *Draft) Fit(context.Context) error {
 	c := d.Config
@@ -92,7 +101,7 @@ func (d *Draft) Fit(context.Context) error {
 	if d.Data.Val != nil {
 		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
 		if p, err = dataset.NewEvalPlan(d.Data.Val.Index.Rows, plan); err != nil {
-			return fmt.Errorf("validation: %w", d.tooShort(err))
+			return fmt.Errorf("validation: %w", noneFits(d, d.tooShort(err)))
 		}
 		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	}

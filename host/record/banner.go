@@ -112,13 +112,24 @@ func (p *Plan) path(b *banner) {
 func (p *Plan) validation() string {
 	val := p.Data.Val
 	if val == nil {
-		return "none (--val-data names it, or metadata_eval.csv or eval.jsonl is in a folder that --train-data names)"
+		why := ""
+		if p.Data.Unshared != "" {
+			why = "; no share of the training list is held out: " + p.Data.Unshared
+		}
+		return "none (--val-data names it, or metadata_eval.csv or eval.jsonl is in a folder that --train-data names" +
+			why + ")"
 	}
 	when := "every epoch"
 	if n := p.Config.EvalEvery; n > 0 {
 		when = "every " + report.Count(int(n), "step")
 	}
-	return fmt.Sprintf("%s, after %s", strings.Join(append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...), "; "), when)
+	used := append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...)
+	text := fmt.Sprintf("%s, after %s", strings.Join(used, "; "), when)
+	if p.Data.Share > 0 && p.Config.ValData == "" {
+		text += fmt.Sprintf("; held out of the training list by --val-share %g (--val-share 0 trains on all of it)",
+			p.Data.Share)
+	}
+	return text
 }
 
 // data says what is trained on, and what is left out.

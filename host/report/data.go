@@ -11,6 +11,8 @@ import (
 type Data struct {
 	Train      DataList  `json:"train"`
 	Validation *DataList `json:"validation,omitempty"`
+	// ValShare is the share of the training list that is held out of training; 0 for none.
+	ValShare float64 `json:"val_share,omitempty"`
 	// Shared counts the clips of the validation list that are in the training list, too.
 	Shared  int               `json:"shared"`
 	Buckets []manifest.Bucket `json:"buckets"`

@@ -44,6 +44,9 @@ func Differences(saved, now map[string]string) []Difference {
 	return slices.DeleteFunc(compare(was, is), func(d Difference) bool { return !comparable(d.Name, was, is) })
 }
 
+// valShare is the share of the list that is held out of training: what is trained on depends on it.
+const valShare = "data/val-share"
+
 // rowCount is the name of the number of clips, which a person can compare, unlike the hash of the data.
 const rowCount = "data/clips"
 
@@ -111,6 +114,8 @@ func values(hashes map[string]string) map[string]string {
 			out["data/recordings"] = short(value)
 		case "rows":
 			out[rowCount] = value
+		case "val_share":
+			out[valShare] = value
 		default:
 			out[cmp.Or(names[name], name)] = short(value)
 		}

@@ -43,7 +43,7 @@ var refusedAtOnce = map[string]wrong{
 	"grad-clip": {"-1", "", "the smallest value is 0"}, "ema": {"2", "", "the largest value is 1"},
 	"max-skipped": {"0", "", "the smallest value is 1"},
 
-	"eval-every": {"-1", "", "the smallest value is 0"}, "early-stop-delta": {"-1", "", "the smallest value is 0"},
+	"val-share": {"0.6", "", "the largest value is 0.5"}, "eval-every": {"-1", "", "the smallest value is 0"}, "early-stop-delta": {"-1", "", "the smallest value is 0"},
 	"checkpoint-every": {"-1", "", "the smallest value is 0"}, "checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
 	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
 

@@ -42,6 +42,14 @@ func (b *Bundle) Limited() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Dynamic)), func(s string) bool { return s == SymbolWav })
 }
 
+// Limits returns the largest sizes that a row may have: those of Dynamic, else of the last bucket.
+func (b *Bundle) Limits() Bucket {
+	if b.Dynamic != nil {
+		return b.Dynamic
+	}
+	return b.Buckets[len(b.Buckets)-1]
+}
+
 // LongestClip is the longest clip for which a bucket can be made, in seconds; 0 if only the bundle's buckets are used.
 func (b *Bundle) LongestClip() float64 { return b.Features.Seconds(b.Dynamic[SymbolWav]) }
 
