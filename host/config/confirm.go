@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,21 +86,12 @@ func isOwn(path string) bool {
 // Confirm remembers what the settings name, for runs that are resumed from another working directory. What a run folder
 // names is not remembered. It fails where the cache folder cannot be written; then flags confirm it again.
 func Confirm(s *Set) error {
-	given, err := ownCache(s)
+	dir, err := ownCache(s)
 	if err != nil {
 		return err
 	}
-	user, err := cachePath("")
-	if err != nil || user == given {
-		return confirmIn(s, given, consent)
-	}
-	// A run that is resumed without --cache-dir looks into the user's cache folder.
-	return errors.Join(confirmIn(s, given, consent), confirmIn(s, user, []string{"cache-dir"}))
-}
-
-func confirmIn(s *Set, dir string, names []string) error {
-	known, add := confirmedIn(dir), ""
-	for _, name := range names {
+	known, add := confirmed(s), ""
+	for _, name := range consent {
 		path := s.flags.Lookup(name).Value.String()
 		if line := confirmation(name, path); path != "" && !fromRunFile(s, name) && !slices.Contains(known, line) {
 			add += line + "\n"
@@ -129,19 +119,12 @@ func confirmation(name, path string) string {
 	return fmt.Sprintf("%s %s", name, strconv.Quote(absolute(path)))
 }
 
-// confirmed returns the lines of the files in the user's cache folder and in the one that is used.
-func confirmed(s *Set) (lines []string) {
-	if user, err := cachePath(""); err == nil {
-		lines = confirmedIn(user)
+// confirmed returns the lines of the file. A file that someone else can have written counts for nothing.
+func confirmed(s *Set) []string {
+	dir, err := ownCache(s)
+	if err != nil {
+		return nil
 	}
-	if dir, err := ownCache(s); err == nil {
-		lines = append(lines, confirmedIn(dir)...)
-	}
-	return lines
-}
-
-// confirmedIn returns the lines of the file in a folder. A file that someone else can have written counts for nothing.
-func confirmedIn(dir string) []string {
 	path := filepath.Join(dir, confirmedFile)
 	if !isOwn(path) || owner.Other(dir, os.Geteuid()) != "" {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/overwrite"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -73,6 +74,9 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		return exit.Refused(err)
 	}
 	defer t.close()
+	if err := checkNames(o, chosen); err != nil {
+		return exit.Refused(err)
+	}
 	for epoch := range o.Count {
 		if err := t.run(ctx, epoch, wave); err != nil {
 			return err
@@ -86,6 +90,17 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		}
 	}
 	return nil
+}
+
+// checkNames refuses to write over the clip.
+func checkNames(o Options, chosen []shown) error {
+	var files []overwrite.Place
+	for epoch := range o.Count {
+		for _, s := range chosen {
+			files = append(files, overwrite.Place{Flag: "--out", Path: name(o, epoch, s, len(chosen) > 1)})
+		}
+	}
+	return overwrite.Check(files, []overwrite.Place{{Flag: "--clip", Path: o.Clip}})
 }
 
 // name is the file of one epoch and output.

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from . import builtin, cleantext, multispeaker, lora, optimizer, precision, presets, refusal, stages, convert, watch, writer
+from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, refusal, stages, convert, watch, writer
 from .baseline import learn, parity
 from .cache import Cache, default_folder
 from .module import Export
@@ -33,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     options = _parser().parse_args(arguments)
     try:
+        if found := places.overwritten(options):
+            raise Refusal(*found)
         refusing(lambda: options.run(options))
     except Refusal as error:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, foreign, listing, lora, peftfiles, updates
+from . import checkpoint, foreign, listing, lora, peftfiles, places, updates
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .updates import COUNTING, groups, torch_optimizer
@@ -401,6 +401,8 @@ def main(arguments: list[str]) -> None:
     command.set_defaults(run=_from_torch)
     parsed = parser.parse_args(arguments)
     try:
+        if found := places.overwritten(parsed):
+            raise Refused(*found)
         print(parsed.run(parsed))
     except Refused as error:
         sys.exit(f"error: {error}\nhint: {error.hint}")

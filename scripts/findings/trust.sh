@@ -41,7 +41,7 @@ foreign-cache-dir() {
   train --train-data data --max-steps 1 --run-dir run >/dev/null
   for place in project nowhere; do
     sed -i "s|^cache_dir: .*|cache_dir: \"$PWD/$place\"|" run/config.yaml
-    for command in 'train --max-steps 2 --resume' 'xtts-host synthesize --text a --speaker data/wavs/c0.wav --out a.wav --run'; do
+    for command in 'train --max-steps 2 --resume' 'xtts-host synthesize --text a --speaker data/wavs/clip00000.wav --out a.wav --run'; do
       refused 2 $command run
       says "cache_dir: $PWD/$place"
     done
@@ -74,4 +74,36 @@ exposed-cache() {
   train --train-data data --max-steps 1 --run-dir run --feature-cache features --cache-dir cache >output 2>&1
   says "everyone can change features, and a run believes what it finds in the folder of --feature-cache"
   says "everyone can change $PWD/cache, and a run believes what it finds in the folder of --cache-dir"
+}
+
+# output-is-input: no command writes over what it reads, by whatever name that is given
+output-is-input() {
+  clips data 9 1
+  cp data/wavs/clip00000.wav me.wav
+  echo 'Good day.' >say.wav
+  ln -s me.wav link.wav
+  ln me.wav hard.wav
+  train --train-data data --max-steps 1 --run-dir run >/dev/null
+  cp -r "$TREE/ortgraphs/builtin/myxtts-nano" bundle
+  find . -name output -prune -o -name before -prune -o -type f -print0 | sort -z | xargs -0 sha256sum >before
+  overwritten() { refused 2 "$@"; says 'it would be overwritten'; says 'hint: name another'; }
+  for out in me.wav link.wav hard.wav ./data/../me.wav; do
+    overwritten xtts-host synthesize --text a --speaker me.wav --out $out
+    overwritten xtts-host plugins try waveaug --plugins "$TREE/plugins" --clip me.wav --out $out
+  done
+  overwritten xtts-host synthesize --text-file say.wav --speaker me.wav --out say.wav
+  overwritten xtts-host synthesize --run run --text a --speaker me.wav --out data/wavs/clip00001.wav
+  for trace in data/metadata.csv data/wavs/clip00001.wav bundle/bundle.json bundle/params.safetensors; do
+    overwritten train --train-data data --graph bundle --max-steps 1 --run-dir new --trace $trace
+  done
+  overwritten xtts-host --resume run --max-steps 2 --trace run/config.yaml
+  overwritten train --train-data data --graph bundle --max-steps 1 --run-dir new --debug-dir data
+  overwritten train --train-data data --graph bundle --max-steps 1 --run-dir new --debug-dir bundle
+  overwritten train --train-data data --max-steps 1 --run-dir new --init run --debug-dir run
+  overwritten train --train-data data --max-steps 1 --run-dir data
+  overwritten xtts-host bench --plugins "$TREE/plugins" --train-data data --bench-steps 11 --trace data/metadata.csv
+  overwritten xtts-host data check data --pictures data
+  refused 2 sh -c 'xtts-host data check data/metadata.csv --json >>data/metadata.csv'
+  [ ! -e new ]
+  find . -name output -prune -o -name before -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | diff before -
 }

@@ -50,6 +50,9 @@ func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobr
 		if err := set.Load(os.Environ()); err != nil {
 			return usage(cmd, err)
 		}
+		if err := checkPlaces(cmd, set, args); err != nil {
+			return usage(cmd, err)
+		}
 		return run(cmd, set, args)
 	}
 	complete(cmd, set)

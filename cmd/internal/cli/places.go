@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/overwrite"
+)
+
+// writes are the flags that name what a command writes, in all commands.
+var writes = []string{"cache-dir", "debug-dir", "feature-cache", "out", "pictures", "resume", "resume-or-start", "run-dir", "trace"}
+
+// reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
+var reads = map[string]overwrite.Kind{
+	"clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle, "init": overwrite.Run, "ort-lib": overwrite.File,
+	"plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run, "resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
+	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
+}
+
+// arguments are the commands whose arguments name what they read.
+var arguments = map[string]overwrite.Kind{
+	"check": overwrite.Data, "inspect": overwrite.Bundle, "lint": overwrite.Bundle, "list": overwrite.Plugins, "test": overwrite.Plugins,
+}
+
+// checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that
+// it continues or reads names them.
+func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
+	out := []overwrite.Place{{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"}}
+	var in []overwrite.Place
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(writes, f.Name) {
+			for _, path := range pathsOf(f) {
+				out = append(out, overwrite.Place{Flag: "--" + f.Name, Path: path})
+			}
+		}
+	})
+	read := func(f *pflag.Flag) {
+		kind, ok := reads[f.Name]
+		if !ok || slices.ContainsFunc(in, func(p overwrite.Place) bool { return p.Flag == "--"+f.Name && p.Path == f.Value.String() }) {
+			return
+		}
+		for _, path := range pathsOf(f) {
+			if kind == overwrite.Run {
+				path, _ = config.SplitRun(path)
+			}
+			in = append(in, overwrite.Place{Flag: "--" + f.Name, Path: path, Kind: kind})
+		}
+	}
+	cmd.Flags().VisitAll(read)
+	for _, g := range set.Groups() {
+		g.Flags.VisitAll(read)
+	}
+	if kind, ok := arguments[cmd.Name()]; ok {
+		for _, path := range args {
+			in = append(in, overwrite.Place{Flag: cmd.CommandPath(), Path: path, Kind: kind})
+		}
+	}
+	return overwrite.Check(out, in)
+}
+
+// pathsOf returns the paths that a flag names. A bundle of the program and a standard stream have none, nor has a flag that takes
+// KEY=VALUE.
+func pathsOf(f *pflag.Flag) (paths []string) {
+	if strings.Contains(usedName(f), "=") {
+		return nil // --config KEY=VALUE
+	}
+	list := []string{f.Value.String()}
+	if several, ok := f.Value.(pflag.SliceValue); ok {
+		list = several.GetSlice()
+	}
+	for _, path := range list {
+		if path != "" && path != "-" && !strings.HasPrefix(path, "builtin:") {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// usedName is the name of a flag's value in the help: file, folder, KEY=VALUE.
+func usedName(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	return name
+}
