@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -20,11 +19,11 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		return report.Run{}, err
 	}
 	f := r.plan.Record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
-	f.Outcome, f.Wall = outcomeOf(outcome), wall
+	f.Outcome, f.Began, f.Wall = outcomeOf(outcome), r.began, wall
 	if change := r.plan.Start.Change; change != nil {
 		f.Changes = change.History
 	}
-	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session), memory, utilization
+	f.Graphs, f.Memory, f.Utilization = r.session.Graphs(), memory, utilization
 	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
 	f.Warnings, f.Quarantined, f.Baselines = r.warnings.List(), o.quarantine.Count(), o.baselines.Losses()
 	if best := r.loop.Train.Progress.Best; best != nil {
@@ -40,21 +39,6 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		})
 	}
 	return f, nil
-}
-
-// graphsOf lists the graphs that run.
-func graphsOf(s *session.Session) []report.Graph {
-	training, evaluation := s.Model.Programs()
-	graph := func(use string, p train.Program) report.Graph {
-		return report.Graph{Use: use, Player: p.Player, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
-	}
-	var list []report.Graph
-	for i, p := range training {
-		g := graph(report.Training, p)
-		g.Fused, g.Unfused = s.Fusion.Report(i)
-		list = append(list, g)
-	}
-	return append(list, graph(report.Evaluating, evaluation))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
@@ -16,7 +17,7 @@ import (
 // training; finish returns it unless it finds a worse error.
 func (r *run) finish(outcome error) (*report.Report, error) {
 	o := r.observer
-	r.bus.Publish(&event.Phase{Phase: event.Ending})
+	r.bus.Publish(&event.Phase{Phase: event.Ending, At: time.Now()})
 	err := outcome
 	lost := r.bus.Flush()
 	if lost != nil && !errors.Is(outcome, lost) {
@@ -91,6 +92,7 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.bus.Flush() // the last checkpoint and its time; an error of it is known by now
 	if c := facts.FeatureCache; c != nil {
 		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses, "hit_ratio", c.HitRatio)
 	}

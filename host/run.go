@@ -46,7 +46,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if set.PrintConfig() {
 		return nil, printConfig(starting, set, console.Out)
 	}
-	p, err := plan.New(starting, set, nvml.Open, out.console.Waiting())
+	p, err := plan.New(starting, set, nvml.Open, out.bus.Reader())
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -86,7 +86,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 			err = cerr
 		}
 	}()
-	if err := open(starting, m, s); err != nil {
+	if err := open(starting, m, s, out.bus); err != nil {
 		return nil, exit.Refused(err)
 	}
 	out.settings = func() error { return writeSettings(p, set, folder.Path) }
@@ -97,7 +97,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 		return nil, exit.Refused(err)
 	}
 	if p.Start.Resumed != nil {
-		for _, text := range report.OtherForms(folder.Path, graphsOf(s)) {
+		for _, text := range report.OtherForms(folder.Path, s.Graphs()) {
 			out.log.Warn(text)
 		}
 	}
@@ -131,7 +131,8 @@ func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
 }
 
 // open starts the plugins in parallel with opening the graphs, because plugins are other processes.
-func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
+func open(ctx context.Context, m *machine.Machine, s *session.Session, bus *event.Bus) error {
+	defer bus.Begin(event.Work{Task: event.Opening, Unit: "plugins and graphs"}).End()
 	if err := s.OpenBeside(ctx, m.Ring.Bytes(), m.StartPlugins); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause // the reason for the stop, not its effect on the start
@@ -143,7 +144,9 @@ func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 
 // prepare makes trial runs and captures on the trainer's goroutine, and reports the result.
 func prepare(ctx context.Context, s *session.Session, out *outputs) error {
+	job := out.bus.Begin(event.Work{Task: event.Compiling, Unit: "kernels, and trying all buckets"})
 	found, err := s.Prepare(ctx)
+	job.End()
 	if err != nil || found == "" {
 		return err
 	}
@@ -174,6 +177,11 @@ type run struct {
 func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
 	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
 	r.store.Reached = out.reached
+	var job *event.Job
+	if step := p.Progress().Step; step > 0 {
+		job = out.bus.Begin(event.Work{Task: event.CatchingUp, Unit: "with step " + report.Thousands(step)})
+	}
+	defer job.End()
 	progress, state, err := r.begin()
 	if err != nil {
 		return nil, err
@@ -186,6 +194,7 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err
 	}
+	job.End()
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,

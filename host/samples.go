@@ -14,7 +14,7 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 	c := samples.Config{
 		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device, MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples,
 		Threads: r.plan.Threads(), Dir: filepath.Join(r.dir, samples.Folder),
-		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger,
+		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger, Bus: r.bus,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
 	}
 	if r.plan.World.Leads() && !r.mode.Measures() {

@@ -11,6 +11,7 @@ list() { grep -hE '^# [a-z0-9-]+: ' "$cases"/*.sh | sed 's/^# //'; }
 
 if [ "${1:-}" = --list ]; then list; exit; fi
 export TREE=${XTTS_HOST_TREE:-$here} CASES=$cases
+unset XTTS_HOST_TREE # the program refuses a variable of its name that is no flag
 [ -x "$TREE/bin/xtts-host" ] || { echo "error: $TREE/bin/xtts-host is missing; build it by: make build" >&2; exit 1; }
 
 work=$(mktemp -d)

@@ -64,8 +64,9 @@ func (c Console) Waiting() *report.Waiting { return report.NewWaiting(c.Err, c.E
 func (c Console) Sink(now func() event.Snapshot, lost func(text string)) *report.Console {
 	s := report.NewConsole(c.Out, c.Err, lost)
 	if c.Terminal {
-		s.OnTerminal(c.ErrTerminal, now)
+		s.OnTerminal(c.ErrTerminal)
 	}
+	s.Live(now)
 	return s
 }
 

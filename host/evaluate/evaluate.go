@@ -116,6 +116,7 @@ type evaluation struct {
 func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evaluation, err error) {
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
+	bus.Offer("progress", works{console.Waiting()}, nil)
 	e := &evaluation{plan: p, bus: bus, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
 	defer func() {
 		if err != nil {

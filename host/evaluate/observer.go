@@ -3,19 +3,37 @@ package evaluate
 import (
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // observer keeps the evaluation. There are no training batches and no steps.
 type observer evaluation
 
-// Batch implements train.Observer.
+// Batch implements loop.Observer.
 func (*observer) Batch(*pipeline.DeviceSlot) {}
 
-// Step implements train.Observer.
+// Step implements loop.Observer.
 func (*observer) Step(*event.Step) error { return nil }
 
-// Evaluated implements train.Observer.
+// Evaluated implements loop.Observer.
 func (o *observer) Evaluated(e *event.Evaluation) error {
 	o.found = *e
+	return nil
+}
+
+// works shows how far the evaluation is. It is an event.Sink.
+type works struct{ waiting *report.Waiting }
+
+func (w works) Take(events []event.Event) error {
+	for _, e := range events {
+		if e, ok := e.(*event.Work); ok && e.Task == event.Evaluating {
+			w.waiting.Counted("evaluated", e.Unit, e.Done, e.Of)
+		}
+	}
+	return nil
+}
+
+func (w works) Close() error {
+	w.waiting.Close()
 	return nil
 }

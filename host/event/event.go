@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Evaluation, *Saving, *Checkpoint, *Memory, *Warning, *Message and *Finish.
+// Event is one of *Start, *Phase, *Step, *Evaluation, *Work, *Checkpoint, *Memory, *Warning, *Message and *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.
@@ -20,8 +20,11 @@ type Start struct {
 	Step, Total int64
 }
 
-// Phase is published when the run enters a phase.
-type Phase struct{ Phase RunPhase }
+// Phase is published when the run enters a phase, at a time.
+type Phase struct {
+	Phase RunPhase
+	At    time.Time
+}
 
 // RunPhase is a phase of a run.
 type RunPhase string
@@ -52,9 +55,6 @@ func (e *Evaluation) clone() *Evaluation {
 	c.Metrics = slices.Clone(e.Metrics)
 	return &c
 }
-
-// Saving is published before a checkpoint is written, which takes long if the model is large.
-type Saving struct{}
 
 // Checkpoint is published after a checkpoint was saved, or could not be saved.
 type Checkpoint struct {
@@ -131,7 +131,6 @@ func (*Start) event()      {}
 func (*Phase) event()      {}
 func (*Step) event()       {}
 func (*Evaluation) event() {}
-func (*Saving) event()     {}
 func (*Checkpoint) event() {}
 func (*Memory) event()     {}
 func (*Warning) event()    {}

@@ -5,10 +5,10 @@ import "time"
 // Rate measures the speed of a run by the durations of its steps. It leaves out the first step of a process, which
 // waits for the pipeline to fill. The zero value has seen no step.
 type Rate struct {
-	started        bool
-	steps          int64
-	time, evaluate time.Duration
-	recent         struct{ steps, time, wait float64 }
+	started    bool
+	steps      int64
+	time, work time.Duration
+	recent     struct{ steps, time, wait float64 }
 }
 
 // Speed is the speed of a run. It is 0 until the second step of a process.
@@ -35,8 +35,12 @@ func (r *Rate) Step(s *Step) {
 	n.steps, n.time, n.wait = recall*n.steps+1, recall*n.time+s.Time.Seconds(), recall*n.wait+s.InputWait.Seconds()
 }
 
-// Evaluation counts the time of an evaluation.
-func (r *Rate) Evaluation(e *Evaluation) { r.evaluate += e.Time }
+// Work counts the time of an evaluation and of its sentences. That of a checkpoint is part of the next step.
+func (r *Rate) Work(w *Work) {
+	if r.started && w.Ended && (w.Task == Evaluating || w.Task == Speaking) {
+		r.work += w.Time
+	}
+}
 
 // Speed returns the speed after a step of a run with total steps; 0 means an unknown number. It assumes that
 // evaluations stay as frequent as before.
@@ -46,7 +50,7 @@ func (r *Rate) Speed(step, total int64) Speed {
 		s.StepsPerSecond, s.InputStall = n.steps/n.time, n.wait/n.time
 	}
 	if total > step && r.steps > 0 {
-		s.Left = time.Duration(float64(r.time+r.evaluate) / float64(r.steps) * float64(total-step))
+		s.Left = time.Duration(float64(r.time+r.work) / float64(r.steps) * float64(total-step))
 	}
 	return s
 }

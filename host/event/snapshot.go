@@ -21,8 +21,8 @@ type Snapshot struct {
 	// Evaluation and Checkpoint are the last ones of this process, nil before the first.
 	Evaluation *Evaluation
 	Checkpoint *Checkpoint
-	// Saving says that a checkpoint is being written.
-	Saving bool
+	// Work is under way besides the steps; nil for none.
+	Work *Work
 	// Memory is the last measured memory use of each role on its GPU; empty on the CPU.
 	Memory []Memory
 	// Warnings counts the events of type Warning.
@@ -58,7 +58,6 @@ func (s *state) take(e Event) {
 	case *Phase:
 		at.Phase = e.Phase
 	case *Step:
-		at.Saving = false // a save that failed for want of room may have no event of its own
 		at.Step, at.Epoch, at.Loss, at.LR, at.GradNorm = e.Step, e.Epoch, e.Loss, e.LR, e.GradNorm
 		at.Metrics = append(at.Metrics[:0], e.Metrics...)
 		if e.Skipped {
@@ -67,11 +66,12 @@ func (s *state) take(e Event) {
 		s.rate.Step(e)
 	case *Evaluation:
 		at.Evaluation = e.clone()
-		s.rate.Evaluation(e)
-	case *Saving:
-		at.Saving = true
+	case *Work:
+		if at.Work = e; e.Ended {
+			at.Work = nil
+		}
+		s.rate.Work(e)
 	case *Checkpoint:
-		at.Saving = false
 		if e.Err == nil {
 			at.Checkpoint = e
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
@@ -30,10 +31,13 @@ func TestSnapshot(t *testing.T) {
 	for n := int64(42); n <= 140; n++ {
 		b.Publish(timed(n, 100*time.Millisecond, 400*time.Microsecond))
 	}
-	b.Publish(&event.Evaluation{Step: 140, Loss: 2, Metrics: []float64{1}, Time: 9900 * time.Millisecond})
-	s = b.Snapshot() // of what is delivered and of what waits
+	b.Publish(&event.Work{Task: event.Evaluating, Ended: true, Time: 6 * time.Second})
+	b.Publish(&event.Evaluation{Step: 140, Loss: 2, Metrics: []float64{1}, Time: 6 * time.Second})
+	b.Publish(&event.Work{Task: event.Speaking, Ended: true, Time: 3900 * time.Millisecond})
+	b.Publish(&event.Work{Task: event.Saving, Ended: true, Time: time.Hour}) // it is part of a step
+	s = b.Snapshot()                                                         // of what is delivered and of what waits
 	if s.Step != 140 || math.Abs(s.StepsPerSecond-10) > 1e-9 || math.Abs(s.InputStall-0.004) > 1e-9 || s.Left != 20*time.Second || s.Evaluation.Loss != 2 {
-		t.Errorf("at 10 steps/s, with an evaluation as long as 99 steps: %+v", s)
+		t.Errorf("at 10 steps/s, with an evaluation and sentences as long as 99 steps: %+v", s)
 	}
 	for n := int64(141); n <= 240; n++ { // twice as slow: the last steps say so
 		slow := timed(n, 200*time.Millisecond, 0)
@@ -56,20 +60,51 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSaving: a checkpoint is being saved until it is saved, or until the next step if that fails.
-func TestSaving(t *testing.T) {
-	b := event.NewBus()
-	for i, c := range []struct {
-		e    event.Event
-		want bool
-	}{{&event.Step{Step: 1}, false}, {&event.Saving{}, true}, {&event.Checkpoint{Step: 1}, false}, {&event.Saving{}, true}, {&event.Step{Step: 2}, false}} {
-		b.Publish(c.e)
-		if got := b.Snapshot().Saving; got != c.want {
-			t.Errorf("after event %d: %v", i, got)
+// TestWork: a work is under way until it has ended, and the parts of one that come fast are not all events.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := new(recorder)
+		b := event.NewBus()
+		b.Require("works", sink)
+		job := b.Begin(event.Work{Task: event.Speaking, Unit: "sentences", Of: 200})
+		synctest.Wait()
+		if s := b.Snapshot(); s.Work == nil || s.Work.String() != "speaking   0/200 sentences" || len(sink.seen()) != 1 {
+			t.Errorf("begun: %v, %d delivered", s.Work, len(sink.seen()))
 		}
+		for n := range 50 {
+			time.Sleep(10 * time.Millisecond)
+			job.Do(n+1, 200)
+		}
+		w := b.Snapshot().Work
+		if w.Done != 50 || w.Time != 500*time.Millisecond || w.Left(time.Now()) != 1500*time.Millisecond || w.Left(time.Now().Add(time.Second)) != 500*time.Millisecond {
+			t.Errorf("%v after %v, left %v", w, w.Time, w.Left(time.Now()))
+		}
+		job.End()
+		job.End()
+		if s := b.Snapshot(); s.Work != nil {
+			t.Errorf("ended: %v", s.Work)
+		}
+		b.Close()
+		if n := len(sink.seen()); n != 1+5+1 {
+			t.Errorf("%d events, want one each 100 ms, and those of the beginning and the end", n)
+		}
+	})
+}
+
+// TestReader: another name is another work.
+func TestReader(t *testing.T) {
+	b := event.NewBus()
+	defer b.Close()
+	r := b.Reader()
+	r.Close()
+	r.Progress("lines of a.csv", 1, 2)
+	r.Progress("recordings of a.csv", 0, 40)
+	if w := b.Snapshot().Work; w.String() != "reading  0/40 recordings of a.csv" {
+		t.Errorf("got %s", w)
 	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
+	r.Close()
+	if w := b.Snapshot().Work; w != nil {
+		t.Errorf("%s is under way", w)
 	}
 }
 

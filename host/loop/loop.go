@@ -32,7 +32,7 @@ type Config struct {
 	Progress  train.Progress
 	Stop      <-chan struct{}
 
-	Observer   train.Observer
+	Observer   Observer
 	Quarantine *batch.Quarantine
 	Bus        *event.Bus
 	Log        *slog.Logger
@@ -48,15 +48,20 @@ type Loop struct {
 	Train    *train.Loop
 	Timeline *trace.Timeline // nil without a trace
 	cfg      Config
+	told     told
 }
 
 // New creates the pipeline and the training loop. Nothing runs before Run.
 func New(c Config) (*Loop, error) {
 	p := c.Plan
-	l := &Loop{cfg: c, Train: &train.Loop{
-		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: c.Observer, Stop: c.Stop, Progress: c.Progress,
+	l := &Loop{cfg: c, told: told{Observer: c.Observer, bus: c.Bus}}
+	if p.Data.Val != nil {
+		l.told.batches = p.Data.Val.Plan.Batches()
+	}
+	l.Train = &train.Loop{
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: &l.told, Stop: c.Stop, Progress: c.Progress,
 		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
-	}}
+	}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
 	if c.Debug != nil {
 		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }
@@ -111,9 +116,10 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
 	}()
 	l.warmUp(ctx)
-	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training})
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now()})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
+	l.told.job.End()
 	stopPipe()
 	l.Path.Close()
 	<-done
@@ -138,13 +144,31 @@ func (l *Loop) warmUp(ctx context.Context) {
 	began, bus := time.Now(), l.cfg.Bus
 	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))
 	defer delay.Stop()
-	bus.Publish(&event.Phase{Phase: event.WarmingUp})
+	bus.Publish(&event.Phase{Phase: event.WarmingUp, At: began})
 	bus.Publish(&event.Message{Text: "waiting for the data pipeline to warm up\n"})
-	select {
-	case <-l.Path.Pipeline.Warm():
-	case <-delay.C:
-	case <-l.cfg.Stop:
-	case <-ctx.Done():
-	}
+	l.fill(ctx, delay.C)
 	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", report.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
+}
+
+// fill waits until the prefetch target is ready, and publishes how far the pipeline is.
+func (l *Loop) fill(ctx context.Context, late <-chan time.Time) {
+	target := l.cfg.Plan.Ring.Prefetch
+	job := l.cfg.Bus.Begin(event.Work{Task: event.Filling, Unit: "batches of the pipeline", Of: target})
+	defer job.End()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			job.Do(min(target, l.Path.Pipeline.Finished()), target)
+		case <-l.Path.Pipeline.Warm():
+			return
+		case <-late:
+			return
+		case <-l.cfg.Stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }

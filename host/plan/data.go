@@ -18,7 +18,7 @@ import (
 
 // OpenData reads the lists of the data sets.
 func (d *Draft) OpenData(ctx context.Context) error {
-	defer d.waiting.Close()
+	defer d.reading.Close()
 	var tokenizer *dataset.Tokenizer
 	var prefix string
 	if t := d.Bundle.Manifest.Tokenizer; t != nil {
@@ -42,7 +42,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
-			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
+			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
 		})
 		if errors.Is(err, train.ErrInterrupted) {
 			return nil, err
@@ -53,7 +53,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if err != nil {
 		return d.adviseMoved(err, dir, "--train-data")
 	}
-	if err := ix.ReadContents(ctx, d.waiting.Progress); err != nil {
+	if err := ix.ReadContents(ctx, d.reading.Progress); err != nil {
 		return err
 	}
 	d.Data.Train = &batch.Split{Name: report.Train, Index: ix}

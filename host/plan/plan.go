@@ -59,10 +59,10 @@ type Player struct {
 	Schedule  manifest.Schedule  // likewise
 }
 
-// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. waiting shows how far the
+// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. reading is told how far the
 // reading of the data is; it may be nil.
-func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), waiting *report.Waiting) (*Plan, error) {
-	d := NewDraft(set, waiting)
+func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), reading Reading) (*Plan, error) {
+	d := NewDraft(set, reading)
 	place := func(context.Context) error { return d.Place(inventory) }
 	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ReadSamples, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
 		if err := step(ctx); err != nil {
@@ -80,13 +80,23 @@ type Draft struct {
 	limits  limits.Limits
 	cache   string // folder
 	columns *dataset.Columns
-	waiting *report.Waiting
+	reading Reading
 }
 
-// NewDraft returns an empty plan. waiting may be nil.
-func NewDraft(set *config.Set, waiting *report.Waiting) *Draft {
+// Reading is told how far the reading of the data is: so many of a number of things. Another name of the things is other
+// work. *event.Reader and *report.Waiting implement it.
+type Reading interface {
+	Progress(what string, done, of int)
+	Close()
+}
+
+// NewDraft returns an empty plan. reading may be nil.
+func NewDraft(set *config.Set, reading Reading) *Draft {
+	if reading == nil {
+		reading = (*report.Waiting)(nil)
+	}
 	return &Draft{
-		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(), waiting: waiting,
+		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(), reading: reading,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/cwriter"
@@ -17,6 +18,8 @@ import (
 // Bar is the line at the bottom of a terminal that shows the progress of a run:
 //
 //	step 120/240 ━━━━━━━━━━━━━━━╸─────────────── loss 1.234   11.9 steps/s  stall 0.0 %  eta 14 s
+//	step 120/240 ━━━━━━━━━━━━━━━╸─────────────── evaluating  3/40 batches  8 s left
+//	reading  1200/13100 lines of metadata.csv ━╸────────────────── 4 s left
 //
 // It uses the terminal from Start to Close. All other output must go through Write, which puts it above the bar; output
 // that does not would break the bar. The bar never changes the cursor or the modes of the terminal, so nothing has to
@@ -44,7 +47,7 @@ func (b *Bar) Start(now func() event.Snapshot) {
 	b.container = mpb.New(mpb.WithOutput(frames{b.out}), mpb.WithAutoRefresh())
 	// Without a total, the bar does not end by itself when it is full: the last lines can still be written above it.
 	b.bar = b.container.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, _ decor.Statistics) error {
-		_, err := io.WriteString(w, foot(now(), b.columns()))
+		_, err := io.WriteString(w, foot(now(), b.columns(), time.Now()))
 		return err
 	}), mpb.BarFillerTrim())
 }
@@ -100,16 +103,45 @@ func (b *Bar) columns() int {
 const minBar = 10
 
 // foot draws the bar one column narrower than the terminal: some terminals begin the next line at the last column.
-func foot(s event.Snapshot, columns int) string {
+func foot(s event.Snapshot, columns int, at time.Time) string {
+	if s.Phase == event.Preparing || s.Phase == event.WarmingUp || s.Phase == event.Ending {
+		return alone(s, columns, at)
+	}
 	total := s.Run.Total
 	left := head(s.Step, total) + " "
-	right := " " + tail(s, columns-1-len(left)-minBar-1)
+	right := " " + tail(s, columns-1-len(left)-minBar-1, at)
 	text := left
 	if room := columns - 1 - len(left) - len(right); total > 0 && room >= minBar {
 		text += meter(s.Step, total, room)
 	}
-	runes := []rune(text + right)
+	return cut(text+right, columns)
+}
+
+// cut keeps what fits on a line.
+func cut(text string, columns int) string {
+	runes := []rune(text)
 	return string(runes[:min(len(runes), max(0, columns-1))])
+}
+
+// alone draws the bar of a work outside training, with how much of the work is done.
+func alone(s event.Snapshot, columns int, at time.Time) string {
+	w := s.Work
+	if w == nil {
+		return cut(string(s.Phase), columns)
+	}
+	left, right := w.String()+" ", " "+takes(w, at)
+	if room := min(waitingBar, columns-1-len(left)-len(right)); w.Of > 0 && room >= minBar {
+		return left + meter(int64(w.Done), int64(w.Of), room) + right
+	}
+	return cut(w.String()+" "+right, columns)
+}
+
+// takes says how long a work takes.
+func takes(w *event.Work, at time.Time) string {
+	if left := w.Left(at); left > 0 {
+		return duration(left) + " left"
+	}
+	return duration(at.Sub(w.Began))
 }
 
 // meter draws how much of a total is done.
@@ -120,9 +152,13 @@ func meter(done, total int64, room int) string {
 
 // tail returns the figures that fit into a number of columns, in reading order. In a narrow terminal it drops stall,
 // speed and remaining time, in this order; the loss stays. Fields have a fixed width so that the bar does not move.
-func tail(s event.Snapshot, columns int) string {
-	if s.Saving {
-		return "saving a checkpoint"
+func tail(s event.Snapshot, columns int, at time.Time) string {
+	if s.Work != nil {
+		text := s.Work.String()
+		if long := text + "  " + takes(s.Work, at); len(long) <= columns {
+			return long
+		}
+		return text
 	}
 	if s.StepsPerSecond == 0 {
 		return "first steps"

@@ -23,8 +23,12 @@ var running = event.Snapshot{
 func standing(s event.Snapshot) func() event.Snapshot { return func() event.Snapshot { return s } }
 
 func TestFoot(t *testing.T) {
+	began := time.Now()
 	skipped, full, last, endless, saving := running, running, running, running, running
-	saving.Saving = true
+	saving.Work = &event.Work{Task: event.Saving, Unit: "a checkpoint", Began: began}
+	evaluating, reading, ending := running, event.Snapshot{Phase: event.Preparing}, event.Snapshot{Phase: event.Ending}
+	evaluating.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 10, Of: 40, Began: began, Time: 4 * time.Second}
+	reading.Work = &event.Work{Task: event.Reading, Unit: "lines of metadata.csv", Done: 6550, Of: 13100, Began: began, Time: 4 * time.Second}
 	skipped.Loss = math.NaN()
 	full.Step, full.Left = 240, 0
 	last.Left = 0
@@ -46,9 +50,16 @@ func TestFoot(t *testing.T) {
 		{full, 79, "step 240/240 ━━━━━━━━━━━━━━━━━━━━━━━━━╸ loss 1.234   11.9 steps/s  stall 0.4 %"},
 		{endless, 78, "step    120  loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
 		{saving, 45, "step 120/240 ━━━━╸────── saving a checkpoint"},
+		{saving, 80, "step 120/240 ━━━━━━━━━━━━━━━━━━╸──────────────────── saving a checkpoint  5.0 s"},
+		{evaluating, 80, "step 120/240 ━━━━━━━━━━━━━━╸─────────────── evaluating 10/40 batches  11 s left"},
+		{evaluating, 60, "step 120/240 ━━━━╸───── evaluating 10/40 batches  11 s left"},
+		{evaluating, 50, "step 120/240 ━━━━╸────── evaluating 10/40 batches"},
+		{reading, 80, "reading  6550/13100 lines of metadata.csv ━━━━━━━━━╸────────── 3.0 s left"},
+		{reading, 45, "reading  6550/13100 lines of metadata.csv  3"},
+		{ending, 45, "ending"},
 		{event.Snapshot{Run: event.Start{Total: 240}}, 40, "step   0/240 ────────────── first steps"},
 	} {
-		if got := foot(c.s, c.columns); got != c.want {
+		if got := foot(c.s, c.columns, began.Add(5*time.Second)); got != c.want {
 			t.Errorf("%d columns:\ngot  %q\nwant %q", c.columns, got, c.want)
 		}
 	}
@@ -57,7 +68,7 @@ func TestFoot(t *testing.T) {
 // TestBarOnATerminal checks the screen while the bar is visible, and after it is removed.
 func TestBarOnATerminal(t *testing.T) {
 	for _, columns := range []int{100, 60, 30} {
-		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n", strings.TrimRight(foot(running, columns), " "))
+		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n", strings.TrimRight(foot(running, columns, time.Now()), " "))
 		var screen string
 		for _, refreshes := range []time.Duration{400 * time.Millisecond, 3 * time.Second, 10 * time.Second} { // on a busy machine they come late
 			if screen = barScreen(t, columns, refreshes); screen == want {

@@ -25,15 +25,21 @@ type Collector struct {
 	kept    []Baseline  // of the report before the run was resumed
 
 	resumedAt, last int64 // steps
-	warm, process   int64 // of this process: those before the first whose time counts, and all so far
-	windows         int64 // of this process, without the warm ones
-	first           firstStep
-	rest            totals
-	byBucket        map[int]*sample
-	gradients       sample // of the steps in byBucket
+	steptimes
 
+	walltime   walltime
 	evaluation *Evaluation
 	unsaved    int // checkpoints for which the disk had no space
+}
+
+// steptimes are the times of the steps of this process.
+type steptimes struct {
+	warm, process int64 // steps: those before the first whose time counts, and all so far
+	windows       int64 // without the warm ones
+	first         firstStep
+	rest          totals
+	byBucket      map[int]*sample
+	gradients     sample // of the steps in byBucket
 }
 
 // firstStep keeps the first step until it is known whether it counts.
@@ -55,13 +61,13 @@ func (t *totals) add(o totals) {
 
 // NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed run.
 func NewCollector(metrics []string, before Before) *Collector {
-	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, byBucket: map[int]*sample{}}
+	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, steptimes: steptimes{byBucket: map[int]*sample{}}}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
 	return c
 }
 
-// Take counts the steps, evaluations and unsaved checkpoints among events.
+// Take counts the steps, evaluations, times and unsaved checkpoints among events.
 func (c *Collector) Take(events []event.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -69,6 +75,10 @@ func (c *Collector) Take(events []event.Event) error {
 			c.step(e)
 		case *event.Evaluation:
 			c.evaluated(e)
+		case *event.Phase:
+			c.walltime.phase(e)
+		case *event.Work:
+			c.walltime.work(e)
 		case *event.Checkpoint:
 			if e.Err != nil {
 				c.unsaved++
@@ -161,6 +171,7 @@ type Run struct {
 	Parameters              Parameters
 	Versions                map[string]string
 	Changes                 []Change
+	Began                   time.Time
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
 	Transfers               Transfers
@@ -186,7 +197,7 @@ type Run struct {
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
 		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt, Changes: run.Changes,
-		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
+		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(), TimeS: c.walltime.of(run.Began, run.Wall),
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
@@ -60,7 +61,7 @@ func TestConsoleFolds(t *testing.T) {
 		var out bytes.Buffer
 		c := NewConsole(&out, &out, nil)
 		if terminal {
-			c.OnTerminal(true, func() event.Snapshot { return event.Snapshot{} })
+			c.OnTerminal(true)
 		}
 		if err := c.Take([]event.Event{&event.Message{Text: line}}); err != nil {
 			t.Fatal(err)
@@ -72,5 +73,54 @@ func TestConsoleFolds(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("on a terminal: %t\n%q", terminal, out.String())
 		}
+	}
+}
+
+// TestConsoleIsNotSilent: without a terminal, a line comes every 10 s before training and every 30 s in it (45 s within a step), not more;
+// with --log-every 0 none does.
+func TestConsoleIsNotSilent(t *testing.T) {
+	for _, every := range []int64{100, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			var now event.Snapshot
+			c := NewConsole(&out, &out, nil)
+			c.Live(func() event.Snapshot { return now })
+			began := time.Now()
+			now.Phase, now.Work = event.Preparing, &event.Work{Task: event.Opening, Unit: "plugins and graphs", Began: began}
+			time.Sleep(25 * time.Second)
+			synctest.Wait()
+			c.Follow(Lines{
+				Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 9, Every: every},
+				Pace:     Pace{Every: every, Pipeline: func() pipeline.Stats { return pipeline.Stats{} }},
+			})
+			now = event.Snapshot{Phase: event.Training, Run: event.Start{Total: 9}}
+			for n := range int64(4) { // the first, and then one that is late
+				time.Sleep(16 * time.Second)
+				s := metricsStep(n + 1)
+				s.Time, now.Step = 16*time.Second, n+1
+				c.Take(events(s))
+			}
+			now.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second}
+			time.Sleep(70 * time.Second)
+			synctest.Wait()
+			now.Work = nil
+			time.Sleep(40 * time.Second)
+			synctest.Wait()
+			c.Take(events(&event.Finish{}))
+			time.Sleep(time.Hour)
+			c.Close()
+			want := "opening plugins and graphs, 10 s so far\nopening plugins and graphs, 20 s so far\n"
+			if every > 0 {
+				want += `step 1/9  loss 1.000  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812
+step 3/9  loss 0.333  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812   0.06 steps/s  input stall 0.0 %  eta 1 min 36 s
+evaluating 1/4 batches, 14 s so far, 1 min 06 s left
+evaluating 1/4 batches, 44 s so far, 36 s left
+step 5/9  is not complete yet
+`
+			}
+			if got := out.String(); got != want {
+				t.Errorf("--log-every %d: got\n%swant\n%s", every, got, want)
+			}
+		})
 	}
 }

@@ -47,8 +47,8 @@ func Due(step, first, every, total int64) bool {
 	return every > 0 && (step == first || step%every == 0 || step == total)
 }
 
-// Step returns the line of a step, without a line end, or "" if none is due. Speed and input stall are means since the
-// previous line.
+// Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the steps
+// since the last line took long. Speed and input stall are means since the previous line.
 func (p *Progress) Step(w *event.Step) string {
 	p.rate.Step(w)
 	if p.first == 0 {
@@ -56,7 +56,8 @@ func (p *Progress) Step(w *event.Step) string {
 	} else {
 		p.since.add(w)
 	}
-	if !Due(w.Step, p.first, p.Every, p.Total) {
+	late := p.Every > 0 && !p.Bar && p.since.time >= silence
+	if !late && !Due(w.Step, p.first, p.Every, p.Total) {
 		return ""
 	}
 	line := p.line(w)
@@ -85,9 +86,11 @@ func (p *Progress) line(w *event.Step) string {
 	return b.String()
 }
 
+// Work counts the time of a work besides the steps.
+func (p *Progress) Work(w *event.Work) { p.rate.Work(w) }
+
 // Evaluated returns the line of an evaluation.
 func (p *Progress) Evaluated(e *event.Evaluation) string {
-	p.rate.Evaluation(e)
 	var b strings.Builder
 	b.WriteString("evaluation after " + head(e.Step, p.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)

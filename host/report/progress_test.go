@@ -29,6 +29,7 @@ func TestProgress(t *testing.T) {
 			got = append(got, line)
 		}
 		if step == 100 {
+			p.Work(&event.Work{Task: event.Evaluating, Ended: true, Time: 9900 * time.Millisecond})
 			got = append(got, p.Evaluated(&event.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond, Best: true}))
 		}
 	}
@@ -103,6 +104,27 @@ func TestSkippedLine(t *testing.T) {
 		c.w.Step, c.w.Skipped = 7, true
 		if got := p.Skipped(&c.w, name); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// TestProgressOfSlowSteps: without a bar, a line is due after 30 s of steps, whatever the number.
+func TestProgressOfSlowSteps(t *testing.T) {
+	for _, p := range []Progress{{Every: 100}, {Every: 100, Bar: true}, {}} {
+		var said []int64
+		for step := int64(1); step <= 12; step++ {
+			w := progressStep(step)
+			w.Time = 8 * time.Second
+			if p.Step(w) != "" {
+				said = append(said, step)
+			}
+		}
+		want := map[bool]string{true: "[1 5 9]", false: "[1]"}[!p.Bar]
+		if p.Every == 0 {
+			want = "[]"
+		}
+		if got := fmt.Sprint(said); got != want {
+			t.Errorf("a line each %d, bar %v: lines after %s, want %s", p.Every, p.Bar, got, want)
 		}
 	}
 }

@@ -49,6 +49,8 @@ type Report struct {
 	Samples      int64   `json:"samples"`
 	Frames       int64   `json:"frames"`
 	WallS        float64 `json:"wall_s"`
+	// TimeS is absent in a report of an earlier version of the program.
+	TimeS WallTime `json:"time_s"`
 
 	Loss       Losses      `json:"loss"`
 	Evaluation *Evaluation `json:"evaluation"` // null without one

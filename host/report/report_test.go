@@ -36,14 +36,27 @@ func golden(t *testing.T, name, got string) {
 func whole() *Report {
 	metrics := []string{"mel_loss", "stop_loss"}
 	c := NewCollector(metrics, Before{Steps: History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05}})
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	phase := func(p event.RunPhase, s int) {
+		c.Take(events(&event.Phase{Phase: p, At: began.Add(time.Duration(s) * time.Second)}))
+	}
+	work := func(task event.Task, took time.Duration) {
+		c.Take(events(&event.Work{Task: task}, &event.Work{Task: task, Ended: true, Time: took}))
+	}
+	work(event.Speaking, 1500*time.Millisecond) // what was missing before the resume
+	phase(event.Training, 4)
+	work(event.Evaluating, 1100*time.Millisecond)
+	work(event.Filling, time.Second) // is part of its phase
 	for step := int64(121); step <= 240; step++ {
 		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
 		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), 2000, step == 200
 		c.Take(events(w))
 	}
 	c.Take(events(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second}))
+	phase(event.Ending, 24)
+	work(event.Saving, 400*time.Millisecond)
 	return c.Build(Run{
-		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
+		Began: began, Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
 		Parameters: Parameters{
 			Trained: Tensors{2, 340}, Frozen: Tensors{44, 8513}, WeightsBytes: 39680, GradientsBytes: 1536, MomentsBytes: 3072, AccumulatorBytes: 1536,
 		},

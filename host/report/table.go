@@ -127,6 +127,9 @@ func (t *table) baseline(r *Report, b Baseline) {
 
 func (t *table) speed(r *Report) {
 	t.gap()
+	if text := r.TimeS.String(); text != "" && r.Steps > 0 {
+		t.row("time", text)
+	}
 	if r.StepMs.Steps == 0 {
 		t.row("speed", "no step was trained")
 		return

@@ -30,12 +30,15 @@ const waitingBar = 20
 func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: out, terminal: terminal} }
 
 // Progress reports that so many of a number of things are done. Another name of the things is other work.
-func (w *Waiting) Progress(what string, done, of int) {
+func (w *Waiting) Progress(what string, done, of int) { w.Counted("read", what, done, of) }
+
+// Counted reports that so many of a number of things are what done says, such as "evaluated".
+func (w *Waiting) Counted(verb, what string, done, of int) {
 	if !w.due(what, done) {
 		return
 	}
 	left := time.Duration(float64(time.Since(w.begun)) * float64(of-done) / float64(done))
-	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left)))
+	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("%s %s of %s %s (%d %%), %s left", verb, Thousands(done), Thousands(of), what, 100*done/of, duration(left)))
 }
 
 // Made reports that so many units have been made, of a number that is not known.

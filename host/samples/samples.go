@@ -26,6 +26,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/synthesize"
@@ -55,6 +56,7 @@ type Config struct {
 	Step, EvaluatedStep int64
 	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
 	Log                 *slog.Logger
+	Bus                 *event.Bus
 	Spent               func(began, ended time.Time)
 }
 
@@ -117,7 +119,9 @@ func (s *Speaker) open(ctx context.Context) error {
 	}
 	heard, texts := voices{}, []synthesize.Text{}
 	defer heard.close()
-	for _, sample := range c.Samples {
+	job := c.Bus.Begin(event.Work{Task: event.Listening, Unit: "voices of --samples", Of: len(c.Samples)})
+	defer job.End()
+	for i, sample := range c.Samples {
 		texts = append(texts, sample.Text)
 		if _, err := heard.of(ctx, s.speaker, sample.Voice); err != nil {
 			return fmt.Errorf("%s: %w", sample.Place, err)
@@ -125,6 +129,7 @@ func (s *Speaker) open(ctx context.Context) error {
 		if len(sample.Text.Unknown) > 0 {
 			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place, string(sample.Text.Unknown)))
 		}
+		job.Do(i+1, len(c.Samples))
 	}
 	if c.Device.Context == nil {
 		return nil
@@ -224,7 +229,10 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 	}
 	heard := voices{}
 	defer heard.close()
+	job := s.Bus.Begin(event.Work{Task: event.Speaking, Unit: "sentences", Of: len(s.Samples)})
+	defer job.End()
 	for i, sample := range s.Samples {
+		job.Do(i, len(s.Samples))
 		path := filepath.Join(dir, strconv.Itoa(i+1)+".wav")
 		if _, err := os.Stat(path); err == nil {
 			continue

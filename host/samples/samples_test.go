@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize"
@@ -82,7 +83,7 @@ func newRun(t *testing.T) *run {
 	}
 	r.Config = Config{
 		Bundle: r.bundle, Weights: file, Tensors: map[string]*ort.Tensor{"stop_head.bias": bias}, Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
-		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Spent: func(_, _ time.Time) {},
+		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Spent: func(_, _ time.Time) {}, Bus: event.NewBus(),
 	}
 	return r
 }

@@ -84,8 +84,10 @@ func (p *published) Take(events []event.Event) error {
 		switch e := e.(type) {
 		case *event.Checkpoint:
 			p.checkpoints = append(p.checkpoints, e)
-		case *event.Saving:
-			p.saving++
+		case *event.Work:
+			if e.Task == event.Saving && !e.Ended {
+				p.saving++
+			}
 		}
 	}
 	return nil

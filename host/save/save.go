@@ -162,9 +162,7 @@ func (s *Saver) save(why event.Reason) error {
 	if err := s.cfg.Bus.Sync(); err != nil {
 		return err
 	}
-	if err := s.cfg.Bus.Publish(&event.Saving{}); err != nil {
-		return err
-	}
+	defer s.cfg.Bus.Begin(event.Work{Task: event.Saving, Unit: "a checkpoint", Began: began}).End()
 	state := s.cfg.Training.State()
 	path, err := s.writeFor(why, state)
 	if err != nil {

@@ -52,6 +52,8 @@ type Observer interface {
 	// after the step, even if a GPU is computing the gradients of the next one. The loop does not set a step's Frames.
 	// It overwrites the step's slices in the next step.
 	Step(s *event.Step) error
+	// Evaluating is called before the first batch of an evaluation and after each, with the time at which it began.
+	Evaluating(began time.Time, done int)
 	Evaluated(e *event.Evaluation) error
 }
 
@@ -93,16 +95,17 @@ type Loop struct {
 	queued  pass
 	held    []*pipeline.DeviceSlot // the batches of the window, if there are several players
 	window  event.Step
-	means   means
-	eval    event.Evaluation
+	means   []mean // of the window, by player
+	eval    evaluation
 	before  boundary
 	skipped int // consecutive windows
 }
 
-// means are those of the window, by player, and of the evaluation.
-type means struct {
-	window     []mean
-	evaluation mean
+// evaluation is the one under way.
+type evaluation struct {
+	event.Evaluation
+	mean  mean
+	began time.Time
 }
 
 // boundary is the end of the previous window or evaluation.
@@ -133,7 +136,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	defer l.Model.Drain() // an error here has been returned before
 
-	l.means.window, l.held = make([]mean, len(l.Optimizers)), nil
+	l.means, l.held = make([]mean, len(l.Optimizers)), nil
 	if l.Progress.Plateaus == nil {
 		l.Progress.Plateaus = make([]schedule.State, len(l.Optimizers))
 	}
@@ -159,7 +162,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 		l.spent("wait", &d.Batch, began, time.Now())
 		if d.Batch.Eval {
-			err = l.evaluate(ctx, d)
+			err = l.evaluate(ctx, d, began)
 		} else {
 			err = l.train(ctx, d)
 		}
@@ -285,7 +288,7 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 	if l.Model.Async() {
 		l.spent("result", &b, began, began.Add(took))
 	}
-	mean := &l.means.window[a.player]
+	mean := &l.means[a.player]
 	if b.Micro == 0 {
 		mean.reset()
 		w.Rows = w.Rows[:0]
@@ -318,9 +321,9 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 func (l *Loop) step(b *pipeline.Batch) error {
 	w, last := &l.window, len(l.Optimizers)-1
 	w.Step, w.Epoch, w.Bucket = b.Step+1, b.Epoch, b.Bucket
-	w.Loss, w.Metrics = l.means.window[last].result(w.Metrics, l.Model.weighted)
+	w.Loss, w.Metrics = l.means[last].result(w.Metrics, l.Model.weighted)
 	for i, player := range l.Model.owners {
-		w.Metrics[i] = l.means.window[player].metric(i, l.Model.weighted)
+		w.Metrics[i] = l.means[player].metric(i, l.Model.weighted)
 	}
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
 	w.Loss = l.Optimizers.shared(w.Loss, w.Metrics)
@@ -365,16 +368,18 @@ func (l *Loop) outcome(step int64) {
 // isFinite reports whether a loss is finite. That of an evaluation of empty rows, or of a diverged model, is not.
 func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss, 0) }
 
-// evaluate computes one batch of the validation set, and the result after the last one.
-func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
+// evaluate computes one batch of the validation set, and the result after the last one. The loop has waited for the batch
+// since a time.
+func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time.Time) error {
 	defer l.Feed.Release(d)
 	if err := l.awaitResult(ctx); err != nil {
 		return err
 	}
 	b, e := &d.Batch, &l.eval
 	if b.Index == 0 {
-		l.means.evaluation.reset()
-		e.Samples, e.Time = 0, 0
+		l.eval.mean.reset()
+		e.Samples, e.Time, e.began = 0, 0, waited
+		l.Observer.Evaluating(waited, 0)
 	}
 	began := time.Now()
 	l.Model.SetScalars(d.Index, b)
@@ -382,7 +387,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	if err != nil {
 		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
 	}
-	l.means.evaluation.add(r)
+	l.eval.mean.add(r)
 	for _, row := range b.Rows {
 		if row >= 0 {
 			e.Samples++
@@ -391,11 +396,12 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	ended := time.Now()
 	e.Time += ended.Sub(began)
 	l.spent("evaluate", b, began, ended)
+	l.Observer.Evaluating(e.began, b.Index+1)
 	if !b.Last {
 		return nil
 	}
 	e.Step = l.Progress.Step
-	e.Loss, e.Metrics = l.means.evaluation.result(e.Metrics, false)
+	e.Loss, e.Metrics = l.eval.mean.result(e.Metrics, false)
 	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
 	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {
@@ -407,7 +413,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		}
 		p.EarlyStop.Observe(&l.Progress.EarlyStop, e.Loss)
 	}
-	err = l.Observer.Evaluated(e)
+	err = l.Observer.Evaluated(&e.Evaluation)
 	l.begin()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"testing"
@@ -42,9 +43,10 @@ func (f *feed) LastWait() time.Duration        { return time.Millisecond }
 
 // record keeps what an Observer is called with.
 type record struct {
-	windows []event.Step
-	evals   []event.Evaluation
-	onStep  func(w *event.Step) error
+	windows    []event.Step
+	evals      []event.Evaluation
+	evaluating []int // batches done
+	onStep     func(w *event.Step) error
 }
 
 func (r *record) Batch(*pipeline.DeviceSlot) {}
@@ -58,6 +60,7 @@ func (r *record) Step(w *event.Step) error {
 	}
 	return nil
 }
+func (r *record) Evaluating(_ time.Time, done int)    { r.evaluating = append(r.evaluating, done) }
 func (r *record) Evaluated(e *event.Evaluation) error { r.evals = append(r.evals, *e); return nil }
 
 // steps returns windows of k micro-batches each.
@@ -187,6 +190,9 @@ func TestEvaluationIsTheWeightedMean(t *testing.T) {
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.evaluating); got != "[0 1 2]" {
+		t.Errorf("batches done %s", got)
 	}
 	if len(r.evals) != 1 || math.Abs(r.evals[0].Loss-want/weight) > 1e-12 || r.evals[0].Samples != 5 || l.Progress.Best == nil {
 		t.Errorf("%+v, want loss %v", r.evals, want/weight)

@@ -246,6 +246,7 @@ func (r *rank) Step(s *event.Step) error {
 	return nil
 }
 
+func (r *rank) Evaluating(time.Time, int)         {}
 func (r *rank) Evaluated(*event.Evaluation) error { return nil }
 
 // fill writes the inputs of a batch. What a row holds depends on its place in the data, its bucket and nothing else.

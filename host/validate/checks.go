@@ -145,7 +145,7 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 // rehearsal records the steps.
 type rehearsal struct{ done []event.Step }
 
-// Batch, Step and Evaluated implement train.Observer.
+// Batch, Step and Evaluated implement loop.Observer.
 func (*rehearsal) Batch(*pipeline.DeviceSlot)        {}
 func (*rehearsal) Evaluated(*event.Evaluation) error { return nil }
 
