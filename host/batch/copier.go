@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // Loader transfers a batch from a ring slot to a device slot. *train.Model implements it.
@@ -35,8 +36,7 @@ func (c *copier) bind() error {
 	return c.gpu.Bind()
 }
 
-// Copy implements pipeline.Device. It checks the guards after the transfer: if they are intact, the data was intact
-// too.
+// Copy implements pipeline.Device. It checks the batch after the transfer: if it is intact, the data was intact too.
 func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.bind(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.model.Load(dst, b.Bucket, slot); err != nil {
 		return err
 	}
-	if err := c.guards.check(b, nil); err != nil {
+	if err := c.intact(b, c.inputs(layout), nil); err != nil {
 		return err
 	}
 	c.frames[dst] = int(sum(layout.View(slot, c.lengths), 0))
@@ -56,6 +56,15 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 		return c.hooks.Copied(b, layout, slot)
 	}
 	return nil
+}
+
+// inputs are the tensors that are transferred.
+func (c *copier) inputs(l *ring.Layout) []ring.Tensor {
+	n := 0
+	for n < len(l.Tensors) && l.Tensors[n].Offset < l.InputBytes {
+		n++
+	}
+	return l.Tensors[:n]
 }
 
 // sum adds up the values of a lengths tensor, and perRow for each that is not 0.

@@ -22,6 +22,8 @@ func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pi
 	d.proof.decode(b.Slot)
 	defer d.proof.decoded(b.Slot, b.Bucket)
 	d.guards.begin(b)
+	d.seals.begin(b.Slot)
+	defer d.seals.set(b.Slot, d.made[b.Bucket])
 	tensors := d.tensors[worker][:0]
 	for _, t := range d.made[b.Bucket] {
 		tensors = append(tensors, dataset.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Pad: t.Pad, Data: t.In(slot)})

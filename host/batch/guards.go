@@ -112,6 +112,23 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
 }
 
+// changed ends all processes because one of them, no one knows which, has written to a tensor that was finished.
+func (g *guards) changed(b *pipeline.Batch, why error) error {
+	g.repair.Lock()
+	defer g.repair.Unlock()
+	g.mu.Lock()
+	old := g.begun[b.Slot] != g.generation
+	g.mu.Unlock()
+	if old {
+		return fmt.Errorf("%w: ring slot %d was filled before the ring was damaged", pipeline.ErrRebuild, b.Slot)
+	}
+	reason := g.killAll(why.Error())
+	g.mu.Lock()
+	g.generation++
+	g.mu.Unlock()
+	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
+}
+
 func (g *guards) sound(b *pipeline.Batch) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +164,11 @@ func (g *guards) killCulprit(damaged int, first error, by *worker) (reason strin
 	if damaged > 1 {
 		slots = fmt.Sprintf("%d ring slots were damaged", damaged)
 	}
-	reason = fmt.Sprintf("%s: %v", slots, first)
+	return g.killAll(fmt.Sprintf("%s: %v", slots, first))
+}
+
+// killAll ends all processes for a reason, and returns it with the plugins that it may be about.
+func (g *guards) killAll(reason string) string {
 	if len(g.names) > 1 {
 		reason += "; it was one of the plugins " + strings.Join(g.names, ", ")
 	}

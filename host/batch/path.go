@@ -33,7 +33,8 @@ type Config struct {
 	Features   *Features // nil without a feature cache
 	Log        *slog.Logger
 	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
-	Strict     bool // a range that a stage leaves ends the run
+	OnRange    OnRange
+	Contract   manifest.Features // of the bundle: what spectrograms may be
 	Hooks      Hooks
 }
 
@@ -62,9 +63,19 @@ type common struct {
 	layouts []ring.Layout
 	guards  *guards
 	proof   *proof // nil without Config.Verify
+	seals   *seals // nil with it
 	ranges  ranges
-	strict  bool
+	onRange OnRange
 	data    Data
+}
+
+// watch makes what notices writes that no guard shows.
+func (c *common) watch(verify bool) {
+	if verify {
+		c.proof = newProof(c.ring, c.layouts)
+		return
+	}
+	c.seals = newSeals(c.ring)
 }
 
 // Path is the path of all batches of a run, from the data plan to the trainer.
@@ -80,10 +91,8 @@ type Path struct {
 
 // New creates a path. Nothing runs until the pipeline runs.
 func New(c Config) (*Path, error) {
-	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data, ranges: rangesOf(c.Stages.Instances), strict: c.Strict}
-	if c.Verify {
-		shared.proof = newProof(c.Ring, c.Layouts)
-	}
+	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data, ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange}
+	shared.watch(c.Verify)
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())

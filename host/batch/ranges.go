@@ -1,79 +1,105 @@
 package batch
 
 import (
-	"errors"
-	"fmt"
+	"math"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
-	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// ranges holds the range of each tensor: the smallest max_abs that a port declares which is bound to it. So what a stage of a
-// stranger writes is held to what the next stage expects.
+// ranges holds the largest magnitude of each f32 tensor that a stage writes.
 type ranges map[string]float32
 
-func rangesOf(instances []catalog.Instance) ranges {
+// rangesOf takes the smaller of two: the smallest max_abs that a port declares which is bound to the tensor, so that what a
+// stage of a stranger writes is held to what the next stage expects, and what is usual for such a tensor.
+func rangesOf(instances []catalog.Instance, contract manifest.Features) ranges {
 	r := ranges{}
-	take := func(ports []manifest.TensorSpec, bound map[string]string) {
-		for _, p := range ports {
-			name, limit := bound[p.Name], float32(p.MaxAbs)
-			if had, ok := r[name]; limit > 0 && (!ok || limit < had) {
-				r[name] = limit
-			}
+	take := func(name string, limit float32) {
+		if had, ok := r[name]; limit > 0 && (!ok || limit < had) {
+			r[name] = limit
 		}
 	}
 	for _, in := range instances {
-		take(in.Stage.Inputs, in.Inputs)
-		take(in.Stage.Outputs, in.Outputs)
+		for _, p := range in.Stage.Inputs {
+			take(in.Inputs[p.Name], float32(p.MaxAbs))
+		}
+		for _, p := range in.Stage.Outputs {
+			name := in.Outputs[p.Name]
+			take(name, float32(p.MaxAbs))
+			if p.DType == manifest.F32 {
+				take(name, kindOf(name, p).usual(contract))
+			}
+		}
 	}
 	return r
 }
 
-// checkRange looks for values that are finite and still cannot be right: beyond the tensor's range, or zeros in all rows. Each
-// tensor is reported once; with Config.Strict the first report ends the run.
-func (s *stageRunner) checkRange(b *pipeline.Batch) error {
-	slot := s.ring.Slot(b.Slot)
-	for _, port := range s.instance.Stage.Outputs {
-		t, ok := s.layouts[b.Bucket].Find(s.instance.Outputs[port.Name])
-		if !ok || t.DType != manifest.F32 {
-			continue
+// kind is what a tensor holds, as far as its range depends on it.
+type kind int
+
+const (
+	other kind = iota
+	sound
+	spectrum
+	pitch
+	energy
+)
+
+// kindOf tells the kind of a tensor from its name and from the axes of the port that it is bound to.
+func kindOf(tensor string, port manifest.TensorSpec) kind {
+	word := func(w string) bool { return strings.Contains(tensor, w) || strings.Contains(port.Name, w) }
+	symbol := func(axis int) string {
+		if axis < len(port.Shape) {
+			return port.Shape[axis].Symbol
 		}
-		why := ""
-		if limit, ok := s.ranges[t.Name]; ok {
-			if row := t.Beyond(slot, limit); row >= 0 {
-				why = fmt.Sprintf("row %d of %s has values beyond its range of %g", row, t.Name, limit)
-			}
-		}
-		if why == "" && !port.MayBeZero && allZero(t, slot, b.Rows) {
-			why = fmt.Sprintf("all rows of %s are zero", t.Name)
-		}
-		if why == "" {
-			continue
-		}
-		why = fmt.Sprintf("%s (%s)", why, s.describe(b))
-		if s.strict {
-			return supervise.Violation(s.plugin, errors.New(why))
-		}
-		if _, known := s.reported.LoadOrStore(t.Name, true); !known {
-			s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s; further batches are not reported; --on-range stop ends the run", s.plugin, s.instance.Name, why))
-		}
+		return ""
 	}
-	return nil
+	switch {
+	case port.DType != manifest.F32:
+		return other
+	case len(port.Shape) == 2 && (symbol(1) == manifest.SymbolWav || word("waveform")):
+		return sound
+	case len(port.Shape) == 3 && (symbol(2) == "n_mels" || word("mel")):
+		return spectrum
+	case len(port.Shape) == 2 && word("pitch"):
+		return pitch
+	case len(port.Shape) == 2 && word("energy"):
+		return energy
+	}
+	return other
 }
 
-// allZero reports whether a batch has rows and the tensor is zero in all of them.
-func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
-	any := false
-	for i, row := range rows {
-		if row < 0 {
-			continue
-		}
-		if any = true; !t.Zero(slot, i) {
-			return false
-		}
+// soundRange is 18 dB above full scale, as for samples of a recording (docs/audio.md): more than what augmentations make of
+// -1 to 1, and far less than samples of 16 bits that were not divided by 32768.
+const soundRange = 8
+
+// usual is the range of a tensor of the kind where no plugin declares a smaller one (docs/plugin-protocol.md, Ranges).
+func (k kind) usual(contract manifest.Features) float32 {
+	switch k {
+	case sound:
+		return soundRange
+	case spectrum:
+		return spectrumRange(contract)
+	case pitch: // Hz
+		return 1e5
+	case energy:
+		return 1e6
 	}
-	return any
+	return 1e12 // an index or a time may be large, 1e30 is a fault
+}
+
+// spectrumRange is twice the largest magnitude that the contract allows: the logarithm of the floor, or of a frame in which
+// every sample has the largest magnitude and every mel band adds up all bins.
+func spectrumRange(f manifest.Features) float32 {
+	logarithm := math.Log
+	if f.Log == "log10" {
+		logarithm = math.Log10
+	}
+	low := logarithm(max(f.LogFloor, math.SmallestNonzeroFloat64))
+	high := logarithm(math.Pow(soundRange*float64(max(f.NFFT, 1)), f.Power) * float64(max(f.NFFT, 1)))
+	if n := f.Normalization; n != nil && n.Std > 0 {
+		low, high = (low-n.Mean)/n.Std, (high-n.Mean)/n.Std
+	}
+	return float32(2 * max(math.Abs(low), math.Abs(high), 1))
 }

@@ -25,9 +25,12 @@ type stageRunner struct {
 	plugin   string
 	instance catalog.Instance
 	outputs  []outputs // by bucket
+	judges   []judge   // by bucket
+	traffic  []traffic // by bucket
 	memo     *memo     // nil without a feature cache
 	log      *slog.Logger
-	reported sync.Map // tensors whose range was reported
+	reported sync.Map     // tensors of which a flaw was reported
+	right    atomic.Int64 // rows without a flaw so far
 	failures atomic.Int64
 	attempts []attempts // by ring slot
 }
@@ -47,7 +50,8 @@ type attempts struct {
 	kept   []byte  // values that the stage must not change
 	failed int     // calls in a row
 	ended  int     // processes since its last successful call that ended during it, or were ended for its result
-	rows   []int32 // of the data set: with values that were not finite in an earlier attempt
+	rows   []int32 // of the data set: with a flaw in an earlier attempt
+	before []level // of the waveform that the stage reads, by row; nil if it reads none
 }
 
 // maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
@@ -65,16 +69,28 @@ func newStageRunner(c *common, pool processes, plugin string, instance catalog.I
 	}
 	for i := range c.layouts {
 		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i], c.data.Train.Index.Columns))
+		s.traffic = append(s.traffic, newTraffic(instance, &c.layouts[i]))
+		s.judges = append(s.judges, newJudge(instance, &c.layouts[i], c.ranges))
 	}
 	return s
 }
 
 // Process implements pipeline.Stage.
 func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
-	if s.memo.uses(b.Eval) {
-		return s.recall(ctx, b)
+	a, moved := &s.attempts[b.Slot], &s.traffic[b.Bucket]
+	if err := s.intact(b, moved.edited, nil); err != nil { // another call caused it
+		return nil, 0, err
 	}
-	return s.compute(ctx, b, b.Rows, nil)
+	a.before = s.judges[b.Bucket].levels(s.ring.Slot(b.Slot), b.Rows, a.before[:0])
+	do := func() ([]pipeline.Rejected, time.Duration, error) { return s.compute(ctx, b, b.Rows, nil) }
+	if s.memo.uses(b.Eval) {
+		do = func() ([]pipeline.Rejected, time.Duration, error) { return s.recall(ctx, b) }
+	}
+	rejected, busy, err := do()
+	if err == nil && len(rejected) == 0 {
+		s.seals.set(b.Slot, moved.written)
+	}
+	return rejected, busy, err
 }
 
 // recall takes the rows that the feature cache has from there, and has the stage compute the others.
@@ -90,11 +106,8 @@ func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline
 	}
 	if known.missed == 0 {
 		known.fillEmpty(b.Rows)
-		rejected := s.misaligned(b)
-		if len(rejected) > 0 {
-			return rejected, time.Since(began), nil
-		}
-		return nil, time.Since(began), s.checkRange(b)
+		rejected, err := s.examine(b, supervise.ProcessID{}, s.misaligned(b))
+		return rejected, time.Since(began), err
 	}
 	known.hide()
 	looked := time.Since(began)
@@ -168,6 +181,9 @@ func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int
 	}
 	if complete != nil {
 		complete()
+	}
+	if err := s.intact(b, s.traffic[b.Bucket].read, nil); err != nil { // it may have read what another process wrote
+		return nil, res.Busy, err
 	}
 	rejected, err := s.inspect(b, res.Process)
 	if err == nil {
@@ -256,47 +272,12 @@ func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch, rows []int32) {
 }
 
 // inspect checks the outputs of the stage. A process that returns impossible lengths, or writes to an empty row, is
-// replaced. A row with a value that is not finite gets a second attempt, because the process may have been in a bad
-// state. If it fails again, the row is rejected.
-func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
-	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
-	if err := out.checkLengths(slot, b.Rows); err != nil {
+// replaced.
+func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) ([]pipeline.Rejected, error) {
+	if err := s.outputs[b.Bucket].checkLengths(s.ring.Slot(b.Slot), b.Rows); err != nil {
 		return nil, s.replace(b, id, err)
 	}
-	if s.strict { // also before a second attempt at values that are not finite
-		if err := s.checkRange(b); err != nil {
-			return nil, err
-		}
-	}
-	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
-	rejected = s.misaligned(b)
-	var empty, again error
-	out.notFinite(slot, func(i int, tensor string) {
-		row := b.Rows[i]
-		switch {
-		case slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }):
-		case row < 0:
-			if empty == nil {
-				empty = fmt.Errorf("the empty row %d of %s is not finite", i, tensor)
-			}
-		case slices.Contains(known, row):
-			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(tensor + " is not finite, twice")})
-		default:
-			s.attempts[b.Slot].rows = append(s.attempts[b.Slot].rows, row)
-			again = fmt.Errorf("%w: stage %s: %s is not finite", pipeline.ErrRebuild, s.instance.Name, tensor)
-			s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s is not finite; rebuilding the batch", s.plugin, s.instance.Name, tensor, rows[row].ID))
-		}
-	})
-	switch {
-	case empty != nil: // once, however many rows: a process ends once
-		return nil, s.replace(b, id, empty)
-	case len(rejected) > 0:
-		return rejected, nil
-	case again != nil:
-		return nil, again
-	}
-	s.attempts[b.Slot].rows = known[:0]
-	return nil, s.checkRange(b)
+	return s.examine(b, id, s.misaligned(b))
 }
 
 // misaligned rejects the rows whose columns do not have as many steps as the stage has counted.

@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -28,22 +29,21 @@ type TrialConfig struct {
 	Clips     []string          // ids of the rows that batches name
 	Seed      int64             // of the row keys
 	Verify    bool              // as of Config
+	Contract  manifest.Features // as of Config
 	Log       *slog.Logger
 }
 
-// NewTrial returns a trial. A value beyond a tensor's range is an error.
+// NewTrial returns a trial. A value that cannot be right is an error.
 func NewTrial(c TrialConfig) *Trial {
 	ix := new(dataset.Index)
 	for _, id := range c.Clips {
 		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
 	}
 	shared := &common{
-		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances), strict: true,
+		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: StopAtOnce,
 		data: Data{Train: &Split{Index: ix}},
 	}
-	if c.Verify {
-		shared.proof = newProof(c.Ring, c.Layouts)
-	}
+	shared.watch(c.Verify)
 	t := &Trial{common: shared}
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
@@ -60,6 +60,7 @@ func NewTrial(c TrialConfig) *Trial {
 func (t *Trial) Run(ctx context.Context, b *pipeline.Batch, fill func(slot []byte)) (rejected []pipeline.Rejected, busy time.Duration, err error) {
 	t.proof.decode(b.Slot)
 	t.guards.begin(b)
+	t.seals.begin(b.Slot)
 	fill(t.ring.Slot(b.Slot))
 	t.proof.decoded(b.Slot, b.Bucket)
 	for _, r := range t.runners {

@@ -33,7 +33,7 @@ var bounds = map[string]bound{
 }
 
 // choices are the words that a setting accepts.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "attention": {"auto", "bf16"}, "on-range": {"warn", "stop"}}
+var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "attention": {"auto", "bf16"}, "on-range": {"quarantine", "stop", "warn"}}
 
 // meant are other words for choices, as other programs have them. By letters, gpu would be nearest to its opposite.
 var meant = map[string]string{

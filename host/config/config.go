@@ -85,7 +85,7 @@ type Config struct {
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
 	VerifyPlugins     bool
-	OnRange           string // warn or stop
+	OnRange           string // quarantine, stop or warn
 	ORTLib, CacheDir  string
 	CacheUnconfirmed  bool // only a run folder names CacheDir
 

@@ -93,7 +93,7 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
 	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; auto means memory_mb in its plugin.json, or no limit")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
-	choose(f, &c.OnRange, "on-range", "warn", "when a stage writes values beyond a tensor's range, or only zeros; --verify-plugins stops")
+	choose(f, &c.OnRange, "on-range", "quarantine", "what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch without a right row ends the run, but for warn; --verify-plugins stops")
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")

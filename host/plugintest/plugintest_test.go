@@ -78,7 +78,8 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct{ fault, stage, check, why string }{
 		{"crash at start", "mix", "starts and accepts its configuration", "start: it ended before the handshake was done: exit status 3"},
 		{"gives a negative length", "mix", "full, short and odd rows", "has length -1 in tensor_waveform_lengths"},
-		{"gives zeros", "mix", "full, short and odd rows", "all rows of tensor_waveform are zero"},
+		{"scales as int16", "mix", "full, short and odd rows", "beyond its range of 8"},
+		{"gives zeros", "mix", "full, short and odd rows", "row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent"},
 		{"changes a tensor that is not its own", "mix", "full, short and odd rows", "it changed row 0 of bystander in ring slot"},
 		{"shortens a row", "tint", "full, short and odd rows", "tensor_waveform_lengths is not an output of the stage"},
 		{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},

@@ -124,7 +124,7 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 	})
 	s.trial = batch.NewTrial(batch.TrialConfig{
 		Ring: s.ring, Layouts: t.noise.layouts, BatchSize: rows, Stages: t.stages, Pools: []*supervise.Pool{s.pool},
-		Clips: clipNames, Seed: seed, Verify: verify, Log: t.cfg.Log,
+		Clips: clipNames, Seed: seed, Verify: verify, Contract: t.cfg.Bundle.Manifest.Features, Log: t.cfg.Log,
 	})
 	return s, nil
 }

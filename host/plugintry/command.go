@@ -185,7 +185,7 @@ func open(ctx context.Context, w *way, bundle *ortgraphs.Bundle, o Options, clip
 		t.pools = append(t.pools, pool)
 	}
 	t.Trial = batch.NewTrial(batch.TrialConfig{
-		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{clip.ID}, Seed: o.Seed, Log: log,
+		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{clip.ID}, Seed: o.Seed, Contract: f, Log: log,
 	})
 	return t, nil
 }

@@ -1,10 +1,12 @@
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -108,9 +110,10 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	return e
 }
 
-// Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation.
+// Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation. Its hint is
+// that of the reason, if there is one.
 func Violation(plugin string, why error) *PluginError {
-	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: rulesHint}
+	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: cmp.Or(hint.Of(why), rulesHint)}
 }
 
 // Is distinguishes a start that failed because the process was lost from one that the plugin refused.

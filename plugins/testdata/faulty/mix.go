@@ -50,6 +50,12 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 			gain /= 2
 		case inject("depends on the process"):
 			gain = float32(os.Getpid()%1000) / 1000
+		case inject("scales as int16"):
+			gain *= 32768
+		case inject("mutes all"):
+			gain = 0
+		case inject("spoils one clip") && b.Clip(row) == "A/0001":
+			gain = 1e6
 		case inject("changes empty rows") && n == 0:
 			clear(wave[row*width:][:width])
 		}
@@ -101,8 +107,9 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 	case inject("gives a negative length"):
 		lengths[first] = -1
 	case inject("writes to the padding"):
-		clear(wave)
-		wave[0] = 1
+		for row, n := range lengths {
+			clear(wave[row*b.Shape("waveform")[1]:][n:b.Shape("waveform")[1]])
+		}
 	case inject("shortens a row"):
 		lengths[first]--
 	case inject("writes f64"):
