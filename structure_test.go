@@ -43,8 +43,8 @@ var rules = []rule{
 	{folder: "host/limits", own: []string{"shared/hint"}, others: []string{"github.com/KimMachineGun/automemlimit", "golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/limits/early"},
 	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/limits", "host/place", "host/plan", "host/preflight", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
-	{folder: "host/cachedir", own: []string{"shared/owner", "shared/regular"}, noCgo: true},
-	{folder: "host/config", own: []string{"host/cachedir", "host/checkpoint", "host/featurecache", "shared/owner", "shared/hint", "shared/manifest", "shared/plain", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
+	{folder: "host/cachedir", own: []string{"shared/owner"}, noCgo: true},
+	{folder: "host/config", own: []string{"host/cachedir", "host/checkpoint", "host/featurecache", "shared/owner", "shared/hint", "shared/manifest", "shared/plain"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/console", own: []string{"host/event", "host/report", "host/train"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "host/schedule", "ortgraphs/safetensors", "shared..."}, noCgo: true},
@@ -53,14 +53,14 @@ var rules = []rule{
 	{folder: "host/debug", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/kernels", own: []string{"gpu", "gpu/cublas", "gpu/nvrtc", "ortgraphs/fused", "ortgraphs/ort"}, noCgo: true},
 	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
-	{folder: "host/disk", own: []string{"shared/replace"}, noCgo: true},
-	{folder: "host/featurecache", own: []string{"host/cachedir", "host/disk", "shared/hint", "shared/regular"}, noCgo: true},
+	{folder: "host/disk", noCgo: true},
+	{folder: "host/featurecache", own: []string{"host/cachedir", "host/disk", "shared/hint"}, noCgo: true},
 	{folder: "host/freeze", own: []string{"shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/groups", own: []string{"host/freeze", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint", "shared/visible"}, noCgo: true},
 	{folder: "host/inspect", own: []string{"host/catalog", "host/config", "host/exit", "host/report", "ortgraphs", "ortgraphs/fuse", "ortgraphs/fused", "ortgraphs/lifetime", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/memory", own: []string{"gpu", "host/catalog", "host/exit", "host/report", "host/train", "ortgraphs", "ortgraphs/lifetime", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
-	{folder: "host/overwrite", own: []string{"shared/hint", "shared/regular"}, noCgo: true},
+	{folder: "host/overwrite", own: []string{"shared/hint"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/plugintest", own: []string{"host/batch", "host/catalog", "host/config", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/plugintry", own: []string{"host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/exit", "host/overwrite", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, noCgo: true},
@@ -68,7 +68,7 @@ var rules = []rule{
 	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/inference", own: []string{"gpu", "host/device", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/manifest"}, noCgo: true},
 	{folder: "host/samples", own: []string{"gpu", "host/checkpoint", "host/dataset", "host/device", "host/disk", "host/event", "host/inference", "host/report", "host/synthesize", "ortgraphs", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
-	{folder: "host/synthesize", own: []string{"gpu", "gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/plain", "shared/regular", "shared/replace"}, others: []string{"github.com/rivo/uniseg"}, noCgo: true},
+	{folder: "host/synthesize", own: []string{"gpu", "gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/plain"}, others: []string{"github.com/rivo/uniseg"}, noCgo: true},
 	{folder: "host/synthesize/griffinlim", own: []string{"shared/fft", "shared/manifest", "shared/mel"}, noCgo: true},
 	{folder: "host/synthesize/sampling", noCgo: true},
 	{folder: "host/event", noCgo: true},
@@ -94,7 +94,7 @@ var rules = []rule{
 	{folder: "host/stat", noCgo: true},
 	{folder: "host/world", noCgo: true},
 	{folder: "host/watch", own: []string{"gpu", "host/event", "host/place", "host/stat"}, noCgo: true},
-	{folder: "ortgraphs", own: []string{"ortgraphs/leaves", "ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular", "shared/unpack"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
+	{folder: "ortgraphs", own: []string{"ortgraphs/leaves", "ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/unpack"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/bundletest", own: []string{"ortgraphs", "ortgraphs/onnxpb", "ortgraphs/variant", "shared/manifest"}, noCgo: true},
 	{folder: "ortgraphs/variant", own: []string{"ortgraphs", "ortgraphs/onnxpb", "ortgraphs/safetensors", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "scripts/torture", own: []string{"ortgraphs/variant", "shared/manifest"}, noCgo: true},
@@ -113,7 +113,7 @@ var rules = []rule{
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
 	{folder: "gpu/kernels", noCgo: true},
 	{folder: "gpu/library"},
-	{folder: "gpu/nvrtc", own: []string{"shared/hint", "shared/regular", "shared/replace"}, others: []string{"golang.org/x/sync/"}},
+	{folder: "gpu/nvrtc", own: []string{"shared/hint"}, others: []string{"golang.org/x/sync/"}},
 	{folder: "gpu/nvrtc/nvrtctest", own: []string{"gpu/nvrtc"}},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
@@ -124,6 +124,9 @@ var rules = []rule{
 	{folder: "plugins/inference/frozen", own: []string{"ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/prune", "ortgraphs/safetensors", "plugins/internal/gpustage", "shared..."}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, noCgo: true},
 }
+
+// filesPackage is the one through which every other opens files.
+const filesPackage = "shared/files"
 
 // onlyImporter names the one folder that may import a module.
 var onlyImporter = map[string]string{
@@ -250,6 +253,9 @@ func (r rule) refuses(folder, imp string) string {
 		}
 	}
 	if own, ok := strings.CutPrefix(imp, module); ok {
+		if own == filesPackage {
+			return "" // it takes the place of package os
+		}
 		for _, allowed := range r.own {
 			tree, below := strings.CutSuffix(allowed, "...")
 			if own == tree || own == allowed || below && strings.HasPrefix(own, tree+"/") || strings.HasPrefix(own, path.Join(folder, "internal")) {

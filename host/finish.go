@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -57,7 +57,7 @@ func (r *run) rescue(lost error) error {
 	if err := r.folder.Remake(); err != nil {
 		return errors.Join(lost, err)
 	}
-	r.log.Open(r.folder.Log, r.wait)
+	r.log.Open(r.folder.Log.File, r.wait)
 	if err := r.settings(); err != nil {
 		return errors.Join(lost, err)
 	}
@@ -78,7 +78,7 @@ func (r *run) resumeHint(err error) error {
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return hint.Errorf(resume, "%w", err)
-	case disk.IsFull(err):
+	case files.IsFull(err):
 		return hint.Errorf(hint.Of(err)+", then "+resume, "%w", err)
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
 		return hint.Errorf(hint.Of(err)+"; then "+resume, "%w", err)

@@ -8,12 +8,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/debug"
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/trace"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // outputs are the event bus, the log, the console and the debug files of a run.
@@ -27,7 +27,7 @@ type outputs struct {
 	debug       *debug.Folder // nil if it was not requested; so is the trace
 	trace       *trace.Writer
 
-	wait     *disk.Patience    // of the files of the run folder; nil before open
+	wait     *files.Patience   // of the files of the run folder; nil before open
 	folder   *runfolder.Folder // nil before open
 	settings func() error      // writes config.yaml
 }
@@ -46,8 +46,8 @@ func newOutputs(console console.Console) *outputs {
 // open opens the files, before anything that takes long.
 func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	o.folder = folder
-	o.wait = disk.NewPatience(time.Duration(c.DiskWait*float64(time.Second)), o.console.Stop)
-	o.log.Open(folder.Log, o.wait)
+	o.wait = files.NewPatience(time.Duration(c.DiskWait*float64(time.Second)), o.console.Stop)
+	o.log.Open(folder.Log.File, o.wait)
 	o.bus.Require(report.LogFile, o.log)
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // The files of a bundle that have fixed names.
@@ -74,7 +74,7 @@ func Load(dir string) (*Bundle, error) {
 		return nil, notABundle(err)
 	}
 	defer root.Close()
-	data, err := regular.ReadIn(root, ManifestFile, maxManifest)
+	data, err := files.ReadIn(root, ManifestFile, maxManifest)
 	if err != nil {
 		return nil, notABundle(fmt.Errorf("%s: %w", dir, err))
 	}

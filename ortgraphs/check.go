@@ -15,8 +15,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Limits of the file sizes, in bytes: every start reads each file completely.
@@ -177,12 +177,12 @@ func (b *Bundle) checkListing(root *os.Root) []Fault {
 
 // checkFile verifies the SHA-256 of a file. If it matches, it checks the content.
 func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
-	file, size, err := regular.OpenIn(root, name)
+	file, err := files.OpenIn(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.add("", "missing, but listed in files of %s", ManifestFile)
 		return
-	case errors.Is(err, regular.ErrNotRegular):
+	case errors.Is(err, files.ErrNotRegular):
 		f.add("", "not a regular file")
 		return
 	case err != nil:
@@ -190,6 +190,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 		return
 	}
 	defer file.Close()
+	size := file.Size()
 	if limit := b.limit(name); float64(size) > limit {
 		f.add("", "%d bytes, more than the limit of %.0f for this file", size, limit)
 		return

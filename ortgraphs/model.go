@@ -7,12 +7,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // ReadModel reads an ONNX file within the limits of docs/bundle.md.
 func ReadModel(path string) (*onnxpb.ModelProto, error) {
-	data, err := regular.Read(path, maxModel)
+	data, err := files.Read(path, maxModel)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
-	"github.com/xtts-host/xtts-host/shared/replace"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // cacheLimit is the size of the cache folder, in bytes. A model's kernels for one bucket take about 1 MB.
@@ -51,7 +50,7 @@ func (c *cache) load(key string) []byte {
 		return nil
 	}
 	file := filepath.Join(c.folder, key+suffix)
-	content, err := regular.Read(file, cacheLimit)
+	content, err := files.Read(file, cacheLimit)
 	if err != nil || len(content) <= sha256.Size {
 		return nil
 	}
@@ -72,7 +71,7 @@ func (c *cache) add(key string, image []byte) {
 		return
 	}
 	sum := sha256.Sum256(image)
-	c.err = replace.Write(filepath.Join(c.folder, key+suffix), sum[:], image)
+	c.err = files.Write(filepath.Join(c.folder, key+suffix), sum[:], image)
 	c.added = true
 }
 

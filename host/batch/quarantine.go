@@ -10,9 +10,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -38,7 +38,7 @@ type Quarantine struct {
 // OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too many.
 // limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written. warn, which may
 // be nil, gets a line for the first row of each split that is found later.
-func OpenQuarantine(path string, data Data, limit int, wait *disk.Patience, warn func(text string, args ...any)) (_ *Quarantine, err error) {
+func OpenQuarantine(path string, data Data, limit int, wait *files.Patience, warn func(text string, args ...any)) (_ *Quarantine, err error) {
 	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}, warned: map[string]bool{}, warn: warn}
 	if path != "" {
 		if q.file, err = report.OpenQuarantine(path, wait); err != nil {

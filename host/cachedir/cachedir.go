@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Marker is the name of the file that makes a folder a cache of this program.
@@ -107,10 +107,10 @@ func readMarker(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := regular.Check(info); err != nil {
+	if err := files.Check(info); err != nil {
 		return nil, err
 	}
-	return regular.Read(path, 4<<10)
+	return files.Read(path, 4<<10)
 }
 
 // some returns a few names in a folder.
@@ -169,7 +169,7 @@ func writeMarker(dir, text string) error {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = regular.Check(info)
+		err = files.Check(info)
 	}
 	if err == nil && info.Size() == 0 {
 		_, err = f.WriteString(text) // processes that do this at the same time write the same bytes, or one of two valid texts

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -336,7 +336,7 @@ func refuseTwins(entries []Entry) {
 
 // readFile reads a small file of the folder.
 func readFile(root *os.Root, name string) ([]byte, error) {
-	data, err := regular.ReadIn(root, name, maxManifest)
+	data, err := files.ReadIn(root, name, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, lerr := root.Lstat(name); lerr == nil {
 			return nil, fmt.Errorf("%s is a link to nothing", name)
@@ -351,7 +351,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 
 // linkReason replaces the error of a Root for a link that leaves the folder.
 func linkReason(root *os.Root, name string, err error) string {
-	inside := errors.Is(err, regular.ErrNotRegular) || errors.Is(err, regular.ErrTooLarge) || errors.Is(err, syscall.ELOOP)
+	inside := errors.Is(err, files.ErrNotRegular) || errors.Is(err, files.ErrTooLarge) || errors.Is(err, syscall.ELOOP)
 	if info, lerr := root.Lstat(name); !inside && lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "a link that leaves the folder"
 	}

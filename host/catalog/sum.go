@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // maxListed bounds the size of a file in plugin.sum, because every start of the host reads it completely.
@@ -121,12 +121,12 @@ func allFiles(root *os.Root) (files []string, err error) {
 }
 
 func hashFile(root *os.Root, name string) (string, error) {
-	f, size, err := regular.OpenIn(root, name)
+	f, err := files.OpenIn(root, name)
 	if err != nil {
 		return "", fmt.Errorf("%s: %s", name, linkReason(root, name, err))
 	}
 	defer f.Close()
-	if size > maxListed {
+	if size := f.Size(); size > maxListed {
 		return "", fmt.Errorf("%s has %d bytes, more than the %d that are checked", name, size, maxListed)
 	}
 	h := sha256.New()

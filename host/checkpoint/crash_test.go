@@ -25,7 +25,7 @@ var errCrash = errors.New("the machine is off")
 // its power may lose: content that was not synced, names whose folder was not synced. Any other err fails that
 // one operation only.
 type faultyFS struct {
-	osFS
+	folderFS
 	left int // operations until the fault
 	err  error
 	dead bool
@@ -38,7 +38,7 @@ type faultyFS struct {
 }
 
 func newFaultyFS(left int, err error) *faultyFS {
-	return &faultyFS{left: left, err: err, contents: map[string]bool{}, entries: map[string]bool{}}
+	return &faultyFS{folderFS: "/", left: left, err: err, contents: map[string]bool{}, entries: map[string]bool{}}
 }
 
 // sound returns a file system without a fault. It does not wait for the disk, so that a test can save often.
@@ -78,7 +78,7 @@ func (f *faultyFS) MkdirAll(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		f.entries[path] = true
 	}
-	return f.osFS.MkdirAll(path)
+	return f.folderFS.MkdirAll(path)
 }
 
 func (f *faultyFS) ReadDir(path string) ([]string, error) {
@@ -86,14 +86,14 @@ func (f *faultyFS) ReadDir(path string) ([]string, error) {
 	if err := f.step(); err != nil {
 		return nil, err
 	}
-	return f.osFS.ReadDir(path)
+	return f.folderFS.ReadDir(path)
 }
 
 func (f *faultyFS) Open(path string) (readFile, error) {
 	if err := f.step(); err != nil {
 		return nil, err
 	}
-	r, err := f.osFS.Open(path)
+	r, err := f.folderFS.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (f *faultyFS) Create(path string) (writeFile, error) {
 	if err := f.step(); err != nil {
 		return nil, err
 	}
-	w, err := f.osFS.Create(path)
+	w, err := f.folderFS.Create(path)
 	f.entries[path], f.contents[path] = true, true
 	return &faultyFile{w, path, f}, err
 }
@@ -163,18 +163,18 @@ func (f *faultyFS) move(from, to string) error {
 			}
 		}
 	}
-	return f.osFS.Rename(from, to)
+	return f.folderFS.Rename(from, to)
 }
 
 // RemoveAll removes one file of a folder when it fails.
 func (f *faultyFS) RemoveAll(path string) error {
 	if err := f.step(); err != nil {
-		if inside, _ := f.osFS.ReadDir(path); len(inside) > 0 && !f.hadFault() {
-			f.osFS.RemoveAll(filepath.Join(path, inside[0]))
+		if inside, _ := f.folderFS.ReadDir(path); len(inside) > 0 && !f.hadFault() {
+			f.folderFS.RemoveAll(filepath.Join(path, inside[0]))
 		}
 		return err
 	}
-	return f.osFS.RemoveAll(path)
+	return f.folderFS.RemoveAll(path)
 }
 
 func (f *faultyFS) SyncDir(path string) error {

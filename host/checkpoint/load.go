@@ -94,17 +94,36 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 
 // Load loads the checkpoint in a folder and verifies every byte of it. The error is an ErrDamaged when a file
 // is missing or is not what MANIFEST says. The caller closes the checkpoint.
-func Load(path string) (*Checkpoint, error) { return load(osFS{}, path) }
+func Load(path string) (*Checkpoint, error) {
+	real, err := filepath.EvalSymlinks(path) // the user named it
+	if err != nil {
+		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+	}
+	c, err := read(folderFS(filepath.Dir(real)), real)
+	if err != nil {
+		return nil, loading(path, err)
+	}
+	c.Path = path
+	return c, nil
+}
 
 func load(fsys fileSystem, path string) (*Checkpoint, error) {
 	c, err := read(fsys, path)
-	switch {
-	case errors.Is(err, ErrDamaged):
-		return nil, fmt.Errorf("load checkpoint %s: %w: %w", path, ErrDamaged, err)
-	case err != nil:
-		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+	if err != nil {
+		return nil, loading(path, err)
 	}
 	return c, nil
+}
+
+// loading adds the folder to an error of read.
+func loading(path string, err error) error {
+	if errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("load checkpoint %s: %w: %w", path, ErrDamaged, err)
+	}
+	return fmt.Errorf("load checkpoint %s: %w", path, err)
 }
 
 // read does what Load does. Its errors do not name the folder.

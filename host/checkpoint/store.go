@@ -52,7 +52,7 @@ func (s *Store) reached(p Phase) {
 
 // NewStore returns the store of a run folder. Nothing is read or made until it is used.
 func NewStore(runDir string) *Store {
-	return &Store{dir: filepath.Join(runDir, Folder), fs: osFS{}}
+	return &Store{dir: filepath.Join(runDir, Folder), fs: folderFS(runDir)}
 }
 
 // Save writes the checkpoint of state.Step and returns its folder. It returns when the checkpoint is durable. If it

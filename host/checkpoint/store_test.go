@@ -91,7 +91,7 @@ func latest(t testing.TB, s *Store) (*Checkpoint, []Skipped) {
 
 func names(t testing.TB, dir string) []string {
 	t.Helper()
-	got, err := osFS{}.ReadDir(dir)
+	got, err := folderFS(dir).ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"regexp"
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // CacheFolder returns the folder of --cache-dir, or the user's cache folder, and marks it as a cache. It refuses a folder
@@ -63,7 +63,7 @@ func isCache(dir string) bool {
 			}
 		}
 	}
-	text, err := regular.Read(filepath.Join(dir, confirmedFile), maxConfirmed)
+	text, err := files.Read(filepath.Join(dir, confirmedFile), maxConfirmed)
 	return err == nil && confirmedLine.Match(text)
 }
 

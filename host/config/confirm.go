@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/host/featurecache"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/owner"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // consent are the settings that need the user's own word when a run folder names them: code that is executed (programs of
@@ -100,18 +101,15 @@ func Confirm(s *Set) error {
 	if add == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := files.In(dir).MkdirAll(); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, confirmedFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, err := files.In(dir, confirmedFile).Append()
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteString(add); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	_, err = f.Write([]byte(add))
+	return errors.Join(f.Chmod(0o600), err, f.Close())
 }
 
 // confirmation is a line of the file.
@@ -133,7 +131,7 @@ func confirmed(s *Set) []string {
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
 		return nil
 	}
-	data, err := regular.Read(path, maxConfirmed)
+	data, err := files.At(path).Read(maxConfirmed)
 	if err != nil {
 		return nil
 	}

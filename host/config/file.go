@@ -18,7 +18,6 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // pipelineKey is the one setting that has no flag: the list of stage instances, as in bundle.json.
@@ -39,8 +38,8 @@ const maxFile = 64 << 10
 
 // readFile fills settings that flags and environment left open. JSON is YAML, so one parser reads both. It also reads a
 // file that a run wrote (config.yaml).
-func (s *Set) readFile(path string) error {
-	data, err := regular.Read(path, maxFile)
+func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) error {
+	data, err := read(maxFile)
 	if err != nil {
 		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them", "config file: %w", err)
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 var update = flag.Bool("update", false, "regenerate docs/config.schema.json")
@@ -101,7 +101,7 @@ func TestFileRefused(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.text, got, tt.want)
 		}
 	}
-	if err := New().Parse([]string{"--config", t.TempDir()}, nil); !errors.Is(err, regular.ErrNotRegular) {
+	if err := New().Parse([]string{"--config", t.TempDir()}, nil); !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("a folder: %v", err)
 	}
 	if err := New().Parse([]string{"--config", "missing.yaml"}, nil); err == nil || err.Error() != "config file: open missing.yaml: no such file or directory" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -65,7 +66,7 @@ func (s *Set) Load(environ []string) error {
 		return err
 	}
 	if s.file != "" {
-		if err := s.readFile(s.file); err != nil {
+		if err := s.readFile(s.file, func(limit int64) ([]byte, error) { return files.Read(s.file, limit) }); err != nil {
 			return err
 		}
 	}
@@ -78,7 +79,7 @@ func (s *Set) Load(environ []string) error {
 			return err
 		}
 		// A resumed run keeps its settings. The command line, the environment and --config have priority.
-		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.readFile(runFile(s), files.At(runFile(s)).Read); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err := checkRunFile(s); err != nil {

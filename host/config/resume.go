@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // SplitRun splits RUN@AT, which names a checkpoint of a run: "best", "last" or a step. A folder of the whole name comes
@@ -62,12 +62,12 @@ func findRun(s *Set) error {
 // of the ended run are not given now: built-in ones would take their place.
 func checkRestart(s *Set) error {
 	file := filepath.Join(s.RunDir, RunFile)
-	text, err := regular.Read(file, maxFile)
+	text, err := files.At(file).Read(maxFile)
 	if err != nil {
 		return nil // a new folder; what else is wrong with it is found when it is claimed
 	}
 	had := New()
-	if had.readFile(file) != nil {
+	if had.readFile(file, files.At(file).Read) != nil {
 		return nil // the run that starts writes the file anew
 	}
 	if init := initOf.FindSubmatch(text); init != nil {

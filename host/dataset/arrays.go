@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/array"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // arrayOf separates the path from the tensor of a reference, which array.Split has accepted. The path is that of the
@@ -32,7 +32,7 @@ func arrayOf(dir string, v Value) (path, tensor string) {
 // reads the header only of a new one.
 func (s *scan) findArray(c *column, v *Value) (place int32, r recording, err error) {
 	path, tensor := arrayOf(s.dir, *v)
-	info, err := regular.Stat(path)
+	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, r, fmt.Errorf("there is no %s", v.data)
 	}
@@ -40,8 +40,8 @@ func (s *scan) findArray(c *column, v *Value) (place int32, r recording, err err
 		return -1, r, err
 	}
 	r.state = arrayState(stateOf(path, info), tensor, c)
-	if place = s.files.recordings.find(r.state); place >= 0 {
-		r = s.files.known[place]
+	if place = s.finder.recordings.find(r.state); place >= 0 {
+		r = s.finder.known[place]
 	} else {
 		length, err := c.arrayLength(s.cfg.Columns.arrays, path, tensor)
 		if err != nil {

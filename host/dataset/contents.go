@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // ReadContents sets Contents, from the bytes of all recordings and arrays. It reads only files that the cache does not know.
@@ -68,7 +68,7 @@ func (ix *Index) content(use int) (half, error) {
 }
 
 func contentOf(path string) (content half, err error) {
-	f, _, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return content, err
 	}

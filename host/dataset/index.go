@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Split names one of the two lists of a data set.
@@ -170,7 +170,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if keys := cfg.Columns.Keys(); len(keys) > 0 && !jsonLines(ix.List) {
 		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
 	}
-	list, _, err := regular.Open(filepath.Join(ix.Dir, ix.List))
+	list, err := files.Open(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
 		return err
 	}

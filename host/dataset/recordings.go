@@ -13,8 +13,8 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // recordingsMark starts a cache file, after what all versions begin with. It changes with the format of a record, and
@@ -149,7 +149,7 @@ func (r *recordings) store() error {
 		}
 	}
 	sum := sha256.Sum256(data)
-	if err := replace.Write(r.file, []byte(recordingsMark), sum[:], data); err != nil {
+	if err := files.Write(r.file, []byte(recordingsMark), sum[:], data); err != nil {
 		return fmt.Errorf("index cache: %w", err)
 	}
 	r.changed = false

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // scannedRow is a line of the list with what its recording and its text give.
@@ -44,13 +43,13 @@ const maxText = 4096
 
 // scan reads what an index needs from the lines, several at a time.
 type scan struct {
-	cfg   Config
-	dir   string
-	name  string // of the list
-	path  string // of the list
-	parse parser
-	files *files
-	idle  atomic.Bool // lines are parsed only
+	cfg    Config
+	dir    string
+	name   string // of the list
+	path   string // of the list
+	parse  parser
+	finder *finder
+	idle   atomic.Bool // lines are parsed only
 }
 
 // foundArray is an array of a line, as known and recording of the line's recording.
@@ -61,7 +60,7 @@ type foundArray struct {
 
 func newScan(ix *Index, cfg Config) *scan {
 	path := filepath.Join(ix.Dir, ix.List)
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(path, cfg.Columns), files: newFiles(ix.recordings)}
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(path, cfg.Columns), finder: newFinder(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -142,7 +141,7 @@ func (s *scan) audioPath(audio string) string {
 
 // row completes a row. The error is the reason why it cannot be used.
 func (s *scan) row(b *block, row *scannedRow) error {
-	f := s.files.find(row.path, row.any)
+	f := s.finder.find(row.path, row.any)
 	row.path, row.known, row.recording = f.path, f.place, f.recording
 	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
@@ -229,12 +228,12 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 func nearby(row *scannedRow) string {
 	named := strings.TrimSuffix(row.path, ".wav")
 	if ending := strings.ToLower(filepath.Ext(named)); ending == ".wav" || slices.Contains(endings, ending) {
-		if _, err := regular.Stat(named); err == nil {
+		if _, err := files.Stat(named); err == nil {
 			return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"
 		}
 	}
 	for _, ending := range unread {
-		if _, err := regular.Stat(named + ending); err == nil {
+		if _, err := files.Stat(named + ending); err == nil {
 			return "; " + audio.Convert(named+ending)
 		}
 	}
@@ -252,7 +251,7 @@ var endings = []string{".flac", ".ogg", ".opus", ".mp3"}
 // another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems store "ö" as
 // one character, some as two, and copies of a data set mix them. It opens nothing.
 func statAudio(path string, any bool) (string, fs.FileInfo, error) {
-	info, err := regular.Stat(path)
+	info, err := files.Stat(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return path, info, err
 	}
@@ -270,7 +269,7 @@ func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 			if name == path {
 				continue
 			}
-			if info, err := regular.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			if info, err := files.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 				return name, info, err
 			}
 		}
@@ -317,10 +316,8 @@ func readHeader(path string, state half) (recording, error) {
 
 // hostTrouble returns the errors that are not caused by a file: they stop the run instead of rejecting rows.
 func hostTrouble(err error) error {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return err
-		}
+	if files.OfMachine(err) {
+		return err
 	}
 	return nil
 }

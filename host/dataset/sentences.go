@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/plain"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Sentence is a text that is to be spoken.
@@ -29,7 +29,7 @@ const maxSentences = 1 << 20
 // is the voice for its text; clips may occur more than once. Any other file has a sentence in each line. It fails at the
 // first line that cannot be used.
 func ReadSentences(path string) ([]Sentence, error) {
-	data, err := regular.Read(path, maxSentences)
+	data, err := files.Read(path, maxSentences)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // vocabulary has the ids of symbols.
@@ -25,7 +25,7 @@ const maxVocabulary = 64 << 20
 // loadVocabulary reads a JSON object of symbols and ids.
 func loadVocabulary(path string, of manifest.TensorSpec) (*vocabulary, error) {
 	v := &vocabulary{file: filepath.Base(path), split: of.Split}
-	text, err := regular.Read(path, maxVocabulary)
+	text, err := files.Read(path, maxVocabulary)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -32,7 +33,7 @@ func (f *Folder) Batch(b Batch) (err error) {
 	for i, t := range b.Tensors {
 		tensors[i] = safetensors.Tensor{Name: t.Name, DType: safetensors.TypeOf(t.DType), Shape: t.Shape, Data: b.Slot[t.Offset : t.Offset+t.Bytes()]}
 	}
-	file, err := os.Create(filepath.Join(f.dir, batchesFolder, fmt.Sprintf("%06d-%02d.safetensors", b.Step, b.Micro)))
+	file, err := files.In(f.dir, batchesFolder, fmt.Sprintf("%06d-%02d.safetensors", b.Step, b.Micro)).Fresh()
 	if err != nil {
 		return fmt.Errorf("--debug-dir: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -68,7 +69,7 @@ func Open(dir string) (*Folder, error) {
 	if err := Check(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := files.In(dir).MkdirAll(); err != nil {
 		return nil, hint.Errorf(advice, "--debug-dir: %w", err)
 	}
 	f := &Folder{dir: dir, batches: hasBatches(dir)}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // interval is the time between two samples: a collection of a heap of some MiB takes milliseconds.
@@ -23,7 +25,7 @@ type Sample struct {
 
 // sampler writes a Sample every interval, from a goroutine that close waits for. Nil does nothing.
 type sampler struct {
-	file  *os.File
+	file  *files.File
 	began time.Time
 	stop  chan struct{}
 	once  sync.Once
@@ -33,7 +35,7 @@ type sampler struct {
 
 func startSampler(path string) (*sampler, error) {
 	// Appended: a resumed run continues the file.
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	file, err := files.At(path).Append()
 	if err != nil {
 		return nil, err
 	}

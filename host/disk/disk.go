@@ -4,7 +4,7 @@
 //		return disk.Explain(err, path, int64(len(data)))
 //	}
 //	...
-//	if disk.IsFull(err) { ... } // the caller may continue without that file
+//	if files.IsFull(err) { ... } // the caller may continue without that file
 package disk
 
 import (
@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // FullError is a write for which the disk had no space.
@@ -52,15 +54,10 @@ func (e *FullError) Hint() string {
 	return fmt.Sprintf("free %s or more below %s", size(missing), filepath.Dir(e.Path))
 }
 
-// IsFull reports whether an error means that the disk, or the user's share of it, is full.
-func IsFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // Explain returns a FullError if err, of a write of need bytes to path, means a full disk. It returns any other error
 // unchanged.
 func Explain(err error, path string, need int64) error {
-	if !IsFull(err) {
+	if !files.IsFull(err) {
 		return err
 	}
 	e := &FullError{Path: path, Need: need, Free: -1, err: err}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -17,7 +18,7 @@ func TestExplain(t *testing.T) {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		err := Explain(&os.PathError{Op: "write", Path: path, Err: cause}, path, 20<<20)
 		full, ok := errors.AsType[*FullError](fmt.Errorf("log: %w", err))
-		if !ok || !IsFull(err) || full.Need != 20<<20 || full.Free <= 0 {
+		if !ok || !files.IsFull(err) || full.Need != 20<<20 || full.Free <= 0 {
 			t.Fatalf("%v: %+v", cause, err)
 		}
 		if text := err.Error(); !strings.Contains(text, " (needs 20 MiB, ") || strings.Count(text, path) != 1 {
@@ -27,7 +28,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("hint %q", h)
 		}
 	}
-	if err := Explain(syscall.EIO, path, 1); err != syscall.EIO || IsFull(err) {
+	if err := Explain(syscall.EIO, path, 1); err != syscall.EIO || files.IsFull(err) {
 		t.Errorf("another error became %v", err)
 	}
 	if full, _ := errors.AsType[*FullError](Explain(syscall.ENOSPC, "/nowhere/at all/x", 1)); full.Free != -1 {

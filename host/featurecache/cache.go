@@ -16,8 +16,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Key is a SHA-256 of everything that the data of an entry depend on.
@@ -140,7 +140,7 @@ const maxEntry = 1 << 30
 // Get appends the data of an entry to buf, if the result is Hit. Otherwise it returns buf.
 func (c *Cache) Get(key Key, buf []byte) ([]byte, Result) {
 	path := c.path(key)
-	f, size, err := regular.Open(path)
+	f, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return buf, Miss
 	}
@@ -148,6 +148,7 @@ func (c *Cache) Get(key Key, buf []byte) ([]byte, Result) {
 		return buf, Damaged
 	}
 	defer f.Close()
+	size := f.Size()
 	if size < sha256.Size || size > maxEntry {
 		return buf, Damaged
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Recognise reports whether a folder is the cache of a version that did not mark it: nothing else is in it, and it has an
@@ -63,7 +63,7 @@ func isEntry(path string, key Key) bool {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	data, err := regular.Read(path, maxEntry)
+	data, err := files.Read(path, maxEntry)
 	if err != nil || len(data) < sha256.Size {
 		return false
 	}

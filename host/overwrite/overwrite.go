@@ -17,8 +17,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Kind says what an input is if it is a folder: which files in it are the input.
@@ -198,7 +198,7 @@ func of(kind Kind, folder string) func(rel string) bool {
 		}
 	case Bundle:
 		var listed struct{ Files map[string]string }
-		if data, err := regular.Read(filepath.Join(folder, "bundle.json"), 1<<20); err == nil {
+		if data, err := files.Read(filepath.Join(folder, "bundle.json"), 1<<20); err == nil {
 			_ = json.Unmarshal(data, &listed) // who loads it reports what is wrong
 		}
 		return func(rel string) bool {

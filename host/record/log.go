@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -27,8 +27,8 @@ const maxPending = 1 << 20
 // failure too, since slog drops errors, and a run must not continue without a log.
 type logFile struct {
 	mu      sync.Mutex // guards the rest
-	file    *os.File
-	wait    *disk.Patience
+	file    *files.File
+	wait    *files.Patience
 	pending []byte
 	failed  error
 }
@@ -41,7 +41,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	l.pending = append(l.pending, p...)
-	if err := l.flush(); err != nil && (!disk.MayPass(err) || len(l.pending) > maxPending) {
+	if err := l.flush(); err != nil && (!files.MayPass(err) || len(l.pending) > maxPending) {
 		l.fail(err)
 	}
 	return len(p), nil
@@ -85,7 +85,7 @@ func NewLog(warn func(*event.Warning)) *Log {
 }
 
 // Open makes the log write to f from now on, and wait for a full disk as long as wait says. The caller closes f.
-func (l *Log) Open(f *os.File, wait *disk.Patience) {
+func (l *Log) Open(f *files.File, wait *files.Patience) {
 	l.file.mu.Lock()
 	defer l.file.mu.Unlock()
 	l.file.file, l.file.wait = f, wait

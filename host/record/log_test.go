@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 func TestLog(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	l.Open(f, nil)
+	l.Open(files.From(f), nil)
 	l.Info("plugin folder", "dir", "x")
 	l.With("plugin", "codes").Warn("slow", "step", 7, "of", "8")
 	l.Error("broken")
@@ -73,7 +73,7 @@ func TestLostLine(t *testing.T) {
 	}
 	defer full.Close()
 	l := NewLog(func(*event.Warning) {})
-	l.Open(full, nil)
+	l.Open(files.From(full), nil)
 	if err := l.Take(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestLogWaits(t *testing.T) {
 	defer full.Close()
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLog(func(*event.Warning) {})
-		l.Open(full, disk.NewPatience(time.Minute, nil))
+		l.Open(files.From(full), files.NewPatience(time.Minute, nil))
 		began, taken := time.Now(), make(chan error)
 		l.Info("first")
 		if took := time.Since(began); took != 0 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Evaluations writes eval.jsonl, one line per evaluation. Evaluations have a separate file so that every line of
@@ -19,7 +19,7 @@ type Evaluations struct {
 
 // OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
 // last evaluation in its checkpoint, so that a repeated evaluation has only one line.
-func OpenEvaluations(path string, metrics []string, afterStep int64, wait *disk.Patience) (*Evaluations, error) {
+func OpenEvaluations(path string, metrics []string, afterStep int64, wait *files.Patience) (*Evaluations, error) {
 	keys, err := metricKeys(metrics)
 	if err != nil {
 		return nil, err

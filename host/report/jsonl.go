@@ -10,20 +10,20 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // lines is a file of JSON objects, one per line. Lines are appended with one write, so a reader sees only complete
 // lines, except perhaps the last, also in the file of a killed run.
 type lines struct {
 	path  string
-	wait  *disk.Patience
-	file  *os.File
+	wait  *files.Patience
+	file  *files.File
 	limit int   // bytes of a line, including its end
 	end   int64 // after the last complete line
+	torn  bool  // a part of a line may follow
 	buf   []byte
 }
 
@@ -32,11 +32,11 @@ const maxLine = 64 << 10
 
 // openLines opens or creates a file of lines of at most limit bytes. It cuts the file off before the first line for
 // which keep returns false, or that has no end. Lines wait for the disk as long as wait says. An error of keep is returned with the line's number.
-func openLines(path string, limit int, wait *disk.Patience, keep func(line []byte) (bool, error)) (*lines, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, &damaged{&fs.PathError{Op: "open", Path: path, Err: regular.ErrNotRegular}}
+func openLines(path string, limit int, wait *files.Patience, keep func(line []byte) (bool, error)) (*lines, error) {
+	f, err := files.At(path).Append()
+	if errors.Is(err, files.ErrLink) || files.OfMachine(err) {
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, &damaged{err}
 	}
@@ -114,15 +114,16 @@ func (l *lines) append(text []byte) error {
 
 // appendNow returns how many bytes of text, up to the end of a line, the file has got.
 func (l *lines) appendNow(text []byte) (int, error) {
-	var open syscall.Stat_t
-	if err := syscall.Fstat(int(l.file.Fd()), &open); err == nil && open.Nlink == 0 { // sync finds the rest
+	if links, err := l.file.Links(); err == nil && links == 0 { // sync finds the rest
 		return 0, fmt.Errorf("%s: %w", l.path, ErrRemoved)
 	}
-	// Not WriteAt, which does not return how much a failed write has written.
-	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {
-		return 0, err
+	if l.torn {
+		if err := l.file.Truncate(l.end); err != nil {
+			return 0, err
+		}
+		l.torn = false
 	}
-	n, err := l.file.Write(text)
+	n, err := l.file.Write(text) // at the end
 	if err == nil {
 		l.end += int64(n)
 		return n, nil
@@ -130,7 +131,9 @@ func (l *lines) appendNow(text []byte) (int, error) {
 	whole := bytes.LastIndexByte(text[:n], '\n') + 1
 	l.end += int64(whole)
 	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the incomplete line still uses the space that was free
-	l.file.Truncate(l.end)                                  // if this fails too, the incomplete line is dropped when the file is opened again
+	if n > whole {
+		l.torn = l.file.Truncate(l.end) != nil // if no later one succeeds, the incomplete line is dropped when the file is opened again
+	}
 	return whole, err
 }
 
@@ -139,13 +142,8 @@ var ErrRemoved = errors.New("removed or moved away while the run was writing to 
 
 // there returns an ErrRemoved unless the open file is still the one at its path.
 func (l *lines) there() error {
-	opened, err := l.file.Stat()
-	if err != nil {
-		return err
-	}
-	now, err := os.Stat(l.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(opened, now):
+	err := l.file.Here(files.At(l.path))
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", l.path, ErrRemoved)
 	}
 	return err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on. It shows whether a run
@@ -42,7 +42,7 @@ const maxStep = 16 << 20
 
 // OpenLedger opens or creates the file as OpenMetrics does metrics.jsonl: only the steps up to afterStep stay. It
 // returns nil for the path "".
-func OpenLedger(path string, afterStep int64, wait *disk.Patience) (*Ledger, error) {
+func OpenLedger(path string, afterStep int64, wait *files.Patience) (*Ledger, error) {
 	if path == "" {
 		return nil, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Metrics is the event.Durable that writes metrics.jsonl, one line per optimizer step. It is a required sink.
@@ -51,7 +51,7 @@ func metricKeys(names []string) ([]string, error) {
 // OpenMetrics opens or creates metrics.jsonl for a run with these metrics. It keeps only the lines of steps up to
 // afterStep: a new run passes 0, a resumed one the step of its checkpoint. It also removes a last line without an end,
 // which a killed run may leave. Any other line that this package cannot have written is an error.
-func OpenMetrics(path string, metrics []string, afterStep int64, wait *disk.Patience) (*Metrics, error) {
+func OpenMetrics(path string, metrics []string, afterStep int64, wait *files.Patience) (*Metrics, error) {
 	m := &Metrics{recent: make([][]float64, len(metrics))}
 	var err error
 	var last [][]byte // lines of steps that were not skipped

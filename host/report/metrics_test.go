@@ -15,9 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 func openMetrics(t testing.TB, path string, after int64) *Metrics {
@@ -161,7 +160,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenMetrics(pipe, nil, 0, nil); !errors.Is(err, regular.ErrNotRegular) {
+	if _, err := OpenMetrics(pipe, nil, 0, nil); !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("a pipe: %v", err)
 	}
 	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0, nil); !errors.Is(err, os.ErrNotExist) {
@@ -176,7 +175,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: files.From(full)}}
 	err = m.Take(events(metricsStep(56), metricsStep(57)))
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
@@ -204,7 +203,7 @@ func TestDiskRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full, wait: disk.NewPatience(time.Minute, nil)}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: files.From(full), wait: files.NewPatience(time.Minute, nil)}}
 	defer m.Close()
 	synctest.Test(t, func(t *testing.T) {
 		began, taken := time.Now(), make(chan error)

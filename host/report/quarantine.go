@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Quarantined is a rejected row of the data set.
@@ -41,7 +41,7 @@ type Quarantine struct {
 
 // OpenQuarantine opens or creates quarantine.jsonl. Rows that it lists stay rejected and are not listed again: a clip
 // that a killed run found broken is still broken. A last line without an end is removed.
-func OpenQuarantine(path string, wait *disk.Patience) (*Quarantine, error) {
+func OpenQuarantine(path string, wait *files.Patience) (*Quarantine, error) {
 	q := &Quarantine{rows: map[rowName]bool{}}
 	var err error
 	q.lines, err = openLines(path, maxLine, wait, func(line []byte) (bool, error) {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Version is the version of report.json.
@@ -309,7 +309,7 @@ func (r *Report) Write(folder string) error {
 
 // Read reads a report.
 func Read(path string) (*Report, error) {
-	data, err := regular.Read(path, maxReport)
+	data, err := files.At(path).Read(maxReport)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}

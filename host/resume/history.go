@@ -12,7 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // maxHistory bounds what is read of the record, in bytes.
@@ -21,7 +21,7 @@ const maxHistory = 16 << 20
 // readHistory reads the changes of a run.
 func readHistory(folder string) ([]report.Change, error) {
 	path := filepath.Join(folder, report.ChangesFile)
-	data, err := regular.Read(path, maxHistory)
+	data, err := files.At(path).Read(maxHistory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (d *Decision) Write(folder string) error {
 		}
 	}
 	path := filepath.Join(folder, report.ChangesFile)
-	if _, err := regular.Stat(path); b.Len() == 0 && errors.Is(err, fs.ErrNotExist) {
+	if _, err := files.At(path).Lstat(); b.Len() == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return disk.Replace(path, b.Bytes())

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -15,14 +16,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Folder is the run folder. Only this process writes to it. The lock ends with the process, however that ends.
 type Folder struct {
 	Path string
-	made bool     // by this process
-	Log  *os.File // log.jsonl, locked
+	made bool        // by this process
+	Log  *files.Held // log.jsonl
 }
 
 // Claim creates the folder of a new run, or takes the folder of the run to resume, and locks it. If the lock is taken,
@@ -92,7 +94,7 @@ func claimNamed(dir string, anew bool) (*Folder, error) {
 	for {
 		made, err := makeFolder(dir)
 		if errors.Is(err, fs.ErrExist) {
-			err = os.MkdirAll(dir, 0o777) // an error if it is not a folder
+			err = files.In(dir).MkdirAll() // an error if it is not a folder
 		}
 		if err != nil {
 			return nil, fmt.Errorf("run folder: %w", err)
@@ -123,7 +125,7 @@ func holdsRun(dir string, anew bool) error {
 	if len(steps) > 0 {
 		return hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir)
 	}
-	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil || anew {
+	if _, err := files.In(dir, report.MetricsFile).Lstat(); errors.Is(err, fs.ErrNotExist) || anew {
 		return nil
 	}
 	return hint.Errorf("start it again with --resume-or-start "+hint.Path(dir)+" and the flags that it had, or name another folder", "--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
@@ -147,61 +149,44 @@ func claimDated(name string) (*Folder, error) {
 // makeFolder creates the folder and its parents. made is true for the one process that created the folder itself; the
 // others get fs.ErrExist.
 func makeFolder(dir string) (made bool, err error) {
-	if err = os.MkdirAll(filepath.Dir(dir), 0o777); err == nil {
-		err = os.Mkdir(dir, 0o777)
+	if err = files.In(filepath.Dir(dir)).MkdirAll(); err == nil {
+		err = files.At(dir).Mkdir()
 	}
 	return err == nil, err
 }
 
 // lock opens the log of a folder and locks it.
 func lock(dir string, made bool) (*Folder, error) {
-	path := filepath.Join(dir, report.LogFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	log, err := files.In(dir, report.LogFile).Hold()
+	if errors.Is(err, files.ErrLocked) {
+		return nil, exit.Refused(taken(dir+": ", err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, exit.Refused(taken(dir))
-	}
-	// The folder may have been removed in between, and even created again: then the lock is on a file that no one else
-	// can open.
-	locked, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Stat(path); err == nil && !os.SameFile(locked, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("log: %w", err)
-	}
-	return &Folder{Path: dir, made: made, Log: f}, nil
+	return &Folder{Path: dir, made: made, Log: log}, nil
 }
 
-func taken(dir string) error {
-	return hint.Errorf(hint.Of(errTaken), "%s: %w", dir, errTaken)
+// taken says that another process trains in a folder. Of one that cannot be seen from here, err has a hint.
+func taken(where string, err error) error {
+	const text = "%sanother process is training in this folder"
+	if advice := hint.Of(err); advice != "" {
+		return hint.Errorf(advice, text+": %w", where, err)
+	}
+	return hint.Errorf("wait for it, or stop it with Ctrl-C", text, where)
 }
-
-var errTaken = hint.Errorf("wait for it, or stop it with Ctrl-C", "another process is training in this folder")
 
 // Taken returns an error, which does not name the folder, if another process is training in it. It changes nothing.
 func Taken(dir string) error {
-	f, err := os.Open(filepath.Join(dir, report.LogFile))
-	if err != nil {
-		return nil // no run, or one that cannot be read: Claim says which
+	if err := files.In(dir, report.LogFile).Held(); errors.Is(err, files.ErrLocked) {
+		return taken("", err)
 	}
-	defer f.Close()
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
-		return errTaken
-	}
-	return nil
+	return nil // Claim says what else is wrong
 }
 
 // Remake makes the folder and its log anew after they were removed or moved away, and locks them.
 func (f *Folder) Remake() error {
-	if err := os.MkdirAll(f.Path, 0o777); err != nil {
+	if err := files.In(f.Path).MkdirAll(); err != nil {
 		return fmt.Errorf("run folder: %w", err)
 	}
 	anew, err := lock(f.Path, f.made)
@@ -228,14 +213,14 @@ func (f *Folder) Close(outcome error) error {
 // removeFolder first moves the folder to a unique name: after that, another start creates a new folder, and no file of
 // that start is removed.
 func removeFolder(dir string) error {
-	away, err := os.MkdirTemp(filepath.Dir(dir), ".removed-")
-	if err != nil {
+	away := files.In(filepath.Dir(dir), ".removed-"+strconv.FormatUint(rand.Uint64(), 36))
+	if err := away.Mkdir(); err != nil {
 		return err
 	}
-	err = os.Rename(dir, filepath.Join(away, filepath.Base(dir)))
+	err := files.At(dir).Rename(files.In(filepath.Dir(dir), away.Base(), filepath.Base(dir)))
 	// A start that found the folder before the move may still create its log there, notice the move, and try again.
 	for range 10 {
-		removed := os.RemoveAll(away)
+		removed := away.RemoveAll()
 		if !errors.Is(removed, syscall.ENOTEMPTY) {
 			return errors.Join(err, removed)
 		}

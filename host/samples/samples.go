@@ -13,9 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +30,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -216,10 +215,11 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	dir := filepath.Join(s.Dir, checkpoint.StepName(step))
-	for _, folder := range []string{s.Dir, dir} { // not that of the run: it may have been removed
-		if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return disk.Explain(err, folder, 1)
+	all := files.At(s.Dir)
+	dir := all.Join(checkpoint.StepName(step))
+	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
+		if err := folder.Mkdir(); err != nil && !errors.Is(err, fs.ErrExist) {
+			return disk.Explain(err, folder.String(), 1)
 		}
 	}
 	if len(s.Bundle.Manifest.Adapters) > 0 {
@@ -233,8 +233,8 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 	defer job.End()
 	for i, sample := range s.Samples {
 		job.Do(i, len(s.Samples))
-		path := filepath.Join(dir, strconv.Itoa(i+1)+".wav")
-		if _, err := os.Stat(path); err == nil {
+		path := dir.Join(strconv.Itoa(i+1) + ".wav")
+		if _, err := path.Lstat(); err == nil {
 			continue
 		}
 		voice, err := heard.of(ctx, s.speaker, sample.Voice)
@@ -242,7 +242,7 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 			err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", sample.Place, disk.Explain(err, path, 1))
+			return fmt.Errorf("%s: %w", sample.Place, disk.Explain(err, path.String(), 1))
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func (w warnings) Write(text []byte) (int, error) {
 
 // steps returns the steps that a folder has samples of, in order.
 func steps(dir string) ([]int64, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := files.At(dir).ReadDir()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -324,7 +324,7 @@ func forget(dir string, after int64) error {
 	all, err := steps(dir)
 	for _, step := range all {
 		if step > after {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, checkpoint.StepName(step))))
+			err = errors.Join(err, files.At(dir).Join(checkpoint.StepName(step)).RemoveAll())
 		}
 	}
 	return err

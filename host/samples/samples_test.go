@@ -29,6 +29,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/variant"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -162,7 +163,7 @@ func TestSpeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(r.dir, "a.wav")
-	if err := speaker.WriteFile(t.Context(), path, voice, text, io.Discard); err != nil {
+	if err := speaker.WriteFile(t.Context(), files.At(path), voice, text, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, r.sample(t, 1, 1)) {

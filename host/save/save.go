@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -28,7 +28,7 @@ type Config struct {
 	Store    Store
 	Bus      *event.Bus
 	Log      *slog.Logger
-	Patience *disk.Patience               // of the last checkpoint; nil: it does not wait
+	Patience *files.Patience              // of the last checkpoint; nil: it does not wait
 	Asked    <-chan struct{}              // requests a checkpoint; may be nil
 	Confirm  io.Writer                    // receives the answer to a request
 	Spent    func(began, ended time.Time) // receives the time that each checkpoint took
@@ -123,7 +123,7 @@ func (s *Saver) saveIfRoom(why event.Reason) error {
 		return s.cfg.Bus.Publish(failed) // Last follows, whose error ends the run
 	}
 	text := "a checkpoint could not be written: the run continues without it, and tries again"
-	if disk.IsFull(err) {
+	if files.IsFull(err) {
 		text = "the disk is full: the run continues without this checkpoint (" + hint.Of(err) + "), and tries again"
 	}
 	s.cfg.Log.Warn(text, "step", step, "error", err)
@@ -180,7 +180,7 @@ func (s *Saver) save(why event.Reason) error {
 		return err
 	}
 	err = s.removeOld(state.Step)
-	if err != nil && why != event.Last && disk.MayPass(err) {
+	if err != nil && why != event.Last && files.MayPass(err) {
 		s.cfg.Log.Warn("an old checkpoint could not be removed: the next save tries again", "step", state.Step, "error", err)
 		return nil
 	}

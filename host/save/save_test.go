@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 func TestReasons(t *testing.T) {
@@ -153,7 +153,7 @@ func TestFullDiskAtTheEnd(t *testing.T) {
 // TestLastWaits: the last checkpoint of a run waits for room on the disk, and says so once.
 func TestLastWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRun(t, Config{Steps: 9, Total: 4, Patience: disk.NewPatience(time.Minute, nil)})
+		r := newRun(t, Config{Steps: 9, Total: 4, Patience: files.NewPatience(time.Minute, nil)})
 		r.train(t, 4)
 		r.store.fails = []error{syscall.ENOSPC, syscall.ENOSPC, syscall.EIO}
 		began := time.Now()
@@ -169,7 +169,7 @@ func TestLastWaits(t *testing.T) {
 // TestLastIsSavedOnce: an old checkpoint that cannot be removed does not make the last one wait, and a run that is to stop does not either.
 func TestLastIsSavedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRun(t, Config{Steps: 9, Total: 4, KeepLast: 1, Patience: disk.NewPatience(time.Minute, nil)})
+		r := newRun(t, Config{Steps: 9, Total: 4, KeepLast: 1, Patience: files.NewPatience(time.Minute, nil)})
 		r.train(t, 4)
 		r.store.stuck = syscall.EIO
 		began := time.Now()
@@ -182,7 +182,7 @@ func TestLastIsSavedOnce(t *testing.T) {
 	})
 	stop := make(chan struct{})
 	close(stop)
-	r := newRun(t, Config{Steps: 9, Total: 4, Patience: disk.NewPatience(time.Minute, stop)})
+	r := newRun(t, Config{Steps: 9, Total: 4, Patience: files.NewPatience(time.Minute, stop)})
 	r.train(t, 4)
 	r.store.fails = []error{syscall.ENOSPC, syscall.ENOSPC, syscall.ENOSPC, syscall.ENOSPC}
 	if err := r.Last(); !errors.Is(err, syscall.ENOSPC) || strings.Contains(r.log.String(), "waits") {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -42,7 +42,7 @@ func (s *Saver) write(state checkpoint.State) (string, error) {
 			s.last = path
 			return path, nil
 		}
-		if !disk.IsFull(err) {
+		if !files.IsFull(err) {
 			if errors.Is(err, syscall.EIO) {
 				err = &diskError{err}
 			}

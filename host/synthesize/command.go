@@ -19,10 +19,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Options are the flags of `xtts-host synthesize` that are no settings of a run.
@@ -133,7 +133,7 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		text, err = stdin(ctx)
 	default:
 		name = "--text-file " + o.TextFile
-		text, err = regular.Read(o.TextFile, maxText)
+		text, err = files.Read(o.TextFile, maxText)
 		err = reason(err)
 	}
 	if err != nil {
@@ -220,7 +220,7 @@ func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	if o.Out == "-" {
 		return stream(stdout, rate)
 	}
-	s, err := create(o.Out, rate)
+	s, err := create(files.At(o.Out), rate)
 	if err != nil {
 		return nil, exit.Refused(hint.Errorf("name a file that can be written", "--out: %w", err))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -68,7 +69,7 @@ func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
 func clip(t *testing.T, value float32, rate int, seconds float64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.wav")
-	s, err := create(path, rate)
+	s, err := create(files.At(path), rate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestText(t *testing.T) {
 
 func TestWAV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.wav")
-	s, err := create(path, 24000)
+	s, err := create(files.At(path), 24000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +372,7 @@ func TestWAV(t *testing.T) {
 			t.Errorf("sample %d is %d, want %d", i, got, want)
 		}
 	}
-	if s, err = create(path+"2", 24000); err != nil {
+	if s, err = create(files.At(path+"2"), 24000); err != nil {
 		t.Fatal(err)
 	}
 	s.samples = mostSamples
@@ -383,7 +384,7 @@ func TestWAV(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = create(folder, 24000); err != nil {
+	if s, err = create(files.At(folder), 24000); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.finish(); err == nil {

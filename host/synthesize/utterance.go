@@ -11,13 +11,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // WriteFile speaks a text into a WAV file, with the bundle's settings of sampling and seed 0, as the command does
 // without flags.
-func (s *Speaker) WriteFile(ctx context.Context, path string, voice *Voice, text Text, warnings io.Writer) error {
-	out, err := create(path, s.Rate())
+func (s *Speaker) WriteFile(ctx context.Context, at files.Path, voice *Voice, text Text, warnings io.Writer) error {
+	out, err := create(at, s.Rate())
 	if err != nil {
 		return err
 	}

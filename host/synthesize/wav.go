@@ -10,8 +10,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // wavHeader is the size of the header: RIFF, fmt and the beginning of data.
@@ -41,7 +41,7 @@ func header(rate int, data uint32) []byte {
 // sound is a WAV file that is written while it is made.
 type sound struct {
 	out     *bufio.Writer
-	file    *replace.File // nil for a stream
+	file    *files.Draft // nil for a stream
 	path    string
 	rate    int
 	samples int
@@ -55,12 +55,12 @@ func stream(out io.Writer, rate int) (*sound, error) {
 }
 
 // create writes a WAV file that appears with finish.
-func create(path string, rate int) (*sound, error) {
-	f, err := replace.Create(path)
+func create(at files.Path, rate int) (*sound, error) {
+	f, err := at.Create()
 	if err != nil {
 		return nil, err
 	}
-	s := &sound{out: bufio.NewWriter(f), file: f, path: path, rate: rate}
+	s := &sound{out: bufio.NewWriter(f), file: f, path: at.String(), rate: rate}
 	_, err = s.out.Write(header(rate, 0))
 	return s, err
 }

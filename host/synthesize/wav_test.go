@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // TestNoReader: a stream whose reader has ended is no fault of the text or of the bundle.
@@ -34,7 +34,7 @@ func TestNoReader(t *testing.T) {
 
 // TestFullDisk: the error of a full disk names what the sound needs.
 func TestFullDisk(t *testing.T) {
-	s := &sound{out: bufio.NewWriterSize(full{}, 16), file: new(replace.File), path: "x.wav", rate: 8000}
+	s := &sound{out: bufio.NewWriterSize(full{}, 16), file: new(files.Draft), path: "x.wav", rate: 8000}
 	err := s.write(make([]float32, 1000))
 	if err == nil || !strings.Contains(err.Error(), "needs 2000 bytes") || hint.Of(err) == "" {
 		t.Errorf("%v; hint: %s", err, hint.Of(err))

@@ -3,13 +3,13 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -19,11 +19,11 @@ type Writer struct {
 	path  string
 	start time.Time // time 0 of the file
 
-	mu     sync.Mutex // guards the rest
-	file   *os.File   // nil when closed
-	line   []byte     // the event that is being written
-	buf    []byte     // whole events
-	size   int        // bytes, including those in buf
+	mu     sync.Mutex  // guards the rest
+	file   *files.File // nil when closed
+	line   []byte      // the event that is being written
+	buf    []byte      // whole events
+	size   int         // bytes, including those in buf
 	full   bool
 	err    error    // of the first write that failed
 	groups []string // pid i+1
@@ -55,7 +55,7 @@ func Create(path string) (*Writer, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(path)
+	f, err := files.At(path).Fresh()
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}

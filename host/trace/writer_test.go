@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/trace/tracetest"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 func create(t *testing.T) (*Writer, string) {
@@ -97,12 +97,12 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{path: "/dev/full", file: file, start: time.Now()}
+	w := &Writer{path: "/dev/full", file: files.From(file), start: time.Now()}
 	w.Track("group", "track", 0)
 	w.Flush()
 	w.Track("group", "another", 1)
 	for range 2 {
-		if err := w.Close(); !disk.IsFull(err) {
+		if err := w.Close(); !files.IsFull(err) {
 			t.Errorf("%v, want %v", err, syscall.ENOSPC)
 		}
 	}

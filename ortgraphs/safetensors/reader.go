@@ -11,12 +11,11 @@ import (
 	"io/fs"
 	"math"
 	"math/bits"
-	"os"
 	"slices"
 
 	nlp "github.com/nlpodyssey/safetensors"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // maxHeader bounds the header, in bytes. The format's own limit of 100 MB (https://github.com/huggingface/safetensors,
@@ -73,16 +72,16 @@ type Reader struct {
 // File is a Reader that owns an open file.
 type File struct {
 	*Reader
-	f *os.File
+	f *files.File
 }
 
 // Open opens a file and reads its header. Its errors name the file. The caller closes it.
 func Open(path string) (*File, error) {
-	f, size, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewReader(f, size)
+	r, err := NewReader(f, f.Size())
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)

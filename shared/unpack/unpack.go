@@ -1,74 +1,101 @@
 // Package unpack writes the program's own files into a cache folder, all or none of them. Several processes may do this at
 // the same time:
 //
-//	err := unpack.Folder(dir, files, func(dir string) bool { return hashOf(dir) == want })
+//	err := unpack.Folder(dir, content, func(dir string) bool { return hashOf(dir) == want })
 package unpack
 
 import (
 	"errors"
+	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
-// Folder makes dir hold files, unless it is right already. Whatever is there and is not right is replaced.
-func Folder(dir string, files fs.FS, right func(dir string) bool) error {
-	if err := fill(dir, files, right); err != nil {
+// Folder makes dir hold the files of content, unless it is right already. Whatever is there and is not right is replaced.
+func Folder(dir string, content fs.FS, right func(dir string) bool) error {
+	if err := fill(files.At(dir), content, right); err != nil {
 		return hint.Errorf("with --cache-dir, name a folder that has space and can be written", "%w", err)
 	}
 	return nil
 }
 
-func fill(dir string, files fs.FS, right func(dir string) bool) error {
-	pattern := "." + filepath.Base(dir) + ".*.tmp"
-	replace.Sweep(filepath.Join(filepath.Dir(dir), pattern))
-	if right(dir) {
+func fill(dir files.Path, content fs.FS, right func(dir string) bool) error {
+	prefix, parent := "."+dir.Base()+".", dir.Parent()
+	parent.Sweep(func(name string) bool { return strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix) })
+	if right(dir.String()) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+	if err := parent.MkdirAll(); err != nil {
 		return err
 	}
-	temp, lock, err := makeTemp(filepath.Dir(dir), pattern)
+	temp, lock, err := makeTemp(parent, prefix)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	defer os.RemoveAll(temp)
-	fresh, old := filepath.Join(temp, "new"), filepath.Join(temp, "old")
-	if err := os.CopyFS(fresh, files); err != nil {
+	defer temp.RemoveAll()
+	fresh, old := temp.Join("new"), temp.Join("old")
+	if err := copyTo(fresh, content); err != nil {
 		return err
 	}
-	if os.Rename(fresh, dir) == nil || right(dir) { // or another process was faster
+	if fresh.Rename(dir) == nil || right(dir.String()) { // or another process was faster
 		return nil
 	}
 	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves at the same
 	// time, the result of the last rename decides.
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := dir.Rename(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(fresh, dir); err != nil && !right(dir) {
+	if err := fresh.Rename(dir); err != nil && !right(dir.String()) {
 		return err
 	}
 	return nil
 }
 
+// suffix is that of temporary folders.
+const suffix = ".tmp"
+
 // makeTemp makes a temporary folder and locks it.
-func makeTemp(parent, pattern string) (path string, lock *os.File, err error) {
+func makeTemp(parent files.Path, prefix string) (path files.Path, lock io.Closer, err error) {
 	for {
-		if path, err = os.MkdirTemp(parent, pattern); err != nil {
-			return "", nil, err
+		path = parent.Join(prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix)
+		if err = path.Mkdir(); err != nil {
+			return path, nil, err
 		}
-		lock, err = replace.Lock(path)
-		if err == nil {
+		lock, err = path.LockEntry()
+		if err == nil || errors.Is(err, files.ErrNoLocks) {
 			return path, lock, nil
 		}
 		// Another process may remove what is not locked yet.
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK) {
-			return "", nil, errors.Join(err, os.RemoveAll(path))
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, files.ErrLocked) {
+			return path, nil, errors.Join(err, path.RemoveAll())
 		}
 	}
+}
+
+// copyTo writes the files of content into a new folder.
+func copyTo(dir files.Path, content fs.FS) error {
+	return fs.WalkDir(content, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return dir.Join(name).Mkdir()
+		}
+		data, err := fs.ReadFile(content, name)
+		if err != nil {
+			return err
+		}
+		f, err := dir.Join(name).New()
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return errors.Join(err, f.Close())
+	})
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/xtts-host/xtts-host/shared/replace"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
-var files = fstest.MapFS{"a": {Data: []byte("one")}, "sub/b": {Data: []byte("two")}}
+var content = fstest.MapFS{"a": {Data: []byte("one")}, "sub/b": {Data: []byte("two")}}
 
 // right compares one file.
 func right(dir string) bool {
@@ -32,7 +32,7 @@ func TestFolder(t *testing.T) {
 		if err := spoil[name](); err != nil {
 			t.Fatal(err)
 		}
-		if err := Folder(dir, files, right); err != nil {
+		if err := Folder(dir, content, right); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !right(dir) {
@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 func TestKilled(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "set-1")
-	if err := Folder(dir, files, right); err != nil {
+	if err := Folder(dir, content, right); err != nil {
 		t.Fatal(err)
 	}
 	left, running := filepath.Join(parent, ".set-1.123.tmp"), filepath.Join(parent, ".set-1.456.tmp")
@@ -57,12 +57,12 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock, err := replace.Lock(running)
+	lock, err := files.At(running).LockEntry()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := Folder(dir, files, right); err != nil {
+	if err := Folder(dir, content, right); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
@@ -78,7 +78,7 @@ func TestAtTheSameTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := Folder(dir, files, right); err != nil || !right(dir) {
+			if err := Folder(dir, content, right); err != nil || !right(dir) {
 				t.Errorf("%v, right: %v", err, right(dir))
 			}
 		})

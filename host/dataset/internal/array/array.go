@@ -21,8 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // maxBytes is the largest array: a gigabyte for one clip is a mistake.
@@ -62,15 +62,15 @@ func Split(reference string) (path, tensor string, err error) {
 // Open opens an array and reads its header, of the tensor in a .safetensors file, or of a .npy file if tensor is empty.
 // The error names the file only if it comes from the operating system.
 func (r *Reader) Open(path, tensor string) (*File, error) {
-	f, size, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	var a *File
 	if tensor == "" {
-		a, err = npy(f, size)
+		a, err = npy(f, f.Size())
 	} else {
-		a, err = r.tensor(f, size, path, tensor)
+		a, err = r.tensor(f, f.Size(), path, tensor)
 	}
 	if err == nil && a.data.Size() > maxBytes {
 		err = fmt.Errorf("the array has %d bytes, more than %d", a.data.Size(), maxBytes)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -31,7 +32,7 @@ type kept struct {
 func NewReader() *Reader { return &Reader{headers: map[string]kept{}} }
 
 // tensor finds a tensor of an open file.
-func (r *Reader) tensor(f *os.File, size int64, path, name string) (*File, error) {
+func (r *Reader) tensor(f *files.File, size int64, path, name string) (*File, error) {
 	header, err := r.header(f, size, path)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (r *Reader) tensor(f *os.File, size int64, path, name string) (*File, error
 	return &File{Shape: t.Shape, kind: k, data: io.NewSectionReader(f, t.Offset, t.Bytes)}, nil
 }
 
-func (r *Reader) header(f *os.File, size int64, path string) (map[string]safetensors.Info, error) {
+func (r *Reader) header(f *files.File, size int64, path string) (map[string]safetensors.Info, error) {
 	state, err := f.Stat()
 	if err != nil {
 		return nil, err

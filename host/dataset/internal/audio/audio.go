@@ -24,8 +24,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset/internal/opus"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/vorbis"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Sample rates outside these limits indicate a damaged header, and would require a huge resampling filter.
@@ -44,7 +44,7 @@ type Info struct {
 // File is an open sound file. Close it after use. It is safe for concurrent use.
 type File struct {
 	Info
-	file *os.File
+	file *files.File
 	size int64
 	kept *headers // may be nil
 	// read is Reader.Read for the file's format.
@@ -56,11 +56,11 @@ type File struct {
 func Open(path string) (*File, error) { return open(path, nil) }
 
 func open(path string, kept *headers) (*File, error) {
-	f, size, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	file := &File{file: f, size: size, kept: kept}
+	file := &File{file: f, size: f.Size(), kept: kept}
 	if file.Info, err = file.header(path); err != nil {
 		f.Close()
 		err = file.advise(err)

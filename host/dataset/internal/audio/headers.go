@@ -1,10 +1,10 @@
 package audio
 
 import (
-	"os"
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/mp3"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // headers keeps headers of MP3 files: reading one means reading the file, which may have thousands of clips. A nil
@@ -27,7 +27,7 @@ type state struct {
 	changed, written syscall.Timespec
 }
 
-func (h *headers) mp3(f *os.File, size int64) (mp3.Header, error) {
+func (h *headers) mp3(f *files.File, size int64) (mp3.Header, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return mp3.Header{}, err

@@ -6,7 +6,7 @@ import (
 	"io"
 	"math/bits"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // errEnd means that the file ended within a frame.
@@ -84,7 +84,7 @@ func (b *bitReader) load() {
 		b.buf = grown
 	}
 	b.buf = b.buf[:kept+n]
-	if err := regular.ReadAt(b.src, b.buf[kept:], b.next); err != nil {
+	if err := files.ReadAt(b.src, b.buf[kept:], b.next); err != nil {
 		b.err, b.buf = err, b.buf[:kept]
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // ErrUnsupported is wrapped by errors about files that are intact but not supported.
@@ -47,7 +47,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if size < int64(len(b)) {
 		return Header{}, fmt.Errorf("not a FLAC file: only %d bytes", size)
 	}
-	if err := regular.ReadAt(r, b[:], 0); err != nil {
+	if err := files.ReadAt(r, b[:], 0); err != nil {
 		return Header{}, err
 	}
 	if string(b[:4]) != "fLaC" {
@@ -68,7 +68,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		if h.Offset+4 > size {
 			return Header{}, fmt.Errorf("truncated in the metadata: the file has %d bytes", size)
 		}
-		if err := regular.ReadAt(r, b[:4], h.Offset); err != nil {
+		if err := files.ReadAt(r, b[:4], h.Offset); err != nil {
 			return Header{}, err
 		}
 		last = b[0]&0x80 != 0

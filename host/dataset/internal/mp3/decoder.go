@@ -7,7 +7,7 @@ import (
 
 	"github.com/hajimehoshi/go-mp3"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // warmUp is how many frames before a sample a decoder must have decoded: a sample depends on the frequencies of three
@@ -135,7 +135,7 @@ func (f *feed) next() error {
 		f.buf = make([]byte, max(n, 2048))
 	}
 	f.rest = f.buf[:n]
-	if err := regular.ReadAt(f.r, f.rest, f.offset); err != nil {
+	if err := files.ReadAt(f.r, f.rest, f.offset); err != nil {
 		return err
 	}
 	head, err := parseFrame(f.rest)

@@ -17,7 +17,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // ErrUnsupported is wrapped by errors about files that are intact but not supported.
@@ -166,7 +166,7 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 			w.buf = make([]byte, length)
 		}
 		w.buf, w.at = w.buf[:length], at
-		if err := regular.ReadAt(w.r, w.buf, at); err != nil {
+		if err := files.ReadAt(w.r, w.buf, at); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 const (
@@ -68,7 +68,7 @@ func (p *page) header(r io.ReaderAt, size, offset int64) error {
 	if len(b) < minPage {
 		return fmt.Errorf("truncated: no whole page at byte %d", offset)
 	}
-	if err := regular.ReadAt(r, b, offset); err != nil {
+	if err := files.ReadAt(r, b, offset); err != nil {
 		return err
 	}
 	if err := p.fields(b, offset); err != nil {
@@ -86,7 +86,7 @@ func (p *page) read(r io.ReaderAt, size, offset int64) error {
 		return err
 	}
 	b := p.buf[:p.size()]
-	if err := regular.ReadAt(r, b, offset); err != nil {
+	if err := files.ReadAt(r, b, offset); err != nil {
 		return err
 	}
 	return p.parse(b, offset)

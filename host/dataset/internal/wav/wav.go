@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/xtts-host/xtts-host/shared/regular"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // ErrUnsupported is wrapped by errors about files that are intact but whose samples are not supported.
@@ -219,7 +219,7 @@ type file struct {
 
 func (f *file) start(size int64) error {
 	f.n = int(min(size, int64(len(f.head))))
-	return regular.ReadAt(f.r, f.head[:f.n], 0)
+	return files.ReadAt(f.r, f.head[:f.n], 0)
 }
 
 func (f *file) read(b []byte, at int64) error {
@@ -227,5 +227,5 @@ func (f *file) read(b []byte, at int64) error {
 		copy(b, f.head[at:end])
 		return nil
 	}
-	return regular.ReadAt(f.r, b, at)
+	return files.ReadAt(f.r, b, at)
 }

@@ -1,4 +1,4 @@
-package replace
+package files
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, commit := range []bool{false, true} {
-		f, err := Create(path)
+		f, err := At(path).Create()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestCommitFails(t *testing.T) {
 	if err := Write(filepath.Join(dir, "folder"), []byte("x")); err == nil || names(t, dir) != "folder" {
 		t.Errorf("%v; %s are there", err, names(t, dir))
 	}
-	if _, err := Create(filepath.Join(dir, "nowhere", "a")); err == nil {
+	if _, err := At(filepath.Join(dir, "nowhere", "a")).Create(); err == nil {
 		t.Error("a file in a folder that is not there")
 	}
 }
@@ -123,11 +123,11 @@ func TestAtTheSameTime(t *testing.T) {
 // TestErrors: an error names the file that the caller knows.
 func TestErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	f, err := Create(path)
+	f, err := At(path).Create()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.temporary.Close(); err != nil {
+	if err := f.open.Load().Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, write := f.Write([]byte("a"))

@@ -1,9 +1,7 @@
-package disk
+package files
 
 import (
-	"errors"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -13,7 +11,23 @@ type Patience struct {
 	limit time.Duration
 	stop  <-chan struct{}
 	spent atomic.Bool // the disk did not recover in time: the next file does not wait again
+	said  atomic.Bool // what the process waits for
+	warn  func(err error, limit time.Duration)
 }
+
+// Warn has a function called with the first error that is waited for, and again after the disk has recovered.
+func (p *Patience) Warn(warn func(err error, limit time.Duration)) { p.warn = warn }
+
+var process atomic.Pointer[Patience]
+
+// WaitWith has the reads and the replacements of this process wait as p says, until the function that it returns is called.
+// Without it, and with nil, they do not wait.
+func WaitWith(p *Patience) (restore func()) {
+	before := process.Swap(p)
+	return func() { process.Store(before) }
+}
+
+func waiting() *Patience { return process.Load() }
 
 // NewPatience returns a Patience of about this time. It ends when stop is closed; stop may be nil.
 func NewPatience(limit time.Duration, stop <-chan struct{}) *Patience {
@@ -22,10 +36,6 @@ func NewPatience(limit time.Duration, stop <-chan struct{}) *Patience {
 
 // Limit is the longest time to wait.
 func (p *Patience) Limit() time.Duration { return p.limit }
-
-// MayPass reports whether an error is a fault of the disk, or of the network that leads to it, that may pass: no space,
-// or an I/O error.
-func MayPass(err error) bool { return IsFull(err) || errors.Is(err, syscall.EIO) }
 
 // Retry calls write until it succeeds, or fails for good. As long as its error may pass, Retry waits 0.25, 0.5, 1, 2, 4
 // and then 8 seconds between the calls. It returns the last error when the time is over or the run is to stop, and from
@@ -40,7 +50,10 @@ func (p *Patience) RetryAfter(write func() error, waits func(error)) error {
 		case p == nil:
 			return err
 		case err == nil:
-			p.spent.Store(false)
+			if waited > 0 || p.spent.Load() {
+				p.spent.Store(false)
+				p.said.Store(false)
+			}
 			return nil
 		case !MayPass(err):
 			return err
@@ -52,6 +65,9 @@ func (p *Patience) RetryAfter(write func() error, waits func(error)) error {
 		}
 		if waited == 0 && !p.stopped() {
 			waits(err)
+			if p.warn != nil && !p.said.Swap(true) {
+				p.warn(err, p.limit)
+			}
 		}
 		select {
 		case <-time.After(wait):

@@ -1,11 +1,4 @@
-// Package regular opens files from untrusted sources: it opens only regular files and limits how much it reads.
-//
-// A name in a downloaded folder may be a pipe, which blocks on open, or lead to a device without an end. Reading a
-// manifest must not hang or exhaust memory.
-//
-//	data, err := regular.Read(path, 1<<20)
-//	if errors.Is(err, regular.ErrTooLarge) { ... }
-package regular
+package files
 
 import (
 	"errors"
@@ -24,39 +17,59 @@ var (
 	ErrTooLarge = errors.New("too large")
 )
 
-// Open opens a regular file for reading and returns its size in bytes. The caller closes it. Open follows links. The
-// error is a *fs.PathError.
-func Open(path string) (f *os.File, size int64, err error) { return open(path, os.Stat, os.OpenFile) }
+// Open opens a regular file for reading. The caller closes it. Open follows links. The error is a *fs.PathError.
+func Open(path string) (*File, error) {
+	return openToRead(path, func() (*os.File, error) { return open(path, os.Stat, os.OpenFile) })
+}
 
 // OpenIn is Open below a root, which refuses links that leave it.
-func OpenIn(root *os.Root, name string) (f *os.File, size int64, err error) {
-	return open(name, root.Stat, root.OpenFile)
+func OpenIn(root *os.Root, name string) (*File, error) {
+	return openToRead(name, func() (*os.File, error) { return open(name, root.Stat, root.OpenFile) })
+}
+
+// Open opens a regular file for reading. The caller closes it.
+func (p Path) Open() (*File, error) {
+	return openToRead(p.String(), func() (*os.File, error) { return p.openFile(unix.O_RDONLY, 0) })
 }
 
 // Read returns the content of a regular file of at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
-	f, size, err := Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return read(f, path, size, limit)
+	return f.readAll(limit)
 }
 
 // ReadIn is Read below a root.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
-	f, size, err := OpenIn(root, name)
+	f, err := OpenIn(root, name)
 	if err != nil {
 		return nil, err
 	}
-	return read(f, name, size, limit)
+	return f.readAll(limit)
+}
+
+// Read returns the content of a regular file of at most limit bytes.
+func (p Path) Read(limit int64) ([]byte, error) {
+	f, err := p.Open()
+	if err != nil {
+		return nil, err
+	}
+	return f.readAll(limit)
 }
 
 // Stat is os.Stat for regular files. For other files, the error is ErrNotRegular.
-func Stat(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err == nil {
-		err = Check(info)
-	}
+func Stat(path string) (info fs.FileInfo, err error) {
+	err = waiting().Retry(func() error {
+		if err := fault("stat", path); err != nil {
+			return err
+		}
+		if info, err = os.Stat(path); err == nil {
+			err = Check(info)
+		}
+		return err
+	})
 	return info, err
 }
 
@@ -70,9 +83,11 @@ func ReadAt(r io.ReaderAt, b []byte, at int64) error {
 }
 
 // Check returns an ErrNotRegular that names the kind of file, or nil for a regular file.
-func Check(info fs.FileInfo) error {
+func Check(info fs.FileInfo) error { return check(info.Mode()) }
+
+func check(mode fs.FileMode) error {
 	kind := "a special file"
-	switch mode := info.Mode(); {
+	switch {
 	case mode.IsRegular():
 		return nil
 	case mode.IsDir():
@@ -87,7 +102,10 @@ func Check(info fs.FileInfo) error {
 	return fmt.Errorf("%s, %w", kind, ErrNotRegular)
 }
 
-func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, int64, error) {
+func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
+	if err := fault("open", name); err != nil {
+		return nil, err
+	}
 	// Opening a device can have side effects, and opening a pipe waits for a writer, so check the name first. The file
 	// may be replaced before the open, so do not block in the open, and check the opened file again.
 	info, err := stat(name)
@@ -95,14 +113,14 @@ func open(name string, stat func(string) (fs.FileInfo, error), openFile func(str
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			p.Op = "open" // the operation that the caller asked for
 		}
-		return nil, 0, err
+		return nil, err
 	}
 	if err := Check(info); err != nil {
-		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	f, err := openFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if info, err = f.Stat(); err == nil {
 		if err = Check(info); err != nil {
@@ -111,18 +129,19 @@ func open(name string, stat func(string) (fs.FileInfo, error), openFile func(str
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, err
+		return nil, err
 	}
-	return f, info.Size(), nil
+	return f, nil
 }
 
-func read(f *os.File, name string, size, limit int64) ([]byte, error) {
+// readAll reads and closes the file.
+func (f *File) readAll(limit int64) ([]byte, error) {
 	defer f.Close()
 	tooLarge := func(size int64) error {
-		return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, more than the limit of %d", ErrTooLarge, size, limit)}
+		return &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: %d bytes, more than the limit of %d", ErrTooLarge, size, limit)}
 	}
-	if size > limit {
-		return nil, tooLarge(size)
+	if f.Size() > limit {
+		return nil, tooLarge(f.Size())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1)) // check the limit again: the file may grow while it is read
 	if int64(len(data)) > limit {

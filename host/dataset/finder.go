@@ -8,9 +8,9 @@ import (
 // maxFiles bounds the files that are remembered: few lists alternate between more recordings.
 const maxFiles = 4096
 
-// files finds the recordings of a list. It reads each header once, although a list may have thousands of clips of a
+// finder finds the recordings of a list. It reads each header once, although a list may have thousands of clips of a
 // recording.
-type files struct {
+type finder struct {
 	recordings *recordings
 	known      []recording // those of the cache
 
@@ -27,13 +27,13 @@ type found struct {
 	err       error
 }
 
-func newFiles(r *recordings) *files {
-	return &files{recordings: r, known: r.all, seen: map[string]*found{}}
+func newFinder(r *recordings) *finder {
+	return &finder{recordings: r, known: r.all, seen: map[string]*found{}}
 }
 
 // find returns the recording at a path, or of another ending if others is set, as it is for all paths of a list or for
 // none. It is safe for concurrent use.
-func (f *files) find(path string, others bool) *found {
+func (f *finder) find(path string, others bool) *found {
 	f.mu.Lock()
 	to, ok := f.seen[path]
 	if !ok {
@@ -48,7 +48,7 @@ func (f *files) find(path string, others bool) *found {
 	return to
 }
 
-func (f *files) look(to *found, path string, others bool) {
+func (f *finder) look(to *found, path string, others bool) {
 	var info fs.FileInfo
 	if to.path, info, to.err = statAudio(path, others); to.err != nil {
 		return

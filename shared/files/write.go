@@ -1,0 +1,99 @@
+package files
+
+import (
+	"errors"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// New makes a file that is not there yet, to write it.
+func (p Path) New() (*File, error) {
+	f, err := p.openFile(unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return newFile(f, p.String())
+}
+
+// Append opens a file to read it and to write to its end, and makes it if it is not there. A file that has other names, as
+// in a copy that `cp -al` made, becomes one of its own first: the others do not change with it.
+func (p Path) Append() (*File, error) {
+	f, err := p.openAppend()
+	if err != nil {
+		return nil, err
+	}
+	return f.cut(p)
+}
+
+func (p Path) openAppend() (*File, error) {
+	f, err := p.openFile(unix.O_RDWR|unix.O_CREAT|unix.O_APPEND, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return newFile(f, p.String())
+}
+
+// Fresh makes a file, in place of one that is there, to write it.
+func (p Path) Fresh() (*File, error) {
+	d, err := p.Create()
+	if err != nil {
+		return nil, err
+	}
+	return d.Keep()
+}
+
+// cut gives a file that has other names an inode of its own. It returns f itself if it has no other name.
+func (f *File) cut(p Path) (*File, error) {
+	links, err := f.Links()
+	if err != nil || links < 2 {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+		return f, err
+	}
+	own, err := f.copied(p)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return own, f.Close()
+}
+
+// copied returns a copy of the file, which has taken its place.
+func (f *File) copied(p Path) (*File, error) {
+	d, err := p.Create()
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(d, io.NewSectionReader(f, 0, f.size))
+	if err == nil {
+		err = d.Sync()
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(d.fd()), unix.F_SETFL, unix.O_APPEND)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Discard())
+	}
+	return d.Keep()
+}
+
+// Replace replaces a file durably, completely or not at all. It waits for a disk that fails.
+func (p Path) Replace(data []byte) error {
+	return waiting().Retry(func() error { return p.replace(data) })
+}
+
+func (p Path) replace(data []byte) error {
+	d, err := p.Create()
+	if err != nil {
+		return err
+	}
+	_, err = d.Write(data)
+	if err == nil {
+		err = d.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, d.Discard())
+	}
+	return d.Commit()
+}
