@@ -101,15 +101,15 @@ func writeSamples(path string, n int) error {
 // faults are all the ways in which a clip can be useless.
 func faults() []fault {
 	all := []fault{
-		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, but the file has 5000$`, func(p string) error { return os.Truncate(p, 44+5000) }},
-		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+$`, header(40, 2_000_000_000)},
+		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, but the file has 5000; copy the recording from its source again, or save what is there: ffmpeg -i .*`, func(p string) error { return os.Truncate(p, 44+5000) }},
+		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+; copy the recording`, header(40, 2_000_000_000)},
 		{"A/0003", `^sample rate of 0 Hz is outside`, header(24, 0)},
 		{"A/0004", `^sample rate of 4000000000 Hz is outside`, header(24, 4_000_000_000)},
 		{"A/0005", `^the audio has no samples$`, instead(func(p string) error { return writeSamples(p, 0) })},
 		{"A/0006", `^a named pipe, not a regular file$`, instead(func(p string) error { return syscall.Mkfifo(p, 0o666) })},
 		{"A/0007", `^a folder, not a regular file$`, instead(func(p string) error { return os.Mkdir(p, 0o777) })},
 		{"A/0008", `^a device, not a regular file$`, instead(func(p string) error { return os.Symlink("/dev/zero", p) })},
-		{"A/0009", `^there is no wavs/A/0009\.wav, \.flac, \.ogg, \.opus or \.mp3$`, os.Remove},
+		{"A/0009", `^there is no wavs/A/0009\.wav, \.flac, \.ogg, \.opus, \.mp3 or \.oga$`, os.Remove},
 		{"A/0010", `^stat: too many levels of symbolic links$`, instead(func(p string) error { return os.Symlink(p, p) })},
 		{"B/0001", `^the file is no audio of a known format`, func(p string) error { return os.WriteFile(p, []byte("<html>404 Not Found</html>"), 0o666) }},
 		{"B/0002", `^silent: no sample is above -80 dB of full scale$`, constant(0)},

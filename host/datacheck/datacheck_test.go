@@ -121,7 +121,7 @@ func TestFindings(t *testing.T) {
 	)
 	var unusable []string
 	for _, u := range r.Unusable {
-		unusable = append(unusable, fmt.Sprintf("%d %s %s: %s", u.Line.Line, u.ID, u.Stage, u.Reason))
+		unusable = append(unusable, fmt.Sprintf("%d %s %s: %s", u.Line.Line, u.ID, u.Stage, strings.Split(u.Reason, "; copy the recording")[0]))
 	}
 	want := []string{
 		"7 ben/7 decode: silent: no sample is above -80 dB of full scale",

@@ -91,6 +91,7 @@ type Findings struct {
 	Clipped           []Clipped            `json:"clipped"`
 	LongSilence       []Silence            `json:"long_silence"`
 	OddRate           []OddRate            `json:"odd_rate"`
+	OddRecordings     []OddRecording       `json:"odd_recordings"`
 }
 
 // Character is a character of the texts that is not in the tokenizer's vocabulary.
@@ -113,6 +114,12 @@ type Silence struct {
 	Line
 	Leading  float64 `json:"leading"`
 	Trailing float64 `json:"trailing"`
+}
+
+// OddRecording is a clip of a file with something wrong, which is read all the same.
+type OddRecording struct {
+	Line
+	Remark string `json:"remark"`
 }
 
 // OddRate is a clip with too much or too little text for its length.

@@ -17,7 +17,7 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 		List: filepath.Join(ix.Dir, ix.List), Lines: len(ix.Rows) + len(ix.Rejected), Unusable: []Unusable{}, Excluded: []Unusable{},
 		Findings: Findings{
 			IgnoredKeys: append([]dataset.IgnoredKey{}, ix.Ignored...), UnknownCharacters: characters(ix),
-			Clipped: []Clipped{}, LongSilence: []Silence{}, OddRate: []OddRate{},
+			Clipped: []Clipped{}, LongSilence: []Silence{}, OddRate: []OddRate{}, OddRecordings: []OddRecording{},
 		},
 	}
 	for _, b := range ix.Rejected {
@@ -71,6 +71,9 @@ func (r *Report) rows(ix *dataset.Index, clips []clip) (usable, read []int) {
 			continue
 		}
 		usable = append(usable, i)
+		if row.Remarks != 0 {
+			r.OddRecordings = append(r.OddRecordings, OddRecording{line, row.Remarks.String()})
+		}
 		r.Usable.add(seconds)
 		durations, rates = append(durations, seconds), append(rates, float64(utf8.RuneCountInString(row.Text))/seconds)
 		if !c.read {

@@ -85,6 +85,9 @@ func (r *Report) findings(t text) {
 	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length", []any{report.Count(len(r.OddRate), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate, r.Rate.Median)
 	})
+	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong", []any{report.Count(len(r.OddRecordings), "clip")}, func(i int) string {
+		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
+	})
 }
 
 // finding writes a line for n findings, and some examples. With more than allowed of them, a run refuses the list.

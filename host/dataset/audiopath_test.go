@@ -32,7 +32,7 @@ func TestAudioPath(t *testing.T) {
 	}
 	got = nil
 	for _, r := range ix.Rejected {
-		got = append(got, r.ID+": "+strings.Replace(r.Reason, ", .flac, .ogg, .opus or .mp3", "", 1))
+		got = append(got, r.ID+": "+strings.Replace(r.Reason, ", .flac, .ogg, .opus, .mp3 or .oga", "", 1))
 	}
 	if want := []string{
 		"LOUD: there is no wavs/LOUD.wav", "plain.wav: there is no wavs/plain.wav.wav (leave out the ending of the id: wavs/plain.wav is there)", "Übel: there is no wavs/Übel.wav",

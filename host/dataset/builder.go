@@ -53,7 +53,8 @@ func (b *builder) add(s *scannedRow) {
 	ix.Rows = append(ix.Rows, Row{
 		ID: s.id, Path: s.path, Line: s.line,
 		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels), Samples: s.samples,
-		Text: s.text, Tokens: s.tokens,
+		Remarks: Remarks(s.recording.remarks),
+		Text:    s.text, Tokens: s.tokens,
 		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
 		Values: s.values,
 	})

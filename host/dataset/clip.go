@@ -30,14 +30,12 @@ func openRecording(path string) (*Row, error) {
 	}
 	return &Row{
 		ID: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path, Frames: f.Frames, FileRate: f.SampleRate, FileChannels: f.Channels,
+		Remarks: f.Remarks,
 	}, nil
 }
 
 // At returns the row with the number of its samples at another rate.
 func (r *Row) At(sampleRate int) (*Row, error) {
-	if err := checkRate(r.FileRate, sampleRate); err != nil {
-		return nil, err
-	}
 	at := *r
 	at.Samples = resample.Len(r.Frames, r.FileRate, sampleRate)
 	return &at, nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip that was
@@ -17,25 +16,8 @@ type Decoder struct {
 	resamplers map[int]*resample.Resampler
 }
 
-// maxFilters bounds the number of filters that are kept: a data set has recordings of a few rates. maxTaps bounds the
-// coefficients of each, 4 MiB. Usual rates need at most half of that (384,000 to 22,050 Hz: 489,216). A rate without a
-// common divisor would need 290 MB and a minute of computation.
-const (
-	maxFilters = 16
-	maxTaps    = 1 << 20
-)
-
-// checkRate refuses a sample rate whose filter would be too large.
-func checkRate(from, to int) error {
-	if from == to {
-		return nil
-	}
-	if n := resample.Taps(from, to); n > maxTaps {
-		return hint.Errorf("resample it to a usual rate, such as 48000 Hz",
-			"a filter from %d to %d Hz would have %d coefficients, more than %d", from, to, n, maxTaps)
-	}
-	return nil
-}
+// maxFilters bounds the number of filters that are kept, of 4 MiB at most: a data set has recordings of a few rates.
+const maxFilters = 16
 
 // NewDecoder returns a decoder that converts to a sample rate in Hz.
 func NewDecoder(sampleRate int) *Decoder {

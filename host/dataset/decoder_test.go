@@ -158,7 +158,9 @@ func TestAudioFiles(t *testing.T) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 	path := filepath.Join(dir, "wavs/A/mp2.wav")
-	want := "not a supported kind of MP3: layer 2 of MPEG audio; convert with: ffmpeg -i " + path + " -c:a flac " + strings.TrimSuffix(path, "wav") + "flac && rm " + path
+	want := "not a supported kind of MP3: layer 2 of MPEG audio; convert with: ffmpeg -i " + path + " -c:a pcm_s24le "
+	other := strings.TrimSuffix(path, "wav") + "new.wav"
+	want += other + " && mv " + other + " " + path
 	if len(ix.Rejected) != 1 || !strings.HasSuffix(ix.Rejected[0].Reason, want) {
 		t.Errorf("rejected %+v, want %q", ix.Rejected, want)
 	}

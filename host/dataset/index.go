@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -67,14 +68,18 @@ type Row struct {
 	Offset, Frames int
 	FileRate       int // of the file, in Hz
 	FileChannels   int
-	Samples        int    // samples of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
-	Text           string // in NFC, without control characters
-	Tokens         int    // number of token ids of the text
-	LanguageID     int32  // index into Index.Languages
-	SpeakerID      int32  // index into Index.Speakers
+	Remarks        Remarks // what is wrong with the file, although it is read
+	Samples        int     // samples of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
+	Text           string  // in NFC, without control characters
+	Tokens         int     // number of token ids of the text
+	LanguageID     int32   // index into Index.Languages
+	SpeakerID      int32   // index into Index.Speakers
 	// Values are those of Index.Columns.
 	Values []Value
 }
+
+// Remarks say what is wrong with a recording that is read all the same; String names it.
+type Remarks = remark.Set
 
 // Rejected is an unusable line of the list. It is not a row of the index.
 type Rejected struct {

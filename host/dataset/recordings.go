@@ -21,7 +21,7 @@ import (
 // when the host computes other lengths.
 const (
 	recordingsStart = "xtts-host recordings "
-	recordingsMark  = recordingsStart + "2\n"
+	recordingsMark  = recordingsStart + "3\n"
 )
 
 // half is half a SHA-256: enough to distinguish files.
@@ -34,7 +34,8 @@ type recording struct {
 	content  half  // of its bytes; zero before they are read
 	frames   int64 // samples per channel
 	rate     int32 // Hz
-	channels int32
+	channels int16
+	remarks  uint16 // what is wrong with it, a remark.Set
 }
 
 // recordingSize is the size of a record in bytes.
@@ -44,12 +45,15 @@ func (r *recording) append(b []byte) []byte {
 	b = append(append(b, r.state[:]...), r.content[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.frames))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.rate))
-	return binary.LittleEndian.AppendUint32(b, uint32(r.channels))
+	b = binary.LittleEndian.AppendUint16(b, uint16(r.channels))
+	return binary.LittleEndian.AppendUint16(b, r.remarks)
 }
 
 func recordingOf(b []byte) recording {
 	le := binary.LittleEndian
-	return recording{half(b), half(b[16:]), int64(le.Uint64(b[32:])), int32(le.Uint32(b[40:])), int32(le.Uint32(b[44:]))}
+	return recording{
+		half(b), half(b[16:]), int64(le.Uint64(b[32:])), int32(le.Uint32(b[40:])), int16(le.Uint16(b[44:])), le.Uint16(b[46:]),
+	}
 }
 
 // recordings are the files of an index. The cache stores them in one file per list: the mark, the SHA-256 of the rest, and

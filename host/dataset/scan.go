@@ -183,9 +183,6 @@ func (s *scan) cut(row *scannedRow) (err error) {
 	if frames == 0 {
 		return errors.New("the audio has no samples")
 	}
-	if err := checkRate(rate, s.cfg.SampleRate); err != nil {
-		return err
-	}
 	if row.offset, row.frames, err = row.part.frames(frames, rate); err != nil {
 		return err
 	}
@@ -245,7 +242,7 @@ var unread = []string{".m4a", ".aac", ".mp4", ".webm", ".wma", ".aiff", ".aif"}
 
 // endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how a file
 // is read.
-var endings = []string{".flac", ".ogg", ".opus", ".mp3"}
+var endings = []string{".flac", ".ogg", ".opus", ".mp3", ".oga"}
 
 // statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name with
 // another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems store "ö" as
@@ -311,7 +308,9 @@ func readHeader(path string, state half) (recording, error) {
 		return recording{}, err
 	}
 	defer f.Close()
-	return recording{state: state, frames: int64(f.Frames), rate: int32(f.SampleRate), channels: int32(f.Channels)}, nil
+	return recording{
+		state: state, frames: int64(f.Frames), rate: int32(f.SampleRate), channels: int16(f.Channels), remarks: uint16(f.Remarks),
+	}, nil
 }
 
 // hostTrouble returns the errors that are not caused by a file: they stop the run instead of rejecting rows.

@@ -1,8 +1,9 @@
 // Package audio opens sound files of common formats and reads them as mono float32 samples.
 //
-// It reads WAV, FLAC, Ogg Vorbis, Ogg Opus and MP3, recognized by content, not by name. It refuses other formats by name,
-// with the command that converts them. A path may be a symbolic link, because data sets often consist of links, but its target must be a
-// regular file: a named pipe, device, socket or folder is refused without opening it or waiting for it.
+// It reads WAV, FLAC, Ogg Vorbis, Ogg Opus, FLAC in Ogg and MP3, recognized by content, not by name, also after a tag of
+// another format. It refuses other formats by name, with the command that converts them. A path may be a symbolic link,
+// because data sets often consist of links, but its target must be a regular file: a named pipe, device, socket or folder is
+// refused without opening it or waiting for it.
 //
 //	f, err := audio.Open(path)
 //	...
@@ -16,12 +17,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/flac"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/mp3"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/ogg"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/opus"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/tag"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/vorbis"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -44,9 +46,11 @@ type Info struct {
 // File is an open sound file. Close it after use. It is safe for concurrent use.
 type File struct {
 	Info
-	file *files.File
-	size int64
-	kept *headers // may be nil
+	Remarks remark.Set // what is wrong with it, although it is read
+	file    *files.File
+	data    io.ReaderAt // the file, or the part of it that is in the format
+	size    int64       // of data
+	kept    *headers    // may be nil
 	// read is Reader.Read for the file's format.
 	read func(r *Reader, dst []float32, from int) error
 }
@@ -60,8 +64,8 @@ func open(path string, kept *headers) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &File{file: f, size: f.Size(), kept: kept}
-	if file.Info, err = file.header(path); err != nil {
+	file := &File{file: f, data: f, size: f.Size(), kept: kept}
+	if file.Info, err = file.header(); err != nil {
 		f.Close()
 		err = file.advise(err)
 		return nil, err
@@ -79,68 +83,88 @@ func (f *File) Close() error {
 }
 
 // header recognizes the format and reads the header.
-func (f *File) header(path string) (Info, error) {
-	var head [64]byte
-	n, err := f.file.ReadAt(head[:], 0)
+func (f *File) header() (Info, error) {
+	var start [64]byte
+	n, err := f.file.ReadAt(start[:], 0)
 	if err != nil && err != io.EOF {
 		return Info{}, err
 	}
+	head := start[:n]
+	if tag.Begins(head) { // what follows it decides
+		if head, err = f.skipTags(); err != nil {
+			return Info{}, err
+		}
+	}
 	var info Info
-	switch format := formatOf(head[:n]); format {
-	case "WAV":
+	switch format := formatOf(head); format {
+	case "WAV", "Wave64":
 		info, err = f.wav()
 	case "FLAC":
 		info, err = f.flac()
 	case "Ogg":
-		info, err = f.ogg(path)
+		info, err = f.ogg()
 	case "MP3":
 		info, err = f.mp3()
 	default:
-		err = refuse(head[:n], format, path)
+		return Info{}, refuse(head, format, f.file.Name(), f.Remarks != 0)
 	}
 	if err == nil && (info.SampleRate < MinRate || info.SampleRate > MaxRate) {
-		err = fmt.Errorf("sample rate of %d Hz is outside %d..%d", info.SampleRate, MinRate, MaxRate)
+		err = remark.Lost("sample rate of %d Hz is outside %d..%d", info.SampleRate, MinRate, MaxRate)
 	}
 	return info, err
 }
 
-// unsupported are the errors about intact files that a conversion makes readable.
-var unsupported = []error{wav.ErrUnsupported, flac.ErrUnsupported, ogg.ErrUnsupported, vorbis.ErrUnsupported, opus.ErrUnsupported, mp3.ErrUnsupported}
-
-// advise adds the command that converts the file to an error that says that it is not supported.
-func (f *File) advise(err error) error {
-	if slices.ContainsFunc(unsupported, func(e error) bool { return errors.Is(err, e) }) {
-		return hint.Errorf(Convert(f.file.Name()), "%w", err)
+// skipTags returns the first bytes after the tags at the start of the file, which are left out unless they are those of MP3:
+// it reads them itself.
+func (f *File) skipTags() ([]byte, error) {
+	w := tag.Reader{File: f.file, Size: f.size}
+	at, err := w.Skip(0)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	head, err := w.Bytes(at, 64)
+	if err == nil && formatOf(head) != "MP3" {
+		f.data, f.size = io.NewSectionReader(f.file, at, f.size-at), f.size-at
+		f.Remarks |= remark.Tag
+	}
+	return head, err
 }
 
 func (f *File) wav() (Info, error) {
-	h, err := wav.ReadHeader(f.file, f.size)
-	f.read = func(r *Reader, dst []float32, from int) error { return r.readWAV(dst, f.file, h, from) }
+	h, err := wav.ReadHeader(f.data, f.size)
+	f.read = func(r *Reader, dst []float32, from int) error { return r.readWAV(dst, f.data, h, from) }
+	f.Remarks |= h.Remarks
 	return Info{h.SampleRate, h.Channels, h.Frames}, err
 }
 
 func (f *File) flac() (Info, error) {
-	h, err := flac.ReadHeader(f.file, f.size)
-	f.read = func(r *Reader, dst []float32, from int) error { return r.flac.Read(dst, f.file, f.size, h, from) }
+	read, err := flac.ReadHeader(f.data, f.size)
+	if err == nil && f.kept == nil { // a Reader opens what was opened before
+		err = read.CheckEnd(f.data, f.size)
+	}
+	h := read
+	f.read = func(r *Reader, dst []float32, from int) error { return r.flac.Read(dst, f.data, f.size, h, from) }
+	f.Remarks |= h.Remarks
 	return Info{h.SampleRate, h.Channels, h.Frames}, err
 }
 
 func (f *File) mp3() (Info, error) {
 	h, err := f.kept.mp3(f.file, f.size)
 	f.read = func(r *Reader, dst []float32, from int) error { return r.mp3.Read(dst, f.file, h, from) }
+	f.Remarks |= h.Remarks
 	return Info{h.SampleRate, h.Channels, h.Frames}, err
 }
 
-func (f *File) ogg(path string) (Info, error) {
-	s, err := ogg.Open(f.file, f.size)
-	if err == nil && f.kept == nil { // a Reader opens what was opened before
+func (f *File) ogg() (Info, error) {
+	s, err := ogg.Open(f.data, f.size)
+	if err == nil && f.kept == nil {
 		err = s.CheckPages()
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return Info{}, err
+	}
+	f.Remarks |= s.Remarks
+	switch {
 	case vorbis.Is(s):
 		h, err := vorbis.ReadHeader(s)
 		f.read = func(r *Reader, dst []float32, from int) error { return r.vorbis.Read(dst, h, from) }
@@ -149,8 +173,17 @@ func (f *File) ogg(path string) (Info, error) {
 		h, err := opus.ReadHeader(s)
 		f.read = func(r *Reader, dst []float32, from int) error { return r.opus.Read(dst, h, from) }
 		return Info{opus.SampleRate, h.Channels, h.Frames}, err
+	case matches(s.First, flacInOgg+"????fLaC"):
+		// The bodies of its pages are those of a FLAC file, after 9 bytes.
+		b, err := s.Bodies()
+		if err != nil {
+			return Info{}, err
+		}
+		const skip = int64(len(flacInOgg) + 4)
+		f.data, f.size = io.NewSectionReader(b, skip, b.Size-skip), b.Size-skip
+		return f.flac()
 	}
-	return Info{}, hint.Errorf(Convert(path), "%s in Ogg is not read", codecOf(s.First))
+	return Info{}, hint.Errorf(Convert(f.file.Name()), "%s in Ogg is not read", codecOf(s.First))
 }
 
 // Reader reads samples of files. The zero value is ready for use. It reuses its buffers, so use one Reader per

@@ -2,12 +2,9 @@ package audio
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -19,9 +16,8 @@ var marks = []struct{ mark, format string }{
 	{"BW64????WAVE", "WAV"},
 	{"fLaC", "FLAC"},
 	{"RIFX????WAVE", "big-endian WAV"},
-	{"riff\x2e\x91\xcf\x11", "Wave64"},
+	{"riff\x2e\x91\xcf\x11????????????????wave", "Wave64"},
 	{"OggS", "Ogg"},
-	{"ID3", "MP3"},
 	{"????ftyp", "MP4 (M4A, AAC or ALAC)"},
 	{"FORM????AIFF", "AIFF"},
 	{"FORM????AIFC", "AIFF"},
@@ -37,11 +33,14 @@ var marks = []struct{ mark, format string }{
 
 // codecs are the first bytes of the first packet of an Ogg stream (RFC 5334, section 10).
 var codecs = []struct{ mark, codec string }{
-	{"\x7fFLAC", "FLAC"},
 	{"Speex   ", "Speex"},
 	{"fishead\x00", "a stream of several parts"},
 	{"\x80theora", "film (Theora)"},
 }
+
+// flacInOgg begins the first packet of FLAC in Ogg (xiph.org/flac/ogg_mapping.html); versions and the number of headers follow,
+// and then a FLAC file.
+const flacInOgg = "\x7fFLAC"
 
 // codecOf returns the name of the codec of an Ogg stream that is not read.
 func codecOf(packet []byte) string {
@@ -90,22 +89,24 @@ func matches(head []byte, mark string) bool {
 }
 
 // refuse returns an error that names the format of the file.
-func refuse(head []byte, format, path string) error {
+func refuse(head []byte, format, path string, tagged bool) error {
 	switch {
+	case len(head) == 0 && tagged:
+		return remark.Lost("the file has only a tag, and no audio")
 	case len(head) == 0:
-		return errors.New("the file is empty")
+		return remark.Lost("the file is empty")
 	case bytes.HasPrefix(head, []byte(pointer)):
 		return hint.Errorf("fetch the recordings with: git lfs pull", "the file is a pointer of Git LFS, not audio")
 	case torn(head):
-		return fmt.Errorf("truncated: %d bytes", len(head))
+		return remark.Lost("truncated: %d bytes", len(head))
 	case format == "":
-		return errors.New("the file is no audio of a known format")
+		return remark.Lost("the file is no audio of a known format")
 	}
 	return hint.Errorf(Convert(path), "%s is not read", format)
 }
 
 // supported are the formats that have a mark of more than three bytes and are read.
-var supported = []string{"WAV", "FLAC", "Ogg"}
+var supported = []string{"WAV", "Wave64", "FLAC", "Ogg"}
 
 // torn reports whether a file ends within the mark of a supported format. A single byte may be anything.
 func torn(head []byte) bool {
@@ -115,18 +116,4 @@ func torn(head []byte) bool {
 		}
 	}
 	return false
-}
-
-// Convert returns the command that converts the file to a supported format. A new WAV file is found before the old
-// file. A new FLAC file is found only if the WAV file of the same name is removed.
-func Convert(path string) string {
-	ext := filepath.Ext(path)
-	old, stem := hint.Word(path), strings.TrimSuffix(path, ext)
-	switch strings.ToLower(ext) {
-	case ".flac":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", old, hint.Word(stem+".wav"))
-	case ".wav":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", old, hint.Word(stem+".flac"))
-	}
-	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", old, hint.Word(stem+".flac"))
 }

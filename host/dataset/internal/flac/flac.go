@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/shared/files"
 )
 
@@ -36,6 +37,7 @@ type Header struct {
 	Bits       int // of one sample, 4 to MaxBits
 	Frames     int // samples per channel
 	Offset     int64
+	Remarks    remark.Set
 
 	block int // samples in each frame of a stream with fixed blocks, except the last
 }
@@ -45,16 +47,16 @@ type Header struct {
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	var b [4 + 4 + streamInfo]byte
 	if size < int64(len(b)) {
-		return Header{}, fmt.Errorf("not a FLAC file: only %d bytes", size)
+		return Header{}, remark.Lost("not a FLAC file: only %d bytes", size)
 	}
 	if err := files.ReadAt(r, b[:], 0); err != nil {
 		return Header{}, err
 	}
 	if string(b[:4]) != "fLaC" {
-		return Header{}, errors.New("not a FLAC file: no fLaC mark")
+		return Header{}, remark.Lost("not a FLAC file: no fLaC mark")
 	}
 	if kind, n := b[4]&0x7F, int(b[5])<<16|int(b[6])<<8|int(b[7]); kind != 0 || n != streamInfo {
-		return Header{}, fmt.Errorf("the first metadata block has type %d and %d bytes; STREAMINFO has 0 and %d", kind, n, streamInfo)
+		return Header{}, remark.Lost("the first metadata block has type %d and %d bytes; STREAMINFO has 0 and %d", kind, n, streamInfo)
 	}
 	h, err := parseStreamInfo(b[8:])
 	if err != nil {
@@ -63,10 +65,10 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	h.Offset = int64(len(b))
 	for last, n := b[4]&0x80 != 0, 1; !last; n++ {
 		if n == maxBlocks {
-			return Header{}, fmt.Errorf("no audio after the first %d metadata blocks", maxBlocks)
+			return Header{}, remark.Lost("no audio after the first %d metadata blocks", maxBlocks)
 		}
 		if h.Offset+4 > size {
-			return Header{}, fmt.Errorf("truncated in the metadata: the file has %d bytes", size)
+			return Header{}, remark.Lost("truncated in the metadata: the file has %d bytes", size)
 		}
 		if err := files.ReadAt(r, b[:4], h.Offset); err != nil {
 			return Header{}, err
@@ -75,7 +77,13 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		h.Offset += 4 + int64(b[1])<<16 + int64(b[2])<<8 + int64(b[3])
 	}
 	if h.Offset > size {
-		return Header{}, fmt.Errorf("truncated in the metadata: it ends at %d, the file has %d bytes", h.Offset, size)
+		return Header{}, remark.Lost("truncated in the metadata: it ends at %d, the file has %d bytes", h.Offset, size)
+	}
+	if h.Frames == 0 { // written to a pipe
+		if h.Frames = h.end(r, size); h.Frames == 0 {
+			return Header{}, remark.Lost("it does not declare its length, and there is no whole frame at its end")
+		}
+		h.Remarks |= remark.Length
 	}
 	return h, nil
 }
@@ -94,13 +102,11 @@ func parseStreamInfo(b []byte) (Header, error) {
 	}
 	switch {
 	case h.Bits < 4:
-		return Header{}, fmt.Errorf("%d-bit samples; FLAC has 4 or more", h.Bits)
+		return Header{}, remark.Lost("%d-bit samples; FLAC has 4 or more", h.Bits)
 	case h.Bits > MaxBits:
 		return Header{}, fmt.Errorf("%w: %d-bit samples", ErrUnsupported, h.Bits)
 	case h.block < 16:
-		return Header{}, fmt.Errorf("blocks of %d samples; FLAC has 16 or more", h.block)
-	case h.Frames == 0:
-		return Header{}, fmt.Errorf("%w: it lacks its length, as when written to a pipe", ErrUnsupported)
+		return Header{}, remark.Lost("blocks of %d samples; FLAC has 16 or more", h.block)
 	}
 	return h, nil
 }

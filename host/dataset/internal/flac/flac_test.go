@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 )
 
 // signal is what scripts/audio/flac.py writes: sample i of channel c, with the given number of bits.
@@ -200,7 +202,8 @@ func TestReadHeaderFails(t *testing.T) {
 		{"blocks", with(10, 0, 15), "blocks of 15", false},
 		{"3 bits", with(20, 0x50, 0x20), "3-bit samples", false},
 		{"32 bits", with(20, 0x51, 0xF0), "32-bit samples", true},
-		{"no length", with(22, 0, 0, 0, 0), "lacks its length", true},
+		{"no length", with(22, 0, 0, 0, 0), "", false},
+		{"no length and no frame", with(22, 0, 0, 0, 0)[:60], "no whole frame at its end", false},
 		{"endless metadata", append(with(4, 0)[:42], bytes.Repeat([]byte{1, 0, 0, 0}, maxBlocks)...), "first 1000 metadata blocks", false},
 		{"cut metadata", append(with(4, 0)[:42], 1, 0), "truncated in the metadata", false},
 		{"large metadata", append(with(4, 0)[:42], 0x81, 0xFF, 0xFF, 0xFF), "truncated in the metadata: it ends at 16777261", false},
@@ -208,6 +211,59 @@ func TestReadHeaderFails(t *testing.T) {
 		_, err := ReadHeader(bytes.NewReader(c.file), int64(len(c.file)))
 		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || errors.Is(err, ErrUnsupported) != c.unsupported {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.err)
+		}
+	}
+}
+
+// TestEnd: the length is that up to the last whole frame, whatever the header declares and whatever comes after it.
+func TestEnd(t *testing.T) {
+	samples := make([]int16, 1000)
+	for i := range samples {
+		samples[i] = int16(i * i)
+	}
+	for _, variable := range []bool{false, true} {
+		good := stream{samples: samples, block: 64, variable: variable}.bytes()
+		none := slices.Clone(good)
+		copy(none[22:], "\x00\x00\x00\x00")
+		id3 := append([]byte("TAG"), make([]byte, 125)...)
+		for name, c := range map[string]struct {
+			b       []byte
+			samples int
+			want    remark.Set
+			err     string
+		}{
+			"whole":               {good, 1000, 0, ""},
+			"and a tag":           {append(slices.Clone(good), id3...), 1000, 0, ""},
+			"other bytes":         {append(slices.Clone(good), "other bytes"...), 1000, remark.Junk, ""},
+			"cut":                 {good[:len(good)-1], 960, remark.Cut, ""},
+			"after a frame":       {good[:len(stream{samples: samples[:960], block: 64, variable: variable}.bytes())], 960, remark.Cut, ""},
+			"few frames":          {good[:500], 0, 0, "truncated: the last whole frame ends at sample 192, the header declares 1000"},
+			"no length":           {none, 1000, remark.Length, ""},
+			"no length, a tag":    {append(slices.Clone(none), id3...), 1000, remark.Length, ""},
+			"no length, cut":      {none[:len(none)-10], 960, remark.Length | remark.Cut, ""},
+			"no length, few":      {none[:500], 192, remark.Length | remark.Cut, ""},
+			"no length, no frame": {none[:100], 0, 0, "no whole frame"},
+		} {
+			r := bytes.NewReader(c.b)
+			h, err := ReadHeader(r, r.Size())
+			if err == nil {
+				err = h.CheckEnd(r, r.Size())
+			}
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("%s: error %v, want %q", name, err, c.err)
+				}
+				continue
+			}
+			got := make([]float32, c.samples)
+			if err != nil || h.Frames != c.samples || h.Remarks != c.want || new(Decoder).Read(got, r, r.Size(), h, 0) != nil {
+				t.Errorf("%s, variable %v: %d samples, %v; %v", name, variable, h.Frames, h.Remarks, err)
+			}
+			for i, v := range got {
+				if v != float32(samples[i])/32768 {
+					t.Fatalf("%s: sample %d is %v", name, i, v)
+				}
+			}
 		}
 	}
 }
@@ -278,6 +334,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, from uint32) {
 		r := bytes.NewReader(b)
 		h, err := ReadHeader(r, r.Size())
+		if err == nil {
+			err = h.CheckEnd(r, r.Size())
+		}
 		if err != nil {
 			return
 		}

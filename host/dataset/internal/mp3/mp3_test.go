@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 )
 
 const folder = "../audio/testdata/"
@@ -79,7 +81,7 @@ func TestJoined(t *testing.T) {
 		"ID3v2":    append([]byte("ID3\x04\x00\x00\x00\x00\x00\x05"), make([]byte, 5)...),
 		"APE":      slices.Concat(ape, id3v1),
 		"Lyrics3":  slices.Concat([]byte("LYRICSBEGININD0000211000024LYRICS200"), id3v1),
-		"long":     slices.Concat([]byte("LYRICSBEGIN"), bytes.Repeat([]byte("x"), block-15), []byte("LYRICSEND")),
+		"long":     slices.Concat([]byte("LYRICSBEGIN"), bytes.Repeat([]byte("x"), 64<<10-15), []byte("LYRICSEND")),
 	} {
 		joined := slices.Concat(b, between, b, between)
 		h, got, err := read(joined)
@@ -100,12 +102,40 @@ func TestJoined(t *testing.T) {
 			t.Errorf("%s, then frames only: %d samples; %v", name, h2.Frames, err)
 		}
 	}
-	last := b[h.offsets[len(h.offsets)-1]:]
-	if _, _, err := read(slices.Concat(b[:len(b)-len(last)], b)); err == nil || !strings.Contains(err.Error(), "its tag declares") {
+	few := b[:h.offsets[len(h.offsets)/3]]
+	if _, _, err := read(slices.Concat(few, b)); err == nil || !strings.Contains(err.Error(), "its tag declares") {
 		t.Errorf("the first recording is truncated: %v", err)
 	}
-	if _, _, err := read(slices.Concat(b, id3v1, []byte("and more"))); err == nil || !strings.Contains(err.Error(), "no frame begins there") {
-		t.Errorf("other bytes after a tag: %v", err)
+	h2, got, err := read(slices.Concat(b, id3v1, []byte("and more")))
+	if err != nil || h2.Remarks != remark.Junk || !slices.Equal(got, one) {
+		t.Errorf("other bytes after a tag: %v, %v", h2.Remarks, err)
+	}
+}
+
+// TestEnds: a recording without its end, or with other bytes after it, is read up to there.
+func TestEnds(t *testing.T) {
+	for _, name := range []string{"mpeg1-44100-1.mp3", "mpeg25-8000-1.mp3", "free-16000-2.mp3"} {
+		b := file(t, name)
+		h, whole, err := read(b)
+		if err != nil || h.Remarks != 0 {
+			t.Fatal(err, h.Remarks)
+		}
+		last := h.offsets[len(h.offsets)-1]
+		for what, c := range map[string]struct {
+			b    []byte
+			want remark.Set
+			lost int // samples, at most
+		}{
+			"the last frame is cut":    {b[:len(b)-50], remark.Cut, h.first.samples},
+			"a byte is missing":        {b[:len(b)-1], remark.Cut, h.first.samples},
+			"the last frame is absent": {b[:last], remark.Cut, h.first.samples},
+			"other bytes":              {append(slices.Clone(b), "other bytes \xFF\xFB\x90\xC0 at the end"...), remark.Junk, 0},
+		} {
+			h, got, err := read(c.b)
+			if err != nil || h.Remarks != c.want && name != "free-16000-2.mp3" || len(got) < len(whole)-c.lost || !slices.Equal(got, whole[:len(got)]) {
+				t.Errorf("%s, %s: %d of %d samples, %v; %v", name, what, len(got), len(whole), h.Remarks, err)
+			}
+		}
 	}
 }
 
@@ -121,13 +151,14 @@ func TestReadHeaderRefuses(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"no frame":         {[]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), "no MP3 frame with audio"},
-		"only the tag":     {b[:h.offsets[0]], "its tag declares"},
-		"a tag, then all":  {slices.Concat(b[:h.offsets[0]], b), "its tag declares"},
-		"garbage":          {append(slices.Clone(b[:second]), "garbage"...), "damaged: no frame begins there"},
-		"a frame less":     {b[:h.offsets[len(h.offsets)-1]], "its tag declares"},
-		"another rate":     {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
-		"padding at 22050": {[]byte{0xFF, 0xF3, 0x42, 0xC0}, "22050 Hz at 32 kbit/s with a byte of padding"},
+		"no frame":        {[]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), "no MP3 frame with audio"},
+		"only the tag":    {b[:h.offsets[0]], "its tag declares"},
+		"a tag, then all": {slices.Concat(b[:h.offsets[0]], b), "its tag declares"},
+		"garbage":         {append(slices.Clone(b[:second]), make([]byte, 5000)...), "its tag declares"},
+		"in the middle":   {slices.Concat(b[:h.offsets[6]], []byte("garbage"), b[h.offsets[6]:]), "damaged: no frame begins there"},
+		"half is missing": {b[:h.offsets[len(h.offsets)/3]], "its tag declares"},
+		"another rate":    {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
+		"one free frame":  {[]byte{0xFF, 0xF3, 0x02, 0xC0}, "free bit rate without a second and a third frame"},
 		"more padding than samples": {func() []byte {
 			bad := bytes.Clone(b[:second])
 			at := h.first.main                            // of the tag
@@ -178,9 +209,10 @@ func TestCut(t *testing.T) {
 
 // For any bytes: an error, or readable samples.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"mpeg1-44100-1.mp3", "mpeg1-32000-2.mp3", "mpeg2-24000-1.mp3"} {
+	for _, name := range []string{"mpeg1-44100-1.mp3", "mpeg1-32000-2.mp3", "mpeg2-24000-1.mp3", "mpeg2-22050-1.mp3",
+		"mpeg25-8000-1.mp3", "mpeg25-12000-2.mp3", "free-16000-2.mp3"} {
 		b := file(f, name)
-		f.Add(b[:1500])
+		f.Add(b[:min(1500, len(b))])
 		f.Add(b[len(b)/2:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -193,12 +225,4 @@ func FuzzRead(f *testing.F) {
 		d.Read(make([]float32, min(h.Frames, 20_000)), r, h, 0)
 		d.Read(make([]float32, h.Frames-h.Frames/2), r, h, h.Frames/2)
 	})
-}
-
-// TestLyricsOfTwoVersions: the end of a Lyrics3 tag of version 1 counts, and not that of version 2 in a short recording after it.
-func TestLyricsOfTwoVersions(t *testing.T) {
-	w := &window{r: strings.NewReader("LYRICSBEGINLYRICSEND and frames LYRICS200"), size: 41}
-	if end, err := w.afterLyrics(0); end != 20 || err != nil {
-		t.Errorf("the tag ends at byte %d, want 20; %v", end, err)
-	}
 }

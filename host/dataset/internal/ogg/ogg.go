@@ -18,6 +18,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/tag"
 )
 
 // ErrUnsupported is wrapped by errors about files that are intact but not supported.
@@ -27,8 +30,10 @@ var ErrUnsupported = errors.New("not a supported kind of Ogg")
 type Stream struct {
 	// First is the first packet, which names the codec.
 	First []byte
-	// End is the granule position of the last page: the end of the stream in units of the codec.
+	// End is the granule position of the last whole page: the end of the stream in units of the codec.
 	End int64
+	// Remarks say whether that page does not end the stream, as it should, and whether other bytes follow it.
+	Remarks remark.Set
 
 	r      io.ReaderAt
 	size   int64
@@ -66,7 +71,7 @@ func Open(r io.ReaderAt, size int64) (*Stream, error) {
 // largest size.
 var tail = [...]int64{8 << 10, 2 * maxPage}
 
-// findEnd sets End. The last page must end the stream: otherwise the rest of the file is missing.
+// findEnd sets End. If the last whole page does not end the stream, the rest of it is missing, and the stream ends there.
 func (s *Stream) findEnd() error {
 	var err error
 	for _, n := range tail {
@@ -93,11 +98,18 @@ func (s *Stream) searchEnd(b []byte, offset int64) error {
 		if err := p.parse(b[i:], offset+int64(i)); err != nil {
 			continue // a part of a packet, or the start of a page of which the rest is missing
 		}
-		switch {
-		case p.serial != s.serial:
+		if p.serial != s.serial {
 			return chained(p.offset)
-		case !found && p.flags&last == 0:
-			return fmt.Errorf("truncated: the last whole page, at byte %d, is not the end of the stream", p.offset)
+		}
+		if p.flags&last == 0 && !found {
+			var after page // whole, it is damaged, not cut
+			if after.header(s.r, s.size, p.end()) == nil {
+				return after.read(s.r, s.size, p.end())
+			}
+			s.Remarks |= remark.Cut
+			s.size = p.end()
+		} else if !found && !isTag(b[int(p.end()-offset):]) {
+			s.Remarks |= remark.Junk
 		}
 		found = true
 		if p.granule >= 0 {
@@ -105,8 +117,11 @@ func (s *Stream) searchEnd(b []byte, offset int64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("truncated or damaged: no page ends the stream in the last %d bytes", len(b))
+	return remark.Truncated("truncated or damaged: no page ends the stream in the last %d bytes", len(b))
 }
+
+// isTag reports whether what follows the last page is nothing, a tag or zeros.
+func isTag(b []byte) bool { return tag.Begins(b) || len(bytes.Trim(b, "\x00")) == 0 }
 
 func chained(offset int64) error {
 	return fmt.Errorf("page at byte %d: %w: several streams one after another", offset, ErrUnsupported)

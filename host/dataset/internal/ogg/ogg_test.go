@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 )
 
 // build returns a page that holds packets. One that does not end on it is given without its last bytes: open.
@@ -104,7 +106,7 @@ func TestRefuses(t *testing.T) {
 		unsupported bool
 	}{
 		"not the first page": {stream[1:], "the first page does not begin a stream", false},
-		"no end":             {stream[:5], "truncated: the last whole page, at byte ", false},
+		"a damaged end":      {change(5, append(bytes.Clone(stream[5][:len(stream[5])-1]), '?')), "damaged: its checksum is wrong", false},
 		"side by side":       {change(1, build(first, 0, 8, 0, false, "other")), "several streams side by side", true},
 		"one after another":  {append(slices.Clone(stream), build(first|last, 5, 9, 0, false, "next")), "several streams one after another", true},
 		"another stream":     {change(2, build(0, 20, 8, 2, false, "b")), "page at byte 62: not a supported kind of Ogg: several streams", true},
@@ -120,6 +122,58 @@ func TestRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrUnsupported) != c.unsupported {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestCut: a stream without its end is read up to its last whole page.
+func TestCut(t *testing.T) {
+	for name, c := range map[string]struct {
+		pages [][]byte
+		end   int64
+		want  []string
+	}{
+		"no last page":        {stream[:5], 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
+		"cut in it":           {append(slices.Clone(stream[:5]), stream[5][:20]), 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
+		"in its body":         {append(slices.Clone(stream[:5]), stream[5][:len(stream[5])-1]), 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
+		"within a packet":     {stream[:4], 20, []string{"head", "a", "", "b"}},
+		"within its page":     {append(slices.Clone(stream[:3]), stream[3][:100]), 20, []string{"head", "a", "", "b"}},
+		"after the first one": {stream[:2], 10, []string{"head", "a", ""}},
+	} {
+		s, err := open(c.pages...)
+		if err != nil || s.End != c.end || s.Remarks != remark.Cut {
+			t.Errorf("%s: %v, %+v", name, err, s)
+			continue
+		}
+		if err := s.CheckPages(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := packets(s.Packets()); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: packets %.20q, %v", name, got, err)
+		}
+	}
+}
+
+// TestBodies: the bodies of the pages follow one another.
+func TestBodies(t *testing.T) {
+	s, err := open(stream...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Bodies()
+	const want = "headab"
+	all := make([]byte, len(want)+2*len(long)+len("ycd"))
+	if err != nil || b.Size != int64(len(all)) {
+		t.Fatal(b.Size, err)
+	}
+	if n, err := b.ReadAt(all, 0); n != len(all) || err != nil || string(all) != want+long+long+"ycd" {
+		t.Errorf("%d bytes: %.20q, %v", n, all, err)
+	}
+	part := make([]byte, 3)
+	if n, err := b.ReadAt(part, int64(len(all))-2); n != 2 || err != io.EOF || string(part[:2]) != "cd" {
+		t.Errorf("%d bytes at the end: %q, %v", n, part, err)
+	}
+	if n, err := b.ReadAt(part, 4); n != 3 || err != nil || string(part) != "abx" {
+		t.Errorf("%d bytes: %q, %v", n, part, err)
 	}
 }
 

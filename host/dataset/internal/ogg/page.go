@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/shared/files"
 )
 
@@ -66,7 +67,7 @@ func (p *page) header(r io.ReaderAt, size, offset int64) error {
 	}
 	b := p.buf[:min(minPage+255, max(0, size-offset))]
 	if len(b) < minPage {
-		return fmt.Errorf("truncated: no whole page at byte %d", offset)
+		return remark.Lost("truncated: no whole page at byte %d", offset)
 	}
 	if err := files.ReadAt(r, b, offset); err != nil {
 		return err

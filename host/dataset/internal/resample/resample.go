@@ -1,5 +1,6 @@
-// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of integers. The
-// pass band reaches 0.91 of the lower Nyquist frequency. The stop band, 120 dB down, starts at 1, so there is no
+// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of integers. A ratio of
+// large numbers, such as 22051 to 22050, has too many phases: it takes the two nearest of some and interpolates. The pass band
+// reaches 0.91 of the lower Nyquist frequency. The stop band, 120 dB down, starts at 1, so there is no
 // audible aliasing. These are the bands of soxr's quality HQ, and the results agree with it.
 //
 //	r := resample.New(48000, 22050)
@@ -25,8 +26,20 @@ const (
 type Resampler struct {
 	up, down int         // the ratio in lowest terms
 	half     int         // taps on each side of the output time, in input samples
-	phases   [][]float32 // one filter of 2*half taps for each of the up positions between input samples
+	phases   [][]float32 // filters of 2*half taps, at equal distances between two input samples
+	// steps is the number of phases between two input samples: up, or fewer if the filter is interpolated. Then there is one
+	// phase more, that of the second sample.
+	steps int
 }
+
+const (
+	// maxTaps is the largest number of coefficients of a filter that has all phases: 4 MiB. Usual rates need at most half of
+	// that (384,000 to 22,050 Hz: 489,216).
+	maxTaps = 1 << 20
+	// density is the number of phases of an interpolated filter for each period of the lower rate. The error of linear
+	// interpolation is pi^2/(8*density^2) of the highest frequency: -131 dB.
+	density = 2048
+)
 
 // New designs the filter for the conversion from one sample rate to another, in Hz, both positive. The formula for the
 // window is from Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974.
@@ -38,12 +51,18 @@ func New(from, to int) *Resampler {
 	r.half = int(math.Ceil(window))
 	cut := nyquist * (passEnd + 1) / 2
 
-	r.phases = make([][]float32, r.up)
+	r.steps = r.up
+	phases := r.up
+	if Taps(from, to) > maxTaps {
+		r.steps = int(math.Ceil(density * nyquist))
+		phases = r.steps + 1
+	}
+	r.phases = make([][]float32, phases)
 	taps := make([]float64, 2*r.half)
 	for p := range r.phases {
 		sum := 0.0
 		for k := range taps {
-			t := float64(k-r.half+1) - float64(p)/float64(r.up) // distance of this tap from the output time
+			t := float64(k-r.half+1) - float64(p)/float64(r.steps) // distance of this tap from the output time
 			taps[k] = cut * sinc(cut*t) * kaiser(t/window, beta)
 			sum += taps[k]
 		}
@@ -61,8 +80,8 @@ func bands(from, to int) (nyquist, window float64) {
 	return nyquist, halfWidth / nyquist
 }
 
-// Taps returns the number of f32 coefficients that New computes, which determines the time and memory for a filter. It
-// grows with the numbers of the ratio in lowest terms.
+// Taps returns the number of f32 coefficients of a filter with all phases. It grows with the numbers of the ratio in lowest
+// terms.
 func Taps(from, to int) int {
 	_, window := bands(from, to)
 	return to / gcd(from, to) * 2 * int(math.Ceil(window))
@@ -89,13 +108,21 @@ func (r *Resampler) Span(first, n int) (from, to int) {
 func (r *Resampler) Resample(dst, x []float32, start, first int) {
 	for i := range dst {
 		t := (first + i) * r.down
-		at, taps := t/r.up-r.half+1-start, r.phases[t%r.up]
-		lo, hi := max(0, -at), min(len(taps), len(x)-at)
+		at, phase := t/r.up-r.half+1-start, t%r.up
+		lo, hi := max(0, -at), min(2*r.half, len(x)-at)
 		if lo >= hi {
 			dst[i] = 0
 			continue
 		}
-		dst[i] = dot(taps[lo:hi], x[at+lo:at+hi])
+		part := x[at+lo : at+hi]
+		if r.steps == r.up {
+			dst[i] = dot(r.phases[phase][lo:hi], part)
+			continue
+		}
+		phase *= r.steps
+		p, rest := phase/r.up, float32(phase%r.up)/float32(r.up)
+		a, b := dot(r.phases[p][lo:hi], part), dot(r.phases[p+1][lo:hi], part)
+		dst[i] = a + rest*(b-a)
 	}
 }
 

@@ -33,6 +33,13 @@ func TestTones(t *testing.T) {
 		{44100, 22050, 12130, false},
 		{48000, 22050, 16500, false},
 		{22050, 16000, 8100, false},
+		{22051, 22050, 10000, true},
+		{44056, 22050, 10000, true},
+		{44056, 22050, 11030, false},
+		{4001, 24000, 1800, true},
+		{191999, 22050, 10000, true},
+		{191999, 22050, 11100, false},
+		{383989, 24000, 10900, true},
 	} {
 		x := tone(c.from, c.hz, c.from)
 		r := New(c.from, c.to)
@@ -66,8 +73,13 @@ func TestLen(t *testing.T) {
 
 // A crop is computed without converting the whole clip, so a part must have the bits of the whole.
 func TestPart(t *testing.T) {
-	r := New(48000, 22050)
-	x := tone(48000, 440, 4801)
+	for _, rate := range []int{48000, 44056} {
+		testPart(t, New(rate, 22050), tone(rate, 440, 4801))
+	}
+}
+
+func testPart(t *testing.T, r *Resampler, x []float32) {
+	t.Helper()
 	whole := make([]float32, r.Len(len(x)))
 	r.Resample(whole, x, 0, 0)
 	for _, first := range []int{0, 1, 147, 1000, len(whole) - 1} {
@@ -93,13 +105,34 @@ func BenchmarkResample48k(b *testing.B) {
 }
 
 func TestTaps(t *testing.T) {
-	for _, c := range [][2]int{{48000, 22050}, {16000, 22050}, {44100, 22050}, {22050, 22050}} {
+	for _, c := range [][2]int{{48000, 22050}, {16000, 22050}, {44100, 22050}, {22050, 22050}, {384000, 22050}} {
 		n := 0
 		for _, phase := range New(c[0], c[1]).phases {
 			n += len(phase)
 		}
 		if got := Taps(c[0], c[1]); got != n {
 			t.Errorf("Taps(%d, %d) = %d, New has %d", c[0], c[1], got, n)
+		}
+	}
+}
+
+// TestInterpolated: the filter of any two rates is small, and made in a moment.
+func TestInterpolated(t *testing.T) {
+	for _, c := range [][2]int{{22051, 22050}, {44056, 24000}, {4001, 22050}, {383989, 22050}, {383989, 16000}, {22050, 383989}} {
+		r := New(c[0], c[1])
+		if n := len(r.phases) * 2 * r.half; r.steps == r.up || n > maxTaps {
+			t.Errorf("%d -> %d: %d coefficients in %d steps", c[0], c[1], n, r.steps)
+		}
+	}
+}
+
+// TestExact: usual rates have all phases.
+func TestExact(t *testing.T) {
+	for _, from := range []int{8000, 11000, 11025, 12000, 16000, 22000, 22050, 24000, 32000, 37800, 44100, 47952, 48000, 50000, 64000, 88200, 96000, 176400, 192000, 352800, 384000} {
+		for _, to := range []int{16000, 22050, 24000, 44100, 48000} {
+			if n := Taps(from, to); from != to && n > maxTaps {
+				t.Errorf("%d -> %d: %d coefficients", from, to, n)
+			}
 		}
 	}
 }

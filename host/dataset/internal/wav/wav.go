@@ -1,8 +1,9 @@
 // Package wav parses WAV files: the position and the format of their samples.
 //
 // It accepts integer PCM of 1 to 32 bits, IEEE float of 32 or 64 bits, and A-law and mu-law (ITU-T G.711), with plain
-// and extensible headers, in RIFF, RF64 and BW64 files. It refuses other formats by name. Headers may come from untrusted sources, so every declared
-// size is compared with the real size of the file before it is used, and nothing is allocated by a declared size.
+// and extensible headers, in RIFF, RF64, BW64 and Wave64 files. It refuses other formats by name. Headers may come from
+// untrusted sources, so every declared size is compared with the real size of the file before it is used, and nothing is
+// allocated by a declared size. A size of the samples that cannot be true is replaced by that of the file.
 //
 //	h, err := wav.ReadHeader(f, size)
 //	...
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/shared/files"
 )
 
@@ -36,6 +38,7 @@ type Header struct {
 	Coding     Coding
 	Frames     int   // samples per channel
 	Offset     int64 // of the first sample, in bytes from the start of the file
+	Remarks    remark.Set
 }
 
 // Coding says how a sample is written.
@@ -58,14 +61,11 @@ func (h Header) width() int { return (h.Bits + 7) / 8 }
 
 // ReadHeader reads the chunks of a file of size bytes up to its samples. The error says what is wrong in terms of the
 // file's bytes. It does not name the file.
-//
-// A program that writes to a pipe cannot know the length and declares 2^32-1 bytes; the samples then extend to the end
-// of the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if size < 12 {
-		return Header{}, fmt.Errorf("not a WAV file: only %d bytes", size)
+		return Header{}, remark.Lost("not a WAV file: only %d bytes", size)
 	}
-	f := file{r: r}
+	f := file{r: r, size: size}
 	if err := f.start(size); err != nil {
 		return Header{}, err
 	}
@@ -75,76 +75,62 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	}
 	mark := string(b[:4])
 	if mark != "RIFF" && mark != "RF64" && mark != "BW64" || string(b[8:12]) != "WAVE" {
-		return Header{}, errors.New("not a WAV file: no RIFF/WAVE mark")
+		if n := min(size, int64(len(b))); f.read(b[:n], 0) == nil && isWave64(b[:n]) {
+			return f.wave64()
+		}
+		return Header{}, remark.Lost("not a WAV file: no RIFF/WAVE mark")
 	}
 	var h Header
 	at, large := int64(12), int64(-1) // large is the size of data in the ds64 chunk
 	for range maxChunks {
 		if at+8 > size {
-			return Header{}, fmt.Errorf("no data chunk in %d bytes", size)
+			return Header{}, remark.Lost("no data chunk in %d bytes", size)
 		}
 		if err := f.read(b[:8], at); err != nil {
 			return Header{}, err
 		}
 		id, n := string(b[:4]), int64(binary.LittleEndian.Uint32(b[4:]))
 		at += 8
-		if id == "data" && n == unknown {
-			if large < 0 {
-				h.Offset = at
-				return h.upTo(size - at)
+		if id == "data" {
+			switch {
+			case n == unknown && large >= 0:
+				n = large
+			case n == unknown:
+				n = max(n, size) // more than there is
 			}
-			n = large
+			return f.samples(h, at, n)
 		}
 		if n > size-at {
-			return Header{}, fmt.Errorf("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, size-at)
+			return Header{}, remark.Lost("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, size-at)
 		}
 		chunk := b[:min(n, int64(len(b)))]
-		switch id {
-		case "fmt ", "ds64":
-			if err := f.read(chunk, at); err != nil {
-				return Header{}, err
-			}
-			var err error
-			if id == "ds64" {
+		if id == "fmt " || id == "ds64" {
+			err := f.read(chunk, at)
+			if err == nil && id == "ds64" {
 				large, err = parseLarge(chunk)
-			} else {
+			} else if err == nil {
 				h, err = parseFormat(chunk)
 			}
 			if err != nil {
 				return Header{}, err
 			}
-		case "data":
-			h.Offset = at
-			if h.Channels > 0 && n%int64(h.FrameSize()) != 0 {
-				return Header{}, fmt.Errorf("data chunk of %d bytes does not hold whole frames of %d bytes", n, h.FrameSize())
-			}
-			return h.upTo(n)
 		}
-		at += n + n%2 // chunks are padded to an even size
+		at += n
+		if n%2 == 1 {
+			at += f.padding(at)
+		}
 	}
-	return Header{}, fmt.Errorf("no data chunk among the first %d chunks", maxChunks)
-}
-
-// unknown is the declared size of data if the real size is in the ds64 chunk, or unknown.
-const unknown = 1<<32 - 1
-
-// upTo returns the header of n bytes of samples.
-func (h Header) upTo(n int64) (Header, error) {
-	if h.Channels == 0 {
-		return Header{}, errors.New("the data chunk comes before the fmt chunk")
-	}
-	h.Frames = int(n / int64(h.FrameSize()))
-	return h, nil
+	return Header{}, remark.Lost("no data chunk among the first %d chunks", maxChunks)
 }
 
 // parseLarge returns the size of the samples in an RF64 file (EBU Tech 3306, section 2.3).
 func parseLarge(b []byte) (int64, error) {
 	if len(b) < 16 {
-		return 0, fmt.Errorf("ds64 chunk of %d bytes, 16 are needed", len(b))
+		return 0, remark.Lost("ds64 chunk of %d bytes, 16 are needed", len(b))
 	}
 	n := int64(binary.LittleEndian.Uint64(b[8:]))
 	if n < 0 {
-		return 0, errors.New("ds64 chunk with a size of more than 63 bits")
+		return 0, remark.Lost("ds64 chunk with a size of more than 63 bits")
 	}
 	return n, nil
 }
@@ -172,20 +158,20 @@ var subFormat = []byte{0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x7
 
 func parseFormat(f []byte) (Header, error) {
 	if len(f) < 16 {
-		return Header{}, fmt.Errorf("fmt chunk of %d bytes, 16 are needed", len(f))
+		return Header{}, remark.Lost("fmt chunk of %d bytes, 16 are needed", len(f))
 	}
 	u16 := func(at int) int { return int(binary.LittleEndian.Uint16(f[at:])) }
 	code := u16(0)
 	h := Header{SampleRate: int(binary.LittleEndian.Uint32(f[4:])), Channels: u16(2), Bits: u16(14)}
 	if code == formatExtensible {
 		if len(f) < 40 {
-			return Header{}, fmt.Errorf("extensible fmt chunk of %d bytes, 40 are needed", len(f))
+			return Header{}, remark.Lost("extensible fmt chunk of %d bytes, 40 are needed", len(f))
 		}
 		if code = u16(24); !bytes.Equal(f[26:40], subFormat) {
 			return Header{}, fmt.Errorf("%w: unknown samples (sub-format %x)", ErrUnsupported, f[24:40])
 		}
 		if valid := u16(18); valid > h.Bits {
-			return Header{}, fmt.Errorf("%d valid bits in samples of %d", valid, h.Bits)
+			return Header{}, remark.Lost("%d valid bits in samples of %d", valid, h.Bits)
 		}
 	}
 	coding, known := codings[code]
@@ -202,9 +188,11 @@ func parseFormat(f []byte) (Header, error) {
 	case (coding == ALaw || coding == MuLaw) && h.Bits != 8:
 		return Header{}, fmt.Errorf("%w: %d-bit samples of A-law or mu-law, which has 8", ErrUnsupported, h.Bits)
 	case h.Channels < 1 || h.Channels > MaxChannels:
-		return Header{}, fmt.Errorf("%d channels", h.Channels)
+		return Header{}, remark.Lost("%d channels", h.Channels)
+	case u16(12) > h.FrameSize() && u16(12)%h.Channels == 0: // samples in more bytes than they need, or not
+		return Header{}, fmt.Errorf("%w: frames of %d bytes do not fit %d channels of %d bits", ErrUnsupported, u16(12), h.Channels, h.Bits)
 	case u16(12) != h.FrameSize():
-		return Header{}, fmt.Errorf("frames of %d bytes do not fit %d channels of %d bits", u16(12), h.Channels, h.Bits)
+		h.Remarks |= remark.Align
 	}
 	return h, nil
 }
@@ -213,6 +201,7 @@ func parseFormat(f []byte) (Header, error) {
 // the time of indexing a large data set.
 type file struct {
 	r    io.ReaderAt
+	size int64
 	head [256]byte
 	n    int // of head
 }
