@@ -50,5 +50,7 @@ func (s *Set) readEnv(environ []string) (err error) {
 		return err
 	}
 	unknown := slices.Min(slices.Collect(maps.Keys(env)))
-	return hint.Errorf(cmp.Or(hint.DidYouMean(unknown, names), "the variable of a setting is "+envPrefix+" and its flag in capitals"), "unknown environment variable %s", unknown)
+	variable := func(flag string) string { return envName(s.flags.Lookup(flag)) }
+	advice := unknownName(s.flags, unknown, strings.TrimPrefix(unknown, envPrefix), names, variable)
+	return hint.Errorf(cmp.Or(advice, "the variable of a setting is "+envPrefix+" and its flag in capitals"), "unknown environment variable %s", unknown)
 }

@@ -123,7 +123,7 @@ func (s *Set) checkKeys(content any) error {
 	})
 	for _, typed := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(keys, typed) {
-			return hint.Errorf(hint.DidYouMean(typed, keys), "unknown key %q", typed)
+			return hint.Errorf(unknownName(s.flags, typed, typed, keys, key), "unknown key %q", typed)
 		}
 	}
 	return nil

@@ -32,3 +32,26 @@ told-catching-up() {
 told-when-piped() {
   gotest ./host/report 'TestConsoleIsNotSilent|TestProgressOfSlowSteps'
 }
+
+# told-foreign-flags: the names that other trainers have for settings are answered, as flags, variables and keys
+told-foreign-flags() {
+  answer() { refused 2 xtts-host "$1"; grep -q -- "^hint: .*$2" output || { cat output; echo "expected: $2"; return 1; }; }
+  for flag in --gpus=4 --num_gpus=4 --devices=4 --trainer.devices=4 --nproc_per_node=4; do answer $flag 'one run trains on one GPU'; done
+  for flag in --mixed-precision=bf16 --fp16 --bf16 --amp --use_fp16 --mixed_precision; do answer $flag '--precision bf16'; done
+  for flag in --tensorboard --use_wandb --dashboard_logger=wandb --report_to=none; do answer $flag 'metrics.jsonl'; done
+  for pair in learning_rate:lr num_train_epochs:epochs max_epochs:epochs output_dir:run-dir gradient_accumulation_steps:accumulate \
+    resume_from_checkpoint:resume restore_path:init continue_path:resume save_step:checkpoint-every print_step:log-every \
+    eval_steps:eval-every dataset:train-data coqpit.batch_size:batch-size coqpit.lr:lr num_loader_workers:num-workers \
+    accumulate_grad_batches:accumulate gradient_clip_val:grad-clip max_grad_norm:grad-clip batch_size:batch-size; do
+    answer --"${pair%:*}"=1 "did you mean --${pair#*:}?"
+  done
+  answer --config_path=x '--config FILE'
+  answer --lr_scheduler=cosine '--schedule is'
+  answer --gradient_checkpointing '--accumulate'
+  answer --optimizer=adam 'docs/bundle.md'
+  answer trainer.devices=4 'one run trains on one GPU'
+  answer batch_size=4 'settings are flags: --batch-size 4'
+  XTTS_HOST_LEARNING_RATE=1 answer --print-config 'did you mean XTTS_HOST_LR?'
+  echo 'use_wandb: true' >c.yaml
+  answer --config=c.yaml 'metrics.jsonl'
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -96,18 +97,28 @@ func TestFlagsOfOneCommand(t *testing.T) {
 	}
 }
 
-// TestFlagsOfOtherTrainers: each stands for a flag that training has, and training has none of that name.
+// TestFlagsOfOtherTrainers: the names of other trainers are answered where a run's settings are.
 func TestFlagsOfOtherTrainers(t *testing.T) {
-	train, _, err := New().Find([]string{"train"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for theirs, ours := range elsewhere {
-		if train.Flags().Lookup(ours) == nil || train.Flags().Lookup(theirs) != nil {
-			t.Errorf("--%s does not stand for --%s", theirs, ours)
-		}
-		if err := flagError(train, train.ParseFlags([]string{"--" + theirs})); hint.Of(err) != "did you mean --"+ours+"?" {
-			t.Errorf("--%s: %q", theirs, hint.Of(err))
+	for _, c := range []struct{ command, typed, want string }{
+		{"train", "--learning_rate", "did you mean --lr?"},
+		{"validate", "--per_device_train_batch_size", "did you mean --batch-size?"},
+		{"bench", "--learning-rate", "did you mean --lr?"},
+		{"train", "--coqpit.batch_size", "did you mean --batch-size?"},
+		{"train", "--trainer.devices", "one run trains on one GPU"},
+		{"train", "--num_gpus", "docs/gpu.md#several-gpus"},
+		{"train", "--mixed-precision", "--precision bf16 trains in bf16"},
+		{"train", "--language", "JSON Lines"},
+		{"synthesize", "--num_gpus", "lists the flags"},
+		{"train", "--run", `it is a flag of "xtts-host evaluate"`},
+		{"train", "trainer.devices=4", "one run trains on one GPU"},
+		{"train", "batch_size=4", "settings are flags: --batch-size 4"},
+		{"train", "x=4", "settings are flags, and --help lists them"},
+	} {
+		root := New()
+		root.SetArgs([]string{c.command, c.typed})
+		root.SetOut(io.Discard)
+		if err := root.Execute(); !strings.Contains(hint.Of(err), c.want) {
+			t.Errorf("%s %s: %v (%s), want %s", c.command, c.typed, err, hint.Of(err), c.want)
 		}
 	}
 }

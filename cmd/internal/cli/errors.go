@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,8 +22,8 @@ func usage(cmd *cobra.Command, err error) error {
 // flagError refuses flags, and names the right one or the command that has it.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if name := elsewhere[strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-")]; name != "" && cmd.Flags().Lookup(name) != nil {
-			return usage(cmd, hint.Errorf("did you mean --"+name+"?", "%w", err))
+		if advice := foreign(cmd, unknown.GetSpecifiedName()); advice != "" {
+			return usage(cmd, hint.Errorf(advice, "%w", err))
 		}
 		if name := synonyms[unknown.GetSpecifiedName()]; cmd.Flags().Lookup(name) != nil {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("%s names a run with --%s", cmd.CommandPath(), name), "%w", err))
@@ -37,12 +38,25 @@ func flagError(cmd *cobra.Command, err error) error {
 // synonyms are flags of training that have another name in other commands.
 var synonyms = map[string]string{"resume": "run", "run-dir": "run"}
 
-// elsewhere are flags of other trainers, by the names that they have here.
-var elsewhere = map[string]string{
-	"learning-rate": "lr", "steps": "max-steps", "num-steps": "max-steps", "train-steps": "max-steps", "num-epochs": "epochs", "num-train-epochs": "epochs",
-	"save-every": "checkpoint-every", "save-steps": "checkpoint-every", "save-step": "checkpoint-every", "eval-steps": "eval-every", "logging-steps": "log-every",
-	"output-dir": "run-dir", "output-path": "run-dir", "continue-path": "resume", "restore-path": "init", "dataset": "train-data", "data": "train-data",
-	"grad-accum": "accumulate", "gradient-accumulation-steps": "accumulate", "per-device-train-batch-size": "batch-size", "workers": "num-workers",
+// foreign is the hint for a name that another trainer has for a setting of a run; "" in commands without such settings.
+func foreign(cmd *cobra.Command, name string) string {
+	known := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
+	if !known("train-data") {
+		return ""
+	}
+	return config.ForeignHint(name, known, func(flag string) string { return "--" + flag })
+}
+
+// assignment is the advice for an argument such as batch_size=4, as other trainers have settings; "" for other arguments.
+func assignment(cmd *cobra.Command, argument string) string {
+	name, value, ok := strings.Cut(argument, "=")
+	if !ok || name == "" || strings.ContainsAny(name, "/ ") {
+		return ""
+	}
+	if ours := strings.ReplaceAll(name, "_", "-"); cmd.Flags().Lookup(ours) != nil {
+		return "settings are flags: --" + ours + " " + hint.Path(value)
+	}
+	return cmp.Or(foreign(cmd, name), "settings are flags, and --help lists them")
 }
 
 // commandWith returns a command that has a flag, or nil.
@@ -60,13 +74,14 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case cmd.HasAvailableSubCommands():
+	case cmd.HasAvailableSubCommands() && assignment(cmd, args[0]) == "":
 		return unknownCommand(cmd, args)
 	}
 	advice := cmd.CommandPath() + " --help shows how to call it"
 	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") { // not what is to be spoken
 		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
 	}
+	advice = cmp.Or(assignment(cmd, args[0]), advice)
 	cmd.Flags().Visit(func(f *pflag.Flag) { // given without the value that it may have
 		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal {
 			advice = "a value of --" + f.Name + " follows an equals sign: --" + f.Name + "=" + hint.Path(args[0])
