@@ -1,6 +1,7 @@
 package ortgraphs
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -68,17 +69,23 @@ func Load(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	// A Root refuses every path and link that leaves the folder.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, notABundle(err)
 	}
 	defer root.Close()
-	data, err := files.ReadIn(root, ManifestFile, maxManifest)
+	// The manifest may be a link, as all files may: whoever keeps bundles in a store has links to it.
+	data, err := files.Read(filepath.Join(dir, ManifestFile), maxManifest)
+	if reason, advice := absent(dir, ManifestFile); errors.Is(err, fs.ErrNotExist) && reason != "" {
+		return nil, hint.Errorf(advice, "bundle: %s: %s", filepath.Join(dir, ManifestFile), reason)
+	}
 	if err != nil {
-		return nil, notABundle(fmt.Errorf("%s: %w", dir, err))
+		return nil, notABundle(err)
 	}
 	m, err := manifest.ParseBundle(filepath.Join(dir, ManifestFile), data)
+	if reason, advice := pointer(dir, bytes.NewReader(data)); reason != "" {
+		return nil, hint.Errorf(advice, "bundle: %s: %s", filepath.Join(dir, ManifestFile), reason)
+	}
 	if err != nil {
 		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}

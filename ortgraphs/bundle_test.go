@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -40,23 +41,65 @@ func TestLoadExportedBundle(t *testing.T) {
 	}
 }
 
-// Nothing outside the folder is read, regardless of its name.
-func TestLoadStaysInTheFolder(t *testing.T) {
-	outside := filepath.Join(t.TempDir(), "weights")
-	for name, replace := range map[string]func(path string) error{
-		"link out of the folder": func(path string) error {
-			return errors.Join(os.Rename(path, outside), os.Symlink(outside, path))
-		},
-		"folder in place of a file": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o777)) },
+// TestLoadFollowsLinks: a file may be anywhere if its content is the one that the manifest names, and only then.
+func TestLoadFollowsLinks(t *testing.T) {
+	store := t.TempDir()
+	for name, c := range map[string]struct {
+		replace      func(path string) error
+		reason, hint string // of the fault; "" for none
+	}{
+		"linked": {func(path string) error {
+			blob := filepath.Join(store, "blob")
+			return errors.Join(os.Rename(path, blob), os.Symlink(blob, path))
+		}, "", ""},
+		"linked twice": {func(path string) error {
+			a, b := filepath.Join(store, "a"), filepath.Join(store, "b")
+			return errors.Join(os.Rename(path, a), os.Symlink("a", b), os.Symlink(b, path))
+		}, "", ""},
+		"linked to another file": {func(path string) error {
+			blob := filepath.Join(store, "other")
+			return errors.Join(os.WriteFile(blob, []byte("x"), 0o666), os.Remove(path), os.Symlink(blob, path))
+		}, "its SHA-256 is", "copy the folder again"},
+		"git-annex": {func(path string) error {
+			return errors.Join(os.Remove(path), os.Symlink("../.git/annex/objects/x/SHA256E-s1--0", path))
+		}, "is not there", "git annex get ."},
+		"DVC": {func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path+".dvc", nil, 0o666)) }, "DVC has not fetched it", "dvc pull"},
+		"DVC with links": {func(path string) error {
+			return errors.Join(os.Remove(path), os.Symlink("/nowhere/.dvc/cache/files/md5/00/1", path))
+		}, "is not there", "dvc pull"},
+		"huggingface_hub": {func(path string) error { return errors.Join(os.Remove(path), os.Symlink("../../blobs/00", path)) }, "is not there", "download the bundle again"},
+		"dangling":        {func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nowhere", path)) }, "a link to nowhere, which is not there", "cp -rL"},
+		"Git LFS": {func(path string) error {
+			return os.WriteFile(path, []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), 0o666)
+		}, "a pointer of Git LFS", "git lfs pull"},
+		"git-annex, unlocked":       {func(path string) error { return os.WriteFile(path, []byte("/annex/objects/SHA256E-s1--0\n"), 0o666) }, "a pointer of git-annex", "git annex get ."},
+		"a loop":                    {func(path string) error { return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path)) }, "too many levels", "copy the folder again"},
+		"folder in place of a file": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o777)) }, "not a regular file", "copy the folder again"},
 	} {
-		dir := newFixture().write(t)
-		if err := replace(filepath.Join(dir, WeightsFile)); err != nil {
-			t.Fatal(err)
+		for _, file := range []string{WeightsFile, ManifestFile} {
+			dir := newFixture().write(t)
+			if err := c.replace(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(dir)
+			switch {
+			case c.reason == "" && err != nil:
+				t.Errorf("%s: %s: %v", name, file, err)
+			case c.reason != "" && err == nil:
+				t.Errorf("%s: %s is accepted", name, file)
+			case file == WeightsFile && c.reason != "" && (!strings.Contains(err.Error(), c.reason) || !strings.Contains(hint.Of(err), c.hint)):
+				t.Errorf("%s: %s: %v (%s)", name, file, err, hint.Of(err))
+			}
+			os.RemoveAll(store)
+			os.Mkdir(store, 0o777)
 		}
-		var invalid *InvalidError
-		if _, err := Load(dir); !errors.As(err, &invalid) || len(invalid.Faults) != 1 || invalid.Faults[0].File != WeightsFile {
-			t.Errorf("%s: %v", name, err)
-		}
+	}
+}
+
+// TestFetchHub: the hint names the snapshot.
+func TestFetchHub(t *testing.T) {
+	if got := fetchHub("/home/me/.cache/huggingface/hub/models--anna--my-voice/snapshots/0a1b"); got != "download it again: hf download anna/my-voice --revision 0a1b" {
+		t.Error(got)
 	}
 }
 
@@ -67,8 +110,7 @@ func TestOpenOfNoBundle(t *testing.T) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", spec, err)
 		}
-		hint, ok := err.(interface{ Hint() string })
-		if !ok || !strings.Contains(hint.Hint(), "builtin:myxtts-nano") {
+		if !strings.Contains(hint.Of(err), "builtin:myxtts-nano") {
 			t.Errorf("%s: no hint in %v", spec, err)
 		}
 	}

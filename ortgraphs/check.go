@@ -2,6 +2,7 @@ package ortgraphs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -57,7 +58,7 @@ func (b *Bundle) check(root *os.Root) []Fault {
 	list = append(list, b.checkListing(root)...)
 	for _, name := range slices.Sorted(maps.Keys(b.Manifest.Files)) {
 		f := &faults{file: name}
-		b.checkFile(root, name, f)
+		b.checkFile(name, f)
 		list = append(list, f.list...)
 	}
 	return append(list, checkAllInference(b)...)
@@ -168,19 +169,21 @@ func (b *Bundle) checkListing(root *os.Root) []Fault {
 	}
 	var list []Fault
 	for _, e := range entries {
-		if _, ok := b.Manifest.Files[e.Name()]; !ok && e.Name() != ManifestFile {
+		if _, ok := b.Manifest.Files[e.Name()]; !ok && e.Name() != ManifestFile && !noContent(e) {
 			list = append(list, Fault{File: e.Name(), Reason: "not listed in files of " + ManifestFile})
 		}
 	}
 	return list
 }
 
-// checkFile verifies the SHA-256 of a file. If it matches, it checks the content.
-func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
-	file, err := files.OpenIn(root, name)
+// checkFile verifies the SHA-256 of a file. If it matches, it checks the content. The file may be a link that leaves the
+// folder: its content is the one that the manifest names.
+func (b *Bundle) checkFile(name string, f *faults) {
+	file, err := files.Open(b.Path(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.add("", "missing, but listed in files of %s", ManifestFile)
+		reason, advice := absent(b.Dir, name)
+		f.advise(cmp.Or(reason, "missing, but listed in files of "+ManifestFile), advice)
 		return
 	case errors.Is(err, files.ErrNotRegular):
 		f.add("", "not a regular file")
@@ -207,6 +210,10 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 		return
 	}
 	if sum := hex.EncodeToString(hash.Sum(nil)); sum != b.Manifest.Files[name] {
+		if reason, advice := pointer(b.Dir, file); reason != "" {
+			f.advise(reason, advice)
+			return
+		}
 		f.add("", "its SHA-256 is %.12s..., %s says %.12s...", sum, ManifestFile, b.Manifest.Files[name])
 		return
 	}

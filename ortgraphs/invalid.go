@@ -16,6 +16,8 @@ type InvalidError struct {
 // Fault is one fault: in which file, where in it (empty for the whole file), and why.
 type Fault struct {
 	File, Place, Reason string
+
+	advice string // the next step, if it is known
 }
 
 func (f Fault) String() string {
@@ -47,6 +49,11 @@ func (e *InvalidError) Error() string {
 // Hint returns the next step for the user.
 func (e *InvalidError) Hint() string {
 	for _, f := range e.Faults {
+		if f.advice != "" {
+			return f.advice
+		}
+	}
+	for _, f := range e.Faults {
 		if f.Place != "" {
 			return "docs/bundle.md specifies graphs and weights; correct the export and export the bundle again"
 		}
@@ -68,4 +75,9 @@ func (f *faults) add(place, format string, args ...any) {
 		return
 	}
 	f.list = append(f.list, Fault{File: f.file, Place: place, Reason: fmt.Sprintf(format, args...)})
+}
+
+// advise adds a fault of the whole file that the user can mend.
+func (f *faults) advise(reason, advice string) {
+	f.list = append(f.list, Fault{File: f.file, Reason: reason, advice: advice})
 }

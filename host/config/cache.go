@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,22 +10,26 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// CacheFolder returns the folder of --cache-dir, or the user's cache folder, and marks it as a cache. It refuses a folder
-// that has files of others: the program replaces and removes what it finds in its cache.
+// CacheFolder returns the folder of --cache-dir, or the user's cache folder. It refuses a folder that has files of others: the
+// program replaces and removes what it finds in its cache. It makes nothing.
 func CacheFolder(given string) (string, error) {
 	dir, err := cachePath(given)
 	if err != nil {
 		return "", err
 	}
-	known := isCache
-	if given == "" {
-		known = func(string) bool { return true } // by its name
-	}
-	// Where the folder cannot be written, whoever writes to it gets the error.
-	if _, err := cachedir.Claim(dir, known); errors.Is(err, cachedir.ErrForeign) {
-		return "", hint.Errorf("name a folder of its own: --cache-dir "+hint.Path(cachedir.Below(dir)), "--cache-dir %s: %w", given, err)
+	// Where the folder cannot be read, whoever uses it gets the error.
+	if state, err := cachedir.Look(dir, recognise(given)); err == nil && state == cachedir.Foreign {
+		return "", hint.Errorf("name a folder of its own: --cache-dir "+hint.Path(cachedir.Below(dir)), "--cache-dir %s: %w", given, cachedir.ErrForeign)
 	}
 	return dir, nil
+}
+
+// recognise returns what is taken for a cache folder without a marker. The user's own is one by its name.
+func recognise(given string) cachedir.Recognise {
+	if given == "" {
+		return func(string) bool { return true }
+	}
+	return isCache
 }
 
 // cachePath is CacheFolder without a look at the folder.

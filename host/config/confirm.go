@@ -101,7 +101,11 @@ func Confirm(s *Set) error {
 	if add == "" {
 		return nil
 	}
-	if err := files.In(dir).MkdirAll(); err != nil {
+	given := s.CacheDir
+	if fromRunFile(s, "cache-dir") {
+		given = ""
+	}
+	if _, err := cachedir.Claim(dir, recognise(given)); err != nil {
 		return err
 	}
 	f, err := files.In(dir, confirmedFile).Append()

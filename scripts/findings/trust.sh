@@ -107,3 +107,30 @@ output-is-input() {
   [ ! -e new ]
   find . -name output -prune -o -name before -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | diff before -
 }
+
+# linked-bundle: a bundle whose files are links into a store, as huggingface_hub keeps it, trains as the bundle itself
+linked-bundle() {
+  clips data 9 1
+  local from=$TREE/ortgraphs/builtin/myxtts-nano snapshot=hub/models--anna--voice/snapshots/0a1b name
+  mkdir -p hub/models--anna--voice/blobs $snapshot
+  for name in $(ls "$from") README.md .gitattributes; do
+    [ -e "$from/$name" ] && cp "$from/$name" hub/models--anna--voice/blobs/$name || touch hub/models--anna--voice/blobs/$name
+    ln -s ../../blobs/$name $snapshot/$name
+  done
+  train --train-data data --max-steps 2 --run-dir plain --graph "$from" >/dev/null
+  train --train-data data --max-steps 2 --run-dir run --graph $snapshot >/dev/null
+  cmp {plain,run}/checkpoints/step-000002/params.safetensors
+  train --resume run --max-steps 3 >/dev/null
+  xtts-host synthesize --run run --text 'Good day.' --speaker data/wavs/clip00000.wav --out a.wav
+  rm hub/models--anna--voice/blobs/params.safetensors
+  refused 2 train --train-data data --max-steps 2 --run-dir new --graph $snapshot
+  says 'params.safetensors: a link to ../../blobs/params.safetensors, which is not there'
+  says 'hint: download it again: hf download anna/voice --revision 0a1b'
+  echo other >hub/models--anna--voice/blobs/params.safetensors
+  refused 2 train --train-data data --max-steps 2 --run-dir new --graph $snapshot
+  says 'its SHA-256 is'
+  rm $snapshot/params.safetensors
+  ln -s /dev/zero $snapshot/params.safetensors
+  refused 2 train --train-data data --max-steps 2 --run-dir new --graph $snapshot
+  says 'not a regular file'
+}

@@ -1,6 +1,8 @@
 package files
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -10,8 +12,28 @@ import (
 	"strings"
 )
 
-// ending is that of files that are not complete. No other program has it, so they can be removed.
+// ending is that of files that are not complete.
 const ending = ".xtts-partial"
+
+// draftName is the name of a file that is to become base. Its last part is a sum of the rest, which no file of another
+// program has by chance: only such files are removed.
+func draftName(base string) string {
+	tag := strconv.FormatUint(rand.Uint64(), 36)
+	return "." + base + "." + tag + "-" + draftSum(base, tag) + ending
+}
+
+func draftSum(base, tag string) string {
+	sum := sha256.Sum256([]byte("draft of xtts-host\n" + base + "\n" + tag))
+	return hex.EncodeToString(sum[:4])
+}
+
+// isDraft reports whether a name is one of draftName.
+func isDraft(name string) bool {
+	rest, hidden := strings.CutPrefix(name, ".")
+	rest, partial := strings.CutSuffix(rest, ending)
+	dot, dash := strings.LastIndexByte(rest, '.'), strings.LastIndexByte(rest, '-')
+	return hidden && partial && dot > 0 && dash > dot && rest[dash+1:] == draftSum(rest[:dot], rest[dot+1:dash])
+}
 
 // Draft is a file that has another name until Commit: a reader sees the old content or the new one, and after an error or
 // a kill the old one stays. Its errors name the file that it is to become.
@@ -36,9 +58,15 @@ func (p Path) Create() (*Draft, error) {
 		}
 	}
 	dir := p.Parent()
-	dir.Sweep(func(name string) bool { return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ending) })
+	dir.Sweep(func(name string) bool {
+		if !isDraft(name) {
+			return false
+		}
+		info, err := dir.Join(name).Lstat()
+		return err == nil && info.Mode().IsRegular()
+	})
 	for {
-		at := dir.Join("." + filepath.Base(p.name) + "." + strconv.FormatUint(rand.Uint64(), 36) + ending)
+		at := dir.Join(draftName(filepath.Base(p.name)))
 		f, err := at.New()
 		if errors.Is(err, fs.ErrExist) {
 			continue

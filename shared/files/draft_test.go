@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 	file := filepath.Join(dir, "image.bin")
 	for _, content := range []string{"old and longer", "new"} {
 		if content == "new" {
-			for _, left := range []string{".other.bin.42" + ending, ".vim.tmp"} {
+			for _, left := range []string{draftName("other.bin"), ".vim.tmp", ".other.bin.42" + ending, ".image.bin.1z141z3-00000000" + ending} {
 				if err := os.WriteFile(filepath.Join(dir, left), []byte("half"), 0o666); err != nil {
 					t.Fatal(err)
 				}
@@ -44,7 +44,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("the file has %q, %v", got, err)
 		}
 	}
-	if got := names(t, dir); got != ".vim.tmp image.bin" {
+	if got := names(t, dir); got != ".image.bin.1z141z3-00000000"+ending+" .other.bin.42"+ending+" .vim.tmp image.bin" {
 		t.Errorf("%s are there", got)
 	}
 }
