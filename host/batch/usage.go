@@ -49,10 +49,11 @@ func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 func (d *Data) SumUp(buckets []manifest.Bucket, f manifest.Features) {
 	w := d.Train.Plan.Work(f)
 	d.Usage = report.Data{
-		ValShare: d.Share, Train: Used(d.Train.Index, d.Train.Plan),
+		ValShare: d.Share, Lists: []report.List{ListOf(d.Train.Index)}, Train: Used(d.Train.Index, d.Train.Plan),
 		Buckets: buckets, Padding: report.Padding{Share: w.Padding(), EmptyRows: w.Empty()},
 	}
 	if d.Val != nil {
+		d.Usage.Lists = append(d.Usage.Lists, ListOf(d.Val.Index))
 		v := Used(d.Val.Index, d.Val.Plan)
 		d.Usage.Validation, d.Usage.Shared = &v, dataset.Shared(d.Train.Index, d.Val.Index)
 	}

@@ -25,6 +25,7 @@ import (
 // each flag.
 type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
+	ListLayout, ValListLayout                                string // as dataset.Config.Layout
 	ResumeAt                                                 string // of --resume RUN@AT: "best", "last", a step, or ""
 	ResumeOrStart                                            string
 	Allow                                                    []string // what a resumed run may change

@@ -46,9 +46,11 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	c := &s.Config
 	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of the plugins")
 	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "`folder` of the graph bundle, or builtin:NAME for an embedded one")
-	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder, its metadata.csv or a JSON Lines file to train on (default: the embedded sample)")
+	f.StringVar(&c.TrainData, "train-data", "", "`path` of a data set's folder or list to train on: LJSpeech, coqui, Common Voice and others (docs/data.md; default: the embedded sample)")
 	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
 	f.Float64Var(&c.ValShare, "val-share", 0.05, "`share` of the recordings to evaluate on and not to train on, if nothing else names validation data; 0 means none (docs/data.md)")
+	f.StringVar(&c.ListLayout, "list-layout", "auto", "`layout` of the list: auto, a name of docs/data.md, or its columns, as in columns=id,text,speaker")
+	f.StringVar(&c.ValListLayout, "val-list-layout", "auto", "`layout` of the list of --val-data")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, and later checkpoints are then removed")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")

@@ -34,6 +34,12 @@ func remember(s *Set, file []byte) {
 	}
 }
 
+// Recorded reports whether the run that continues has a setting in its file that is not the default.
+func Recorded(s *Set, name string) bool {
+	was := s.before[key(name)]
+	return was != "" && was != isDefault
+}
+
 // firstOrigin is the origin of a setting. If that is the file of the run that continues, it is the one which that file names.
 func firstOrigin(s *Set, name string) string {
 	if before := s.before[key(name)]; before != "" && fromRunFile(s, name) {

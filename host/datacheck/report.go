@@ -7,17 +7,20 @@ import (
 
 // Report is what the command finds (docs/data-check.md).
 type Report struct {
-	List     string     `json:"list"`
-	Bundle   string     `json:"bundle"`
-	Lines    int        `json:"lines"`
-	Usable   Amount     `json:"usable"`
-	Unusable []Unusable `json:"unusable"`
-	Allowed  int        `json:"allowed"` // unusable lines
-	Trained  Trained    `json:"trained"`
-	Excluded []Unusable `json:"excluded"`
+	List     string      `json:"list"`
+	Layout   report.List `json:"layout"`
+	Bundle   string      `json:"bundle"`
+	Lines    int         `json:"lines"`
+	Usable   Amount      `json:"usable"`
+	Unusable []Unusable  `json:"unusable"`
+	Allowed  int         `json:"allowed"` // unusable lines
+	Trained  Trained     `json:"trained"`
+	Excluded []Unusable  `json:"excluded"`
 	Measures
 	Composition
 	Findings
+
+	empty error // no line can be used
 }
 
 // Amount is clips and their length.

@@ -2,6 +2,8 @@ package datacheck
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -39,6 +41,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	r, err := examine(ctx, set, o, waiting.Progress)
 	waiting.Close()
 	if err != nil {
+		if o.JSON && !exit.Interrupted(err) {
+			err = errors.Join(err, report.JSON(console.Out, refused{o.Data, exit.Text(err), exit.Hint(err)}))
+		}
 		return exit.Refused(err)
 	}
 	if o.JSON {
@@ -49,11 +54,21 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err == nil && o.Pictures != "" {
 		err = r.draw(o.Pictures)
 	}
+	if err == nil && r.empty != nil {
+		return exit.Refused(exit.Advise(fmt.Errorf("data set %s: %w", o.Data, r.empty), "docs/data.md says how a data set is laid out"))
+	}
 	if err == nil && len(r.Unusable) > r.Allowed {
 		err = hint.Errorf("correct or remove the lines, or allow more with --max-quarantine",
 			"%w: %d in the data, but --max-quarantine allows %d", batch.ErrQuarantine, len(r.Unusable), r.Allowed)
 	}
 	return err
+}
+
+// refused is the report on a list that cannot be read.
+type refused struct {
+	List  string `json:"list"`
+	Error string `json:"error"`
+	Hint  string `json:"hint"`
 }
 
 // refusals is how many lines are listed if ids of a list are not unique: all, unless the list itself is wrong.
@@ -73,7 +88,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	set.TakeBundle(m)
 	cfg := dataset.Config{
 		Dir: o.Data, SampleRate: m.Features.SampleRate, MinSamples: m.Features.WinLength,
-		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress,
+		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress, Layout: set.ListLayout, Empty: true,
 	}
 	if o.Eval {
 		cfg.Split = dataset.Eval
@@ -94,12 +109,18 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	r, err := check(ctx, ix, m, set.BatchSize, o.Workers, progress)
 	if err == nil {
 		r.Allowed = batch.Allowed(set.MaxQuarantine, len(ix.Rows))
+		r.empty = ix.Usable()
 	}
 	return r, err
 }
 
 // check reads the clips that a run would read.
 func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
+	if len(ix.Rows) == 0 {
+		r := newReport(ix, nil, nil)
+		r.Bundle = m.Name
+		return r, nil
+	}
 	cfg := planOf(ix, m, batchSize)
 	plan, err := dataset.NewPlan(ix.Rows, cfg)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // newReport sums up what was measured of the rows. The plan is that of a run.
@@ -22,6 +23,11 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	}
 	for _, b := range ix.Rejected {
 		r.Unusable = append(r.Unusable, Unusable{Line{b.Line, b.ID}, b.Path, "index", b.Reason})
+	}
+	r.Layout = batch.ListOf(ix)
+	if plan == nil { // no line can be used
+		r.Trained.LeftOut, r.SameAudio, r.SameText, r.Composition = []report.LeftOut{}, [][]Line{}, [][]Line{}, compose(ix, nil)
+		return r
 	}
 	for _, e := range plan.Excluded() {
 		row := &ix.Rows[e.Row]

@@ -25,6 +25,11 @@ func (t text) line(label, format string, args ...any) {
 func (r *Report) write(out io.Writer) error {
 	t := text{bufio.NewWriter(out)}
 	t.line("list", "%s: %s, checked for %s", r.List, report.Count(r.Lines, "line"), r.Bundle)
+	label := "layout"
+	for _, l := range r.Layout.Lines() {
+		t.line(label, "%s", strings.TrimPrefix(l, "layout "))
+		label = ""
+	}
 	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), report.Length(r.Usable.Seconds))
 	t.line("trained", "%s (%s), %s (%s) by default, in %s with %s of padding", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
 		report.Length(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))

@@ -39,6 +39,9 @@ func (b *builder) add(s *scannedRow) {
 	if at := strings.Index(s.path, s.id); at >= 0 {
 		s.id = s.path[at : at+len(s.id)]
 	}
+	if s.skip {
+		return
+	}
 	b.ids.add(&s.entry, s.refused)
 	b.ignore(&s.entry)
 	ix := b.ix

@@ -323,7 +323,7 @@ func FuzzColumns(f *testing.F) {
 		f.Add(s)
 	}
 	c := columns(f, aligned()...)
-	parse := parseObject("/data", c)
+	parse := objects("/data", c)
 	f.Fuzz(func(t *testing.T, line string) {
 		e, err := parse([]byte(line))
 		if err != nil || e.reason != "" {

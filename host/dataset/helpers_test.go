@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 )
 
 func testTokenizer(t testing.TB) *Tokenizer {
@@ -106,10 +109,18 @@ func contains(t testing.TB, err error, want string) {
 	}
 }
 
+// lastColumn parses lines as version 75a547d6 did: the text is the last column.
+var lastColumn = parseTable("", must(layout.Parse("last-column")), Train)
+
+// objects parses lines of JSON.
+func objects(dir string, columns *Columns) parser {
+	return parseObject(dir, &layout.Layout{Kind: layout.Objects, Keys: layout.Standard}, Train, columns)
+}
+
 // parseList reads the lines of a list as Open does, without the recordings.
 func parseList(name string, r io.Reader, parse parser) (entries []entry, err error) {
 	found := ids{name: name, lines: map[string]int{}, most: 5}
-	for b, err := range blocks(name, r) {
+	for b, err := range blocks(name, r, bufio.ScanLines, 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,11 +9,10 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
-	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/plain"
 )
 
 // Split names one of the two lists of a data set.
@@ -25,7 +25,8 @@ const (
 	Eval
 )
 
-// Config says what Open indexes. Dir, SampleRate and Tokenizer are required.
+// Config says what Open indexes. Dir, SampleRate and Tokenizer are required. It is wide because it has what
+// each command chooses.
 type Config struct {
 	// Dir is a folder with lists, or a JSON Lines file, which is then the list of both splits (docs/data.md).
 	Dir   string
@@ -49,6 +50,12 @@ type Config struct {
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
 	Workers int
+	// Layout is how the list is laid out, as --list-layout says it; "" or "auto" for what the list shows (docs/data.md). Before
+	// means that the run is older than the recognition of layouts: a list that would now be read in another way is refused.
+	Layout string
+	Before bool
+	// Empty means that a list without a usable line is no error.
+	Empty bool
 	// Refusals is the number of ambiguous lines that the error lists; 0 means 5.
 	Refusals int
 	// Progress may be nil.
@@ -120,7 +127,15 @@ type Index struct {
 	CacheError error
 	// Contents identifies the bytes of the recordings and arrays of all rows, once ReadContents has read them.
 	Contents string
+	// Layout is how the list was read, as --list-layout says it, LayoutText the same in words, and Remarks are what is unusual
+	// about its lines.
+	Layout, LayoutText string
+	Remarks            []string
+	// NamesLanguages means that a line of the list can name the language of its text.
+	NamesLanguages bool
 
+	layout     *layout.Decision
+	places     []string // of the lines, if the list was made from a folder
 	tokenizer  *Tokenizer
 	prefix     string // Config.Prefix
 	hash       string
@@ -167,26 +182,17 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if ix.Dir, ix.List, err = locate(path, cfg.Split); err != nil {
-		return err
-	}
-	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
-	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List, cfg.Columns)
-	if keys := cfg.Columns.Keys(); len(keys) > 0 && !jsonLines(ix.List) {
-		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
-	}
-	list, err := files.Open(filepath.Join(ix.Dir, ix.List))
+	list, err := ix.find(cfg, path)
 	if err != nil {
 		return err
 	}
-	defer list.Close()
-	head := make([]byte, 256)
-	n, err := list.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("%s: %w", ix.List, err)
+	if closer, ok := list.(io.Closer); ok {
+		defer closer.Close()
 	}
-	if err := plain.CheckWide(filepath.Join(ix.Dir, ix.List), head[:n]); err != nil {
-		return fmt.Errorf("%s: %w", ix.List, err)
+	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
+	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List, cfg.Columns)
+	if keys := cfg.Columns.Keys(); len(keys) > 0 && ix.layout.Kind != layout.Objects {
+		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
 	}
 	if err := ix.read(ctx, cfg, list); err != nil {
 		return err
@@ -195,18 +201,29 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if err := ix.recordings.store(); err != nil {
 		ix.CacheError = err
 	}
+	if cfg.Empty {
+		return nil
+	}
+	return ix.Usable()
+}
+
+// Usable returns the error of a list without a usable line, nil for any other.
+func (ix *Index) Usable() error {
 	if len(ix.Rows) > 0 {
 		return nil
 	}
 	if len(ix.Rejected) == 0 {
 		return fmt.Errorf("%s: %w", ix.List, ErrNoRows)
 	}
-	r, form := ix.Rejected[0], "each line is id|text, and its audio is wavs/<id>.wav"
-	if jsonLines(ix.List) {
+	r, form := ix.Rejected[0], fmt.Sprintf("the list was read as %s, with the recordings in %s (docs/data.md#layouts)", ix.LayoutText, cmp.Or(ix.layout.Base, "./"))
+	switch {
+	case ix.layout.Kind == layout.Objects:
 		form = `each line is an object such as {"audio_filepath": "clips/1.wav", "text": "One."}`
-		if keys := cfg.Columns.Keys(); len(keys) > 0 {
+		if keys := ix.Columns.Keys(); len(keys) > 0 {
 			form += ", and has " + strings.Join(keys, ", ")
 		}
+	case ix.layout.Name == "ljspeech":
+		form = "each line is id|text, and its audio is wavs/<id>.wav"
 	}
 	rejected := fmt.Sprintf("all %d lines are rejected, the first", len(ix.Rejected))
 	if len(ix.Rejected) == 1 {
@@ -216,19 +233,13 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 }
 
 // read fills the index from the lines of the list.
-func (ix *Index) read(ctx context.Context, cfg Config, list io.ReadSeeker) error {
-	lines, err := countLines(list)
-	if err != nil {
-		return fmt.Errorf("%s: %w", ix.List, err)
-	}
-	if _, err := list.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("%s: %w", ix.List, err)
-	}
+func (ix *Index) read(ctx context.Context, cfg Config, list io.Reader) error {
+	lines := ix.layout.Lines
 	if lines >= largeList {
 		defer debug.SetGCPercent(debug.SetGCPercent(goodGarbage))
 	}
 	s, b := newScan(ix, cfg), newBuilder(ix, cfg, lines)
-	err = s.run(ctx, list, func(block *block) {
+	err := s.run(ctx, list, func(block *block) {
 		for i := range block.rows {
 			if b.add(&block.rows[i]); len(b.ids.errs) > 0 {
 				s.idle.Store(true) // the list is refused, so only its lines are read on
@@ -246,7 +257,12 @@ func (ix *Index) read(ctx context.Context, cfg Config, list io.ReadSeeker) error
 }
 
 // Place names a line of the list, as "metadata.csv:12".
-func (ix *Index) Place(line int) string { return fmt.Sprintf("%s:%d", ix.List, line) }
+func (ix *Index) Place(line int) string {
+	if ix.places != nil && line <= len(ix.places) {
+		return ix.places[line-1]
+	}
+	return fmt.Sprintf("%s:%d", ix.List, line)
+}
 
 // TooLong says why no bucket holds a row, in seconds if it is its clip that is too long.
 func (ix *Index) TooLong(e Excluded) string {

@@ -143,7 +143,7 @@ func TestSplits(t *testing.T) {
 		clip(t, dir, id, 22050, 1, ramp(0, 10))
 	}
 	list := func(s Split) string { return open(t, Config{Dir: dir, Split: s, SampleRate: 22050}).List }
-	if has, err := HasEval(dir); has || err != nil {
+	if has, err := HasEval(dir, false); has || err != nil {
 		t.Errorf("HasEval = %v, %v", has, err)
 	}
 	if got := list(Train) + " " + list(Eval); got != "metadata.csv metadata.csv" {
@@ -151,7 +151,7 @@ func TestSplits(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "metadata_train.csv"), []byte("1|train\n"))
 	write(t, filepath.Join(dir, "metadata_eval.csv"), []byte("2|eval\n"))
-	if has, err := HasEval(dir); !has || err != nil {
+	if has, err := HasEval(dir, false); !has || err != nil {
 		t.Errorf("HasEval = %v, %v", has, err)
 	}
 	if got := list(Train) + " " + list(Eval); got != "metadata_train.csv metadata_eval.csv" {

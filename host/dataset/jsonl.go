@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 )
 
 // parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA NeMo's manifests
@@ -17,17 +18,34 @@ import (
 // but an entry has their names for messages. Paths are relative to dir, the folder of the list.
 //
 // No line can make the list ambiguous, so the parser returns no error.
-func parseObject(dir string, columns *Columns) parser {
+func parseObject(dir string, l *layout.Layout, split Split, columns *Columns) parser {
+	names := keysOf(l)
 	return func(line []byte) (entry, error) {
-		o := object{columns: columns}
+		o := object{columns: columns, keys: names}
 		if columns != nil {
 			o.own = make([]json.RawMessage, len(columns.all))
 		}
 		if err := o.parse(line); err != nil {
 			return entry{reason: notObject(line, err)}, nil
 		}
-		return o.entry(dir), nil
+		e := o.entry(dir)
+		if l.Base != "" && !filepath.IsAbs(e.audio) && e.audio != "" {
+			e.audio = l.Base + e.audio
+		}
+		e.any = names != nil
+		e.skip = l.Splits && !layout.InSplit(e.audio, split == Eval)
+		return e, nil
 	}
+}
+
+// keysOf returns the keys of a list, nil for the usual ones.
+func keysOf(l *layout.Layout) *[len(keys)]string {
+	if l.Keys == layout.Standard {
+		return nil
+	}
+	own := keys
+	own[audioKey], own[textKey], own[speakerKey], own[languageKey] = l.Keys.Audio, l.Keys.Text, l.Keys.Speaker, l.Keys.Language
+	return &own
 }
 
 // notObject returns why a line is not a JSON object.
@@ -74,15 +92,15 @@ func (o *object) entry(dir string) entry {
 		}
 	}
 	// Messages contain paths and names. A control character in them would change the reader's terminal.
-	for _, v := range [...]struct{ key, value string }{{"audio_filepath", e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
-		if strings.ContainsFunc(v.value, unicode.IsControl) {
+	for _, v := range [...]struct{ key, value string }{{o.names()[audioKey], e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
+		if hasControl(v.value) {
 			e.reason = fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
 			return e
 		}
 	}
 	switch {
 	case e.audio == "":
-		e.reason = "audio_filepath is empty"
+		e.reason = o.names()[audioKey] + " is empty"
 	case e.text == "":
 		e.reason = "the text is empty"
 	case o.columns != nil:
@@ -120,7 +138,7 @@ func insideOf(dir, path string) string {
 
 func (o *object) required(key int) (string, error) {
 	if o.values[key] == nil {
-		return "", o.missing(keys[key])
+		return "", o.missing(o.names()[key])
 	}
 	return o.text(key)
 }
@@ -132,7 +150,7 @@ func (o *object) text(key int) (string, error) {
 	}
 	s, err := unquote(v)
 	if err != nil {
-		return "", fmt.Errorf("%s is %s, not a string", keys[key], kind(v))
+		return "", fmt.Errorf("%s is %s, not a string", o.names()[key], kind(v))
 	}
 	return strings.TrimSpace(s), nil
 }
@@ -157,11 +175,18 @@ func (o *object) part() (p part, err error) {
 		return part{}, err
 	}
 	p.given = p.given || p.bounded
+	if p.bounded {
+		p.slack = lastDigit(o.values[durationKey])
+		if p.offset > 0 {
+			p.slack += lastDigit(o.values[offsetKey])
+		}
+		p.slack = min(p.slack, mostSlack)
+	}
 	return p, nil
 }
 
 func (o *object) seconds(at int) (s float64, has bool, err error) {
-	key, v := keys[at], o.values[at]
+	key, v := o.names()[at], o.values[at]
 	if v == nil {
 		return 0, false, nil
 	}
@@ -198,6 +223,7 @@ type part struct {
 	offset, duration float64
 	bounded          bool // bounded by duration
 	given            bool
+	slack            float64 // how far it may extend past the end of the recording, in seconds
 }
 
 // String identifies the part in an id: "@offset+duration", with the fewest digits that represent the numbers exactly.
@@ -213,9 +239,21 @@ func (p part) String() string {
 	return text
 }
 
-// slack is how far a part may extend past the end of the recording, in seconds: durations are written with two or three
-// decimals.
-const slack = 0.01
+// How far a part may extend past the end of the recording, in seconds: a last digit of what is written, as durations are
+// rounded, also up; at least as much as two decimals have, and at most as much as a whole second is rounded by.
+const (
+	leastSlack = 0.01
+	mostSlack  = 0.5
+)
+
+// lastDigit is the value of the last digit of a number as it is written: 0.1 for 3.0.
+func lastDigit(number json.RawMessage) float64 {
+	_, decimals, _ := bytes.Cut(number, []byte("."))
+	if bytes.ContainsAny(number, "eE") {
+		return leastSlack
+	}
+	return math.Pow10(-len(decimals))
+}
 
 // frames returns the part in frames of a recording. It starts at the frame nearest to offset and ends before the frame
 // nearest to offset+duration, with halves rounded away from 0. So consecutive parts neither overlap nor leave a gap.
@@ -227,8 +265,8 @@ func (p part) frames(recording, rate int) (first, n int, err error) {
 	}
 	if p.bounded {
 		stop := p.offset + p.duration
-		if stop > length+slack {
-			return 0, 0, fmt.Errorf("offset %g s and duration %g s end after the recording of %.3f s", p.offset, p.duration, length)
+		if stop > length+max(p.slack, leastSlack) {
+			return 0, 0, fmt.Errorf("offset %g s and duration %g s end after the recording of %.3f s; leave duration out to take it to its end", p.offset, p.duration, length)
 		}
 		end = min(end, math.Round(stop*float64(rate)))
 	}

@@ -21,11 +21,11 @@ func TestParseObject(t *testing.T) {
 	}{
 		{"least", `{"audio_filepath": "a/1.wav", "text": "One."}`, entry{id: "a/1.wav", audio: "a/1.wav", text: "One."}},
 		{"all", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 2, "text": " e\u0301\n", "speaker": "x", "language": "fa", "id": "n1", "pitch": [1]}`,
-			entry{id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa", part: part{1.5, 2, true, true}, ignored: &ignored{keys: []string{"pitch"}}}},
+			entry{id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa", part: part{1.5, 2, true, true, 0.5}, ignored: &ignored{keys: []string{"pitch"}}}},
 		{"null is nothing", `{"audio_filepath": "a.wav", "offset": null, "duration": null, "text": "x", "speaker": null, "id": null}`,
 			entry{id: "a.wav", audio: "a.wav", text: "x"}},
 		{"id of a part", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 0.250, "text": "x"}`,
-			entry{id: "a.wav@1.5+0.25", audio: "a.wav", text: "x", part: part{1.5, 0.25, true, true}}},
+			entry{id: "a.wav@1.5+0.25", audio: "a.wav", text: "x", part: part{1.5, 0.25, true, true, 0.011}}},
 		{"id of a part to the end", `{"audio_filepath": "a.wav", "offset": 0, "text": "x"}`,
 			entry{id: "a.wav@0", audio: "a.wav", text: "x", part: part{given: true}}},
 		{"numbered speaker", `{"audio_filepath": "a.wav", "text": "x", "speaker": 92}`, entry{id: "a.wav", audio: "a.wav", text: "x", speaker: "92"}},
@@ -61,7 +61,7 @@ func TestParseObject(t *testing.T) {
 		{"huge duration", `{"audio_filepath": "a.wav", "text": "x", "duration": 1e999}`, entry{audio: "a.wav", text: "x", reason: "duration 1e999 is out of range"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseObject(dir, nil)([]byte(c.line))
+			got, err := objects(dir, nil)([]byte(c.line))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,13 +81,14 @@ func TestPartFrames(t *testing.T) {
 	}{
 		{"all", part{}, 0, 1000, ""},
 		{"from", part{offset: 0.25, given: true}, 250, 750, ""},
-		{"to the nearest frame, halves up", part{0.0025, 0.0020, true, true}, 3, 2, ""}, // 2.5 and 4.5
-		{"a few milliseconds too many", part{0.5, 0.505, true, true}, 500, 500, ""},
-		{"after the end", part{0.5, 0.6, true, true}, 0, 0, "offset 0.5 s and duration 0.6 s end after the recording of 1.000 s"},
-		{"far after", part{0, 1e300, true, true}, 0, 0, "end after the recording"},
+		{"to the nearest frame, halves up", part{0.0025, 0.0020, true, true, 0}, 3, 2, ""}, // 2.5 and 4.5
+		{"a few milliseconds too many", part{0.5, 0.505, true, true, 0}, 500, 500, ""},
+		{"a duration of one decimal, rounded up", part{0.5, 0.6, true, true, 0.1}, 500, 500, ""},
+		{"after the end", part{0.5, 0.6, true, true, 0}, 0, 0, "offset 0.5 s and duration 0.6 s end after the recording of 1.000 s; leave duration out to take it to its end"},
+		{"far after", part{0, 1e300, true, true, 0}, 0, 0, "end after the recording"},
 		{"offset at the end", part{offset: 1, given: true}, 0, 0, "offset 1 s is not inside the recording of 1.000 s"},
 		{"offset far after", part{offset: 1e300, given: true}, 0, 0, "is not inside the recording"},
-		{"nothing", part{0.5, 0.0001, true, true}, 0, 0, "a duration of 0.0001 s contains no sample at 1000 Hz"},
+		{"nothing", part{0.5, 0.0001, true, true, 0}, 0, 0, "a duration of 0.0001 s contains no sample at 1000 Hz"},
 	} {
 		first, n, err := c.part.frames(1000, 1000)
 		contains(t, err, c.err)
@@ -139,7 +140,7 @@ func TestOpenJSONLines(t *testing.T) {
 		got = append(got, ix.Place(r.Line)+" "+r.ID+" "+strings.TrimPrefix(r.Path, dir)+": "+r.Reason)
 	}
 	want = []string{
-		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 s",
+		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 s; leave duration out to take it to its end",
 		"clips.json:7  : the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: " + plain.Convert("LATIN1", list),
 		"clips.json:8 none.wav /none.wav: there is no none.wav",
 		"clips.json:9 long.wav /long.wav: the text has 5000 characters, more than 4096",
@@ -171,12 +172,12 @@ func TestOpenJSONLinesFails(t *testing.T) {
 		_, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
 		contains(t, err, c.err)
 	}
-	file := filepath.Join(t.TempDir(), "clips.txt")
+	file := filepath.Join(t.TempDir(), "clips.xlsx")
 	write(t, file, []byte("1|x\n"))
 	_, err := Open(context.Background(), Config{Dir: file, SampleRate: 8000})
-	contains(t, err, "neither .csv, .jsonl nor .json")
+	contains(t, err, "neither .csv, .tsv, .txt, .list, .jsonl nor .json")
 	_, err = Open(context.Background(), Config{Dir: "/dev/null", SampleRate: 8000})
-	contains(t, err, "neither .csv, .jsonl nor .json")
+	contains(t, err, "neither .csv, .tsv, .txt, .list, .jsonl nor .json")
 	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "metadata.csv"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -189,15 +190,15 @@ func TestLayouts(t *testing.T) {
 	dir := t.TempDir()
 	has := func(want bool) {
 		t.Helper()
-		if got, err := HasEval(dir); got != want || err != nil {
+		if got, err := HasEval(dir, false); got != want || err != nil {
 			t.Errorf("HasEval = %v, %v", got, err)
 		}
 	}
 	lists := func(want string) {
 		t.Helper()
-		_, train, err := locate(dir, Train)
-		_, eval, err2 := locate(dir, Eval)
-		if got := train + " " + eval; got != want || err != nil || err2 != nil {
+		train, err := locate(dir, Train, false)
+		eval, err2 := locate(dir, Eval, false)
+		if got := train.list + " " + eval.list; got != want || err != nil || err2 != nil {
 			t.Errorf("lists %s, %v, %v; want %s", got, err, err2, want)
 		}
 	}
@@ -214,7 +215,7 @@ func TestLayouts(t *testing.T) {
 	lists("metadata.csv metadata.csv")
 	has(false)
 	file := filepath.Join(dir, "train.jsonl")
-	if got, err := HasEval(file); got || err != nil {
+	if got, err := HasEval(file, false); got || err != nil {
 		t.Errorf("HasEval of a file = %v, %v", got, err)
 	}
 }
@@ -232,13 +233,10 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func TestLongLineIsNotRead(t *testing.T) {
 	var r endless
-	_, err := parseList("list", &r, parseLine)
+	_, err := parseList("list", &r, lastColumn)
 	contains(t, err, "list:1: the line is longer than 1024 KiB")
 	if r.read > 2*maxLine {
 		t.Errorf("%d bytes were read", r.read)
-	}
-	if n, err := countLines(&r); n != 0 || err != nil || r.read > 4*maxLine {
-		t.Errorf("%d bytes were read for the number of lines, %d, %v", r.read, n, err)
 	}
 }
 
@@ -253,7 +251,7 @@ func FuzzParseObjects(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseList("list", bytes.NewReader(data), parseObject("/data", nil))
+		entries, err := parseList("list", bytes.NewReader(data), objects("/data", nil))
 		if err != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/plain"
 )
@@ -60,20 +61,22 @@ func (b *block) line(i int) []byte {
 	return b.text[start:b.ends[i]:b.ends[i]]
 }
 
-// blocks reads a list. A byte order mark, CRLF line ends and empty lines are allowed. It ends with the first error, which
+// blocks reads a list, which split divides into lines. A byte order mark, CRLF line ends and empty lines are allowed, and a
+// line may have line ends in a quoted field. skip is the number of a line that is no clip. It ends with the first error, which
 // is one of reading, or a line that is too long. name is only used in messages.
-func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
+func blocks(name string, r io.Reader, split bufio.SplitFunc, skip int) iter.Seq2[*block, error] {
 	return func(yield func(*block, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxLine)
-		b, n := newBlock(), 0
+		lines.Split(split)
+		b, n, next := newBlock(), 0, 1
 		for lines.Scan() {
-			n++
 			data := lines.Bytes()
+			n, next = next, next+layout.LinesOf(data)
 			if n == 1 {
 				data = plain.Trim(data)
 			}
-			if data = bytes.TrimRight(data, "\r"); len(bytes.TrimSpace(data)) == 0 {
+			if data = bytes.TrimRight(data, "\r\n"); len(bytes.TrimSpace(data)) == 0 || n == skip {
 				continue
 			}
 			b.text = append(b.text, data...)
@@ -89,7 +92,7 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 		err := lines.Err()
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
-			err = hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, n+1, maxLine>>10)
+			err = hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, next, maxLine>>10)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", name, err)
 		}
@@ -140,21 +143,4 @@ func (s *ids) err() error {
 		errs = append(errs, fmt.Errorf("%s: and %d more such lines", s.name, s.more))
 	}
 	return errors.Join(errs...)
-}
-
-// countLines counts the line ends of a file, up to a line that is too long, where the list ends.
-func countLines(r io.Reader) (n int, err error) {
-	buffer := make([]byte, 64<<10)
-	for long := 0; err == nil && long <= maxLine; {
-		var read int
-		read, err = r.Read(buffer)
-		n += bytes.Count(buffer[:read], []byte("\n"))
-		if long += read; bytes.IndexByte(buffer[:read], '\n') >= 0 {
-			long = 0
-		}
-	}
-	if err == io.EOF {
-		err = nil
-	}
-	return n, err
 }

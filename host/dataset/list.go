@@ -6,60 +6,35 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// layout is the names of the lists of a folder. A split without its own list uses the common one.
-type layout struct{ train, eval, all string }
-
-// layouts are the possible lists of a folder. The first layout with an existing list counts, and the others are
-// ignored: two formats in one folder are usually copies.
-var layouts = [...]layout{
-	{"metadata_train.csv", "metadata_eval.csv", "metadata.csv"},
-	{"train.jsonl", "eval.jsonl", "manifest.jsonl"},
-}
-
-// candidates returns the lists of a split, in the order of search.
-func (l layout) candidates(split Split) []string {
-	if split == Eval {
-		return []string{l.eval, l.all}
-	}
-	return []string{l.train, l.all}
-}
-
-// layoutOf returns the layout of a folder, or the first one if the folder has no list.
-func layoutOf(dir string) (layout, error) {
-	for _, l := range layouts {
-		for _, name := range []string{l.train, l.eval, l.all} {
-			if ok, err := exists(filepath.Join(dir, name)); ok || err != nil {
-				return l, err
-			}
-		}
-	}
-	return layouts[0], nil
-}
-
-func exists(file string) (bool, error) {
-	_, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// HasEval reports whether a data set has a separate list for evaluation. A file has none.
-func HasEval(dir string) (bool, error) {
+// HasEval reports whether a data set has separate clips for evaluation. A file has none. before means by the rules of
+// version 75a547d6 and older.
+func HasEval(dir string, before bool) (bool, error) {
 	if file, err := isFile(dir); file || err != nil {
 		return false, err
 	}
-	l, err := layoutOf(dir)
+	f, err := layout.Find(dir, before)
 	if err != nil {
 		return false, err
 	}
-	return exists(filepath.Join(dir, l.eval))
+	if f.Tree != "" {
+		return layout.TreeHasEval(f.Tree, dir), nil
+	}
+	return f.Eval != "" || f.Train != "" && severalSplits(dir, f.Train), nil
+}
+
+// severalSplits reports whether a list has clips of several splits.
+func severalSplits(dir, list string) bool {
+	if before, _, ok := strings.Cut(filepath.Base(list), "."); !ok || before != "metadata" {
+		return false
+	}
+	d, err := layout.Recognise(source(filepath.Join(dir, filepath.Dir(list)), filepath.Base(list)), nil)
+	return err == nil && d.Splits
 }
 
 func isFile(path string) (bool, error) {
@@ -70,50 +45,81 @@ func isFile(path string) (bool, error) {
 	return err == nil && !info.IsDir(), err
 }
 
-// locate returns the folder and the list of a data set.
-func locate(path string, split Split) (dir, list string, err error) {
+// place is where a data set has the clips of a split: a list in a folder, or a tree of a folder.
+type place struct{ dir, list, tree string }
+
+// locate returns the place of a data set.
+func locate(path string, split Split, before bool) (place, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", "", hint.Errorf("a data set is a folder as LJSpeech has it, a list of one, or a JSON Lines manifest (docs/data.md)", "there is no such folder or file")
+		return place{}, hint.Errorf("a data set is a folder of one of the layouts of docs/data.md, or a list", "there is no such folder or file")
 	}
 	file, err := isFile(path)
 	if err != nil {
-		return "", "", err
+		return place{}, err
 	}
 	if file {
-		if !jsonLines(path) && strings.ToLower(filepath.Ext(path)) != ".csv" {
-			return "", "", hint.Errorf("use the folder of a data set, its metadata.csv, or a JSON Lines file", "a file that is neither .csv, .jsonl nor .json")
+		if !layout.CanBeList(path) {
+			return place{}, hint.Errorf("use the folder of a data set, its metadata.csv, or a JSON Lines file", "a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json")
 		}
-		return filepath.Dir(path), filepath.Base(path), nil
+		return place{dir: filepath.Dir(path), list: filepath.Base(path)}, nil
 	}
-	l, err := layoutOf(path)
+	f, err := layout.Find(path, before)
 	if err != nil {
-		return "", "", err
+		return place{}, err
 	}
-	names := l.candidates(split)
-	for _, name := range names {
-		if ok, err := exists(filepath.Join(path, name)); ok || err != nil {
-			return path, name, err
-		}
+	list := f.Train
+	if split == Eval && f.Eval != "" {
+		list = f.Eval
 	}
-	return "", "", hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav, or a JSON Lines manifest (docs/data.md)",
-		"neither %s nor %s exists", names[0], names[1])
+	switch {
+	case f.Tree != "":
+		return place{dir: path, list: ".", tree: f.Tree}, nil
+	case list != "":
+		list = filepath.FromSlash(list)
+		return place{dir: filepath.Join(path, filepath.Dir(list)), list: filepath.Base(list)}, nil
+	}
+	missing := fmt.Sprintf("neither %s exists", strings.Join(f.Looked, " nor "))
+	if len(f.Others) > 0 {
+		return place{}, hint.Errorf("name the list: "+hint.Path(filepath.Join(path, f.Others[0])), "%s, nor another known list; there is %s", missing, strings.Join(f.Others, ", "))
+	}
+	return place{}, hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav, of another layout of docs/data.md, or a JSON Lines manifest", "%s", missing)
 }
 
-// jsonLines recognizes the format of a list by its name. NeMo manifests are often named .json.
-func jsonLines(name string) bool {
-	return slices.Contains([]string{".jsonl", ".json"}, strings.ToLower(filepath.Ext(name)))
+// source is a list with what recognises its layout.
+func source(dir, list string) layout.Source {
+	return layout.Source{
+		Dir: dir, List: list, MaxLine: maxLine, Clean: normalize,
+		Find: func(audio string) (string, bool) {
+			path := filepath.FromSlash(audio)
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			file, _, err := statAudio(path, true)
+			return file, err == nil
+		},
+		Seconds: func(file string) (float64, error) {
+			r, err := openRecording(file)
+			if err != nil {
+				return 0, err
+			}
+			return float64(r.Frames) / float64(r.FileRate), nil
+		},
+	}
 }
 
 // parser parses one line, which is valid UTF-8 and which the entry does not refer to. It returns an error if the line
 // makes the whole list ambiguous.
 type parser func(line []byte) (entry, error)
 
-// parserOf returns the parser of a list file.
-func parserOf(file string, columns *Columns) parser {
-	if jsonLines(filepath.Base(file)) {
-		return parseObject(filepath.Dir(file), columns)
+// parserOf returns the parser of a list of a layout in a folder.
+func parserOf(dir string, l *layout.Layout, split Split, columns *Columns) parser {
+	switch {
+	case l.Kind == layout.Tree:
+		return parseItem
+	case l.Kind == layout.Objects:
+		return parseObject(dir, l, split, columns)
 	}
-	return parseLine
+	return parseTable(dir, l, split)
 }
 
 // entry is one line of a list. An unusable line has a reason; of its other fields, only the id, if it has one, is used.
@@ -124,6 +130,7 @@ type entry struct {
 	reason string
 	audio  string // path with slashes, absolute or relative to the list's folder; "" if the line has none
 	any    bool   // if the audio is missing, use a file of the same name with one of endings
+	skip   bool   // the line is of another split
 	part   part
 	// speaker identifies rows of the same speaker. language may be empty, which means that of the data set.
 	speaker, language string

@@ -1,42 +1,83 @@
 package dataset
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// parseLine parses a line of metadata.csv: columns separated by '|', without quoting. The first is the id, the last
-// non-empty one the text. It refuses ids that name a file outside the folder.
-func parseLine(line []byte) (entry, error) {
-	columns := strings.Split(string(line), "|")
-	if len(columns) == 1 {
-		return entry{reason: "no '|' between id and text"}, nil
-	}
-	e := entry{id: strings.TrimSpace(columns[0])}
-	for _, c := range columns[1:] {
-		if c = normalize(c); c != "" {
-			e.text = c
+// parseTable returns the parser for lines of columns. It refuses ids that name a file outside the folder. Paths may name any
+// file, as in JSON Lines.
+func parseTable(dir string, l *layout.Layout, split Split) parser {
+	paths := l.HasPaths()
+	speaks := hasRole(l, layout.Speaker)
+	return func(line []byte) (entry, error) {
+		c := l.Cut(string(line), normalize)
+		e := entry{id: c.Key, text: c.Text, speaker: c.Speaker, language: c.Language, reason: c.Reason}
+		if c.Reason != "" && c.Key == "" {
+			return entry{reason: c.Reason}, nil
 		}
-	}
-	if e.id == "" {
-		e.reason = "the id is empty"
+		if e.id == "" {
+			what := "id"
+			if paths {
+				what = "path"
+			}
+			e.reason = "the " + what + " is empty"
+			return e, nil
+		}
+		if paths {
+			e.id = insideOf(dir, c.Key)
+			e.skip = l.Splits && !layout.InSplit(e.id, split == Eval)
+		}
+		if len(e.id) > MaxID {
+			return entry{reason: longID(e.id)}, nil
+		}
+		if reason := controls(&e); reason != "" && (paths || !hasControl(e.id)) {
+			e.reason = reason
+			return e, nil
+		}
+		if !paths {
+			if err := checkID(e.id); err != nil {
+				return e, err
+			}
+			if !speaks {
+				e.speaker = speakerOf(e.id)
+			}
+		}
+		e.audio, e.any = l.Audio(e.id), true
+		if e.text == "" {
+			e.reason = "the text is empty"
+		}
 		return e, nil
 	}
-	if len(e.id) > MaxID {
-		return entry{reason: longID(e.id)}, nil
+}
+
+func hasRole(l *layout.Layout, role layout.Role) bool {
+	for _, r := range l.Columns {
+		if r == role {
+			return true
+		}
 	}
-	if err := checkID(e.id); err != nil {
-		return e, err
+	return false
+}
+
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
+
+// controls says which name of an entry has a control character: messages contain names, and it would change the reader's
+// terminal.
+func controls(e *entry) string {
+	for _, v := range [...]struct{ key, value string }{{"the path", e.id}, {"the speaker", e.speaker}, {"the language", e.language}} {
+		if hasControl(v.value) {
+			return fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
+		}
 	}
-	e.audio, e.any, e.speaker = "wavs/"+e.id+".wav", true, speakerOf(e.id)
-	if e.text == "" {
-		e.reason = "the text is empty"
-	}
-	return e, nil
+	return ""
 }
 
 // checkID accepts ids that name a file below wavs: separated by slashes, without "..", ".", empty elements or a leading

@@ -49,7 +49,7 @@ func TestParseList(t *testing.T) {
 		{"many", strings.Repeat("1|x\n", 9), nil, "and 3 more such lines"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseList("list", strings.NewReader(c.data), parseLine)
+			got, err := parseList("list", strings.NewReader(c.data), lastColumn)
 			contains(t, err, c.err)
 			if c.err == "" && !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -72,7 +72,7 @@ func FuzzParseList(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseList("list", bytes.NewReader(data), parseLine)
+		entries, err := parseList("list", bytes.NewReader(data), lastColumn)
 		if err != nil {
 			return
 		}

@@ -14,6 +14,3 @@ func (ix *Index) Numbered(tensors []manifest.TensorSpec) (speakers, languages []
 	}
 	return speakers, languages
 }
-
-// NamesLanguages reports whether a line of the list can name the language of its text.
-func (ix *Index) NamesLanguages() bool { return jsonLines(ix.List) }

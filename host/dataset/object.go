@@ -11,6 +11,7 @@ import (
 // object is the values of the known keys of a JSON object; nil if a key is missing or null, as Python writes None. The
 // values are parts of the line.
 type object struct {
+	keys    *[len(keys)]string // nil for those of any list
 	values  [len(keys)]json.RawMessage
 	columns *Columns
 	own     []json.RawMessage // of the columns
@@ -29,6 +30,14 @@ const (
 	offsetKey
 	durationKey
 )
+
+// names returns the keys of the list.
+func (o *object) names() *[len(keys)]string {
+	if o.keys != nil {
+		return o.keys
+	}
+	return &keys
+}
 
 // errNotObject means that a line is JSON, but not an object.
 var errNotObject = errors.New("not a JSON object")
@@ -67,18 +76,18 @@ func (o *object) set(key, value json.RawMessage) {
 		}
 		name = []byte(plain)
 	}
-	known := false
+	isKnown := false
 	for i := range o.own {
 		if string(name) == o.columns.all[i].spec.Column {
-			o.own[i], known = value, true
+			o.own[i], isKnown = value, true
 		}
 	}
-	for i := range keys {
-		if string(name) == keys[i] {
-			o.values[i], known = value, true
+	for i, known := range o.names() {
+		if string(name) == known {
+			o.values[i], isKnown = value, true
 		}
 	}
-	if !known {
+	if !isKnown {
 		o.ignored = append(o.ignored, string(name))
 	}
 }
@@ -102,7 +111,7 @@ func (o *object) missing(key string) error {
 func (o *object) absent() (names []string) {
 	for _, key := range []int{speakerKey, languageKey} {
 		if o.values[key] == nil {
-			names = append(names, keys[key])
+			names = append(names, o.names()[key])
 		}
 	}
 	return names

@@ -69,7 +69,7 @@ func TestSampleSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if has, err := HasEval(dir); !has || err != nil {
+	if has, err := HasEval(dir, false); !has || err != nil {
 		t.Errorf("HasEval = %v, %v", has, err)
 	}
 	tok := testTokenizer(t)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -48,6 +49,7 @@ type scan struct {
 	name   string // of the list
 	path   string // of the list
 	parse  parser
+	lines  *layout.Decision
 	finder *finder
 	idle   atomic.Bool // lines are parsed only
 }
@@ -60,7 +62,7 @@ type foundArray struct {
 
 func newScan(ix *Index, cfg Config) *scan {
 	path := filepath.Join(ix.Dir, ix.List)
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(path, cfg.Columns), finder: newFinder(ix.recordings)}
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(ix.Dir, &ix.layout.Layout, cfg.Split, cfg.Columns), lines: ix.layout, finder: newFinder(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -73,7 +75,7 @@ func (s *scan) run(ctx context.Context, list io.Reader, each func(*block)) error
 	wg.Go(func() {
 		defer close(order)
 		defer close(work)
-		for b, err := range blocks(s.name, list) {
+		for b, err := range blocks(s.name, list, s.lines.Split(), s.lines.NameLine) {
 			for _, to := range []chan *block{work, order} {
 				select {
 				case to <- b:
@@ -117,7 +119,7 @@ func (s *scan) block(ctx context.Context, b *block) error {
 		row := &b.rows[i]
 		row.entry, row.refused = parseIn(b, i, s.parse, s.path)
 		row.path = s.audioPath(row.audio)
-		if row.refused != nil || row.reason != "" || s.idle.Load() {
+		if row.skip || row.refused != nil || row.reason != "" || s.idle.Load() {
 			continue
 		}
 		if err := s.row(b, row); hostTrouble(err) != nil {
@@ -254,8 +256,8 @@ func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 	}
 	for _, same := range forms(path) {
 		names := []string{same}
-		if stem, ok := strings.CutSuffix(same, ".wav"); ok && any {
-			for _, ending := range endings {
+		if stem, ok := stemOf(same); ok && any {
+			for _, ending := range append([]string{".wav"}, endings...) {
 				names = append(names, stem+ending)
 			}
 			for _, ending := range append([]string{".wav"}, endings...) {
@@ -272,6 +274,14 @@ func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 		}
 	}
 	return path, info, err
+}
+
+// stemOf cuts the ending of a recording off.
+func stemOf(path string) (string, bool) {
+	if !layout.HasEnding(path) {
+		return path, false
+	}
+	return strings.TrimSuffix(path, filepath.Ext(path)), true
 }
 
 // forms returns a path, and the others that it is in Unicode's forms NFC and NFD, with its folder as it is or in the same form.

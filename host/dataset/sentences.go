@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/plain"
@@ -48,7 +49,7 @@ func ReadSentences(path string) ([]Sentence, error) {
 		switch {
 		case !utf8.Valid(line):
 			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+plain.Convert("LATIN1", path), "%s: the line is not UTF-8", s.Place)
-		case jsonLines(path):
+		case layout.ObjectsName(path):
 			err = s.parse(filepath.Dir(path), line)
 		default:
 			s.Text = string(line)
@@ -67,7 +68,7 @@ func ReadSentences(path string) ([]Sentence, error) {
 
 // parse reads a line of JSON Lines, and the header of its recording.
 func (s *Sentence) parse(dir string, line []byte) error {
-	e, err := parseObject(dir, nil)(line)
+	e, err := parseObject(dir, &layout.Layout{Kind: layout.Objects, Keys: layout.Standard}, Train, nil)(line)
 	if err != nil || e.reason != "" {
 		return cmp.Or(err, errors.New(e.reason))
 	}

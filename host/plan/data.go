@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -39,9 +40,10 @@ func (d *Draft) OpenData(ctx context.Context) error {
 			return d.adviseCache(err)
 		}
 	}
-	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
+	before := d.beforeLayouts()
+	open := func(dir string, which dataset.Split, layout string, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
+			Dir: dir, Split: which, Layout: layout, Before: before, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
 			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
 		})
 		if errors.Is(err, train.ErrInterrupted) {
@@ -49,7 +51,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 		return ix, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
-	ix, err := open(dir, dataset.Train, nil, nil)
+	ix, err := open(dir, dataset.Train, d.Config.ListLayout, nil, nil)
 	if err != nil {
 		return d.adviseMoved(err, dir, "--train-data")
 	}
@@ -57,9 +59,25 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		return err
 	}
 	d.Data.Train = &batch.Split{Name: report.Train, Index: ix}
-	return findValidation(d, dir, func(dir string) (*dataset.Index, error) {
-		return open(dir, dataset.Eval, ix.Speakers, ix.Languages)
+	if d.Config.TrainData != "" && !before {
+		settleLayout(d, "list-layout", ix.Layout)
+	}
+	return findValidation(d, dir, before, func(dir, layout string) (*dataset.Index, error) {
+		return open(dir, dataset.Eval, layout, ix.Speakers, ix.Languages)
 	})
+}
+
+// settleLayout has the run record the layout that a list was found to have.
+func settleLayout(d *Draft, name, layout string) {
+	if d.set.Given(name) {
+		return
+	}
+	d.Changes = append(d.Changes, config.Change{Name: name, Value: layout, Origin: "recognised"})
+}
+
+// beforeLayouts reports whether the run that continues is of a version that did not recognise layouts: it recorded none.
+func (d *Draft) beforeLayouts() bool {
+	return d.Config.Resume != "" && d.Config.TrainData != "" && !config.Recorded(d.set, "list-layout")
 }
 
 // adviseMoved gives an error the hint for a resumed run whose data set is no longer where it was.

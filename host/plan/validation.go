@@ -16,12 +16,13 @@ import (
 const shareHash = "val_share"
 
 // findValidation opens the validation data of a run that trains on the data set dir: what --val-data names, or the list
-// for evaluation, or a share of the training list, which it removes from that. open opens a list for evaluation.
-func findValidation(d *Draft, dir string, open func(dir string) (*dataset.Index, error)) error {
+// for evaluation, or a share of the training list, which it removes from that. open opens a list for evaluation. before
+// means by the rules of a run that is older than the recognition of layouts.
+func findValidation(d *Draft, dir string, before bool, open func(dir, layout string) (*dataset.Index, error)) error {
 	named, list := d.Config.ValData, false
 	if named == "" {
 		var err error
-		if list, err = dataset.HasEval(dir); err != nil {
+		if list, err = dataset.HasEval(dir, before); err != nil {
 			return err
 		}
 	}
@@ -37,11 +38,18 @@ func findValidation(d *Draft, dir string, open func(dir string) (*dataset.Index,
 	}
 	switch {
 	case named != "":
-		if val, err = open(named); err != nil {
+		layout := d.Config.ValListLayout
+		if d.Config.Resume != "" && config.Asked(d.set, "val-data") && !config.Asked(d.set, "val-list-layout") {
+			layout = "" // the recorded one may be that of another list
+		}
+		if val, err = open(named, layout); err != nil {
 			return d.adviseMoved(fmt.Errorf("--val-data: %w", err), named, "--val-data")
 		}
+		if !before {
+			settleLayout(d, "val-list-layout", val.Layout)
+		}
 	case held == nil && list:
-		if val, err = open(dir); err != nil {
+		if val, err = open(dir, d.Data.Train.Index.Layout); err != nil { // the lists of a folder have one layout
 			return err
 		}
 	}

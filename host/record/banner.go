@@ -136,7 +136,10 @@ func (p *Plan) validation() string {
 func (p *Plan) data() []string {
 	ix := p.Data.Train.Index
 	lines := append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
-	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages() {
+	if len(p.Data.Usage.Lists) > 0 {
+		lines = append(lines, p.Data.Usage.Lists[0].Lines()...)
+	}
+	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages {
 		lines = append(lines, fmt.Sprintf("all texts are taken as %s: %s has no languages, a JSON Lines list can name them", languages[ix.Rows[0].LanguageID], ix.List))
 	}
 	return lines

@@ -17,7 +17,7 @@ func TestLanguageThatNoLineNames(t *testing.T) {
 		list, tensor string
 		want         bool
 	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
-		ix := &dataset.Index{List: c.list, Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
+		ix := &dataset.Index{List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
 		p := &Plan{Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
 		if got := p.data(); slices.Contains(got, line) != c.want {
 			t.Errorf("%s, %s: %q", c.list, c.tensor, got)

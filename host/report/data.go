@@ -13,6 +13,7 @@ type Data struct {
 	Validation *DataList `json:"validation,omitempty"`
 	// ValShare is the share of the training list that is held out of training; 0 for none.
 	ValShare float64 `json:"val_share,omitempty"`
+	Lists    []List  `json:"lists,omitempty"` // that of training and, if there is one, that of validation
 	// Shared counts the clips of the validation list that are in the training list, too.
 	Shared  int               `json:"shared"`
 	Buckets []manifest.Bucket `json:"buckets"`

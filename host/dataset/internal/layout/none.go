@@ -1,0 +1,27 @@
+package layout
+
+import "slices"
+
+// noneIsText asks which column of names or numbers is the text.
+func (e *evidence) noneIsText(roles []Role) error {
+	candidates := slices.Concat(e.names, e.tongues, e.numbers, e.counts)
+	slices.Sort(candidates)
+	set := func(text int) []Role {
+		r := slices.Clone(roles)
+		r[e.key], r[text] = e.exactKey(e.key), Text
+		return r
+	}
+	last := len(roles) - 1
+	if last == e.key {
+		last--
+	}
+	switch len(candidates) {
+	case 0:
+		return e.noText(set(last), "no column has texts: all beside that of the clips have numbers or nothing")
+	case 1:
+		return e.noText(set(candidates[0]), "no column has texts: each has numbers, or few values")
+	}
+	a, b := set(candidates[len(candidates)-1]), set(candidates[0])
+	a[candidates[0]], b[candidates[len(candidates)-1]] = Speaker, Speaker
+	return e.question(e.reading(a), e.reading(b), "no column has many values, as texts have")
+}

@@ -1,0 +1,84 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
+	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/plain"
+)
+
+// find finds the list of a data set and how it is laid out, and opens it.
+func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
+	asked, err := layout.Parse(cfg.Layout)
+	if err != nil {
+		return nil, fmt.Errorf("--list-layout %s: %w", cfg.Layout, err)
+	}
+	at, err := locate(path, cfg.Split, cfg.Before)
+	if err != nil {
+		return nil, err
+	}
+	ix.Dir, ix.List = at.dir, at.list
+	if at.tree != "" {
+		if asked != nil && asked.Name != at.tree {
+			return nil, hint.Errorf("leave --list-layout out, or name a list", "the folder has no list, but is laid out as %s", at.tree)
+		}
+		return ix.openTree(at.tree, cfg.Split)
+	}
+	list, err := files.Open(filepath.Join(ix.Dir, ix.List))
+	if err != nil {
+		return nil, err
+	}
+	if err = ix.recognise(cfg, list, asked); err != nil {
+		list.Close()
+		return nil, err
+	}
+	return list, nil
+}
+
+// openTree makes a list from a folder.
+func (ix *Index) openTree(tree string, split Split) (list io.Reader, err error) {
+	list, ix.places, err = listOfTree(tree, ix.Dir, split)
+	if err != nil {
+		return nil, err
+	}
+	ix.take(&layout.Decision{Layout: layout.Layout{Name: tree, Kind: layout.Tree}, Lines: len(ix.places)})
+	return list, nil
+}
+
+// recognise finds out how a list is laid out.
+func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) error {
+	head := make([]byte, 256)
+	n, err := list.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("%s: %w", ix.List, err)
+	}
+	if err := plain.CheckWide(filepath.Join(ix.Dir, ix.List), head[:n]); err != nil {
+		return fmt.Errorf("%s: %w", ix.List, err)
+	}
+	d, err := layout.Recognise(source(ix.Dir, ix.List), asked)
+	before := cfg.Before && asked == nil
+	asBefore := "continue as before with --list-layout " + layout.LastColumn
+	if layout.ObjectsName(ix.List) {
+		asBefore = "continue as before with --list-layout jsonl"
+	}
+	switch {
+	case before && err != nil:
+		return hint.Errorf(asBefore+", or "+hint.Of(err)+" --allow data", "%w", err)
+	case err != nil:
+		return err
+	case before && !d.AsBefore:
+		return hint.Errorf(asBefore+"; with --list-layout "+hint.Word(d.String())+" --allow data the texts are other ones",
+			"%s: the list is now read as %s, but this run began with a version that took the last column as the text", ix.List, d.Describe())
+	}
+	ix.take(d)
+	return nil
+}
+
+func (ix *Index) take(d *layout.Decision) {
+	ix.layout, ix.Layout, ix.LayoutText, ix.Remarks = d, d.String(), d.Describe(), d.Remarks
+	ix.NamesLanguages = d.Kind != layout.Table || hasRole(&d.Layout, layout.Language)
+}

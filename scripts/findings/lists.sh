@@ -1,0 +1,144 @@
+# Lists as the world has them: which column is the text.
+
+# list FILE FORMAT...: a list of the eight clips of the folder data, a line from each format for a python string with n, text, other
+# and who (anna or bob); the first argument is the file, the second the format, the third a first line.
+list() {
+  FILE=$1 FORMAT=$2 HEAD=${3:-} python3 - <<'END'
+import os
+texts = ["one two three", "four five six", "seven eight nine", "ten eleven twelve", "the ship came back", "nobody knows", "a long road", "rain and sun"]
+lines = [os.environ["FORMAT"].format(n=n, text=t, who=["anna", "bob"][n % 2], seconds=1 + n / 100) for n, t in enumerate(texts)]
+open(os.environ["FILE"], "w").write("".join(line + "\n" for line in ([os.environ["HEAD"]] if os.environ["HEAD"] else []) + lines))
+END
+}
+
+# reads LAYOUT TEXT SPEAKER: data check of the folder data reads its list in this layout, and its first clip has this text and speaker.
+reads() {
+  xtts-host data check data --json --max-quarantine 9 >check.json
+  python3 - "$@" <<'END'
+import json, sys
+d = json.load(open("check.json"))
+print(d["layout"], d["unusable"])
+e = d["layout"]["examples"][0]
+assert (d["layout"]["layout"], e["text"], e["speaker"]) == tuple(sys.argv[1:]), sys.argv
+assert d["usable"]["clips"] == 8
+END
+}
+
+# last-column-is-no-text: a length, a speaker or a number in the last column is not taken as the text
+last-column-is-no-text() {
+  clips data 8 1
+  list data/metadata.csv 'clip0000{n}|{text}|{text}|{seconds}'
+  reads css10 'one two three' ''
+  list data/metadata.csv 'clip0000{n}|{text}|{seconds}'
+  reads thorsten 'one two three' ''
+  list data/metadata.csv 'clip0000{n}|{text}|{who}'
+  reads coqui 'one two three' anna
+  list data/metadata.csv 'clip0000{n}.wav|{text}|0'
+  reads styletts2 'one two three' 0
+  list data/metadata.csv '{n}/{n}.wav|뭘 {text} 합니까 좋은|뭘 {text} 합니까 좋은|뭘 {text} 합니까 좋은|{seconds}|What does {n} mean?'
+  for n in 0 1 2 3 4 5 6 7; do mkdir data/$n && cp data/wavs/clip0000$n.wav data/$n/$n.wav; done
+  sed -i 's/one two three/하나 둘 셋/g; s/[a-z]* [a-z]* [a-z]* 합/나의 말은 합/g; s/[a-z]* [a-z]* [a-z]* [a-z]* 합/그의 말은 합/g; s/[a-z]* [a-z]* 합/그는 합/g' data/metadata.csv
+  reads kss '뭘 하나 둘 셋 합니까 좋은' ''
+}
+
+# lists-of-other-trainers: coqui's lists with and without names, piper's, Common Voice's, NeMo's and Hugging Face's are read
+lists-of-other-trainers() {
+  clips data 8 1
+  list data/metadata_train.csv 'wavs/clip0000{n}.wav|{text}|{who}' 'audio_file|text|speaker_name'
+  reads coqui 'one two three' anna
+  list data/metadata_train.csv 'wavs/clip0000{n}.wav|{text}|{who}'
+  reads coqui 'one two three' anna
+  list data/metadata_train.csv 'clip0000{n}|{who}|{text}'
+  reads piper 'one two three' anna
+  rm data/metadata_train.csv data/metadata.csv
+  list data/metadata.csv 'wavs/clip0000{n}.wav,"{text}, ""said"" he",{who}' 'file_name,transcription,speaker'
+  reads audiofolder 'one two three, "said" he' anna
+  rm data/metadata.csv
+  list data/train_manifest.json '{{"audio_filepath": "wavs/clip0000{n}.wav", "text": "{text}", "duration": 1.0}}'
+  reads jsonl 'one two three' ''
+  rm data/train_manifest.json
+  mv data/wavs data/clips
+  list data/train.tsv $'{who}\tclip0000{n}.mp3\t{text}\t2\ten' $'client_id\tpath\tsentence\tup_votes\tlocale'
+  reads common-voice 'one two three' anna
+}
+
+# folders-without-a-list: VCTK, LibriTTS and M-AILABS are read from their folders
+folders-without-a-list() {
+  clips made 8 1
+  mkdir -p data/txt/p225 data/wav48/p225
+  for n in 0 1 2 3 4 5 6 7; do
+    cp made/wavs/clip0000$n.wav data/wav48/p225/p225_00$n.wav
+    echo "number $n" >data/txt/p225/p225_00$n.txt
+  done
+  reads vctk 'number 0' p225
+  rm -r data
+  mkdir -p data/train-clean-100/19/198
+  for n in 0 1 2 3 4 5 6 7; do
+    cp made/wavs/clip0000$n.wav data/train-clean-100/19/198/19_198_$n.wav
+    echo "No. $n" >data/train-clean-100/19/198/19_198_$n.original.txt
+    echo "Number $n" >data/train-clean-100/19/198/19_198_$n.normalized.txt
+  done
+  reads libritts 'Number 0' 19
+  rm -r data
+  mkdir -p data/de_DE/by_book/female/eva/buch
+  mv made/wavs data/de_DE/by_book/female/eva/buch
+  for n in 0 1 2 3 4 5 6 7; do echo "clip0000$n|Nr. $n|Nummer $n"; done >data/de_DE/by_book/female/eva/buch/metadata.csv
+  reads mailabs 'Nummer 0' eva
+  grep -q '"language": "de"' check.json
+}
+
+# two-readings: a list that can be read in two ways is refused with both, and what the hint says decides
+two-readings() {
+  clips data 8 1
+  list data/metadata.csv 'clip0000{n}|{text}|voice{n}'
+  refused 2 train --train-data data --max-steps 1 --run-dir run
+  says 'metadata.csv can be read in two ways: a column may be the speaker; line 1 is "clip00000|one two three|voice0"'
+  says '  --list-layout coqui: text "one two three", speaker "voice0"'
+  says "hint: say which: --list-layout coqui or --list-layout 'columns=id,text,-'"
+  test ! -e run
+  train --train-data data --list-layout coqui --max-steps 1 --run-dir run >output
+  says 'layout coqui: columns clip, text, speaker'
+  says 'clip00000: one two three (speaker voice0, en)'
+  train --resume run --max-steps 2
+  grep -q 'list_layout: "coqui"' run/config.yaml
+}
+
+# strange-lines: carriage returns end lines, quotes of CSV are undone, a separator in a text never cuts it
+strange-lines() {
+  clips data 8 1
+  list made 'clip0000{n}|{text}'
+  tr '\n' '\r' <made >data/metadata.csv
+  reads ljspeech 'one two three' ''
+  list data/metadata.csv 'clip0000{n}|"{text}, ""said"" he"'
+  reads 'ljspeech;quotes=csv' 'one two three, "said" he' ''
+  sed 's/two three/| two three/' made >data/metadata.csv
+  refused 2 xtts-host data check data
+  says "--list-layout 'columns=id,text+': text \"one | two three\""
+  sed '3s/$/|seven eight nine/' made >data/metadata.csv
+  xtts-host data check data >output
+  says 'the lines have different numbers of columns: 2 in 7 lines (1, 2, 4, 5, 6, ...), 3 in line 3'
+}
+
+# rounded-durations: durations that are rounded up to one decimal are no fault, and a fault says what to leave out
+rounded-durations() {
+  clips data 8 0.97
+  list data/train.jsonl '{{"audio_filepath": "wavs/clip0000{n}.wav", "text": "{text}", "duration": 1.0}}'
+  rm data/metadata.csv
+  reads jsonl 'one two three' ''
+  sed -i '1s/1.0/1.00/' data/train.jsonl
+  xtts-host data check data >output
+  says 'offset 0 s and duration 1 s end after the recording of 0.970 s; leave duration out'
+}
+
+# nothing-usable: data check names every line of a list without a usable one, also as JSON
+nothing-usable() {
+  clips data 8 1
+  rm data/wavs/*
+  refused 2 xtts-host data check data
+  says '✗ 8 lines cannot be used'
+  says 'no usable row: all 8 lines are rejected'
+  xtts-host data check data --json >check.json 2>/dev/null || true
+  python3 -c "import json; d = json.load(open('check.json')); assert len(d['unusable']) == 8, d"
+  xtts-host data check none --json >check.json 2>/dev/null || true
+  python3 -c "import json; d = json.load(open('check.json')); assert 'no such folder' in d['error'], d"
+}
