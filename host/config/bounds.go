@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // bound is the range of a setting.
@@ -18,15 +19,16 @@ type bound struct{ min, max float64 }
 const (
 	many = 1<<31 - 1 // products of two such numbers, and their sums, fit in 64 bits
 	huge = 1e30      // a step computes in f32, whose limit is 3.4e38
+	rate = manifest.MaxRate
 )
 
 // bounds are the ranges that a run can use. They are far wider than useful values, and narrow enough for memory and
 // arithmetic.
 var bounds = map[string]bound{
 	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
-	"lr": {-huge, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
+	"lr": {-rate, rate}, "warmup-steps": {0, many}, "weight-decay": {0, rate}, "grad-clip": {0, huge}, "max-skipped": {1, many},
 	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
-	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
+	"min-lr": {0, rate}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
 	"val-share": {0, 0.5}, "early-stop": {0, many}, "early-stop-delta": {0, huge},
 	"num-workers": {0, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
 	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},

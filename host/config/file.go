@@ -71,7 +71,7 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 	if data, err = json.Marshal(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	doc, err := manifest.Decode(path, s.Schema(), data)
+	doc, err := manifest.Decode(path, s.schema(false), data)
 	if err != nil {
 		return hint.Errorf("docs/config.schema.json has every key and its type", "%w", err)
 	}
@@ -229,7 +229,10 @@ func jsonText(v any) string {
 }
 
 // Schema returns the JSON Schema of a config file, made of the flags: docs/config.schema.json is its text.
-func (s *Set) Schema() map[string]any {
+func (s *Set) Schema() map[string]any { return s.schema(true) }
+
+// schema is Schema with or without the ranges of numbers, which Check refuses with a better message.
+func (s *Set) schema(ranges bool) map[string]any {
 	properties := map[string]any{pipelineKey: pipelineSchema()}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {
@@ -258,6 +261,12 @@ func (s *Set) Schema() map[string]any {
 			p["additionalProperties"] = map[string]any{"type": "integer", "minimum": 1, "maximum": maxWorkers}
 		default: // amounts of memory, slots, GPUs
 			p["type"] = []any{"integer", "string"}
+		}
+		if b, ok := bounds[f.Name]; ok && ranges {
+			p["minimum"], p["maximum"] = b.min, b.max
+			if b.min == -rate { // a smaller rate than 0 has a message of its own
+				p["minimum"] = 0
+			}
 		}
 		properties[key(f.Name)] = p
 	})

@@ -22,7 +22,7 @@ func (s *Set) define() {
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0, "difference of `loss` that --early-stop takes for a lower one")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
 	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0, "`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
-	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one; 0 means all")
+	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one and the last good one (docs/runs.md); 0 means all")
 	f.Float64Var(&c.DiskWait, "disk-wait", 60, "longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 
@@ -73,19 +73,19 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.BoolVar(&c.StaticShapes, "enable-static-shapes", false, "pad every batch to the largest bucket")
 
 	f = optimizer
-	f.Float64Var(&c.LR, "lr", 0, "learning `rate` after the warm-up")
+	f.Float64Var(&c.LR, "lr", 0, "learning `rate` after the warm-up, above 0 and at most 1e6")
 	f.Int64Var(&c.WarmupSteps, "warmup-steps", 0, "`steps` over which the learning rate rises")
 	choose(f, &c.Schedule, "schedule", "", "course of the learning rate after the warm-up (docs/schedules.md)")
-	f.Float64Var(&c.MinLR, "min-lr", 0, "lowest learning `rate` after the warm-up")
-	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999, "`factor` of the learning rate in each step of the schedule exponential")
-	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate")
+	f.Float64Var(&c.MinLR, "min-lr", 0, "lowest learning `rate` after the warm-up, at most that of --lr")
+	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999, "`factor` of the learning rate in each step of the schedule exponential, 0 to 1")
+	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate, 0 to 1")
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
-	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay")
-	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, as `PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")
-	f.StringSliceVar(&c.WeightDecayOf, "weight-decay-of", nil, "weight decay of some parameters, as `PATTERN=DECAY`, separated by commas: *.bias=0 (docs/groups.md)")
-	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
-	f.Float64Var(&c.EMA, "ema", 0, "`decay` of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
-	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")
+	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay, 0 to 1e6")
+	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, 0 to 1e6, as `PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")
+	f.StringSliceVar(&c.WeightDecayOf, "weight-decay-of", nil, "weight decay of some parameters, 0 to 1e6, as `PATTERN=DECAY`, separated by commas: *.bias=0 (docs/groups.md)")
+	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`, up to 1e30; 0 means no clipping")
+	f.Float64Var(&c.EMA, "ema", 0, "`decay`, 0 to 1, of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
+	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row; a run that skipped most of its steps fails at its end")
 }
 
 func definePipeline(c *Config, f *pflag.FlagSet) {

@@ -2,6 +2,10 @@ package manifest
 
 import "fmt"
 
+// MaxRate is the largest learning rate, factor of one, and weight decay. It is far above useful values, and products of two are far below
+// the limit of f32.
+const MaxRate = 1e6
+
 // Optimizer holds the default hyperparameters of "adamw", "sgd", "lion", "muon" or "adafactor". docs/bundle.md says
 // which has which. A value of 0 switches momentum, weight decay or clipping off.
 type Optimizer struct {
