@@ -211,15 +211,27 @@ func (s stoppable) Err() error {
 	}
 }
 
-func (s *Speaker) speak(ctx context.Context, step int64) error {
+func (s *Speaker) speak(ctx context.Context, step int64) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	var made []files.Path
+	defer func() {
+		for _, folder := range slices.Backward(made) {
+			if err != nil {
+				folder.Remove() // without a sample it says nothing; one with a sample stays
+			}
+		}
+	}()
 	all := files.At(s.Dir)
 	dir := all.Join(checkpoint.StepName(step))
 	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
-		if err := folder.Mkdir(); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := folder.Mkdir()
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return disk.Explain(err, folder.String(), 1)
+		}
+		if err == nil {
+			made = append(made, folder)
 		}
 	}
 	if len(s.Bundle.Manifest.Adapters) > 0 {
@@ -233,7 +245,7 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 	defer job.End()
 	for i, sample := range s.Samples {
 		job.Do(i, len(s.Samples))
-		path := dir.Join(strconv.Itoa(i+1) + ".wav")
+		path := dir.Join(file(i))
 		if _, err := path.Lstat(); err == nil {
 			continue
 		}
@@ -254,11 +266,28 @@ func (s *Speaker) Report() *report.Spoken {
 		return nil
 	}
 	all, _ := steps(s.Dir) // a folder that cannot be read has had a warning
-	spoken := &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: append([]int64{}, all...), Incomplete: s.incomplete}
-	if len(all) > 0 {
-		spoken.Last = path.Join(Folder, checkpoint.StepName(all[len(all)-1]))
+	spoken := &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: []int64{}, Incomplete: s.incomplete}
+	for _, step := range all {
+		name := checkpoint.StepName(step)
+		if n := s.spoken(files.At(s.Dir).Join(name)); n > 0 {
+			spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
+			spoken.Last, spoken.LastFiles = path.Join(Folder, name), n
+		}
 	}
 	return spoken
+}
+
+// file is the name of the file of a sample, counted from 0.
+func file(i int) string { return strconv.Itoa(i+1) + ".wav" }
+
+// spoken counts the samples that a folder has.
+func (s *Speaker) spoken(dir files.Path) (n int) {
+	for i := range s.Samples {
+		if info, err := dir.Join(file(i)).Lstat(); err == nil && info.Mode().IsRegular() {
+			n++
+		}
+	}
+	return n
 }
 
 // voices are those of clips, each of which is heard once.

@@ -331,3 +331,35 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStopped: after a stop in the middle, the report has the sentences that were spoken, and names no folder without one.
+func TestStopped(t *testing.T) {
+	r := newRun(t)
+	s := r.open(t, "a.txt", "hello there.\ngood morning.\ngood night.")
+	s.Speak(1)
+	stop := make(chan struct{})
+	s.Stop = stop
+	// The first sentence is spoken, the stop comes in the second.
+	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000002"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.Dir, "step-000002/1.wav"), []byte("spoken"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000004"), 0o777); err != nil { // as a run that was killed leaves one
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Millisecond, func() { close(stop) })
+	s.Speak(2)
+	<-stop
+	s.Speak(3)
+	got := s.Report()
+	if got.Files < 4 || got.LastFiles != got.Files-3 || !slices.Equal(got.Steps, []int64{1, 2}) || got.Last != "samples/step-000002" || r.log.Len() > 0 {
+		t.Errorf("%+v, log: %s", got, &r.log)
+	}
+	s.Stop, s.Samples[0].Voice = nil, &dataset.Row{Path: "none.wav"}
+	s.Speak(5)
+	if _, err := os.Stat(filepath.Join(r.Dir, "step-000005")); err == nil || r.log.Len() == 0 {
+		t.Error("an empty folder stays, or no warning says why")
+	}
+}
