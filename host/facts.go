@@ -1,12 +1,11 @@
 package host
 
 import (
-	"errors"
 	"runtime"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/ending"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -19,7 +18,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		return report.Run{}, err
 	}
 	f := r.plan.Record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
-	f.Outcome, f.Began, f.Wall = outcomeOf(outcome), r.began, wall
+	f.Outcome, f.Began, f.Wall = ending.Outcome(outcome), r.began, wall
 	if change := r.plan.Start.Change; change != nil {
 		f.Changes = change.History
 	}
@@ -29,6 +28,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	if best := r.loop.Train.Progress.Best; best != nil {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
+	f.GoodCheckpoint = ending.GoodOf(o.saver)
 	f.EarlyStop, f.FeatureCache, f.Spoken = r.stopped(), r.loop.Path.FeatureCache(), r.samples.Report()
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
@@ -42,14 +42,3 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// outcomeOf returns the outcome of training for report.json.
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return report.Done
-	case errors.Is(err, train.ErrInterrupted):
-		return report.Interrupted
-	}
-	return err.Error()
-}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/ending"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/supervise"
-	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -23,10 +23,13 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	if lost != nil && !errors.Is(outcome, lost) {
 		err = errors.Join(err, lost)
 	}
+	if err == nil && !r.mode.Measures() {
+		err = ending.MostlySkipped(o.collector)
+	}
 	switch step := r.loop.Train.Progress.Step; {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
-	case step == 0 || r.mode.Measures() || o.saver.Current():
+	case step == 0 || ending.Ruined(outcome) || r.mode.Measures() || o.saver.Current():
 	case r.session.Optimizers.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
@@ -35,12 +38,13 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		} else if serr != nil {
 			// The errors are not joined: an interruption without a checkpoint must not have the exit status of one with
 			// a checkpoint.
-			if err = serr; outcome != nil {
-				err = fmt.Errorf("%w (after: %v)", serr, outcome)
+			if after := err; after != nil {
+				serr = fmt.Errorf("%w (after: %v)", serr, after)
 			}
+			err = serr
 		}
 	}
-	err = r.resumeHint(err)
+	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved()), o.saver, func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
@@ -66,24 +70,6 @@ func (r *run) rescue(lost error) error {
 		return errors.Join(lost, err)
 	}
 	return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w; the folder was made again, with the checkpoint %s and without the lines of its steps", lost, path)
-}
-
-// resumeHint adds a hint to continue from the last checkpoint.
-func (r *run) resumeHint(err error) error {
-	saved := r.observer.saver.Saved()
-	if saved == 0 {
-		return err
-	}
-	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(r.dir), saved)
-	switch {
-	case errors.Is(err, train.ErrInterrupted):
-		return hint.Errorf(resume, "%w", err)
-	case files.IsFull(err):
-		return hint.Errorf(hint.Of(err)+", then "+resume, "%w", err)
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
-		return hint.Errorf(hint.Of(err)+"; then "+resume, "%w", err)
-	}
-	return err
 }
 
 // report writes report.json and its table, and prints the table. outcome is the error that the run ends with.

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/ending"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -53,12 +54,16 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		o.quarantine.Restore(state.Quarantine, r.plan.Data.Train)
 		o.samples, o.frames = state.Samples, state.Frames
 	}
-	o.saver = newSaver(r)
 	if o.baselines, err = report.NewBaselines(r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs); err != nil {
 		return nil, err
 	}
-	if err = o.addSinks(p); err != nil {
+	evaluation, err := o.addSinks(p)
+	if err != nil {
 		return nil, err
+	}
+	o.saver = newSaver(r, o.divergence.Normal())
+	if evaluation != nil && evaluation.Step == p.Step && o.divergence.Normal() == p.Step {
+		o.shows(float64(evaluation.Loss), p.Step, p.Best)
 	}
 	r.bus.Publish(&event.Start{ // the error of a sink ends the run at its first step
 		Dir: r.dir, Bundle: r.plan.Bundle.Manifest.Name, Device: r.plan.Record().Device(), Metrics: r.plan.Bundle.Manifest.Metrics(),
@@ -67,21 +72,22 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	return o, nil
 }
 
-// addSinks adds the sinks of the run's events, except the console. The bus closes them.
-func (o *observer) addSinks(p train.Progress) error {
+// addSinks adds the sinks of the run's events, except the console. The bus closes them. It returns the last evaluation of a resumed run.
+func (o *observer) addSinks(p train.Progress) (*report.Evaluation, error) {
 	r, names := o.run, o.run.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	o.divergence = metrics.Divergence()
 	r.bus.Require(report.MetricsFile, metrics)
 	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.bus.Require(report.EvalFile, evaluations)
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step, r.wait); err != nil {
-		return err
+		return nil, err
 	}
 	if o.ledger != nil {
 		r.bus.Require("ledger", o.ledger)
@@ -106,7 +112,7 @@ func (o *observer) addSinks(p train.Progress) error {
 		Row:  r.plan.TrainingRow,
 		Warn: func(step int64, text string) { r.log.Warn(text, "step", step) },
 	})
-	return nil
+	return evaluations.Last(), nil
 }
 
 // due reports whether a step brings a progress line.
@@ -145,7 +151,7 @@ func (o *observer) Step(s *event.Step) error {
 	if err := o.run.bus.Publish(s); err != nil {
 		return err
 	}
-	o.divergence.Step(s, o.run.log.Warn)
+	normal := o.divergence.Step(s, o.run.log.Warn)
 	if s.Skipped || o.due(s.Step) {
 		o.run.bus.Wake() // the user waits for the line
 	}
@@ -154,7 +160,14 @@ func (o *observer) Step(s *event.Step) error {
 			return err
 		}
 	}
-	return o.saver.Step(s.Step)
+	return o.saver.Step(s.Step, normal)
+}
+
+// shows tells the saver that an evaluation has shown good weights. That of an average shows nothing of the weights.
+func (o *observer) shows(loss float64, step int64, best *train.Best) {
+	if o.run.plan.Config.EMA == 0 && ending.Good(loss, best) {
+		o.saver.Evaluated(step)
+	}
 }
 
 // Evaluated implements train.Observer.
@@ -163,6 +176,7 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	e.Best = best != nil && best.Step == e.Step
 	o.run.bus.Publish(e)
 	o.lowered(e.Step)
+	o.shows(e.Loss, e.Step, best)
 	if err := o.run.bus.Flush(); err != nil {
 		return err
 	}

@@ -208,21 +208,21 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 	return r, nil
 }
 
-// begin restores weights, moments and progress from the newest checkpoint of the resumed run, or loads the weights of
-// --init. A new run has no state.
+// begin restores weights, moments and progress from the checkpoint of the resumed run, or loads the weights of --init. A new run
+// has no state.
 func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	start := &r.plan.Start
 	if start.Weights != nil {
 		return train.Progress{}, nil, r.session.Init(start.Weights, r.console.Out)
 	}
 	if start.Resumed == nil {
-		return train.Progress{}, nil, nil
+		return train.Progress{}, nil, session.Begin(r.session)
 	}
 	if err := r.store.Clean(); err != nil {
 		return train.Progress{}, nil, err
 	}
 	for _, s := range start.Damaged {
-		r.log.Warn("damaged checkpoint skipped", "checkpoint", s.Error())
+		r.log.Warn("damaged checkpoint skipped", s.Log()...)
 	}
 	if err := r.session.Restore(start); err != nil {
 		return train.Progress{}, nil, err

@@ -34,6 +34,17 @@ func (s *Store) Steps() ([]int64, error) {
 	return slices.Compact(steps), nil
 }
 
+// Before returns the steps of the checkpoints before a step, the newest first. A folder that cannot be read has none.
+func (s *Store) Before(step int64) []int64 {
+	steps, err := s.Steps()
+	if err != nil {
+		return nil
+	}
+	steps = steps[:sort.Search(len(steps), func(i int) bool { return steps[i] >= step })]
+	slices.Reverse(steps)
+	return steps
+}
+
 // Find loads the checkpoint of a name: BestName, LastName, a step, or "" for the last. The checkpoints that it returns in addition are
 // those of Latest, which only the last has.
 func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
@@ -75,6 +86,8 @@ func at(s *Store, step int64) (*Checkpoint, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrDamaged):
 		return nil, advise(s, fmt.Errorf("there is no checkpoint of step %d", step))
+	case errors.Is(err, ErrDamaged):
+		return nil, mend(s, s.Path(step), s.Path(step), err)
 	case err != nil:
 		return nil, advise(s, err)
 	}

@@ -49,11 +49,23 @@ type Checkpoint struct {
 type Skipped struct {
 	Path string
 	Err  error
+	fs   fileSystem
 }
 
 // Error gives the folder's name and the reason, as in "step-000008: MANIFEST is missing".
 func (s Skipped) Error() string { return filepath.Base(s.Path) + ": " + s.Err.Error() }
 func (s Skipped) Unwrap() error { return s.Err }
+
+// Log returns the attributes of a line of a log about it: the checkpoint with the reason, and what can still be used of it.
+func (s Skipped) Log() []any {
+	all := []any{"checkpoint", s.Error()}
+	if s.fs != nil {
+		if text := salvage(s.fs, s.Path, s.Path); text != "" {
+			all = append(all, "usable", text)
+		}
+	}
+	return all
+}
 
 // damage is an ErrDamaged whose message is only the reason. The function that returns it to the caller names what is
 // damaged.
@@ -75,7 +87,7 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		if err == nil {
 			return c, skipped, nil
 		}
-		skipped = append(skipped, Skipped{Path: path, Err: err})
+		skipped = append(skipped, Skipped{Path: path, Err: err, fs: s.fs})
 	}
 	if len(skipped) > 0 {
 		const shown = 5
@@ -86,7 +98,14 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		if n := len(skipped) - shown; n > 0 {
 			reasons = append(reasons, fmt.Errorf("and %d more", n))
 		}
-		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or start a new run",
+		advice := "copy an intact checkpoint into that folder, or start a new run"
+		for _, damaged := range skipped {
+			if text := salvage(s.fs, damaged.Path, damaged.Path); text != "" {
+				advice = fmt.Sprintf("copy an intact checkpoint into that folder; of %s, %s", filepath.Base(damaged.Path), text)
+				break
+			}
+		}
+		return nil, skipped, hint.Errorf(advice,
 			"%s: %w among %d:\n%w", s.dir, ErrNone, len(skipped), errors.Join(reasons...))
 	}
 	return nil, nil, hint.Errorf("the run has no checkpoint: start a new run", "%s: %w", s.dir, ErrNone)
@@ -104,7 +123,11 @@ func Load(path string) (*Checkpoint, error) {
 	}
 	c, err := read(folderFS(filepath.Dir(real)), real)
 	if err != nil {
-		return nil, loading(path, err)
+		store := NewStore(filepath.Dir(filepath.Dir(real)))
+		if filepath.Base(filepath.Dir(real)) != Folder { // it is in no run
+			store = NewStore(real)
+		}
+		return nil, mend(store, real, filepath.Clean(path), loading(path, err))
 	}
 	c.Path = path
 	return c, nil

@@ -71,7 +71,7 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 	if data, err = json.Marshal(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	doc, err := manifest.Decode(path, s.schema(false), data)
+	doc, err := manifest.Decode(path, schemaOf(s, false), data)
 	if err != nil {
 		return hint.Errorf("docs/config.schema.json has every key and its type", "%w", err)
 	}
@@ -229,10 +229,10 @@ func jsonText(v any) string {
 }
 
 // Schema returns the JSON Schema of a config file, made of the flags: docs/config.schema.json is its text.
-func (s *Set) Schema() map[string]any { return s.schema(true) }
+func (s *Set) Schema() map[string]any { return schemaOf(s, true) }
 
-// schema is Schema with or without the ranges of numbers, which Check refuses with a better message.
-func (s *Set) schema(ranges bool) map[string]any {
+// schemaOf is Schema with or without the ranges of numbers, which Check refuses with a better message.
+func schemaOf(s *Set, ranges bool) map[string]any {
 	properties := map[string]any{pipelineKey: pipelineSchema()}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {

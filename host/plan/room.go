@@ -26,11 +26,14 @@ func lackOfRoom(p *Plan) []string {
 }
 
 // roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written before the oldest is
-// removed, and the best one. Of a run that keeps all it is only the next one.
+// removed, the best one, and the last good one where that is another. Of a run that keeps all it is only the next one.
 func roomFor(free, size int64, keepLast int, best bool) []string {
 	kept, which := int64(keepLast)+1, fmt.Sprintf("--keep-last %d and the next one", keepLast)
 	if best {
 		kept, which = kept+1, fmt.Sprintf("--keep-last %d, the next one and the best one", keepLast)
+	}
+	if keepLast == 1 { // the one before it may be the last that is known to be good
+		kept, which = kept+1, which+", and the last good one"
 	}
 	switch {
 	case free >= kept*size:

@@ -10,8 +10,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// ReadSamples reads the sentences that the run speaks at its evaluations, if there are any.
-func (d *Draft) ReadSamples(context.Context) (err error) {
+// ReadSamples reads the sentences that the run speaks at its evaluations, if there are any. FindStart returns its error in a resumed run.
+func (d *Draft) ReadSamples(context.Context) error {
+	err := readSamples(d)
+	if d.Config.Resume != "" {
+		d.unspoken, err = err, nil
+	}
+	return err
+}
+
+func readSamples(d *Draft) (err error) {
 	file := d.Config.Samples
 	if file == "" {
 		return nil

@@ -1,11 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/resume"
 	"github.com/xtts-host/xtts-host/host/runfolder"
@@ -34,10 +38,13 @@ func (d *Draft) FindStart(context.Context) (err error) {
 			Speakers: speakers, Languages: languages,
 			Stored: d.Bundle.Stored(), Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
 		})
-		if err != nil {
-			return err
+		if refused, ok := errors.AsType[*resume.RefusedError](err); ok {
+			refused.Lost = lost(d, d.Start.Resumed.State.Quarantine)
 		}
-		return d.checkAverage(&d.Start.Resumed.State)
+		if err == nil {
+			err = cmp.Or(d.checkAverage(&d.Start.Resumed.State), checkRate(d), d.unspoken)
+		}
+		return err
 	case c.Init != "":
 		if d.Start.Weights, err = openWeights(c.Init); err != nil {
 			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
@@ -61,6 +68,41 @@ func (d *Draft) openResumed() (err error) {
 	return err
 }
 
+// lost lists the lines of the training list that the run to resume could use and that cannot be used now.
+func lost(d *Draft, known []checkpoint.Quarantined) (lines []string) {
+	split := d.Data.Train
+	for _, line := range split.Index.Rejected {
+		id := cmp.Or(line.ID, split.Index.Place(line.Line))
+		if !slices.ContainsFunc(known, func(q checkpoint.Quarantined) bool { return q.ID == id }) {
+			lines = append(lines, split.Unusable([]dataset.Rejected{line})...)
+		}
+	}
+	return lines
+}
+
+// checkRate refuses a run whose schedules are at their end: all steps that are left would have the learning rate 0.
+func checkRate(d *Draft) error {
+	at, last := d.Progress(), d.Source().Total()
+	if trains := d.set.ResumeFlag == "--resume"; !trains || at.Step >= last || d.EarlyStop().Over(at.EarlyStop) {
+		return nil
+	}
+	for _, s := range d.Schedules() {
+		if !s.Ends() || s.MinLR > 0 || at.Step < s.End() {
+			return nil
+		}
+	}
+	run := d.Config.Resume
+	if at := d.Config.ResumeAt; at != "" {
+		run += "@" + at
+	}
+	flags := fmt.Sprintf("--resume %s --allow %s", hint.Path(run), strings.Join(append(slices.Clone(d.Config.Allow), "schedule"), ","))
+	if d.Config.MaxSteps == last {
+		flags += fmt.Sprintf(" --max-steps %d", last)
+	}
+	return hint.Errorf("stretch the schedule to the new length with: xtts-host "+flags,
+		"the schedule of %s ends at step %d, so the learning rate of all steps from there to step %d would be 0", hint.Path(d.Config.Resume), at.Step, last)
+}
+
 // Progress is how far the run is when it begins.
 func (p *Plan) Progress() train.Progress {
 	if p.Start.Resumed == nil {
@@ -79,6 +121,16 @@ func (p *Plan) Progress() train.Progress {
 		at.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
 	}
 	return at
+}
+
+// WayBack is the command that takes the run of a plan in a folder back to one of its checkpoints, or for nil to its start, with a lower learning
+// rate.
+func WayBack(p *Plan, folder string, to *checkpoint.Checkpoint) string {
+	c := p.Config
+	return resume.Back{
+		Folder: folder, Checkpoint: to, Now: p.Hashes, Player: p.Players[len(p.Players)-1].Name,
+		LR: c.LR, MinLR: c.MinLR, Usual: p.Bundle.Manifest.Last().Optimizer.LR, LRFactor: len(c.LRFactor) > 0, WeightDecayOf: len(c.WeightDecayOf) > 0,
+	}.Command()
 }
 
 func (s *Start) close() error {

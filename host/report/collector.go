@@ -26,6 +26,7 @@ type Collector struct {
 
 	resumedAt, last int64 // steps
 	steptimes
+	skipped int64 // of this process
 
 	walltime   walltime
 	evaluation *Evaluation
@@ -101,11 +102,21 @@ func (c *Collector) step(w *event.Step) {
 		c.timed(w)
 	}
 	if w.Skipped {
+		c.skipped++
 		return
 	}
 	for i, v := range w.Metrics {
 		c.recent[i] = appendRecent(c.recent[i], v)
 	}
+}
+
+// Skipped returns how many steps were skipped, and of how many: of the whole run or, if those of this process are a larger share, of
+// this process.
+func (c *Collector) Skipped() (skipped, steps int64) {
+	if c.skipped*c.history.Steps > c.history.Skipped*c.process {
+		return c.skipped, c.process
+	}
+	return c.history.Skipped, c.history.Steps
 }
 
 // timed counts a step whose time counts.
@@ -178,6 +189,7 @@ type Run struct {
 	// Best is the best evaluation of the whole run; nil means the best of this process.
 	Best              *Best
 	EarlyStop         *EarlyStop
+	GoodCheckpoint    *GoodCheckpoint
 	FeatureCache      *FeatureCache
 	Spoken            *Spoken
 	Memory            []Memory
@@ -201,7 +213,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, Warnings: append([]string{}, run.Warnings...),
+		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, GoodCheckpoint: run.GoodCheckpoint, Warnings: append([]string{}, run.Warnings...),
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

@@ -8,13 +8,17 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Divergence warns of a loss that explodes: one that is not finite, or far above those of the last steps. The zero value is
-// ready to use.
+// Divergence warns of a loss that explodes: one that is not finite, or far above those of the last steps. It knows which steps
+// were normal. The zero value is ready to use.
 type Divergence struct {
 	recent []float64 // the last finite losses; next is the oldest if there are usualSteps
 	next   int
 	sorted []float64 // the same, in order
 	silent int64     // up to this step, after a warning
+
+	level  float64 // the median of the losses at the last normal step
+	odd    int     // steps since then with a finite loss far above it
+	normal int64   // the last normal step
 }
 
 const (
@@ -23,10 +27,10 @@ const (
 	quietSteps = 1000 // after a warning
 )
 
-// Step takes a step, and may warn. It costs a search in the last losses.
-func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) {
+// Step takes a step, may warn, and reports whether the step was normal. It costs a search in the last losses.
+func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) (normal bool) {
 	if len(w.Rows) == 0 {
-		return
+		return false
 	}
 	text, finite := "", !math.IsNaN(w.Loss) && !math.IsInf(w.Loss, 0)
 	switch median := d.median(); {
@@ -41,14 +45,44 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) {
 		}
 		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", number(w.Loss), w.Loss/median, before, number(median))
 	}
-	if finite {
-		d.keep(w.Loss)
-	}
+	normal = d.take(w.Step, w.Loss, w.Skipped || !finite)
 	if text == "" || w.Step <= d.silent {
-		return
+		return normal
 	}
 	d.silent = w.Step + quietSteps
 	warn(fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR))
+	return normal
+}
+
+// take counts a step with rows, and reports whether it was normal: it was not skipped, and its loss is not far above the level of the
+// steps before it. A loss that stays there becomes the level after usualSteps: it may be another loss, as after a change of the graph.
+func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
+	if !math.IsNaN(loss) && !math.IsInf(loss, 0) {
+		d.keep(loss)
+	}
+	if skipped {
+		return false
+	}
+	if d.level > 0 && loss >= explosion*d.level {
+		if d.odd++; d.odd < usualSteps {
+			return false
+		}
+		d.level = 0
+	}
+	if median := d.median(); d.level <= 0 || median < explosion*d.level { // otherwise it is one of the losses that exploded
+		d.level = median
+	}
+	d.odd, d.normal = 0, step
+	return true
+}
+
+// Normal returns the last normal step, 0 before the first. The weights before that step were good: its loss was computed with them.
+func (d *Divergence) Normal() int64 { return d.normal }
+
+// Next returns what another process of the run begins with: the level of the losses and the last normal step. It compares losses with
+// those of its own steps only.
+func (d *Divergence) Next() Divergence {
+	return Divergence{level: d.level, odd: d.odd, normal: d.normal}
 }
 
 // median returns that of the last losses, 0 before the first. A rate that is much too high shows in the second step.

@@ -68,3 +68,44 @@ func BenchmarkDivergence(b *testing.B) {
 		d.Step(w, nil)
 	}
 }
+
+// TestNormalSteps: a step is normal if it is not skipped and its loss is not far above the level before it, which steps that
+// explode do not raise, unless the loss stays there.
+func TestNormalSteps(t *testing.T) {
+	nan := math.NaN()
+	flat := func(n int, loss float64) []float64 { return slices.Repeat([]float64{loss}, n) }
+	for _, c := range []struct {
+		name   string
+		losses []float64
+		normal int64
+	}{
+		{"no step", nil, 0},
+		{"falls", []float64{90, 50, 30, 2, 3}, 5},
+		{"skipped at the end", append(flat(8, 2), nan, nan), 8},
+		{"one skipped", append(flat(8, 2), nan, 2), 10},
+		{"explodes and stays finite", append(flat(8, 2), 1e3, 1e6, 1e5, 1e6, 1e7, 1e8, 1e7), 8},
+		{"explodes from the start", []float64{2.9, 1.7e5, 2e6, 1.1e6, 4.9e5, 2.1e6, 1e9, nan}, 1},
+		{"explodes again", []float64{2, 1e3, 1e3, 1e3, 2, 1e3, 1e4}, 5},
+		{"falls again", append(flat(8, 2), 1e3, 1e3, 2), 11},
+		{"another loss", append(flat(100, 2), flat(usualSteps, 1e3)...), 100 + usualSteps},
+		{"not yet another loss", append(flat(100, 2), flat(usualSteps-1, 1e3)...), 100},
+		{"below 0", append(flat(8, -2), 100, 200), 10},
+	} {
+		var d Divergence
+		var normal int64
+		for i, loss := range c.losses {
+			w := &event.Step{Step: int64(i + 1), Loss: loss, Skipped: math.IsNaN(loss), Rows: []int32{1}}
+			if d.Step(w, func(string, ...any) {}) {
+				normal = w.Step
+			}
+		}
+		if normal != c.normal || d.Normal() != c.normal {
+			t.Errorf("%s: the last normal step is %d and %d, want %d", c.name, normal, d.Normal(), c.normal)
+		}
+	}
+	var d Divergence
+	empty := &event.Step{Step: 1, Skipped: true}
+	if d.Step(empty, func(string, ...any) {}) || d.Normal() != 0 {
+		t.Error("a step without rows says nothing of the weights before it")
+	}
+}

@@ -19,6 +19,7 @@ type Metrics struct {
 	keys    []string // `,"name":`
 	history History
 	recent  [][]float64
+	before  Divergence // of the lines that were kept
 }
 
 // fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl. No metric may have such a name.
@@ -77,6 +78,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64, wait *files.Pat
 			m.history.add(0, true, v.Samples, v.Frames)
 		} else {
 			m.history.add(*v.Loss, false, v.Samples, v.Frames)
+			m.before.take(*v.Step, *v.Loss, false)
 			last = append(last, slices.Clone(line))
 			last = last[max(0, len(last)-recentSteps):]
 		}
@@ -129,6 +131,9 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 
 // History sums up the lines that were kept when the file was opened.
 func (m *Metrics) History() History { return m.history }
+
+// Divergence continues that of the steps of these lines.
+func (m *Metrics) Divergence() Divergence { return m.before.Next() }
 
 // Recent holds the values of each metric in the last of these lines.
 func (m *Metrics) Recent() [][]float64 { return m.recent }

@@ -362,3 +362,27 @@ func write(t testing.TB, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestNormalStepsOfBefore: a resumed run knows the last normal step before it, and what its loss was like.
+func TestNormalStepsOfBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	line := func(step int, loss string) string {
+		return fmt.Sprintf(`{"step":%d,"loss":%s,"samples":4,"frames":9}`+"\n", step, loss)
+	}
+	text := line(1, "2.5") + line(2, "2") + line(3, "3e9") + line(4, "null") + line(5, "2")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	m, err := OpenMetrics(path, nil, 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d := m.Divergence()
+	if d.Normal() != 2 {
+		t.Errorf("step %d, want 2", d.Normal())
+	}
+	if step := (&event.Step{Step: 5, Loss: 1e9, Rows: []int32{1}}); d.Step(step, func(string, ...any) {}) {
+		t.Error("an exploded loss is normal in another process")
+	}
+}

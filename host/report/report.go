@@ -77,6 +77,8 @@ type Report struct {
 	Quarantined  int           `json:"quarantined"`
 	// UnsavedCheckpoints counts the checkpoints for which the disk had no space; the run continued without them.
 	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
+	// GoodCheckpoint is the last one that a normal step has shown to be good; absent without one.
+	GoodCheckpoint *GoodCheckpoint `json:"good_checkpoint,omitempty"`
 	// Warnings are the first ones of the process that differ.
 	Warnings []string `json:"warnings"`
 	// Excluded counts the rows that fit in no bucket.
@@ -134,6 +136,12 @@ type Evaluation struct {
 type Best struct {
 	Step int64 `json:"step"`
 	Loss Float `json:"loss"`
+}
+
+// GoodCheckpoint is a checkpoint to go back to: a step after it was normal. It is kept like the best one.
+type GoodCheckpoint struct {
+	Step   int64  `json:"step"`
+	Folder string `json:"folder"` // in the run folder
 }
 
 // EarlyStop says why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best by more

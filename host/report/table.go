@@ -211,6 +211,9 @@ func (t *table) troubles(r *Report) {
 	if r.SkippedSteps > 0 {
 		t.row("skipped", Count(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
+	if good := r.GoodCheckpoint; good != nil && (r.SkippedSteps > 0 || r.Outcome != Done && r.Outcome != Interrupted) {
+		t.row("last good", good.Folder)
+	}
 	if r.UnsavedCheckpoints > 0 {
 		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", the disk was full")
 	}

@@ -49,6 +49,7 @@ type Setup struct {
 // symptoms are the measurements from which a verdict is derived.
 type symptoms struct {
 	steps           int64
+	skipped, all    int64 // of the whole run
 	stall           float64
 	variation       float64
 	bucketVariation float64 // the largest within one bucket; -1 if no bucket had two steps
@@ -72,6 +73,7 @@ func limits(s pipeline.Stats, setup Setup) symptoms {
 
 func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
 	out := limits(s, setup)
+	out.skipped, out.all = r.SkippedSteps, r.Steps
 	out.steps, out.stall, out.variation = r.StepMs.Steps, r.InputStallRatio, r.StepMs.Variation
 	out.bucketVariation = -1
 	for _, d := range r.StepMs.ByBucket {
@@ -89,6 +91,10 @@ const queuedShare = time.Duration(10)
 func judge(s symptoms) Verdict {
 	v := Verdict{Bottleneck: s.bottleneck, Advice: []string{}}
 	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
+	if s.skipped > 0 {
+		say("Skipped: %d of %s, which taught nothing: loss or gradients were not finite, or there were no rows. Their lines on the console name the clips: listen to them, or lower --lr.",
+			s.skipped, Count(s.all, "step"))
+	}
 	if s.steps < 2 { // the first step is not typical
 		v.Bottleneck = "unknown"
 		return v

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -15,6 +16,8 @@ type RefusedError struct {
 	Refused []Difference
 	// Allowed is what --allow named.
 	Allowed []string
+	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
+	Lost []string
 }
 
 // maxListed is how many differences an error lists.
@@ -24,15 +27,31 @@ func (e *RefusedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: the run was started with other settings:", e.Path)
 	for _, d := range e.Refused[:min(maxListed, len(e.Refused))] {
-		b.WriteString("\n  " + d.String())
-		if d.Name == "data" {
-			b.WriteString(" (hashes of the clips and texts, which have changed)")
+		switch {
+		case d.Name == "data" && len(e.Lost) > 0:
+			b.WriteString(e.lost())
+		case d.Name == "data":
+			b.WriteString("\n  " + d.String() + " (hashes of the clips and texts, which have changed)")
+		case d.Name != "data/recordings" || len(e.Lost) == 0: // another hash says nothing beside the names
+			b.WriteString("\n  " + d.String())
 		}
 	}
 	if n := len(e.Refused) - maxListed; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", n)
 	}
 	return b.String()
+}
+
+// lost names the lines that are lost.
+func (e *RefusedError) lost() string {
+	text := fmt.Sprintf("\n  data: %s of the list cannot be used any more:", report.Count(len(e.Lost), "line"))
+	for _, line := range e.Lost[:min(maxListed, len(e.Lost))] {
+		text += "\n    " + line
+	}
+	if n := len(e.Lost) - maxListed; n > 0 {
+		text += fmt.Sprintf("\n    and %d more", n)
+	}
+	return text
 }
 
 // Hint names the list for --allow that accepts the differences, or says what can never change and why.
@@ -54,6 +73,9 @@ func (e *RefusedError) Hint() string {
 	}
 	if never != nil {
 		return strings.Join(never, "; ") + "; a new run can start from these weights with --init " + hint.Path(e.Path)
+	}
+	if len(e.Lost) > 0 {
+		return "put the recordings back, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
 	}
 	return "leave them as they were, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
 }

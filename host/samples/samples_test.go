@@ -357,7 +357,9 @@ func TestStopped(t *testing.T) {
 	if got.Files < 4 || got.LastFiles != got.Files-3 || !slices.Equal(got.Steps, []int64{1, 2}) || got.Last != "samples/step-000002" || r.log.Len() > 0 {
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
-	s.Stop, s.Samples[0].Voice = nil, &dataset.Row{Path: "none.wav"}
+	row := *s.Samples[0].Voice
+	row.Path = "none.wav"
+	s.Stop, s.Samples[0].Voice = nil, &row
 	s.Speak(5)
 	if _, err := os.Stat(filepath.Join(r.Dir, "step-000005")); err == nil || r.log.Len() == 0 {
 		t.Error("an empty folder stays, or no warning says why")

@@ -3,9 +3,11 @@ package save
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -47,9 +49,11 @@ func (f *fakeStore) Save(_ context.Context, s checkpoint.State, _, _ []checkpoin
 	return f.Path(s.Step), nil
 }
 
-func (f *fakeStore) Steps() ([]int64, error) { return f.steps, nil }
-func (f *fakeStore) Path(step int64) string  { return fmt.Sprintf("step-%d", step) }
-func (f *fakeStore) Kept(step int64) string  { return f.Path(step) }
+func (f *fakeStore) Steps() ([]int64, error)            { return f.steps, nil }
+func (f *fakeStore) Path(step int64) string             { return fmt.Sprintf("step-%d", step) }
+func (*fakeStore) Sound([]int64) *checkpoint.Checkpoint { return nil }
+
+func (f *fakeStore) Kept(step int64) string { return f.Path(step) }
 
 func (f *fakeStore) Remove(step int64) error {
 	f.called("remove %d", step)
@@ -64,14 +68,30 @@ func (f *fakeStore) RemoveAfter(step int64) ([]int64, error) {
 
 func (f *fakeStore) Prune(keep int, paths ...string) error {
 	f.called("prune %d %v", keep, paths)
-	return f.stuck
+	if f.stuck != nil {
+		return f.stuck
+	}
+	for i := len(f.steps) - 1; i >= 0; i-- {
+		if slices.Contains(paths, f.Path(f.steps[i])) {
+			continue
+		}
+		if keep--; keep < 0 {
+			f.steps = slices.Delete(f.steps, i, i+1)
+		}
+	}
+	return nil
 }
 
 // fakeTraining is a run at a state.
-type fakeTraining struct{ now checkpoint.State }
+type fakeTraining struct {
+	now              checkpoint.State
+	weights, moments []checkpoint.Tensor
+}
 
-func (f *fakeTraining) State() checkpoint.State                                { return f.now }
-func (*fakeTraining) Tensors() (weights, moments []checkpoint.Tensor, _ error) { return nil, nil, nil }
+func (f *fakeTraining) State() checkpoint.State { return f.now }
+func (f *fakeTraining) Tensors() (weights, moments []checkpoint.Tensor, _ error) {
+	return f.weights, f.moments, nil
+}
 
 // published is a sink that keeps the checkpoints, and counts those that were about to be saved.
 type published struct {
@@ -101,6 +121,7 @@ type run struct {
 	store *fakeStore
 	log   bytes.Buffer
 	sink  published
+	odd   map[int64]bool // the steps that are not normal
 }
 
 // newRun returns a run with these settings.
@@ -130,7 +151,7 @@ func (r *run) train(t *testing.T, to int64) (saved []string) {
 	r.sink.checkpoints = nil
 	for r.at.now.Step < to {
 		r.at.now.Step++
-		if err := r.Step(r.at.now.Step); err != nil {
+		if err := r.Step(r.at.now.Step, !r.odd[r.at.now.Step]); err != nil {
 			t.Fatalf("step %d: %v", r.at.now.Step, err)
 		}
 	}
@@ -145,4 +166,13 @@ func (r *run) train(t *testing.T, to int64) (saved []string) {
 		saved = append(saved, text)
 	}
 	return saved
+}
+
+// values returns a tensor of values.
+func values(name string, all ...float32) []checkpoint.Tensor {
+	t := checkpoint.Tensor{Name: name, Shape: []int{len(all)}}
+	for _, v := range all {
+		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
+	}
+	return []checkpoint.Tensor{t}
 }

@@ -24,6 +24,7 @@ type Config struct {
 	Follows bool
 
 	Resumed  *checkpoint.Checkpoint // nil in a new run; it may be closed
+	Normal   int64                  // the last normal step before this process (Saver.Step); 0 without one
 	Training Training
 	Store    Store
 	Bus      *event.Bus
@@ -50,6 +51,7 @@ type Saver struct {
 	last  string   // folder of the last checkpoint, saved or resumed from
 	best  string   // folder of the best checkpoint
 	later bool     // the folder may have checkpoints of later steps: damaged ones, which the resume skipped
+	health
 }
 
 // position distinguishes two checkpoints of a run.
@@ -57,7 +59,7 @@ type position struct{ step, evaluated int64 }
 
 // New returns the Saver of a run. The time of the first checkpoint counts from now.
 func New(c Config) *Saver {
-	s := &Saver{cfg: c, due: newDue(c.Steps, c.Interval), saved: position{-1, -1}}
+	s := &Saver{cfg: c, due: newDue(c.Steps, c.Interval), saved: position{-1, -1}, health: health{normal: c.Normal}}
 	if c.Resumed != nil {
 		state := &c.Resumed.State
 		s.saved, s.last, s.later = positionOf(state), c.Resumed.Path, true
@@ -70,8 +72,10 @@ func New(c Config) *Saver {
 
 func positionOf(s *checkpoint.State) position { return position{s.Step, s.EvaluatedStep} }
 
-// Step saves the checkpoint that is due after a step.
-func (s *Saver) Step(step int64) error {
+// Step saves the checkpoint that is due after a step. normal reports whether the step was as the steps before it: its loss and
+// gradients are finite, and the loss has not exploded. While steps are not normal, no checkpoint is removed.
+func (s *Saver) Step(step int64, normal bool) error {
+	s.health.step(step, normal)
 	select {
 	case <-s.cfg.Asked:
 		return s.saveIfRoom(event.Asked)
@@ -131,12 +135,12 @@ func (s *Saver) saveIfRoom(why event.Reason) error {
 }
 
 // writeFor writes a checkpoint. Only the last one waits for the disk: after the others, training goes on.
-func (s *Saver) writeFor(why event.Reason, state checkpoint.State) (path string, err error) {
+func (s *Saver) writeFor(why event.Reason, c contents) (path string, err error) {
 	if why != event.Last {
-		return s.write(state)
+		return s.write(c)
 	}
 	err = s.cfg.Patience.RetryAfter(func() error {
-		path, err = s.write(state)
+		path, err = s.write(c)
 		return err
 	}, func(err error) {
 		lost := "all that was trained"
@@ -152,19 +156,21 @@ func (s *Saver) writeFor(why event.Reason, state checkpoint.State) (path string,
 	return path, err
 }
 
-// save saves a checkpoint. It first makes the lines of the steps before it durable.
+// save saves a checkpoint. It first makes the lines of the steps before it durable. All processes of a run find weights that are not
+// finite, because all of them end then.
 func (s *Saver) save(why event.Reason) error {
-	if s.cfg.Follows {
-		return nil
-	}
 	began := time.Now()
 	defer func() { s.cfg.Spent(began, time.Now()) }()
+	contents, err := s.contents()
+	if err != nil || s.cfg.Follows {
+		return err
+	}
 	if err := s.cfg.Bus.Sync(); err != nil {
 		return err
 	}
 	defer s.cfg.Bus.Begin(event.Work{Task: event.Saving, Unit: "a checkpoint", Began: began}).End()
-	state := s.cfg.Training.State()
-	path, err := s.writeFor(why, state)
+	state := contents.state
+	path, err := s.writeFor(why, contents)
 	if err != nil {
 		return err
 	}

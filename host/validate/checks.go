@@ -206,7 +206,7 @@ func (v *validation) begin() (train.Progress, error) {
 	case start.Weights != nil:
 		return train.Progress{}, v.session.Init(start.Weights, io.Discard)
 	}
-	return train.Progress{}, nil
+	return train.Progress{}, session.Begin(v.session)
 }
 
 // trySpeed reports the steps after the first, which includes the warm-up. Three steps are not a measurement; use

@@ -20,6 +20,7 @@ func TestOtherBundles(t *testing.T) {
 		`it has no graph of kind "eval"`:         variant.WithoutEval,
 		`it has no graph of kind "train"`:        variant.Players(func(string) bool { return true }, nil),
 		"it has no parameter " + variant.StateOf: variant.State,
+		"it has no training graph":               variant.Idle,
 		"it has no matrix a.weight":              variant.Adapter("a.weight"),
 		"it has no stage instance reference":     variant.Frozen,
 	} {

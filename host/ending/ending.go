@@ -1,0 +1,105 @@
+// Package ending judges how a run ends, and says how to go on: after an interruption, a fault, or when it diverged, which is that its
+// losses, gradients or weights are not finite any more.
+package ending
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/save"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// farAbove is how many times the best validation loss one is that shows nothing good of the weights.
+const farAbove = 10
+
+// Good reports whether the loss of an evaluation shows good weights. best is the best evaluation so far, nil without one.
+func Good(loss float64, best *train.Best) bool {
+	finite := !math.IsNaN(loss) && !math.IsInf(loss, 0)
+	return finite && (best == nil || best.Loss <= 0 || loss < farAbove*best.Loss)
+}
+
+// MostlySkipped is the end of a run, or of a process of it, that has skipped most of its steps: it has not done what it was asked to.
+func MostlySkipped(c *report.Collector) error {
+	skipped, steps := c.Skipped()
+	if 2*skipped <= steps {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %s were skipped", train.ErrNotFinite, skipped, report.Count(steps, "step"))
+}
+
+// Ruined reports whether an error says that the weights are not finite, so that nothing can be saved.
+func Ruined(err error) bool {
+	_, ok := errors.AsType[*save.NotFiniteError](err)
+	return ok
+}
+
+// Checkpoints are those of a run: the steps of the good ones, the newest first, and the first of some that can be loaded.
+type Checkpoints interface {
+	Good() ([]int64, error)
+	Sound(steps []int64) *checkpoint.Checkpoint
+}
+
+// Advise adds the way back to the error of a run that diverged, and returns others as they are. back is the command that goes back to a
+// checkpoint, or for nil to the start.
+func Advise(err error, of Checkpoints, back func(to *checkpoint.Checkpoint) string) error {
+	skipped := errors.Is(err, train.ErrNotFinite)
+	if !skipped && !Ruined(err) {
+		return err
+	}
+	var to *checkpoint.Checkpoint
+	text := "no checkpoint is known to be good, so start again"
+	if good, gerr := of.Good(); gerr == nil {
+		if to = of.Sound(good); to != nil {
+			defer to.Close()
+			text = fmt.Sprintf("the last good checkpoint is that of step %d; go back to it", to.State.Step)
+		}
+	}
+	if skipped {
+		text = "listen to the clips of the skipped steps; " + text
+	}
+	return hint.Errorf(text+" with: "+back(to), "%w", err)
+}
+
+// GoodOf describes the last good checkpoint for the report; nil without one.
+func GoodOf(of Checkpoints) *report.GoodCheckpoint {
+	good, err := of.Good()
+	if err != nil || len(good) == 0 {
+		return nil
+	}
+	return &report.GoodCheckpoint{Step: good[0], Folder: checkpoint.Folder + "/" + checkpoint.StepName(good[0])}
+}
+
+// Continue adds a hint to continue the run in a folder from its last checkpoint, of the step saved; 0 without one.
+func Continue(err error, dir string, saved int64) error {
+	if saved == 0 {
+		return err
+	}
+	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(dir), saved)
+	switch {
+	case errors.Is(err, train.ErrInterrupted):
+		return hint.Errorf(resume, "%w", err)
+	case files.IsFull(err):
+		return hint.Errorf(hint.Of(err)+", then "+resume, "%w", err)
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
+		return hint.Errorf(hint.Of(err)+"; then "+resume, "%w", err)
+	}
+	return err
+}
+
+// Outcome returns the outcome of training for report.json.
+func Outcome(err error) string {
+	switch {
+	case err == nil:
+		return report.Done
+	case errors.Is(err, train.ErrInterrupted):
+		return report.Interrupted
+	}
+	return err.Error()
+}
