@@ -219,3 +219,16 @@ func TestPictures(t *testing.T) {
 		}
 	}
 }
+
+// TestOddRecordings: a recording that is read although its file is not whole is listed with what is wrong.
+func TestOddRecordings(t *testing.T) {
+	plain := func(hertz float64) []byte { return wav(tone(1, 0.25, hertz), 1, 0) }
+	r := reportOf(t, anyLength, recording{"anna/1", "as it should be", plain(100)}, recording{"anna/2", "cut off at the end", plain(110)[:12044]})
+	if got := fmt.Sprint(r.OddRecordings); got != "[{{2 anna/2} its end is missing: it was read up to there}]" || len(r.Unusable) != 0 {
+		t.Errorf("odd recordings %s, unusable %v", got, r.Unusable)
+	}
+	var out strings.Builder
+	if err := r.write(&out); err != nil || !strings.Contains(out.String(), "- 1 clip of recordings with something wrong\n             line 2, anna/2: its end is missing") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
