@@ -45,6 +45,8 @@ type Check struct {
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`
 	Hint  string `json:"hint,omitempty"`
+	// Stderr has the last lines that the process wrote to its standard error, if it ended.
+	Stderr []string `json:"stderr,omitempty"`
 	// SameAs is the first check that failed for the same reason.
 	SameAs string `json:"same_as,omitempty"`
 }
@@ -131,6 +133,9 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 			done.State, done.Why, done.Hint = Failed, reason(err), advice(k, err)
 			if done.SameAs = first[done.Why]; done.SameAs == "" {
 				first[done.Why] = k.name
+				if ended, ok := errors.AsType[*supervise.PluginError](err); ok {
+					done.Stderr = ended.LastLines()
+				}
 			}
 			started = started && k.name != checks[0].name
 		}

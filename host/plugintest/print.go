@@ -24,6 +24,12 @@ func (r *Result) Print(out io.Writer) {
 			if c.Why != "" {
 				fmt.Fprintf(out, "      %s\n", visible.Text(c.Why))
 			}
+			for i, line := range c.Stderr {
+				if i == 0 {
+					fmt.Fprintln(out, "      its last lines on stderr:")
+				}
+				fmt.Fprintf(out, "        %s\n", visible.Text(line))
+			}
 			if c.Hint != "" {
 				fmt.Fprintf(out, "      hint: %s\n", visible.Text(c.Hint))
 			}

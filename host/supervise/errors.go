@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -53,14 +54,27 @@ const shownLines = 10
 func (e *PluginError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plugin %s: %s", e.Plugin, e.reason())
-	if text := strings.TrimRight(e.LastStderr, "\n"); text != "" {
-		lines := strings.Split(text, "\n")
+	if lines := e.LastLines(); len(lines) > 0 {
 		b.WriteString("\nits last lines on stderr:")
-		for _, l := range lines[max(0, len(lines)-shownLines):] {
+		for _, l := range lines {
 			b.WriteString("\n  " + e.Plugin + ": " + l)
 		}
 	}
 	return b.String()
+}
+
+// LastLines returns the last lines of the standard error that are shown, the first of them the cause if it is above the others.
+func (e *PluginError) LastLines() []string {
+	text := strings.TrimRight(e.LastStderr, "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	last := lines[max(0, len(lines)-shownLines):]
+	if cause := summary(text); len(lines) > shownLines && !goDump.MatchString(lines[0]) && !slices.ContainsFunc(last, func(l string) bool { return strings.HasPrefix(cause, l) }) {
+		last = append([]string{cause, "..."}, last[2:]...)
+	}
+	return last
 }
 
 // reason is the text of Err, part of which may be the plugin's.

@@ -2,20 +2,28 @@ package supervise
 
 import (
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
-// goPanic finds the cause in the output of a Go program that panicked: the message, and the first frame of the
-// program's own code. A dump may have thousands of lines after them.
-type goPanic struct {
-	lines []string
-	part  int // of the dump that comes next
+// lastWords finds the cause in the output of a program that crashes. Of a Go program that is the message and the first frame of
+// the program's own code: a dump may have thousands of lines after them, and ends with registers. Of other programs it is one
+// line, which may be far above the last ones.
+type lastWords struct {
+	lines []string // of the dump of a Go program
+	part  int      // of it that comes next
+	fatal string   // the cause, if no program of any language goes on after such a line
+	first string   // its first line
+	cause string   // the last line that looks like one
+	begun bool     // in a traceback of Python, or the line before said that the message follows
 }
 
 // The parts of a dump.
 const (
-	noPanic   = iota
+	noDump    = iota
 	message   // lines up to the first goroutine
+	stack     // the runtime's own, which says nothing
 	function  // of a frame
 	ownPlace  // of the frame that is wanted
 	otherFile // of a frame of the runtime
@@ -25,52 +33,104 @@ const (
 // maxMessage bounds the lines of a message.
 const maxMessage = 10
 
-func (g *goPanic) line(text string) {
-	if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
-		g.lines, g.part = []string{text}, message
+// goDump begins the dump of a Go program: it panicked, its runtime gave up, or a signal ended it.
+var goDump = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
+
+func (w *lastWords) line(text string) {
+	w.other(text)
+	if goDump.MatchString(text) && w.part != message { // a second message belongs to the first
+		w.lines, w.part = []string{text}, message
 		return
 	}
-	switch g.part {
-	case message:
+	switch w.part {
+	case message, stack:
 		switch {
 		case strings.HasPrefix(text, "goroutine "):
-			g.part = function
-		case text != "" && len(g.lines) < maxMessage:
-			g.lines = append(g.lines, text)
+			w.part = function
+		case text == "runtime stack:":
+			w.part = stack
+		case w.part == message && text != "" && len(w.lines) < maxMessage:
+			w.lines = append(w.lines, text)
 		}
 	case function:
 		switch {
-		case text == "":
-			g.part = complete // only the runtime's frames
+		case !strings.Contains(text, "("), strings.HasPrefix(text, "goroutine "):
+			w.part = complete // only the runtime's frames: another goroutine, or registers
 		case strings.HasPrefix(text, "panic("), strings.HasPrefix(text, "runtime."), strings.HasPrefix(text, "runtime/"):
-			g.part = otherFile
+			w.part = otherFile
 		default:
-			g.lines = append(g.lines, "at "+text)
-			g.part = ownPlace
+			w.lines = append(w.lines, "at "+text)
+			w.part = ownPlace
 		}
 	case otherFile:
-		g.part = function
+		w.part = function
 	case ownPlace:
-		g.lines = append(g.lines, "   "+strings.TrimSpace(text))
-		g.part = complete
+		w.lines = append(w.lines, place+strings.TrimSpace(text))
+		w.part = complete
 	}
 }
 
-// text returns the excerpt, or "" if the program has not panicked.
-func (g *goPanic) text() string {
-	if g.part != complete {
+// place begins the line with the file of a frame.
+const place = "   "
+
+// ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java and .NET.
+var ends = []string{
+	"Fatal Python error: ", "terminate called ", "libc++abi: ", "*** stack smashing", "*** buffer overflow", "free(): ", "malloc(): ", "realloc(): ",
+	"munmap_chunk(): ", "double free or corruption", "corrupted ", "Exception in thread ", "Unhandled exception",
+}
+
+// within are parts of such lines: an assertion of C, a sanitizer, Rust.
+var within = []string{": Assertion `", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "' panicked at "}
+
+const traceback = "Traceback (most recent call last):"
+
+// other looks for the cause of a program that is not written in Go.
+func (w *lastWords) other(text string) {
+	indented := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
+	switch {
+	case text == traceback:
+		w.begun = true
+	case slices.ContainsFunc(ends, func(p string) bool { return strings.HasPrefix(text, p) }), slices.ContainsFunc(within, func(p string) bool { return strings.Contains(text, p) }):
+		w.cause, w.fatal, w.first = text, text, text
+		w.begun = strings.Contains(text, "' panicked at ") && strings.HasSuffix(text, ":") // the message is the next line
+	case strings.HasPrefix(strings.TrimSpace(text), "what(): ") && w.fatal != "": // of the exception that C++ has named
+		w.fatal += ": " + strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "what(): "))
+		w.cause = w.fatal
+	case w.begun && !indented && text != "":
+		if w.begun = false; strings.HasSuffix(w.fatal, ":") && w.cause == w.fatal {
+			w.fatal += " " + text
+			text = w.fatal
+		}
+		w.cause = text
+	}
+}
+
+// dump returns the excerpt of a Go program's dump, or "".
+func (w *lastWords) dump() string {
+	if w.part != complete {
 		return ""
 	}
-	return strings.Join(g.lines, "\n") + "\n"
+	return strings.Join(w.lines, "\n") + "\n"
 }
 
-// summary is one line of the last lines: the last one, or the message of a panic with its place.
+// summary is the line of the last lines that says most: the message of a crash, with its place if it is known, or the last line.
 func summary(lines string) string {
 	all := strings.Split(strings.TrimRight(lines, "\n"), "\n")
-	last := all[len(all)-1]
-	if !strings.HasPrefix(all[0], "panic: ") && !strings.HasPrefix(all[0], "fatal error: ") {
-		return last
+	if goDump.MatchString(all[0]) {
+		for _, l := range all[1:] {
+			if file, ok := strings.CutPrefix(l, place); ok {
+				file, _, _ = strings.Cut(file, " ") // without the offset
+				return all[0] + " at " + filepath.Base(file)
+			}
+		}
+		return all[0]
 	}
-	place, _, _ := strings.Cut(strings.TrimSpace(last), " ") // without the offset
-	return all[0] + " at " + filepath.Base(place)
+	var w lastWords
+	for _, l := range all {
+		w.line(l)
+	}
+	if w.cause != "" {
+		return w.cause
+	}
+	return all[len(all)-1]
 }

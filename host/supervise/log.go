@@ -33,7 +33,7 @@ type journal struct {
 
 	mu    sync.Mutex // guards the rest
 	tail  []byte
-	panic goPanic
+	words lastWords
 	quota quota
 }
 
@@ -41,12 +41,16 @@ func newJournal(log *slog.Logger, plugin string) *journal {
 	return &journal{log: log, plugin: plugin, quota: quota{lines: logRate, bytes: logBytes}}
 }
 
-// last returns the last lines as text, at most tailSize bytes. Of a Go program that has panicked it returns the first
-// lines of the dump.
+// last returns the last lines as text, at most tailSize bytes, after the line that says why the program ended if it is above
+// them. Of a Go program that has crashed it returns the first lines of the dump.
 func (j *journal) last() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return cmp.Or(j.panic.text(), string(j.tail))
+	tail := string(j.tail)
+	if fatal := j.words.fatal; fatal != "" && !strings.Contains(tail, j.words.first) {
+		tail = fatal + "\n" + tail
+	}
+	return cmp.Or(j.words.dump(), tail)
 }
 
 // close reports lines that were dropped and not reported yet.
@@ -92,7 +96,7 @@ func (j *journal) line(line []byte) {
 		}
 	}
 	j.mu.Lock()
-	j.panic.line(text)
+	j.words.line(text)
 	j.tail = append(append(j.tail, visible.Text(text)...), '\n')
 	if over := len(j.tail) - tailSize; over > 0 {
 		// Cut at the start of a line if there is one.

@@ -119,6 +119,69 @@ goroutine 1 [select]:
 	}
 }
 
+// TestLastWords: the line that says why a program of any language ended is shown, however much it writes after it.
+func TestLastWords(t *testing.T) {
+	registers := "\nrax    0x0\nrbx    0x1\ngs     0x0\n"
+	for _, tt := range []struct{ name, in, want string }{
+		{"Go, a signal in C", "SIGSEGV: segmentation violation\nPC=0x7f01 m=0 sigcode=1 addr=0x0\nsignal arrived during cgo execution\n\n" +
+			"goroutine 1 gp=0xc0 m=0 mp=0x5 [syscall]:\nruntime.cgocall(0x1, 0x2)\n\t/go/src/runtime/cgocall.go:167 +0x4b\nmain._Cfunc_mix()\n\t_cgo_gotypes.go:41 +0x3f\n" + registers,
+			"SIGSEGV: segmentation violation at _cgo_gotypes.go:41"},
+		{"Go, a signal from outside", "SIGSEGV: segmentation violation\nPC=0x46e3a1 m=0 sigcode=0\n\ngoroutine 0 gp=0x1 m=0 mp=0x2 [idle]:\n" +
+			"runtime.futex(0x1)\n\t/go/src/runtime/sys_linux_amd64.s:557 +0x21\n\n" + registers, "SIGSEGV: segmentation violation"},
+		{"Go, nil", "panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\n" +
+			"goroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n", "panic: runtime error: invalid memory address or nil pointer dereference at mix.go:3"},
+		{"Go, its runtime", "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n", "fatal error: concurrent map writes at mix.go:3"},
+		{"Go, its runtime's stack", "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV]\n\nruntime stack:\nruntime.throw(0x1)\n\t/go/panic.go:1\n\n" +
+			"goroutine 1 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n" + registers, "fatal error: unexpected signal during runtime execution at mix.go:3"},
+		{"Python", "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    import numpy\nModuleNotFoundError: No module named 'numpy'\n",
+			"ModuleNotFoundError: No module named 'numpy'"},
+		{"Python, and words after it", "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'x'\nException ignored in: <module 'threading'>\n", "KeyError: 'x'"},
+		{"Python, two exceptions", "Traceback (most recent call last):\n  File \"a\"\nKeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n" +
+			"Traceback (most recent call last):\n  File \"a\"\nValueError: 2\n", "ValueError: 2"},
+		{"Python, a crash", "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n" + strings.Repeat("  File \"a\", line 1 in f\n", 2000),
+			"Fatal Python error: Segmentation fault"},
+		{"C++", "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no model\nAborted\n",
+			"terminate called after throwing an instance of 'std::runtime_error': no model"},
+		{"C", "mix: mix.c:12: main: Assertion `n > 0' failed.\nmore\n", "mix: mix.c:12: main: Assertion `n > 0' failed."},
+		{"the C library", "free(): invalid pointer\nmore\n", "free(): invalid pointer"},
+		{"a sanitizer", "=================\n==7==ERROR: AddressSanitizer: heap-buffer-overflow\n" + strings.Repeat("    #1 0x1 in f\n", 2000), "==7==ERROR: AddressSanitizer: heap-buffer-overflow"},
+		{"Rust", "thread 'main' panicked at src/main.rs:2:5:\nno model\nnote: run with `RUST_BACKTRACE=1`\n", "thread 'main' panicked at src/main.rs:2:5: no model"},
+		{"anything else", "a\nb\n", "b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			j, _ := testJournal()
+			j.writer().Write([]byte("before\n" + tt.in))
+			if got := summary(j.last()); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+			e := &PluginError{Plugin: "p", LastStderr: j.last()}
+			if lines := e.LastLines(); len(lines) > shownLines || !strings.HasPrefix(tt.want, lines[0]) && !strings.Contains(strings.Join(lines, "\n"), strings.SplitN(tt.want, ": no model", 2)[0]) {
+				t.Errorf("%q lacks %q", lines, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzLastWords(f *testing.F) {
+	f.Add("panic: a\n\ngoroutine 1 [running]:\nmain.f()\n\t/a.go:1 +0x1\n")
+	f.Add("SIGSEGV: x\nPC=0x1\n\ngoroutine 0 [idle]:\n\n")
+	f.Add("Traceback (most recent call last):\n  a\nb: c\n")
+	f.Add("thread 'main' panicked at a:\n\nb\n")
+	f.Add("terminate called x\n what():\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		var w lastWords
+		for _, l := range strings.Split(text, "\n") {
+			w.line(l)
+		}
+		if s := summary(text); strings.Contains(s, "\n") {
+			t.Errorf("%q", s)
+		}
+		if n := len((&PluginError{LastStderr: text}).LastLines()); n > shownLines {
+			t.Errorf("%d lines", n)
+		}
+	})
+}
+
 func FuzzParseLine(f *testing.F) {
 	f.Add(`{"@level":"warn","@message":"a","k":1}`)
 	f.Add(`{"@level":"info","@message":5}`)

@@ -14,7 +14,7 @@ text = re.sub(r"func overdrive\(.*", "func overdrive(clip []float32, drive float
 open(path, "w").write(text)
 PYTHON
   (cd mine/my-plugin && go mod edit -replace "github.com/xtts-host/xtts-host=$TREE" &&
-    CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" .)
+    CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" . || true)
 }
 
 # trained STATUS ARGS: two steps with the stage of ./mine end with that status.
@@ -70,3 +70,40 @@ one-wrong-clip() { gotest ./host 'TestWrongRowIsQuarantined$'; }
 
 # late-write: a write after the answer is noticed without --verify-plugins, before the batch is trained on
 late-write() { gotest ./host 'TestLateWrite$'; }
+
+# scripted BODY: the folder ./mine with a plugin that is a shell script of this body, and the plugin features.
+scripted() {
+  mkdir -p mine/bad
+  ln -s "$TREE/plugins/features" mine/features
+  printf '#!/bin/sh\n%s\n' "$1" >mine/bad/run
+  chmod +x mine/bad/run
+  echo '{"id": "bad", "version": "1", "protocol": 1, "argv": ["./run"], "stages": [{"name": "wave", "kind": "augment", "deterministic": true,
+    "inputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"], "lengths": "waveform_lengths"}, {"name": "waveform_lengths", "dtype": "i32", "shape": ["B"]}],
+    "outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"], "lengths": "waveform_lengths"}]}]}' >mine/bad/plugin.json
+}
+
+# test-stderr: plugins test and plugins try show what a plugin wrote before it ended at its start
+test-stderr() {
+  scripted 'exec python3 -c "import no_such_module"'
+  refused 4 xtts-host plugins test mine/bad
+  says "ModuleNotFoundError: No module named 'no_such_module'"
+  clips data 1 1
+  refused 2 xtts-host plugins try wave --plugins mine --clip data/wavs/*.wav --out heard.wav
+  says "ModuleNotFoundError: No module named 'no_such_module'"
+}
+
+# crash-line: of a crash of a Go program, the message is shown and not the registers
+crash-line() {
+  own 'var p *int; if len(clip) > 0 { go func() { *p = 1 }(); select {} }'
+  refused 4 xtts-host plugins test mine/my-plugin
+  says 'panic: runtime error: invalid memory address or nil pointer dereference'
+  says 'softclip.go:'
+  rm -r mine
+  own 'if len(clip) > 0 { process, _ := os.FindProcess(os.Getpid()); process.Signal(syscall.SIGSEGV); select {} }'
+  sed -i 's/^import (/import (\n\t"os"\n\t"syscall"/' mine/my-plugin/softclip.go
+  rm -f mine/my-plugin/my-plugin_*
+  (cd mine/my-plugin && CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" .)
+  trained 4
+  says 'SIGSEGV: segmentation violation'
+  silent 'stderr gs'
+}
