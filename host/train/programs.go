@@ -1,11 +1,14 @@
 package train
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/steady"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // seedInput is the name of the input that drives dropout.
@@ -154,10 +157,29 @@ func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors) (o
 		m.err = err
 		return out
 	}
+	graph := p.Model
+	if m.async == nil { // GPUs have kernels of their own
+		if graph, _, m.err = steady.Rewrite(p.Model, buckets(cfg.Layouts)); m.err != nil {
+			m.err = fmt.Errorf("%s: %w", cfg.Bundle.Path(g.File), m.err)
+			return out
+		}
+	}
 	return program{
 		Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()},
-		session: ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads},
+		session: ort.SessionConfig{Model: graph, Dir: p.Dir, Name: g.File, Threads: cfg.Threads},
 	}
+}
+
+// buckets are the shapes of the batches that a graph gets.
+func buckets(layouts []ring.Layout) (list []steady.Bucket) {
+	for _, l := range layouts {
+		b := steady.Bucket{}
+		for _, t := range l.Tensors {
+			b[t.Name] = t.Shape
+		}
+		list = append(list, b)
+	}
+	return list
 }
 
 // Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.
