@@ -30,6 +30,7 @@ type Config struct {
 	ResumeOrStart                                            string
 	Allow                                                    []string // what a resumed run may change
 	ValShare                                                 float64  // of the recordings, to hold out of training
+	Normalize                                                Rules    // changes of texts
 	Augment                                                  []string
 	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.

@@ -212,7 +212,7 @@ func valueText(f *pflag.Flag) string {
 		}
 		return jsonText(*v)
 	}
-	if t := f.Value.Type(); t == "string" || t == "gpu" || t == "buckets" {
+	if t := f.Value.Type(); t == "string" || t == "gpu" || t == "buckets" || t == "rules" {
 		return jsonText(f.Value.String())
 	}
 	return f.Value.String()
@@ -251,7 +251,7 @@ func schemaOf(s *Set, ranges bool) map[string]any {
 			p["type"] = "number"
 		case "bool":
 			p["type"] = "boolean"
-		case "string":
+		case "string", "rules":
 			p["type"] = "string"
 		case "stringSlice":
 			p["type"] = "array"

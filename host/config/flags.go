@@ -51,6 +51,7 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.Float64Var(&c.ValShare, "val-share", 0.05, "`share` of the recordings to evaluate on and not to train on, if nothing else names validation data; 0 means none (docs/data.md)")
 	f.StringVar(&c.ListLayout, "list-layout", "auto", "`layout` of the list: auto, a name of docs/data.md, or its columns, as in columns=id,text,speaker")
 	f.StringVar(&c.ValListLayout, "val-list-layout", "auto", "`layout` of the list of --val-data")
+	f.Var(&c.Normalize, "normalize", "`rules` that write letters, digits and marks of several forms in one, separated by commas: all, or some of forms, invisible, letters, digits, punctuation, spaces; letters:fa names the language of texts without one; none changes nothing (docs/data.md)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, and later checkpoints are then removed")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/texts"
 )
 
 // Bytes is an amount of memory. As text it is a number of MB (2^20 bytes, as everywhere in this program's flags), or
@@ -90,6 +92,18 @@ func (l *Limit) String() string {
 
 // Type implements pflag.Value.
 func (l *Limit) Type() string { return "limit" }
+
+// Rules are changes of texts.
+type Rules struct{ texts.Rules }
+
+// Set implements pflag.Value.
+func (r *Rules) Set(text string) (err error) {
+	r.Rules, err = texts.Parse(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (r *Rules) Type() string { return "rules" }
 
 // GPU names a GPU: an index, a UUID or the beginning of one, auto, or cpu for none. The machine decides which names are
 // valid. Empty means not given.

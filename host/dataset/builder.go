@@ -61,6 +61,9 @@ func (b *builder) add(s *scannedRow) {
 		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
 		Values: s.values,
 	})
+	if s.normalized {
+		ix.Normalized++
+	}
 	b.identify(&ix.Rows[len(ix.Rows)-1], s.fields)
 	for _, c := range s.unknown {
 		at, ok := b.unknown[c]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/remark"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -42,6 +43,8 @@ type Config struct {
 	// Speakers and Languages are the first entries of the index's lists, so known names keep their numbers. An
 	// evaluation set gets those of the training set.
 	Speakers, Languages []string
+	// Normalize are further changes of texts.
+	Normalize texts.Rules
 	// MinSamples is the length of the shortest clip that can be used, in samples at SampleRate.
 	MinSamples int
 	// Columns are the tensors that come from columns of the list, which is then JSON Lines. It may be nil.
@@ -61,6 +64,9 @@ type Config struct {
 	// Progress may be nil.
 	Progress Progress
 }
+
+// DefaultLanguage is the language of a text that has none.
+const DefaultLanguage = "en"
 
 // Progress is called often while a list or its recordings are read, by one goroutine: so many of a number of things, such
 // as "lines of train.jsonl", are done.
@@ -134,6 +140,9 @@ type Index struct {
 	// NamesLanguages means that a line of the list can name the language of its text.
 	NamesLanguages bool
 
+	// Normalized counts the rows whose texts Config.Normalize has changed.
+	Normalized int
+
 	layout     *layout.Decision
 	places     []string // of the lines, if the list was made from a folder
 	tokenizer  *Tokenizer
@@ -159,7 +168,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 		cfg.Workers = 8
 	}
 	if cfg.Language == "" {
-		cfg.Language = "en"
+		cfg.Language = DefaultLanguage
 	}
 	if cfg.Refusals == 0 {
 		cfg.Refusals = 5

@@ -36,6 +36,7 @@ type scannedRow struct {
 	tokens                  int    // number of token ids of the text
 	fields                  []byte // the ids as Index.Hash takes them
 	unknown                 []rune
+	normalized              bool
 }
 
 // maxText is the maximum length of a text, in characters: some minutes of speech. The time for merging grows with the
@@ -157,6 +158,9 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	if err := s.cut(row); err != nil {
 		return err
 	}
+	if err := s.normalize(row); err != nil {
+		return err
+	}
 	if err := s.encode(b, row); err != nil {
 		return err
 	}
@@ -191,6 +195,16 @@ func (s *scan) cut(row *scannedRow) (err error) {
 	row.samples = resample.Len(row.frames, rate, s.cfg.SampleRate)
 	if row.samples < s.cfg.MinSamples {
 		return fmt.Errorf("the clip has %d samples at %d Hz, fewer than the %d of one window of the features", row.samples, s.cfg.SampleRate, s.cfg.MinSamples)
+	}
+	return nil
+}
+
+// normalize applies the rules of the run to a text.
+func (s *scan) normalize(row *scannedRow) error {
+	text := s.cfg.Normalize.Text(row.text, row.language)
+	row.text, row.normalized = text, text != row.text
+	if text == "" {
+		return errors.New("the text is empty")
 	}
 	return nil
 }

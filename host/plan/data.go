@@ -44,7 +44,8 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	open := func(dir string, which dataset.Split, layout string, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, Layout: layout, Before: before, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
-			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
+			Speakers: speakers, Languages: languages, Columns: d.columns, Normalize: d.Config.Normalize.Rules,
+			CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
 		})
 		if errors.Is(err, train.ErrInterrupted) {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -57,6 +58,9 @@ func (p *Plan) identity() map[string]string {
 	}
 	if p.Data.Share > 0 {
 		hashes[shareHash] = shareText(p.Data.Share)
+	}
+	if rules := p.Config.Normalize; rules.On() {
+		hashes[texts.Identity] = rules.String()
 	}
 	if p.Frozen != "" {
 		hashes["frozen"] = p.Frozen

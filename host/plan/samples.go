@@ -29,7 +29,7 @@ func readSamples(d *Draft) (err error) {
 	case d.Data.Val == nil:
 		err = hint.Errorf("name validation data with --val-data, or leave --samples out", "the run has no evaluations, at which they are spoken")
 	default:
-		d.Samples, err = samples.Read(file, d.Bundle, d.Data.Val.Index)
+		d.Samples, err = samples.Read(file, d.Bundle, d.Data.Val.Index, d.Config.Normalize.Rules)
 		err = exit.Advise(err, "name a file with a sentence in each line, or speak none: --samples ''")
 	}
 	if err != nil {

@@ -142,6 +142,9 @@ func (p *Plan) data() []string {
 	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages {
 		lines = append(lines, fmt.Sprintf("all texts are taken as %s: %s has no languages, a JSON Lines list can name them", languages[ix.Rows[0].LanguageID], ix.List))
 	}
+	if rules := p.Config.Normalize; rules.On() {
+		lines = append(lines, fmt.Sprintf("%s changed by --normalize %s", report.Count(ix.Normalized, "text"), &rules))
+	}
 	return lines
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -18,7 +19,7 @@ func TestLanguageThatNoLineNames(t *testing.T) {
 		want         bool
 	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
 		ix := &dataset.Index{List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
-		p := &Plan{Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
+		p := &Plan{Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
 		if got := p.data(); slices.Contains(got, line) != c.want {
 			t.Errorf("%s, %s: %q", c.list, c.tensor, got)
 		}

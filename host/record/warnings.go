@@ -139,9 +139,13 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
+	ix, texts := p.Data.Train.Index, []string{}
+	if p.Data.Val != nil {
+		texts = unseen(ix, p.Data.Val.Index)
+	}
 	return slices.Concat(
 		idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules()), badChoices(all),
-		mixed(p.Data.Train.Index, p.Manifest),
+		mixed(ix, p.Manifest), unused(ix, p.Manifest), unwritten(ix, p.Config.Normalize.Rules), texts,
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -28,8 +29,8 @@ type List struct {
 const most = 200
 
 // Read reads a file of sentences for a bundle that speaks. A sentence without a voice gets that of the first row of the data
-// set that is long enough, and its language. For a model with one voice, any row is.
-func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) (List, error) {
+// set that is long enough, and its language. For a model with one voice, any row is. rules are those of the run's texts.
+func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules texts.Rules) (List, error) {
 	list, err := dataset.ReadSentences(file)
 	if err != nil {
 		return List{}, err
@@ -37,7 +38,7 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index) (List, err
 	if len(list) > most {
 		return List{}, hint.Errorf("training waits for them at each evaluation: choose some", "%d sentences, at most %d are spoken", len(list), most)
 	}
-	tokenizer, err := synthesize.NewTokenizer(bundle)
+	tokenizer, err := synthesize.NewTokenizer(bundle, rules)
 	if err != nil {
 		return List{}, err
 	}

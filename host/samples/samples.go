@@ -1,7 +1,7 @@
 // Package samples speaks sentences at the evaluations of a run, with the weights of the evaluation, into WAV files
 // (docs/synthesize.md):
 //
-//	list, err := samples.Read("sentences.txt", bundle, index)
+//	list, err := samples.Read("sentences.txt", bundle, index, rules)
 //	s, err := samples.Open(ctx, samples.Config{Samples: list.Sentences, Bundle: bundle, Weights: &model.Evaluated, ...})
 //	defer s.Close()
 //	s.Speak(200) // DIR/step-000200/1.wav, ...

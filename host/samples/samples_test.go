@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -102,7 +103,7 @@ func (r *run) write(t *testing.T, name, text string) string {
 // open opens the speaker of a file of sentences.
 func (r *run) open(t *testing.T, name, text string) *Speaker {
 	t.Helper()
-	list, err := Read(r.write(t, name, text), r.bundle, r.data)
+	list, err := Read(r.write(t, name, text), r.bundle, r.data, texts.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestSpeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer voice.Close()
-	text, err := must(synthesize.NewTokenizer(r.bundle)).Text("hello there.", "en")
+	text, err := must(synthesize.NewTokenizer(r.bundle, texts.Rules{})).Text("hello there.", "en")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestMemory(t *testing.T) {
 	s := r.open(t, "a.txt", "hello there.\ngood morning.")
 	opened := free()
 	// The parameter stop_head.bias is on the device, and stop_head.weight has an adapter.
-	if want := must(Read(filepath.Join(r.dir, "a.txt"), r.bundle, r.data)).Bytes; before-opened != want || want != 4+4*16 {
+	if want := must(Read(filepath.Join(r.dir, "a.txt"), r.bundle, r.data, texts.Rules{})).Bytes; before-opened != want || want != 4+4*16 {
 		t.Errorf("%d bytes are taken, and %d were announced", before-opened, want)
 	}
 	if checked != 1 || !strings.Contains(r.log.String(), "samples rehearsed") {
@@ -302,22 +303,22 @@ func TestRefusals(t *testing.T) {
 		strings.Repeat(`{"audio_filepath": `+quoted(me)+`, "text": "One."}`+"\n", most+1): "201 sentences, at most 200 are spoken",
 		"\n": "a.jsonl has no sentence",
 	} {
-		if _, err := Read(r.write(t, "a.jsonl", text), r.bundle, r.data); err == nil || !strings.HasPrefix(err.Error(), want) || hint.Of(err) == "" {
+		if _, err := Read(r.write(t, "a.jsonl", text), r.bundle, r.data, texts.Rules{}); err == nil || !strings.HasPrefix(err.Error(), want) || hint.Of(err) == "" {
 			t.Errorf("%v (%s), want %s", err, hint.Of(err), want)
 		}
 	}
 	r.data.Rows = r.data.Rows[:1]
 	r.data.Rows[0].Samples = 100
-	if _, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data); err == nil || !strings.HasPrefix(err.Error(), "a.txt:1: no clip of metadata_eval.csv is long enough") {
+	if _, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{}); err == nil || !strings.HasPrefix(err.Error(), "a.txt:1: no clip of metadata_eval.csv is long enough") {
 		t.Error(err)
 	}
 	all := r.bundle.Manifest.Inference
 	r.bundle.Manifest.Inference = slices.DeleteFunc(slices.Clone(all), func(g manifest.InferenceGraph) bool { return g.Name == manifest.GraphConditioning })
-	if list, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data); err != nil || list.Sentences[0].Voice != nil {
+	if list, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{}); err != nil || list.Sentences[0].Voice != nil {
 		t.Errorf("a model with one voice: %v", err)
 	}
 	r.bundle.Manifest.Inference = all
-	list, err := Read(r.write(t, "b.jsonl", `{"audio_filepath": `+quoted(me)+`, "duration": 0.1, "text": "One."}`), r.bundle, r.data)
+	list, err := Read(r.write(t, "b.jsonl", `{"audio_filepath": `+quoted(me)+`, "duration": 0.1, "text": "One."}`), r.bundle, r.data, texts.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -67,7 +68,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	tokenized, err := o.tokens(bundle, text, console.Err)
+	rules := set.Normalize.Rules
+	tokenized, err := o.tokens(bundle, text, rules, console.Err)
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -80,6 +82,11 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
+	if !config.Asked(set, "normalize") && m.rules != rules { // the settings of the run changed after the checkpoint
+		if tokenized, err = o.tokens(bundle, text, m.rules, io.Discard); err != nil {
+			return exit.Refused(err)
+		}
+	}
 	voice, err := m.speaker.Listen(ctx, o.Speakers)
 	if err != nil {
 		return fmt.Errorf("--speaker %w", err)
@@ -150,17 +157,17 @@ func (o *Options) text(ctx context.Context) (string, error) {
 }
 
 // tokens returns the tokens of the text. It warns of what the tokenizer does not know.
-func (o *Options) tokens(bundle *ortgraphs.Bundle, text string, warnings io.Writer) (Text, error) {
-	tokenizer, err := NewTokenizer(bundle)
+func (o *Options) tokens(bundle *ortgraphs.Bundle, text string, rules texts.Rules, warnings io.Writer) (Text, error) {
+	tokenizer, err := NewTokenizer(bundle, rules)
 	if err != nil {
 		return Text{}, err
+	}
+	if _, letters := rules.Letters(); o.Language != "" && !tokenizer.Tagged() && !letters {
+		return Text{}, hint.Errorf("leave it out", "--language %s: the model of %s has no languages", o.Language, bundle.Manifest.Name)
 	}
 	tokenized, err := tokenizer.Text(text, o.Language)
 	if err != nil {
 		return Text{}, err
-	}
-	if o.Language != "" && !tokenizer.Tagged() {
-		fmt.Fprintf(warnings, "warning: --language %s has no effect: the tokenizer of the bundle has no tags of languages\n", o.Language)
 	}
 	if len(tokenized.Unknown) > 0 {
 		fmt.Fprintf(warnings, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
@@ -24,6 +25,7 @@ import (
 type model struct {
 	speaker *Speaker
 	from    string // where the weights are from
+	rules   texts.Rules
 
 	device  *device.Device
 	staging *ort.Buffer // the way of weights to a GPU
@@ -73,7 +75,7 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 // open opens the weights: the averages of a run that has them, as its evaluations do.
 func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weights, error) {
 	if set.Resume == "" {
-		m.from = "the initial weights of " + set.Graph
+		m.from, m.rules = "the initial weights of "+set.Graph, set.Normalize.Rules
 		file, err := bundle.Weights()
 		if err != nil {
 			return nil, err
@@ -86,6 +88,10 @@ func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weigh
 		return nil, fmt.Errorf("--run %s: %w", set.Resume, err)
 	}
 	m.from, m.weights = c.Path, c.Close
+	if m.rules, err = texts.Parse(c.State.Hashes[texts.Identity]); err != nil {
+		return nil, hint.Errorf("the checkpoint is of another version of this program: use that one",
+			"%s: %s: %w", c.Path, texts.Identity, err)
+	}
 	for _, d := range damaged {
 		m.from += fmt.Sprintf("\n             %s is damaged and skipped: %v", d.Path, d.Err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -22,10 +23,11 @@ type Tokenizer struct {
 	prefix    string
 	known     string // the languages that it has tags of
 	most      int    // tokens of a part
+	rules     texts.Rules
 }
 
-// NewTokenizer reads the tokenizer of a bundle.
-func NewTokenizer(bundle *ortgraphs.Bundle) (*Tokenizer, error) {
+// NewTokenizer reads the tokenizer of a bundle. rules are those of the texts that the model was trained on.
+func NewTokenizer(bundle *ortgraphs.Bundle, rules texts.Rules) (*Tokenizer, error) {
 	m := bundle.Manifest
 	if m.Tokenizer == nil {
 		return nil, fmt.Errorf("the bundle %s has no tokenizer", m.Name)
@@ -36,7 +38,7 @@ func NewTokenizer(bundle *ortgraphs.Bundle) (*Tokenizer, error) {
 	}
 	return &Tokenizer{
 		tokenizer: tokenizer, prefix: m.Tokenizer.Prefix, known: strings.Join(tokenizer.Languages(m.Tokenizer.Prefix), ", "),
-		most: m.Buckets[len(m.Buckets)-1][manifest.SymbolText],
+		most: m.Buckets[len(m.Buckets)-1][manifest.SymbolText], rules: rules,
 	}, nil
 }
 
@@ -48,6 +50,7 @@ func (t *Tokenizer) Text(text, language string) (Text, error) {
 	if t.Tagged() && language == "" {
 		return Text{}, hint.Errorf("the bundle has "+t.known, "--language is missing")
 	}
+	text = t.rules.Lines(text, language)
 	_, unknown, err := t.tokenizer.Tokens(t.prefix, language, text)
 	if err != nil {
 		return Text{}, hint.Errorf("the bundle has "+t.known, "%w", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
@@ -16,7 +17,7 @@ func TestUnknownCharacters(t *testing.T) {
 		t.Fatal(err)
 	}
 	unknown := func() string {
-		tokenizer, err := NewTokenizer(bundle)
+		tokenizer, err := NewTokenizer(bundle, texts.Rules{})
 		if err != nil {
 			t.Fatal(err)
 		}

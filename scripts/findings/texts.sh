@@ -94,3 +94,86 @@ share-given() {
   refused 2 train --train-data one --val-share 0.25 --max-steps 1 --run-dir no
   says 'every recording has more than half of the clips'
 }
+
+# persian N: data.jsonl, a JSON Lines list of N clips of voices whose texts have the letters and digits of several keyboards.
+persian() {
+  voices "$1"
+  python3 - "$1" <<'END'
+import json, sys
+texts = ["علي كتاب ۱۲", "علی کتاب 12", "می‌رود ١٢", "میرود ＡＢ۳"]
+with open("data.jsonl", "w") as out:
+    for n in range(int(sys.argv[1])):
+        out.write(json.dumps({"audio_filepath": f"data/wavs/clip{n:05d}.wav", "text": texts[n % 4], "language": "fa"}, ensure_ascii=False) + "\n")
+END
+}
+
+# normalized-texts: --normalize writes one letter and digit in one form; the banner, config.yaml and the checkpoint have it, and a resumed
+# run cannot lose or change it by accident
+normalized-texts() {
+  persian 8
+  train --train-data data.jsonl --normalize all --max-steps 2 --run-dir run >output 2>&1
+  says '6 texts changed by --normalize forms,invisible,letters,digits,punctuation,spaces'
+  says 'the language fa of the list is not used: myxtts-nano has no languages'
+  sed 's/علي كتاب ۱۲/علی کتاب 12/; s/١٢/12/; s/ＡＢ۳/AB3/' data.jsonl >plain.jsonl
+  train --train-data plain.jsonl --max-steps 2 --run-dir plain >output 2>&1
+  cmp run/checkpoints/step-000002/params.safetensors plain/checkpoints/step-000002/params.safetensors
+  train --resume run --max-steps 3 >output 2>&1
+  says '6 texts changed by --normalize'
+  refused 2 train --resume run --normalize none --max-steps 4
+  says 'normalize: forms,invisible,letters,digits,punctuation,spaces -> none'
+  says '--allow data,normalize'
+  xtts-host evaluate --run run --val-data data.jsonl >output
+}
+
+# rules-by-name: a wrong rule is refused with the right one; a language that the rule letters does not know is warned of
+rules-by-name() {
+  persian 8
+  refused 2 train --train-data data.jsonl --normalize digit --max-steps 1 --run-dir no
+  says 'there is no rule "digit"'
+  says 'hint: did you mean digits?'
+  refused 2 train --train-data data.jsonl --normalize letters:nowhere --max-steps 1 --run-dir no
+  says '"nowhere" is no language'
+  for n in 0 1 2 3 4 5 6 7; do echo "clip0000$n|علي كتاب"; done >data/metadata.csv
+  train --train-data data --normalize letters --max-steps 1 --run-dir letters >output 2>&1
+  says '--normalize letters changes no letter: it knows none of the language en (name that of the texts, such as letters:fa, or in the list)'
+  train --train-data data --normalize letters:fa --max-steps 1 --run-dir named >output 2>&1
+  says '8 texts changed by --normalize letters:fa'
+  silent 'changes no letter'
+}
+
+# spoken-as-trained: synthesize speaks a text as the checkpoint's texts were written
+spoken-as-trained() {
+  persian 8
+  train --train-data data.jsonl --normalize all --max-steps 1 --run-dir run
+  speak() { xtts-host synthesize --run run --language fa --speaker data/wavs/clip00001.wav "$@"; }
+  speak --text 'علی کتاب 12' --out a.wav
+  speak --text 'علي كتاب ۱۲' --out b.wav
+  cmp a.wav b.wav
+  refused 2 speak --text 'علي كتاب ۱۲' --normalize none --out c.wav
+  says '--language fa: the model of myxtts-nano has no languages'
+  xtts-host synthesize --run run --speaker data/wavs/clip00001.wav --text 'علي كتاب ۱۲' --normalize none --out c.wav
+  ! cmp -s a.wav c.wav
+}
+
+# strangers-in-validation: validation clips of a speaker or a language that training lacks are named, at the start and in the report
+strangers-in-validation() {
+  voices 8
+  for n in 0 1 2 3 4 5; do
+    echo "{\"audio_filepath\": \"data/wavs/clip0000$n.wav\", \"text\": \"one\", \"speaker\": \"anna\", \"language\": \"en\"}"
+  done >train.jsonl
+  for n in 6 7; do
+    echo "{\"audio_filepath\": \"data/wavs/clip0000$n.wav\", \"text\": \"one\", \"speaker\": \"ben\", \"language\": \"de\"}"
+  done >eval.jsonl
+  train --train-data train.jsonl --val-data eval.jsonl --graph builtin:myxtts-multispeaker --max-steps 1 --run-dir run >output 2>&1
+  says '2 validation clips have a speaker that no training clip has (ben: 2 clips)'
+  says '2 validation clips have a language that no training clip has (de: 2 clips)'
+  python3 -c "import json; w = str(json.load(open('run/report.json'))['warnings']); assert 'ben: 2 clips' in w and 'de: 2 clips' in w, w"
+}
+
+# language-of-no-model: synthesize refuses a language for a model that has none
+language-of-no-model() {
+  voices 1
+  refused 2 xtts-host synthesize --text one --language xx --speaker data/wavs/clip00000.wav --out a.wav
+  says '--language xx: the model of myxtts-nano has no languages'
+  says 'hint: leave it out'
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // synthesizing are the settings of a run that speaking has, too.
-var synthesizing = []string{"graph", "device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu"}
+var synthesizing = []string{"graph", "normalize", "device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu"}
 
 func newSynthesize() *cobra.Command {
 	cmd := &cobra.Command{

@@ -1,0 +1,37 @@
+package dataset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Clips is how many rows have a name.
+type Clips struct {
+	Name  string `json:"name"`
+	Clips int    `json:"clips"`
+}
+
+// Unseen returns the speakers and the languages of the rows of b that no row of a has, those with most rows first.
+func Unseen(a, b *Index) (speakers, languages []Clips) {
+	speaker := func(ix *Index, r *Row) string { return ix.Speakers[r.SpeakerID] }
+	language := func(ix *Index, r *Row) string { return ix.Languages[r.LanguageID] }
+	return unseen(a, b, speaker), unseen(a, b, language)
+}
+
+func unseen(a, b *Index, name func(*Index, *Row) string) []Clips {
+	known, counts := map[string]bool{}, map[string]int{}
+	for i := range a.Rows {
+		known[name(a, &a.Rows[i])] = true
+	}
+	for i := range b.Rows {
+		if n := name(b, &b.Rows[i]); !known[n] {
+			counts[n]++
+		}
+	}
+	list := []Clips{}
+	for n, clips := range counts {
+		list = append(list, Clips{n, clips})
+	}
+	slices.SortFunc(list, func(a, b Clips) int { return cmp.Or(cmp.Compare(b.Clips, a.Clips), cmp.Compare(a.Name, b.Name)) })
+	return list
+}
