@@ -68,8 +68,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	rules := set.Normalize.Rules
-	tokenized, err := o.tokens(bundle, text, rules, console.Err)
+	tokenized, err := o.tokens(bundle, text, set.Normalize.Rules, console.Err)
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -82,10 +81,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	if !config.Asked(set, "normalize") && m.rules != rules { // the settings of the run changed after the checkpoint
-		if tokenized, err = o.tokens(bundle, text, m.rules, io.Discard); err != nil {
-			return exit.Refused(err)
-		}
+	if tokenized, err = o.trained(set, bundle, text, tokenized, m.rules); err != nil {
+		return exit.Refused(err)
 	}
 	voice, err := m.speaker.Listen(ctx, o.Speakers)
 	if err != nil {
@@ -154,6 +151,15 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return string(plain.Trim(text)), nil
+}
+
+// trained returns the tokens of the text by the rules of the checkpoint, unless the user names others. tokens are those
+// by the settings of the run, which may have changed after the checkpoint.
+func (o *Options) trained(set *config.Set, bundle *ortgraphs.Bundle, text string, tokens Text, rules texts.Rules) (Text, error) {
+	if config.Asked(set, "normalize") || rules == set.Normalize.Rules {
+		return tokens, nil
+	}
+	return o.tokens(bundle, text, rules, io.Discard)
 }
 
 // tokens returns the tokens of the text. It warns of what the tokenizer does not know.
