@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// Report is what the command finds (docs/data-check.md).
+// Report is what the command finds (docs/data-check.md). It is wide because it has a field for each subject.
 type Report struct {
 	List     string      `json:"list"`
 	Layout   report.List `json:"layout"`
@@ -16,9 +16,14 @@ type Report struct {
 	Allowed  int         `json:"allowed"` // unusable lines
 	Trained  Trained     `json:"trained"`
 	Excluded []Unusable  `json:"excluded"`
+	// Validation is what a run evaluates on; nil for nothing.
+	Validation *Validation `json:"validation,omitempty"`
+	// LanguagesUsed says whether the model takes the languages of texts.
+	LanguagesUsed bool `json:"languages_used"`
 	Measures
 	Composition
 	Findings
+	Texts Texts `json:"texts"`
 
 	empty error // no line can be used
 }

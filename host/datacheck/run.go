@@ -89,6 +89,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	cfg := dataset.Config{
 		Dir: o.Data, SampleRate: m.Features.SampleRate, MinSamples: m.Features.WinLength,
 		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress, Layout: set.ListLayout, Empty: true,
+		Normalize: set.Normalize.Rules,
 	}
 	if o.Eval {
 		cfg.Split = dataset.Eval
@@ -110,6 +111,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	if err == nil {
 		r.Allowed = batch.Allowed(set.MaxQuarantine, len(ix.Rows))
 		r.empty = ix.Usable()
+		r.Validation, err = validationOf(ctx, set, o, cfg, ix, m)
 	}
 	return r, err
 }
@@ -131,6 +133,8 @@ func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize
 		return nil, err
 	}
 	r := newReport(ix, plan, clips)
+	_, numbered := ix.Numbered(m.Inputs)
+	r.LanguagesUsed = numbered != nil || m.Tokenizer != nil && dataset.Tagged(m.Tokenizer.Prefix)
 	r.Bundle, r.Trained.Buckets, r.Trained.Padding = m.Name, len(cfg.Buckets), plan.Work(m.Features).Padding()
 	return r, nil
 }

@@ -40,6 +40,7 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	r.Trained.SecondShare = share(r.Trained.Seconds, r.Usable.Seconds)
 	r.SameAudio = same(ix, read, func(i int) [16]byte { return clips[i].hash })
 	r.SameText = same(ix, usable, func(i int) string { return ix.Rows[i].Text })
+	r.Texts = textsOf(ix, usable)
 	r.Composition = compose(ix, usable)
 	r.Steps = steps(ix, usable)
 	return r

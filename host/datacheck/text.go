@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -36,8 +37,12 @@ func (r *Report) write(out io.Writer) error {
 	for _, l := range r.Trained.Lines() {
 		t.line("", "%s", l)
 	}
+	r.validation(t)
 	t.groups("speakers", r.Speakers)
 	t.groups("languages", r.Languages)
+	if !r.LanguagesUsed && (len(r.Languages) > 1 || len(r.Languages) == 1 && r.Languages[0].Name != dataset.DefaultLanguage) {
+		t.line("", "%s has no languages: it takes all texts alike", r.Bundle)
+	}
 	t.groups("rates", r.SampleRates)
 	t.groups("channels", r.Channels)
 	if r.Usable.Clips > 0 {
@@ -93,6 +98,7 @@ func (r *Report) findings(t text) {
 	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong", []any{report.Count(len(r.OddRecordings), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
 	})
+	r.textFindings(t)
 }
 
 // finding writes a line for n findings, and some examples. With more than allowed of them, a run refuses the list.
@@ -130,7 +136,8 @@ func (t text) groups(label string, groups []Group) {
 	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
 }
 
-// distribution writes figures and a histogram. A line of its own stands for neighbouring bins without a clip: a few outliers would make many.
+// distribution writes figures and a histogram. A line of its own stands for neighbouring bins without a clip: a few
+// outliers would make many.
 func (t text) distribution(label, unit string, d Distribution) {
 	t.line(label, "%.2f to %.2f %s, mean %.2f, median %.2f", d.Min, d.Max, unit, d.Mean, d.Median)
 	h, most := d.Histogram, 0

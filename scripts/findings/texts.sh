@@ -177,3 +177,36 @@ language-of-no-model() {
   says '--language xx: the model of myxtts-nano has no languages'
   says 'hint: leave it out'
 }
+
+# checked-texts: data check shows digits, mixed letters and digits, invisible characters, spellings and letters of other scripts with their
+# texts, what a run holds out, and what --normalize would change, in text and as JSON
+checked-texts() {
+  persian 40
+  printf '%s\n' '{"audio_filepath": "data/wavs/clip00000.wav", "offset": 0.2, "text": "мoсква", "language": "ru"}' \
+    '{"audio_filepath": "data/wavs/clip00001.wav", "offset": 0.2, "text": "a\u202eb", "language": "fa"}' >>data.jsonl
+  xtts-host data check data.jsonl >output
+  says 'texts with digits'
+  says 'line 1, data/wavs/clip00000.wav: علي كتاب ۱۲'
+  says 'letters with several forms'
+  says '3 kinds of digits'
+  says 'U+202E in 1 text, first in line 42'
+  says 'word with and without a zero-width non-joiner'
+  says 'line 41, data/wavs/clip00000.wav@0.2: "мoсква"'
+  says 'texts that --normalize all would change'
+  says 'held out by --val-share 0.05 and not trained on'
+  says 'myxtts-nano has no languages: it takes all texts alike'
+  xtts-host data check data.jsonl --json >check.json
+  python3 -c "
+import json
+d = json.load(open('check.json'))
+t = d['texts']
+assert len(t['digits']) == 40 and len(t['disguised_words']) == 1 and t['normalized'] == 31 and len(t['letter_forms']) == 2, t
+assert d['validation']['share'] == 0.05 and d['validation']['clips'] > 0 and d['languages_used'] is False, d['validation']"
+  xtts-host data check data.jsonl --normalize all >output
+  says '0 texts that --normalize all would change'
+  head -30 data.jsonl >train.jsonl
+  tail -12 data.jsonl >eval.jsonl
+  mkdir both && mv train.jsonl eval.jsonl both && ln -s "$PWD/data" both/data
+  xtts-host data check both >output
+  says '1 clip in language "ru", in which there is no training clip'
+}

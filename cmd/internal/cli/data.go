@@ -34,7 +34,7 @@ xtts-host data check my-voice --pictures pictures --json > check.json`,
 	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "`clips` that are decoded at the same time (default: the number of processors)")
 	cmd.Flags().Lookup("workers").DefValue = "0" // the help text names it: it depends on the machine
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{"graph", "list-layout", "batch-size", "max-quarantine", "cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
+	return withSome(cmd, []string{"graph", "list-layout", "normalize", "val-share", "batch-size", "max-quarantine", "cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
 		if o.Workers < 1 {
 			return usage(cmd, fmt.Errorf("--workers %d: at least 1 is needed", o.Workers))
 		}
