@@ -7,7 +7,7 @@ good-run() {
   clips data 12 1
   train --train-data data --max-steps 20 --checkpoint-every 10 --schedule constant --warmup-steps 0 --lr 0.001 --run-dir run "$@" >log 2>&1
 }
-# way-back: runs the command that the hint of ./output names, with the flags given.
+# way-back ARGS runs the command that the hint of ./output names, with the flags given.
 way-back() {
   local command
   command=$(grep -oP '^hint: .* with: \Kxtts-host .*' output)
@@ -18,17 +18,14 @@ way-back() {
 # diverge-keeps-good: no checkpoint of non-finite weights is saved, the good ones stay with --keep-last 1, and the command of the hint goes back
 diverge-keeps-good() {
   good-run
-  for flags in '--allow groups --lr-factor *=1000000 --lr 0.001' '--allow lr --lr 1000000'; do
-    rm -rf broken; cp -r run broken
-    set -f; refused 1 xtts-host --resume broken --max-steps 60 --checkpoint-every 1 --keep-last 1 $flags; set +f
-    test -d broken/checkpoints/step-000020
-    finite broken/checkpoints/*/*.safetensors
-    grep -q 'the last good checkpoint is that of step 20; go back to it with: xtts-host --resume broken@20 --allow lr' output
-    way-back --max-steps 22
-    grep -q '"good_checkpoint": {' broken/report.json
-    tail -n 1 broken/metrics.jsonl | grep -q '"step":22,'
-    grep -q '"outcome": "done"' broken/report.json
-  done
+  refused 1 xtts-host --resume run --max-steps 40 --checkpoint-every 1 --keep-last 1 --allow lr,groups --lr 1 --lr-factor '*=1000000'
+  test -d run/checkpoints/step-000020
+  finite run/checkpoints/*/*.safetensors
+  says 'the last good checkpoint is that of step 20; go back to it with: xtts-host --resume run@20 --allow lr --lr 0.001'
+  way-back --max-steps 22
+  grep -q '"good_checkpoint": {' run/report.json
+  tail -n 1 run/metrics.jsonl | grep -q '"step":22,'
+  grep -q '"outcome": "done"' run/report.json
 }
 # diverge-from-the-start: a run that never was good names the command that starts it again, with a lower rate, and that command works
 diverge-from-the-start() {
@@ -119,4 +116,23 @@ finished-schedule() {
     tail -n 1 $schedule/metrics.jsonl | grep -q '"step":8,'
     grep -q '"step":5,.*"lr":0\.0' $schedule/metrics.jsonl
   done
+}
+# samples-come-last: other data or another bundle of a resumed run with --samples is reported as itself, and a fault of the samples only without
+samples-come-last() {
+  clips data 12 1; clips other 12 1
+  for folder in data other; do
+    for n in 0 1; do cp $folder/wavs/clip0000$n.wav $folder/wavs/eval$n.wav; echo "eval$n|hello there"; done >$folder/metadata_eval.csv
+  done
+  echo 'hello there.' >sentences.txt
+  train --train-data data --max-steps 2 --schedule constant --samples sentences.txt --run-dir run >log 2>&1
+  sed -i '1d' other/metadata.csv; rm other/metadata_eval.csv
+  refused 2 xtts-host --resume run --max-steps 4 --train-data other --val-share 0
+  says 'data/clips: 12 -> 11'
+  silent 'error: --samples'
+  refused 2 xtts-host --resume run --max-steps 4 --graph builtin:myxtts-multispeaker
+  says 'graph: '
+  silent 'error: --samples'
+  printf 'a\0b' >sentences.txt
+  refused 2 xtts-host --resume run --max-steps 4
+  says '--samples '
 }

@@ -1,5 +1,6 @@
 """spoil.py FILE TENSOR ELEMENT VALUE: sets a value (nan, inf, a number) of a tensor of a safetensors file, and the sum of the file
 in a MANIFEST or bundle.json beside it. spoil.py FILE: fails, and says where, if a value of the file is not finite."""
+import array
 import hashlib
 import json
 import math
@@ -15,9 +16,10 @@ if len(sys.argv) == 2:
     for name, tensor in header.items():
         if name != "__metadata__":
             begin, end = tensor["data_offsets"]
-            for i, (v,) in enumerate(struct.iter_unpack("<f", data[8 + length + begin:8 + length + end])):
-                if not math.isfinite(v):
-                    sys.exit(f"{file}: {name}, element {i}: {v}")
+            values = array.array("f", bytes(data[8 + length + begin:8 + length + end]))
+            if not math.isfinite(sum(values)):
+                i = next(i for i, v in enumerate(values) if not math.isfinite(v))
+                sys.exit(f"{file}: {name}, element {i}: {values[i]}")
     sys.exit()
 name, element, value = sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 struct.pack_into("<f", data, 8 + length + header[name]["data_offsets"][0] + 4 * element, value)
