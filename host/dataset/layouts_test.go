@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
 )
 
@@ -379,5 +381,50 @@ func TestSplitsOfLayouts(t *testing.T) {
 		if n := len(eval.Rows); n != 2 && n != 3 || len(train.Rows) != len(clips) || len(eval.Rejected) > 0 {
 			t.Errorf("%s: %d rows for evaluation, %d for training", name, n, len(train.Rows))
 		}
+	}
+}
+
+// TestFolderOfSplits: of one list of several splits each clip is in its own, and those for testing in none.
+func TestFolderOfSplits(t *testing.T) {
+	for _, name := range []string{"metadata.csv", "metadata.jsonl"} {
+		dir, list := t.TempDir(), ""
+		if name == "metadata.csv" {
+			list = "file_name,text\n"
+		}
+		for i, folder := range []string{"train", "train", "test", "train", "validation"} {
+			file := fmt.Sprintf("%s/c%d.wav", folder, i)
+			write(t, filepath.Join(dir, file), wavFile(8000, 1, ramp(1, 1000)))
+			if name == "metadata.csv" {
+				list += file + ",text\n"
+			} else {
+				list += fmt.Sprintf(`{"file_name": "%s", "text": "text"}`+"\n", file)
+			}
+		}
+		write(t, filepath.Join(dir, name), []byte(list))
+		train, eval := open(t, Config{Dir: dir, SampleRate: 8000}), open(t, Config{Dir: dir, SampleRate: 8000, Split: Eval})
+		if has, err := HasEval(dir, false); !has || err != nil || len(train.Rows) != 3 || len(eval.Rows) != 1 || eval.Rows[0].ID != "validation/c4.wav" {
+			t.Errorf("%s: %v, %v, %d and %d rows", name, has, err, len(train.Rows), len(eval.Rows))
+		}
+	}
+}
+
+// TestAbsolutePaths: absolute paths are those of the recordings, whatever folder the list has.
+func TestAbsolutePaths(t *testing.T) {
+	m := made{t, t.TempDir()}
+	m.list("train_list.txt", "", func(i int, c spoken) string { return fmt.Sprintf("%s/wavs/c%d.wav|%s|%d", m.dir, i, c.text, i%2) }, wavs)
+	check(t, open(t, Config{Dir: m.dir, SampleRate: 8000}), false, true, false)
+}
+
+// TestKorean: KSS has the text in four forms. The one as it is spoken counts.
+func TestKorean(t *testing.T) {
+	m := made{t, t.TempDir()}
+	hangul := []string{"그는 3월에 왔다", "나는 집에 간다", "비가 오고 있다", "물을 좀 주세요", "아무도 모른다", "길이 아주 길다", "밤이 짧았다", "배가 돌아왔다"}
+	m.list("transcript.v.1.4.txt", "", func(i int, c spoken) string {
+		spoken := strings.ReplaceAll(hangul[i], "3", "삼")
+		return fmt.Sprintf("1/c%d.wav|%s|%s|%s|%d.%d|%s", i, hangul[i], spoken, norm.NFD.String(spoken), 2+i, i, c.text)
+	}, func(i int) string { return fmt.Sprintf("1/c%d.wav", i) })
+	ix := open(t, Config{Dir: m.dir, SampleRate: 8000})
+	if r := ix.Rows[0]; ix.Layout != "kss" || r.Text != "그는 삼월에 왔다" || ix.Languages[r.LanguageID] != "ko" || len(ix.Rows) != len(clips) {
+		t.Errorf("%s: %+v", ix.Layout, r)
 	}
 }

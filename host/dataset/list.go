@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -31,6 +33,15 @@ func HasEval(dir string, before bool) (bool, error) {
 // severalSplits reports whether a list has clips of several splits.
 func severalSplits(dir, list string) bool {
 	if before, _, ok := strings.Cut(filepath.Base(list), "."); !ok || before != "metadata" {
+		return false
+	}
+	head := make([]byte, 4096) // of a list with names; a pass over any other would take time
+	f, err := files.Open(filepath.Join(dir, filepath.FromSlash(list)))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if n, _ := f.ReadAt(head, 0); !bytes.Contains(head[:n], []byte("file_name")) {
 		return false
 	}
 	d, err := layout.Recognise(source(filepath.Join(dir, filepath.Dir(list)), filepath.Base(list)), nil)

@@ -51,6 +51,9 @@ func parseTable(dir string, l *layout.Layout, split Split) parser {
 			}
 		}
 		e.audio, e.any = l.Audio(e.id), true
+		if filepath.IsAbs(c.Key) { // below the folder it is relative by now
+			e.audio = strings.TrimPrefix(e.audio, l.Base)
+		}
 		if e.text == "" {
 			e.reason = "the text is empty"
 		}

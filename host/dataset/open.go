@@ -45,6 +45,7 @@ func (ix *Index) openTree(tree string, split Split) (list io.Reader, err error) 
 	if err != nil {
 		return nil, err
 	}
+	ix.Dir, ix.List = filepath.Dir(ix.Dir), filepath.Base(ix.Dir)
 	ix.take(&layout.Decision{Layout: layout.Layout{Name: tree, Kind: layout.Tree}, Lines: len(ix.places)})
 	return list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
@@ -13,7 +14,8 @@ import (
 // which a text cannot have after normalization.
 const unit = "\x1f"
 
-// listOfTree returns the list that is made from a folder, and the place of each line's text.
+// listOfTree returns the list that is made from a folder, and the place of each line's text. Its recordings are below the
+// folder above.
 func listOfTree(tree, dir string, split Split) (list io.ReadSeeker, places []string, err error) {
 	items, err := layout.Items(tree, dir, split == Eval)
 	if err != nil {
@@ -22,7 +24,7 @@ func listOfTree(tree, dir string, split Split) (list io.ReadSeeker, places []str
 	var b bytes.Buffer
 	for i := range items {
 		item := &items[i]
-		for _, field := range []string{item.ID, item.Audio, item.Speaker, item.Language, item.Problem} {
+		for _, field := range []string{item.ID, filepath.Base(dir) + "/" + item.Audio, item.Speaker, item.Language, item.Problem} {
 			b.WriteString(strings.NewReplacer(unit, " ", "\n", " ", "\r", " ").Replace(field) + unit)
 		}
 		b.WriteString(strings.ReplaceAll(item.Text, "\n", " ") + "\n")

@@ -33,7 +33,7 @@ type choices struct {
 // findings are the findings in one data set.
 type findings struct {
 	name       string // "training" or "validation"
-	list       string // file name
+	place      func(line int) string
 	clips      int
 	used       *report.DataList
 	advice     string // about clips that are too long
@@ -99,8 +99,8 @@ func badChoices(c choices) []string {
 			if n == 1 {
 				are, them = "is", "it"
 			}
-			say("%d of the %d %s clips cannot be used and %s left out, the first (%s:%d) because: %s (quarantine.jsonl names %s)",
-				n, n+d.clips, d.name, are, d.list, first.Line, visible.Clauses(first.Reason, dataset.MaxReason), them)
+			say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl names %s)",
+				n, n+d.clips, d.name, are, d.place(first.Line), visible.Clauses(first.Reason, dataset.MaxReason), them)
 		}
 		if d.used.Lost() > lostShare {
 			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.LostLines(), "; "), d.advice)
@@ -207,7 +207,7 @@ func badSchedules(steps int64, resumed bool, players []manifest.Player, all []sc
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {
 	return findings{
-		name: s.Title(), list: s.Index.List, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
+		name: s.Title(), place: s.Index.Place, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
 		unknown: s.Index.Unknown, ignored: s.Index.Ignored, cacheError: s.Index.CacheError,
 	}
 }

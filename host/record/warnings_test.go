@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
+
+func inList(line int) string { return fmt.Sprintf("metadata.csv:%d", line) }
 
 func TestPoorChoices(t *testing.T) {
 	good := choices{
@@ -55,11 +58,11 @@ func TestPoorChoices(t *testing.T) {
 		{"training clips in validation", func(c *choices) { c.data[1].shared = 5 },
 			[]string{"5 of the 6 validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen"}},
 		{"missing recordings", func(c *choices) {
-			c.data[0].list = "metadata.csv"
+			c.data[0].place = inList
 			c.data[0].rejected = []dataset.Rejected{{Line: 7, Reason: "no such \x1b[2Jfile"}, {Line: 9}}
 		}, []string{"2 of the 26 training clips cannot be used and are left out, the first (metadata.csv:7) because: no such \\x1b[2Jfile (quarantine.jsonl names them)"}},
 		{"missing recording", func(c *choices) {
-			c.data[0].list, c.data[0].rejected = "metadata.csv", []dataset.Rejected{{Line: 7, Reason: "no such file"}}
+			c.data[0].place, c.data[0].rejected = inList, []dataset.Rejected{{Line: 7, Reason: "no such file"}}
 		}, []string{"1 of the 25 training clips cannot be used and is left out, the first (metadata.csv:7) because: no such file (quarantine.jsonl names it)"}},
 		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
 			[]string{`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},

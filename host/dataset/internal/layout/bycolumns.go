@@ -99,6 +99,9 @@ func (t *table) two(key int) ([]Role, error) {
 		return []Role{Clip, Text, Text}, nil
 	}
 	last, _ := byName(LastColumn)
+	if d := t.d; d.Separator != '|' {
+		last = d.with([]Role{t.exactKey(0), Text, Unused})
+	}
 	rest := t.d.with([]Role{t.exactKey(0), Rest})
 	return nil, t.questionAt(first[0], Reading{rest, ""}, Reading{last, ""},
 		"the text may have a separator in it, or there is one more column, in "+someLines(first, wide))

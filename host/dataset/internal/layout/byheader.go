@@ -55,7 +55,9 @@ func (t *table) byHeader(header []string) error {
 		l.Name = headerName(header, l.Separator)
 	}
 	l.Header = Yes
-	t.d.Unknown = m.unknown
+	if len(m.unknown) > 0 {
+		t.d.Remarks = append(t.d.Remarks, "columns that are not known are not used: "+strings.Join(m.unknown, ", "))
+	}
 	t.findRecordings()
 	if t.d.Name == "audiofolder" {
 		t.d.splits(t.v.values(slices.Index(t.d.Columns, Path), mostSamples))

@@ -27,7 +27,7 @@ func (c *column) add(value string) {
 		c.empty++
 		return
 	}
-	if c.many && c.numbers+c.empty < c.lines-1 { // neither numbers nor names
+	if c.settled() {
 		return
 	}
 	if number, point := isNumber(value); number {
@@ -48,6 +48,9 @@ func (c *column) add(value string) {
 		c.many, c.values = true, nil
 	}
 }
+
+// settled reports whether the values are neither numbers nor names, whatever follows.
+func (c *column) settled() bool { return c.many && c.numbers+c.empty < c.lines-1 }
 
 func (c *column) full() int { return c.lines - c.empty }
 
@@ -84,7 +87,7 @@ const longName = 64
 
 func (c *column) sort() sort {
 	switch full := c.full(); {
-	case full == 0:
+	case full == 0, c.only(nothing):
 		return empty
 	case c.numbers == full && c.points > 0:
 		return decimal
@@ -142,6 +145,9 @@ var languages = setOf(`en es fr de it pt pl tr ru nl cs ar zh zh-cn zh-tw hu ko 
 	ca eu gl ta te bn mr ml kn gu pa sw en-us en-gb en_us en_gb de-de de_de es-es es_es fr-fr fr_fr it-it pt-br pt_br pt-pt fa-ir fa_ir ru-ru
 	english german french spanish italian portuguese polish turkish russian dutch czech arabic chinese hungarian korean japanese hindi persian
 	yue`)
+
+// nothing are values that stand for none.
+var nothing = setOf("none null nan n/a na - _")
 
 // notVoices are values of columns that say how or what kind of a person speaks.
 var notVoices = setOf(`neutral happy sad angry anger fear fearful disgust disgusted surprise surprised amused sleepy calm excited whisper

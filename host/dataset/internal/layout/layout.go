@@ -166,7 +166,7 @@ func (l *Layout) option(text string) error {
 			l.Separator = separators[at]
 			return nil
 		}
-		return hint.Errorf(`write separator=|, separator=tab, separator=comma or separator=semicolon`, "separator %q", value)
+		return hint.Errorf("write separator=|, or tab, comma, semicolon, colon or space", "separator %q", value)
 	case "quotes":
 		if value == "csv" || value == "none" {
 			l.Quotes = choice(value == "csv")
@@ -184,8 +184,8 @@ func (l *Layout) option(text string) error {
 }
 
 var (
-	separators     = []byte{'|', '\t', ',', ';', '|', ',', ';'}
-	separatorNames = []string{"|", "tab", "comma", "semicolon", "bar", ",", ";"}
+	separators     = []byte{'|', '\t', ',', ';', ':', ' ', '|', ',', ';', ':'}
+	separatorNames = []string{"|", "tab", "comma", "semicolon", "colon", "space", "bar", ",", ";", ":"}
 )
 
 func separatorName(sep byte) string { return separatorNames[slices.Index(separators, sep)] }

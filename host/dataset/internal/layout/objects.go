@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -30,10 +31,10 @@ func (s *Source) objects(asked *Layout) (*Decision, error) {
 	standard, lines := 0, 0
 	var first map[string]json.RawMessage
 	different, other := 0, "" // the first line whose normalized text is another, and that text
-	err = s.scan(split, func(number int, line string) bool {
+	err = s.scan(split, func(number int, line []byte) bool {
 		if lines++; lines <= 100 {
 			var o map[string]json.RawMessage
-			if json.Unmarshal([]byte(line), &o) != nil {
+			if json.Unmarshal(line, &o) != nil {
 				return true
 			}
 			if first == nil {
@@ -48,7 +49,7 @@ func (s *Source) objects(asked *Layout) (*Decision, error) {
 				}
 			}
 		}
-		if different == 0 && strings.Contains(line, `"normalized_text"`) {
+		if different == 0 && bytes.Contains(line, []byte(`"normalized_text"`)) {
 			if other = normalizedText(line); other != "" {
 				different = number
 			}
@@ -68,12 +69,12 @@ func (s *Source) objects(asked *Layout) (*Decision, error) {
 }
 
 // normalizedText returns the normalized text of an object if it differs from the text.
-func normalizedText(line string) string {
+func normalizedText(line []byte) string {
 	var o struct {
 		Text       string `json:"text"`
 		Normalized string `json:"normalized_text"`
 	}
-	if json.Unmarshal([]byte(line), &o) != nil || o.Normalized == o.Text {
+	if json.Unmarshal(line, &o) != nil || o.Normalized == o.Text {
 		return ""
 	}
 	return o.Normalized
@@ -120,9 +121,9 @@ func (s *Source) objectBase(d *Decision, split bufio.SplitFunc) {
 		return
 	}
 	var paths []string
-	_ = s.scan(split, func(_ int, line string) bool {
+	_ = s.scan(split, func(_ int, line []byte) bool {
 		var o map[string]any
-		if json.Unmarshal([]byte(line), &o) == nil {
+		if json.Unmarshal(line, &o) == nil {
 			if path, _ := o[d.Keys.Audio].(string); path != "" {
 				paths = append(paths, path)
 			}
@@ -137,8 +138,8 @@ func (s *Source) objectBase(d *Decision, split bufio.SplitFunc) {
 func (s *Source) whichText(d *Decision, number int, a, b string) error {
 	q := &Question{List: s.List, Why: "its objects have two texts", Line: number}
 	var line string
-	_ = s.scan(bufio.ScanLines, func(at int, text string) bool {
-		line = text
+	_ = s.scan(bufio.ScanLines, func(at int, text []byte) bool {
+		line = string(text)
 		return at < number
 	})
 	var o map[string]any

@@ -94,9 +94,9 @@ func (t *table) questionAt(number int, a, b Reading, why string) error {
 
 // line returns a line of the list.
 func (t *table) line(number int) (text string) {
-	_ = t.src.scan(records{t.v.sep, t.v.cr, t.v.quotes}.split, func(at int, line string) bool {
+	_ = t.src.scan(records{t.v.sep, t.v.cr, t.v.quotes}.split, func(at int, line []byte) bool {
 		if at == number {
-			text = line
+			text = string(line)
 		}
 		return at < number
 	})

@@ -13,7 +13,6 @@ type Decision struct {
 	Layout
 	Lines   int      // of the list: an estimate for progress
 	Remarks []string // what is unusual about the list
-	Unknown []string // columns of the header that have no known meaning
 	// AsBefore says that version 75a547d6 and older, which took the last column as the text, read the list alike.
 	AsBefore bool
 	NameLine int  // the number of the line with the names of the columns, 0 for none

@@ -32,9 +32,9 @@ func (s *Source) open() (*files.File, error) {
 	return files.Open(filepath.Join(s.Dir, s.List))
 }
 
-// scan calls line for each line of the list that is valid UTF-8 and not empty. It ends early when line returns false, and
+// scan calls line for each line of the list that is valid UTF-8 and not empty; the bytes are valid until it returns. It ends early when line returns false, and
 // at a line that is too long.
-func (s *Source) scan(split bufio.SplitFunc, line func(number int, text string) bool) error {
+func (s *Source) scan(split bufio.SplitFunc, line func(number int, text []byte) bool) error {
 	f, err := s.open()
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Source) scan(split bufio.SplitFunc, line func(number int, text string) 
 		if len(bytes.TrimSpace(data)) == 0 || !utf8.Valid(data) {
 			continue
 		}
-		if !line(number, string(data)) {
+		if !line(number, data) {
 			return nil
 		}
 	}
@@ -125,8 +125,8 @@ func (s *Source) lineEnds(begins func(string) bool) (cr bool, e ends, err error)
 		return true, ends{e.returns, 0}, nil
 	}
 	yes, no := 0, 0 // first lines
-	err = s.scan(bufio.ScanLines, func(number int, text string) bool {
-		_, rest, _ := strings.Cut(text, "\r")
+	err = s.scan(bufio.ScanLines, func(number int, line []byte) bool {
+		_, rest, _ := strings.Cut(string(line), "\r")
 		for piece := range strings.SplitSeq(rest, "\r") {
 			switch {
 			case strings.TrimSpace(piece) == "":
@@ -154,6 +154,14 @@ func (s *Source) place(keys []string, paths bool) (base string, found int) {
 	base = bases[0]
 	if paths {
 		base = ""
+	}
+	if paths && len(keys) > 0 && path.IsAbs(keys[0]) {
+		for _, key := range keys {
+			if _, ok := s.Find(key); ok {
+				found++
+			}
+		}
+		return "", found
 	}
 	for _, b := range bases {
 		l, n := Layout{Columns: []Role{Path}, Base: b}, 0

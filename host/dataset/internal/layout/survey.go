@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bufio"
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -47,40 +48,62 @@ func (s *Source) survey(v *survey) error {
 	return s.scan(split, v.add)
 }
 
-// add counts a line.
-func (v *survey) add(number int, line string) bool {
+// add counts a line. Of a column of texts, which most are, it has seen enough after a while.
+func (v *survey) add(number int, line []byte) bool {
 	if number == v.skip {
 		return true
 	}
 	at := v.lines
 	v.lines++
-	if strings.IndexByte(line, '"') >= 0 {
-		v.quoting.look(line, v.sep, number)
+	quote := bytes.IndexByte(line, '"') >= 0
+	if n := bytes.Count(line, []byte{v.sep}) + 1; !quote && at%v.stride != 0 && n <= len(v.columns) && line[len(line)-1] != v.sep && v.settled(n) {
+		for j := range n {
+			v.columns[j].lines++
+		}
+		v.count(n, number)
+		return true
 	}
-	list, _ := fields(line, v.sep, v.quotes)
+	text := string(line)
+	if quote {
+		v.quoting.look(text, v.sep, number)
+	}
+	list, _ := fields(text, v.sep, v.quotes)
 	if at%v.stride == 0 {
 		v.take(number, list)
 	}
 	for len(list) > 1 && strings.TrimSpace(list[len(list)-1]) == "" {
 		list = list[:len(list)-1]
 	}
-	n := v.counts[len(list)]
-	if n == nil {
-		n = &lineCount{}
-		v.counts[len(list)] = n
-	}
-	if n.lines++; len(n.first) < mostNamed {
-		n.first = append(n.first, number)
-	}
+	v.count(len(list), number)
 	for j, field := range list[:min(len(list), mostColumns)] {
 		if j == len(v.columns) {
 			v.columns = append(v.columns, column{})
 		}
-		if j > 0 || v.sep != '|' || len(list) < 3 { // the ids are all different
-			v.columns[j].add(field)
+		v.columns[j].add(field)
+	}
+	return true
+}
+
+// settled reports whether the first columns are neither numbers nor names.
+func (v *survey) settled(n int) bool {
+	for j := range n {
+		if !v.columns[j].settled() {
+			return false
 		}
 	}
 	return true
+}
+
+// count counts a line with so many columns.
+func (v *survey) count(columns, number int) {
+	n := v.counts[columns]
+	if n == nil {
+		n = &lineCount{}
+		v.counts[columns] = n
+	}
+	if n.lines++; len(n.first) < mostNamed {
+		n.first = append(n.first, number)
+	}
 }
 
 // take keeps a line. When there are too many, every other one goes.
