@@ -101,7 +101,7 @@ func writeSamples(path string, n int) error {
 // faults are all the ways in which a clip can be useless.
 func faults() []fault {
 	all := []fault{
-		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, but the file has 5000; copy the recording from its source again, or save what is there: ffmpeg -i .*`, func(p string) error { return os.Truncate(p, 44+5000) }},
+		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, but the file has 1000; copy the recording from its source again, or save what is there: ffmpeg -i .*`, func(p string) error { return os.Truncate(p, 44+1000) }},
 		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+; copy the recording`, header(40, 2_000_000_000)},
 		{"A/0003", `^sample rate of 0 Hz is outside`, header(24, 0)},
 		{"A/0004", `^sample rate of 4000000000 Hz is outside`, header(24, 4_000_000_000)},
