@@ -195,7 +195,7 @@ checked-data() {
   sed -i 's/^clip00005|.*/clip00005|o/' data/metadata.csv
   refused 5 xtts-host data check data --pictures pictures
   says '2 lines cannot be used (1 allowed)'
-  says 'line 3, clip00002: there is no wavs/clip00002.wav, .flac, .ogg, .opus or .mp3'
+  says 'line 3, clip00002: there is no wavs/clip00002.wav, .flac, .ogg, .opus, .mp3 or .oga'
   says 'line 4, clip00003; line 5, clip00004'
   says 'line 6, clip00005: 0.5 characters/s'
   test -s pictures/durations.svg
