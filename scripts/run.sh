@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make run`: fetches and builds, then trains the embedded model on the embedded sample, and prints the time of both parts.
+# `make run`: fetches and builds, trains the embedded model on the embedded sample, and has it speak a sentence. Then it
+# prints the times, the recording, and the next command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +8,22 @@ scripts/need.sh
 start=$(date +%s)
 make --no-print-directory build
 built=$(date +%s)
-bin/xtts-host --plugins ./plugins --batch-size 8 --max-steps "${STEPS:-240}" --eval-every 80 --log-every 20 --cache-dir .cache/xtts-host
+run=runs/$(date -u +%Y%m%dT%H%M%SZ)
+bin/xtts-host --plugins ./plugins --batch-size 8 --max-steps "${STEPS:-240}" --eval-every 80 --log-every 20 --cache-dir .cache/xtts-host --run-dir "$run"
 ended=$(date +%s)
-echo
-echo "fetch and build: $((built - start)) s, run: $((ended - built)) s"
+text="This is what the model has learned so far."
+wav=$run/spoken.wav
+voice=$(ls -td .cache/xtts-host/sample-*/ | head -n 1)wavs/A/0001.wav
+bin/xtts-host synthesize --run "$run" --speaker "$voice" --text "$text" --out "$wav" --cache-dir .cache/xtts-host 2>&1 | sed 's/^/  /'
+[ "${PIPESTATUS[0]}" = 0 ] || exit 1
+spoke=$(date +%s)
+seconds=$(python3 -c 'import sys, wave; w = wave.open(sys.argv[1]); print(f"{w.getnframes() / w.getframerate():.1f}")' "$wav")
+cat <<END
+
+fetch and build: $((built - start)) s, run: $((ended - built)) s, speaking: $((spoke - ended)) s
+listen to     $wav ($seconds s: "$text")
+              A small model mumbles after minutes on 50 seconds of synthetic speech: it shows that everything works.
+next          bin/xtts-host data check FOLDER, and then
+              bin/xtts-host --plugins ./plugins --train-data FOLDER --run-dir runs/mine
+              with a folder of your own recordings (docs/guides/my-voice.md); docs/xtts-v2.md tunes a model that speaks well
+END

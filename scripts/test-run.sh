@@ -16,12 +16,17 @@ env -i "${keep[@]}" make run | tee "$work/log"
 left=$(find "$work/home" -mindepth 1 | head -3)
 [ -z "$left" ] || { echo "error: make run left files in HOME: $left" >&2; exit 1; }
 python3 - "$work/log" runs/*/ <<'PYTHON'
-import json, pathlib, re, sys
+import json, pathlib, re, sys, wave
 log, run = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
 report = json.loads((run / "report.json").read_text())
 baseline = report["baselines"][0]
 build, train = map(int, re.search(r"fetch and build: (\d+) s, run: (\d+) s", log).groups())
+spoken = re.search(r"^listen to +(\S+) \(([\d.]+) s: ", log, re.M)
+with wave.open(spoken.group(1)) as w:
+    seconds, samples = w.getnframes() / w.getframerate(), w.readframes(w.getnframes())
 checks = {
+    f"{spoken.group(1)} has the {seconds:.1f} s of speech that are said": abs(seconds - float(spoken.group(2))) < 0.1 and seconds > 0.3 and any(samples),
+    "the next command is the last that is said": "--train-data FOLDER" in log[spoken.end():],
     f"{report['steps']} steps, at least 200": report["steps"] >= 200,
     f"training loss {baseline['ratio_train']:.2f} of the constant predictor's, at most 0.6": baseline["ratio_train"] <= 0.6,
     f"held-out loss {baseline['ratio_eval']:.2f} of it, at most 0.8": baseline["ratio_eval"] <= 0.8,
