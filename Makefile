@@ -89,6 +89,7 @@ generate: need ## the pages, the schema and the pictures of docs that are made f
 	go test -vet=off ./cmd/internal/cli -run '^TestCommandsPage$$' -update
 	go test -vet=off ./host/config -run '^TestSchema$$' -update
 	go test -vet=off ./host/schedule -run '^TestPicture$$' -update
+	go test -vet=off ./host/inspect -run '^TestWhichBatchPage$$' -update
 
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices

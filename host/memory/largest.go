@@ -54,24 +54,25 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 // guess returns the largest batch below the one that did not fit for which the arena of the graphs as exported fits by its plan.
 func (s Search) guess(room int) int {
 	return sort.Search(s.Rows-1, func(rows int) bool { // whether one more row is too much
-		bytes, err := s.arena(rows + 1)
+		bytes, err := Activations(s.Bundle, s.Precision, s.Bucket, rows+1)
 		return err != nil || bytes >= int64(room)
 	})
 }
 
-// arena returns the planned size of ONNX Runtime's arena for the training graphs as exported: that of the player that needs the most.
-func (s Search) arena(rows int) (int64, error) {
-	m, most := s.Bundle.Manifest, int64(0)
+// Activations returns the planned size of ONNX Runtime's arena for the training graphs as exported, with batches of so many rows
+// in a bucket: that of the player that needs the most.
+func Activations(b *ortgraphs.Bundle, precision manifest.DType, bucket manifest.Bucket, rows int) (int64, error) {
+	m, most := b.Manifest, int64(0)
 	for _, player := range m.InTurn() {
-		g, ok := m.TrainingGraph(player.Name, s.Precision)
+		g, ok := m.TrainingGraph(player.Name, precision)
 		if !ok {
-			return 0, fmt.Errorf("there is no training graph in %s", s.Precision)
+			return 0, fmt.Errorf("there is no training graph in %s", precision)
 		}
-		p, err := s.Bundle.Program(g, func(string) bool { return true })
+		p, err := b.Program(g, func(string) bool { return true })
 		if err != nil {
 			return 0, err
 		}
-		l, err := lifetime.OfFile(p.Model, s.Bucket.Values(rows))
+		l, err := lifetime.OfFile(p.Model, bucket.Values(rows))
 		if err != nil {
 			return 0, err
 		}

@@ -117,7 +117,7 @@ func TestLargestBatchStops(t *testing.T) {
 func TestGuessBatch(t *testing.T) {
 	b := picoBundle(t)
 	s := Search{Rows: 64, Bundle: b, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Precision: manifest.F32}
-	bytes, err := s.arena(24)
+	bytes, err := Activations(b, s.Precision, s.Bucket, 24)
 	if err != nil {
 		t.Fatal(err)
 	}

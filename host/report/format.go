@@ -58,6 +58,9 @@ func milliseconds(v float64) string {
 	return fmt.Sprintf("%.0f ms", v)
 }
 
+// Duration formats a time with at most two units.
+func Duration(d time.Duration) string { return duration(d) }
+
 // duration formats a time with at most two units.
 func duration(d time.Duration) string {
 	const day = 24 * time.Hour

@@ -102,6 +102,24 @@ func (m *Model) Try(player, bucket int) (Result, error) {
 	return t.Train(player, 0, bucket, 1)
 }
 
+// TryEvaluation returns the time of an evaluation of a synthetic batch of a bucket, in the first device slot.
+func TryEvaluation(m *Model, bucket int) (time.Duration, error) {
+	t, err := newTrial(m)
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
+	if err := t.fill(0, bucket, anyRows); err != nil {
+		return 0, err
+	}
+	if _, err := m.Evaluate(0, bucket); err != nil { // the first run allocates
+		return 0, err
+	}
+	began := time.Now()
+	_, err = m.Evaluate(0, bucket)
+	return time.Since(began), err
+}
+
 // trial runs synthetic batches.
 type trial struct {
 	*Model

@@ -120,6 +120,8 @@ func (v *validation) pipelineChecks() []preflight.Check {
 	return append(serve,
 		preflight.Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
 		preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
+		preflight.Check{Name: "time of the run", Needs: []string{checkSteps}, Try: cost{v}.tryDuration},
+		preflight.Check{Name: "disk", Needs: []string{checkSteps}, Try: cost{v}.tryDisk},
 		preflight.Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
 		preflight.Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
 			return "plugins have ended, memory is released", v.close()
@@ -249,5 +251,5 @@ func (v *validation) tryMemory(context.Context) (string, error) {
 				"%w: %s %d: %s used %d MiB", ort.ErrOutOfMemory, flag, m.LimitBytes/gpu.MB, m.Device, m.ProcessPeakBytes/gpu.MB)
 		}
 	}
-	return strings.Join(used, ", "), nil
+	return strings.Join(used, ", ") + cost{v}.activations(), nil
 }

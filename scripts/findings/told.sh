@@ -55,3 +55,21 @@ told-foreign-flags() {
   echo 'use_wandb: true' >c.yaml
   answer --config=c.yaml 'metrics.jsonl'
 }
+
+# told-costs: validate says how long the run takes, what its checkpoints take of the disk, and what its activations take
+told-costs() {
+  xtts-host validate --plugins "$TREE/plugins" --batch-size 4 >output
+  grep -E '✓ time of the run +training .* s: 600 steps of about [0-9.]+ ms' output
+  grep -E '^ +evaluation .*: 100 times of 2 batches' output
+  says 'together about '
+  grep -E '✓ disk +5 checkpoints of [0-9.]+ MiB: up to [0-9]+ MiB' output
+  says 'activations in the largest bucket'
+}
+
+# told-which-batch: a command says which batch fits on which card, without a GPU, and a page has it
+told-which-batch() {
+  xtts-host graph fits builtin:myxtts-multispeaker --json >fits.json
+  python3 -c 'import json; f = json.load(open("fits.json")); assert [c["card_gib"] for c in f[0]["largest"]] == [6, 8, 12, 16, 24, 40, 48, 80, 141]'
+  says 'Does XTTS v2 fit 12 GB' "$TREE/docs/which-batch.md"
+  says 'which-batch.md' "$TREE/README.md"
+}

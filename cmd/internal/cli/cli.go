@@ -74,7 +74,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newBench(),
 		group("data", "Commands for data sets", newDataCheck()),
-		group("graph", "Commands for graph bundles", newInspect(), newLint()),
+		group("graph", "Commands for graph bundles", newInspect(), newLint(), newFits()),
 		group("plugins", "Commands for plugins", newList(), newTest(), newTry()),
 		newVersion(),
 		newCompletion(),

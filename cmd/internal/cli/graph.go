@@ -50,6 +50,23 @@ there is a finding.`,
 	})
 }
 
+func newFits() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fits BUNDLE",
+		Short: "Plan which batch fits on cards of 6 to 141 GB",
+		Long: `Plans the memory of training a graph bundle on a GPU, and prints the largest --batch-size for cards
+of 6 to 141 GB in each precision of the bundle. It needs no GPU. BUNDLE is a folder or builtin:NAME.`,
+		Example: `xtts-host graph fits builtin:myxtts-nano
+xtts-host graph fits my-bundle --json > fits.json`,
+		Args:              oneBundle,
+		ValidArgsFunction: firstArgument(completeBundle),
+	}
+	asJSON := jsonFlag(cmd)
+	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
+		return inspect.Fits(output(*asJSON), args[0], set.CacheDir, *asJSON)
+	})
+}
+
 // oneBundle asks for one argument.
 func oneBundle(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
