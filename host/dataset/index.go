@@ -55,8 +55,9 @@ type Config struct {
 	Workers int
 	// Layout is how the list is laid out, as --list-layout says it; "" or "auto" for what the list shows (docs/data.md). Before
 	// means that the run is older than the recognition of layouts: a list that would now be read in another way is refused.
-	Layout string
-	Before bool
+	// LayoutFlag is the flag of Layout, for messages; "" means --list-layout.
+	Layout, LayoutFlag string
+	Before             bool
 	// Empty means that a list without a usable line is no error.
 	Empty bool
 	// Refusals is the number of ambiguous lines that the error lists; 0 means 5.

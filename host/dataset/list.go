@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,7 +45,7 @@ func severalSplits(dir, list string) bool {
 	if n, _ := f.ReadAt(head, 0); !bytes.Contains(head[:n], []byte("file_name")) {
 		return false
 	}
-	d, err := layout.Recognise(source(filepath.Join(dir, filepath.Dir(list)), filepath.Base(list)), nil)
+	d, err := layout.Recognise(source(filepath.Join(dir, filepath.Dir(list)), filepath.Base(list), ""), nil)
 	return err == nil && d.Splits
 }
 
@@ -97,9 +98,9 @@ func locate(path string, split Split, before bool) (place, error) {
 }
 
 // source is a list with what recognises its layout.
-func source(dir, list string) layout.Source {
+func source(dir, list, flag string) layout.Source {
 	return layout.Source{
-		Dir: dir, List: list, MaxLine: maxLine, Clean: normalize,
+		Dir: dir, List: list, Flag: cmp.Or(flag, "--list-layout"), MaxLine: maxLine, Clean: normalize,
 		Find: func(audio string) (string, bool) {
 			path := filepath.FromSlash(audio)
 			if !filepath.IsAbs(path) {

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
 	asked, err := layout.Parse(cfg.Layout)
 	if err != nil {
-		return nil, fmt.Errorf("--list-layout %s: %w", cfg.Layout, err)
+		return nil, fmt.Errorf("%s %s: %w", cmp.Or(cfg.LayoutFlag, "--list-layout"), cfg.Layout, err)
 	}
 	at, err := locate(path, cfg.Split, cfg.Before)
 	if err != nil {
@@ -24,7 +25,7 @@ func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
 	ix.Dir, ix.List = at.dir, at.list
 	if at.tree != "" {
 		if asked != nil && asked.Name != at.tree {
-			return nil, hint.Errorf("leave --list-layout out, or name a list", "the folder has no list, but is laid out as %s", at.tree)
+			return nil, hint.Errorf("leave "+cmp.Or(cfg.LayoutFlag, "--list-layout")+" out, or name a list", "the folder has no list, but is laid out as %s", at.tree)
 		}
 		return ix.openTree(at.tree, cfg.Split)
 	}
@@ -60,11 +61,11 @@ func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) e
 	if err := plain.CheckWide(filepath.Join(ix.Dir, ix.List), head[:n]); err != nil {
 		return fmt.Errorf("%s: %w", ix.List, err)
 	}
-	d, err := layout.Recognise(source(ix.Dir, ix.List), asked)
-	before := cfg.Before && asked == nil
-	asBefore := "continue as before with --list-layout " + layout.LastColumn
+	d, err := layout.Recognise(source(ix.Dir, ix.List, cfg.LayoutFlag), asked)
+	before, flag := cfg.Before && asked == nil, cmp.Or(cfg.LayoutFlag, "--list-layout")
+	asBefore := "continue as before with " + flag + " " + layout.LastColumn
 	if layout.ObjectsName(ix.List) {
-		asBefore = "continue as before with --list-layout jsonl"
+		asBefore = "continue as before with " + flag + " jsonl"
 	}
 	switch {
 	case before && err != nil:
@@ -72,7 +73,7 @@ func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) e
 	case err != nil:
 		return err
 	case before && !d.AsBefore:
-		return hint.Errorf(asBefore+"; with --list-layout "+hint.Word(d.String())+" --allow data the texts are other ones",
+		return hint.Errorf(asBefore+"; with "+flag+" "+hint.Word(d.String())+" --allow data the texts are other ones",
 			"%s: the list is now read as %s, but this run began with a version that took the last column as the text", ix.List, d.Describe())
 	}
 	ix.take(d)

@@ -30,7 +30,7 @@ func BenchmarkRecognise(b *testing.B) {
 			write(b, filepath.Join(dir, name), []byte(list.String()))
 			before := cpuTime(b)
 			for b.Loop() {
-				if _, err := layout.Recognise(source(dir, name), nil); err != nil {
+				if _, err := layout.Recognise(source(dir, name, ""), nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -64,7 +64,7 @@ func FuzzRecognise(f *testing.F) {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d, err := layout.Recognise(source(dir, name), nil)
+		d, err := layout.Recognise(source(dir, name, ""), nil)
 		if q, ok := errors.AsType[*layout.Question](err); ok {
 			for _, r := range q.Readings {
 				if _, err := layout.Parse(r.String()); err != nil {

@@ -41,9 +41,9 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 	}
 	before := d.beforeLayouts()
-	open := func(dir string, which dataset.Split, layout string, speakers, languages []string) (*dataset.Index, error) {
+	open := func(dir string, which dataset.Split, flag, layout string, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, Layout: layout, Before: before, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
+			Dir: dir, Split: which, Layout: layout, LayoutFlag: flag, Before: before, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
 			Speakers: speakers, Languages: languages, Columns: d.columns, Normalize: d.Config.Normalize.Rules,
 			CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
 		})
@@ -52,7 +52,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 		return ix, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
-	ix, err := open(dir, dataset.Train, d.Config.ListLayout, nil, nil)
+	ix, err := open(dir, dataset.Train, "--list-layout", d.Config.ListLayout, nil, nil)
 	if err != nil {
 		return d.adviseMoved(err, dir, "--train-data")
 	}
@@ -63,8 +63,8 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if d.Config.TrainData != "" && !before {
 		settleLayout(d, "list-layout", ix.Layout)
 	}
-	return findValidation(d, dir, before, func(dir, layout string) (*dataset.Index, error) {
-		return open(dir, dataset.Eval, layout, ix.Speakers, ix.Languages)
+	return findValidation(d, dir, before, func(dir, flag, layout string) (*dataset.Index, error) {
+		return open(dir, dataset.Eval, flag, layout, ix.Speakers, ix.Languages)
 	})
 }
 

@@ -18,7 +18,7 @@ const shareHash = "val_share"
 // findValidation opens the validation data of a run that trains on the data set dir: what --val-data names, or the list
 // for evaluation, or a share of the training list, which it removes from that. open opens a list for evaluation. before
 // means by the rules of a run that is older than the recognition of layouts.
-func findValidation(d *Draft, dir string, before bool, open func(dir, layout string) (*dataset.Index, error)) error {
+func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layout string) (*dataset.Index, error)) error {
 	named, list := d.Config.ValData, false
 	if named == "" {
 		var err error
@@ -42,14 +42,14 @@ func findValidation(d *Draft, dir string, before bool, open func(dir, layout str
 		if d.Config.Resume != "" && config.Asked(d.set, "val-data") && !config.Asked(d.set, "val-list-layout") {
 			layout = "" // the recorded one may be that of another list
 		}
-		if val, err = open(named, layout); err != nil {
+		if val, err = open(named, "--val-list-layout", layout); err != nil {
 			return d.adviseMoved(fmt.Errorf("--val-data: %w", err), named, "--val-data")
 		}
 		if !before {
 			settleLayout(d, "val-list-layout", val.Layout)
 		}
 	case held == nil && list:
-		if val, err = open(dir, d.Data.Train.Index.Layout); err != nil { // the lists of a folder have one layout
+		if val, err = open(dir, "--list-layout", d.Data.Train.Index.Layout); err != nil { // the lists of a folder have one layout
 			return err
 		}
 	}

@@ -101,6 +101,11 @@ two-readings() {
   says 'clip00000: one two three (speaker voice0, en)'
   train --resume run --max-steps 2
   grep -q 'list_layout: "coqui"' run/config.yaml
+  clips plain 8 1
+  refused 2 train --train-data plain --val-data data --max-steps 1 --run-dir other
+  says "hint: say which: --val-list-layout coqui or --val-list-layout 'columns=id,text,-'"
+  train --train-data plain --val-data data --val-list-layout coqui --max-steps 1 --run-dir other
+  xtts-host evaluate --plugins "$TREE/plugins" --run other >output
 }
 
 # strange-lines: carriage returns end lines, quotes of CSV are undone, a separator in a text never cuts it

@@ -9,7 +9,7 @@ import (
 )
 
 func noHeader(s *Source, name string) error {
-	return hint.Errorf("describe the columns: --list-layout columns=path,text (docs/data.md#layouts)", "%s: the layout %s has the names of its columns in the first line, and this one has none that are known", s.List, name)
+	return hint.Errorf("describe the columns: "+s.Flag+" columns=path,text (docs/data.md#layouts)", "%s: the layout %s has the names of its columns in the first line, and this one has none that are known", s.List, name)
 }
 
 // byHeader reads a table whose first line has the names of its columns.
@@ -24,7 +24,7 @@ func (t *table) byHeader(header []string) error {
 		if m.key < 0 {
 			what = "the recording"
 		}
-		return hint.Errorf("describe the columns: --list-layout "+hint.Word("columns="+rolesText(guesses(m, len(header)))+t.d.options()),
+		return hint.Errorf("describe the columns: "+t.src.Flag+" "+hint.Word("columns="+rolesText(guesses(m, len(header)))+t.d.options()),
 			"%s: the first line has the names %s, of which none is known as that of %s", t.src.List, names, what)
 	}
 	if t.d.Quotes == Open {

@@ -136,7 +136,7 @@ func (s *Source) objectBase(d *Decision, split bufio.SplitFunc) {
 
 // whichText asks which of two texts of an object is meant.
 func (s *Source) whichText(d *Decision, number int, a, b string) error {
-	q := &Question{List: s.List, Why: "its objects have two texts", Line: number}
+	q := &Question{List: s.List, Flag: s.Flag, Why: "its objects have two texts", Line: number}
 	var line string
 	_ = s.scan(bufio.ScanLines, func(at int, text []byte) bool {
 		line = string(text)

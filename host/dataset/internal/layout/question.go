@@ -20,19 +20,20 @@ type Reading struct {
 // Question is a list that can be read in two ways.
 type Question struct {
 	List, Why string
+	Flag      string // that decides
 	Line      int    // of the example
 	Example   string // the line
 	Readings  [2]Reading
 }
 
 func (q *Question) Error() string {
-	return fmt.Sprintf("%s can be read in two ways: %s; line %d is %s\n  --list-layout %s: %s\n  --list-layout %s: %s", q.List, q.Why, q.Line, q.Example,
-		hint.Word(q.Readings[0].String()), q.Readings[0].Says, hint.Word(q.Readings[1].String()), q.Readings[1].Says)
+	return fmt.Sprintf("%s can be read in two ways: %s; line %d is %s\n  %s %s: %s\n  %s %s: %s", q.List, q.Why, q.Line, q.Example,
+		q.Flag, hint.Word(q.Readings[0].String()), q.Readings[0].Says, q.Flag, hint.Word(q.Readings[1].String()), q.Readings[1].Says)
 }
 
 // Hint has the two flags.
 func (q *Question) Hint() string {
-	return fmt.Sprintf("say which: --list-layout %s or --list-layout %s", hint.Word(q.Readings[0].String()), hint.Word(q.Readings[1].String()))
+	return fmt.Sprintf("say which: %s %s or %s %s", q.Flag, hint.Word(q.Readings[0].String()), q.Flag, hint.Word(q.Readings[1].String()))
 }
 
 // reading is a layout with these columns, under its name if it has one.
@@ -89,7 +90,7 @@ func (t *table) questionAt(number int, a, b Reading, why string) error {
 	for _, r := range []*Reading{&a, &b} {
 		r.Says = t.says(&r.Layout, line)
 	}
-	return &Question{t.src.List, why, number, brief(line), [2]Reading{a, b}}
+	return &Question{t.src.List, why, t.src.Flag, number, brief(line), [2]Reading{a, b}}
 }
 
 // line returns a line of the list.
@@ -136,7 +137,7 @@ func brief(value string) string {
 // noText refuses a list without a column that is a text. The hint has the reading with one.
 func (t *table) noText(roles []Role, why string) error {
 	r := t.reading(roles)
-	return hint.Errorf("if it is the text, say so: --list-layout "+hint.Word(r.String()), "%s: %s; line %d is %s", t.src.List, why, t.v.samples[0].number, brief(t.line(t.v.samples[0].number)))
+	return hint.Errorf("if it is the text, say so: "+t.src.Flag+" "+hint.Word(r.String()), "%s: %s; line %d is %s", t.src.List, why, t.v.samples[0].number, brief(t.line(t.v.samples[0].number)))
 }
 
 // unknownNames refuses a first line that seems to have names of columns.
@@ -144,6 +145,6 @@ func (t *table) unknownNames(names []string) error {
 	t.d.Header = Yes
 	roles := make([]Role, len(names))
 	roles[0], roles[1] = t.exactKey(0), Text
-	return hint.Errorf("say what the columns are, - for one that is not used: --list-layout "+hint.Word("columns="+rolesText(roles)+t.d.options()),
+	return hint.Errorf("say what the columns are, - for one that is not used: "+t.src.Flag+" "+hint.Word("columns="+rolesText(roles)+t.d.options()),
 		"%s: the first line seems to have names of columns, which are not known: %s", t.src.List, brief(strings.Join(names, ", ")))
 }

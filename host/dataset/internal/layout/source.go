@@ -18,6 +18,7 @@ import (
 // Source is a list.
 type Source struct {
 	Dir, List string
+	Flag      string // that says the layout of the list, for messages
 	// MaxLine is the longest line in bytes. A list is looked at up to a longer one, which its reader refuses.
 	MaxLine int
 	// Find returns the file of a recording, which may have another ending, and whether there is one.
