@@ -27,28 +27,30 @@ type outputs struct {
 	debug       *debug.Folder // nil if it was not requested; so is the trace
 	trace       *trace.Writer
 
-	wait     *files.Patience   // of the files of the run folder; nil before open
+	wait     *files.Patience   // for the disk
 	folder   *runfolder.Folder // nil before open
 	settings func() error      // writes config.yaml
 }
 
 // newOutputs returns the outputs of a run without a folder.
-func newOutputs(console console.Console) *outputs {
+func newOutputs(c console.Console, diskWait float64) *outputs {
 	o := &outputs{began: time.Now(), bus: event.NewBus()}
 	o.log = record.NewLog(func(w *event.Warning) { o.warnings.Add(w.Text); o.bus.Publish(w) })
 	warn := func(text string) { o.log.Warn(text) }
-	o.consoleSink = console.Sink(o.bus.Snapshot, warn)
+	o.consoleSink = c.Sink(o.bus.Snapshot, warn)
 	o.bus.Offer("console", o.consoleSink, warn)
-	o.console = console.Through(o.bus)
+	o.console = c.Through(o.bus)
+	o.wait = o.console.Patience(diskWait)
+	o.wait.Warn(func(err error, limit time.Duration) { o.log.Warn(console.Awaited(err, limit)) })
 	return o
 }
 
 // open opens the files, before anything that takes long.
 func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	o.folder = folder
-	o.wait = files.NewPatience(time.Duration(c.DiskWait*float64(time.Second)), o.console.Stop)
 	o.log.Open(folder.Log.File, o.wait)
 	o.bus.Require(report.LogFile, o.log)
+	o.log.WarnOf(folder.Log.Instead)
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {
 		return err
 	}

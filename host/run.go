@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/samples"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Run trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
@@ -39,8 +40,9 @@ func Run(ctx context.Context, set *config.Set, console console.Console) error {
 // first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
 // error has a status of its own, such as 3 for memory.
 func Train(ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode) (_ *report.Report, err error) {
-	out := newOutputs(console)
+	out := newOutputs(console, set.DiskWait)
 	defer out.bus.Close()
+	defer files.WaitWith(out.wait)()
 	starting, done := out.console.Stoppable(ctx, "step")
 	defer done()
 	if set.PrintConfig() {
@@ -97,9 +99,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 		return nil, exit.Refused(err)
 	}
 	if p.Start.Resumed != nil {
-		for _, text := range report.OtherForms(folder.Path, s.Graphs()) {
-			out.log.Warn(text)
-		}
+		out.log.WarnOf(report.OtherForms(folder.Path, s.Graphs())...)
 	}
 	r, err := newRun(starting, p, m, s, out, folder.Path, mode)
 	if err != nil {

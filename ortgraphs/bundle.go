@@ -42,6 +42,8 @@ type Bundle struct {
 	Manifest *manifest.Bundle
 
 	graphs []GraphSummary
+	// unread is why a file could not be read, if that is no fault of the bundle.
+	unread error
 	// frozen are the tensors of the weights of inference graphs, by file.
 	frozen map[string][]safetensors.Info
 	// models are the graphs, by file.
@@ -90,13 +92,20 @@ func Load(dir string) (*Bundle, error) {
 		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}
 	b := &Bundle{Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}, frozen: map[string][]safetensors.Info{}}
-	if list := b.check(root); len(list) > 0 {
+	list := b.check(root)
+	if b.unread != nil {
+		return nil, fmt.Errorf("bundle %s: %w", dir, b.unread)
+	}
+	if len(list) > 0 {
 		return nil, &InvalidError{Dir: dir, Faults: list}
 	}
 	return b, nil
 }
 
 func notABundle(err error) error {
+	if files.OfMachine(err) {
+		return fmt.Errorf("bundle: %w", err)
+	}
 	return hint.Errorf("a bundle is a folder with a bundle.json, or "+builtinPrefix+strings.Join(Builtins(), " or "+builtinPrefix), "bundle: %w", err)
 }
 

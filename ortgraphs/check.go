@@ -189,7 +189,7 @@ func (b *Bundle) checkFile(name string, f *faults) {
 		f.add("", "not a regular file")
 		return
 	case err != nil:
-		f.add("", "%v", err)
+		f.cannotRead(b, err)
 		return
 	}
 	defer file.Close()
@@ -206,7 +206,7 @@ func (b *Bundle) checkFile(name string, f *faults) {
 		content = io.MultiWriter(hash, &model)
 	}
 	if _, err := io.Copy(content, io.LimitReader(file, size)); err != nil {
-		f.add("", "%v", err)
+		f.cannotRead(b, err)
 		return
 	}
 	if sum := hex.EncodeToString(hash.Sum(nil)); sum != b.Manifest.Files[name] {
@@ -225,6 +225,15 @@ func (b *Bundle) checkFile(name string, f *faults) {
 	case ofInference(b.Manifest, name):
 		readFrozen(b, name, file, size, f)
 	}
+}
+
+// cannotRead adds a fault of a file, or keeps one of the machine, which says nothing about the bundle.
+func (f *faults) cannotRead(b *Bundle, err error) {
+	if files.OfMachine(err) {
+		b.unread = errors.Join(b.unread, err)
+		return
+	}
+	f.add("", "%v", err)
 }
 
 // checkModel checks an ONNX file: every file for portability, the graphs also for their contract.

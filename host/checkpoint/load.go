@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -86,6 +87,9 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		c, err := read(s.fs, path)
 		if err == nil {
 			return c, skipped, nil
+		}
+		if files.OfMachine(err) || errors.Is(err, files.ErrLink) { // it may be intact, and an older one is not what was asked for
+			return nil, nil, loading(path, err)
 		}
 		skipped = append(skipped, Skipped{Path: path, Err: err, fs: s.fs})
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Console is the terminal of a run.
@@ -55,6 +58,21 @@ func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, f
 		}
 	}()
 	return ctx, func() { cancel(nil); <-over }
+}
+
+// Patience is how long the command waits for a disk that fails: so many seconds, or until Stop is closed. It says on Err for
+// what it waits.
+func (c Console) Patience(seconds float64) *files.Patience {
+	p := files.NewPatience(time.Duration(seconds*float64(time.Second)), c.Stop)
+	p.Warn(func(err error, limit time.Duration) {
+		fmt.Fprintln(c.Err, visible.Lines("warning", Awaited(err, limit)))
+	})
+	return p
+}
+
+// Awaited says that a command waits for a disk.
+func Awaited(err error, limit time.Duration) string {
+	return fmt.Sprintf("the disk fails: %v; tried again for up to %g s (--disk-wait)", err, limit.Seconds())
 }
 
 // Waiting shows the progress of reading and speaking on Err.

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -32,6 +33,7 @@ type Options struct {
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) error {
 	ctx, done := console.Stoppable(ctx, "clip")
 	defer done()
+	defer files.WaitWith(console.Patience(set.DiskWait))()
 	if o.Pictures != "" { // a wrong name is refused before the clips are read
 		if err := os.MkdirAll(o.Pictures, 0o777); err != nil {
 			return exit.Refused(hint.Errorf("name a folder that can be written", "--pictures: %w", err))

@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -37,6 +38,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	}
 	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
+	defer files.WaitWith(console.Patience(set.DiskWait))()
 	set.Samples = "" // only the run speaks
 	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
 	if err != nil {

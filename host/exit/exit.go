@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -37,6 +38,9 @@ func IsRefusal(err error) bool {
 
 // Hint returns the hint of an error, or "".
 func Hint(err error) string {
+	if link, ok := errors.AsType[*files.LinkError](err); ok { // whatever was to be done with the file
+		return visible.Text(link.Hint())
+	}
 	if h := hint.Of(err); h != "" {
 		return visible.Text(h)
 	}
@@ -92,7 +96,7 @@ func Interrupted(err error) bool {
 	return err == train.ErrInterrupted
 }
 
-// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a
+// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step, but for one of the disk; 3 out of memory, or a
 // memory limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable
 // rows; 130 interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not
 // finite.
@@ -108,7 +112,7 @@ func Code(err error) int {
 		return 4
 	case errors.Is(err, batch.ErrQuarantine):
 		return 5
-	case IsRefusal(err):
+	case IsRefusal(err) && !files.Failed(err):
 		return 2
 	}
 	return 1

@@ -91,6 +91,15 @@ func (l *Log) Open(f *files.File, wait *files.Patience) {
 	l.file.file, l.file.wait = f, wait
 }
 
+// WarnOf warns of each text but empty ones.
+func (l *Log) WarnOf(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			l.Warn(text)
+		}
+	}
+}
+
 // Take implements event.Sink. It waits for the disk, and returns the error of the first line that could not be written.
 func (l *Log) Take(events []event.Event) error {
 	for _, e := range events {

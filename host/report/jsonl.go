@@ -24,7 +24,11 @@ type lines struct {
 	limit int   // bytes of a line, including its end
 	end   int64 // after the last complete line
 	torn  bool  // a part of a line may follow
-	buf   []byte
+
+	durable  int64  // bytes that are known to be on the disk
+	unsynced []byte // the lines after them
+	suspect  bool   // a sync has failed: what the disk has of these lines is not known
+	buf      []byte
 }
 
 // maxLine limits a line, in bytes. The line of a step has about 300.
@@ -69,6 +73,7 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 		}
 		l.end += int64(len(line))
 	}
+	l.durable = l.end // or a resumed run would have found less
 	return l.file.Truncate(l.end)
 }
 
@@ -105,12 +110,20 @@ func (l *lines) fits(line []byte) error {
 // append appends complete lines, and waits for a disk that is full or fails. After a failure, the file ends after the
 // last complete line.
 func (l *lines) append(text []byte) error {
-	return l.wait.Retry(func() error {
+	err := l.wait.Retry(func() error {
 		n, err := l.appendNow(text)
+		l.unsynced = append(l.unsynced, text[:n]...)
 		text = text[n:]
 		return err
 	})
+	if err == nil && len(l.unsynced) > maxUnsynced {
+		err = l.sync()
+	}
+	return err
 }
+
+// maxUnsynced bounds what is kept of lines that are not durable, in bytes.
+const maxUnsynced = 1 << 20
 
 // appendNow returns how many bytes of text, up to the end of a line, the file has got.
 func (l *lines) appendNow(text []byte) (int, error) {
@@ -149,14 +162,34 @@ func (l *lines) there() error {
 	return err
 }
 
-// sync makes the lines durable.
+// sync makes the lines durable. It waits for a disk that fails.
 func (l *lines) sync() error {
-	if err := l.there(); err != nil {
+	return l.wait.Retry(func() error {
+		if err := l.there(); err != nil {
+			return err
+		}
+		if err := l.syncNow(); err != nil {
+			return disk.Explain(fmt.Errorf("sync %s: %w", l.path, err), l.path, int64(len(l.unsynced)))
+		}
+		l.durable, l.unsynced, l.suspect = l.end, l.unsynced[:0], false
+		return nil
+	})
+}
+
+// syncNow writes the lines that are not known to be durable again, to another file, once a sync has failed: the kernel may
+// have dropped them, and a second sync of the same file would succeed.
+func (l *lines) syncNow() error {
+	if !l.suspect {
+		err := l.file.Sync()
+		l.suspect = err != nil
 		return err
 	}
-	if err := l.file.Sync(); err != nil {
-		return disk.Explain(fmt.Errorf("sync %s: %w", l.path, err), l.path, int64(len(l.buf)))
+	anew, err := l.file.Rewrite(files.At(l.path), l.durable, l.unsynced)
+	if err != nil {
+		return err
 	}
+	_ = l.file.Close() // what it says is known
+	l.file = anew
 	return nil
 }
 

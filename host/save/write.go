@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -79,7 +78,7 @@ func (s *Saver) write(c contents) (string, error) {
 			return path, nil
 		}
 		if !files.IsFull(err) {
-			if errors.Is(err, syscall.EIO) {
+			if files.MayPass(err) {
 				err = &diskError{err}
 			}
 			return "", err

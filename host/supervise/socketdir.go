@@ -1,14 +1,12 @@
 package supervise
 
 import (
-	"errors"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -18,69 +16,31 @@ const socketPrefix = "xtts-sock-"
 
 // socketDir is such a folder.
 type socketDir struct {
-	path string
-	lock *os.File
+	path   string
+	folder files.Path
+	lock   io.Closer
 }
 
 // newSocketDir creates a folder and locks it.
 func newSocketDir(root string) (*socketDir, error) {
-	for {
-		path, err := os.MkdirTemp(root, socketPrefix)
-		if err != nil {
-			return nil, hint.Errorf(tempHint, "%w", err)
-		}
-		lock, err := lockDir(path)
-		if err == nil {
-			return &socketDir{path, lock}, nil
-		}
-		// Another host may remove the folder before it is locked, because it seems to belong to a dead host.
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errors.Join(err, os.RemoveAll(path))
-		}
-	}
-}
-
-// lockDir locks a folder, which must still exist afterwards. The lock ends with the file descriptor, and with the
-// process.
-func lockDir(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	folder, lock, err := files.In(root).Temp(socketPrefix, "")
 	if err != nil {
-		return nil, err
+		return nil, hint.Errorf(tempHint, "%w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		_, err = os.Lstat(path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return &socketDir{folder.String(), folder, lock}, nil
 }
 
 // remove removes the folder, then releases the lock.
 func (d *socketDir) remove() {
-	os.RemoveAll(d.path)
+	_ = d.folder.RemoveAll() // what is left, the next host removes
 	d.lock.Close()
 }
 
 // sweepSocketDirs removes the folders of hosts that were killed. It skips folders that it may not or need not remove.
 func sweepSocketDirs(root string) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return // creating a folder there will report the error
-	}
-	for _, e := range entries {
-		path := filepath.Join(root, e.Name())
-		if !strings.HasPrefix(e.Name(), socketPrefix) {
-			continue
-		}
-		if lock, err := lockDir(path); err == nil {
-			if holdsNothing(path) {
-				os.RemoveAll(path)
-			}
-			lock.Close()
-		}
-	}
+	files.In(root).Sweep(func(name string) bool {
+		return strings.HasPrefix(name, socketPrefix) && holdsNothing(filepath.Join(root, name))
+	})
 }
 
 // holdsNothing reports whether a folder contains only folders, sockets and empty files, which a starting plugin creates

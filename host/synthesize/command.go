@@ -45,11 +45,9 @@ const maxText = 16 << 20
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
 	ctx, done := console.Stoppable(ctx, "operation")
 	defer done()
+	defer files.WaitWith(console.Patience(set.DiskWait))()
 	defer func() { err = advise(err) }()
-	out := console.Out
-	if o.Out == "-" {
-		out = console.Err
-	}
+	out := o.says(console)
 	text, err := o.text(ctx)
 	if err == nil {
 		err = o.writable()
@@ -209,6 +207,14 @@ func stdin(ctx context.Context) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// says is where the command writes what it does: not into the sound.
+func (o *Options) says(console console.Console) io.Writer {
+	if o.Out == "-" {
+		return console.Err
+	}
+	return console.Out
 }
 
 // writable returns an error if --out cannot be written, before the weights are read.

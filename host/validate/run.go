@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // Run runs the command: it tries the parts of a run with these settings, up to three steps of training, and reports
@@ -38,6 +39,7 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 	}
 	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
+	defer files.WaitWith(console.Patience(set.DiskWait))()
 	command, err := probe.Self()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (p Path) Create() (*Draft, error) {
 
 // named makes an error name the file that the caller knows, in place of the temporary one.
 func named(err error, name string) error {
-	if of, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, ErrLink) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: of.Op, Path: name, Err: of.Err}
 	}
 	return err

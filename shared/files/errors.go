@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,14 @@ func MayPass(err error) bool {
 	return IsFull(err) || slices.ContainsFunc(passing, func(errno unix.Errno) bool { return errors.Is(err, errno) })
 }
 
-// named errors are about a name, and what it leads to.
+// Failed reports whether an error is one of a file that could not be read or written because of its disk, or of the network
+// that leads to it. A full disk is none: that is for its owner to change.
+func Failed(err error) bool {
+	of, ok := errors.AsType[*fs.PathError](err)
+	return ok && MayPass(of.Err) && !IsFull(of.Err)
+}
+
+// byName are about a name, and what it leads to.
 var byName = []unix.Errno{
 	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL, unix.EOVERFLOW,
 	unix.EFBIG, unix.ENXIO, unix.ENODEV,

@@ -2,9 +2,12 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +15,33 @@ import (
 
 // Mkdir makes a folder. One that is there is an fs.ErrExist.
 func (p Path) Mkdir() error {
-	return p.within("mkdir", func(fd int, base string) error { return unix.Mkdirat(fd, base, 0o777) })
+	return p.mkdir(0o777)
+}
+
+func (p Path) mkdir(mode uint32) error {
+	return p.within("mkdir", func(fd int, base string) error { return unix.Mkdirat(fd, base, mode) })
+}
+
+// Temp makes a folder with a name of its own in p, for this user alone, and locks it until the closer is closed: Sweep
+// removes it once this process has ended.
+func (p Path) Temp(prefix, suffix string) (folder Path, lock io.Closer, err error) {
+	for {
+		folder = p.Join(prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix)
+		if err = folder.mkdir(0o700); errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return folder, nil, err
+		}
+		lock, err = folder.LockEntry()
+		if err == nil || errors.Is(err, ErrNoLocks) { // Sweep removes nothing without a lock
+			return folder, lock, nil
+		}
+		// Another process may remove what is not locked yet.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrLocked) {
+			return folder, nil, errors.Join(err, folder.RemoveAll())
+		}
+	}
 }
 
 // MkdirAll makes a folder, those above it, and the root. Those that are there are fine; a link is not.

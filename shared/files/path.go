@@ -46,12 +46,16 @@ func (p Path) String() string { return filepath.Join(p.root, p.name) }
 // ErrLink says that a place is a link, or below one, where none is followed.
 var ErrLink = errors.New("a symbolic link, which is not followed here")
 
-// linked is the error of a place that is a link. Its hint makes a copy of what the link leads to.
-func linked(op, path string) error {
-	copied := hint.Path(path + ".copy")
-	return hint.Errorf(fmt.Sprintf("a run follows no link in its folder; put a copy there instead: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s", hint.Path(path), copied),
-		"%w", &fs.PathError{Op: op, Path: path, Err: ErrLink})
+// LinkError is an ErrLink. Its hint makes a copy of what the link leads to.
+type LinkError struct{ fs.PathError }
+
+// Hint implements the interface of package hint.
+func (e *LinkError) Hint() string {
+	return fmt.Sprintf("a run follows no link in its folder; put a copy there instead: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s",
+		hint.Path(e.Path), hint.Path(e.Path+".copy"))
 }
+
+func linked(op, path string) error { return &LinkError{fs.PathError{Op: op, Path: path, Err: ErrLink}} }
 
 // folder opens the folder that p is in, and returns p's name there. The caller closes it.
 func (p Path) folder(op string) (fd int, base string, err error) {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -142,6 +143,11 @@ func TestHardLinks(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		content := "original/metrics"
+		if what != "Fresh" { // it is read from its beginning
+			if got, err := io.ReadAll(f); err != nil || string(got) != content {
+				t.Errorf("%s: %q, %v", what, got, err)
+			}
+		}
 		if what == "Fresh" {
 			content = ""
 		} else if err := f.Truncate(8); err != nil {

@@ -52,20 +52,24 @@ func (f *File) cut(p Path) (*File, error) {
 		}
 		return f, err
 	}
-	own, err := f.copied(p)
+	own, err := f.Rewrite(p, f.size, nil)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return own, f.Close()
 }
 
-// copied returns a copy of the file, which has taken its place.
-func (f *File) copied(p Path) (*File, error) {
+// Rewrite returns a durable copy of the file, which has taken its place: its first bytes, and what is to follow them. The
+// caller closes f.
+func (f *File) Rewrite(p Path, bytes int64, rest []byte) (*File, error) {
 	d, err := p.Create()
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(d, io.NewSectionReader(f, 0, f.size))
+	_, err = io.Copy(d, io.NewSectionReader(f, 0, bytes))
+	if err == nil {
+		_, err = d.Write(rest)
+	}
 	if err == nil {
 		err = d.Sync()
 	}
@@ -75,7 +79,17 @@ func (f *File) copied(p Path) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Discard())
 	}
-	return d.Keep()
+	own, err := d.Keep()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := own.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	if err := p.Parent().SyncDir(); err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	return own, nil
 }
 
 // Replace replaces a file durably, completely or not at all. It waits for a disk that fails.

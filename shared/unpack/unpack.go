@@ -6,10 +6,7 @@ package unpack
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -33,7 +30,7 @@ func fill(dir files.Path, content fs.FS, right func(dir string) bool) error {
 	if err := parent.MkdirAll(); err != nil {
 		return err
 	}
-	temp, lock, err := makeTemp(parent, prefix)
+	temp, lock, err := parent.Temp(prefix, suffix)
 	if err != nil {
 		return err
 	}
@@ -59,24 +56,6 @@ func fill(dir files.Path, content fs.FS, right func(dir string) bool) error {
 
 // suffix is that of temporary folders.
 const suffix = ".tmp"
-
-// makeTemp makes a temporary folder and locks it.
-func makeTemp(parent files.Path, prefix string) (path files.Path, lock io.Closer, err error) {
-	for {
-		path = parent.Join(prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix)
-		if err = path.Mkdir(); err != nil {
-			return path, nil, err
-		}
-		lock, err = path.LockEntry()
-		if err == nil || errors.Is(err, files.ErrNoLocks) {
-			return path, lock, nil
-		}
-		// Another process may remove what is not locked yet.
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, files.ErrLocked) {
-			return path, nil, errors.Join(err, path.RemoveAll())
-		}
-	}
-}
 
 // copyTo writes the files of content into a new folder.
 func copyTo(dir files.Path, content fs.FS) error {

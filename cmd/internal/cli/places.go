@@ -31,8 +31,9 @@ var arguments = map[string]overwrite.Kind{
 func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	out := []overwrite.Place{{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"}}
 	var in []overwrite.Place
+	derived := func(f *pflag.Flag) bool { return f.Name == "resume" && set.ResumeOrStart != "" } // it is the same run
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(writes, f.Name) {
+		if slices.Contains(writes, f.Name) && !derived(f) {
 			for _, path := range pathsOf(f) {
 				out = append(out, overwrite.Place{Flag: "--" + f.Name, Path: path})
 			}
@@ -40,7 +41,7 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	})
 	read := func(f *pflag.Flag) {
 		kind, ok := reads[f.Name]
-		if !ok || slices.ContainsFunc(in, func(p overwrite.Place) bool { return p.Flag == "--"+f.Name && p.Path == f.Value.String() }) {
+		if !ok || derived(f) || slices.ContainsFunc(in, func(p overwrite.Place) bool { return p.Flag == "--"+f.Name && p.Path == f.Value.String() }) {
 			return
 		}
 		for _, path := range pathsOf(f) {

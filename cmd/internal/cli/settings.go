@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // groupAnnotation of a flag is its title in the help.
@@ -47,6 +48,7 @@ func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobr
 		})
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		defer files.WaitWith(console.Console{Err: os.Stderr}.Patience(set.DiskWait))()
 		if err := set.Load(os.Environ()); err != nil {
 			return usage(cmd, err)
 		}
