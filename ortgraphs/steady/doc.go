@@ -10,7 +10,8 @@
 //   - A sum over the inner axes of a tensor, or over its first and its last ones, has a fast kernel if at least as many results as
 //     threads are independent, and another one if not. A sum over the last axes always has the same.
 //
-// So the left operand of such a product is transposed twice, once by a node and once by the product, and the axes of such a sum are
-// moved to the end. Only the nodes are rewritten which have other bits with some number of threads up to [Threads], for the sizes of
-// at least one bucket. For most runs these are few or none, since a batch has more rows than a layer has columns.
+// So the left operand of such a product is transposed twice, once by a node and once by the product. Such a sum becomes a product
+// with a row of ones, or two sums, which is how the fast kernels add. Only the nodes are rewritten which have other bits with some
+// number of threads up to [Threads], for the sizes of at least one bucket. For most runs these are few or none, since a batch has more
+// rows than a layer has columns.
 package steady

@@ -154,8 +154,8 @@ func (r *rewriter) product(m *onnxpb.ModelProto, n *onnxpb.NodeProto, f finding)
 	return []*onnxpb.NodeProto{turn, out}
 }
 
-// sum moves the axes of a sum to the end.
-func (r *rewriter) sum(n *onnxpb.NodeProto, f finding) []*onnxpb.NodeProto {
+// moved moves the axes of a sum to the end.
+func (r *rewriter) moved(n *onnxpb.NodeProto, f finding) []*onnxpb.NodeProto {
 	var order []int64
 	for i := range int64(f.rank) {
 		if !slices.Contains(f.axes, i) {
@@ -253,5 +253,5 @@ func integer(n *onnxpb.NodeProto, name string, otherwise int64) int64 {
 
 func setInteger(n *onnxpb.NodeProto, name string, value int64) {
 	n.Attribute = slices.DeleteFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.GetName() == name })
-	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(value)})
+	n.Attribute = append(n.Attribute, whole(name, value))
 }
