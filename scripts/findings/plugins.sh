@@ -16,7 +16,7 @@ panic-in-helper() { gotest ./shared/stage TestEachRowPanics; }
 # plugin-memory: a plugin process has a limit of memory, and its peak is in the report
 plugin-memory() { gotest ./host/supervise TestMemoryLimit; }
 
-# plugin-range: f64 bytes, 1e30 and zeros in a stage's output are named warnings, and end the run with --on-range stop
+# plugin-range: f64 bytes, 1e30 and zeros in a stage's output are named warnings with --on-range warn, and end the run with --on-range stop
 plugin-range() { gotest ./host 'TestRange$'; }
 
 # foreign-program: plugins list calls a program for another machine, a truncated one and a script without an interpreter broken
