@@ -21,6 +21,10 @@ const shareHash = "val_share"
 func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layout string) (*dataset.Index, error)) error {
 	named, list := d.Config.ValData, false
 	if named == "" {
+		if config.Asked(d.set, "val-list-layout") {
+			return hint.Errorf("name the list with --val-data; the evaluation list of a folder has the layout of its training list",
+				"--val-list-layout %s: --val-data names no list", d.Config.ValListLayout)
+		}
 		var err error
 		if list, err = dataset.HasEval(dir, before); err != nil {
 			return err

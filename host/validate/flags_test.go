@@ -61,16 +61,18 @@ var refusedAtOnce = map[string]wrong{
 
 // Doctor and validate find the fault by what a run does with the value.
 var refusedByCheck = map[string]wrong{
-	"plugins":    {"NONE", "", "--plugins NONE: NONE: no such file"},
-	"graph":      {"NONE", "", "bundle: open NONE: no such file"},
-	"train-data": {"NONE", "", "data set NONE: there is no such folder or file"},
-	"val-data":   {"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .jsonl nor .json"},
-	"run-dir":    {"FILE/run", "", "--run-dir FILE/run: FILE is a file, not a folder"},
-	"init":       {"FILE", "", "--init FILE: FILE: not a valid safetensors file"},
-	"augment":    {"foo", "", `--augment foo: no plugin has a stage "foo"`},
-	"freeze":     {"decodr", "", "--freeze decodr: no parameter has such a name"},
-	"lr-factor":  {"decodr=2", "", "--lr-factor decodr=2: no parameter has such a name"},
-	"train-only": {"decodr", "", "--train-only decodr: no parameter has such a name"},
+	"plugins":         {"NONE", "", "--plugins NONE: NONE: no such file"},
+	"graph":           {"NONE", "", "bundle: open NONE: no such file"},
+	"train-data":      {"NONE", "", "data set NONE: there is no such folder or file"},
+	"val-data":        {"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json"},
+	"list-layout":     {"nope", "", `--list-layout nope: there is no layout "nope"`},
+	"val-list-layout": {"nope", "", "--val-list-layout nope: --val-data names no list"},
+	"run-dir":         {"FILE/run", "", "--run-dir FILE/run: FILE is a file, not a folder"},
+	"init":            {"FILE", "", "--init FILE: FILE: not a valid safetensors file"},
+	"augment":         {"foo", "", `--augment foo: no plugin has a stage "foo"`},
+	"freeze":          {"decodr", "", "--freeze decodr: no parameter has such a name"},
+	"lr-factor":       {"decodr=2", "", "--lr-factor decodr=2: no parameter has such a name"},
+	"train-only":      {"decodr", "", "--train-only decodr: no parameter has such a name"},
 
 	"weight-decay-of": {"*.bias", "", "--weight-decay-of *.bias: not PATTERN=NUMBER"},
 
