@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -35,7 +34,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	defer done()
 	defer files.WaitWith(console.Patience(set.DiskWait))()
 	if o.Pictures != "" { // a wrong name is refused before the clips are read
-		if err := os.MkdirAll(o.Pictures, 0o777); err != nil {
+		if err := files.In(o.Pictures).MkdirAll(); err != nil {
 			return exit.Refused(hint.Errorf("name a folder that can be written", "--pictures: %w", err))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -68,6 +67,9 @@ type recordings struct {
 	changed bool           // the cache file is to be written
 }
 
+// maxRecordings bounds the cache of a list, in bytes.
+const maxRecordings = 4 << 30
+
 // loadRecordings reads the cache of a list. A damaged file is an error without further consequences.
 func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, error) {
 	r := &recordings{added: map[half]int32{}, perRow: 1}
@@ -81,7 +83,7 @@ func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, 
 	}
 	name := sha256.Sum256(appendField(appendField(nil, dir), list))
 	r.file = filepath.Join(cacheDir, "recordings-"+hex.EncodeToString(name[:8])+".bin")
-	data, err := os.ReadFile(r.file)
+	data, err := files.Read(r.file, maxRecordings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}

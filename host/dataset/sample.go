@@ -8,9 +8,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
@@ -33,11 +33,14 @@ func Sample(cacheDir string) (string, error) {
 	return dir, nil
 }
 
+// maxSample bounds a file of the sample, in bytes.
+const maxSample = 64 << 20
+
 // same reports whether dir holds the archive's files, by their sizes and the checksums in the archive, without
 // unpacking.
 func same(z *zip.Reader, dir string) bool {
 	for _, f := range z.File {
-		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Name)))
+		got, err := files.Read(filepath.Join(dir, filepath.FromSlash(f.Name)), maxSample)
 		if err != nil || uint64(len(got)) != f.UncompressedSize64 || crc32.ChecksumIEEE(got) != f.CRC32 {
 			return false
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/plain"
 )
@@ -43,7 +44,7 @@ func readTokenizer(file string) ([]byte, error) {
 	case info.Size() > maxTokenizer:
 		return nil, fmt.Errorf("%s has %d bytes, more than %d MiB", file, info.Size(), maxTokenizer>>20)
 	}
-	return os.ReadFile(file)
+	return files.Read(file, maxTokenizer)
 }
 
 func parseTokenizer(data []byte) (*Tokenizer, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -143,10 +144,13 @@ func uncaptured(g *LintedGraph) {
 	g.Findings = slices.DeleteFunc(g.Findings, func(f lint.Finding) bool { return f.Rule == lint.CUDAGraph })
 }
 
+// maxGraph bounds a graph, in bytes: it has no weights.
+const maxGraph = 64 << 20
+
 // lintFused checks the graph that fusing makes of a file. A graph that cannot be fused is skipped.
 func lintFused(b *ortgraphs.Bundle, file string, sizes shapes.Sizes) (LintedGraph, error) {
 	g := LintedGraph{File: file, Fused: true, Findings: []lint.Finding{}}
-	data, err := os.ReadFile(b.Path(file))
+	data, err := files.Read(b.Path(file), maxGraph)
 	if err != nil {
 		return g, err
 	}

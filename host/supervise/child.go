@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // child is an operating system process that is started once. go-plugin starts plugins through it. go-plugin's own
@@ -178,7 +179,7 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 
 // checkSum refuses a file that differs from the one the catalog checked.
 func checkSum(path, want string) error {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package frozen
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // model is an inference graph of the bundle. name is that of its file.
@@ -20,8 +20,11 @@ type model struct {
 	proto *onnxpb.ModelProto
 }
 
+// maxGraph bounds a graph, in bytes: it has no weights.
+const maxGraph = 64 << 20
+
 func readModel(file string) (*model, error) {
-	data, err := os.ReadFile(file)
+	data, err := files.Read(file, maxGraph)
 	if err != nil {
 		return nil, err
 	}
