@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,28 +83,34 @@ func TestConsoleIsNotSilent(t *testing.T) {
 	for _, every := range []int64{100, 0} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			var now event.Snapshot
+			var shown atomic.Pointer[event.Snapshot]
+			show := func(s event.Snapshot) { shown.Store(&s) }
+			show(event.Snapshot{})
 			c := NewConsole(&out, &out, nil)
-			c.Live(func() event.Snapshot { return now })
+			c.Live(func() event.Snapshot { return *shown.Load() })
 			began := time.Now()
-			now.Phase, now.Work = event.Preparing, &event.Work{Task: event.Opening, Unit: "plugins and graphs", Began: began}
+			show(event.Snapshot{Phase: event.Preparing, Work: &event.Work{Task: event.Opening, Unit: "plugins and graphs", Began: began}})
 			time.Sleep(25 * time.Second)
 			synctest.Wait()
 			c.Follow(Lines{
 				Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 9, Every: every},
 				Pace:     Pace{Every: every, Pipeline: func() pipeline.Stats { return pipeline.Stats{} }},
 			})
-			now = event.Snapshot{Phase: event.Training, Run: event.Start{Total: 9}}
+			training := event.Snapshot{Phase: event.Training, Run: event.Start{Total: 9}}
+			show(training)
 			for n := range int64(4) { // the first, and then one that is late
 				time.Sleep(16 * time.Second)
 				s := metricsStep(n + 1)
-				s.Time, now.Step = 16*time.Second, n+1
+				s.Time, training.Step = 16*time.Second, n+1
+				show(training)
 				c.Take(events(s))
 			}
-			now.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second}
+			evaluating := training
+			evaluating.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second}
+			show(evaluating)
 			time.Sleep(70 * time.Second)
 			synctest.Wait()
-			now.Work = nil
+			show(training)
 			time.Sleep(40 * time.Second)
 			synctest.Wait()
 			c.Take(events(&event.Finish{}))
