@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Run trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
@@ -227,7 +228,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	if err := r.session.Restore(start); err != nil {
 		return train.Progress{}, nil, err
 	}
-	fmt.Fprintf(r.console.Out, "resumed      %s\n%s", start.Resumed.Path, start.Change.Text())
+	fmt.Fprintf(r.console.Out, "resumed      %s\n%s", visible.Text(start.Resumed.Path), start.Change.Text())
 	for _, c := range start.Change.Changes {
 		r.log.Info("changed", "step", start.Change.Step, "name", c.Name, "from", c.From, "to", c.To)
 	}

@@ -30,20 +30,21 @@ func (f Fault) String() string {
 // maxShown is the number of faults in a message. A wrong graph can have thousands; the first ones are sufficient.
 const maxShown = 20
 
-func (e *InvalidError) Error() string {
+func (e *InvalidError) Error() string { return strings.Join(e.Lines(), "\n") }
+
+// Lines returns the lines of the message (package visible).
+func (e *InvalidError) Lines() []string {
 	if len(e.Faults) == 1 {
-		return fmt.Sprintf("bundle %s: %s", e.Dir, e.Faults[0])
+		return []string{fmt.Sprintf("bundle %s: %s", e.Dir, e.Faults[0])}
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "bundle %s: %d faults:", e.Dir, len(e.Faults))
-	for i, f := range e.Faults {
-		if i == maxShown {
-			fmt.Fprintf(&out, "\n  and %d more", len(e.Faults)-i)
-			break
-		}
-		fmt.Fprintf(&out, "\n  %s", f)
+	lines := []string{fmt.Sprintf("bundle %s: %d faults:", e.Dir, len(e.Faults))}
+	for _, f := range e.Faults[:min(maxShown, len(e.Faults))] {
+		lines = append(lines, "  "+f.String())
 	}
-	return out.String()
+	if n := len(e.Faults) - maxShown; n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	return lines
 }
 
 // Hint returns the next step for the user.

@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Options select what Run measures.
@@ -212,7 +213,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 				fmt.Fprintf(b.console.Err, "%s: does not fit\n", name)
 			case code == 2 && v.Placement != b.at.name:
 				b.result.Fail(size, v, err.Error())
-				fmt.Fprintf(b.console.Err, "%s: %v\n", name, err)
+				visible.Fprintf(b.console.Err, "%s: %v\n", name, err)
 			case errors.Is(err, train.ErrInterrupted):
 				return err
 			default:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
@@ -110,7 +111,7 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 			}
 		}
 		return nil, skipped, hint.Errorf(advice,
-			"%s: %w among %d:\n%w", s.dir, ErrNone, len(skipped), errors.Join(reasons...))
+			"%w", errors.Join(slices.Insert(reasons, 0, fmt.Errorf("%s: %w among %d:", s.dir, ErrNone, len(skipped)))...))
 	}
 	return nil, nil, hint.Errorf("the run has no checkpoint: start a new run", "%s: %w", s.dir, ErrNone)
 }

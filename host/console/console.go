@@ -76,11 +76,13 @@ func Awaited(err error, limit time.Duration) string {
 }
 
 // Waiting shows the progress of reading and speaking on Err.
-func (c Console) Waiting() *report.Waiting { return report.NewWaiting(c.Err, c.ErrTerminal) }
+func (c Console) Waiting() *report.Waiting {
+	return report.NewWaiting(visible.Raw(c.Err), c.ErrTerminal)
+}
 
 // Sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
 func (c Console) Sink(now func() event.Snapshot, lost func(text string)) *report.Console {
-	s := report.NewConsole(c.Out, c.Err, lost)
+	s := report.NewConsole(visible.Raw(c.Out), visible.Raw(c.Err), lost)
 	if c.Terminal {
 		s.OnTerminal(c.ErrTerminal)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Run runs the command. set.Resume names the run; flags replace its other settings. asJSON writes a Result to
@@ -56,7 +57,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	describe(text, p)
 	err = e.measure(ctx, console.Stop)
 	if n := len(e.unusable); n > 0 {
-		fmt.Fprintf(text, "left out, too: %s: cannot be used\n", report.Count(n, "clip"))
+		visible.Fprintf(text, "left out, too: %s: cannot be used\n", report.Count(n, "clip"))
 		unusable(text, p.Data.Val, e.unusable)
 	}
 	if err != nil {
@@ -76,16 +77,16 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 // describe describes the checkpoint and the data.
 func describe(out io.Writer, p *plan.Plan) {
 	val, used := p.Data.Val, p.Data.Usage.Validation
-	fmt.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s\n", p.Start.Resumed.Path, filepath.Join(val.Index.Dir, val.Index.List), used)
+	visible.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s\n", p.Start.Resumed.Path, filepath.Join(val.Index.Dir, val.Index.List), used)
 	for _, line := range used.Lines() {
-		fmt.Fprintf(out, "             %s\n", line)
+		visible.Fprintf(out, "             %s\n", line)
 	}
 	unusable(out, val, val.Index.Rejected)
 }
 
 func unusable(out io.Writer, val *batch.Split, lines []dataset.Rejected) {
 	for _, line := range val.Unusable(lines) {
-		fmt.Fprintf(out, "               %s\n", line)
+		visible.Fprintf(out, "               %s\n", line)
 	}
 }
 

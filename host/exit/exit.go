@@ -62,14 +62,13 @@ func OutOfMemory(err error) bool {
 const maxLine = 2000
 
 // Text returns the message of an error. It shortens long lines, because an untrusted file can put any text into them,
-// and makes control characters visible.
+// and makes control characters visible. A line break in foreign text is no new line.
 func Text(err error) string {
-	lines := strings.Split(err.Error(), "\n")
+	lines := visible.Error(err)
 	for i, line := range lines {
 		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine], "") + fmt.Sprintf("... and %d bytes more", len(line)-maxLine)
+			lines[i] = strings.ToValidUTF8(line[:maxLine], "") + fmt.Sprintf("... and %d bytes more", len(line)-maxLine)
 		}
-		lines[i] = visible.Text(line)
 	}
 	return strings.Join(lines, "\n")
 }

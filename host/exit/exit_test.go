@@ -71,9 +71,9 @@ func TestHint(t *testing.T) {
 
 func TestTextIsCut(t *testing.T) {
 	for text, want := range map[string]string{
-		"short\nlines": "short\nlines",
-		"a\n" + strings.Repeat("é", 1500) + "\nb": "a\n" + strings.Repeat("é", 1000) + "... and 1000 bytes more\nb",
-		"x" + strings.Repeat("é", 1000):           "x" + strings.Repeat("é", 999) + "... and 1 bytes more",
+		"short\nline":                     `short\nline`,
+		"a  " + strings.Repeat("é", 1500): "a  " + strings.Repeat("é", 998) + "... and 1003 bytes more",
+		"x" + strings.Repeat("é", 1000):   "x" + strings.Repeat("é", 999) + "... and 1 bytes more",
 	} {
 		if got := Text(errors.New(text)); got != want {
 			t.Errorf("%.40q: got %q", text, got)

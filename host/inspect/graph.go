@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Graph describes a bundle: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty cache folder
@@ -57,7 +58,7 @@ type summary struct {
 type table struct{ w *tabwriter.Writer }
 
 func (t *table) line(label, format string, args ...any) {
-	fmt.Fprintf(t.w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.w, "%s\t%s\n", label, visible.Text(fmt.Sprintf(format, args...)))
 }
 
 // tensors describes inputs, outputs, trained parameters and buckets.

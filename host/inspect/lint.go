@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // LintReport is the result of Lint. As JSON it is the output of `xtts-host graph lint --json`.
@@ -180,20 +180,20 @@ func (r LintReport) write(out io.Writer) error {
 			text.WriteString(" as fused on a GPU")
 		}
 		if g.Skipped != "" {
-			fmt.Fprintf(&text, ": skipped: %s\n", g.Skipped)
+			visible.Fprintf(&text, ": skipped: %s\n", g.Skipped)
 			continue
 		}
 		finding := "finding"
 		if g.Optimized {
 			finding = "other finding"
 		}
-		fmt.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), finding))
+		visible.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), finding))
 		for _, f := range g.Findings {
 			if g.Fused { // the reason is above
-				fmt.Fprintf(&text, "  %-18s  %s (%s)\n", f.Rule, f.Place, f.Op)
+				visible.Fprintf(&text, "  %-18s  %s (%s)\n", f.Rule, f.Place, f.Op)
 				continue
 			}
-			fmt.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
+			visible.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
 		}
 	}
 	_, err := io.WriteString(out, text.String())

@@ -53,7 +53,7 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		return report.JSON(out, listOf(entries))
 	}
 	if len(entries) == 0 {
-		fmt.Fprintf(out, "%s: no folder in it\n", dir)
+		visible.Fprintf(out, "%s: no folder in it\n", dir)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var others []string
@@ -80,7 +80,7 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 	if err := w.Flush(); err != nil || others == nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
+	_, err = visible.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
 	return err
 }
 

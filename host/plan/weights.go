@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Weights is a safetensors file with initial weights.
@@ -95,9 +96,9 @@ func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 func (m Match) Text(path string) string {
 	const shown = 5
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-12s %s: %d tensors loaded\n", "weights", path, len(m.Taken))
+	visible.Fprintf(&b, "%-12s %s: %d tensors loaded\n", "weights", path, len(m.Taken))
 	for _, d := range m.damaged {
-		fmt.Fprintf(&b, "%-12s %s is damaged and skipped: %v\n", "", d.Path, d.Err)
+		visible.Fprintf(&b, "%-12s %s is damaged and skipped: %v\n", "", d.Path, d.Err)
 	}
 	for _, l := range []struct {
 		what  string
@@ -110,7 +111,7 @@ func (m Match) Text(path string) string {
 		if n := len(l.names) - shown; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		fmt.Fprintf(&b, "%-12s %d %s: %s%s\n", "", len(l.names), l.what, strings.Join(l.names[:min(shown, len(l.names))], ", "), more)
+		visible.Fprintf(&b, "%-12s %d %s: %s%s\n", "", len(l.names), l.what, strings.Join(l.names[:min(shown, len(l.names))], ", "), more)
 	}
 	return b.String()
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Options are the arguments of `xtts-host plugins try`.
@@ -86,7 +87,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "%s, epoch %d: %s\n", w.target.Name, epoch+1, text)
+			visible.Fprintf(out, "%s, epoch %d: %s\n", w.target.Name, epoch+1, text)
 		}
 	}
 	return nil

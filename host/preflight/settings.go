@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,10 @@ func (s *settings) data(ctx context.Context) (string, error) {
 	unusable := s.unusable()
 	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil, nil)
 	if err != nil { // as a run ends before its first step
-		return "", fmt.Errorf("%w%s", err, unusable)
+		for line := range strings.Lines(strings.TrimPrefix(unusable, "\n")) {
+			err = errors.Join(err, errors.New(strings.TrimSuffix(line, "\n")))
+		}
+		return "", err
 	}
 	return text + unusable, q.Close()
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // banner is lines with labels.
 type banner struct{ text strings.Builder }
 
 func (b *banner) row(label, format string, args ...any) {
-	fmt.Fprintf(&b.text, "  %-12s %s\n", label, fmt.Sprintf(format, args...))
+	fmt.Fprintf(&b.text, "  %-12s %s\n", label, visible.Text(fmt.Sprintf(format, args...)))
 }
 
 // rows writes lines under one label.
@@ -29,7 +30,7 @@ func (b *banner) gap() { b.text.WriteByte('\n') }
 // Banner describes the run that is about to start in the folder dir.
 func (p *Plan) Banner(dir string) string {
 	var b banner
-	fmt.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
+	visible.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
 	p.model(&b)
 	b.rows("data", p.data())
 	b.row("validation", "%s", p.validation())

@@ -40,7 +40,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	if l.file == nil || l.failed != nil {
 		return len(p), nil
 	}
-	l.pending = append(l.pending, p...)
+	l.pending = append(l.pending, visible.JSON(p)...)
 	if err := l.flush(); err != nil && (!files.MayPass(err) || len(l.pending) > maxPending) {
 		l.fail(err)
 	}

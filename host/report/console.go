@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/shared/fold"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Console is the event.Sink that prints lines and, on a terminal, a Bar. It is a best-effort sink: its output may block
@@ -190,6 +191,7 @@ func (c *Console) say(line string) {
 
 // print writes complete lines, which are folded on a terminal.
 func (c *Console) print(to *reader, lines string) {
+	lines = visible.Block(lines)
 	if c.bar != nil && to == c.out {
 		lines = fold.Text(lines, c.bar.columns())
 	}

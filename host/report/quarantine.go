@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Quarantined is a rejected row of the data set.
@@ -74,7 +75,7 @@ func (q *Quarantine) Add(row Quarantined) (bool, error) {
 	if err := enc.Encode(row); err != nil {
 		return false, fmt.Errorf("quarantine of row %s: %w", row.ID, err)
 	}
-	q.lines.buf = b.Bytes()
+	q.lines.buf = visible.JSON(b.Bytes())
 	if err := q.lines.write(); err != nil {
 		return false, fmt.Errorf("quarantine of row %s: %w", row.ID, err)
 	}

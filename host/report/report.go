@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Version is the version of report.json.
@@ -307,7 +308,7 @@ func (r *Report) Write(folder string) error {
 	}
 	err := disk.Replace(filepath.Join(folder, TableFile), []byte(r.Table(folder)))
 	if err == nil { // the figures come last: they say that the run is complete
-		err = disk.Replace(filepath.Join(folder, ReportFile), b.Bytes())
+		err = disk.Replace(filepath.Join(folder, ReportFile), visible.JSON(b.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // columns is the largest width of the table, label the width of its first column.
@@ -49,6 +51,7 @@ type table struct {
 
 // row writes a labelled text, broken at the table's width.
 func (t *table) row(name, text string) {
+	text = visible.Text(text)
 	for {
 		line := text
 		if len([]rune(line)) > t.room {
@@ -72,7 +75,7 @@ func (t *table) head(r *Report) {
 	if outcome != Done && outcome != Interrupted {
 		outcome = "failed" // the command's error follows
 	}
-	fmt.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
+	visible.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
 		Count(r.Steps, "step"), Count(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)

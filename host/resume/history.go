@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // maxHistory bounds what is read of the record, in bytes.
@@ -66,7 +67,7 @@ func (d *Decision) Write(folder string) error {
 	if _, err := files.At(path).Lstat(); b.Len() == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return disk.Replace(path, b.Bytes())
+	return disk.Replace(path, visible.JSON(b.Bytes()))
 }
 
 // Comment lists the changes of the run for the top of its config.yaml.

@@ -23,35 +23,37 @@ type RefusedError struct {
 // maxListed is how many differences an error lists.
 const maxListed = 20
 
-func (e *RefusedError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: the run was started with other settings:", e.Path)
+func (e *RefusedError) Error() string { return strings.Join(e.Lines(), "\n") }
+
+// Lines returns the lines of the message (package visible).
+func (e *RefusedError) Lines() []string {
+	lines := []string{e.Path + ": the run was started with other settings:"}
 	for _, d := range e.Refused[:min(maxListed, len(e.Refused))] {
 		switch {
 		case d.Name == "data" && len(e.Lost) > 0:
-			b.WriteString(e.lost())
+			lines = append(lines, e.lost()...)
 		case d.Name == "data":
-			b.WriteString("\n  " + d.String() + " (hashes of the clips and texts, which have changed)")
+			lines = append(lines, "  "+d.String()+" (hashes of the clips and texts, which have changed)")
 		case d.Name != "data/recordings" || len(e.Lost) == 0: // another hash says nothing beside the names
-			b.WriteString("\n  " + d.String())
+			lines = append(lines, "  "+d.String())
 		}
 	}
 	if n := len(e.Refused) - maxListed; n > 0 {
-		fmt.Fprintf(&b, "\n  and %d more", n)
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
 	}
-	return b.String()
+	return lines
 }
 
 // lost names the lines that are lost.
-func (e *RefusedError) lost() string {
-	text := fmt.Sprintf("\n  data: %s of the list cannot be used any more:", report.Count(len(e.Lost), "line"))
+func (e *RefusedError) lost() []string {
+	lines := []string{fmt.Sprintf("  data: %s of the list cannot be used any more:", report.Count(len(e.Lost), "line"))}
 	for _, line := range e.Lost[:min(maxListed, len(e.Lost))] {
-		text += "\n    " + line
+		lines = append(lines, "    "+line)
 	}
 	if n := len(e.Lost) - maxListed; n > 0 {
-		text += fmt.Sprintf("\n    and %d more", n)
+		lines = append(lines, fmt.Sprintf("    and %d more", n))
 	}
-	return text
+	return lines
 }
 
 // Hint names the list for --allow that accepts the differences, or says what can never change and why.

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Config has what a Saver needs.
@@ -177,7 +178,7 @@ func (s *Saver) save(why event.Reason) error {
 	s.saved = positionOf(&state)
 	s.due.saved()
 	if why == event.Asked {
-		fmt.Fprintf(s.cfg.Confirm, "saved %s; training continues\n", path)
+		visible.Fprintf(s.cfg.Confirm, "saved %s; training continues\n", path)
 	}
 	if state.Best != nil && state.Best.Step == state.Step {
 		s.best = path // without space for a better one, it stays the previous one

@@ -77,6 +77,9 @@ func (e *PluginError) LastLines() []string {
 	return last
 }
 
+// Lines returns the lines of the message (package visible): Error has shown what the plugin wrote as such.
+func (e *PluginError) Lines() []string { return strings.Split(e.Error(), "\n") }
+
 // reason is the text of Err, part of which may be the plugin's.
 func (e *PluginError) reason() string { return visible.Lines(e.Plugin, e.Err.Error()) }
 

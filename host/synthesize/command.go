@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Options are the flags of `xtts-host synthesize` that are no settings of a run.
@@ -90,7 +91,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err := m.warm(ctx, voice, tokenized); err != nil {
 		return fmt.Errorf("before the first sound: %w", err)
 	}
-	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
+	visible.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
 	s, err := o.open(console.Out, m.speaker.Rate())
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err := s.finish(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, u.summary(o.Out))
+	fmt.Fprintln(out, visible.Text(u.summary(o.Out)))
 	return nil
 }
 
@@ -174,7 +175,7 @@ func (o *Options) tokens(bundle *ortgraphs.Bundle, text string, rules texts.Rule
 		return Text{}, err
 	}
 	if len(tokenized.Unknown) > 0 {
-		fmt.Fprintf(warnings, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
+		visible.Fprintf(warnings, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
 	}
 	return tokenized, nil
 }

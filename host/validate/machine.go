@@ -62,20 +62,23 @@ func (m *Machine) findings(title string) []doctor.Finding {
 
 // bad combines the crosses of a section to one error, with every hint once.
 func (m *Machine) bad(title string) error {
-	var texts, hints []string
+	var hints []string
+	var faults []error
 	for _, f := range m.findings(title) {
 		if f.State != doctor.Bad {
 			continue
 		}
-		texts = append(texts, f.Text)
+		for _, line := range strings.Split(f.Text, "\n") {
+			faults = append(faults, errors.New(line))
+		}
 		if all := strings.Join(hints, "; "); f.Hint != "" && !strings.Contains(all, f.Hint) {
 			hints = append(hints, f.Hint)
 		}
 	}
-	if texts == nil {
+	if faults == nil {
 		return nil
 	}
-	err := errors.New(strings.Join(texts, "\n"))
+	err := errors.Join(faults...)
 	if hints == nil {
 		return err
 	}

@@ -134,3 +134,71 @@ linked-bundle() {
   refused 2 train --train-data data --max-steps 2 --run-dir new --graph $snapshot
   says 'not a regular file'
 }
+
+# foreign-text: names with ESC and line feeds in every kind of input appear escaped, and forge no message
+foreign-text() {
+  local evil=$'a\nerror: forged\nhint: forged\e[31m\u202e\u200b\x9b' kind
+  shown() {
+    # Nothing but line feeds and printable text, and no line that only foreign text has made.
+    LC_ALL=C.UTF-8 python3 -c '
+import sys, unicodedata
+text = open(sys.argv[1], "rb").read().decode()
+bad = [c for c in text if c not in "\n\t" and (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in "\u200c\u200d")]
+forged = [l for l in text.splitlines() if l.startswith(("error: forged", "hint: forged", "warning: forged"))]
+sys.exit(f"{sys.argv[1]!a}: {bad!a} {forged}" if bad or forged else 0)' "$1" 2>>failures
+  }
+  try() { "$@" >output 2>&1 || true; shown output || printf '%q ' "$@" >>failures; }
+  clips data 9 1
+  train --train-data data --max-steps 2 --run-dir run >/dev/null
+  cp -r "$TREE/ortgraphs/builtin/myxtts-nano" bundle
+  for kind in --train-data --val-data --graph --plugins --init --resume --samples --config --ort-lib --cache-dir --feature-cache --debug-dir --trace --augment --device; do
+    try train --max-steps 1 --run-dir new $kind "$evil"
+    rm -rf new
+  done
+  for kind in --run --speaker --text-file --text --out --graph --language; do
+    try xtts-host synthesize --run run --text a --speaker data/wavs/clip00000.wav --out a.wav $kind "$evil"
+  done
+  for kind in 'data check' 'graph inspect' 'graph lint' 'plugins test' 'plugins list' 'plugins try' evaluate bench validate doctor; do
+    try xtts-host $kind "$evil"
+    try xtts-host $kind --json "$evil"
+  done
+  # A run folder, a data set, a bundle and a plugin of that name.
+  cp -r data "$evil.data"
+  cp -r bundle "$evil.bundle"
+  try train --train-data "$evil.data" --graph "$evil.bundle" --max-steps 1 --run-dir new
+  try train --train-data "$evil.data" --max-steps 1 --run-dir "$evil.run"
+  try train --resume "$evil.run" --max-steps 2
+  try xtts-host evaluate --run "$evil.run" --val-data "$evil.data" --json
+  try xtts-host data check "$evil.data" --json
+  try xtts-host data check "$evil.data"
+  try xtts-host graph inspect "$evil.bundle"
+  try xtts-host graph lint "$evil.bundle"
+  try xtts-host validate --train-data "$evil.data" --graph "$evil.bundle" --plugins "$TREE/plugins"
+  shown "$evil.run/log.jsonl" || true; shown "$evil.run/report.txt" || true; shown "$evil.run/report.json" || true; shown "$evil.run/config.yaml" || true
+  # Text in files: a config, a run's config, a list, a manifest.
+  python3 -c '
+import json, sys
+evil = sys.argv[1].encode("utf-8", "replace").decode()
+open("c.yaml", "w").write("graph: " + json.dumps(evil) + "\n")
+text = open("run/config.yaml").read().split("\n")
+open("run/config.yaml", "w").write("\n".join("graph: " + json.dumps(evil) if l.startswith("graph:") else l for l in text))
+with open("data/list.jsonl", "w") as f:
+    for i in range(9):
+        f.write(json.dumps({"audio": f"wavs/clip{i:05d}.wav", "text": "text " + evil, "speaker": evil, "language": evil, evil: 1}) + "\n")
+    f.write(json.dumps({"audio": evil, "text": evil}) + "\n")
+m = json.load(open("bundle/bundle.json"))
+m["name"] = m["description"] = m["license"] = evil
+json.dump(m, open("bundle/bundle.json", "w"))' "$evil"
+  try xtts-host --config c.yaml
+  try train --resume run --max-steps 3
+  try xtts-host data check data/list.jsonl
+  try xtts-host data check data/list.jsonl --json
+  try train --train-data data/list.jsonl --max-quarantine 9 --max-steps 1 --run-dir listed
+  for kind in log.jsonl quarantine.jsonl report.json report.txt; do [ ! -e listed/$kind ] || shown listed/$kind || true; done
+  try xtts-host graph inspect bundle
+  try train --graph bundle --train-data data --max-steps 1 --run-dir named
+  wrapped 'printf "a\nerror: forged\n\033[31mhint: forged\n" >&2' 'exit 3'
+  try xtts-host --plugins plugins --train-data data --max-steps 1 --run-dir plugged
+  try xtts-host plugins test plugins/features
+  if [ -e failures ]; then cat failures; return 1; fi
+}

@@ -1,5 +1,6 @@
-// Package visible formats untrusted text, such as that of plugins, so that it can neither control a terminal nor
-// imitate a message of the host.
+// Package visible formats untrusted text, such as that of plugins and the names of files, so that it can neither control a
+// terminal nor imitate a message of the host. It is applied where text leaves the program: [NewWriter] for a terminal,
+// [Error] for an error, [JSON] for lines that programs read.
 package visible
 
 import (
@@ -9,11 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns one line in which every control character, line separator, bidirectional control and byte that is not
-// UTF-8 is written as an escape of Go: \x1b, \n, \u202e. A tab stays.
+// Text returns one line in which every control character, line separator, bidirectional control, invisible character and
+// byte that is not UTF-8 is written as an escape of Go: \x1b, \n, \u202e. A tab stays, and so do the joiners of scripts and
+// emoji that need them.
 func Text(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
-		return s
+	shown, _ := show(0, s, false)
+	return shown
+}
+
+// Block is Text of each line of a text of several lines.
+func Block(s string) string {
+	shown, _ := show(0, s, true)
+	return shown
+}
+
+// show is Text after a character. It returns the last character. With lines, line breaks stay.
+func show(before rune, s string, lines bool) (string, rune) {
+	shown, last := plain(before, s, lines)
+	if shown {
+		return s, last
 	}
 	var b strings.Builder
 	for len(s) > 0 {
@@ -21,18 +36,32 @@ func Text(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case r == '\n':
+		case r == '\n' && !lines:
 			b.WriteString(`\n`)
-		case hidden(r) && r < utf8.RuneSelf:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
+		case r == '\n' || !hidden(before, r):
 			b.WriteRune(r)
+		case r < utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		}
-		s = s[size:]
+		before, s = r, s[size:]
 	}
-	return b.String()
+	return b.String(), last
+}
+
+// plain reports whether show changes nothing, and returns the last character.
+func plain(before rune, s string, lines bool) (bool, rune) {
+	same := true
+	for i, r := range s {
+		if hidden(before, r) && (r != '\n' || !lines) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+			same = false
+		}
+		before = r
+	}
+	return same, before
 }
 
 // Short returns Text, cut between two characters to at most limit bytes.
@@ -59,8 +88,37 @@ func Clauses(s string, limit int) string {
 	return Short(s, limit)
 }
 
-func hidden(r rune) bool {
-	return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+// visibleFormat are characters of the category "format" that have a form: signs of numbers and verses.
+var visibleFormat = []rune{0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd}
+
+// hidden reports whether a character after another one is not shown as it is.
+func hidden(before, r rune) bool {
+	switch {
+	case r < ' ':
+		return r != '\t'
+	case r < 0x7f:
+		return false
+	case r == '\u200c' || r == '\u200d': // joiners: within words of Persian and of Indian scripts, and in emoji
+		return !joins(before)
+	case unicode.IsControl(r) || r == '\u2028' || r == '\u2029':
+		return true
+	case !unicode.Is(unicode.Cf, r):
+		return false
+	}
+	for _, v := range visibleFormat {
+		if r == v {
+			return false
+		}
+	}
+	return true
+}
+
+// joins reports whether a joiner may follow a character: it does in scripts that have joined forms, and in emoji.
+func joins(r rune) bool {
+	if unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek) {
+		return false
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r)
 }
 
 // Lines returns Text of each line. All but the first are indented and begin with who wrote them.

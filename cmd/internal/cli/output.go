@@ -7,6 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/xtts-host/xtts-host/shared/fold"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but no data: JSON or
@@ -18,12 +19,12 @@ func output(data bool) io.Writer {
 	return folded(os.Stdout)
 }
 
-// folded returns a writer that folds lines if the file is a terminal. Through a pipe they are as they are.
+// folded returns a writer that shows foreign text as text (package visible), and folds lines if the file is a terminal.
 func folded(f *os.File) io.Writer {
 	if width := columns(f); width > 0 {
-		return fold.NewWriter(f, width)
+		return visible.NewWriter(fold.NewWriter(f, width))
 	}
-	return f
+	return visible.NewWriter(f)
 }
 
 // terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 func newTrain(name string) *cobra.Command {
@@ -21,7 +22,7 @@ func newTrain(name string) *cobra.Command {
 func openConsole() console.Console {
 	r := catch(stopAtOnce)
 	return console.Console{
-		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
+		Out: visible.NewWriter(os.Stdout), Err: visible.NewWriter(os.Stderr), Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
 		Width: func() int { return columns(os.Stdout) },
 	}
 }

@@ -1,0 +1,97 @@
+package visible
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// writer shows text of several lines. Any goroutine may write.
+type writer struct {
+	to io.Writer
+
+	mu     sync.Mutex // guards the rest
+	before rune       // the last character
+	rest   []byte     // the beginning of a character
+}
+
+// NewWriter returns a writer whose output is Block of what is written to it.
+func NewWriter(to io.Writer) io.Writer { return &writer{to: to} }
+
+func (w *writer) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := append(w.rest, text...)
+	end := len(all)
+	for i := 1; i < utf8.UTFMax && i <= len(all); i++ {
+		if last := all[len(all)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				end -= i
+			}
+			break
+		}
+	}
+	w.rest = bytes.Clone(all[end:])
+	var shown string
+	shown, w.before = show(w.before, string(all[:end]), true)
+	if _, err := io.WriteString(w.to, shown); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// Raw returns what a writer of NewWriter writes to, for who moves the cursor of a terminal, or w itself.
+func Raw(w io.Writer) io.Writer {
+	if w, ok := w.(*writer); ok {
+		return w.to
+	}
+	return w
+}
+
+// Fprintf is fmt.Fprintf with Text of each string, error and Stringer: the format and its line breaks are the program's own.
+func Fprintf(w io.Writer, format string, args ...any) (int, error) {
+	return fmt.Fprintf(w, format, Args(args)...)
+}
+
+// Args returns arguments of a format with Text of each string, error and Stringer.
+func Args(args []any) []any {
+	shown := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			shown[i] = Text(a)
+		case error:
+			shown[i] = Text(a.Error())
+		default:
+			shown[i] = a
+		}
+	}
+	return shown
+}
+
+// JSON returns a text of JSON with escapes for the characters that Text does not show: the same values, in a form that can be
+// shown on a terminal.
+func JSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x7f && hidden('a', r) }) {
+		return text
+	}
+	var out bytes.Buffer
+	before := rune(0)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r < 0x7f || !hidden(before, r):
+			out.Write(text[:size])
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+		before, text = r, text[size:]
+	}
+	return out.Bytes()
+}
