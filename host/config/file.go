@@ -18,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // pipelineKey is the one setting that has no flag: the list of stage instances, as in bundle.json.
@@ -186,7 +187,7 @@ func yamlOf(s *Set, origin func(name string) string, changes []Change) string {
 				value, from = changes[i].Value, changes[i].Origin
 			}
 			if isSetting(f) {
-				fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, from)
+				fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, visible.Text(from))
 			}
 		})
 	}
@@ -225,7 +226,7 @@ func jsonText(v any) string {
 	if err := enc.Encode(v); err != nil {
 		panic(err) // plain data
 	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return visible.Text(strings.TrimSuffix(out.String(), "\n")) // its escapes are those of YAML, too
 }
 
 // Schema returns the JSON Schema of a config file, made of the flags: docs/config.schema.json is its text.

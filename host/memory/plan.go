@@ -6,6 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Libraries is the expected GPU memory of the CUDA context, cuBLAS, cuDNN, their kernels and captured CUDA graphs, in
@@ -96,8 +97,8 @@ func (p Plan) refuse(what string, u Use) error {
 		t.add("--samples, measured with the longest sentence", u.spoken())
 		advice += ", or no --samples"
 	}
-	return hint.Errorf(advice,
-		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what, &t)
+	return hint.Errorf(advice, "%w",
+		visible.WithLines(fmt.Errorf("%w: --model-gpu-memory %dMB %s:", ort.ErrOutOfMemory, p.Limit/gpu.MB, what), t.lines()...))
 }
 
 // fixed is the memory that does not depend on the graphs.

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // leastShare is the least share, in bytes, of a process whose plugin declares no need. No process works with less: a
@@ -50,7 +51,7 @@ func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) 
 	}
 	if limit < t.total {
 		return nil, hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", t.total/gpu.MB),
-			"%w: --data-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, limit/gpu.MB, what, &t)
+			"%w", visible.WithLines(fmt.Errorf("%w: --data-gpu-memory %dMB %s:", ort.ErrOutOfMemory, limit/gpu.MB, what), t.lines()...))
 	}
 	for i := range shares {
 		if plugins.UsesGPU(i) {

@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // model is a speaker with its device and its weights.
@@ -93,7 +94,7 @@ func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weigh
 			"%s: %s: %w", c.Path, texts.Identity, err)
 	}
 	for _, d := range damaged {
-		m.from += fmt.Sprintf("\n             %s is damaged and skipped: %v", d.Path, d.Err)
+		m.from += visible.Text(fmt.Sprintf("; %s is damaged and skipped: %v", d.Path, d.Err))
 	}
 	all := c.Weights
 	if c.Averages != nil {

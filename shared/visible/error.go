@@ -15,7 +15,27 @@ func Error(err error) []string {
 	return lines
 }
 
+// WithLines returns an error whose message has further lines.
+func WithLines(err error, lines ...string) error { return &withLines{err, lines} }
+
+type withLines struct {
+	error
+	more []string
+}
+
+func (w *withLines) Error() string {
+	return strings.Join(append([]string{w.error.Error()}, w.more...), "\n")
+}
+func (w *withLines) Unwrap() error { return w.error }
+
 func errorLines(err error) []string {
+	if w, ok := err.(*withLines); ok {
+		lines := errorLines(w.error)
+		for _, line := range w.more {
+			lines = append(lines, Text(line))
+		}
+		return lines
+	}
 	if several, ok := err.(interface{ Lines() []string }); ok {
 		var lines []string
 		for _, line := range several.Lines() {
