@@ -200,5 +200,5 @@ json.dump(m, open("bundle/bundle.json", "w"))' "$evil"
   wrapped 'printf "a\nerror: forged\n\033[31mhint: forged\n" >&2' 'exit 3'
   try xtts-host --plugins plugins --train-data data --max-steps 1 --run-dir plugged
   try xtts-host plugins test plugins/features
-  if [ -e failures ]; then cat failures; return 1; fi
+  if [ -s failures ]; then cat failures; return 1; fi
 }
