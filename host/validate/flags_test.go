@@ -27,11 +27,13 @@ type wrong struct{ value, with, says string }
 
 // The command line is refused before a check begins: only the values of these flags are wrong in themselves.
 var refusedAtOnce = map[string]wrong{
-	"resume-or-start": {"FILE", "", "--resume-or-start FILE: open FILE/checkpoints: not a directory"},
+	"resume-or-start": {"FILE", "", "--resume-or-start FILE: open FILE: not a directory"},
 	"resume":          {"NONE", "", "--resume NONE: there is no such folder"},
 	"allow":           {"lr", "", "--allow lr: only a run that is resumed"},
 	"config":          {"NONE", "", "config file: open NONE: no such file"},
 	"print-config":    {"x", "", "neither true nor false"},
+
+	"normalize": {"NONE", "", `there is no rule "NONE"`},
 
 	"epochs": {"-1", "", "the smallest value is 0"}, "max-steps": {"-1", "", "the smallest value is 0"},
 	"batch-size": {"0", "", "the smallest value is 1"}, "accumulate": {"0", "", "the smallest value is 1"},

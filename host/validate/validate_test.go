@@ -22,7 +22,7 @@ func fails(err error, name string, needs ...string) preflight.Check {
 }
 
 func TestRun(t *testing.T) {
-	broken := errors.New("broken\nin two places")
+	broken := errors.Join(errors.New("broken"), errors.New("in two places"))
 	var out bytes.Buffer
 	r, err := Try(t.Context(), []Section{
 		{"first", []preflight.Check{passes("a"), fails(broken, "b", "a"), passes("c", "b")}},
@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 	want := `1 first
   ✓ a                    fine
   ✗ b                    broken
-                         in two places
+                           in two places
                          hint: fix b
   - c                    not tried: "b" failed
 2 second
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, part := range []string{
 		`{"version":1,"works":false,"sections":[{"title":"first","checks":[{"name":"a","ok":true,"detail":"fine","ms":`,
-		`{"name":"b","ok":false,"detail":"broken\nin two places","hint":"fix b","ms":`,
+		`{"name":"b","ok":false,"detail":"broken\n  in two places","hint":"fix b","ms":`,
 		`{"name":"c","ok":null,"detail":"not tried: \"b\" failed","ms":0}`,
 	} {
 		if !strings.Contains(string(data), part) {
