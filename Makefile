@@ -15,7 +15,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-export check torture soak fuzz bench docs generate notices clean
+.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz bench docs generate notices clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -44,6 +44,7 @@ test: test-go check build ## everything that needs no PyTorch
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
 	scripts/test-findings.sh
+	scripts/faults.sh 8
 
 # First everything is compiled, while what the tests need is fetched: several packages build the plugins at the same time.
 # Without debugging information the tests link in half the time, and one package more than two cores have room for uses the time in
@@ -67,6 +68,9 @@ test-export: build ## the exporter's tests, in their own PyTorch environment (5.
 	scripts/export/test.sh
 	scripts/test-pytorch.sh
 	scripts/export-tested.sh --write
+
+faults: build ## fail operations on files at PLACES (all) places in the code, one at a time, with ERROR (EIO), TIMES (once; always)
+	$(if $(ERROR),ERROR=$(ERROR)) $(if $(TIMES),TIMES=$(TIMES)) scripts/faults.sh $(PLACES)
 
 torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE, and two runs AGAIN times together (a quarter)
 	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE)) $(if $(AGAIN),-again $(AGAIN))
