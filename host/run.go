@@ -223,7 +223,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 		return train.Progress{}, nil, err
 	}
 	for _, s := range start.Damaged {
-		r.log.Warn("damaged checkpoint skipped", s.Log()...)
+		r.log.Warn(s.Warning(), "checkpoint", s.Error())
 	}
 	if err := r.session.Restore(start); err != nil {
 		return train.Progress{}, nil, err

@@ -58,15 +58,15 @@ type Skipped struct {
 func (s Skipped) Error() string { return filepath.Base(s.Path) + ": " + s.Err.Error() }
 func (s Skipped) Unwrap() error { return s.Err }
 
-// Log returns the attributes of a line of a log about it: the checkpoint with the reason, and what can still be used of it.
-func (s Skipped) Log() []any {
-	all := []any{"checkpoint", s.Error()}
+// Warning is a line about it: that it is skipped, and what can still be used of it.
+func (s Skipped) Warning() string {
+	text := "damaged checkpoint skipped"
 	if s.fs != nil {
-		if text := salvage(s.fs, s.Path, s.Path); text != "" {
-			all = append(all, "usable", text)
+		if usable := salvage(s.fs, s.Path, s.Path); usable != "" {
+			text += "; " + usable
 		}
 	}
-	return all
+	return text
 }
 
 // damage is an ErrDamaged whose message is only the reason. The function that returns it to the caller names what is

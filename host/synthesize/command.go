@@ -108,7 +108,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err := s.finish(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, visible.Text(u.summary(o.Out)))
+	fmt.Fprintln(out, u.summary(visible.Text(o.Out)))
 	return nil
 }
 
