@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -67,8 +68,32 @@ func isCache(dir string) bool {
 		}
 	}
 	text, err := files.Read(filepath.Join(dir, confirmedFile), maxConfirmed)
-	return err == nil && confirmedLine.Match(text)
+	return err == nil && confirmedLine.Match(text) || unfinished(dir)
 }
+
+// unfinished reports whether a first start that failed or was killed has left the folder: it has nothing but our folders, and
+// they have nothing but what that start was writing.
+func unfinished(dir string) bool {
+	folders, err := os.ReadDir(dir)
+	if err != nil || len(folders) == 0 {
+		return false
+	}
+	for _, folder := range folders {
+		entries, err := os.ReadDir(filepath.Join(dir, folder.Name()))
+		if !slices.Contains([]string{"bundles", "index", "kernels"}, folder.Name()) || err != nil {
+			return false
+		}
+		for _, e := range entries {
+			if !partial.MatchString(e.Name()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// partial are the names of what is being written.
+var partial = regexp.MustCompile(`^\.(myxtts-[a-z]+-[0-9a-f]{16}\..*\.tmp|.*\.xtts-partial)$`)
 
 // confirmedLine is the beginning of the file with confirmations.
 var confirmedLine = regexp.MustCompile(`^(plugins|ort-lib) "/`)
