@@ -203,6 +203,7 @@ func TestSameBits(t *testing.T) {
 		{"--num-workers", "4", "--buffer-size", "3"},
 		{"--num-workers", "2", "--threads", "2", "--plugin-workers", "features=2", "--slots", "5"},
 		{"--threads", "3"},
+		{"--threads", "3", "--deterministic"},
 	} {
 		sameRun(t, strings.Join(flags, " "), want, mustTrain(t, append(slices.Clone(reference), flags...)...))
 	}

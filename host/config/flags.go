@@ -115,7 +115,7 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	choose(f, &c.CUDAGraphs, "cuda-graphs", "auto", "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
 	choose(f, &c.Fuse, "fuse", "auto", "kernels for the parts of the training graph between matrix products, compiled at the start on a GPU; auto means on where NVRTC is installed")
 	choose(f, &c.Attention, "attention", "auto", "precision of the matrices of attention; auto means that of --precision; bf16 is faster and needs the fused graph")
-	f.BoolVar(&c.Deterministic, "deterministic", false, "use slower GPU kernels that give the same bits in every run")
+	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the CPU, with any --threads, one thread for graphs that need it")
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")

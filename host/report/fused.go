@@ -52,9 +52,12 @@ func (f *Fused) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// fused says how the training graphs run; nothing on the CPU.
+// fused says how the training graphs run on a GPU, and which graphs have one thread on the CPU.
 func (t *table) fused(graphs []Graph) {
 	for _, g := range graphs {
+		if g.OneThread != "" {
+			t.row("one thread", fmt.Sprintf("%s, %s: --deterministic, since more could have other bits because of %s", g.Use, g.File, g.OneThread))
+		}
 		of := ""
 		if g.Player != "" {
 			of = g.Player + ": "

@@ -109,6 +109,8 @@ type Graph struct {
 	// Fused is absent if the graph runs as exported. On a GPU, Unfused then says why.
 	Fused   *Fused `json:"fused,omitempty"`
 	Unfused string `json:"unfused,omitempty"`
+	// OneThread is the node because of which --deterministic has one thread compute the graph.
+	OneThread string `json:"one_thread,omitempty"`
 }
 
 // The uses of a graph.

@@ -17,7 +17,7 @@ import (
 
 // Session is the model of a run on its device. It is complete when Open has returned.
 type Session struct {
-	Device     *device.Device // the zero one on the CPU
+	Device     *device.Device // on the CPU only Deterministic is set
 	Model      *train.Model
 	Optimizers train.Optimizers
 	Fusion     Fusion
@@ -32,7 +32,8 @@ type Session struct {
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
 func New(p *plan.Plan, mode batch.InputMode, w *watch.Watch, log *slog.Logger) *Session {
-	return &Session{plan: p, mode: mode, log: log, Memory: Memory{plan: p.MemoryFor(p.Slots), watch: w, log: log}, Device: new(device.Device)}
+	cpu := &device.Device{Device: train.Device{Deterministic: p.Config.Deterministic}}
+	return &Session{plan: p, mode: mode, log: log, Memory: Memory{plan: p.MemoryFor(p.Slots), watch: w, log: log}, Device: cpu}
 }
 
 // Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling
@@ -106,6 +107,9 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 			return s.Device.Full(err)
 		}
 		s.Optimizers = append(s.Optimizers, o)
+	}
+	if !s.plan.OnGPU() {
+		warnOfOneThread(s, threads)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ type memory struct {
 	values   *ort.Arena      // of intermediate values of all sessions; nil if each has its own
 	shrink   *ort.RunOptions // for the next run of each session in unshrunk
 	unshrunk []*ort.Session
-	captured bool // CUDA graphs contain addresses in the arenas
+	captured bool     // CUDA graphs contain addresses in the arenas
+	alone    []string // graphs that one thread computes, and why
 	err      error
 }
 

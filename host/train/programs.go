@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/ortgraphs/steady"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // seedInput is the name of the input that drives dropout.
@@ -157,29 +155,13 @@ func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors) (o
 		m.err = err
 		return out
 	}
-	graph := p.Model
-	if m.async == nil { // GPUs have kernels of their own
-		if graph, _, m.err = steady.Rewrite(p.Model, buckets(cfg.Layouts)); m.err != nil {
-			m.err = fmt.Errorf("%s: %w", cfg.Bundle.Path(g.File), m.err)
-			return out
-		}
+	session := ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}
+	alone, err := steadied(m, &session, cfg.Layouts)
+	if err != nil {
+		m.err = fmt.Errorf("%s: %w", cfg.Bundle.Path(g.File), err)
+		return out
 	}
-	return program{
-		Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()},
-		session: ort.SessionConfig{Model: graph, Dir: p.Dir, Name: g.File, Threads: cfg.Threads},
-	}
-}
-
-// buckets are the shapes of the batches that a graph gets.
-func buckets(layouts []ring.Layout) (list []steady.Bucket) {
-	for _, l := range layouts {
-		b := steady.Bucket{}
-		for _, t := range l.Tensors {
-			b[t.Name] = t.Shape
-		}
-		list = append(list, b)
-	}
-	return list
+	return program{Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash(), OneThread: alone}, session: session}
 }
 
 // Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.
@@ -189,6 +171,8 @@ type Program struct {
 	// Nodes and SHA256 are those of the pruned graph.
 	Nodes  int
 	SHA256 string
+	// OneThread is the node because of which one thread computes the graph, with Device.Deterministic on the CPU.
+	OneThread string
 }
 
 // Programs returns the training graph of each player, and the evaluation graph.

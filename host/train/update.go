@@ -57,8 +57,11 @@ func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
 	default:
 		model, err = ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
 	}
-	m.err = errors.Join(m.err, err)
-	return m.open(ort.SessionConfig{Model: model, Name: g.name, Threads: threads}, capturing)
+	c := ort.SessionConfig{Model: model, Name: g.name, Threads: threads}
+	if m.err = errors.Join(m.err, err); m.err == nil {
+		_, m.err = steadied(m, &c, nil)
+	}
+	return m.open(c, capturing)
 }
 
 // vectors are the vectors of an update.

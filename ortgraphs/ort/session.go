@@ -29,7 +29,7 @@ type SessionConfig struct {
 	// CUDA makes a GPU compute the graph; nil means the CPU.
 	CUDA *CUDA
 	// Deterministic selects kernels whose results do not depend on the order in which a GPU's threads finish. They are
-	// slower. On the CPU it has no effect, because CPU kernels are deterministic.
+	// slower. On the CPU it has no effect: there, kernels have the same bits in every run with the same number of threads.
 	Deterministic bool
 	// Arena is memory that the session shares with others; nil means memory of its own.
 	Arena *Arena

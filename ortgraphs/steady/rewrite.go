@@ -16,16 +16,30 @@ const maxRank = 8
 // Bucket has the shapes of inputs of a graph, by name. The symbols of other inputs are among theirs.
 type Bucket map[string][]int
 
-// Rewrite returns a model whose bits do not depend on the number of threads, and the number of nodes that it has changed. Without
-// one the model is returned as it is.
-func Rewrite(model []byte, buckets []Bucket) ([]byte, int, error) {
+// Result is a rewritten model.
+type Result struct {
+	Model []byte
+	// Changed is the number of nodes that were rewritten. Without one, Model has the bytes of the original.
+	Changed int
+	// Unproven names the first node that may have other bits with another number of threads all the same: with one thread only
+	// has such a graph the same bits in every run. Empty for the others, which have them with 1 to [Threads] threads.
+	Unproven string
+}
+
+// Rewrite returns a model in which the bits of products and sums do not depend on the number of threads, in the buckets. Without
+// buckets nothing is rewritten.
+func Rewrite(model []byte, buckets []Bucket) (Result, error) {
 	m := new(onnxpb.ModelProto)
 	if err := proto.Unmarshal(model, m); err != nil {
-		return nil, 0, err
+		return Result{}, err
 	}
-	found, err := unsteady(m, buckets)
-	if err != nil || len(found) == 0 {
-		return model, 0, err
+	found, known, err := unsteady(m, buckets)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Model: model, Changed: len(found), Unproven: unproven(m, known, len(buckets))}
+	if len(found) == 0 {
+		return result, nil
 	}
 	r := &rewriter{sources: map[string]*onnxpb.NodeProto{}, names: map[string]bool{}}
 	for _, n := range m.Graph.Node {
@@ -42,8 +56,8 @@ func Rewrite(model []byte, buckets []Bucket) ([]byte, int, error) {
 		nodes = append(nodes, n)
 	}
 	m.Graph.Node = nodes
-	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	return out, len(found), err
+	result.Model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return result, err
 }
 
 // finding is what a rewrite needs to know of a node.
@@ -52,36 +66,60 @@ type finding struct {
 	axes []int64 // of a sum
 }
 
-// unsteady finds the nodes of the graph whose bits depend on the number of threads in some bucket.
-func unsteady(m *onnxpb.ModelProto, buckets []Bucket) (map[*onnxpb.NodeProto]finding, error) {
-	own, found := map[*onnxpb.NodeProto]bool{}, map[*onnxpb.NodeProto]finding{}
+// unsteady finds the nodes of the graph whose bits depend on the number of threads in some bucket. known counts the buckets in which
+// it could judge a product or a sum.
+func unsteady(m *onnxpb.ModelProto, buckets []Bucket) (found map[*onnxpb.NodeProto]finding, known map[*onnxpb.NodeProto]int, err error) {
+	own := map[*onnxpb.NodeProto]bool{}
+	found, known = map[*onnxpb.NodeProto]finding{}, map[*onnxpb.NodeProto]int{}
 	for _, n := range m.Graph.Node {
 		own[n] = true
 	}
 	for _, bucket := range buckets {
 		r, err := shapes.Infer(m, sizes(m, bucket))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, n := range r.Nodes {
-			if _, known := found[n.Proto]; known || !own[n.Proto] || !n.Input(0).Known() || n.In[0].Type != onnxpb.TensorProto_FLOAT {
+			if !own[n.Proto] || !n.Input(0).Known() {
 				continue
 			}
-			rank := len(n.In[0].Shape)
-			switch n.Op() {
-			case "Gemm", "MatMul", "com.microsoft.FusedMatMul":
-				if rank > 1 && rank <= maxRank && n.Integer("transBatchA", 0) == 0 && slices.ContainsFunc(products(n), product.unsteady) {
-					found[n.Proto] = finding{rank: rank}
-				}
-			case "ReduceSum", "ReduceMean":
-				if axes, ok := axesOf(n); ok && rank <= maxRank && sumUnsteady(n.In[0].Shape, axes) {
-					found[n.Proto] = finding{rank, axes}
-				}
+			f, at, ok := judge(n)
+			if !ok {
+				continue
+			}
+			known[n.Proto]++
+			if _, already := found[n.Proto]; at && !already {
+				found[n.Proto] = f
 			}
 		}
 	}
-	return found, nil
+	return found, known, nil
 }
+
+// judge reports whether the bits of a node depend on the number of threads. ok is false if that is not known, or if it is neither a
+// product nor a sum.
+func judge(n *shapes.Node) (f finding, depends, ok bool) {
+	float, rank := n.In[0].Type == onnxpb.TensorProto_FLOAT, len(n.In[0].Shape)
+	switch {
+	case isProduct[n.Op()]:
+		ways := products(n)
+		ok = float && rank > 1 && rank <= maxRank && n.Integer("transBatchA", 0) == 0 && n.Integer("transBatchB", 0) == 0 && ways != nil
+		return finding{rank: rank}, ok && slices.ContainsFunc(ways, product.unsteady), ok
+	case isSum[n.Op()]:
+		if list, _, known := n.Integers(1, "axes"); known && len(list) == 0 {
+			return f, false, true // one result, or nothing to do
+		}
+		axes, of := axesOf(n)
+		if ok = float && of && rank <= maxRank; !ok {
+			return f, false, !float && n.Op() == "ReduceSum" && wholeNumbers[n.In[0].Type] // whole numbers have no rounding
+		}
+		return finding{rank, axes}, sumUnsteady(n.In[0].Shape, axes), true
+	}
+	return f, false, false
+}
+
+// wholeNumbers are the types of whole numbers that sums have.
+var wholeNumbers = map[shapes.Type]bool{onnxpb.TensorProto_INT32: true, onnxpb.TensorProto_INT64: true}
 
 // sizes gives the symbols of the graph's inputs their values in a bucket.
 func sizes(m *onnxpb.ModelProto, bucket Bucket) shapes.Sizes {
