@@ -57,7 +57,7 @@ func TestTry(t *testing.T) {
 	plugins, dir := buildPlugins(t), t.TempDir()
 	clip := wave(t, 22050)
 	try := func(stage, out string, change func(*Options)) (string, error) {
-		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir, out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: dir}
+		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir, out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}
 		if change != nil {
 			change(&o)
 		}
@@ -110,7 +110,7 @@ func TestTry(t *testing.T) {
 	refuses(t, try)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Command(stopped, new(bytes.Buffer), Options{Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico, CacheDir: dir}); err == nil {
+	if err := Command(stopped, new(bytes.Buffer), Options{Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}); err == nil {
 		t.Error("no error after the end of the context")
 	}
 }

@@ -40,7 +40,7 @@ func TestStartFailures(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		}, "start: fork/exec SCRIPT: exec format error", "", startHint},
-		{"ok", func(r *rig) { r.t.Setenv("TMPDIR", "/nowhere") }, "start: make the socket's folder: stat /nowhere: no such file or directory", "", tempHint},
+		{"ok", func(r *rig) { r.t.Setenv("TMPDIR", "/nowhere") }, "start: make the socket's folder: mkdir /nowhere: no such file or directory", "", tempHint},
 		{"ok", func(r *rig) { r.Plugin.Sum = strings.Repeat("0", 64) },
 			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64), "", startHint},
 	}

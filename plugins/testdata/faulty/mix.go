@@ -45,11 +45,11 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 		gain := float32(1 - m.amount*b.Rand(row).Float64())
 		switch {
 		case inject("draws from the clock"):
-			gain = float32(time.Now().Nanosecond()%1000) / 1000
+			gain = float32(1000+time.Now().Nanosecond()%1000) / 2000
 		case inject("depends on the place") && row > 0:
 			gain /= 2
 		case inject("depends on the process"):
-			gain = float32(os.Getpid()%1000) / 1000
+			gain = float32(1000+os.Getpid()%1000) / 2000
 		case inject("scales as int16"):
 			gain *= 32768
 		case inject("mutes all"):
