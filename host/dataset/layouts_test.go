@@ -325,7 +325,7 @@ func TestRefusedLists(t *testing.T) {
 		{"only lengths", "metadata.csv", "", "numbers with decimals, which are no texts", "--list-layout ljspeech", func(i int, c spoken) string { return fmt.Sprintf("c%d|%d.25", i, i) }},
 		{"unknown names", "metadata.csv", "clip_name|what_is_said|comment\n", "the first line seems to have names of columns, which are not known", "columns=id,text,-", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, c.speaker) }},
 		{"no text by name", "list.csv", "file_name,duration,gender\n", "of which none is known as that of the text", "columns=path,text,-", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav,1,f", i) }},
-		{"mixed line ends", "metadata.csv", "c0|a\rb\nc1|x\rc2|y\n", "carriage returns end lines (in line 2) and are within texts (in line 1)", "tr", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i+3, c.text) }},
+		{"mixed line ends", "metadata.csv", "c0|a\rb\nc1|x\rc2|y\n", "carriage returns end lines (in line 2) and are within texts (in line 1)", "within a text by a space, as in line 1", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i+3, c.text) }},
 	} {
 		m := made{t, t.TempDir()}
 		m.list(c.file, c.head, c.line, wavs)

@@ -26,7 +26,7 @@ func HasEval(dir string, before bool) (bool, error) {
 		return false, err
 	}
 	if f.Tree != "" {
-		return layout.TreeHasEval(f.Tree, dir), nil
+		return layout.TreeHasEval(f.Tree, dir)
 	}
 	return f.Eval != "" || f.Train != "" && severalSplits(dir, f.Train), nil
 }

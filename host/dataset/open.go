@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -68,8 +69,11 @@ func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) e
 		asBefore = "continue as before with " + flag + " jsonl"
 	}
 	switch {
-	case before && err != nil:
-		return hint.Errorf(asBefore+", or "+hint.Of(err)+" --allow data", "%w", err)
+	case before && err != nil && hint.Of(err) != "": // the list, not the disk
+		if _, question := errors.AsType[*layout.Question](err); question {
+			asBefore += ", or " + hint.Of(err) + " --allow data"
+		}
+		return hint.Errorf(asBefore, "%w", err)
 	case err != nil:
 		return err
 	case before && !d.AsBefore:

@@ -87,6 +87,17 @@ folders-without-a-list() {
   grep -q '"language": "de"' check.json
 }
 
+# parts-that-cannot-be-read: a folder of a tree that cannot be read is refused with its name; the hint for an older run reads its list
+parts-that-cannot-be-read() {
+  gotest ./host/dataset 'TestClosedFolder'
+  clips data 2 1
+  printf 'clip00000|one\rb|two\nclip00001|three\rfour\n' >data/metadata.csv
+  refused 2 xtts-host data check data
+  silent 'tr '
+  xtts-host data check --list-layout last-column data >output
+  says 'clip00001: three four'
+}
+
 # two-readings: a list that can be read in two ways is refused with both, and what the hint says decides
 two-readings() {
   clips data 8 1

@@ -81,11 +81,11 @@ func Find(dir string, before bool) (f Found, err error) {
 		}
 	}
 	if !before {
-		if f.Tree = TreeOf(dir); f.Tree == "" {
-			f.Others = lists(dir)
+		if f.Tree, err = TreeOf(dir); f.Tree == "" && err == nil {
+			f.Others, err = lists(dir)
 		}
 	}
-	return f, nil
+	return f, err
 }
 
 func firstOf(dir string, names []string) (string, error) {
@@ -110,11 +110,12 @@ func CanBeList(name string) bool {
 }
 
 // lists returns the names of files of a folder that can be lists, at most five.
-func lists(dir string) (names []string) {
-	for _, name := range namesIn(dir) {
+func lists(dir string) (names []string, err error) {
+	have, err := namesIn(dir)
+	for _, name := range have {
 		if lower := strings.ToLower(name); CanBeList(name) && !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "license") && len(names) < 5 {
 			names = append(names, name)
 		}
 	}
-	return names
+	return names, err
 }

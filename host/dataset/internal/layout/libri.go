@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,64 +15,94 @@ import (
 
 // chapters returns the folders SPEAKER/CHAPTER or SUBSET/SPEAKER/CHAPTER with a file that ends in one of endings. With most, it
 // looks for so many, and not at all of a large folder.
-func chapters(dir string, most int, endings ...string) (list []string) {
-	has := func(chapter string) bool {
-		return slices.ContainsFunc(namesIn(filepath.Join(dir, chapter)), func(name string) bool {
-			return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(name, e) })
-		})
+func chapters(dir string, most int, endings ...string) (list []string, err error) {
+	speakers, err := below(dir, ".")
+	if err != nil {
+		return nil, err
 	}
 	looked := 0
-	for _, a := range folders(dir) {
-		for _, b := range folders(filepath.Join(dir, a)) {
-			for _, chapter := range append([]string{a + "/" + b}, below(dir, a+"/"+b)...) {
-				if looked++; has(chapter) {
+	for _, a := range speakers {
+		second, err := below(dir, a)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range second {
+			third, err := below(dir, b)
+			if err != nil {
+				return nil, err
+			}
+			for _, chapter := range append([]string{b}, third...) {
+				names, err := namesIn(filepath.Join(dir, chapter))
+				if err != nil {
+					return nil, err
+				}
+				if looked++; slices.ContainsFunc(names, endsIn(endings)) {
 					list = append(list, chapter)
 				}
 				if most > 0 && (len(list) == most || looked == 1000) {
-					return list
+					return list, nil
 				}
 			}
 		}
 	}
-	return list
+	return list, nil
 }
 
-func below(dir, folder string) (list []string) {
-	for _, c := range folders(filepath.Join(dir, folder)) {
-		list = append(list, folder+"/"+c)
+func endsIn(endings []string) func(string) bool {
+	return func(name string) bool {
+		return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(name, e) })
 	}
-	return list
+}
+
+// below returns the folders in a folder, from dir.
+func below(dir, folder string) (list []string, err error) {
+	names, err := folders(filepath.Join(dir, folder))
+	for _, name := range names {
+		list = append(list, path.Join(folder, name))
+	}
+	return list, err
 }
 
 var ttsEndings, speechEndings = []string{".trans.tsv", ".normalized.txt", ".original.txt"}, []string{".trans.txt"}
 
-func isLibriTTS(dir string) bool    { return len(chapters(dir, 1, ttsEndings...)) > 0 }
-func isLibriSpeech(dir string) bool { return len(chapters(dir, 1, speechEndings...)) > 0 }
+func isLibriTTS(dir string) (bool, error)    { return hasChapter(dir, ttsEndings) }
+func isLibriSpeech(dir string) (bool, error) { return hasChapter(dir, speechEndings) }
 
-// hasDev reports whether the folder has subsets for training and for development.
-func hasDev(dir string) bool {
-	train, dev := false, false
-	for _, name := range folders(dir) {
-		train, dev = train || strings.HasPrefix(name, "train"), dev || strings.HasPrefix(name, "dev")
-	}
-	return train && dev
+func hasChapter(dir string, endings []string) (bool, error) {
+	list, err := chapters(dir, 1, endings...)
+	return len(list) > 0, err
 }
 
-// ofSplit leaves the chapters of a split: of the subsets train-* those for training, of dev-* those for evaluation. A folder
+// hasDev reports whether the folder has subsets for training and for development.
+func hasDev(dir string) (bool, error) {
+	names, err := folders(dir)
+	train, dev := false, false
+	for _, name := range names {
+		train, dev = train || strings.HasPrefix(name, "train"), dev || strings.HasPrefix(name, "dev")
+	}
+	return train && dev, err
+}
+
+// ofSplit returns the chapters of a split: of the subsets train-* those for training, of dev-* those for evaluation. A folder
 // without train-* is one subset.
-func ofSplit(list []string, eval bool) []string {
-	if !slices.ContainsFunc(list, func(c string) bool { return strings.HasPrefix(c, "train") }) {
-		return list
+func ofSplit(dir string, eval bool, endings []string) ([]string, error) {
+	list, err := chapters(dir, 0, endings...)
+	if err != nil || !slices.ContainsFunc(list, func(c string) bool { return strings.HasPrefix(c, "train") }) {
+		return list, err
 	}
 	prefix := "train"
 	if eval {
 		prefix = "dev"
 	}
-	return slices.DeleteFunc(list, func(c string) bool { return !strings.HasPrefix(c, prefix) })
+	return slices.DeleteFunc(list, func(c string) bool { return !strings.HasPrefix(c, prefix) }), nil
 }
 
 func itemsOfLibriTTS(dir string, eval bool) (items []Item, err error) {
-	for _, chapter := range ofSplit(chapters(dir, 0, ttsEndings...), eval) {
+	list, err := ofSplit(dir, eval, ttsEndings)
+	if err != nil {
+		return nil, err
+	}
+	for _, chapter := range list {
 		found := map[string]*Item{}
 		at := func(stem, place string) *Item {
 			if found[stem] == nil {
@@ -79,7 +110,7 @@ func itemsOfLibriTTS(dir string, eval bool) (items []Item, err error) {
 			}
 			return found[stem]
 		}
-		names := namesIn(filepath.Join(dir, chapter))
+		names, err := namesIn(filepath.Join(dir, chapter))
 		for _, name := range names { // the least wanted first
 			if strings.HasSuffix(name, ".trans.tsv") {
 				err = cmp.Or(err, eachLine(filepath.Join(dir, chapter, name), func(number int, line string) {
@@ -106,7 +137,9 @@ func itemsOfLibriTTS(dir string, eval bool) (items []Item, err error) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, sorted(dir, chapter, found)...)
+		if items, err = appendSorted(items, dir, chapter, found); err != nil {
+			return nil, err
+		}
 	}
 	return items, nil
 }
@@ -116,9 +149,10 @@ func newChapterItem(chapter, stem, place string) *Item {
 	return &Item{Place: place, ID: chapter + "/" + stem, Audio: chapter + "/" + stem + ".wav", Speaker: parts[len(parts)-2]}
 }
 
-// sorted returns the items of a chapter by their ids, with the names of their recordings.
-func sorted(dir, chapter string, found map[string]*Item) (items []Item) {
-	recordings := stems(filepath.Join(dir, chapter))
+// appendSorted appends the items of a chapter by their ids, with the names of their recordings.
+func appendSorted(before []Item, dir, chapter string, found map[string]*Item) ([]Item, error) {
+	recordings, err := stems(filepath.Join(dir, chapter))
+	var items []Item
 	for stem, item := range found {
 		if name, ok := recordings[stem]; ok {
 			item.Audio = chapter + "/" + name
@@ -126,13 +160,21 @@ func sorted(dir, chapter string, found map[string]*Item) (items []Item) {
 		items = append(items, *item)
 	}
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.ID, b.ID) })
-	return items
+	return append(before, items...), err
 }
 
 func itemsOfLibriSpeech(dir string, eval bool) (items []Item, err error) {
-	for _, chapter := range ofSplit(chapters(dir, 0, speechEndings...), eval) {
+	list, err := ofSplit(dir, eval, speechEndings)
+	if err != nil {
+		return nil, err
+	}
+	for _, chapter := range list {
 		found := map[string]*Item{}
-		for _, name := range namesIn(filepath.Join(dir, chapter)) {
+		names, err := namesIn(filepath.Join(dir, chapter))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
 			if !strings.HasSuffix(name, ".trans.txt") {
 				continue
 			}
@@ -146,7 +188,9 @@ func itemsOfLibriSpeech(dir string, eval bool) (items []Item, err error) {
 				return nil, err
 			}
 		}
-		items = append(items, sorted(dir, chapter, found)...)
+		if items, err = appendSorted(items, dir, chapter, found); err != nil {
+			return nil, err
+		}
 	}
 	return items, nil
 }

@@ -19,12 +19,12 @@ const mailabsDepth = 7
 func books(dir string, most int) (list []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return err
+			return unreadable(err)
 		}
 		rel, _ := filepath.Rel(dir, path)
 		rel = filepath.ToSlash(rel)
 		switch {
-		case entry.IsDir() && (entry.Name() == "wavs" || strings.Count(rel, "/") >= mailabsDepth):
+		case entry.IsDir() && (entry.Name() == "wavs" || entry.Name() == lostFound || strings.Count(rel, "/") >= mailabsDepth):
 			return fs.SkipDir
 		case entry.Name() == "metadata.csv" && rel != "metadata.csv" && byBook.MatchString(filepath.ToSlash(path)):
 			if list = append(list, filepath.ToSlash(filepath.Dir(rel))); len(list) == most {
@@ -41,28 +41,41 @@ var (
 	ofLocale = regexp.MustCompile(`(?:^|/)([a-z]{2})_[A-Z]{2}/(?:.*/)?by_book/`)
 )
 
-func isMAILABS(dir string) bool {
-	have := folders(dir)
-	if len(have) == 0 || !strings.Contains(filepath.ToSlash(dir)+"/", "/by_book/") && !hasByBook(dir, have, 2) {
-		return false
+func isMAILABS(dir string) (bool, error) {
+	have, err := folders(dir)
+	if err != nil || len(have) == 0 {
+		return false, err
+	}
+	if !strings.Contains(filepath.ToSlash(dir)+"/", "/by_book/") {
+		if has, err := hasByBook(dir, have, 2); !has || err != nil {
+			return false, err
+		}
 	}
 	list, err := books(dir, 1)
-	return err == nil && len(list) > 0
+	return len(list) > 0, err
 }
 
 // hasByBook looks for by_book in a few levels, so that a large folder of another kind is not walked.
-func hasByBook(dir string, have []string, levels int) bool {
+func hasByBook(dir string, have []string, levels int) (bool, error) {
 	for _, name := range have {
 		if name == "by_book" {
-			return true
+			return true, nil
 		}
 	}
-	for i, name := range have {
-		if levels > 0 && i < 20 && hasByBook(filepath.Join(dir, name), folders(filepath.Join(dir, name)), levels-1) {
-			return true
+	if levels == 0 {
+		return false, nil
+	}
+	for _, name := range have[:min(len(have), 20)] {
+		in := filepath.Join(dir, name)
+		names, err := folders(in)
+		if err != nil {
+			return false, err
+		}
+		if has, err := hasByBook(in, names, levels-1); has || err != nil {
+			return has, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 func itemsOfMAILABS(dir string, _ bool) (items []Item, err error) {

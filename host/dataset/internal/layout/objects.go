@@ -11,7 +11,7 @@ import (
 // objects decides under which keys the objects of a list have their clips. The keys of docs/data.md come first.
 func (s *Source) objects(asked *Layout) (*Decision, error) {
 	d := &Decision{Layout: Layout{Kind: Objects, Name: "jsonl", Keys: Standard}, AsBefore: true}
-	cr, e, err := s.lineEnds(func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "{") })
+	cr, e, err := s.lineEnds(asked != nil && asked.Name == d.Name, func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "{") })
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Source) objects(asked *Layout) (*Decision, error) {
 	}
 	switch {
 	case standard > 0 && different > 0:
-		return nil, s.whichText(d, different, "text", "normalized_text")
+		return nil, s.whichText(d, split, different, "text", "normalized_text")
 	case standard > 0 || len(names) == 0:
 		return d, nil
 	}
@@ -101,6 +101,9 @@ func (s *Source) byKeys(d *Decision, names []string, first map[string]json.RawMe
 	if m.language >= 0 {
 		keys.Language = names[m.language]
 	}
+	if keys == Standard { // no object has all of them: the lines are refused one by one
+		return nil
+	}
 	d.Name, d.Keys, d.AsBefore = "", keys, false
 	if m.normal >= 0 || m.texts > 1 {
 		other := m.normal
@@ -109,7 +112,7 @@ func (s *Source) byKeys(d *Decision, names []string, first map[string]json.RawMe
 				other = i
 			}
 		}
-		return s.whichText(d, 1, names[m.text], names[other])
+		return s.whichText(d, split, 1, names[m.text], names[other])
 	}
 	s.objectBase(d, split)
 	return nil
@@ -135,10 +138,10 @@ func (s *Source) objectBase(d *Decision, split bufio.SplitFunc) {
 }
 
 // whichText asks which of two texts of an object is meant.
-func (s *Source) whichText(d *Decision, number int, a, b string) error {
+func (s *Source) whichText(d *Decision, split bufio.SplitFunc, number int, a, b string) error {
 	q := &Question{List: s.List, Flag: s.Flag, Why: "its objects have two texts", Line: number}
 	var line string
-	_ = s.scan(bufio.ScanLines, func(at int, text []byte) bool {
+	_ = s.scan(split, func(at int, text []byte) bool {
 		line = string(text)
 		return at < number
 	})

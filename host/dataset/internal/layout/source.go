@@ -117,8 +117,9 @@ func (s *Source) countEnds() (e ends, err error) {
 }
 
 // lineEnds says whether a carriage return alone ends a line: it does if there is no line feed, or if what follows each one
-// within a line begins as a line does. Otherwise it is white space. Both in one list is refused.
-func (s *Source) lineEnds(begins func(string) bool) (cr bool, e ends, err error) {
+// within a line begins as a line does. Otherwise it is white space. Both in one list is refused, except as version 75a547d6 read
+// lists: it is white space then.
+func (s *Source) lineEnds(asBefore bool, begins func(string) bool) (cr bool, e ends, err error) {
 	if e, err = s.countEnds(); err != nil || e.returns == 0 {
 		return false, e, err
 	}
@@ -140,8 +141,12 @@ func (s *Source) lineEnds(begins func(string) bool) (cr bool, e ends, err error)
 		return yes == 0 || no == 0
 	})
 	if err == nil && yes > 0 && no > 0 {
-		err = hint.Errorf(fmt.Sprintf("write line feeds: tr '\\r' '\\n' <%s >list.csv, where lines end, and remove the others", hint.Word(filepath.Join(s.Dir, s.List))),
-			"%s: carriage returns end lines (in line %d) and are within texts (in line %d)", s.List, yes, no)
+		if asBefore {
+			return false, e, nil
+		}
+		err = hint.Errorf(fmt.Sprintf("replace each carriage return that ends a line by a line feed, as in line %d, and each one within a text by a space, "+
+			"as in line %d", yes, no),
+			"%s: carriage returns end lines (in line %d) and are within texts (in line %d), counted by line feeds", s.List, yes, no)
 	}
 	return yes > 0, e, err
 }

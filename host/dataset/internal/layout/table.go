@@ -23,13 +23,12 @@ func (s *Source) columns(asked *Layout, head string) (*Decision, error) {
 		}
 		sep = asked.Separator
 	}
-	cr, e, err := s.lineEnds(func(line string) bool { return strings.IndexByte(line, sep) > 0 })
+	loose := asked != nil && asked.Loose
+	cr, e, err := s.lineEnds(loose, func(line string) bool { return strings.IndexByte(line, sep) > 0 })
 	if err != nil {
 		return nil, err
 	}
-	if asked != nil && asked.Loose {
-		cr = false
-	}
+	cr = cr && !loose
 	v := &survey{sep: sep, cr: cr}
 	switch {
 	case asked != nil && asked.Header == No:

@@ -3,17 +3,19 @@ package layout
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // The names of the layouts without one list.
@@ -39,11 +41,11 @@ type Item struct {
 type family struct {
 	name string
 	// is reports whether a folder has it.
-	is func(dir string) bool
+	is func(dir string) (bool, error)
 	// items returns the clips for training or evaluation.
 	items func(dir string, eval bool) ([]Item, error)
 	// eval reports whether the folder has clips for evaluation by convention.
-	eval func(dir string) bool
+	eval func(dir string) (bool, error)
 }
 
 var families = []family{
@@ -53,7 +55,7 @@ var families = []family{
 	{MAILABS, isMAILABS, itemsOfMAILABS, never},
 }
 
-func never(string) bool { return false }
+func never(string) (bool, error) { return false, nil }
 
 func familyOf(name string) *family {
 	i := slices.IndexFunc(families, func(f family) bool { return f.name == name })
@@ -63,57 +65,85 @@ func familyOf(name string) *family {
 	return &families[i]
 }
 
-// TreeOf returns the name of the layout without a list that a folder has, or "".
-func TreeOf(dir string) string {
+// TreeOf returns the name of the layout without a list that a folder has, or "". Where it finds none, it may be for the error.
+func TreeOf(dir string) (name string, err error) {
 	for _, f := range families {
-		if f.is(dir) {
-			return f.name
+		is, failed := f.is(dir)
+		if is {
+			return f.name, nil
 		}
+		err = cmp.Or(err, failed)
 	}
-	return ""
+	return "", err
 }
 
 // TreeHasEval reports whether a folder of such a layout has clips for evaluation.
-func TreeHasEval(name, dir string) bool { return familyOf(name).eval(dir) }
+func TreeHasEval(name, dir string) (bool, error) { return familyOf(name).eval(dir) }
 
 // Items returns the clips of a folder of such a layout, in the order of their places.
 func Items(name, dir string, eval bool) ([]Item, error) {
 	f := familyOf(name)
-	if !f.is(dir) {
+	if is, err := f.is(dir); err != nil {
+		return nil, err
+	} else if !is {
 		return nil, fmt.Errorf("the folder is not laid out as %s", name)
 	}
 	return f.items(dir, eval)
 }
 
 // folders returns the names of the folders in a folder, sorted.
-func folders(dir string) (names []string) {
-	entries, err := os.ReadDir(dir)
+func folders(dir string) (names []string, err error) {
+	list, err := entries(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	for _, e := range entries {
+	for _, e := range list {
 		is := e.IsDir()
 		if e.Type()&fs.ModeSymlink != 0 {
-			info, err := os.Stat(filepath.Join(dir, e.Name()))
-			is = err == nil && info.IsDir()
+			info, err := files.Stat(filepath.Join(dir, e.Name()))
+			if err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err) {
+				return nil, unreadable(err)
+			}
+			is = info != nil && info.IsDir()
 		}
-		if is {
+		if is && e.Name() != lostFound {
 			names = append(names, e.Name())
 		}
 	}
-	return names
+	return names, nil
 }
 
-// namesIn returns the names in a folder, sorted; none if it cannot be read.
-func namesIn(dir string) (names []string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
+// lostFound is a folder of each disk with a file system ext4, which only root can read.
+const lostFound = "lost+found"
+
+// namesIn returns the names in a folder, sorted.
+func namesIn(dir string) (names []string, err error) {
+	list, err := entries(dir)
+	for _, e := range list {
 		names = append(names, e.Name())
 	}
-	return names
+	return names, err
+}
+
+// entries returns what is in a folder, sorted. What is not there, or is no folder, has nothing in it.
+func entries(dir string) ([]fs.DirEntry, error) {
+	list, err := files.In(dir).ReadDir()
+	if err == nil || missing(err) {
+		return list, nil
+	}
+	return nil, unreadable(err)
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// unreadable adds what to do about a folder that may not be read: what is in it may be a part of the data set.
+func unreadable(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
+		return hint.Errorf("make it readable: chmod -R u+rX "+hint.Path(at.Path)+", or move it out of the data set", "%w", err)
+	}
+	return err
 }
 
 // maxText is the most bytes of a file with one text.
@@ -121,6 +151,7 @@ const maxText = 1 << 20
 
 // oneText reads a file with one text.
 func oneText(item *Item, file string) error {
+	item.Problem = "" // of a line about the same clip, in place of which the file counts
 	data, err := files.Read(file, maxText)
 	switch {
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, files.ErrNotRegular) || errors.Is(err, files.ErrTooLarge):
@@ -160,9 +191,10 @@ func eachLine(file string, do func(number int, line string)) error {
 }
 
 // stems returns the recordings in a folder by their names without endings. The first ending in the order of names counts.
-func stems(dir string) map[string]string {
+func stems(dir string) (map[string]string, error) {
+	names, err := namesIn(dir)
 	found := map[string]string{}
-	for _, name := range namesIn(dir) {
+	for _, name := range names {
 		if HasEnding(name) {
 			stem := strings.TrimSuffix(name, path.Ext(name))
 			if _, ok := found[stem]; !ok || strings.EqualFold(path.Ext(name), ".wav") {
@@ -170,5 +202,5 @@ func stems(dir string) map[string]string {
 			}
 		}
 	}
-	return found
+	return found, err
 }

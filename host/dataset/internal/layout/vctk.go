@@ -13,41 +13,58 @@ import (
 // wavFolders are those of the recordings, the newest version first.
 var wavFolders = []string{"wav48_silence_trimmed", "wav48", "wav24", "wav22", "wav16", "wavs", "wav", "flac"}
 
-func wavFolder(dir string) string {
-	have := folders(dir)
+func wavFolder(dir string) (string, error) {
+	have, err := folders(dir)
 	for _, name := range wavFolders {
 		if slices.Contains(have, name) {
-			return name
+			return name, err
 		}
 	}
 	for _, name := range have {
 		if strings.HasPrefix(name, "wav") {
-			return name
+			return name, err
 		}
 	}
-	return ""
+	return "", err
 }
 
-func isVCTK(dir string) bool {
-	wavs := wavFolder(dir)
-	if wavs == "" {
-		return false
+func isVCTK(dir string) (bool, error) {
+	wavs, err := wavFolder(dir)
+	if wavs == "" || err != nil {
+		return false, err
 	}
-	for _, speaker := range folders(filepath.Join(dir, "txt")) {
-		for _, name := range namesIn(filepath.Join(dir, "txt", speaker)) {
-			if strings.HasSuffix(name, ".txt") {
-				return true
-			}
+	speakers, err := folders(filepath.Join(dir, "txt"))
+	for _, speaker := range speakers {
+		names, err := namesIn(filepath.Join(dir, "txt", speaker))
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(names, endsIn([]string{".txt"})) {
+			return true, nil
 		}
 	}
-	return false
+	return false, err
 }
 
 func itemsOfVCTK(dir string, _ bool) (items []Item, err error) {
-	wavs := wavFolder(dir)
-	for _, speaker := range folders(filepath.Join(dir, "txt")) {
-		recordings := stems(filepath.Join(dir, wavs, speaker))
-		for _, name := range namesIn(filepath.Join(dir, "txt", speaker)) {
+	wavs, err := wavFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	speakers, err := folders(filepath.Join(dir, "txt"))
+	if err != nil {
+		return nil, err
+	}
+	for _, speaker := range speakers {
+		recordings, err := stems(filepath.Join(dir, wavs, speaker))
+		if err != nil {
+			return nil, err
+		}
+		names, err := namesIn(filepath.Join(dir, "txt", speaker))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
 			stem, ok := strings.CutSuffix(name, ".txt")
 			if !ok {
 				continue
