@@ -26,7 +26,7 @@ type builder struct {
 func newBuilder(ix *Index, cfg Config, lines int) *builder {
 	ix.Rows = make([]Row, 0, lines)
 	b := &builder{
-		ix: ix, cfg: cfg, ids: ids{name: ix.List, lines: make(map[string]int, lines), most: cfg.Refusals}, unknown: map[rune]int{}, ignored: map[string]int{},
+		ix: ix, cfg: cfg, ids: ids{name: ix.List, place: ix.Place, lines: make(map[string]int, lines), most: cfg.Refusals}, unknown: map[rune]int{}, ignored: map[string]int{},
 		speakers: newNumbers(cfg.Speakers), langs: newNumbers(cfg.Languages), hash: sha256.New(),
 	}
 	b.hash.Write(appendInt(nil, int64(ix.SampleRate)))

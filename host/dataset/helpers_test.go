@@ -119,7 +119,7 @@ func objects(dir string, columns *Columns) parser {
 
 // parseList reads the lines of a list as Open does, without the recordings.
 func parseList(name string, r io.Reader, parse parser) (entries []entry, err error) {
-	found := ids{name: name, lines: map[string]int{}, most: 5}
+	found := ids{name: name, place: (&Index{List: name}).Place, lines: map[string]int{}, most: 5}
 	for b, err := range blocks(name, r, bufio.ScanLines, 0) {
 		if err != nil {
 			return nil, err

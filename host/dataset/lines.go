@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -114,6 +115,7 @@ func parseIn(b *block, i int, parse parser, path string) (e entry, err error) {
 // ids refuses a list whose lines are ambiguous: an id occurs twice, or the parser refuses a line.
 type ids struct {
 	name  string // of the list
+	place func(line int) string
 	lines map[string]int
 	most  int // errors that are listed
 	errs  []error
@@ -124,7 +126,7 @@ type ids struct {
 func (s *ids) add(e *entry, err error) {
 	if e.id != "" {
 		if first, ok := s.lines[e.id]; ok && err == nil {
-			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in line %d", e.id, first)
+			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in %s", e.id, s.first(first))
 		}
 		s.lines[e.id] = e.line
 	}
@@ -133,8 +135,17 @@ func (s *ids) add(e *entry, err error) {
 	case len(s.errs) == s.most:
 		s.more++
 	default:
-		s.errs = append(s.errs, fmt.Errorf("%s:%d: %w", s.name, e.line, err))
+		s.errs = append(s.errs, fmt.Errorf("%s: %w", s.place(e.line), err))
 	}
+}
+
+// first names the line that has an id already. The texts of a folder without a list are in many files.
+func (s *ids) first(line int) string {
+	place := s.place(line)
+	if number, ok := strings.CutPrefix(place, s.name+":"); ok {
+		return "line " + number
+	}
+	return place
 }
 
 func (s *ids) err() error {

@@ -12,8 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// parseTable returns the parser for lines of columns. It refuses ids that name a file outside the folder. Paths may name any
-// file, as in JSON Lines.
+// parseTable returns the parser for lines of columns. It refuses ids that name a file outside the folder. Paths, which are
+// written with an ending such as .wav or in a column of paths, may name any file, as in JSON Lines.
 func parseTable(dir string, l *layout.Layout, split Split) parser {
 	paths := l.HasPaths()
 	speaks := hasRole(l, layout.Speaker)

@@ -33,7 +33,8 @@ func listOfTree(tree, dir string, split Split) (list io.ReadSeeker, places []str
 	return bytes.NewReader(b.Bytes()), places, nil
 }
 
-// parseItem parses a line of such a list.
+// parseItem parses a line of such a list. It refuses ids that name a recording outside of its folder: files of texts have some
+// of them.
 func parseItem(line []byte) (entry, error) {
 	f := strings.SplitN(string(line), unit, 6)
 	if len(f) < 6 {
@@ -52,6 +53,8 @@ func parseItem(line []byte) (entry, error) {
 		e.reason = "the id is empty"
 	case e.text == "":
 		e.reason = "the text is empty"
+	default:
+		return e, checkID(e.id)
 	}
 	return e, nil
 }

@@ -129,18 +129,10 @@ func (t *table) findRecordings() {
 		return
 	}
 	keys := t.v.values(at, 64)
-	role := l.Columns[at]
-	if role == Clip {
+	if l.Columns[at] == Clip {
 		l.Paths = mostlyPaths(keys)
 	}
-	var found int
-	if l.Base, found = t.src.place(keys, l.HasPaths()); found == 0 && role == Clip && !l.Paths {
-		for _, key := range keys { // a path without an ending
-			if strings.HasPrefix(key, "/") || strings.HasPrefix(key, "../") {
-				l.Paths, l.Base = true, ""
-			}
-		}
-	}
+	l.Base, _ = t.src.place(keys, l.HasPaths())
 }
 
 func mostlyPaths(keys []string) bool {
