@@ -65,7 +65,7 @@ func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, f
 func (c Console) Patience(seconds float64) *files.Patience {
 	p := files.NewPatience(time.Duration(seconds*float64(time.Second)), c.Stop)
 	p.Warn(func(err error, limit time.Duration) {
-		fmt.Fprintln(c.Err, visible.Lines("warning", Awaited(err, limit)))
+		fmt.Fprintln(c.Err, "warning: "+visible.Lines("warning", Awaited(err, limit)))
 	})
 	return p
 }

@@ -21,6 +21,7 @@ type Back struct {
 	Player     string            // whose learning rate --lr is
 	LR, MinLR  float64           // --lr and --min-lr
 	Usual      float64           // the learning rate of the bundle
+	Init       string            // --init, which the settings in the folder of a run do not give to another run
 	// LRFactor and WeightDecayOf report whether the run has these flags.
 	LRFactor, WeightDecayOf bool
 }
@@ -33,6 +34,9 @@ func (b Back) Command() string {
 		flags, allow = flags+" --min-lr 0", append(allow, "min-lr")
 	}
 	if b.Checkpoint == nil {
+		if b.Init != "" {
+			flags += " --init " + hint.Path(b.Init)
+		}
 		return fmt.Sprintf("xtts-host --config %s %s --run-dir %s", hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder)))
 	}
 	saved := b.Checkpoint.State

@@ -19,14 +19,16 @@ func TestBack(t *testing.T) {
 		return &checkpoint.Checkpoint{State: checkpoint.State{Step: 40, Hashes: hashes, Schedule: schedule.Schedule{BaseLR: 0.001}}}
 	}
 	for want, b := range map[string]Back{
-		"xtts-host --resume run@40 --allow lr --lr 0.0001":                          {Checkpoint: at(plain), Now: plain, LR: 0.001, Usual: 0.003},
-		"xtts-host --resume run@40 --allow lr,min-lr --lr 0.0001 --min-lr 0":        {Checkpoint: at(plain), Now: plain, LR: 0.001, MinLR: 0.0005},
-		"xtts-host --resume run@40 --allow lr,data --lr 0.001":                      {Checkpoint: at(plain), Now: raised, LR: 5, Usual: 0.003},
-		"xtts-host --resume run@40 --allow lr --lr 0.0001 --lr-factor ''":           {Checkpoint: at(plain), Now: grouped, LR: 0.001, LRFactor: true},
-		"xtts-host --resume run@40 --allow lr --lr 3.33e-05":                        {Checkpoint: at(grouped), Now: grouped, LR: 0.000333, LRFactor: true},
-		"xtts-host --resume run@40 --allow lr,groups --lr 0.0001":                   {Checkpoint: at(grouped), Now: plain, LR: 0.001},
-		"xtts-host --config run/config.yaml --lr 0.003 --run-dir run-2":             {Now: plain, LR: 1000, Usual: 0.003},
-		"xtts-host --config run/config.yaml --lr 0.0003 --min-lr 0 --run-dir run-2": {Now: plain, LR: 0.003, MinLR: 0.001, Usual: 0.003},
+		"xtts-host --resume run@40 --allow lr --lr 0.0001":                                   {Checkpoint: at(plain), Now: plain, LR: 0.001, Usual: 0.003},
+		"xtts-host --resume run@40 --allow lr,min-lr --lr 0.0001 --min-lr 0":                 {Checkpoint: at(plain), Now: plain, LR: 0.001, MinLR: 0.0005},
+		"xtts-host --resume run@40 --allow lr,data --lr 0.001":                               {Checkpoint: at(plain), Now: raised, LR: 5, Usual: 0.003},
+		"xtts-host --resume run@40 --allow lr --lr 0.0001 --lr-factor ''":                    {Checkpoint: at(plain), Now: grouped, LR: 0.001, LRFactor: true},
+		"xtts-host --resume run@40 --allow lr --lr 3.33e-05":                                 {Checkpoint: at(grouped), Now: grouped, LR: 0.000333, LRFactor: true},
+		"xtts-host --resume run@40 --allow lr,groups --lr 0.0001":                            {Checkpoint: at(grouped), Now: plain, LR: 0.001},
+		"xtts-host --config run/config.yaml --lr 0.003 --run-dir run-2":                      {Now: plain, LR: 1000, Usual: 0.003},
+		"xtts-host --config run/config.yaml --lr 0.003 --init 'my run@best' --run-dir run-2": {Now: plain, LR: 1000, Usual: 0.003, Init: "my run@best"},
+		"xtts-host --resume run@40 --allow lr --lr 0.0002":                                   {Checkpoint: at(plain), Now: plain, LR: 0.0005, Usual: 0.0002, Init: "a"},
+		"xtts-host --config run/config.yaml --lr 0.0003 --min-lr 0 --run-dir run-2":          {Now: plain, LR: 0.003, MinLR: 0.001, Usual: 0.003},
 	} {
 		b.Folder = "run"
 		if got := b.Command(); got != want {

@@ -16,7 +16,9 @@ type lastWords struct {
 	fatal string   // the cause, if no program of any language goes on after such a line
 	first string   // its first line
 	cause string   // the last line that looks like one
-	begun bool     // in a traceback of Python, or the line before said that the message follows
+	begun bool     // in a traceback of Python
+	// The message of fatal may follow, in C++ and in Rust. It is added once: a plugin may write any number of such lines.
+	named, panicked bool
 }
 
 // The parts of a dump.
@@ -30,13 +32,19 @@ const (
 	complete
 )
 
-// maxMessage bounds the lines of a message.
-const maxMessage = 10
+// Bounds, whatever a program writes: of the lines of a message, and of the bytes that are kept of each.
+const (
+	maxMessage = 10
+	maxWords   = 4 << 10
+)
 
 // goDump begins the dump of a Go program: it panicked, its runtime gave up, or a signal ended it.
 var goDump = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
 func (w *lastWords) line(text string) {
+	if len(text) > maxWords {
+		text = strings.ToValidUTF8(text[:maxWords], "")
+	}
 	w.other(text)
 	if goDump.MatchString(text) && w.part != message { // a second message belongs to the first
 		w.lines, w.part = []string{text}, message
@@ -89,19 +97,21 @@ func (w *lastWords) other(text string) {
 	indented := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
 	switch {
 	case text == traceback:
-		w.begun = true
+		w.begun, w.panicked = true, false
 	case slices.ContainsFunc(ends, func(p string) bool { return strings.HasPrefix(text, p) }), slices.ContainsFunc(within, func(p string) bool { return strings.Contains(text, p) }):
 		w.cause, w.fatal, w.first = text, text, text
-		w.begun = strings.Contains(text, "' panicked at ") && strings.HasSuffix(text, ":") // the message is the next line
-	case strings.HasPrefix(strings.TrimSpace(text), "what(): ") && w.fatal != "": // of the exception that C++ has named
+		w.begun, w.named = false, strings.HasPrefix(text, "terminate called ")
+		w.panicked = strings.Contains(text, "' panicked at ") && strings.HasSuffix(text, ":") // the message is the next line
+	case strings.HasPrefix(strings.TrimSpace(text), "what(): ") && w.named: // of the exception that C++ has named
+		w.named = false
 		w.fatal += ": " + strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "what(): "))
 		w.cause = w.fatal
+	case w.panicked && !indented && text != "":
+		w.panicked = false
+		w.fatal += " " + text
+		w.cause = w.fatal
 	case w.begun && !indented && text != "":
-		if w.begun = false; strings.HasSuffix(w.fatal, ":") && w.cause == w.fatal {
-			w.fatal += " " + text
-			text = w.fatal
-		}
-		w.cause = text
+		w.begun, w.cause = false, text
 	}
 }
 

@@ -142,6 +142,7 @@ func TestLastWords(t *testing.T) {
 			"Fatal Python error: Segmentation fault"},
 		{"C++", "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no model\nAborted\n",
 			"terminate called after throwing an instance of 'std::runtime_error': no model"},
+		{"C++, and more of what looks like it", "terminate called after x\n" + strings.Repeat("  what():  no model\n", 3), "terminate called after x: no model"},
 		{"C", "mix: mix.c:12: main: Assertion `n > 0' failed.\nmore\n", "mix: mix.c:12: main: Assertion `n > 0' failed."},
 		{"the C library", "free(): invalid pointer\nmore\n", "free(): invalid pointer"},
 		{"a sanitizer", "=================\n==7==ERROR: AddressSanitizer: heap-buffer-overflow\n" + strings.Repeat("    #1 0x1 in f\n", 2000), "==7==ERROR: AddressSanitizer: heap-buffer-overflow"},
@@ -168,10 +169,16 @@ func FuzzLastWords(f *testing.F) {
 	f.Add("Traceback (most recent call last):\n  a\nb: c\n")
 	f.Add("thread 'main' panicked at a:\n\nb\n")
 	f.Add("terminate called x\n what():\n")
+	f.Add("terminate called x\n" + strings.Repeat(" what(): "+strings.Repeat("A", 1000)+"\n", 100))
+	f.Add("terminate called x:\n" + strings.Repeat(traceback+"\n"+strings.Repeat("A", 1000)+":\n", 100))
+	f.Add("panic: " + strings.Repeat("A", 1<<16) + "\n" + strings.Repeat(strings.Repeat("A", 10_000)+"\n", 100))
 	f.Fuzz(func(t *testing.T, text string) {
 		var w lastWords
 		for _, l := range strings.Split(text, "\n") {
 			w.line(l)
+		}
+		if n := len(w.fatal) + len(w.cause) + len(w.first) + len(strings.Join(w.lines, "")); n > (2+2+1+maxMessage+3)*(maxWords+2) {
+			t.Errorf("%d bytes are kept", n)
 		}
 		if s := summary(text); strings.Contains(s, "\n") {
 			t.Errorf("%q", s)

@@ -1,19 +1,23 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -94,6 +98,28 @@ func TestFlagsOfOneCommand(t *testing.T) {
 		if owner[flag] != want {
 			t.Errorf("--%s is a flag of %q, want %s", flag, owner[flag], want)
 		}
+	}
+}
+
+// TestDiskWait: each command that waits for a disk has the flag that its warning names, and takes the time from the environment, too.
+func TestDiskWait(t *testing.T) {
+	for _, cmd := range all(New()) {
+		if cmd.Flags().Lookup("cache-dir") != nil && cmd.Flags().Lookup("disk-wait") == nil {
+			t.Errorf("%s has no --disk-wait", cmd.CommandPath())
+		}
+	}
+	t.Setenv("XTTS_HOST_DISK_WAIT", "0")
+	cmd := withSome(&cobra.Command{Use: "try"}, []string{"plugins"}, func(*cobra.Command, *config.Set, []string) error {
+		began := time.Now()
+		_, err := files.Read("/proc/self/mem", 1) // nothing is at its start
+		if took := time.Since(began); !errors.Is(err, syscall.EIO) || took > 200*time.Millisecond {
+			t.Errorf("XTTS_HOST_DISK_WAIT=0 waits for %v: %v", took, err)
+		}
+		return nil
+	})
+	cmd.SetArgs([]string{})
+	if err := cmd.Execute(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,6 +36,9 @@ func withSome(cmd *cobra.Command, names []string, run func(*cobra.Command, *conf
 func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
+	if names != nil { // each command reads files
+		names = append(slices.Clone(names), "disk-wait")
+	}
 	set.Only = names
 	for _, g := range set.Groups() {
 		g.Flags.VisitAll(func(f *pflag.Flag) {
@@ -48,10 +51,12 @@ func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobr
 		})
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		defer files.WaitWith(console.Console{Err: os.Stderr}.Patience(set.DiskWait))()
+		patience := func() *files.Patience { return console.Console{Err: folded(os.Stderr)}.Patience(set.DiskWait) }
+		defer files.WaitWith(patience())()
 		if err := set.Load(os.Environ()); err != nil {
 			return usage(cmd, err)
 		}
+		defer files.WaitWith(patience())() // the environment and the file may have said how long
 		if err := checkPlaces(cmd, set, args); err != nil {
 			return usage(cmd, err)
 		}
