@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -120,7 +121,7 @@ func clash(to Place, outInfo fs.FileInfo, in Place) string {
 			return "a file"
 		}
 	}
-	if stat, ok := outInfo.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 && linked(folder, outInfo, belongs) {
+	if stat, ok := outInfo.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 && linked(folder, folders[in.Kind], outInfo, belongs, maxWalk) {
 		return "a file"
 	}
 	return ""
@@ -159,9 +160,17 @@ func below(folder, file string) (rels []string) {
 // errFound ends a walk.
 var errFound = errors.New("found")
 
-// linked reports whether a file of the input has another name, as a hard link.
-func linked(folder string, out fs.FileInfo, belongs func(rel string) bool) bool {
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+// maxWalk bounds the files and folders that are looked at: a list may be in a home folder or at the root of a disk. It is more than
+// a large data set has.
+const maxWalk = 200_000
+
+// linked reports whether a file of the input has another name, as a hard link, among so many files and folders: first
+// those in the folders that all belong to it.
+func linked(folder string, first []string, out fs.FileInfo, belongs func(rel string) bool, left int) bool {
+	look := func(path string, d fs.DirEntry, err error) error {
+		if left--; left < 0 {
+			return fs.SkipAll
+		}
 		if err != nil || d.IsDir() {
 			return nil // what cannot be read is no input
 		}
@@ -173,8 +182,13 @@ func linked(folder string, out fs.FileInfo, belongs func(rel string) bool) bool 
 			return errFound
 		}
 		return nil
-	})
-	return errors.Is(err, errFound)
+	}
+	for _, below := range append(slices.Clone(first), ".") {
+		if errors.Is(filepath.WalkDir(filepath.Join(folder, below), look), errFound) {
+			return true
+		}
+	}
+	return false
 }
 
 // The files of inputs, by their paths in the folder.

@@ -1,6 +1,7 @@
 package overwrite
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,26 @@ func TestCheck(t *testing.T) {
 	}
 	if err := Check([]Place{{Flag: "the standard output", Path: "data/metadata.csv"}}, []Place{data}); err != nil {
 		t.Errorf("a stream into a folder: %v", err)
+	}
+}
+
+// TestLinkedIsBounded: a list at the root of a disk does not have the whole disk looked at, and its recordings come first.
+func TestLinkedIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"a/1.wav", "a/2.wav", "a/3.wav", "wavs/4.wav", "z/5.wav"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o777), os.WriteFile(filepath.Join(dir, file), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looked := 0
+	for file, want := range map[string]bool{"wavs/4.wav": true, "z/5.wav": false} {
+		info, err := os.Stat(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		belongs := func(rel string) bool { looked++; return ofData.MatchString(rel) }
+		if got := linked(dir, folders[Data], info, belongs, 5); got != want || looked > 10 {
+			t.Errorf("%s: found: %v, looked at %d files", file, got, looked)
+		}
 	}
 }

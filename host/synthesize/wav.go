@@ -91,12 +91,9 @@ func (s *sound) finish() error {
 	}
 	_, err = s.file.WriteAt(header(s.rate, uint32(2*s.samples)), 0)
 	if err == nil {
-		err = s.file.Sync()
+		err = s.file.Commit()
 	}
-	if err != nil {
-		return s.explain(err)
-	}
-	return s.file.Commit()
+	return s.explain(err)
 }
 
 // discard removes a file that was not finished.

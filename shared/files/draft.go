@@ -41,7 +41,7 @@ func isDraft(name string) bool {
 //	d, err := files.At(path).Create()
 //	...
 //	defer d.Discard() // without effect after Commit
-//	... // write to d, and Sync it if the content must survive a loss of power
+//	... // write to d
 //	err = d.Commit()
 type Draft struct {
 	*File
@@ -91,8 +91,12 @@ func named(err error, name string) error {
 	return err
 }
 
-// Commit closes the file and gives it its name.
+// Commit makes the content durable, closes the file and gives it its name. Some file systems report only then that the content
+// could not be written, and after the rename that would be too late.
 func (d *Draft) Commit() error {
+	if err := d.Sync(); err != nil {
+		return errors.Join(err, d.Discard())
+	}
 	f, err := d.Keep()
 	if err != nil {
 		return err

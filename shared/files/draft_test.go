@@ -49,6 +49,29 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestCommitUnsynced: the old content stays, and nothing else, if the disk does not take the new one.
+func TestCommitUnsynced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := Write(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := At(path).Create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Write([]byte("new"))
+	if err := errors.Join(err, d.Close()); err != nil { // the content can be made durable no more
+		t.Fatal(err)
+	}
+	if err := d.Commit(); err == nil {
+		t.Error("a Commit without a file succeeds")
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" || names(t, dir) != "a" {
+		t.Errorf("the file has %q, %v; there is %s", got, err, names(t, dir))
+	}
+}
+
 // TestFile: the old content stays until Commit, and after Discard. What is being written is not taken for what was left.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()

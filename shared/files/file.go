@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -16,16 +17,34 @@ type File struct {
 	open atomic.Pointer[os.File]
 	name string
 	size int64
+	was  identity
 	// again opens the file that is only read once more, nil for others.
 	again func() (*os.File, error)
+
+	mu    sync.Mutex
+	stale []*os.File // other goroutines may still read from them, so they are closed with the file
+}
+
+// identity tells a file from another one of its name. It has no device: a network file system that is mounted again has another.
+type identity struct {
+	inode       uint64
+	size, mtime int64
+}
+
+func identityOf(f *os.File) (identity, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return identity{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return identity{stat.Ino, stat.Size, stat.Mtim.Nano()}, nil
 }
 
 func newFile(f *os.File, name string) (*File, error) {
-	info, err := f.Stat()
+	was, err := identityOf(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	file := &File{name: name, size: info.Size()}
+	file := &File{name: name, size: was.size, was: was}
 	file.open.Store(f)
 	return file, nil
 }
@@ -108,7 +127,7 @@ func (f *File) reopen() {
 		return
 	}
 	at, err := stale.Seek(0, io.SeekCurrent)
-	if info, serr := fresh.Stat(); err != nil || serr != nil || info.Size() != f.size {
+	if is, serr := identityOf(fresh); err != nil || serr != nil || is != f.was {
 		fresh.Close()
 		return
 	}
@@ -116,7 +135,9 @@ func (f *File) reopen() {
 		fresh.Close()
 		return
 	}
-	stale.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stale = append(f.stale, stale)
 }
 
 // Seek implements io.Seeker.
@@ -163,4 +184,12 @@ func (f *File) Sync() error {
 }
 
 // Close closes the file.
-func (f *File) Close() error { return named(f.open.Load().Close(), f.name) }
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, stale := range f.stale {
+		stale.Close() // the server does not know it
+	}
+	f.stale = nil
+	return named(f.open.Load().Close(), f.name)
+}

@@ -102,11 +102,7 @@ func (p Path) replace(data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.Write(data)
-	if err == nil {
-		err = d.Sync()
-	}
-	if err != nil {
+	if _, err := d.Write(data); err != nil {
 		return errors.Join(err, d.Discard())
 	}
 	return d.Commit()
