@@ -163,7 +163,7 @@ func TestOpenJSONLinesFails(t *testing.T) {
 	for _, c := range []struct{ name, file, data, err string }{
 		{"the same part twice", "manifest.jsonl", line + "\n" + line, `manifest.jsonl:3: id "a.wav@1" is already in line 1`},
 		{"no line", "manifest.jsonl", "\n", "manifest.jsonl: no usable row"},
-		{"a list over lines", "manifest.jsonl", "[\n{},\n]\n", "all 3 lines are rejected, the first (manifest.jsonl:1) because: not JSON: byte 1: unexpected end"},
+		{"a list over lines", "manifest.jsonl", "[\n{},\n]\n", "manifest.jsonl is one JSON array of objects, and a list has one object on each line"},
 		{"no list", "other.jsonl", line, "neither metadata_train.csv nor metadata.csv exists"},
 		{"evaluation alone", "eval.jsonl", line, "neither train.jsonl nor manifest.jsonl exists"},
 	} {

@@ -37,6 +37,9 @@ func ReadSentences(path string) ([]Sentence, error) {
 	if err := plain.CheckWide(path, data); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
+	if layout.ObjectsName(path) && layout.IsArray(data) {
+		return nil, layout.ErrArray(path)
+	}
 	var list []Sentence
 	number := 0
 	for line := range bytes.Lines(plain.Trim(data)) {

@@ -158,3 +158,20 @@ nothing-usable() {
   xtts-host data check none --json >check.json 2>/dev/null || true
   python3 -c "import json; d = json.load(open('check.json')); assert 'no such folder' in d['error'], d"
 }
+
+# array-of-objects: a list that is one JSON array is refused with a command that writes the list of lines; the new list is read
+array-of-objects() {
+  clips data 8 1
+  rm data/metadata*.csv
+  python3 - <<'END'
+import json, os
+files = sorted(os.listdir("data/wavs"))
+json.dump([{"audio_filepath": "wavs/" + f, "text": f"number {i}, the ship came back"} for i, f in enumerate(files)], open("data/train.json", "w"), indent=2)
+END
+  refused 2 xtts-host data check data
+  says "train.json is one JSON array of objects"
+  sed -n 's/^hint: .*: python3/python3/p' output >command
+  sh -e command
+  xtts-host data check data --json --max-quarantine 0 >report
+  python3 -c 'import json; assert json.load(open("report"))["usable"]["clips"] == 8'
+}

@@ -23,6 +23,9 @@ tags-decide-nothing() { checked tags && remarked 5; }
 # missing-ends: Ogg, FLAC, MP3 and WAV without their last page, frame or samples, and FLAC of a pipe, are read up to there
 missing-ends() { checked ends && remarked 7; }
 
+# missing-starts: MP3 that was cut from a stream in the middle of a frame is read from its first whole frame on, with a remark
+missing-starts() { checked starts && remarked 3; }
+
 # all-mp3: MP3 as ffmpeg writes it at 22,050 Hz, MPEG-2.5 and free bit rates are read
 all-mp3() { checked mp3 && remarked 0; }
 

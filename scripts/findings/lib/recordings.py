@@ -1,6 +1,6 @@
 """recordings.py FOLDER SET: makes a data set whose recordings are as programs and the world leave them, each 1 s of a tone.
 
-SET is sizes, tags, ends, mp3, rates or lost. The lossy inputs are the test files of the decoder.
+SET is sizes, tags, ends, starts, mp3, rates or lost. The lossy inputs are the test files of the decoder.
 """
 
 import array
@@ -62,6 +62,7 @@ sets = {
         "page.ogg": pages[:8394], "mid.ogg": pages[:8600], "opus.opus": celt[:9000], "flac.flac": flac[:-20], "mp3.mp3": mp3[:-50],
         "stream.flac": bytes(no_length), "wav.wav": wav()[:-9000],
     },
+    "starts": {f"cut-{n}.mp3": mp3[n:] for n in (301, 700, 1100)},
     "mp3": {name: test("audio/testdata/" + name) for name in
             ("mpeg2-22050-1.mp3", "mpeg25-8000-1.mp3", "mpeg25-12000-2.mp3", "free-16000-2.mp3")},
     "rates": {f"r{rate}.wav": wav(rate) for rate in (4001, 11111, 22051, 44056, 47999, 96001, 191999)},

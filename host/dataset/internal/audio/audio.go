@@ -105,6 +105,16 @@ func (f *File) header() (Info, error) {
 		info, err = f.ogg()
 	case "MP3":
 		info, err = f.mp3()
+	case "", "AAC": // two bytes are the mark of AAC
+		late, fault := mp3.BeginsLate(f.file, f.file.Size())
+		switch {
+		case fault != nil:
+			return Info{}, fault
+		case !late:
+			return Info{}, refuse(head, format, f.file.Name(), f.Remarks != 0)
+		}
+		f.data, f.size, f.Remarks = f.file, f.file.Size(), 0 // MP3 skips tags itself
+		info, err = f.mp3()
 	default:
 		return Info{}, refuse(head, format, f.file.Name(), f.Remarks != 0)
 	}

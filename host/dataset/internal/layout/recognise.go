@@ -29,6 +29,9 @@ func Recognise(src Source, asked *Layout) (*Decision, error) {
 	if asked != nil && asked.Kind == Tree {
 		return nil, fmt.Errorf("%s: a list, not a folder of the layout %s", src.List, asked.Name)
 	}
+	if ObjectsName(src.List) && IsArray(head) {
+		return nil, ErrArray(filepath.Join(src.Dir, src.List))
+	}
 	objects := ObjectsName(src.List) || bytes.HasPrefix(bytes.TrimLeft(head, "\ufeff \t\r\n"), []byte("{"))
 	switch {
 	case asked != nil && asked.Name == "audiofolder" && objects: // both forms have the name

@@ -54,6 +54,11 @@ type part struct {
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	s := scan{Reader: tag.Reader{File: r, Size: size}}
 	at, err := s.Skip(0)
+	if begin, late, fault := s.start(at); err == nil && fault != nil {
+		err = fault
+	} else if late {
+		at, s.header.Remarks = begin, remark.Start
+	}
 	for err == nil && at < size {
 		begin := at
 		if at, err = s.next(begin); err == nil && at <= begin {

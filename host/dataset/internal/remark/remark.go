@@ -17,6 +17,8 @@ const (
 	Tag
 	// Align says that the declared size of a frame is not that of its samples.
 	Align
+	// Start says that the beginning of the recording is missing.
+	Start
 )
 
 // texts are those of the bits, from the lowest.
@@ -26,6 +28,7 @@ var texts = []string{
 	"bytes after its end are neither audio nor a tag: they were skipped",
 	"a tag of another format comes before it: it was skipped",
 	"it declares another size of a frame than its samples have: the samples count",
+	"its beginning is missing: it was read from the first whole frame",
 }
 
 // String returns all that is wrong, or "".
