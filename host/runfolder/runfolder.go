@@ -41,9 +41,9 @@ func Claim(set *config.Set, now time.Time) (*Folder, error) {
 func claim(set *config.Set, now time.Time) (*Folder, error) {
 	switch {
 	case set.Resume != "":
-		return lock(set.Resume, false)
-	case set.RunDir != "":
-		return claimNamed(set.RunDir, set.ResumeOrStart != "")
+		return lock(filepath.Clean(set.Resume), false)
+	case set.RunDir != "": // filepath.Dir takes the name before a slash at the end for the folder above
+		return claimNamed(filepath.Clean(set.RunDir), set.ResumeOrStart != "")
 	}
 	return claimDated(filepath.Join(Dated, now.UTC().Format("20060102T150405Z")))
 }

@@ -81,6 +81,29 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	}
 }
 
+// TestSlashAtTheEnd: a run that was refused leaves no folder, however its name is written.
+func TestSlashAtTheEnd(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"new/", "./new//", "new/.", filepath.Join(wd, "new") + "/"} {
+		for _, flag := range []string{"--run-dir", "--resume-or-start"} {
+			f, err := Claim(configtest.Parse(t, flag, dir), time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(exit.Refused(os.ErrInvalid)); err != nil {
+				t.Error(err)
+			}
+			if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+				t.Errorf("%s %s: %v, %v", flag, dir, left, err)
+			}
+		}
+	}
+}
+
 // TestCheck: what Claim would refuse is refused, and nothing is made.
 func TestCheck(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -1,11 +1,12 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"golang.org/x/sys/unix"
+	"math/rand/v2"
+	"strconv"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -16,7 +17,8 @@ type Held struct {
 	// Instead says what keeps them out on a file system that has no locks; "" on others.
 	Instead string
 
-	owner *Path // of the file that does
+	owner *Path  // of the file that does
+	claim []byte // its content
 }
 
 // Hold opens a file as Append does, and locks it. The error is an ErrLocked if another process holds it, and an
@@ -37,10 +39,11 @@ func (p Path) Hold() (h *Held, err error) {
 	switch {
 	case errors.Is(err, ErrNoLocks):
 		at := p.ownerFile()
-		if err := at.claim(); err != nil {
+		claim, err := at.claim()
+		if err != nil {
 			return h, err
 		}
-		h.owner, h.Instead = &at, fmt.Sprintf("%v; %s keeps other processes out of this folder instead", err, at)
+		h.owner, h.claim, h.Instead = &at, claim, fmt.Sprintf("%v; %s keeps other processes out of this folder instead", err, at)
 	case err == nil:
 		err = p.ownerFile().held()
 	}
@@ -65,7 +68,7 @@ func (h *Held) Close() error {
 		err = nil
 	}
 	if h.owner != nil {
-		err = errors.Join(err, h.owner.Remove())
+		err = errors.Join(err, h.owner.release(h.claim))
 		h.owner = nil
 	}
 	return err
@@ -100,6 +103,7 @@ func (p Path) held() error {
 		return err
 	}
 	o, here := parseOwner(data), thisProcess()
+	o.Hold = ""
 	alive, known := o.lives(here)
 	switch {
 	case o == here, known && !alive:
@@ -111,34 +115,53 @@ func (p Path) held() error {
 		"%w: %s, which cannot be seen from here", &fs.PathError{Op: "lock", Path: p.String(), Err: ErrLocked}, o)
 }
 
-// claim makes the owner's file of this process, in place of one of a process that has ended.
-func (p Path) claim() error {
+// claim makes the owner's file of this process, in place of one of a process that has ended, and returns its content.
+func (p Path) claim() ([]byte, error) {
 	if err := p.held(); err != nil {
-		return err
+		return nil, err
 	}
 	before, err := p.Read(maxOwner)
 	if err == nil {
 		// Moved away, and looked at again: another process may have claimed it in between.
-		away := Path{p.root, fmt.Sprintf("%s.%d%s", p.name, unix.Getpid(), ending)}
+		away := p.away()
 		if err := p.Rename(away); err != nil {
-			return err
+			return nil, err
 		}
 		if now, err := away.Read(maxOwner); err != nil || string(now) != string(before) {
-			return errors.Join(&fs.PathError{Op: "lock", Path: p.String(), Err: ErrLocked}, err, away.Rename(p))
+			return nil, errors.Join(&fs.PathError{Op: "lock", Path: p.String(), Err: ErrLocked}, err, away.Rename(p))
 		}
 		if err := away.Remove(); err != nil {
-			return err
+			return nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	f, err := p.New()
 	if errors.Is(err, fs.ErrExist) {
-		return &fs.PathError{Op: "lock", Path: p.String(), Err: ErrLocked}
+		return nil, &fs.PathError{Op: "lock", Path: p.String(), Err: ErrLocked}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := thisProcess()
+	o.Hold = strconv.FormatUint(rand.Uint64(), 36)
+	content := o.format()
+	_, err = f.Write(content)
+	return content, errors.Join(err, f.Close())
+}
+
+// away is where the owner's file of a process that has ended is moved. After a kill, Sweep removes it.
+func (p Path) away() Path { return p.Parent().Join(draftName(p.Base())) }
+
+// release removes an owner's file if it still has what this hold wrote: after the folder was removed, this process may hold one
+// that was made anew.
+func (p Path) release(claim []byte) error {
+	now, err := p.Read(maxOwner)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(now, claim) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(thisProcess().format())
-	return errors.Join(err, f.Close())
+	return p.Remove()
 }

@@ -61,6 +61,10 @@ func (f *File) lockHere(at Path) error {
 
 // Here returns an fs.ErrNotExist unless the open file is the one at a place.
 func (f *File) Here(at Path) error {
+	return here(f, at)
+}
+
+func here(f interface{ Stat() (fs.FileInfo, error) }, at Path) error {
 	opened, err := f.Stat()
 	if err != nil {
 		return err
@@ -86,12 +90,17 @@ func (p Path) LockEntry() (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = lock(int(f.Fd()), p.String(), unix.LOCK_EX)
+	return p.lockEntry(f)
+}
+
+// lockEntry locks what was opened at p.
+func (p Path) lockEntry(f *os.File) (io.Closer, error) {
+	err := lock(int(f.Fd()), p.String(), unix.LOCK_EX)
 	if errors.Is(err, ErrNoLocks) {
 		return f, err // nothing is removed without a lock
 	}
 	if err == nil {
-		_, err = p.Lstat()
+		err = here(f, p) // another process may have removed it, and even made it again
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

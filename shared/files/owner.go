@@ -16,6 +16,8 @@ type owner struct {
 	PIDs    string `json:"pids"`    // the namespace of process ids: a container has one of its own
 	PID     int    `json:"pid"`
 	Started string `json:"started"` // ticks of the clock since the boot
+	// Hold is a random text for each hold of a process. Older versions have none.
+	Hold string `json:"hold,omitempty"`
 }
 
 func (o owner) String() string {
