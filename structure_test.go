@@ -71,7 +71,7 @@ var rules = []rule{
 	{folder: "host/synthesize", own: []string{"host/texts", "gpu", "gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/plain", "shared/visible"}, others: []string{"github.com/rivo/uniseg"}, noCgo: true},
 	{folder: "host/synthesize/griffinlim", own: []string{"shared/fft", "shared/manifest", "shared/mel"}, noCgo: true},
 	{folder: "host/synthesize/sampling", noCgo: true},
-	{folder: "host/event", noCgo: true},
+	{folder: "host/event", own: []string{"shared/visible"}, noCgo: true},
 	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
 	{folder: "host/record", own: []string{"gpu", "host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/event", "host/place", "host/precision", "host/report", "host/schedule", "host/texts", "host/train", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/report", own: []string{"host/disk", "host/event", "host/pipeline", "host/stat", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}, noCgo: true},

@@ -11,6 +11,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
+// TestWorkShowsNames: the name of a list controls no terminal.
+func TestWorkShowsNames(t *testing.T) {
+	for of, want := range map[int]string{0: `reading a\n\x1b[2Jb`, 3: `reading 2/3 a\n\x1b[2Jb`} {
+		if got := (&event.Work{Task: event.Reading, Unit: "a\n\x1b[2Jb", Done: 2, Of: of}).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func timed(n int64, took, wait time.Duration) *event.Step {
 	return &event.Step{Step: n, Loss: 1.5, Metrics: []float64{0.25}, LR: 1e-3, Times: event.Times{Time: took, InputWait: wait}}
 }

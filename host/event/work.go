@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Work is something that a run does besides its steps, and that may take long. It is published when the work begins,
@@ -37,18 +39,19 @@ const (
 	Saving     Task = "saving" // a checkpoint
 )
 
-// String returns the work as a person reads it: "evaluating 3/40 batches".
+// String returns the work as a person reads it: "evaluating 3/40 batches". The unit, which may name a list of the user, is
+// visible.Text: the bar of a terminal shows it as it is.
 func (w *Work) String() string {
-	text := string(w.Task)
+	text, unit := string(w.Task), visible.Text(w.Unit)
 	switch {
 	case w.Of > 0:
 		total := strconv.Itoa(w.Of)
 		text += fmt.Sprintf(" %*d/%s", len(total), w.Done, total)
-		if w.Unit != "" {
-			text += " " + w.Unit
+		if unit != "" {
+			text += " " + unit
 		}
-	case w.Unit != "":
-		text += " " + w.Unit
+	case unit != "":
+		text += " " + unit
 	}
 	return strings.TrimSpace(text)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on: on
@@ -65,9 +67,9 @@ func (w *Waiting) due(what string, done int) bool {
 	return done > 0 && now.Sub(w.begun) >= patience && now.Sub(w.shown) >= every
 }
 
-// show shows a line, with a bar only on a terminal.
+// show shows a line, with a bar only on a terminal. The line may name a list of the user; out shows what it gets as it is.
 func (w *Waiting) show(bar, line string) {
-	w.shown = time.Now()
+	w.shown, line = time.Now(), visible.Text(line)
 	if w.terminal {
 		fmt.Fprintf(w.out, "\r%s%s\x1b[K", bar, line)
 	} else {

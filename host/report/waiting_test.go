@@ -38,6 +38,23 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// TestWaitingShowsNames: the name of a list controls no terminal.
+func TestWaitingShowsNames(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			w := NewWaiting(&out, terminal)
+			for i := range 4 {
+				w.Progress("lines of a\n\x1b[2Jb", i+1, 20)
+				time.Sleep(2 * time.Second)
+			}
+			if got := out.String(); strings.Contains(got, "\x1b[2J") || !strings.Contains(got, `lines of a\n\x1b[2Jb`) {
+				t.Errorf("terminal %v: %q", terminal, got)
+			}
+		})
+	}
+}
+
 // TestWaitingMade: what is made without a known end has no bar.
 func TestWaitingMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
