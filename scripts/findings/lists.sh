@@ -103,8 +103,9 @@ two-readings() {
   clips data 8 1
   list data/metadata.csv 'clip0000{n}|{text}|voice{n}'
   refused 2 train --train-data data --max-steps 1 --run-dir run
-  says 'metadata.csv can be read in two ways: a column may be the speaker; line 1 is "clip00000|one two three|voice0"'
-  says '  --list-layout coqui: text "one two three", speaker "voice0"'
+  line 'error: .*metadata\.csv can be read in two ways: a column may be the speaker; line 1 is "clip00000|one two three|voice0"'
+  line '  --list-layout coqui: text "one two three", speaker "voice0"'
+  line "  --list-layout 'columns=id,text,-': text \"one two three\""
   says "hint: say which: --list-layout coqui or --list-layout 'columns=id,text,-'"
   test ! -e run
   train --train-data data --list-layout coqui --max-steps 1 --run-dir run >output

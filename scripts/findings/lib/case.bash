@@ -22,6 +22,9 @@ refused() {
 says() { grep -qF -- "$1" "${2:-output}" || { cat "${2:-output}"; echo "expected: $1"; return 1; }; }
 silent() { ! grep -F -- "$1" "${2:-output}" || { echo "not expected: $1"; return 1; }; }
 
+# line PATTERN [FILE]: a whole line of the output (or the file) matches.
+line() { grep -qx -- "$1" "${2:-output}" || { cat "${2:-output}"; echo "expected a line: $1"; return 1; }; }
+
 # wrapped LINE...: the folder ./plugins with the plugin features, whose program is a shell script of these lines, run in this folder;
 # $program is the real program.
 wrapped() {

@@ -26,9 +26,15 @@ type Question struct {
 	Readings  [2]Reading
 }
 
-func (q *Question) Error() string {
-	return fmt.Sprintf("%s can be read in two ways: %s; line %d is %s\n  %s %s: %s\n  %s %s: %s", q.List, q.Why, q.Line, q.Example,
-		q.Flag, hint.Word(q.Readings[0].String()), q.Readings[0].Says, q.Flag, hint.Word(q.Readings[1].String()), q.Readings[1].Says)
+func (q *Question) Error() string { return strings.Join(q.Lines(), "\n") }
+
+// Lines returns the lines of the message (package visible).
+func (q *Question) Lines() []string {
+	lines := []string{fmt.Sprintf("%s can be read in two ways: %s; line %d is %s", q.List, q.Why, q.Line, q.Example)}
+	for _, r := range q.Readings {
+		lines = append(lines, fmt.Sprintf("  %s %s: %s", q.Flag, hint.Word(r.String()), r.Says))
+	}
+	return lines
 }
 
 // Hint has the two flags.
