@@ -192,7 +192,7 @@ func yamlOf(s *Set, origin func(name string) string, changes []Change) string {
 		})
 	}
 	if s.Pipeline != nil {
-		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(pipelineKey))
+		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), visible.Text(origin(pipelineKey)))
 	}
 	return out.String()
 }

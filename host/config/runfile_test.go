@@ -47,6 +47,15 @@ func TestRunYAMLHasAbsolutePaths(t *testing.T) {
 	}
 }
 
+// TestRunYAMLOriginsKeepTheirLine: the name of a config file adds no line.
+func TestRunYAMLOriginsKeepTheirLine(t *testing.T) {
+	settings := write(t, "a\nbatch_size: 77", "lr: 0.5\npipeline: [{name: a, stage: b, inputs: {}, outputs: {}}]\n")
+	text := parse(t, nil, "--config", settings).RunYAML()
+	if strings.Contains(text, "\nbatch_size: 77") || strings.Count(text, `a\nbatch_size: 77`) != 2 {
+		t.Error(text)
+	}
+}
+
 // TestRunYAMLKeepsOrigins: a run that continues says of each setting where it came from at first.
 func TestRunYAMLKeepsOrigins(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
