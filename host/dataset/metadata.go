@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -43,7 +44,7 @@ func parseTable(dir string, l *layout.Layout, split Split) parser {
 			return e, nil
 		}
 		if !paths {
-			if err := checkID(e.id); err != nil {
+			if err := checkID(l.Base, e.id); err != nil {
 				return e, err
 			}
 			if !speaks {
@@ -83,13 +84,14 @@ func controls(e *entry) string {
 	return ""
 }
 
-// checkID accepts ids that name a file below wavs: separated by slashes, without "..", ".", empty elements or a leading
-// slash.
-func checkID(id string) error {
-	const advice = "an id is a path below wavs, without .. and the ending, such as LJ001-0001 or A/0001"
+// checkID accepts ids that name a file below the base of a layout: separated by slashes, without "..", ".", empty elements or
+// a leading slash.
+func checkID(base, id string) error {
+	base = cmp.Or(strings.TrimSuffix(base, "/"), "the folder of the list")
+	advice := "an id is a path below " + base + ", without .. and the ending, such as LJ001-0001 or A/0001"
 	switch {
 	case !fs.ValidPath(id) || id == "." || !filepath.IsLocal(filepath.FromSlash(id)):
-		return hint.Errorf(advice, "id %q does not name a file under wavs", id)
+		return hint.Errorf(advice, "id %q does not name a file under %s", id, base)
 	case strings.ContainsFunc(id, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }):
 		return hint.Errorf(advice, "id %q has a backslash or a control character", id)
 	}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // listed is the expected entry for a line of metadata.csv.
@@ -95,4 +97,15 @@ func FuzzParseList(f *testing.F) {
 			seen[e.id] = true
 		}
 	})
+}
+
+// TestIDNamesTheFolder: a refused id says below which folder it should be.
+func TestIDNamesTheFolder(t *testing.T) {
+	for base, want := range map[string]string{"wavs/": "wavs", "clips/": "clips", "": "the folder of the list"} {
+		err := checkID(base, "../a")
+		contains(t, err, `id "../a" does not name a file under `+want)
+		if advice := hint.Of(err); !strings.Contains(advice, "a path below "+want+",") {
+			t.Errorf("base %q: %s", base, advice)
+		}
+	}
 }
