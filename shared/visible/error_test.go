@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 )
 
 type list []string
@@ -45,18 +46,25 @@ func TestError(t *testing.T) {
 // TestInvisible: what cannot be seen is shown, and what scripts need stays.
 func TestInvisible(t *testing.T) {
 	for in, want := range map[string]string{
-		"zero\u200bwidth\ufeff":     `zero\u200bwidth\ufeff`,
-		"soft\u00adhyphen":          `soft\u00adhyphen`,
-		"tag\U000e0041":             `tag\U000e0041`,
-		"latin\u200cjoiner":         `latin\u200cjoiner`,
-		"\u200calone":               `\u200calone`,
-		"می\u200cروم":               "می\u200cروم",
-		"क्\u200dष":                 "क्\u200dष",
-		"👩\u200d💻":                  "👩\u200d💻",
-		"שלום עולם":                 "שלום עולם",
-		"mark\u200f\u2066iso\u2069": `mark\u200f\u2066iso\u2069`,
-		"\u0600\u06dd":              "\u0600\u06dd",
-		"a\ufffdb":                  "a\ufffdb",
+		"zero\u200bwidth\ufeff":      `zero\u200bwidth\ufeff`,
+		"soft\u00adhyphen":           `soft\u00adhyphen`,
+		"tag\U000e0041":              `tag\U000e0041`,
+		"latin\u200cjoiner":          `latin\u200cjoiner`,
+		"\u200calone":                `\u200calone`,
+		"می\u200cروم":                "می\u200cروم",
+		"क्\u200dष":                  "क्\u200dष",
+		"👩\u200d💻":                   "👩\u200d💻",
+		"שלום עולם":                  "שלום עולם",
+		"mark\u200f\u2066iso\u2069":  `mark\u200f\u2066iso\u2069`,
+		"\u0600\u06dd":               "\u0600\u06dd",
+		"a\ufffdb":                   "a\ufffdb",
+		"a\u3164\u115f\u1160\uffa0b": `a\u3164\u115f\u1160\uffa0b`,
+		"a\u034fb\u17b4\u2065":       `a\u034fb\u17b4\u2065`,
+		"a\ufe0f\U000e0100":          `a\ufe0f\U000e0100`,
+		"😀\ufe0f\ufe0e\U000e0123":    "😀\ufe0f" + `\ufe0e\U000e0123`,
+		"葛\U000e0100 ❤\ufe0f\u200d🔥": "葛\U000e0100 ❤\ufe0f\u200d🔥",
+		"1\ufe0f\u20e3 ᠠ\u180b":      "1\ufe0f\u20e3 ᠠ\u180b",
+		"\u00a0\u3000한국어":            "\u00a0\u3000한국어",
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("Text(%+q) = %+q, want %+q", in, got, want)
@@ -87,6 +95,33 @@ func TestWriter(t *testing.T) {
 	Fprintf(&out, "%s and %v: %d\n", "a\nb", errors.New("c\nd"), 3)
 	if got := out.String(); got != `a\nb and c\nd: 3`+"\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+type name string
+
+func (n name) String() string { return string(n) }
+
+// TestArgs: whatever prints foreign text prints it as Text, and numbers and the verbs of others stay.
+func TestArgs(t *testing.T) {
+	const evil = "a\n\x1b[2J"
+	var none *fs.PathError
+	for _, c := range []struct {
+		format string
+		args   []any
+		want   string
+	}{
+		{"%s %v", []any{name(evil), name(evil)}, `a\n\x1b[2J a\n\x1b[2J`},
+		{"%v %v", []any{[]string{evil}, struct{ name string }{evil}}, `[a\n\x1b[2J] {a\n\x1b[2J}`},
+		{"%q %q", []any{evil, "\u200b\ufe0f"}, `"a\n\x1b[2J" "\u200b\ufe0f"`},
+		{"%v %d %s", []any{time.Second, time.Second, time.Minute}, "1s 1000000000 1m0s"},
+		{"%*d|%-9s|%6.2f|%x|%t", []any{4, 7, evil[:2], 1.5, 255, true}, `   7|a\n      |  1.50|ff|true`},
+		{"%v %v", []any{nil, none}, "<nil> <nil>"},
+	} {
+		var out bytes.Buffer
+		if Fprintf(&out, c.format, c.args...); out.String() != c.want {
+			t.Errorf("%q: %q, want %q", c.format, out.String(), c.want)
+		}
 	}
 }
 

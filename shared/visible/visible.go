@@ -11,8 +11,9 @@ import (
 )
 
 // Text returns one line in which every control character, line separator, bidirectional control, invisible character and
-// byte that is not UTF-8 is written as an escape of Go: \x1b, \n, \u202e. A tab stays, and so do the joiners of scripts and
-// emoji that need them.
+// byte that is not UTF-8 is written as an escape of Go: \x1b, \n, \u202e. Invisible are the characters that Unicode calls
+// format characters or default ignorable. A tab and spaces stay, and so do joiners and variation selectors where scripts and
+// emoji need them.
 func Text(s string) string {
 	shown, _ := show(0, s, false)
 	return shown
@@ -100,7 +101,9 @@ func hidden(before, r rune) bool {
 		return false
 	case r == '\u200c' || r == '\u200d': // joiners: within words of Persian and of Indian scripts, and in emoji
 		return !joins(before)
-	case unicode.IsControl(r) || r == '\u2028' || r == '\u2029':
+	case unicode.Is(unicode.Variation_Selector, r):
+		return !varies(before)
+	case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	case !unicode.Is(unicode.Cf, r):
 		return false
@@ -111,6 +114,13 @@ func hidden(before, r rune) bool {
 		}
 	}
 	return true
+}
+
+// varies reports whether a variation selector may follow a character: a Chinese one or one of a script of Asia with such
+// forms, a symbol, or a sign that emoji are made of. More than one, which could hide a text, never stand there.
+func varies(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Mongolian, unicode.Phags_Pa, unicode.Myanmar, unicode.S) && !unicode.IsMark(r) ||
+		strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)
 }
 
 // joins reports whether a joiner may follow a character: it does in scripts that have joined forms, and in emoji.

@@ -51,25 +51,36 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Fprintf is fmt.Fprintf with Text of each string, error and Stringer: the format and its line breaks are the program's own.
+// Fprintf is fmt.Fprintf with Args: the format and its line breaks are the program's own.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, Args(args)...)
 }
 
-// Args returns arguments of a format with Text of each string, error and Stringer.
+// Args returns arguments of a format that print what the given ones print, as Text. Plain numbers, which may be the width
+// of others, stay as they are.
 func Args(args []any) []any {
 	shown := make([]any, len(args))
 	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			shown[i] = Text(a)
-		case error:
-			shown[i] = Text(a.Error())
-		default:
+		switch a.(type) {
+		case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, uintptr, float32, float64:
 			shown[i] = a
+		default:
+			shown[i] = argument{a}
 		}
 	}
 	return shown
+}
+
+// argument prints Text of what a value prints. So the value chooses by the verb: a time.Duration is a number for %d.
+type argument struct{ value any }
+
+func (a argument) Format(f fmt.State, verb rune) {
+	format := fmt.FormatString(f, verb)
+	if s, ok := a.value.(string); ok && verb != 'q' { // the width is that of what is shown; %q has escapes of its own
+		fmt.Fprintf(f, format, Text(s))
+		return
+	}
+	io.WriteString(f, Text(fmt.Sprintf(format, a.value)))
 }
 
 // JSON returns a text of JSON with escapes for the characters that Text does not show: the same values, in a form that can be
