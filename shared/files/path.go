@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Path is a place below a folder. The folder may be reached through links. Below it, no link is followed. It is wide because
-// it has every operation on files.
+// Path is a place below a folder. The folder may be reached through links. Below it, no link is followed.
+// It is wide because it has every operation on files.
 type Path struct {
 	root string // the folder, as it was named
 	name string // below it, with slashes; "." is the folder itself
@@ -46,13 +46,35 @@ func (p Path) String() string { return filepath.Join(p.root, p.name) }
 // ErrLink says that a place is a link, or below one, where none is followed.
 var ErrLink = errors.New("a symbolic link, which is not followed here")
 
-// LinkError is an ErrLink. Its hint makes a copy of what the link leads to.
+// LinkError is an ErrLink. Its hint puts a copy of what the link leads to in its place, or removes a link that has none.
 type LinkError struct{ fs.PathError }
 
 // Hint implements the interface of package hint.
 func (e *LinkError) Hint() string {
-	return fmt.Sprintf("a run follows no link in its folder; put a copy there instead: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s",
-		hint.Path(e.Path), hint.Path(e.Path+".copy"))
+	link := hint.Path(e.Path)
+	target, err := os.Stat(e.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP):
+		return "the link leads nowhere; remove it: rm " + link
+	case err == nil && holds(target, filepath.Dir(e.Path)):
+		return "the link leads to a folder that it is in; remove it: rm " + link
+	}
+	return fmt.Sprintf("put a copy of what the link leads to in its place: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s",
+		link, hint.Path(e.Path+".copy"))
+}
+
+// holds reports whether a folder is another one or above it.
+func holds(folder fs.FileInfo, inner string) bool {
+	inner, err := filepath.EvalSymlinks(inner)
+	if err == nil {
+		inner, err = filepath.Abs(inner)
+	}
+	for last := ""; err == nil && inner != last; last, inner = inner, filepath.Dir(inner) {
+		if info, err := os.Stat(inner); err == nil && os.SameFile(info, folder) {
+			return true
+		}
+	}
+	return false
 }
 
 func linked(op, path string) error { return &LinkError{fs.PathError{Op: op, Path: path, Err: ErrLink}} }

@@ -38,6 +38,7 @@ func tree(t *testing.T, names ...string) string {
 // TestNoLinkIsFollowed: whatever is done to a place that is a link, or below one, what the link leads to stays as it is. The
 // folder itself may be reached through a link.
 func TestNoLinkIsFollowed(t *testing.T) {
+	copies := map[string]bool{"last": true, "inner/victim": true, "absolute": true}
 	for _, name := range []string{"last", "inner/victim", "nothing", "upwards", "loop", "absolute"} {
 		for what, do := range map[string]func(p Path) error{
 			"Open":    func(p Path) error { _, err := p.Open(); return err },
@@ -57,7 +58,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := do(In(filepath.Join(dir, "link"), name))
-			if !errors.Is(err, ErrLink) || !strings.Contains(hint.Of(err), "cp -rL ") {
+			if !errors.Is(err, ErrLink) || !strings.Contains(hint.Of(err), map[bool]string{true: "cp -rL ", false: "remove it: rm "}[copies[name]]) {
 				t.Errorf("%s of %s: %v, hint %q", what, name, err, hint.Of(err))
 			}
 			if got, err := os.ReadFile(filepath.Join(dir, "victims/victim")); err != nil || string(got) != "victims/victim" {
@@ -72,15 +73,20 @@ func TestNoLinkIsFollowed(t *testing.T) {
 
 // TestHintForALink: who follows the hint can go on.
 func TestHintForALink(t *testing.T) {
-	dir := tree(t, "elsewhere/a b/file", "run/it's here -> ../elsewhere/a b")
-	place := In(filepath.Join(dir, "run"), "it's here", "file")
-	_, err := place.Read(99)
-	_, command, _ := strings.Cut(hint.Of(err), ": ")
-	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", command, err, out)
+	dir := tree(t, "elsewhere/a b/file", "run/it's here -> ../elsewhere/a b", "run/gone -> nothing", "run/loop -> loop", "run/up -> ..")
+	for name, want := range map[string]error{"it's here": nil, "gone": fs.ErrNotExist, "loop": fs.ErrNotExist, "up": fs.ErrNotExist} {
+		place := In(filepath.Join(dir, "run"), name, "file")
+		_, err := place.Read(99)
+		_, command, _ := strings.Cut(hint.Of(err), ": ")
+		if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		if got, err := place.Read(99); !errors.Is(err, want) || want == nil && string(got) != "elsewhere/a b/file" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
-	if got, err := place.Read(99); err != nil || string(got) != "elsewhere/a b/file" {
-		t.Errorf("%q, %v", got, err)
+	if got, err := os.ReadFile(filepath.Join(dir, "elsewhere/a b/file")); err != nil {
+		t.Errorf("what a link leads to: %q, %v", got, err)
 	}
 }
 
