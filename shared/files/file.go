@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an open regular file. One that is only read may be used by several goroutines. Its errors name the file. It is wide because it takes
-// the place of os.File.
+// File is an open regular file. One that is only read may be used by several goroutines. Its errors name the file.
+// It is wide because it takes the place of os.File.
 type File struct {
 	open atomic.Pointer[os.File]
 	name string
 	size int64
 	was  identity
-	// again opens the file that is only read once more, nil for others.
+	// again opens the file once more. It is nil unless the file is only read.
 	again func() (*os.File, error)
 
 	mu    sync.Mutex
@@ -115,8 +115,8 @@ func (f *File) read(read func(*os.File) (int, error)) (n int, err error) {
 	return n, err
 }
 
-// reopen opens the file again, for the next read, after the server of a network file system has forgotten it. Another file of
-// that name is not the one that was opened.
+// reopen opens the file again for the next read. It is for a server of a network file system that has forgotten the file.
+// A file of that name with another size is not the one that was opened.
 func (f *File) reopen() {
 	if f.again == nil {
 		return
