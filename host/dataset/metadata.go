@@ -87,7 +87,7 @@ func controls(e *entry) string {
 // checkID accepts ids that name a file below the base of a layout: separated by slashes, without "..", ".", empty elements or
 // a leading slash.
 func checkID(base, id string) error {
-	base = cmp.Or(strings.TrimSuffix(base, "/"), "the folder of the list")
+	base = cmp.Or(strings.TrimSuffix(base, "/"), "the folder of the data set")
 	advice := "an id is a path below " + base + ", without .. and the ending, such as LJ001-0001 or A/0001"
 	switch {
 	case !fs.ValidPath(id) || id == "." || !filepath.IsLocal(filepath.FromSlash(id)):

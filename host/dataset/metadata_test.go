@@ -101,7 +101,7 @@ func FuzzParseList(f *testing.F) {
 
 // TestIDNamesTheFolder: a refused id says below which folder it should be.
 func TestIDNamesTheFolder(t *testing.T) {
-	for base, want := range map[string]string{"wavs/": "wavs", "clips/": "clips", "": "the folder of the list"} {
+	for base, want := range map[string]string{"wavs/": "wavs", "clips/": "clips", "": "the folder of the data set"} {
 		err := checkID(base, "../a")
 		contains(t, err, `id "../a" does not name a file under `+want)
 		if advice := hint.Of(err); !strings.Contains(advice, "a path below "+want+",") {

@@ -54,7 +54,7 @@ func parseItem(line []byte) (entry, error) {
 	case e.text == "":
 		e.reason = "the text is empty"
 	default:
-		return e, checkID(e.id)
+		return e, checkID("", e.id)
 	}
 	return e, nil
 }
