@@ -25,7 +25,8 @@ type File struct {
 	stale []*os.File // other goroutines may still read from them, so they are closed with the file
 }
 
-// identity tells a file from another one of its name. It has no device: a network file system that is mounted again has another.
+// identity tells a file from another one of its name. It has no device: a network file system that is mounted again has
+// another.
 type identity struct {
 	inode       uint64
 	size, mtime int64
@@ -115,8 +116,8 @@ func (f *File) read(read func(*os.File) (int, error)) (n int, err error) {
 	return n, err
 }
 
-// reopen opens the file again for the next read. It is for a server of a network file system that has forgotten the file.
-// A file of that name with another size is not the one that was opened.
+// reopen opens the file again for the next read. That helps when the server of a network file system has forgotten it.
+// Another file of that name is not the one that was opened.
 func (f *File) reopen() {
 	if f.again == nil {
 		return

@@ -46,7 +46,8 @@ func (p Path) String() string { return filepath.Join(p.root, p.name) }
 // ErrLink says that a place is a link, or below one, where none is followed.
 var ErrLink = errors.New("a symbolic link, which is not followed here")
 
-// LinkError is an ErrLink. Its hint puts a copy of what the link leads to in its place, or removes a link that has none.
+// LinkError is an ErrLink. Its hint puts a copy of what the link leads to in its place. It removes a link that leads
+// nowhere.
 type LinkError struct{ fs.PathError }
 
 // Hint implements the interface of package hint.

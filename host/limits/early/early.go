@@ -1,6 +1,6 @@
 // Package early checks limits before Go's runtime starts. Under some limits the runtime itself fails, with a dump: too
-// small an address space (ulimit -v) or too little data (ulimit -d) for what it reserves, or too few threads (ulimit -u).
-// The package refuses them with a message. A program has the check by importing it:
+// small an address space (ulimit -v) or too little data (ulimit -d) for what it reserves, or too few threads
+// (ulimit -u). The package refuses them with a message. A program has the check by importing it:
 //
 //	import _ "github.com/xtts-host/xtts-host/host/limits/early"
 package early
@@ -10,8 +10,8 @@ package early
 #include <sys/resource.h>
 #include <unistd.h>
 
-// The least values, in MiB and in threads. Go's runtime and its threads reserve so much at the start. Below these values
-// starts failed, with and without a run. A run on two processors has some 25 threads.
+// The least values, in MiB and in threads. Go's runtime and its threads reserve so much at the start. Below these
+// values starts failed, with and without a run. A run on two processors has some 25 threads.
 enum { least_space = 1536, least_data = 192, least_threads = 24 };
 
 // refuse_below ends the process if the soft limit, in units of 2^shift, is below the least value.
