@@ -36,12 +36,9 @@ var openers = map[string]string{
 	"host/supervise/memory.go":  "/proc",
 	"host/supervise/orphans.go": "/proc",
 	"host/debug/memory.go":      "/proc",
-	"host/cachedir":             "the marker of a cache, which it opens without following a link",
-	"host/featurecache":         "entries of a marked cache, below names that are hashes",
 	"host/catalog":              "the folder of a plugin, below an os.Root",
 	"ortgraphs/bundle.go":       "an os.Root, which package files opens the files in",
 	"ortgraphs/builtin.go":      "an os.Root of the embedded bundles, unpacked by this program",
-	"gpu/nvrtc/cache.go":        "the cache of kernels, whose sums are checked",
 	"shared/files":              "the one place",
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/unpack"
 )
@@ -54,7 +55,7 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin bundle %s: %w", name, err)
 	}
-	dir, err := unpacked(bundle, filepath.Join(cacheDir, "bundles"), name)
+	dir, err := unpacked(bundle, files.In(cacheDir, "bundles"), name)
 	if err != nil {
 		return nil, fmt.Errorf("unpack builtin bundle %s: %w", name, err)
 	}
@@ -63,13 +64,13 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 
 // unpacked creates a folder below parent with the files of a bundle and returns its path. The path contains the bundle's
 // hash, so versions of one bundle exist side by side.
-func unpacked(bundle fs.FS, parent, name string) (string, error) {
+func unpacked(bundle fs.FS, parent files.Path, name string) (string, error) {
 	manifest, err := fs.ReadFile(bundle, ManifestFile) // contains the hashes of all other files
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(parent, fmt.Sprintf("%s-%.8x", name, sha256.Sum256(manifest)))
-	return dir, unpack.Folder(dir, bundle, func(dir string) bool { return same(bundle, dir) })
+	dir := parent.Join(fmt.Sprintf("%s-%.8x", name, sha256.Sum256(manifest)))
+	return dir.String(), unpack.Folder(dir, bundle, func(dir string) bool { return same(bundle, dir) })
 }
 
 // same reports whether a folder contains exactly the files of a bundle.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 func TestBuiltins(t *testing.T) {
@@ -68,7 +69,7 @@ func TestUnpack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "cache", "bundles")
-			dir, err := unpacked(bundleFS, parent, "tiny")
+			dir, err := unpacked(bundleFS, files.In(parent), "tiny")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +80,7 @@ func TestUnpack(t *testing.T) {
 			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			again, err := unpacked(bundleFS, parent, "tiny")
+			again, err := unpacked(bundleFS, files.In(parent), "tiny")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestUnpackAtTheSameTime(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 10 {
-				dir, err := unpacked(bundleFS, parent, "tiny")
+				dir, err := unpacked(bundleFS, files.In(parent), "tiny")
 				if err != nil || !same(bundleFS, dir) {
 					t.Errorf("%s: %v", dir, err)
 				}
@@ -144,5 +145,19 @@ func TestOptimizer(t *testing.T) {
 	}
 	if _, err := Optimizer("../builtin"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLinkedBundles: nothing is unpacked through a link in the cache folder.
+func TestLinkedBundles(t *testing.T) {
+	cache, elsewhere := t.TempDir(), t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(cache, "bundles")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Builtin("myxtts-nano", cache); !errors.Is(err, files.ErrLink) {
+		t.Errorf("error %v", err)
+	}
+	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
+		t.Errorf("%d entries, %v", len(entries), err)
 	}
 }

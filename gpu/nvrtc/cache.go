@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/xtts-host/xtts-host/shared/files"
 )
@@ -26,7 +23,8 @@ const suffix = ".image"
 // ofCache matches the names of the cache's files: a key and the suffix.
 var ofCache = regexp.MustCompile(`^[0-9a-f]{64}\.image$`)
 
-// cache is a folder with compiled programs. Without a folder it keeps nothing.
+// cache is a folder with compiled programs. Without a folder it keeps nothing. The folder itself is no link: it is in a cache
+// folder, which may come from someone else.
 type cache struct {
 	folder string
 
@@ -49,8 +47,8 @@ func (c *cache) load(key string) []byte {
 	if c.folder == "" {
 		return nil
 	}
-	file := filepath.Join(c.folder, key+suffix)
-	content, err := files.Read(file, cacheLimit)
+	file := files.At(c.folder).Join(key + suffix)
+	content, err := file.Read(cacheLimit)
 	if err != nil || len(content) <= sha256.Size {
 		return nil
 	}
@@ -58,8 +56,7 @@ func (c *cache) load(key string) []byte {
 	if sum := sha256.Sum256(image); !bytes.Equal(sum[:], content[:sha256.Size]) {
 		return nil
 	}
-	now := time.Now()
-	_ = os.Chtimes(file, now, now) // in a folder that cannot be written, nothing is removed either
+	_ = file.Touch() // in a folder that cannot be written, nothing is removed either
 	return image
 }
 
@@ -71,7 +68,7 @@ func (c *cache) add(key string, image []byte) {
 		return
 	}
 	sum := sha256.Sum256(image)
-	c.err = files.Write(filepath.Join(c.folder, key+suffix), sum[:], image)
+	c.err = files.At(c.folder).Join(key+suffix).Write(sum[:], image)
 	c.added = true
 }
 
@@ -89,7 +86,7 @@ func (c *cache) close() error {
 
 // shrink removes the oldest images of a folder until the others take at most limit bytes.
 func shrink(folder string, limit int64) error {
-	entries, err := os.ReadDir(folder)
+	entries, err := files.At(folder).ReadDir()
 	if err != nil {
 		return err
 	}
@@ -108,7 +105,7 @@ func shrink(folder string, limit int64) error {
 		if size <= limit {
 			break
 		}
-		if err := os.Remove(filepath.Join(folder, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := files.At(folder).Join(info.Name()).Remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		size -= info.Size()

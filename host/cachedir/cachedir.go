@@ -13,12 +13,9 @@ package cachedir
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -83,7 +80,7 @@ func look(dir string, known Recognise) (State, error) {
 		return Own, nil
 	}
 	empty := missing == nil && len(text) == 0
-	names, err := some(dir)
+	names, err := files.In(dir).ReadDir()
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(names) == 0:
 		return Empty, nil
@@ -101,31 +98,7 @@ func look(dir string, known Recognise) (State, error) {
 }
 
 // readMarker reads the marker, which is never reached through a link.
-func readMarker(dir string) ([]byte, error) {
-	path := filepath.Join(dir, Marker)
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := files.Check(info); err != nil {
-		return nil, err
-	}
-	return files.Read(path, 4<<10)
-}
-
-// some returns a few names in a folder.
-func some(dir string) ([]string, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(2)
-	if err == io.EOF {
-		err = nil
-	}
-	return names, err
-}
+func readMarker(dir string) ([]byte, error) { return files.In(dir, Marker).Read(4 << 10) }
 
 // Claim makes a folder a cache: it makes the folder and the marker where they are missing. The error is ErrForeign for a
 // folder that may not become one. Otherwise it is that of the file system; then nothing in the folder may be removed.
@@ -141,12 +114,12 @@ func Claim(dir string, known Recognise) (State, error) {
 	}
 	text := standard + ours
 	if state == Adopted {
-		if _, err := os.Lstat(filepath.Join(dir, Marker)); err == nil {
+		if _, err := files.In(dir, Marker).Lstat(); err == nil {
 			return Adopted, nil
 		}
 		text += older
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := files.In(dir).MkdirAll(); err != nil {
 		return Foreign, err
 	}
 	if err := writeMarker(dir, text); err != nil {
@@ -162,17 +135,12 @@ func Claim(dir string, known Recognise) (State, error) {
 
 // writeMarker makes the marker, unless it is there. An empty one is of a process that was killed.
 func writeMarker(dir, text string) error {
-	path := filepath.Join(dir, Marker)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
+	f, err := files.In(dir, Marker).Append()
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		err = files.Check(info)
-	}
-	if err == nil && info.Size() == 0 {
-		_, err = f.WriteString(text) // processes that do this at the same time write the same bytes, or one of two valid texts
+	if f.Size() == 0 {
+		_, err = f.Write([]byte(text)) // of processes that do this at the same time, the text of the first counts
 	}
 	return errors.Join(err, f.Close())
 }
@@ -181,7 +149,7 @@ func writeMarker(dir, text string) error {
 // program made it.
 func Named(expected func(name string) bool, proof func(dir string) bool) Recognise {
 	return func(dir string) bool {
-		entries, err := os.ReadDir(dir)
+		entries, err := files.In(dir).ReadDir()
 		if err != nil {
 			return false
 		}

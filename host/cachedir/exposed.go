@@ -2,9 +2,9 @@ package cachedir
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/owner"
 )
 
@@ -12,7 +12,7 @@ import (
 // cache.
 func Exposed(flag, dir string, uid int) []string {
 	paths := []string{dir}
-	entries, _ := os.ReadDir(dir) // whoever uses it gets the error
+	entries, _ := files.In(dir).ReadDir() // whoever uses it gets the error
 	for _, e := range entries {
 		if e.IsDir() {
 			paths = append(paths, filepath.Join(dir, e.Name()))

@@ -60,10 +60,11 @@ func checkRunFile(s *Set) error {
 }
 
 // isOwnCache reports whether a path is a cache already, which belongs to this user alone: nothing foreign is in danger. So a
-// run of a version that did not ask for its caches resumes. What is compiled for a GPU is not taken from there.
+// run of a version that did not ask for its caches resumes. What is compiled for a GPU is not taken from there. A cache in
+// the run folder, or with links, may have come with the run: files of an unpacked archive belong to this user, too.
 func isOwnCache(s *Set, name, path string) bool {
 	known := map[string]cachedir.Recognise{"cache-dir": isCache, "feature-cache": featurecache.Recognise}[name]
-	if known == nil || !isOwn(path) {
+	if known == nil || !isOwn(path) || isInside(path, s.Resume) || hasLinks(path) {
 		return false
 	}
 	state, err := cachedir.Look(path, known)
@@ -72,6 +73,27 @@ func isOwnCache(s *Set, name, path string) bool {
 	}
 	s.CacheUnconfirmed = s.CacheUnconfirmed || name == "cache-dir"
 	return true
+}
+
+// isInside reports whether a path leads to a folder or into it. It is true if that cannot be told.
+func isInside(path, folder string) bool {
+	of := func(path string) (string, error) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		return filepath.EvalSymlinks(path)
+	}
+	inner, err := of(path)
+	outer, otherErr := of(folder)
+	rel, relErr := filepath.Rel(outer, inner)
+	return errors.Join(err, otherErr, relErr) != nil || filepath.IsLocal(rel)
+}
+
+// hasLinks reports whether a cache, which has no links itself, has one.
+func hasLinks(dir string) bool {
+	entries, err := files.In(dir).ReadDir()
+	return err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Type()&os.ModeSymlink != 0 })
 }
 
 // isOwn reports whether no one else owns a path or can change it.

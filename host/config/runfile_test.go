@@ -1,11 +1,13 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/cachedir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -189,6 +191,51 @@ func TestOwnCaches(t *testing.T) {
 	if err := other.Parse([]string{"--resume", runFolder(t, "feature_cache: /nowhere\n")}, nil); err != nil || other.FeatureCache != "" {
 		t.Errorf("a command without a feature cache: %v, %q", err, other.FeatureCache)
 	}
+}
+
+// TestCachesOfRunFolders: a cache that may have come with the run folder is confirmed as a folder of others is, though its files
+// belong to this user once an archive has been unpacked.
+func TestCachesOfRunFolders(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	claimed := func(dir string) string {
+		if _, err := cachedir.Claim(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for _, name := range []string{"feature-cache", "cache-dir"} {
+		for what, make := range map[string]func(run string) string{
+			"inside":               func(run string) string { return claimed(filepath.Join(run, "c")) },
+			"the run folder":       claimed,
+			"inside, under a name": func(run string) string { return linkTo(t, claimed(filepath.Join(run, "c"))) },
+			"beside, with a link": func(run string) string {
+				dir := claimed(t.TempDir())
+				if err := os.Symlink(t.TempDir(), filepath.Join(dir, "00")); err != nil {
+					t.Fatal(err)
+				}
+				return dir
+			},
+		} {
+			run := filepath.Join(t.TempDir(), "run")
+			dir := make(run)
+			if err := errors.Join(os.MkdirAll(run, 0o777), os.WriteFile(filepath.Join(run, RunFile), []byte(key(name)+": "+dir+"\n"), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+			if err := New().Parse([]string{"--resume", linkTo(t, run)}, nil); err == nil || !strings.Contains(hint.Of(err), "--"+name) {
+				t.Errorf("%s %s: %v (%s)", name, what, err, hint.Of(err))
+			}
+		}
+		parse(t, nil, "--resume", runFolder(t, key(name)+": "+claimed(t.TempDir())+"\n")) // of a run of this user
+	}
+}
+
+func linkTo(t *testing.T, path string) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
 }
 
 // TestCacheFolder: a folder of others does not become a cache, and the hint names one that does.

@@ -90,3 +90,22 @@ func TestKnownContentsAreNotRead(t *testing.T) {
 		t.Errorf("%d files were read after one has changed", n)
 	}
 }
+
+// TestLinkedIndex: no index is written through a link in the cache folder.
+func TestLinkedIndex(t *testing.T) {
+	cache, elsewhere := t.TempDir(), t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(cache, "index")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := loadRecordings(filepath.Join(cache, "index"), "dir", "list", nil)
+	if err == nil {
+		t.Error("an index was looked for through a link")
+	}
+	r.changed = true
+	if err := r.store(); err == nil {
+		t.Error("an index was written through a link")
+	}
+	if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) > 0 {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}

@@ -83,7 +83,7 @@ func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, 
 	}
 	name := sha256.Sum256(appendField(appendField(nil, dir), list))
 	r.file = filepath.Join(cacheDir, "recordings-"+hex.EncodeToString(name[:8])+".bin")
-	data, err := files.Read(r.file, maxRecordings)
+	data, err := r.at().Read(maxRecordings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -109,6 +109,11 @@ func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, 
 		r.known[r.all[i].state] = int32(i)
 	}
 	return r, nil
+}
+
+// at is the cache file, whose folder is no link: it is in a cache folder, which may come from someone else.
+func (r *recordings) at() files.Path {
+	return files.At(filepath.Dir(r.file)).Join(filepath.Base(r.file))
 }
 
 // find returns the place of a recording that the cache knows, or -1. It is safe for concurrent use with add.
@@ -155,7 +160,7 @@ func (r *recordings) store() error {
 		}
 	}
 	sum := sha256.Sum256(data)
-	if err := files.Write(r.file, []byte(recordingsMark), sum[:], data); err != nil {
+	if err := r.at().Write([]byte(recordingsMark), sum[:], data); err != nil {
 		return fmt.Errorf("index cache: %w", err)
 	}
 	r.changed = false

@@ -22,7 +22,7 @@ var sampleZip []byte
 // reused; a folder that differs is replaced. Several processes may call it at the same time.
 func Sample(cacheDir string) (string, error) {
 	sum := sha256.Sum256(sampleZip)
-	dir := filepath.Join(cacheDir, "sample-"+hex.EncodeToString(sum[:8]))
+	dir := files.In(cacheDir, "sample-"+hex.EncodeToString(sum[:8]))
 	z, err := zip.NewReader(bytes.NewReader(sampleZip), int64(len(sampleZip)))
 	if err == nil {
 		err = unpack.Folder(dir, z, func(dir string) bool { return same(z, dir) })
@@ -30,7 +30,7 @@ func Sample(cacheDir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sample data set: %w", err)
 	}
-	return dir, nil
+	return dir.String(), nil
 }
 
 // maxSample bounds a file of the sample, in bytes.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,17 +98,28 @@ func (c *Cache) claim() error {
 	if _, err := cachedir.Claim(c.dir, Recognise); err != nil {
 		return err
 	}
-	return os.MkdirAll(filepath.Join(c.dir, incoming), 0o777)
+	return files.In(c.dir, incoming).MkdirAll()
 }
 
 // try writes a file, which fails on a read-only disk even where permissions allow it.
 func (c *Cache) try() error {
-	f, err := os.CreateTemp(filepath.Join(c.dir, incoming), pattern)
+	f, at, err := c.newFile()
 	if err != nil {
 		return err
 	}
 	_, err = f.Write([]byte{0})
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	return errors.Join(err, f.Close(), at.Remove())
+}
+
+// newFile makes a file that is to become an entry.
+func (c *Cache) newFile() (*files.File, files.Path, error) {
+	for {
+		at := files.In(c.dir, incoming, "feature-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
+		f, err := at.New()
+		if !errors.Is(err, fs.ErrExist) {
+			return f, at, err
+		}
+	}
 }
 
 // Close waits for the work in the background, which ends early.
@@ -128,10 +139,11 @@ func (c *Cache) Limit() int64 { return c.limit }
 // Bytes returns the size of the folder as far as this process knows.
 func (c *Cache) Bytes() int64 { return c.bytes.Load() }
 
-// path returns the file of an entry. 256 folders keep each of them small.
-func (c *Cache) path(key Key) string {
+// at returns the place of an entry, which no link leads to: the folder may come from someone else. 256 folders keep each of
+// them small.
+func (c *Cache) at(key Key) files.Path {
 	name := hex.EncodeToString(key[:])
-	return filepath.Join(c.dir, name[:2], name[2:])
+	return files.In(c.dir, name[:2], name[2:])
 }
 
 // maxEntry bounds an entry in bytes, so that no file makes a reader ask for more memory.
@@ -139,8 +151,8 @@ const maxEntry = 1 << 30
 
 // Get appends the data of an entry to buf, if the result is Hit. Otherwise it returns buf.
 func (c *Cache) Get(key Key, buf []byte) ([]byte, Result) {
-	path := c.path(key)
-	f, err := files.Open(path)
+	at := c.at(key)
+	f, err := at.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return buf, Miss
 	}
@@ -161,8 +173,7 @@ func (c *Cache) Get(key Key, buf []byte) ([]byte, Result) {
 	if checksum(key, all[from:end]) != [sha256.Size]byte(all[end:]) {
 		return all[:from], Damaged
 	}
-	now := time.Now()
-	os.Chtimes(path, now, now) // the time of its last use; an entry that was just removed has none
+	_ = at.Touch() // the time of its last use; an entry that was just removed has none
 	return all[:end], Hit
 }
 
@@ -187,7 +198,7 @@ func (c *Cache) Put(key Key, data []byte) bool {
 	if err := c.write(key, data); err != nil {
 		c.suspended.Store(time.Now().Add(pause).Unix())
 		c.warned.Do(func() {
-			c.warn(fmt.Sprintf("--feature-cache: %v; training goes on, and what stages compute is kept again when it can be written", disk.Explain(err, c.path(key), size)))
+			c.warn(fmt.Sprintf("--feature-cache: %v; training goes on, and what stages compute is kept again when it can be written", disk.Explain(err, c.at(key).String(), size)))
 		})
 		return false
 	}
@@ -199,19 +210,19 @@ func (c *Cache) Put(key Key, data []byte) bool {
 }
 
 func (c *Cache) write(key Key, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Join(c.dir, incoming), pattern)
+	f, temp, err := c.newFile()
 	if errors.Is(err, fs.ErrNotExist) { // the folder was removed
 		if err = c.claim(); err != nil {
 			return err
 		}
-		f, err = os.CreateTemp(filepath.Join(c.dir, incoming), pattern)
+		f, temp, err = c.newFile()
 	}
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(f.Name())
+			temp.Remove()
 		}
 	}()
 	sum := checksum(key, data)
@@ -225,10 +236,10 @@ func (c *Cache) write(key Key, data []byte) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	path := c.path(key)
-	if err = os.Rename(f.Name(), path); errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			err = os.Rename(f.Name(), path)
+	at := c.at(key)
+	if err = temp.Rename(at); errors.Is(err, fs.ErrNotExist) {
+		if err = at.Parent().MkdirAll(); err == nil {
+			err = temp.Rename(at)
 		}
 	}
 	return err

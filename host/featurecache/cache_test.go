@@ -48,7 +48,7 @@ func TestEntry(t *testing.T) {
 // TestDamage: nothing that happens to a file of an entry is taken for its data, and Put mends it.
 func TestDamage(t *testing.T) {
 	c, key, data := open(t, t.TempDir(), 1<<30), keyOf("a"), bytes.Repeat([]byte{7}, 5000)
-	path := c.path(key)
+	path := c.at(key).String()
 	read := func() []byte {
 		whole, err := os.ReadFile(path)
 		if err != nil {
@@ -78,7 +78,7 @@ func TestDamage(t *testing.T) {
 		"of another key": func() {
 			other := keyOf("b")
 			c.Put(other, data)
-			if err := os.Rename(c.path(other), path); err != nil {
+			if err := os.Rename(c.at(other).String(), path); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -3,9 +3,6 @@ package featurecache
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -24,10 +21,10 @@ var ofCache = regexp.MustCompile(`^([0-9a-f]{2}|incoming|lock|index|bundles|kern
 const tried = 64
 
 func hasEntry(dir string) bool {
-	if !isFolder(filepath.Join(dir, incoming)) {
+	if info, err := files.In(dir, incoming).Lstat(); err != nil || !info.IsDir() {
 		return false
 	}
-	folders, err := os.ReadDir(dir)
+	folders, err := files.In(dir).ReadDir()
 	if err != nil {
 		return false
 	}
@@ -36,9 +33,9 @@ func hasEntry(dir string) bool {
 		if len(folder.Name()) != 2 || !folder.IsDir() {
 			continue
 		}
-		files, _ := os.ReadDir(filepath.Join(dir, folder.Name()))
-		for _, f := range files {
-			if key, ok := keyOfName(folder.Name(), f.Name()); ok && isEntry(filepath.Join(dir, folder.Name(), f.Name()), key) {
+		found, _ := files.In(dir, folder.Name()).ReadDir()
+		for _, f := range found {
+			if key, ok := keyOfName(folder.Name(), f.Name()); ok && isEntry(files.In(dir, folder.Name(), f.Name()), key) {
 				return true
 			}
 			if seen++; seen == tried {
@@ -59,25 +56,11 @@ func keyOfName(folder, name string) (Key, bool) {
 }
 
 // isEntry reports whether this program has written a file: it ends with the checksum of its key and content.
-func isEntry(path string, key Key) bool {
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	data, err := files.Read(path, maxEntry)
+func isEntry(at files.Path, key Key) bool {
+	data, err := at.Read(maxEntry)
 	if err != nil || len(data) < sha256.Size {
 		return false
 	}
 	end := len(data) - sha256.Size
 	return checksum(key, data[:end]) == [sha256.Size]byte(data[end:])
-}
-
-// isFolder reports whether a path is a folder, and no link to one.
-func isFolder(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&fs.ModeType == fs.ModeDir
-}
-
-// escapeGlob makes a path match itself only.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -44,7 +44,7 @@ func unmarked(t *testing.T, entries int) *Cache {
 func foreignFiles(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	for i := range 40 {
-		path := (&Cache{dir: dir}).path(keyOf(fmt.Sprint("foreign", i)))
+		path := (&Cache{dir: dir}).at(keyOf(fmt.Sprint("foreign", i))).String()
 		put(t, path, make([]byte, 1<<20))
 		if err := os.Chtimes(path, noTime, noTime); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestOlderCache(t *testing.T) {
 	}
 	left := 0
 	for i := range 30 {
-		if _, err := os.Stat(c.path(keyOf(fmt.Sprint(i)))); err == nil {
+		if _, err := os.Stat(c.at(keyOf(fmt.Sprint(i))).String()); err == nil {
 			left++
 		}
 	}
@@ -129,7 +129,17 @@ func TestLinks(t *testing.T) {
 		os.Symlink(filepath.Join(elsewhere, folder), filepath.Join(c.dir, folder))
 	}
 	c.sweep()
-	inside := (&Cache{dir: c.dir}).path(keyOf("inside"))
+	for i := range 40 { // what has to go there is not written
+		if key := keyOf(fmt.Sprint("foreign", i)); c.write(key, []byte("through a link")) == nil {
+			t.Error("an entry was written through a link")
+		}
+	}
+	for _, path := range foreign {
+		if info, err := os.Stat(path); err != nil || info.Size() != 1<<20 || !info.ModTime().Equal(noTime) {
+			t.Errorf("%s was changed through a link: %v", path, err)
+		}
+	}
+	inside := c.at(keyOf("inside")).String()
 	put(t, inside, make([]byte, 4<<20))
 	if err := os.Remove(filepath.Join(c.dir, cachedir.Marker)); err != nil {
 		t.Fatal(err)

@@ -3,13 +3,12 @@ package featurecache
 import (
 	"cmp"
 	"encoding/hex"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/cachedir"
+	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // sweepShare is the part of the bound that a process writes between two sweeps: limit / sweepShare. A sweep leaves twice
@@ -47,13 +46,13 @@ func (c *Cache) sweep() {
 	if err != nil || state != cachedir.Own && state != cachedir.Adopted {
 		return // the folder, or its marker, was removed or replaced under the run
 	}
-	lock, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
+	lock, err := files.In(c.dir, "lock").Append()
 	if err != nil {
 		return
 	}
 	defer lock.Close()
 	c.unswept.Store(0)
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+	if lock.Lock() != nil {
 		return
 	}
 	entries, total := c.list(state == cachedir.Own)
@@ -64,10 +63,10 @@ func (c *Cache) sweep() {
 			if total <= room || c.closed.Load() {
 				break
 			}
-			if state == cachedir.Adopted && !isEntry(c.path(e.key), e.key) {
+			if state == cachedir.Adopted && !isEntry(c.at(e.key), e.key) {
 				continue // it has the name of an entry, and is not one
 			}
-			if os.Remove(c.path(e.key)) == nil {
+			if c.at(e.key).Remove() == nil {
 				total -= e.size
 			}
 		}
@@ -78,28 +77,19 @@ func (c *Cache) sweep() {
 // list finds the entries, and removes abandoned files from a folder that is all ours. Files with other names are not
 // touched, and links to other folders are not followed.
 func (c *Cache) list(own bool) (entries []entry, total int64) {
-	if own && isFolder(filepath.Join(c.dir, incoming)) {
-		left, _ := filepath.Glob(filepath.Join(escapeGlob(c.dir), incoming, pattern))
-		for _, path := range left {
-			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
-				os.Remove(path)
-			}
-		}
+	if own {
+		c.removeAbandoned()
 	}
 	for first := range 256 {
 		if c.closed.Load() {
 			return nil, total
 		}
 		prefix := hex.EncodeToString([]byte{byte(first)})
-		folder := filepath.Join(c.dir, prefix)
-		if !isFolder(folder) {
-			continue
-		}
-		files, err := os.ReadDir(folder)
+		found, err := files.In(c.dir, prefix).ReadDir()
 		if err != nil {
-			continue
+			continue // it is not there, or no folder of ours
 		}
-		for _, f := range files {
+		for _, f := range found {
 			name, ok := keyOfName(prefix, f.Name())
 			if !ok || !f.Type().IsRegular() {
 				continue
@@ -114,4 +104,19 @@ func (c *Cache) list(own bool) (entries []entry, total int64) {
 		}
 	}
 	return entries, total
+}
+
+// removeAbandoned removes the files that killed processes have not completed.
+func (c *Cache) removeAbandoned() {
+	folder := files.In(c.dir, incoming)
+	left, _ := folder.ReadDir()
+	for _, e := range left {
+		if ours, _ := path.Match(pattern, e.Name()); !ours {
+			continue
+		}
+		at := folder.Join(e.Name())
+		if info, err := at.Lstat(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
+			_ = at.Remove()
+		}
+	}
 }

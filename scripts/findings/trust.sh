@@ -50,6 +50,30 @@ foreign-cache-dir() {
   [ ! -e nowhere ]
 }
 
+# cache-of-archive: a cache that comes with a run folder needs the user's word, and no link in it is followed
+cache-of-archive() {
+  clips data 9 1
+  train --train-data data --max-steps 1 --run-dir evil --feature-cache fc --cache-dir c >/dev/null
+  mkdir -p evil/fc evil/c elsewhere
+  cp fc/CACHEDIR.TAG evil/fc
+  cp c/CACHEDIR.TAG evil/c
+  local i name place
+  for i in incoming $(printf '%02x ' $(seq 0 255)); do ln -s ../../elsewhere evil/fc/$i; done
+  for i in index bundles kernels; do ln -s ../../elsewhere evil/c/$i; done
+  cp evil/config.yaml saved
+  for i in feature_cache:evil/fc cache_dir:evil/c; do
+    name=${i%%:*}
+    for place in "${i#*:}" beside; do # in the run folder, or in another folder of the archive
+      [ $place != beside ] || mv "${i#*:}" beside
+      sed "s|^$name: .*|$name: \"$PWD/$place\"|" saved >evil/config.yaml
+      refused 2 train --resume evil --max-steps 2
+      says "$name: $PWD/$place"
+    done
+    rm -r beside
+  done
+  [ -z "$(ls -A elsewhere)" ]
+}
+
 # mistyped-cache: a flag that names a folder with other files is refused, with a hint that works
 mistyped-cache() {
   mkdir project

@@ -127,7 +127,19 @@ func Write(path string, parts ...[]byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	d, err := At(path).Create()
+	return At(path).write(parts)
+}
+
+// Write writes a file with the parts as its content, and makes its folder.
+func (p Path) Write(parts ...[]byte) error {
+	if err := p.Parent().MkdirAll(); err != nil {
+		return err
+	}
+	return p.write(parts)
+}
+
+func (p Path) write(parts [][]byte) error {
+	d, err := p.Create()
 	if err != nil {
 		return err
 	}

@@ -92,6 +92,14 @@ func (f *File) Rewrite(p Path, bytes int64, rest []byte) (*File, error) {
 	return own, nil
 }
 
+// Touch sets the times of what is there to now.
+func (p Path) Touch() error {
+	return p.within("utimensat", func(fd int, base string) error {
+		now := unix.Timespec{Nsec: unix.UTIME_NOW}
+		return unix.UtimesNanoAt(fd, base, []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
 // Replace replaces a file durably, completely or not at all. It waits for a disk that fails.
 func (p Path) Replace(data []byte) error {
 	return waiting().Retry(func() error { return p.replace(data) })

@@ -1,7 +1,7 @@
 // Package unpack writes the program's own files into a cache folder, all or none of them. Several processes may do this at
 // the same time:
 //
-//	err := unpack.Folder(dir, content, func(dir string) bool { return hashOf(dir) == want })
+//	err := unpack.Folder(files.In(cache, "name"), content, func(dir string) bool { return hashOf(dir) == want })
 package unpack
 
 import (
@@ -14,8 +14,9 @@ import (
 )
 
 // Folder makes dir hold the files of content, unless it is right already. Whatever is there and is not right is replaced.
-func Folder(dir string, content fs.FS, right func(dir string) bool) error {
-	if err := fill(files.At(dir), content, right); err != nil {
+// Nothing is written through a link below the root of dir.
+func Folder(dir files.Path, content fs.FS, right func(dir string) bool) error {
+	if err := fill(dir, content, right); err != nil {
 		return hint.Errorf("with --cache-dir, name a folder that has space and can be written", "%w", err)
 	}
 	return nil

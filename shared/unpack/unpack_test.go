@@ -32,7 +32,7 @@ func TestFolder(t *testing.T) {
 		if err := spoil[name](); err != nil {
 			t.Fatal(err)
 		}
-		if err := Folder(dir, content, right); err != nil {
+		if err := Folder(files.At(dir), content, right); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !right(dir) {
@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 func TestKilled(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "set-1")
-	if err := Folder(dir, content, right); err != nil {
+	if err := Folder(files.At(dir), content, right); err != nil {
 		t.Fatal(err)
 	}
 	left, running := filepath.Join(parent, ".set-1.123.tmp"), filepath.Join(parent, ".set-1.456.tmp")
@@ -62,7 +62,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := Folder(dir, content, right); err != nil {
+	if err := Folder(files.At(dir), content, right); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
@@ -78,7 +78,7 @@ func TestAtTheSameTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := Folder(dir, content, right); err != nil || !right(dir) {
+			if err := Folder(files.At(dir), content, right); err != nil || !right(dir) {
 				t.Errorf("%v, right: %v", err, right(dir))
 			}
 		})
