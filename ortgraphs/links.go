@@ -35,8 +35,8 @@ func absent(dir, name string) (reason, advice string) {
 	return reason, "bring back that file, or copy the bundle again with cp -rL, which copies what links lead to"
 }
 
-func fetchDVC(dir string) string   { return "fetch it: cd " + hint.Path(dir) + " && dvc pull" }
-func fetchAnnex(dir string) string { return "fetch it: cd " + hint.Path(dir) + " && git annex get ." }
+func fetchDVC(dir string) string   { return "fetch it: cd " + hint.Word(dir) + " && dvc pull" }
+func fetchAnnex(dir string) string { return "fetch it: cd " + hint.Word(dir) + " && git annex get ." }
 
 // fetchHub names the command for a snapshot in the cache of huggingface_hub: .../models--OWNER--NAME/snapshots/REVISION.
 func fetchHub(dir string) string {
@@ -56,7 +56,7 @@ var pointers = []struct {
 	fetch         func(dir string) string
 }{
 	{"version https://git-lfs.github.com/spec/", "a pointer of Git LFS, not the file", func(dir string) string {
-		return "fetch it: cd " + hint.Path(dir) + " && git lfs pull"
+		return "fetch it: cd " + hint.Word(dir) + " && git lfs pull"
 	}},
 	{"/annex/objects/", "a pointer of git-annex, not the file", fetchAnnex},
 }

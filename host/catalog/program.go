@@ -101,7 +101,7 @@ func checkScript(f *os.File) error {
 		return err
 	}
 	if strings.HasSuffix(line, "\r\n") { // the kernel takes the carriage return for a part of the name
-		return hint.Errorf("give its lines the ends of Unix: sed -i 's/\\r$//' "+hint.Path(f.Name()),
+		return hint.Errorf("give its lines the ends of Unix: sed -i 's/\\r$//' "+hint.Word(f.Name()),
 			"a script whose first line ends with a carriage return, as on Windows")
 	}
 	words := strings.Fields(line)

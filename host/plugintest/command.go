@@ -110,7 +110,7 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			}
 		}
 		if found == nil {
-			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), "xtts-host plugins list "+hint.Path(plugins)+" lists the plugins"), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
+			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), "xtts-host plugins list "+hint.Word(plugins)+" lists the plugins"), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
 		}
 	}
 	if !found.Startable() {

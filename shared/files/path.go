@@ -52,7 +52,7 @@ type LinkError struct{ fs.PathError }
 
 // Hint implements the interface of package hint.
 func (e *LinkError) Hint() string {
-	link := hint.Path(e.Path)
+	link := hint.Word(e.Path)
 	target, err := os.Stat(e.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP):
@@ -61,7 +61,7 @@ func (e *LinkError) Hint() string {
 		return "the link leads to a folder that it is in; remove it: rm " + link
 	}
 	return fmt.Sprintf("put a copy of what the link leads to in its place: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s",
-		link, hint.Path(e.Path+".copy"))
+		link, hint.Word(e.Path+".copy"))
 }
 
 // holds reports whether a folder is another one or above it.
