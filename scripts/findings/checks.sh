@@ -8,7 +8,7 @@ doctor-follows-flags() {
     says '--debug-dir file: '
     says '--trace nowhere/trace.json: '
     refused 2 xtts-host $command --plugins "$TREE/plugins" --train-data file
-    says 'data set file: a file that is neither .csv, .jsonl nor .json'
+    says 'data set file: a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json'
     refused 2 xtts-host $command --plugins "$TREE/plugins" --freeze decodr --init file
     says '--freeze decodr: no parameter has such a name'
     refused 2 xtts-host $command --plugins "$TREE/plugins" --ring-memory 1KB
