@@ -55,8 +55,8 @@ cache-of-archive() {
   clips data 9 1
   train --train-data data --max-steps 1 --run-dir evil --feature-cache fc --cache-dir c >/dev/null
   mkdir -p evil/fc evil/c elsewhere
-  cp fc/CACHEDIR.TAG evil/fc
-  cp c/CACHEDIR.TAG evil/c
+  printf '%s\n' 'Signature: 8a477f597d28d172789f06886806bc55' \
+    '# This folder is a cache of xtts-host. It may be deleted at any time.' | tee evil/fc/CACHEDIR.TAG >evil/c/CACHEDIR.TAG
   local i name place
   for i in incoming $(printf '%02x ' $(seq 0 255)); do ln -s ../../elsewhere evil/fc/$i; done
   for i in index bundles kernels; do ln -s ../../elsewhere evil/c/$i; done
