@@ -149,6 +149,30 @@ func TestFlagsOfOtherTrainers(t *testing.T) {
 	}
 }
 
+// TestOtherNames: a command that is not there is answered before its flags, also by the names that other programs have.
+func TestOtherNames(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"speak --run r", "did you mean synthesize?"},
+		{"speak", "did you mean synthesize?"},
+		{"--lr 1 tts --out a.wav --no-such-flag", "did you mean synthesize?"},
+		{"infer --text x", "did you mean synthesize?"},
+		{"eval --run r", "did you mean evaluate?"},
+		{"check --run r", "did you mean validate or data check?"},
+		{"synthesise --speaker x", "did you mean synthesize?"},
+		{"data chek --run r", "did you mean data check?"},
+		{"nothing-like-it --run r", "xtts-host --help lists the commands"},
+		{"--run r speak", `it is a flag of "xtts-host evaluate"`},
+	} {
+		root := New()
+		root.SetArgs(strings.Fields(c.line))
+		root.SetOut(io.Discard)
+		err := root.Execute()
+		if err == nil || hint.Of(err) != c.want || strings.HasPrefix(c.want, "it is") == strings.Contains(err.Error(), "unknown command") {
+			t.Errorf("%s: %v (%s), want %s", c.line, err, hint.Of(err), c.want)
+		}
+	}
+}
+
 // TestCommandsPage: docs/commands.md is the help of all commands.
 func TestCommandsPage(t *testing.T) {
 	const golden = "../../../docs/commands.md"

@@ -14,8 +14,9 @@ import (
 func newDataCheck() *cobra.Command {
 	var o datacheck.Options
 	cmd := &cobra.Command{
-		Use:   "check DATA",
-		Short: "Read all clips of a data set, and show what is wrong with it",
+		Use:        "check DATA",
+		SuggestFor: []string{"check", "lint"},
+		Short:      "Read all clips of a data set, and show what is wrong with it",
 		Long: `Reads every clip of a list as a run with this bundle would, and shows what cannot be used and why,
 lengths, speakers, and lines that may be mistakes: duplicates, clipping, silence, unknown
 characters, text that is too long or too short for its clip. DATA is what --train-data accepts. The

@@ -21,6 +21,10 @@ func usage(cmd *cobra.Command, err error) error {
 
 // flagError refuses flags, and names the right one or the command that has it.
 func flagError(cmd *cobra.Command, err error) error {
+	// An unknown command comes before its flags, which are not those of the command above it.
+	if names := cmd.Flags().Args(); len(names) > 0 && cmd.HasAvailableSubCommands() && assignment(cmd, names[0]) == "" {
+		return unknownCommand(cmd, names)
+	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if advice := foreign(cmd, unknown.GetSpecifiedName()); advice != "" {
 			return usage(cmd, hint.Errorf(advice, "%w", err))
@@ -95,10 +99,24 @@ func unknownCommand(below *cobra.Command, args []string) error {
 	root := below.Root()
 	typed := strings.Join(append(strings.Fields(below.CommandPath())[1:], args[0]), " ")
 	advice := hint.DidYouMean(typed, names(below))
+	if other := otherNames(below)[args[0]]; len(other) > 0 {
+		advice = "did you mean " + strings.Join(other, " or ") + "?"
+	}
 	if advice == "" {
 		advice = root.Name() + " --help lists the commands"
 	}
 	return exit.Usage(fmt.Errorf("unknown command %q", typed), advice)
+}
+
+// otherNames are the commands below one by the names that other programs have for what they do.
+func otherNames(below *cobra.Command) map[string][]string {
+	list := map[string][]string{}
+	for _, cmd := range runnable(below) {
+		for _, name := range cmd.SuggestFor {
+			list[name] = append(list[name], strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
+		}
+	}
+	return list
 }
 
 // missingCommand names the commands below a group.

@@ -16,8 +16,9 @@ var evaluated = []string{
 
 func newEvaluate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "evaluate --run RUN",
-		Short: "Measure the loss of a checkpoint on validation data",
+		Use:        "evaluate --run RUN",
+		SuggestFor: []string{"eval", "test"},
+		Short:      "Measure the loss of a checkpoint on validation data",
 		Long: `Evaluates a checkpoint of a run with the run's bundle, plugins and settings, as the run does it, and
 prints loss and metrics. It trains nothing and writes nothing into the run's folder. The checkpoint
 is the newest of the run, or RUN@best, RUN@last or RUN@1200 name one.`,

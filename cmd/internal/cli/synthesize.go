@@ -19,8 +19,9 @@ var synthesizing = []string{"graph", "normalize", "device", "threads", "ort-lib"
 
 func newSynthesize() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "synthesize --text TEXT --speaker CLIP --out FILE",
-		Short: "Speak a text with a checkpoint, in the voice of a clip",
+		Use:        "synthesize --text TEXT --speaker CLIP --out FILE",
+		SuggestFor: []string{"speak", "say", "tts", "infer", "inference", "generate"},
+		Short:      "Speak a text with a checkpoint, in the voice of a clip",
 		Long: `Speaks a text with the weights of a run, or of a bundle, in the voice of the clips of --speaker, and
 writes a WAV file. With --out - it writes to the standard output while it speaks. Equal seeds give
 equal bytes on one machine. The checkpoint is the newest of the run, or RUN@best, RUN@last or

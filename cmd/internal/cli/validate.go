@@ -9,8 +9,9 @@ import (
 
 func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "validate",
-		Short: "Try each part of a run: settings, model, transfer, three steps",
+		Use:        "validate",
+		SuggestFor: []string{"check", "dry-run"},
+		Short:      "Try each part of a run: settings, model, transfer, three steps",
 		Long: `Tries each part of the run that these flags set up, with up to three training steps, and prints what
 works and what does not. It leaves no run folder. It exits with the status of training.`,
 		Example: `xtts-host validate --train-data LJSpeech-1.1 --batch-size 32
