@@ -40,10 +40,18 @@ func (b Back) Command() string {
 		return fmt.Sprintf("xtts-host --config %s %s --run-dir %s", hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder)))
 	}
 	saved := b.Checkpoint.State
+	was, _ := saved.ScheduleOf(b.Player)
+	same := was.BaseLR == lr
+	if same { // so there is nothing to allow
+		allow = allow[1:]
+	}
 	for _, d := range Differences(saved.Hashes, b.Now) {
 		name := d.setting()
 		if name == "groups" && !grouped(saved.Hashes) && (b.LRFactor || b.WeightDecayOf) {
 			continue // they came after the checkpoint, and are taken back
+		}
+		if same && (d.Name == "lr" || d.Name == "lr/"+b.Player) {
+			continue // it is that of the checkpoint again
 		}
 		if !slices.Contains(allow, name) {
 			allow = append(allow, name)
@@ -58,7 +66,10 @@ func (b Back) Command() string {
 		}
 	}
 	at := fmt.Sprintf("%s@%d", b.Folder, saved.Step)
-	return fmt.Sprintf("xtts-host --resume %s --allow %s %s", hint.Path(at), strings.Join(allow, ","), flags)
+	if len(allow) > 0 {
+		flags = "--allow " + strings.Join(allow, ",") + " " + flags
+	}
+	return fmt.Sprintf("xtts-host --resume %s %s", hint.Path(at), flags)
 }
 
 // lr is a learning rate below that of the run: that of the checkpoint if the run has raised it since, that of the bundle if it is lower,

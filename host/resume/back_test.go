@@ -15,13 +15,15 @@ func TestBack(t *testing.T) {
 	plain := map[string]string{"optimizer": `["adamw",0.001,[0.9,0.999],1e-8,0,0.01,1]`, "data": "a", "schedule": `["constant",0]`}
 	grouped := map[string]string{"optimizer": `["adamw",0.001,[0.9,0.999],1e-8,0,0.01,1,{"groups":[{"match":["a"],"lr_factor":100000}]}]`, "data": "a", "schedule": `["constant",0]`}
 	raised := map[string]string{"optimizer": `["adamw",5,[0.9,0.999],1e-8,0,0.01,1]`, "data": "b", "schedule": `["constant",0]`}
+	faster := map[string]string{"optimizer": raised["optimizer"], "data": "a", "schedule": raised["schedule"]}
 	at := func(hashes map[string]string) *checkpoint.Checkpoint {
 		return &checkpoint.Checkpoint{State: checkpoint.State{Step: 40, Hashes: hashes, Schedule: schedule.Schedule{BaseLR: 0.001}}}
 	}
 	for want, b := range map[string]Back{
 		"xtts-host --resume run@40 --allow lr --lr 0.0001":                                   {Checkpoint: at(plain), Now: plain, LR: 0.001, Usual: 0.003},
 		"xtts-host --resume run@40 --allow lr,min-lr --lr 0.0001 --min-lr 0":                 {Checkpoint: at(plain), Now: plain, LR: 0.001, MinLR: 0.0005},
-		"xtts-host --resume run@40 --allow lr,data --lr 0.001":                               {Checkpoint: at(plain), Now: raised, LR: 5, Usual: 0.003},
+		"xtts-host --resume run@40 --allow data --lr 0.001":                                  {Checkpoint: at(plain), Now: raised, LR: 5, Usual: 0.003},
+		"xtts-host --resume run@40 --lr 0.001":                                               {Checkpoint: at(plain), Now: faster, LR: 5},
 		"xtts-host --resume run@40 --allow lr --lr 0.0001 --lr-factor ''":                    {Checkpoint: at(plain), Now: grouped, LR: 0.001, LRFactor: true},
 		"xtts-host --resume run@40 --allow lr --lr 3.33e-05":                                 {Checkpoint: at(grouped), Now: grouped, LR: 0.000333, LRFactor: true},
 		"xtts-host --resume run@40 --allow lr,groups --lr 0.0001":                            {Checkpoint: at(grouped), Now: plain, LR: 0.001},

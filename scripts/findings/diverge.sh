@@ -21,7 +21,7 @@ diverge-keeps-good() {
   refused 1 xtts-host --resume run --max-steps 40 --checkpoint-every 1 --keep-last 1 --allow lr,groups --lr 1 --lr-factor '*=1000000'
   test -d run/checkpoints/step-000020
   finite run/checkpoints/*/*.safetensors
-  says 'the last good checkpoint is that of step 20; go back to it with: xtts-host --resume run@20 --allow lr --lr 0.001'
+  says 'the last good checkpoint is that of step 20; go back to it with: xtts-host --resume run@20 --lr 0.001'
   way-back --max-steps 22
   grep -q '"good_checkpoint": {' run/report.json
   tail -n 1 run/metrics.jsonl | grep -q '"step":22,'
