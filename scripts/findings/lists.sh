@@ -176,3 +176,37 @@ END
   xtts-host data check data --json --max-quarantine 0 >report
   python3 -c 'import json; assert json.load(open("report"))["usable"]["clips"] == 8'
 }
+
+# sentences-of-two-voices: a list in which two voices read each sentence is read as any other, and a translation is no speaker
+sentences-of-two-voices() {
+  clips data 16 1
+  two() { # LINE
+    FORMAT=$1 python3 - <<'END'
+import os
+texts = ["the ship came back in spring", "nobody knows what became of it", "a long road and a short night", "rain and then sun again",
+         "he asked for some water", "they sat by the fire", "it costs a coin to enter", "she never saw him again"]
+other = ["das schiff kam im herbst", "niemand hat davon gewusst", "eine lange kalte nacht", "regen und wieder sonne", "er bat um etwas brot",
+         "alle standen vor der tür", "der eintritt war sehr teuer", "wir haben ihn nie gesehen"]
+open("data/metadata.csv", "w").write("".join(os.environ["FORMAT"].format(n=f"clip{n:05}", text=texts[n // 2], other=other[n // 2],
+    who=["anna", "bert"][n % 2], lang=["en", "de"][n % 2], no=n % 2) + "\n" for n in range(16)))
+END
+  }
+  while read -r layout speaker line; do
+    two "$line"
+    xtts-host data check data --json --max-quarantine 9 >check.json
+    python3 - "$layout" "$speaker" <<'END'
+import json, sys
+d = json.load(open("check.json"))["layout"]
+e = d["examples"][0]
+assert (d["layout"], e["text"], e["speaker"]) == (sys.argv[1], "the ship came back in spring", sys.argv[2]), d
+END
+  done <<'LISTS'
+piper anna {n}|{who}|{text}
+coqui anna wavs/{n}.wav|{text}|{who}
+styletts2 0 wavs/{n}.wav|{text}|{no}
+gpt-sovits anna wavs/{n}.wav|{who}|{lang}|{text}
+LISTS
+  two '{n}|{text}|{other}'
+  refused 2 xtts-host data check data
+  says "hint: say which: --list-layout 'columns=id,text,-' or --list-layout last-column"
+}

@@ -32,9 +32,7 @@ func (t *table) byColumns() error {
 	t.d.Columns = certain
 	t.d.Name = nameOf(certain)
 	t.findRecordings()
-	if t.d.Name == "coqui" && t.v.columns[slices.Index(certain, Speaker)].sort() == whole && t.d.HasPaths() {
-		t.d.Name = "styletts2"
-	}
+	numbered(t, &t.d.Layout)
 	if l, _ := byName(t.d.Name); l.Language != "" {
 		t.d.Language = l.Language
 	}
@@ -48,6 +46,13 @@ func (t *table) byColumns() error {
 	t.asBefore(n)
 	t.remark()
 	return nil
+}
+
+// numbered gives a layout of paths whose speakers are numbers the name of the trainer that has them.
+func numbered(t *table, l *Layout) {
+	if l.Name == "coqui" && t.v.columns[slices.Index(l.Columns, Speaker)].sort() == whole && t.exactKey(0) == Path {
+		l.Name = "styletts2"
+	}
 }
 
 // asBefore says whether older versions read the list alike.

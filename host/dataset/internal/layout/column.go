@@ -78,7 +78,7 @@ const (
 	empty   sort = iota
 	decimal      // numbers with decimals: lengths
 	whole        // whole numbers
-	name         // few values, each on several lines: a speaker, a language, an emotion
+	name         // few values that are no sentences, each on several lines: a speaker, a language, an emotion
 	words        // anything else: texts
 )
 
@@ -93,7 +93,7 @@ func (c *column) sort() sort {
 		return decimal
 	case c.numbers == full:
 		return whole
-	case !c.many && full > 1 && 2*len(c.values) <= full && c.longest() <= longName:
+	case !c.many && full > 1 && 2*len(c.values) <= full && c.longest() <= longName && !c.sentences():
 		return name
 	}
 	return words

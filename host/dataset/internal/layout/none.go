@@ -4,7 +4,12 @@ import "slices"
 
 // noneIsText asks which column of names or numbers is the text.
 func (e *evidence) noneIsText(roles []Role) error {
-	candidates := slices.Concat(e.names, e.tongues, e.numbers, e.counts)
+	candidates := slices.Concat(e.names, e.numbers, e.counts)
+	if len(candidates) > 1 && len(e.tongues) == 1 {
+		roles[e.tongues[0]] = Language
+	} else {
+		candidates = append(candidates, e.tongues...)
+	}
 	slices.Sort(candidates)
 	set := func(text int) []Role {
 		r := slices.Clone(roles)
@@ -23,5 +28,5 @@ func (e *evidence) noneIsText(roles []Role) error {
 	}
 	a, b := set(candidates[len(candidates)-1]), set(candidates[0])
 	a[candidates[0]], b[candidates[len(candidates)-1]] = Speaker, Speaker
-	return e.question(e.reading(a), e.reading(b), "no column has many values, as texts have")
+	return e.question(e.reading(a), e.reading(b), "no column has sentences, or many values, as texts have")
 }

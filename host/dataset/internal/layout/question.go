@@ -56,6 +56,7 @@ func (t *table) reading(columns []Role) Reading {
 	}
 	if l.Name != "" {
 		l.Columns = general
+		numbered(t, &l)
 	}
 	if l.Quotes == Open {
 		l.Quotes = No
