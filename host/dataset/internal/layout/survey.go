@@ -15,12 +15,15 @@ type survey struct {
 	skip   int // number of the line with the names of the columns, 0 for none
 
 	lines   int
-	counts  map[int]*lineCount // by number of columns
+	counts  lineCounts // by number of columns up to the last that is not empty
+	written lineCounts // by number of columns
 	columns []column
 	quoting quoting
 	samples []sample
 	stride  int // of the lines that are sampled
 }
+
+type lineCounts map[int]*lineCount
 
 // lineCount counts the lines with one number of columns.
 type lineCount struct {
@@ -40,7 +43,7 @@ const (
 )
 
 func (s *Source) survey(v *survey) error {
-	v.counts, v.stride = map[int]*lineCount{}, 1
+	v.counts, v.written, v.stride = lineCounts{}, lineCounts{}, 1
 	split := bufio.SplitFunc(bufio.ScanLines)
 	if v.quotes || v.cr {
 		split = records{v.sep, v.cr, v.quotes}.split
@@ -60,7 +63,8 @@ func (v *survey) add(number int, line []byte) bool {
 		for j := range n {
 			v.columns[j].lines++
 		}
-		v.count(n, number)
+		v.counts.add(n, number)
+		v.written.add(n, number)
 		return true
 	}
 	text := string(line)
@@ -71,10 +75,11 @@ func (v *survey) add(number int, line []byte) bool {
 	if at%v.stride == 0 {
 		v.take(number, list)
 	}
+	v.written.add(len(list), number)
 	for len(list) > 1 && strings.TrimSpace(list[len(list)-1]) == "" {
 		list = list[:len(list)-1]
 	}
-	v.count(len(list), number)
+	v.counts.add(len(list), number)
 	for j, field := range list[:min(len(list), mostColumns)] {
 		if j == len(v.columns) {
 			v.columns = append(v.columns, column{})
@@ -94,12 +99,12 @@ func (v *survey) settled(n int) bool {
 	return true
 }
 
-// count counts a line with so many columns.
-func (v *survey) count(columns, number int) {
-	n := v.counts[columns]
+// add counts a line with so many columns.
+func (c lineCounts) add(columns, number int) {
+	n := c[columns]
 	if n == nil {
 		n = &lineCount{}
-		v.counts[columns] = n
+		c[columns] = n
 	}
 	if n.lines++; len(n.first) < mostNamed {
 		n.first = append(n.first, number)

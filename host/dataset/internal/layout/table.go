@@ -151,14 +151,14 @@ func (t *table) remark() {
 		return
 	}
 	var counts []int
-	for n := range t.v.counts {
+	for n := range t.v.written {
 		counts = append(counts, n)
 	}
-	if len(counts) > 1 {
+	if len(counts) > 1 && len(t.v.counts) > 1 { // a column that is empty at the end of a line counts as one
 		slices.Sort(counts)
 		var parts []string
 		for _, n := range counts {
-			c := t.v.counts[n]
+			c := t.v.written[n]
 			parts = append(parts, fmt.Sprintf("%d in %s", n, someLines(c.first, c.lines)))
 		}
 		t.d.Remarks = append(t.d.Remarks, "the lines have different numbers of columns: "+strings.Join(parts, ", "))
