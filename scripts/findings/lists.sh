@@ -210,3 +210,29 @@ LISTS
   refused 2 xtts-host data check data
   says "hint: say which: --list-layout 'columns=id,text,-' or --list-layout last-column"
 }
+
+# question-of-the-manual: the list that docs/data.md has as an example is refused with the message that it has
+question-of-the-manual() {
+  clips a 3 1
+  for n in 0 1 2; do mv a/wavs/clip0000$n.wav a/wavs/c$n.wav; done
+  python3 - "$TREE/docs/data.md" <<'END'
+import sys
+blocks = open(sys.argv[1]).read().split("**It never guesses.**")[1].split("```\n")
+open("a/metadata.csv", "w").write(blocks[1])
+open("want", "w").write(blocks[3])
+END
+  refused 2 xtts-host data check a
+  diff want output
+}
+
+# empty-last-column: lines of which the last column is empty have as many columns as the others
+empty-last-column() {
+  clips data 8 1
+  list data/metadata.tsv $'anna\t{n}\tclip0000{n}.wav\t{text}\t'
+  sed -i '1s/$/x/' data/metadata.tsv
+  xtts-host data check data/metadata.tsv --list-layout 'columns=speaker,-,path,text;separator=tab' >output || true
+  says 'layout' && silent 'different numbers of columns'
+  sed -i '2s/$/	y/' data/metadata.tsv
+  xtts-host data check data/metadata.tsv --list-layout 'columns=speaker,-,path,text;separator=tab' >output || true
+  says 'the lines have different numbers of columns: 5 in 7 lines (1, 3, 4, 5, 6, ...), 6 in line 2'
+}
