@@ -20,6 +20,10 @@ type Report struct {
 	Validation *Validation `json:"validation,omitempty"`
 	// LanguagesUsed says whether the model takes the languages of texts.
 	LanguagesUsed bool `json:"languages_used"`
+	// LanguagesNamed says whether a line of the list names the language of its text: else it is the default.
+	LanguagesNamed bool `json:"languages_named"`
+
+	noLanguages string // what to say if none does
 	Measures
 	Composition
 	Findings

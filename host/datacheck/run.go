@@ -135,6 +135,9 @@ func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize
 	}
 	r := newReport(ix, plan, clips)
 	_, numbered := ix.Numbered(m.Inputs)
+	if r.LanguagesNamed = ix.NamesLanguages; !r.LanguagesNamed && len(ix.Rows) > 0 {
+		r.noLanguages = dataset.NoLanguages(ix)
+	}
 	r.LanguagesUsed = numbered != nil || m.Tokenizer != nil && dataset.Tagged(m.Tokenizer.Prefix)
 	r.Bundle, r.Trained.Buckets, r.Trained.Padding = m.Name, len(cfg.Buckets), plan.Work(m.Features).Padding()
 	return r, nil

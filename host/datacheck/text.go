@@ -40,6 +40,9 @@ func (r *Report) write(out io.Writer) error {
 	r.validation(t)
 	t.groups("speakers", r.Speakers)
 	t.groups("languages", r.Languages)
+	if r.noLanguages != "" {
+		t.line("", "%s", r.noLanguages)
+	}
 	if !r.LanguagesUsed && (len(r.Languages) > 1 || len(r.Languages) == 1 && r.Languages[0].Name != dataset.DefaultLanguage) {
 		t.line("", "%s has no languages: it takes all texts alike", r.Bundle)
 	}

@@ -61,6 +61,9 @@ func (b *builder) add(s *scannedRow) {
 		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
 		Values: s.values,
 	})
+	if s.language != "" {
+		ix.NamesLanguages = true
+	}
 	if s.normalized {
 		ix.Normalized++
 	}

@@ -138,7 +138,7 @@ type Index struct {
 	// about its lines.
 	Layout, LayoutText string
 	Remarks            []string
-	// NamesLanguages means that a line of the list can name the language of its text.
+	// NamesLanguages means that a line of the list names the language of its text, or the layout does.
 	NamesLanguages bool
 
 	// Normalized counts the rows whose texts Config.Normalize has changed.

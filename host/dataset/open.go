@@ -86,5 +86,4 @@ func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) e
 
 func (ix *Index) take(d *layout.Decision) {
 	ix.layout, ix.Layout, ix.LayoutText, ix.Remarks = d, d.String(), d.Describe(), d.Remarks
-	ix.NamesLanguages = d.Kind != layout.Table || hasRole(&d.Layout, layout.Language)
 }

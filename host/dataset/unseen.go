@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -34,4 +35,10 @@ func unseen(a, b *Index, name func(*Index, *Row) string) []Clips {
 	}
 	slices.SortFunc(list, func(a, b Clips) int { return cmp.Or(cmp.Compare(b.Clips, a.Clips), cmp.Compare(a.Name, b.Name)) })
 	return list
+}
+
+// NoLanguages says which language the texts of the index have, of which no line names one, and what names it.
+func NoLanguages(ix *Index) string {
+	return fmt.Sprintf("%s is the default, no line of %s names a language: a column does (--list-layout columns=id,text,language), "+
+		"or the key \"language\" of JSON Lines", ix.Languages[ix.Rows[0].LanguageID], ix.List)
 }

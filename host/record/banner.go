@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -141,7 +142,7 @@ func (p *Plan) data() []string {
 		lines = append(lines, p.Data.Usage.Lists[0].Lines()...)
 	}
 	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages {
-		lines = append(lines, fmt.Sprintf("all texts are taken as %s: %s has no languages, a JSON Lines list can name them", languages[ix.Rows[0].LanguageID], ix.List))
+		lines = append(lines, dataset.NoLanguages(ix))
 	}
 	if rules := p.Config.Normalize; rules.On() {
 		lines = append(lines, fmt.Sprintf("%s changed by --normalize %s", report.Count(ix.Normalized, "text"), &rules))

@@ -13,7 +13,8 @@ import (
 
 // TestLanguageThatNoLineNames: the language of the texts is shown if the model takes it and the list cannot name it.
 func TestLanguageThatNoLineNames(t *testing.T) {
-	const line = "all texts are taken as en: metadata.csv has no languages, a JSON Lines list can name them"
+	const line = "en is the default, no line of metadata.csv names a language: a column does " +
+		"(--list-layout columns=id,text,language), or the key \"language\" of JSON Lines"
 	for _, c := range []struct {
 		list, tensor string
 		want         bool

@@ -246,7 +246,11 @@ all-double-ids() {
 no-languages() {
   clips data 12 1
   xtts-host --plugins "$TREE/plugins" --graph builtin:myxtts-multispeaker --train-data data --batch-size 4 --max-steps 1 --run-dir run >output
-  says 'all texts are taken as en: metadata.csv has no languages, a JSON Lines list can name them'
+  says 'en is the default, no line of metadata.csv names a language'
+  xtts-host data check data >output
+  says 'en is the default, no line of metadata.csv names a language'
+  refused 2 train --train-data data --language fa
+  says '--list-layout columns=id,text,language'
   train --train-data data --max-steps 1 --run-dir other >output
-  silent 'all texts are taken'
+  silent 'is the default'
 }
