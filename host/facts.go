@@ -28,7 +28,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	if best := r.loop.Train.Progress.Best; best != nil {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
-	f.GoodCheckpoint = ending.GoodOf(o.saver)
+	f.Diverged, f.GoodCheckpoint = ending.IsDiverged(outcome), ending.GoodOf(ending.Before(&o.divergence, o.saver))
 	f.EarlyStop, f.FeatureCache, f.Spoken = r.stopped(), r.loop.Path.FeatureCache(), r.samples.Report()
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()

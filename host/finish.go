@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -24,7 +25,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		err = errors.Join(err, lost)
 	}
 	if err == nil && !r.mode.Measures() {
-		err = ending.MostlySkipped(o.collector)
+		err = cmp.Or(ending.MostlySkipped(o.collector), ending.Diverged(&o.divergence, o.collector, &r.loop.Train.Progress))
 	}
 	switch step := r.loop.Train.Progress.Step; {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
@@ -44,7 +45,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 			err = serr
 		}
 	}
-	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved()), o.saver, func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
+	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved()), ending.Before(&o.divergence, o.saver), func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}

@@ -80,6 +80,9 @@ func (o *observer) addSinks(p train.Progress) (*report.Evaluation, error) {
 		return nil, err
 	}
 	o.divergence = metrics.Divergence()
+	if !r.plan.Start.Change.Comparable() {
+		o.divergence.Forget()
+	}
 	r.bus.Require(report.MetricsFile, metrics)
 	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {

@@ -1,11 +1,12 @@
 // Package ending judges how a run ends, and says how to go on: after an interruption, a fault, or when it diverged, which is that its
-// losses, gradients or weights are not finite any more.
+// losses, gradients or weights are not finite any more, or its losses far above what they were.
 package ending
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -34,6 +35,50 @@ func MostlySkipped(c *report.Collector) error {
 	return fmt.Errorf("%w: %d of %s were skipped", train.ErrNotFinite, skipped, report.Count(steps, "step"))
 }
 
+// ErrDiverged is the end of a run whose losses are finite, but those of a model that is ruined.
+var ErrDiverged = errors.New("the run diverged")
+
+// Diverged is the end of a run whose last losses are far above its lowest level; nil for others. One step may be noise, so it needs two, or
+// an evaluation after the last step that shows the same. An evaluation alone must be far above the first loss.
+func Diverged(d *report.Divergence, c *report.Collector, p *train.Progress) error {
+	losses, e := c.Last()
+	return diverged(d, losses, p.Step, e, p.Best)
+}
+
+func diverged(d *report.Divergence, losses report.Losses, last int64, e *report.Evaluation, best *train.Best) error {
+	high, level := d.Ruined()
+	after, loss, first := e != nil && e.Step == last, float64(losses.Last), float64(losses.First)
+	switch {
+	case high >= 2 || high == 1 && after && !Good(float64(e.Loss), best):
+		return fmt.Errorf("%w: the loss of step %d is %.4g, and was %.4g before it rose", ErrDiverged, last, loss, level)
+	case after && first > 0 && !(float64(e.Loss) < farAbove*first):
+		return fmt.Errorf("%w: the loss of the evaluation after step %d is %.4g, and that of the first step was %.4g", ErrDiverged, last, float64(e.Loss), first)
+	}
+	return nil
+}
+
+// IsDiverged reports whether an error is that of Diverged.
+func IsDiverged(err error) bool { return errors.Is(err, ErrDiverged) }
+
+// until has the checkpoints before a step.
+type until struct {
+	Checkpoints
+	step int64
+}
+
+// Before returns the checkpoints of a run. Those of losses that stayed far above the lowest level are not good.
+func Before(d *report.Divergence, all Checkpoints) Checkpoints {
+	if high, _ := d.Ruined(); high > 0 && d.Normal() > d.Sound() {
+		return until{all, d.Sound()}
+	}
+	return all
+}
+
+func (u until) Good() ([]int64, error) {
+	good, err := u.Checkpoints.Good()
+	return slices.DeleteFunc(good, func(step int64) bool { return step >= u.step }), err
+}
+
 // Ruined reports whether an error says that the weights are not finite, so that nothing can be saved.
 func Ruined(err error) bool {
 	_, ok := errors.AsType[*save.NotFiniteError](err)
@@ -50,7 +95,7 @@ type Checkpoints interface {
 // checkpoint, or for nil to the start.
 func Advise(err error, of Checkpoints, back func(to *checkpoint.Checkpoint) string) error {
 	skipped := errors.Is(err, train.ErrNotFinite)
-	if !skipped && !Ruined(err) {
+	if !skipped && !Ruined(err) && !errors.Is(err, ErrDiverged) {
 		return err
 	}
 	var to *checkpoint.Checkpoint

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,5 +98,47 @@ func TestGood(t *testing.T) {
 		if Good(c.loss, c.best) != c.want {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// TestDiverged: losses that end far above the lowest level of the run, also where they have been there for long; noise is none of it.
+func TestDiverged(t *testing.T) {
+	flat := func(n int, loss float64) []float64 { return slices.Repeat([]float64{loss}, n) }
+	far := &report.Evaluation{Step: 5, Loss: 900}
+	for _, c := range []struct {
+		name   string
+		losses []float64
+		e      *report.Evaluation
+		best   *train.Best
+		want   bool
+	}{
+		{"none", nil, nil, nil, false},
+		{"from the second step", []float64{2.6, 7e4, 2e6}, nil, nil, true},
+		{"for long", append(flat(20, 2), flat(200, 5e10)...), nil, nil, true},
+		{"recovers", append(flat(20, 2), 5e3, 5e4, 3), nil, nil, false},
+		{"noise", []float64{2, 9, 1, 15, 3, 8, 2, 12}, nil, nil, false},
+		{"one step", []float64{2, 2, 2, 2, 30}, nil, nil, false},
+		{"one step, and an evaluation", []float64{2, 2, 2, 2, 30}, far, &train.Best{Loss: 2}, true},
+		{"an evaluation before the end", []float64{2, 2, 2, 2, 2, 2}, far, &train.Best{Loss: 2}, false},
+		{"an evaluation alone", flat(5, 2), far, nil, true},
+		{"an evaluation that is not finite", flat(5, 2), &report.Evaluation{Step: 5, Loss: report.Float(math.NaN())}, nil, true},
+		{"a worse evaluation", flat(5, 2), &report.Evaluation{Step: 5, Loss: 15}, &train.Best{Loss: 1}, false},
+		{"below 0", flat(5, -2), far, nil, false},
+	} {
+		var d report.Divergence
+		losses := report.Losses{}
+		for i, loss := range c.losses {
+			d.Step(&event.Step{Step: int64(i + 1), Loss: loss, Rows: []int32{1}}, func(string, ...any) {})
+			if losses.Last = report.Float(loss); i == 0 {
+				losses.First = losses.Last
+			}
+		}
+		err := diverged(&d, losses, int64(len(c.losses)), c.e, c.best)
+		if errors.Is(err, ErrDiverged) != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if good, _ := (until{fakeCheckpoints{9, 6, 3}, 6}).Good(); !slices.Equal(good, []int64{3}) {
+		t.Error(good)
 	}
 }

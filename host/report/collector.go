@@ -190,6 +190,7 @@ type Run struct {
 	Best              *Best
 	EarlyStop         *EarlyStop
 	GoodCheckpoint    *GoodCheckpoint
+	Diverged          bool // Outcome says why the model is ruined
 	FeatureCache      *FeatureCache
 	Spoken            *Spoken
 	Memory            []Memory
@@ -221,6 +222,10 @@ func (c *Collector) Build(run Run) *Report {
 	c.speed(r)
 	c.steps(r, run)
 	r.Verdict = judge(diagnose(r, run.Pipeline, run.Setup))
+	if run.Diverged { // how fast it was does not matter
+		r.Verdict.Diverged, r.Verdict.Advice = true, []string{run.Outcome + "."}
+		return r
+	}
 	r.Verdict.SecondGPU = second(r, run.Setup)
 	return r
 }
@@ -232,6 +237,9 @@ func (c *Collector) losses() Losses {
 	}
 	return Losses{Float(c.history.First), Float(c.history.Last), Float(c.history.Best)}
 }
+
+// Last returns the losses so far, and the last evaluation or nil.
+func (c *Collector) Last() (Losses, *Evaluation) { return c.losses(), c.evaluation }
 
 func (c *Collector) lastEvaluation(best *Best) *Evaluation {
 	if c.evaluation == nil {

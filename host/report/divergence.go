@@ -19,6 +19,10 @@ type Divergence struct {
 	level  float64 // the median of the losses at the last normal step
 	odd    int     // steps since then with a finite loss far above it
 	normal int64   // the last normal step
+
+	base  float64 // the lowest level
+	sound int64   // the last normal step that was not far above it
+	high  int     // steps since then with a finite loss far above it
 }
 
 const (
@@ -63,6 +67,11 @@ func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 	if skipped {
 		return false
 	}
+	if d.base > 0 && loss >= explosion*d.base {
+		d.high++
+	} else {
+		d.high = 0
+	}
 	if d.level > 0 && loss >= explosion*d.level {
 		if d.odd++; d.odd < usualSteps {
 			return false
@@ -73,8 +82,24 @@ func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 		d.level = median
 	}
 	d.odd, d.normal = 0, step
+	if d.base <= 0 || d.level < d.base {
+		d.base = d.level
+	}
+	if d.high == 0 {
+		d.sound = step
+	}
 	return true
 }
+
+// Ruined reports how many steps there were since the last one whose loss was not far above the lowest level, and that level. Unlike a
+// normal step, it does not take a loss for the level because it lasts.
+func (d *Divergence) Ruined() (steps int, level float64) { return d.high, d.base }
+
+// Sound returns the last normal step whose loss was not far above the lowest level.
+func (d *Divergence) Sound() int64 { return d.sound }
+
+// Forget forgets the lowest level: the losses before are of another kind, such as those of other data.
+func (d *Divergence) Forget() { d.base, d.high = 0, 0 }
 
 // Normal returns the last normal step, 0 before the first. The weights before that step were good: its loss was computed with them.
 func (d *Divergence) Normal() int64 { return d.normal }
@@ -82,7 +107,7 @@ func (d *Divergence) Normal() int64 { return d.normal }
 // Next returns what another process of the run begins with: the level of the losses and the last normal step. It compares losses with
 // those of its own steps only.
 func (d *Divergence) Next() Divergence {
-	return Divergence{level: d.level, odd: d.odd, normal: d.normal}
+	return Divergence{level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high}
 }
 
 // median returns that of the last losses, 0 before the first. A rate that is much too high shows in the second step.

@@ -33,7 +33,11 @@ func (r *Report) TableOf(folder string, width int) string {
 	t.features(r.FeatureCache)
 	t.memory(r)
 	t.troubles(r)
-	t.row("limited by", r.Verdict.Bottleneck)
+	if r.Verdict.Diverged {
+		t.row("verdict", "diverged")
+	} else {
+		t.row("limited by", r.Verdict.Bottleneck)
+	}
 	for _, advice := range r.Verdict.Advice {
 		t.row("", advice)
 	}

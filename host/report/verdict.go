@@ -21,6 +21,8 @@ type Verdict struct {
 	// Bottleneck is "train", the phase that the trainer waits for, or "unknown" after fewer than two steps.
 	Bottleneck string   `json:"bottleneck"`
 	Advice     []string `json:"advice"`
+	// Diverged says that the run ended with a model that is ruined. The advice is then about that only.
+	Diverged bool `json:"diverged,omitempty"`
 	// SecondGPU is the gain from another GPU, for a run that trains on one; absent otherwise.
 	SecondGPU *SecondGPU `json:"second_gpu,omitempty"`
 }

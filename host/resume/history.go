@@ -82,3 +82,11 @@ func (d *Decision) Comment() string {
 	}
 	return b.String()
 }
+
+// Comparable reports whether the losses of the run can be compared with those before all of its changes. A nil Decision has none.
+func (d *Decision) Comparable() bool {
+	return d == nil || !slices.ContainsFunc(d.History, func(c report.Change) bool {
+		name, _, _ := strings.Cut(c.Name, "/")
+		return !slices.Contains([]string{"lr", "schedule", "warmup-steps", "min-lr", "weight-decay", "grad-clip"}, name)
+	})
+}

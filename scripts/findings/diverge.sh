@@ -35,6 +35,19 @@ diverge-from-the-start() {
   way-back --max-steps 2
   grep -q '"outcome": "done"' run-2/report.json
 }
+# diverge-finite: a run whose losses end far above their level fails with the verdict and the way back, also where they stay there for long
+diverge-finite() {
+  refused 1 train --lr 100 --warmup-steps 0 --batch-size 8 --max-steps 14 --run-dir run
+  says 'error: the run diverged: the loss of step 14 is '
+  says 'no checkpoint is known to be good, so start again with: xtts-host --config run/config.yaml --lr 0.003 --run-dir run-2'
+  grep -q '"diverged": true' run/report.json
+  grep -Eq '^  verdict +diverged' run/report.txt
+  ! grep -q 'trains faster' run/report.txt
+  way-back --max-steps 4
+  grep -q '"outcome": "done"' run-2/report.json
+  refused 1 train --lr 100 --warmup-steps 0 --max-steps 80 --run-dir long
+  says 'error: the run diverged: '
+}
 # diverge-unseen: weights that become infinite while loss and gradients stay finite end the run at the next checkpoint, which is not saved
 diverge-unseen() { gotest ./host 'TestRuinedWeightsAreNotSaved'; }
 # mostly-skipped: a run most of whose steps were skipped ends with 1; one of which some were skipped ends with 0 and a verdict that says so
