@@ -41,8 +41,11 @@ func rate(v float64) string {
 
 // percent writes a ratio.
 func percent(v float64) string {
-	if v < 0.0995 {
+	switch {
+	case v < 0.0995:
 		return fmt.Sprintf("%.1f %%", 100*v)
+	case v > 10:
+		return "> 1000 %"
 	}
 	return fmt.Sprintf("%.0f %%", 100*v)
 }

@@ -38,7 +38,7 @@ func TestDuration(t *testing.T) {
 func TestQuantities(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{rate(9.84), "9.8"}, {rate(120.4), "120"}, {rate(0.1234), "0.12"}, {rate(0.999), "1.0"},
-		{percent(0), "0.0 %"}, {percent(0.0042), "0.4 %"}, {percent(0.0999), "10 %"}, {percent(1), "100 %"},
+		{percent(0), "0.0 %"}, {percent(0.0042), "0.4 %"}, {percent(0.0999), "10 %"}, {percent(1), "100 %"}, {percent(10), "1000 %"}, {percent(3.4e15), "> 1000 %"},
 		{milliseconds(0.1234), "0.12 ms"}, {milliseconds(12.34), "12.3 ms"}, {milliseconds(1234), "1234 ms"},
 		{size(0), "0 MiB"}, {size(812 << 20), "812 MiB"}, {size(3 << 29), "1.5 GiB"},
 		{Thousands(0), "0"}, {Thousands(999), "999"}, {Thousands(1000), "1,000"}, {Thousands(12345678), "12,345,678"},

@@ -96,8 +96,15 @@ func (t *table) results(r *Report) {
 	if e := r.Evaluation; e == nil {
 		t.row("evaluation", "none")
 	} else {
-		t.row("evaluation", fmt.Sprintf("%s at step %d, %s  (best %s at step %d)",
-			number(float64(e.Loss)), e.Step, Count(int64(e.Samples), "row"), number(float64(e.Best.Loss)), e.Best.Step))
+		loss := number(float64(e.Loss))
+		if loss == "-" {
+			loss = "not finite"
+		}
+		text := fmt.Sprintf("%s at step %d, %s", loss, e.Step, Count(int64(e.Samples), "row"))
+		if best := number(float64(e.Best.Loss)); best != "-" {
+			text += fmt.Sprintf("  (best %s at step %d)", best, e.Best.Step)
+		}
+		t.row("evaluation", text)
 	}
 	if r.EarlyStop != nil {
 		t.row("stopped early", r.EarlyStop.String())
@@ -115,7 +122,9 @@ func (t *table) baseline(r *Report, b Baseline) {
 		}
 		text := "-"
 		if !math.IsNaN(float64(share)) {
-			text = fmt.Sprintf("%.0f %%", 100*share)
+			if text = fmt.Sprintf("%.0f %%", 100*share); share > 10 {
+				text = "> 1000 %"
+			}
 		}
 		cells(name, number(float64(constant)), number(float64(previous)), number(float64(model)), text)
 	}
