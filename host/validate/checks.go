@@ -194,6 +194,11 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		losses = append(losses, fmt.Sprintf("%#.4g", w.Loss))
 	}
 	text := "losses " + strings.Join(losses, ", ")
+	for _, w := range v.steps.done {
+		if first := v.steps.done[0].Loss; first > 0 && w.Loss > 10*first {
+			return "", hint.Errorf("lower --lr, or lengthen --warmup-steps", "%s: that of step %d is more than ten times the first, so the run diverges", text, w.Step)
+		}
+	}
 	if n := q.Count(); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "clip"))
 	}
