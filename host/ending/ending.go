@@ -124,6 +124,10 @@ func GoodOf(of Checkpoints) *report.GoodCheckpoint {
 // Continue adds a hint to continue the run in a folder from its last checkpoint, of the step saved; 0 without one.
 func Continue(err error, dir string, saved int64) error {
 	if saved == 0 {
+		if files.IsFull(err) && hint.Of(err) != "" {
+			again := ", then start it again with --resume-or-start " + hint.Path(dir) + " and the flags that it had"
+			return hint.Errorf(hint.Of(err)+again, "%w", err)
+		}
 		return err
 	}
 	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(dir), saved)
