@@ -231,7 +231,8 @@ empty-last-column() {
   list data/metadata.tsv $'anna\t{n}\tclip0000{n}.wav\t{text}\t'
   sed -i '1s/$/x/' data/metadata.tsv
   xtts-host data check data/metadata.tsv --list-layout 'columns=speaker,-,path,text;separator=tab' >output || true
-  says 'layout' && silent 'different numbers of columns'
+  says 'layout'
+  silent 'different numbers of columns'
   sed -i '2s/$/	y/' data/metadata.tsv
   xtts-host data check data/metadata.tsv --list-layout 'columns=speaker,-,path,text;separator=tab' >output || true
   says 'the lines have different numbers of columns: 5 in 7 lines (1, 3, 4, 5, 6, ...), 6 in line 2'
