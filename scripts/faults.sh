@@ -27,7 +27,8 @@ results() { (cd "$1" && sha256sum checkpoints/step-000008/params.safetensors && 
 XTTS_FAULTS_LIST=$work/list both "$work/want" || { cat "$work/want.log"; exit 1; }
 want=$(results "$work/want")
 mapfile -t sites < <(sort -u "$work/list")
-every=$((${1:-0} > 0 ? (${#sites[@]} + $1 - 1) / $1 : 1))
+places=${1:-0}
+every=$((places > 0 ? (${#sites[@]} + places - 1) / places : 1))
 tried=0 same=0 failed=0
 for ((i = 0; i < ${#sites[@]}; i += every)); do
   at="${sites[i]} ${ERROR:-EIO}${TIMES:+ $TIMES}" run=$work/run$i said=

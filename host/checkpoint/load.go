@@ -111,7 +111,7 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 			}
 		}
 		return nil, skipped, hint.Errorf(advice,
-			"%w", errors.Join(slices.Insert(reasons, 0, fmt.Errorf("%s: %w among %d:", s.dir, ErrNone, len(skipped)))...))
+			"%w", errors.Join(slices.Insert(reasons, 0, fmt.Errorf("%s: %w among %d%s", s.dir, ErrNone, len(skipped), ":"))...))
 	}
 	return nil, nil, hint.Errorf("the run has no checkpoint: start a new run", "%s: %w", s.dir, ErrNone)
 }

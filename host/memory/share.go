@@ -51,7 +51,7 @@ func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) 
 	}
 	if limit < t.total {
 		return nil, hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", t.total/gpu.MB),
-			"%w", visible.WithLines(fmt.Errorf("%w: --data-gpu-memory %dMB %s:", ort.ErrOutOfMemory, limit/gpu.MB, what), t.lines()...))
+			"%w", visible.WithLines(fmt.Errorf("%w: --data-gpu-memory %dMB %s", ort.ErrOutOfMemory, limit/gpu.MB, what), t.lines()...))
 	}
 	for i := range shares {
 		if plugins.UsesGPU(i) {

@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 		{"invisible", "", "👨\u200d👩", "👨\u200d👩"},
 		{"punctuation", "", "‘a’ “b” c‑d − e… – —", `'a' "b" c-d - e... – —`},
 		{"spaces", "", "a\u00a0b\u3000 c\u2009d  e\u2028f", "a b c d e f"},
-		{"all:fa", "", "\u200fكتاب‌هاي\u00a0١٢", "کتاب\u200cهای 12"},
+		{"all:fa", "", "\u200fكتاب\u200cهاي\u00a0١٢", "کتاب\u200cهای 12"},
 		{"none", "fa", "علي ١", "علي ١"},
 	} {
 		r, err := Parse(c.rules)

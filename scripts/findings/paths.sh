@@ -17,7 +17,7 @@ missing-folders() {
   says "cache folder $PWD/file: "
   says '--cache-dir'
   TMPDIR=/nowhere refused 2 train --max-steps 1 --run-dir run
-  says 'stat /nowhere: no such file or directory'
+  says 'mkdir /nowhere: no such file or directory'
   says 'hint: set TMPDIR to a folder that can be written'
   [ ! -e run ]
 }

@@ -15,7 +15,7 @@ func Error(err error) []string {
 	return lines
 }
 
-// WithLines returns an error whose message has further lines.
+// WithLines returns an error whose message ends with a colon, and has further lines.
 func WithLines(err error, lines ...string) error { return &withLines{err, lines} }
 
 type withLines struct {
@@ -24,13 +24,14 @@ type withLines struct {
 }
 
 func (w *withLines) Error() string {
-	return strings.Join(append([]string{w.error.Error()}, w.more...), "\n")
+	return strings.Join(append([]string{w.error.Error() + ":"}, w.more...), "\n")
 }
 func (w *withLines) Unwrap() error { return w.error }
 
 func errorLines(err error) []string {
 	if w, ok := err.(*withLines); ok {
 		lines := errorLines(w.error)
+		lines[len(lines)-1] += ":"
 		for _, line := range w.more {
 			lines = append(lines, Text(line))
 		}

@@ -32,7 +32,7 @@ func TestError(t *testing.T) {
 		{errors.Join(errors.New("one"), errors.New("error: two"), file), "one\n  error: two\n  open " + shown + ": file does not exist"},
 		{fmt.Errorf("%s: %w after", evil, errors.Join(errors.New("one"), errors.New("two"))), shown + ": one\n  two after"},
 		{fmt.Errorf("%w: %w", errors.New(evil), list{"first", evil}), shown + ": first\n  " + shown},
-		{fmt.Errorf("%w after", WithLines(errors.New(evil), "  "+evil, "row")), shown + "\n  " + shown + "\n  row after"},
+		{fmt.Errorf("%w after", WithLines(errors.New(evil), "  "+evil, "row")), shown + ":\n  " + shown + "\n  row after"},
 		{list{"head " + evil, "  item " + evil}, "head " + shown + "\n  item " + shown},
 		{fmt.Errorf("file does not exist: %w", file), "file does not exist: open " + shown + ": file does not exist"},
 		{fmt.Errorf("other text than %s: %w", evil, errors.Join(errors.New(evil))), "other text than " + shown + ": " + shown},

@@ -31,7 +31,9 @@ var arguments = map[string]overwrite.Kind{
 func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	out := []overwrite.Place{{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"}}
 	var in []overwrite.Place
-	derived := func(f *pflag.Flag) bool { return (f.Name == "resume" || f.Name == "run-dir") && set.ResumeOrStart != "" } // it is the same
+	derived := func(f *pflag.Flag) bool {
+		return (f.Name == "resume" || f.Name == "run-dir") && set.ResumeOrStart != ""
+	} // it is the same
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(writes, f.Name) && !derived(f) {
 			for _, path := range pathsOf(f) {
