@@ -15,7 +15,7 @@ func newDataCheck() *cobra.Command {
 	var o datacheck.Options
 	cmd := &cobra.Command{
 		Use:        "check DATA",
-		SuggestFor: []string{"check", "lint"},
+		SuggestFor: []string{"check"},
 		Short:      "Read all clips of a data set, and show what is wrong with it",
 		Long: `Reads every clip of a list as a run with this bundle would, and shows what cannot be used and why,
 lengths, speakers, and lines that may be mistakes: duplicates, clipping, silence, unknown
