@@ -160,10 +160,13 @@ func (p *process) configure(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)), up to 60 of them
-// below this folder.
+// longestBelow is the length of the longest path of a socket below its root: the names of two folders and of a file, which
+// end in random numbers of 13, 10 and 10 digits.
+const longestBelow = len("/"+socketPrefix+"1234567890123") + len("/plugin-dir1234567890") + len("/plugin1234567890")
+
+// socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)).
 func socketRoot(tmp string) string {
-	if len(tmp) > 107-60 {
+	if len(tmp) > 107-longestBelow {
 		return "/tmp"
 	}
 	return tmp
