@@ -108,15 +108,17 @@ def kinds(g: good.Good, seed: int):
     newest = g.run / "checkpoints/step-000002"
     yield from corrupted("--init", newest, "params.safetensors", variants.weights((newest / "params.safetensors").read_bytes()), initial("--init"))
 
-    def resumed(kind, name, more, sign=None, subject=None):
+    def resumed(kind, name, more, sign=None, subject=None, statuses=(0, 2)):
         inside = pathlib.Path("checkpoints/step-000002")
         signed = (lambda folder: sign(folder / inside)) if sign else None
         yield from corrupted(kind, g.run, str(inside / name), more,
-            lambda folder, what: Trial(kind, what, g.train("--max-steps", "3", "--resume", str(folder)), subject or name), signed)
+            lambda folder, what: Trial(kind, what, g.train("--max-steps", "3", "--resume", str(folder)), subject or name, statuses), signed)
 
     yield from resumed("MANIFEST", "MANIFEST", [])
     yield from resumed("state.json", "state.json", variants.states(newest), variants.sign_checkpoint, "state.json|step-000002: the run was started with other settings")
-    yield from resumed("checkpoint", "optimizer.safetensors", variants.weights((newest / "optimizer.safetensors").read_bytes()), variants.sign_checkpoint)
+    # A moment that is finite and wrong, such as a negative mean of squares, may ruin the weights in the next step: these are not saved.
+    yield from resumed("checkpoint", "optimizer.safetensors", variants.weights((newest / "optimizer.safetensors").read_bytes()), variants.sign_checkpoint,
+        "optimizer.safetensors|the weights or moments are not finite after step 3", (0, 1, 2))
     yield from corrupted("metrics.jsonl", g.run, "metrics.jsonl", [("a line of 64 MiB", b"x" * (64 << 20))],
         lambda folder, what: Trial("metrics.jsonl", what, g.train("--max-steps", "3", "--resume", str(folder)), "metrics.jsonl"))
 
