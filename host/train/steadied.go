@@ -13,7 +13,7 @@ import (
 // Device.Deterministic, a graph that may have other bits all the same gets one thread, and alone names the node. The others get at
 // most as many as they have the same bits with.
 func steadied(m *memory, c *ort.SessionConfig, layouts []ring.Layout) (alone string, err error) {
-	if m.async != nil {
+	if m.device.onGPU() { // a fake one, too
 		return "", nil // GPUs have kernels of their own
 	}
 	r, err := steady.Rewrite(c.Model, buckets(layouts))
