@@ -16,7 +16,7 @@ stranger-links() {
       [ ! -e new ]
       [ $status != 0 ]
       says "a symbolic link, which is not followed here"
-      says "cp -rL copy/$name"
+      [ "$to" = "$PWD/mine" ] && says "cp -rL copy/$name" || says "the link leads nowhere; remove it: rm copy/$name"
     done
   done
   for name in report.json report.txt; do # written anew, in place of the link
@@ -50,7 +50,7 @@ linked-checkpoints() {
       says "a symbolic link, which is not followed here"
     done
     refused 2 train --max-steps 8 --resume mine
-    sh -c "$(sed -n 's/.*put a copy there instead: //p' output)"
+    sh -c "$(sed -n 's/.*in its place: //p' output)"
     xtts-host --plugins "$TREE/plugins" --resume mine --max-steps 6
     sums | cmp - was
   done
