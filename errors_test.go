@@ -1,8 +1,10 @@
 package xttshost_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,31 @@ func TestErrorsOfSeveralLinesHaveLines(t *testing.T) {
 		if !used[path] {
 			t.Errorf("%s has no such error any more: remove it from the list", path)
 		}
+	}
+}
+
+// ownCommand is a command of the program that is written out.
+var ownCommand = regexp.MustCompile(`xtts-host (--[a-z]|(train|evaluate|synthesize|validate|doctor|bench|data|graph|plugins|version|completion|help)\b)`)
+
+// TestMessagesNameTheProgramAsCalled: a command in a message is made by hint.Command, with the word that the program was called
+// by. The examples of the help, which are the same in docs/commands.md, get it when they are printed.
+func TestMessagesNameTheProgramAsCalled(t *testing.T) {
+	for _, s := range sources(t) {
+		if isTest(s.path) || strings.HasPrefix(s.path, "scripts/") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if field, ok := n.(*ast.KeyValueExpr); ok && fmt.Sprint(field.Key) == "Example" {
+				return false
+			}
+			if d, ok := n.(*ast.ValueSpec); ok && strings.HasSuffix(d.Names[0].Name, "Examples") {
+				return false
+			}
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && ownCommand.MatchString(l.Value) {
+				t.Errorf("%s: use hint.Command for the command in %s", s.path, l.Value)
+			}
+			return true
+		})
 	}
 }
 

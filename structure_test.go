@@ -33,7 +33,7 @@ var (
 
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
-	{folder: "cmd", own: []string{"cmd/internal/cli", "host/limits/early"}, others: []string{"github.com/spf13/cobra/doc"}},
+	{folder: "cmd", own: []string{"cmd/internal/cli", "host/limits/early", "shared/hint"}, others: []string{"github.com/spf13/cobra/doc"}},
 	{folder: "shared/fold", others: []string{"github.com/mattn/go-runewidth"}},
 	{folder: "cmd/internal/cli", own: []string{"shared/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/overwrite", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest", "shared/visible"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},

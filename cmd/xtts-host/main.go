@@ -7,6 +7,10 @@ import (
 
 	"github.com/xtts-host/xtts-host/cmd/internal/cli"
 	_ "github.com/xtts-host/xtts-host/host/limits/early"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-func main() { os.Exit(cli.Run(os.Args[1:])) }
+func main() {
+	hint.CalledAs(os.Args[0])
+	os.Exit(cli.Run(os.Args[1:]))
+}

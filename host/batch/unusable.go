@@ -22,7 +22,7 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 		text = append(text, fmt.Sprintf("%s: %s", s.Index.Place(r.Line), visible.Clauses(r.Reason, dataset.MaxReason)))
 	}
 	if more := len(lines) - mostUnusable; more > 0 {
-		text = append(text, fmt.Sprintf("and %s more: xtts-host data check %s lists them", report.Thousands(more), hint.Word(filepath.Join(s.Index.Dir, s.Index.List))))
+		text = append(text, fmt.Sprintf("and %s more: %s lists them", report.Thousands(more), hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
 	}
 	return text
 }

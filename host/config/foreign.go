@@ -18,7 +18,7 @@ var foreign = sync.OnceValue(func() map[string]string {
 	all, names, answer := map[string]string{}, []string{}, ""
 	end := func() {
 		for _, name := range names {
-			all[name] = strings.TrimSpace(answer)
+			all[name] = strings.ReplaceAll(strings.TrimSpace(answer), "`xtts-host ", "`"+hint.Command(""))
 		}
 		names, answer = nil, ""
 	}

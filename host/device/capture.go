@@ -16,7 +16,7 @@ func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte
 	return func(file string, fused []byte) error {
 		if fused == nil {
 			if f := fault(b.Model(file), lint.Trials(b.Manifest)); f != nil {
-				return hint.Errorf("xtts-host graph lint "+hint.Path(spec)+" lists all", "%s: %s", file, f)
+				return hint.Errorf(hint.Command("graph lint "+hint.Path(spec)+" lists all"), "%s: %s", file, f)
 			}
 			return nil
 		}
@@ -25,7 +25,7 @@ func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte
 			return err
 		}
 		if f := fault(model, []shapes.Sizes{{}}); f != nil { // all its sizes are fixed
-			return hint.Errorf("xtts-host graph lint "+hint.Path(spec)+" lists what the graph as exported has of that", "%s, fused: %s", file, f)
+			return hint.Errorf(hint.Command("graph lint "+hint.Path(spec)+" lists what the graph as exported has of that"), "%s, fused: %s", file, f)
 		}
 		return nil
 	}

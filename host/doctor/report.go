@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // State is the meaning of a finding for training.
@@ -68,15 +69,15 @@ type RolePlacement struct {
 }
 
 // add appends a finding to the last section.
-func (r *Report) add(state State, hint, format string, args ...any) {
+func (r *Report) add(state State, advice, format string, args ...any) {
 	s := &r.Sections[len(r.Sections)-1]
-	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), local(hint)})
+	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), local(advice)})
 	r.Works = r.Works && state != Bad
 }
 
 // local returns a hint of another command without the advice to run this one.
-func local(hint string) string {
-	steps := slices.DeleteFunc(strings.Split(hint, "; "), func(step string) bool { return strings.HasPrefix(step, "xtts-host doctor ") })
+func local(advice string) string {
+	steps := slices.DeleteFunc(strings.Split(advice, "; "), func(step string) bool { return strings.HasPrefix(step, hint.Command("doctor ")) })
 	if len(steps) == 0 {
 		return "see the lines above"
 	}

@@ -57,7 +57,7 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 		}
 	}
 	if len(patterns) > 0 && trained == 0 {
-		return nil, hint.Errorf("leave a parameter to train; some may be frozen by the bundle (xtts-host graph inspect)",
+		return nil, hint.Errorf("leave a parameter to train; some may be frozen by the bundle ("+hint.Command("graph inspect")+")",
 			"%s %s: no parameter is left to train", flag, strings.Join(patterns, ","))
 	}
 	return frozen, nil

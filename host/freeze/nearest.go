@@ -33,7 +33,7 @@ func names(pattern string, parameters []manifest.Parameter) string {
 	}
 	more := ""
 	if n := len(outermost) - mostModules; n > 0 {
-		more = fmt.Sprintf(" and %d more (xtts-host graph inspect)", n)
+		more = fmt.Sprintf(" and %d more (%s)", n, hint.Command("graph inspect"))
 	}
 	return "the outermost names are " + strings.Join(outermost[:min(mostModules, len(outermost))], ", ") + more
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -27,6 +28,14 @@ const (
 	// most is the largest batch that is planned.
 	most = 1024
 )
+
+// FitReport is the output of `xtts-host graph fits --json`.
+type FitReport struct {
+	Bundle string `json:"bundle"` // its name
+	// UsableShare is the part of a card that the plans use.
+	UsableShare float64 `json:"usable_share"`
+	Precisions  []Fit   `json:"precisions"`
+}
 
 // Fit is the planned memory of training in a precision, and the largest batches.
 type Fit struct {
@@ -63,7 +72,7 @@ func Fits(out io.Writer, spec, cache string, asJSON bool) error {
 	if err != nil {
 		return exit.Refused(err)
 	}
-	var list []Fit
+	r := FitReport{Bundle: b.Manifest.Name, UsableShare: usable}
 	for _, precision := range []manifest.DType{manifest.F32, manifest.BF16} {
 		if _, ok := b.Manifest.TrainingGraph(b.Manifest.InTurn()[0].Name, precision); !ok {
 			continue
@@ -72,19 +81,19 @@ func Fits(out io.Writer, spec, cache string, asJSON bool) error {
 		if err != nil {
 			return exit.Refused(err)
 		}
-		list = append(list, *f)
+		r.Precisions = append(r.Precisions, *f)
 	}
 	if asJSON {
-		return report.JSON(out, list)
+		return report.JSON(out, r)
 	}
-	return printFits(out, b.Manifest, list)
+	return printFits(out, b.Manifest, r.Precisions)
 }
 
 // fitOf plans batches of one row, two, four and so on, up to what no card holds, and those of the cards between them.
 func fitOf(b *ortgraphs.Bundle, precision manifest.DType) (*Fit, error) {
 	f := &Fit{Precision: string(precision), LibraryBytes: memory.Libraries + memory.Growth, RowBytes: rowBytes(b)}
 	m := b.Manifest
-	for i, arena := range ortgraphs.NewArenas(m, ortgraphs.Policy{Precision: precision}) {
+	for i, arena := range ortgraphs.NewArenas(m, b.Policy(precision)) {
 		f.FixedBytes += arena.Memory(m.InTurn()[i].Optimizer, false, false).Total()
 	}
 	f.FixedBytes += ortgraphs.StateBytes(m.State, true)
@@ -185,7 +194,9 @@ func printFits(out io.Writer, m *manifest.Bundle, list []Fit) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%.0f %% of a card are used; fixed are weights, bf16 copies, gradients and moments; --accumulate needs 4 bytes more\nfor each trained value, and stages on the same card (--data-gpu) half a GiB and more. xtts-host validate measures it.\n", 100*usable)
+	_, err := fmt.Fprintf(out, "\n%.0f %% of a card are used. Fixed are weights, bf16 copies, gradients and moments.\n"+
+		"--accumulate needs 4 bytes more for each trained value.\n"+
+		"Stages on the same card (--data-gpu) need half a GiB and more.\n%s measures what a run takes.\n", 100*usable, hint.Command("validate"))
 	return err
 }
 

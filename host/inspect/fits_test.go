@@ -51,15 +51,15 @@ func TestFits(t *testing.T) {
 	if err := Fits(&out, pico, t.TempDir(), true); err != nil {
 		t.Fatal(err)
 	}
-	var list []Fit
-	if err := json.Unmarshal(out.Bytes(), &list); err != nil || len(list) == 0 {
+	var r FitReport
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Bundle != "myxtts-pico" || r.UsableShare != usable || len(r.Precisions) == 0 {
 		t.Fatalf("%v: %s", err, &out)
 	}
 	b, err := ortgraphs.Load(pico)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range list {
+	for _, f := range r.Precisions {
 		for i, p := range f.Planned {
 			if i > 0 && (p.Rows != 2*f.Planned[i-1].Rows || p.ArenaBytes <= f.Planned[i-1].ArenaBytes || p.SlotBytes != 2*f.Planned[i-1].SlotBytes) {
 				t.Errorf("%s: %+v after %+v", f.Precision, p, f.Planned[i-1])

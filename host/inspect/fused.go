@@ -38,7 +38,7 @@ func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
 			m, err = memoryOf(b, g.File, sizes)
 		}
 		if err != nil {
-			return nil, hint.Errorf("xtts-host graph lint finds what depends on the example of an export", "%s: regions: %w", b.Path(g.File), err)
+			return nil, hint.Errorf(hint.Command("graph lint finds what depends on the example of an export"), "%s: regions: %w", b.Path(g.File), err)
 		}
 		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m})
 	}

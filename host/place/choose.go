@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // choose places the roles that are Auto; p has the others already. It prefers idle GPUs, then the GPU with the most
@@ -26,7 +27,7 @@ func (s *roles) choose(p Placement) (Placement, error) {
 	}
 	if len(pairs) == 0 {
 		if len(s.visible) == 0 {
-			return p, refuse("--model-gpu auto: "+s.nothing(), "xtts-host --device cpu trains on the CPU")
+			return p, refuse("--model-gpu auto: "+s.nothing(), hint.Command("--device cpu trains on the CPU"))
 		}
 		return p, s.tooFew()
 	}

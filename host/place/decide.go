@@ -72,7 +72,7 @@ func (s *roles) withoutGPU() (Placement, error) {
 	why := s.nothing()
 	switch {
 	case s.Device == CUDA:
-		return Placement{}, refuse("--device cuda: "+why, "xtts-host doctor says what is missing; --device cpu uses the CPU")
+		return Placement{}, refuse("--device cuda: "+why, hint.Command("doctor says what is missing; --device cpu uses the CPU"))
 	case s.Isolate:
 		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")
 	}
@@ -123,7 +123,7 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 	}
 	d, err := gpu.Resolve(name, all)
 	if err != nil {
-		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: %v", flag, name, err), "xtts-host doctor shows every GPU")
+		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: %v", flag, name, err), hint.Command("doctor shows every GPU"))
 	}
 	if !slices.Contains(s.visible, d) {
 		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: CUDA_VISIBLE_DEVICES=%s hides %s", flag, name, *s.Visible, d), "name one that it shows, or unset the variable")
@@ -133,9 +133,9 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 
 // tooFew refuses to train on one GPU if two are requested.
 func (s *roles) tooFew() error {
-	reason, advice := fmt.Sprintf("two GPUs are requested, found %d", len(s.visible)), "xtts-host --device cpu trains on the CPU"
+	reason, advice := fmt.Sprintf("two GPUs are requested, found %d", len(s.visible)), hint.Command("--device cpu trains on the CPU")
 	if len(s.visible) == 1 {
-		advice = fmt.Sprintf("xtts-host --data-gpu cpu --model-gpu %d trains on that GPU", s.visible[0].Index)
+		advice = hint.Command(fmt.Sprintf("--data-gpu cpu --model-gpu %d trains on that GPU", s.visible[0].Index))
 	}
 	if len(s.visible) < len(s.machine.Cards) {
 		reason += fmt.Sprintf(" (CUDA_VISIBLE_DEVICES=%s)", *s.Visible)

@@ -99,7 +99,7 @@ func checkRate(d *Draft) error {
 	if d.Config.MaxSteps == last {
 		flags += fmt.Sprintf(" --max-steps %d", last)
 	}
-	return hint.Errorf("stretch the schedule to the new length with: xtts-host "+flags,
+	return hint.Errorf("stretch the schedule to the new length with: "+hint.Command(flags),
 		"the schedule of %s ends at step %d, so the learning rate of all steps from there to step %d would be 0", hint.Path(d.Config.Resume), at.Step, last)
 }
 

@@ -102,7 +102,7 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			if e.Manifest != nil {
 				names = append(names, e.Name())
 				if slices.ContainsFunc(e.Manifest.Stages, func(s manifest.Stage) bool { return s.Name == name }) {
-					stageOf = fmt.Sprintf("%s is a stage: xtts-host plugins test %s --plugins %s --stage %[1]s", name, e.Name(), hint.Path(plugins))
+					stageOf = fmt.Sprintf("%s is a stage: %s", name, hint.Command(fmt.Sprintf("plugins test %s --plugins %s --stage %s", e.Name(), hint.Path(plugins), name)))
 				}
 			}
 			if e.Name() == name || filepath.Base(e.Dir) == name {
@@ -110,7 +110,7 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			}
 		}
 		if found == nil {
-			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), "xtts-host plugins list "+hint.Word(plugins)+" lists the plugins"), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
+			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), hint.Command("plugins list "+hint.Word(plugins)+" lists the plugins")), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
 		}
 	}
 	if !found.Startable() {

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Checks that other checks depend on. A caller may put a check with the name Limits before these.
@@ -34,9 +35,9 @@ const (
 func Settings(draft *plan.Draft, set *config.Set) []Check {
 	s := &settings{draft, set}
 	checks := []Check{
-		{Name: Bundle, Try: s.bundle, Remedy: "xtts-host graph inspect BUNDLE says what is in one"},
+		{Name: Bundle, Try: s.bundle, Remedy: hint.Command("graph inspect BUNDLE says what is in one")},
 		{Name: Data, Needs: []string{Bundle}, Try: s.data, Remedy: "docs/data.md says how a data set is laid out"},
-		{Name: Plugins, Needs: []string{Bundle, Limits}, Try: s.plugins, Remedy: "xtts-host plugins list says which can be started"},
+		{Name: Plugins, Needs: []string{Bundle, Limits}, Try: s.plugins, Remedy: hint.Command("plugins list says which can be started")},
 		{Name: Buffers, Needs: []string{Data, Plugins}, Try: s.buffers, Remedy: "try a smaller --batch-size, or a larger --ring-memory"},
 		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
 		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},

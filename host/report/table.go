@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -55,7 +56,7 @@ type table struct {
 
 // row writes a labelled text, broken at the table's width.
 func (t *table) row(name, text string) {
-	text = visible.Text(text)
+	text = fold.Join(visible.Text(text)) // a path is not broken
 	for {
 		line := text
 		if len([]rune(line)) > t.room {
@@ -63,7 +64,7 @@ func (t *table) row(name, text string) {
 				line = line[:at]
 			}
 		}
-		fmt.Fprintf(&t.b, "  %-*s  %s\n", label, name, line)
+		fmt.Fprintf(&t.b, "  %-*s  %s\n", label, name, fold.Split(line))
 		text = strings.TrimSpace(text[len(line):])
 		if text == "" {
 			return

@@ -37,7 +37,7 @@ func (b Back) Command() string {
 		if b.Init != "" {
 			flags += " --init " + hint.Path(b.Init)
 		}
-		return fmt.Sprintf("xtts-host --config %s %s --run-dir %s", hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder)))
+		return hint.Command(fmt.Sprintf("--config %s %s --run-dir %s", hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder))))
 	}
 	saved := b.Checkpoint.State
 	was, _ := saved.ScheduleOf(b.Player)
@@ -69,7 +69,7 @@ func (b Back) Command() string {
 	if len(allow) > 0 {
 		flags = "--allow " + strings.Join(allow, ",") + " " + flags
 	}
-	return fmt.Sprintf("xtts-host --resume %s %s", hint.Path(at), flags)
+	return hint.Command(fmt.Sprintf("--resume %s %s", hint.Path(at), flags))
 }
 
 // lr is a learning rate below that of the run: that of the checkpoint if the run has raised it since, that of the bundle if it is lower,

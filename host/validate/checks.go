@@ -39,7 +39,7 @@ const rehearsed = 3
 // modelChecks create the model on its device and compute with it.
 func (v *validation) modelChecks() []preflight.Check {
 	needs := []string{Runtime, preflight.Memory, preflight.Learning, preflight.Start}
-	const memory = "try a smaller --batch-size; xtts-host graph lint BUNDLE looks at the graphs"
+	memory := "try a smaller --batch-size; " + hint.Command("graph lint BUNDLE looks at the graphs")
 	return append(refusing([]preflight.Check{
 		{Name: checkModel, Needs: needs, Try: v.tryModel, Remedy: memory},
 		{Name: checkGraphs, Needs: []string{checkModel}, Try: v.tryCapture, Remedy: memory},
@@ -116,7 +116,7 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 
 // pipelineChecks train in the same way as a run.
 func (v *validation) pipelineChecks() []preflight.Check {
-	serve := refusing([]preflight.Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
+	serve := refusing([]preflight.Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: hint.Command("plugins list says which can be started")}})
 	return append(serve,
 		preflight.Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
 		preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},

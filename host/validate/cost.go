@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // cost is what the run of a validation takes.
@@ -54,7 +55,7 @@ func (v cost) tryDuration(context.Context) (string, error) {
 		total += each * time.Duration(saves)
 		text += fmt.Sprintf("\nsaving %s: up to %s of %s", report.Duration(each*time.Duration(saves)), report.Count(saves, "checkpoint"), report.Duration(each))
 	}
-	return text + fmt.Sprintf("\ntogether about %s, from %d steps: xtts-host bench measures", report.Duration(total), rehearsed-1), nil
+	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", report.Duration(total), rehearsed-1, hint.Command("bench")), nil
 }
 
 // sizes are those of the inputs of a batch, by bucket: the time of a batch grows with them.

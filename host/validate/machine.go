@@ -36,7 +36,7 @@ func (m *Machine) Prerequisites() []preflight.Check {
 		{Name: "program", Try: m.said("program")},
 		{Name: "machine", Try: m.said("machine")},
 		{Name: "driver", Try: m.driver, Remedy: "install NVIDIA's driver, version 580 or later"},
-		{Name: Runtime, Try: m.runtime, Remedy: "xtts-host doctor says what is missing"},
+		{Name: Runtime, Try: m.runtime, Remedy: hint.Command("doctor says what is missing")},
 		{Name: "number of GPUs", Needs: []string{"driver"}, Try: m.number},
 	}
 }

@@ -69,7 +69,64 @@ told-costs() {
 # told-which-batch: a command says which batch fits on which card, without a GPU, and a page has it
 told-which-batch() {
   xtts-host graph fits builtin:myxtts-multispeaker --json >fits.json
-  python3 -c 'import json; f = json.load(open("fits.json")); assert [c["card_gib"] for c in f[0]["largest"]] == [6, 8, 12, 16, 24, 40, 48, 80, 141]'
+  python3 -c 'import json; f = json.load(open("fits.json")); assert [c["card_gib"] for c in f["precisions"][0]["largest"]] == [6, 8, 12, 16, 24, 40, 48, 80, 141]'
   says 'Does XTTS v2 fit 12 GB' "$TREE/docs/which-batch.md"
   says 'which-batch.md' "$TREE/README.md"
+}
+
+# told-as-called: commands in hints, help and messages begin with the word that the program was called by
+told-as-called() {
+  ln -s "$TREE/bin/xtts-host" 'my host'
+  refused 2 ./my\ host data check
+  follow_word() { sed -n "s/^hint: for example: \(.*\) data check .*/\1/p" output; }
+  [ "$(follow_word)" = "'./my host'" ]
+  bash -c "$(follow_word) version"
+  refused 2 "$TREE/bin/xtts-host" data check
+  [ "$(follow_word)" = "$TREE/bin/xtts-host" ]
+  refused 2 xtts-host data check
+  [ "$(follow_word)" = xtts-host ]
+  refused 2 "$TREE/bin/xtts-host" --dry_run
+  says "hint: \`$TREE/bin/xtts-host validate\`"
+  refused 2 "$TREE/bin/xtts-host" frobnicate
+  says "hint: $TREE/bin/xtts-host --help lists the commands"
+  "$TREE/bin/xtts-host" data check --help >output
+  says "  $TREE/bin/xtts-host data check LJSpeech-1.1"
+  "$TREE/bin/xtts-host" graph fits builtin:myxtts-multispeaker >output
+  says "$TREE/bin/xtts-host validate measures what a run takes."
+}
+
+# told-json-objects: --json of every command is one object
+told-json-objects() {
+  clips data 8 1
+  object() { "$@" --json >out.json; python3 -c 'import json; assert isinstance(json.load(open("out.json")), dict)' || { echo "no object: $*"; return 1; }; }
+  object xtts-host version
+  object xtts-host doctor --plugins "$TREE/plugins"
+  object xtts-host data check data
+  object xtts-host graph inspect builtin:myxtts-multispeaker
+  object xtts-host graph lint builtin:myxtts-multispeaker
+  object xtts-host graph fits builtin:myxtts-multispeaker
+  object xtts-host plugins list "$TREE/plugins"
+  object xtts-host plugins test features --plugins "$TREE/plugins"
+  object xtts-host validate --plugins "$TREE/plugins" --batch-size 4 --train-data data
+  train --train-data data --max-steps 1 --run-dir run
+  object xtts-host evaluate --run run --val-data data/metadata.csv
+}
+
+# told-whole-paths: a path with spaces stays one word at 80 columns, in the banner, the report, doctor and errors
+told-whole-paths() {
+  clips 'eine Sammlung von Hörbüchern mit einem langen Namen/und noch ein Ordner' 12 1
+  local data="$PWD/eine Sammlung von Hörbüchern mit einem langen Namen/und noch ein Ordner" run="$PWD/meine Läufe mit dem Modell/der erste von allen"
+  whole() { tr -d '\r' <screen >lines; grep -qF -- "$1" lines || { cat lines; echo "not whole: $1"; return 1; }; }
+  terminal() { python3 "$CASES/lib/terminal.py" 80 screen "$@"; }
+  terminal xtts-host --plugins "$TREE/plugins" --batch-size 4 --eval-every 0 --train-data "$data" --max-steps 1 --run-dir "$run"
+  whole "  data         $data/metadata.csv"
+  [ "$(grep -cF -- "$run" lines)" -ge 2 ]
+  says "$run" "$run/report.txt"
+  terminal xtts-host doctor --plugins "$TREE/plugins" --train-data "$data" --run-dir "$run 2"
+  whole "$data/metadata.csv:"
+  whole "$run 2"
+  refused 2 terminal xtts-host doctor --plugins "$TREE/plugins" --train-data "$data/which is not there"
+  whole "$data/which is not there:"
+  refused 2 terminal xtts-host --plugins "$TREE/plugins" --resume "$run/which is not there"
+  whole "$run/which is not there"
 }

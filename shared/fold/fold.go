@@ -36,8 +36,8 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Text folds the lines of a text. Words that are wider than a line stay whole, and so do lines that are copied into a shell: hints, and lines with
-// " && " or with spaces in quotes, as a path may have them.
+// Text folds the lines of a text. Words that are wider than a line stay whole, as do paths that Keep was given, and lines
+// that are copied into a shell: hints, and lines with " && " or with spaces in quotes, as a path may have them.
 func Text(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -56,14 +56,15 @@ func quotesSpaces(line string) bool {
 }
 
 func fold(text string, width int) string {
-	line := []rune(text)
+	line := []rune(Join(text))
 	indent := []rune(strings.Repeat(" ", column(line, width/2)))
 	var folded []string
 	for end := breakOf(line, width); end < len(line); end = breakOf(line, width) {
-		folded = append(folded, strings.TrimRight(string(line[:end]), " "))
-		line = slices.Concat(indent, []rune(strings.TrimLeft(string(line[end:]), " ")))
+		folded = append(folded, strings.TrimRight(Split(string(line[:end])), " "))
+		rest := line[end:]
+		line = slices.Concat(indent, rest[firstLetter(rest):])
 	}
-	return strings.Join(append(folded, string(line)), "\n")
+	return strings.Join(append(folded, Split(string(line))), "\n")
 }
 
 // column is where the text after the first column begins: after two spaces or more. In a line without columns it is two after the first letter.
@@ -81,8 +82,8 @@ func column(line []rune, most int) int {
 // its unit, or at the last space. If none fits, it is the first one after the width, or the end.
 func breakOf(line []rune, width int) int {
 	first, fits, columns := firstLetter(line), 0, 0 // so many letters fit
-	for fits < len(line) && columns+runewidth.RuneWidth(line[fits]) <= width {
-		columns += runewidth.RuneWidth(line[fits])
+	for fits < len(line) && columns+widthOf(line[fits]) <= width {
+		columns += widthOf(line[fits])
 		fits++
 	}
 	if fits == len(line) {
@@ -114,6 +115,13 @@ func breakOf(line []rune, width int) int {
 		return after + i
 	}
 	return len(line)
+}
+
+func widthOf(r rune) int {
+	if r == joined {
+		return 1
+	}
+	return runewidth.RuneWidth(r)
 }
 
 func firstLetter(line []rune) int {

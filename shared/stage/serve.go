@@ -22,7 +22,7 @@ func Serve(p Plugin) {
 func serve(p Plugin) int {
 	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
 		fmt.Fprintf(os.Stderr, "error: %s %s is a plugin: xtts-host starts it\n", p.ID, p.Version)
-		fmt.Fprintln(os.Stderr, "hint: put its folder into a folder of plugins and run xtts-host --plugins DIR")
+		fmt.Fprintln(os.Stderr, "hint: put its folder into a folder of plugins, and name that one with --plugins")
 		return 1
 	}
 	stderr := os.Stderr // go-plugin replaces the variable

@@ -15,10 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Run runs a command line and returns the exit status of the program.
 func Run(args []string) int {
+	keepPaths(args)
 	root := New()
 	root.SetArgs(args)
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd { // a shell asks for completions
@@ -41,8 +43,8 @@ func Run(args []string) int {
 		}
 		out := folded(os.Stderr)
 		fmt.Fprintln(out, text)
-		if hint := exit.Hint(err); hint != "" {
-			fmt.Fprintln(out, "hint:", hint)
+		if advice := exit.Hint(err); advice != "" {
+			fmt.Fprintln(out, "hint:", advice)
 		}
 	}
 	return exit.Code(err)
@@ -52,6 +54,7 @@ func Run(args []string) int {
 func New() *cobra.Command {
 	cobra.EnableCommandSorting = false // the order of the table below is that of the help
 	root := newTrain("xtts-host")
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: hint.Program()}
 	root.Long = rootText
 	root.Example = trainExamples
 	root.Version = version()
@@ -64,7 +67,7 @@ func New() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 
 	train := newTrain("train")
-	train.Long = "Trains the model. `xtts-host` without a command does the same."
+	train.Long = "Trains the model. The program without a command does the same."
 	train.Example = trainExamples
 	root.AddCommand(
 		train,

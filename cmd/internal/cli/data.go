@@ -25,7 +25,7 @@ exit status is 5 if more lines cannot be used than a run allows, as that of the 
 xtts-host data check my-voice --pictures pictures --json > check.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: xtts-host data check LJSpeech-1.1", "DATA is missing: a folder, its metadata.csv, or a JSON Lines file"))
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("data check LJSpeech-1.1"), "DATA is missing: a folder, its metadata.csv, or a JSON Lines file"))
 			}
 			return noArguments(cmd, args[1:])
 		},

@@ -97,13 +97,13 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // unknownCommand names the command that was meant.
 func unknownCommand(below *cobra.Command, args []string) error {
 	root := below.Root()
-	typed := strings.Join(append(strings.Fields(below.CommandPath())[1:], args[0]), " ")
+	typed := strings.TrimSpace(typedAs(below) + " " + args[0])
 	advice := hint.DidYouMean(typed, names(below))
 	if other := otherNames(below)[args[0]]; len(other) > 0 {
 		advice = "did you mean " + strings.Join(other, " or ") + "?"
 	}
 	if advice == "" {
-		advice = root.Name() + " --help lists the commands"
+		advice = root.CommandPath() + " --help lists the commands"
 	}
 	return exit.Usage(fmt.Errorf("unknown command %q", typed), advice)
 }
@@ -113,7 +113,7 @@ func otherNames(below *cobra.Command) map[string][]string {
 	list := map[string][]string{}
 	for _, cmd := range runnable(below) {
 		for _, name := range cmd.SuggestFor {
-			list[name] = append(list[name], strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
+			list[name] = append(list[name], typedAs(cmd))
 		}
 	}
 	return list
@@ -128,9 +128,14 @@ func missingCommand(cmd *cobra.Command) error {
 func names(cmd *cobra.Command) []string {
 	var list []string
 	for _, c := range runnable(cmd) {
-		list = append(list, strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "))
+		list = append(list, typedAs(c))
 	}
 	return list
+}
+
+// typedAs is a command as it is typed after the program's name; "" for the program.
+func typedAs(cmd *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath()))
 }
 
 // runnable returns the commands below one that do something, in the order of the table.

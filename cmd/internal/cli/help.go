@@ -44,20 +44,25 @@ func Help(cmd *cobra.Command, width int) string {
 		var list strings.Builder
 		fmt.Fprintf(&list, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range commands {
-			fmt.Fprintf(&list, "  %-14s  %s\n", strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "), c.Short)
+			fmt.Fprintf(&list, "  %-14s  %s\n", typedAs(c), c.Short)
 		}
 		out.WriteString(fold.Text(list.String(), width))
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(&out, "\nExamples:\n  %s\n", strings.ReplaceAll(cmd.Example, "\n", "\n  "))
+		fmt.Fprintf(&out, "\nExamples:\n  %s\n", strings.ReplaceAll(example(cmd), "\n", "\n  "))
 	}
 	for _, g := range flagGroups(cmd) {
 		fmt.Fprintf(&out, "\n%s:\n%s", g.Name(), g.FlagUsagesWrapped(width))
 	}
 	if hasSettings(cmd) && !listsSettings(cmd) {
-		out.WriteString(fold.Text(fmt.Sprintf("\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().Name()), width))
+		out.WriteString(fold.Text(fmt.Sprintf("\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().CommandPath()), width))
 	}
 	return out.String()
+}
+
+// example returns the examples of a command with the word that the program is called by.
+func example(cmd *cobra.Command) string {
+	return strings.ReplaceAll(cmd.Example, cmd.Root().Name()+" ", cmd.Root().CommandPath()+" ")
 }
 
 // paragraphs wraps the paragraphs of a text, which are separated by empty lines.

@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -25,6 +27,21 @@ func folded(f *os.File) io.Writer {
 		return visible.NewWriter(fold.NewWriter(f, width))
 	}
 	return visible.NewWriter(f)
+}
+
+// keepPaths keeps the paths whole that messages may have before the settings are known: those of the command line, and the
+// folders in which the program works.
+func keepPaths(args []string) {
+	for _, word := range args {
+		_, value, _ := strings.Cut(word, "=")
+		fold.Keep(word, value)
+	}
+	fold.Keep(".", os.TempDir())
+	for _, folder := range []func() (string, error){os.Executable, os.UserHomeDir, os.UserCacheDir} {
+		if path, err := folder(); err == nil {
+			fold.Keep(path, filepath.Dir(path), filepath.Dir(filepath.Dir(path)))
+		}
+	}
 }
 
 // terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.

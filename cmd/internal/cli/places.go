@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/overwrite"
+	"github.com/xtts-host/xtts-host/shared/fold"
 )
 
 // writes are the flags that name what a command writes, in all commands.
@@ -27,7 +28,7 @@ var arguments = map[string]overwrite.Kind{
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that
-// it continues or reads names them.
+// it continues or reads names them. Messages keep all of them whole.
 func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	out := []overwrite.Place{{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"}}
 	var in []overwrite.Place
@@ -61,6 +62,9 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 		for _, path := range args {
 			in = append(in, overwrite.Place{Flag: cmd.CommandPath(), Path: path, Kind: kind})
 		}
+	}
+	for _, place := range slices.Concat(out, in) {
+		fold.Keep(place.Path)
 	}
 	return overwrite.Check(out, in)
 }

@@ -44,7 +44,7 @@ plugin, or its name in the folder of --plugins. The exit status is 4 when a chec
 xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: xtts-host plugins test my-plugins/my-plugin", "PLUGIN is missing: the folder or the name of a plugin"))
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins test my-plugins/my-plugin"), "PLUGIN is missing: the folder or the name of a plugin"))
 			}
 			return nil
 		},
@@ -78,7 +78,7 @@ PLUGIN/STAGE. With --count N it writes N files, one for each of the first N epoc
 xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: xtts-host plugins try waveaug --clip in.wav --out heard.wav", "STAGE is missing: the name of a stage"))
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"), "STAGE is missing: the name of a stage"))
 			}
 			return noArguments(cmd, args[1:])
 		},
@@ -92,7 +92,7 @@ xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 
 	return withSome(cmd, []string{"plugins", "graph", "seed", "cache-dir", "ort-lib"}, func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 		switch {
 		case o.Clip == "" || o.Out == "":
-			return usage(cmd, hint.Errorf("for example: xtts-host plugins try waveaug --clip in.wav --out heard.wav", "--clip and --out are needed"))
+			return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"), "--clip and --out are needed"))
 		case o.Count < 1 || o.Count > 1000:
 			return usage(cmd, fmt.Errorf("--count %d is not between 1 and 1000", o.Count))
 		}
