@@ -12,9 +12,9 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
-from torch.utils.checkpoint import CheckpointFunction
+from torch.utils import checkpoint
 
-from . import noise, onehot, pads, recurrent, refusal, replaced, writes
+from . import hooks, noise, onehot, pads, recurrent, refusal, replaced, writes
 from .dropout import dropout
 from .refusal import Refusal
 
@@ -52,11 +52,20 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
         "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
         "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
     }
-    # A graph keeps what its gradient needs; PyTorch's reentrant checkpoint has a gradient in backward() only.
     # The precision of a graph is that of the export.
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
-    whole = mock.patch.object(CheckpointFunction, "apply", lambda function, preserve, *args: function(*args))
-    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), whole, plain, recurrent.functions(), noise.Seeded(draws):
+    with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), _kept(), plain, hooks.without_gradients(),
+          recurrent.functions(), noise.Seeded(draws)):
+        yield
+
+
+@contextlib.contextmanager
+def _kept() -> Iterator[None]:
+    """Both forms of torch.utils.checkpoint keep what the gradient needs, as a graph does. PyTorch's would compute it again in the backward pass, where
+    random numbers would have further places; the reentrant form has a gradient in backward() only."""
+    # PyTorch's generator is advanced before the function runs and after it.
+    with (mock.patch.object(checkpoint, "_checkpoint_without_reentrant_generator_impl", lambda *_, **__: iter((None,))),
+          mock.patch.object(checkpoint.CheckpointFunction, "apply", lambda function, preserve, *args: function(*args))):
         yield
 
 

@@ -63,14 +63,16 @@ def at(path: str, number: int, function: str) -> str | None:
 
 
 def here() -> str | None:
-    """The user's line that is running; during the backward pass, the line whose gradient is being computed.
+    """The user's line that is running: in the backward pass of a hook or of a function of the user's, or else the line whose gradient is being computed.
 
     For the latter the forward pass must have run in anomaly mode, which keeps a stack trace with each of autograd's nodes.
     """
     node = torch._C._current_autograd_node()
     if node is None:
         return innermost(traceback.extract_stack())
-    return from_text("".join(node.metadata.get("traceback_", [])))
+    frames = traceback.extract_stack()
+    engine = max((i for i, f in enumerate(frames) if f.filename == torch.autograd.graph.__file__ and f.name == "_engine_run_backward"), default=len(frames))
+    return innermost(traceback.StackSummary.from_list(frames[engine:])) or from_text("".join(node.metadata.get("traceback_", [])))
 
 
 def from_text(text: str) -> str | None:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.nn.utils import stateless
 from torch.utils._python_dispatch import _disable_current_modes
 
+from . import hooks
+
 # `xtts-host graph lint` reports larger constants: each graph of the bundle would hold them.
 LARGEST = 1 << 20
 
@@ -68,6 +70,9 @@ def parameters_only(module: nn.Module) -> Iterator[None]:
         return named(module, prefix, recurse)
 
     def tied_ones(module: nn.Module, given: dict[str, Tensor], **options):
+        for name, p in named(module):
+            if name in given:
+                hooks.carry(p, given[name])
         return replace(module, given | {further: given[name] for further, name in tied.items()}, **options)
 
     with (mock.patch.object(nn.Module, "named_buffers", lambda *_, **options: iter(())), mock.patch.object(nn.Module, "named_parameters", once),

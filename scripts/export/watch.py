@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import lowering, refusal, state, ways_out
+from . import hooks, lowering, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -315,7 +315,7 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
         with (quiet() as remarks, torch.autograd.detect_anomaly(check_nan=False), torch.set_grad_enabled(backward), sizes.mode, watch, lowering.functions(),
-              _Calls(program)):
+              hooks.at_last(parameters.values()), _Calls(program)):
             result = module(*sizes.tensors)
             gradients = ()
             if backward:
