@@ -1,4 +1,7 @@
-"""`int(x.shape[1])` in a user's code, which stays the size that it is: Python's own `int` makes the example's number of it."""
+"""`int(x.shape[1])` in a user's code, which stays the size that it is: Python's own `int` makes the example's number of it.
+
+And sizes as keys of dicts and arguments of functions of `lru_cache`.
+"""
 
 import ast
 import contextlib
@@ -6,6 +9,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import torch
 
@@ -36,10 +40,17 @@ def sizes() -> Iterator[None]:
     for variables in changed:
         variables["int"] = _Int
     try:
-        yield
+        with mock.patch.object(torch.SymInt, "__hash__", _hash):
+            yield
     finally:
         for variables in changed:
             variables.pop("int", None)
+
+
+def _hash(size: torch.SymInt) -> int:
+    """Of equal expressions the same. An environment that a table's key belongs to lives as long as the key, so that no other one has its id."""
+    node = size.node
+    return hash(node.nested_int()) if node.is_nested_int() else hash((id(node.shape_env), node.expr))
 
 
 @functools.cache

@@ -9,8 +9,7 @@ import contextvars
 import functools
 import random
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from . import refusal, watch
+from .reach import BOOKS, Attributes, Reached, is_container
 from .refusal import Refusal
 
-# nn.Module's own books, whose tensors are parameters and buffers; and Python's of a module.
-_BOOKS = {"_parameters", "_buffers", "_modules", "__builtins__"}
-_CONTAINERS = dict, list, set, deque
 _NUMBERS = bool, int, float
 _MISSING = object()
 # Within a run, those that it is made of leave what they find.
@@ -30,15 +27,15 @@ _running = contextvars.ContextVar("running", default=False)
 
 
 @contextlib.contextmanager
-def removed(module: nn.Module) -> Iterator[None]:
-    """Within it, anything may be kept in attributes of the module's parts, in global variables, in containers there, and by lru_cache.
+def removed(module: nn.Module, functions: Iterable[Callable] = ()) -> Iterator[None]:
+    """Within it, anything may be kept where reach.py looks, and in global variables. functions run beside the module, as losses.
 
     Afterwards these are as they were.
     """
     if _running.get():
         yield
         return
-    before = _Places(module)
+    before = _Places(module, functions)
     token = _running.set(True)
     try:
         yield
@@ -47,10 +44,10 @@ def removed(module: nn.Module) -> Iterator[None]:
         before.restore()
 
 
-def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], second: Callable[[], dict[str, Tensor]]) -> None:
+def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], second: Callable[[], dict[str, Tensor]], functions: Iterable[Callable] = ()) -> None:
     """Raises Refusal if what the first run leaves changes what the second returns, or makes it fail. They run the module on batches of one size."""
     def alone(run: Callable[[], dict[str, Tensor]] = second) -> dict[str, Tensor]:
-        with removed(module):
+        with removed(module, functions):
             return run()
 
     with torch.no_grad():
@@ -67,8 +64,8 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
             line = _line(lambda before=_drawn(): _drawn() != before, alone)
             raise Refusal("forward returns something else for the same batch when it runs again",
                           "random numbers are torch.rand, randn and the like, which follow from the seed of the step; those of Python and NumPy would be constants", line)
-        with removed(module):
-            places = _Places(module)
+        with removed(module, functions):
+            places = _Places(module, functions)
             first()
             left = places.changes()
             after = _again(second, left)
@@ -79,7 +76,7 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
         [blamed, *_] = (counted if _same(want, after) else sorted(left, key=lambda change: not isinstance(change.value, Tensor))) or [None]
         if blamed is None:
             raise Refusal("a run of forward changes what the next one returns", "what lasts is a buffer of the module, by register_buffer: buffers that forward changes are state")
-        with removed(module):
+        with removed(module, functions):
             line = _line(blamed.happened, first)
         raise blamed.refusal(line)
 
@@ -106,7 +103,7 @@ class _Change:
     value: object
 
     def now(self) -> object:
-        return self.place.get(self.key, _MISSING) if isinstance(self.place, dict) else tuple(self.place)
+        return self.place.get(self.key, _MISSING) if isinstance(self.place, MutableMapping) else tuple(self.place)
 
     def happened(self) -> bool:
         return _differs(self.old, self.now())
@@ -127,39 +124,42 @@ class _Change:
 class _Places:
     """Where a run may leave something, and what is there."""
 
-    def __init__(self, module: nn.Module):
+    def __init__(self, module: nn.Module, functions: Iterable[Callable] = ()):
         attributes = [(f"{path}." if path else "", part.__dict__) for path, part in module.named_modules()]
-        # Of objects that a part has, such as a helper with an average.
-        attributes += [(f"{prefix}{key}.", vars(x)) for prefix, own in attributes for key, x in own.items() if _is_helper(x)]
-        variables = _globals()
+        variables, known = _globals(), {id(own) for _, own in attributes}
         named = [*attributes, *((f"{name}.", own) for name, own in variables)]
-        self._shared = {id(own) for _, own in variables}
-        containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if _is_container(x) and key not in _BOOKS]
-        self._before = [(name, place, _copy(place)) for name, place in [*named, *containers]]
+        containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if is_container(x) and key not in BOOKS]
+        known.update(id(x) for _, x in [*named, *containers])
+        # Of what the code holds, such as a helper with an average or the variables of a closure.
+        reached = Reached((module, *functions))
+        further = [(name, place) for name, place in reached.places if id(place) not in known]
+        self._shared = {id(own) for _, own in variables} | {id(own) for _, own in further if isinstance(own, Attributes)}
+        self._before = [(name, place, _copy(place)) for name, place in [*named, *containers, *further]]
         self._buffers = [(part._buffers, part._buffers.copy()) for part in module.modules()]
-        self._caches = {id(x): x for _, own in variables for x in own.values() if isinstance(x, functools._lru_cache_wrapper)}.values()
+        own = [x for _, own in variables for x in own.values() if isinstance(x, functools._lru_cache_wrapper)]
+        self._caches = {id(x): x for x in (*own, *reached.caches)}.values()
 
     def changes(self) -> list[_Change]:
         """What is no longer as it was."""
         found = []
         for name, place, old in self._before:
-            if not isinstance(place, dict):
+            if not isinstance(place, MutableMapping):
                 if _differs(now := tuple(place), tuple(old)):
                     found.append(_Change(name, place, None, tuple(old), now))
                 continue
-            for key in [key for key in {**old, **place} if key not in _BOOKS and self._matters(place, old, key)]:
+            for key in [key for key in {**old, **place} if key not in BOOKS and self._matters(place, old, key)]:
                 label = name + str(key) if name.endswith(".") or not name else name
                 found.append(_Change(label, place, key, old.get(key, _MISSING), place.get(key, _MISSING)))
         return found
 
     def restore(self) -> None:
         for _, place, old in self._before:
-            if not isinstance(place, dict):
+            if not isinstance(place, MutableMapping):
                 if _differs(tuple(place), tuple(old)):
                     place.clear()
                     (place.update if isinstance(place, set) else place.extend)(old)
                 continue
-            for key in [key for key in {**old, **place} if key not in _BOOKS and self._matters(place, old, key)]:
+            for key in [key for key in {**old, **place} if key not in BOOKS and self._matters(place, old, key)]:
                 if key in old:
                     place[key] = old[key]
                 else:
@@ -173,21 +173,9 @@ class _Places:
             function.cache_clear()
 
     def _matters(self, place: dict, old: dict, key: object) -> bool:
-        """Whether an entry has changed. Of global variables, which libraries have, too, only tensors and numbers count."""
+        """Whether an entry has changed. Of global variables and classes, which libraries have, too, only tensors and numbers count."""
         was, now = old.get(key, _MISSING), place.get(key, _MISSING)
         return _differs(was, now) and (id(place) not in self._shared or any(isinstance(x, (Tensor, *_NUMBERS)) or _has_tensor(x) for x in (was, now)))
-
-
-def _is_container(x: object) -> bool:
-    """Whether it holds what it has. A dict that makes its entries when they are asked for, or finds them by other keys, as tables of transformers do,
-    cannot be copied."""
-    return isinstance(x, _CONTAINERS) and not (isinstance(x, dict) and (type(x).__getitem__ is not dict.__getitem__ or type(x).get is not dict.get))
-
-
-def _is_helper(x: object) -> bool:
-    """Whether it is an object of a class of the user's that has attributes."""
-    file = getattr(sys.modules.get(type(x).__module__), "__file__", None)
-    return not isinstance(x, (nn.Module, type, *_CONTAINERS)) and hasattr(x, "__dict__") and file is not None and refusal.is_users(file)
 
 
 def _globals() -> list[tuple[str, dict]]:
@@ -196,7 +184,7 @@ def _globals() -> list[tuple[str, dict]]:
 
 
 def _copy(place):
-    return dict(place) if isinstance(place, dict) else list(place)
+    return dict(place) if isinstance(place, MutableMapping) else list(place)
 
 
 def _differs(a: object, b: object) -> bool:

@@ -95,6 +95,10 @@ class Export:
         """The names of the players, in their order; the one of an export without players has none."""
         return tuple(self.players) or ("",)
 
+    def losses(self) -> tuple[Callable, ...]:
+        """The functions of losses."""
+        return tuple(f for f in (self.loss, *(player.loss for player in self.players.values())) if f is not None)
+
     def owner(self, tensor: str, kind: str = "parameter") -> str:
         """The player that a parameter or a buffer belongs to. Raises Refusal if there is none."""
         for name, player in self.players.items():
@@ -175,7 +179,7 @@ class Step(nn.Module):
         before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
         # Not computed unless something asks: it would number the graph's other values anew.
         rows = cache(lambda: occupied(export.inputs, batch))
-        with leftovers.removed(export.module), state.held(export.module, before) as left, batchnorm.counting(rows):
+        with leftovers.removed(export.module, export.losses()), state.held(export.module, before) as left, batchnorm.counting(rows):
             named = self._results(batch, seed)
             if seed is not None:
                 own, after = {spec.name for spec in self.changed()}, left()

@@ -11,7 +11,7 @@ from . import writer
 from .module import Step
 from .refusal import Refusal
 from .suite.case import WIDTH, Case, exported
-from .suite.lasting import KeptBanks, KeptPositions, OtherKept
+from .suite.lasting import HeldTables, KeptBanks, KeptPositions, OtherKept, filtered, places
 
 STEPS = 0
 
@@ -146,6 +146,26 @@ def test_a_cache_passes_and_leaves_nothing(case):
     before = {key: x for key, x in vars(module).items() if not key.startswith("_")}
     dry(module)
     assert {key: x for key, x in vars(module).items() if not key.startswith("_")} == before
+
+
+def test_what_code_holds_is_as_it_was():
+    dry(HeldTables())
+    assert HeldTables.windows == {} and HeldTables.ramp is None and filtered.__defaults__ == ({},) and places.cache_info().currsize == 0
+
+
+def test_what_the_loss_holds_is_not_left_either(tmp_path):
+    weights = {}
+
+    def loss(y, batch):
+        if "w" not in weights:
+            weights["w"] = torch.linspace(0, 1, WIDTH)
+        rows = (batch["lengths"] > 0).float()
+        return {"loss": ((y * weights["w"]).square().mean((1, 2)) * rows).sum() / rows.sum().clamp(min=1), "loss_weight": rows.sum()}
+
+    case = Cache()
+    case.loss = loss
+    dry(case)
+    assert not weights
 
 
 class Lazy(dict):

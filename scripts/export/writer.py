@@ -95,7 +95,7 @@ def dry_run(export: Export, step: Step) -> DryRun:
 def _refuse_carried(export: Export, step: Step, sizes: dict[str, int]) -> None:
     """Two runs with real numbers: fake ones do not show what the first one leaves for the second."""
     batches = [batch(export.inputs, sizes, np.random.default_rng(n)).values() for n in (4, 5)]
-    leftovers.refuse_carried(export.module, *(lambda tensors=tensors: step.named(*tensors, torch.tensor(-1)) for tensors in batches))
+    leftovers.refuse_carried(export.module, *(lambda tensors=tensors: step.named(*tensors, torch.tensor(-1)) for tensors in batches), functions=export.losses())
 
 
 def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path, player: str) -> None:

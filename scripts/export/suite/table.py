@@ -1,27 +1,29 @@
-"""The tables of docs/export.md, made of what the suite's modules declare and its tests check."""
+"""The lists and the table of docs/export.md, made of what the suite's modules declare and its tests check."""
 
 import inspect
 import sys
+import textwrap
 
 from ..builtin import REPOSITORY
 from .case import Case, cases
 
 PAGE = REPOSITORY / "docs/export.md"
+_COLUMNS = 120
 
 
 def parts() -> dict[str, str]:
     """What the page has between the comments of these names."""
     groups = {sys.modules[group[0].__module__].__doc__.partition("\n")[0]: group for group in cases().values()}
     every = [case for group in groups.values() for case in group]
-    exported = [f"| {subject} | {'; '.join(_phrase(case) for case in group if case.refused is None)} |" for subject, group in groups.items()
+    exported = ["\n".join([f"**{subject}**", "", *(_item(case) for case in group if case.refused is None)]) for subject, group in groups.items()
                 if any(case.refused is None for case in group)]
-    refused = [f"| {_phrase(case)} | {case.refused} | {_phrase(case.way_out)} |" for case in every if case.refused]
+    refused = [f"| {_cell(case)} | {case.refused} | {_cell(case.way_out)} |" for case in every if case.refused]
     count = sum(case.refused is None for case in every)
     return {
         "what is exported": "\n".join([
             f"[`scripts/export/suite`](../scripts/export/suite) has {len(every)} small modules. {count} are exported and compared with",
             "PyTorch at three sizes, one with an empty row: loss, gradients and state differ by less than 1e-4 of their norm.", "",
-            "| subject | exported as it stands |", "|---|---|", *exported]),
+            "These are exported as they stand, one module a line:", "", "\n\n".join(exported)]),
         "what is refused": "\n".join([
             f"The suite has {len(every) - count} modules that are refused, with this message. What stands in the last column is in the suite, too,",
             "and is exported.", "",
@@ -39,8 +41,16 @@ def page(text: str) -> str:
     return text
 
 
+def _item(case: type[Case]) -> str:
+    return textwrap.fill(f"- {_phrase(case)}", _COLUMNS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _cell(case: type[Case]) -> str:
+    return _phrase(case).replace("|", "\\|")
+
+
 def _phrase(case: type[Case]) -> str:
-    return " ".join(inspect.getdoc(case).split()).replace("|", "\\|")
+    return " ".join(inspect.getdoc(case).split())
 
 
 if __name__ == "__main__":
