@@ -14,6 +14,8 @@ type Data struct {
 	// user has asked for it.
 	Share    float64
 	Unshared string
+	// Larger is a share that would hold out report.FewEvaluated clips, if Share holds out fewer; 0 for none.
+	Larger float64
 	// Usage is what the plans make of the lists.
 	Usage report.Data
 }

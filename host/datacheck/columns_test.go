@@ -50,7 +50,7 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := check(t.Context(), ix, m, 1, 2, func(string, int, int) {})
+	r, err := check(t.Context(), ix, sides{train: ix}, nil, m, 1, 2, func(string, int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

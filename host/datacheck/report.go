@@ -54,13 +54,15 @@ type Unusable struct {
 	Reason string `json:"reason"`
 }
 
-// Trained is what a run with the default settings trains on: the usable clips that its buckets hold.
+// Trained is what a run with the default settings trains on, as its start says it.
 type Trained struct {
 	report.DataList
-	ClipShare   float64 `json:"clip_share"` // of those usable
+	ClipShare   float64 `json:"clip_share"` // of the clips of the index
 	SecondShare float64 `json:"second_share"`
 	Buckets     int     `json:"buckets"`
 	Padding     float64 `json:"padding"`
+
+	fit string // how well the buckets fit
 }
 
 // Measures are the distributions over the usable clips, and of samples over those of them that are trained on.

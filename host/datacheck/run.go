@@ -108,20 +108,23 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	if err != nil {
 		return nil, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
-	r, err := check(ctx, ix, m, set.BatchSize, o.Workers, progress)
+	lists, validation, err := sidesOf(ctx, set, o, cfg, ix, m)
+	if err != nil {
+		return nil, err
+	}
+	r, err := check(ctx, ix, lists, validation, m, set.BatchSize, o.Workers, progress)
 	if err == nil {
 		r.Allowed = batch.Allowed(set.MaxQuarantine, len(ix.Rows))
 		r.empty = ix.Usable()
-		r.Validation, err = validationOf(ctx, set, o, cfg, ix, m)
 	}
 	return r, err
 }
 
-// check reads the clips that a run would read.
-func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
+// check reads the clips that a run would read. lists are what the run makes of the list.
+func check(ctx context.Context, ix *dataset.Index, lists sides, validation *Validation, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
 	if len(ix.Rows) == 0 {
 		r := newReport(ix, nil, nil)
-		r.Bundle = m.Name
+		r.Bundle, r.Validation = m.Name, validation
 		return r, nil
 	}
 	cfg := planOf(ix, m, batchSize)
@@ -139,8 +142,12 @@ func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize
 		r.noLanguages = dataset.NoLanguages(ix)
 	}
 	r.LanguagesUsed = numbered != nil || m.Tokenizer != nil && dataset.Tagged(m.Tokenizer.Prefix)
-	r.Bundle, r.Trained.Buckets, r.Trained.Padding = m.Name, len(cfg.Buckets), plan.Work(m.Features).Padding()
-	return r, nil
+	r.Bundle, r.Validation = m.Name, validation
+	var all Amount
+	for i := range ix.Rows {
+		all.add(float64(ix.Rows[i].Samples) / float64(ix.SampleRate))
+	}
+	return r, r.count(all, lists, m, batchSize)
 }
 
 // planOf says how a run without further flags would form batches.
@@ -150,9 +157,13 @@ func planOf(ix *dataset.Index, m *manifest.Bundle, batchSize int) dataset.PlanCo
 		return cfg
 	}
 	cfg.Limits = m.Dynamic
-	cfg.Buckets = dataset.Buckets(ix.Rows, dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1, Columns: ix.Columns})
+	cfg.Buckets = dataset.Buckets(ix.Rows, bucketsOf(ix, m, batchSize))
 	if cfg.Buckets == nil {
 		cfg.Buckets = []manifest.Bucket{m.Dynamic} // the plan says why no row fits
 	}
 	return cfg
+}
+
+func bucketsOf(ix *dataset.Index, m *manifest.Bundle, batchSize int) dataset.BucketConfig {
+	return dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1, Columns: ix.Columns}
 }

@@ -33,11 +33,8 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 		row := &ix.Rows[e.Row]
 		r.Excluded = append(r.Excluded, Unusable{Line{row.Line, row.ID}, row.Path, "plan", ix.TooLong(e)})
 	}
-	r.Trained.DataList = batch.Used(&dataset.Index{SampleRate: ix.SampleRate, Columns: ix.Columns, Rows: ix.Rows}, plan)
 	usable, read := r.rows(ix, clips)
 	slices.SortStableFunc(r.Unusable, func(a, b Unusable) int { return cmp.Compare(a.Line.Line, b.Line.Line) })
-	r.Trained.ClipShare = share(float64(r.Trained.Clips), float64(r.Usable.Clips))
-	r.Trained.SecondShare = share(r.Trained.Seconds, r.Usable.Seconds)
 	r.SameAudio = same(ix, read, func(i int) [16]byte { return clips[i].hash })
 	r.SameText = same(ix, usable, func(i int) string { return ix.Rows[i].Text })
 	r.Texts = textsOf(ix, usable)
@@ -74,7 +71,6 @@ func (r *Report) rows(ix *dataset.Index, clips []clip) (usable, read []int) {
 		line, seconds := Line{row.Line, row.ID}, float64(row.Samples)/float64(ix.SampleRate)
 		if c.reason != "" {
 			r.Unusable = append(r.Unusable, Unusable{line, row.Path, "decode", c.reason})
-			r.Trained.Clips, r.Trained.Seconds = r.Trained.Clips-1, r.Trained.Seconds-seconds
 			continue
 		}
 		usable = append(usable, i)

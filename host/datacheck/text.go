@@ -16,7 +16,10 @@ import (
 const mostExamples = 5
 
 // text writes the report for a person.
-type text struct{ out *bufio.Writer }
+type text struct {
+	out   *bufio.Writer
+	clean *int // kinds of findings of which there is none
+}
 
 func (t text) line(label, format string, args ...any) {
 	line := fmt.Sprintf("%-12s %s", label, visible.Text(fmt.Sprintf(format, args...)))
@@ -24,7 +27,7 @@ func (t text) line(label, format string, args ...any) {
 }
 
 func (r *Report) write(out io.Writer) error {
-	t := text{bufio.NewWriter(out)}
+	t := text{bufio.NewWriter(out), new(int)}
 	t.line("list", "%s: %s, checked for %s", r.List, report.Count(r.Lines, "line"), r.Bundle)
 	label := "layout"
 	for _, l := range r.Layout.Lines() {
@@ -32,8 +35,14 @@ func (r *Report) write(out io.Writer) error {
 		label = ""
 	}
 	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), report.Length(r.Usable.Seconds))
-	t.line("trained", "%s (%s), %s (%s) by default, in %s with %s of padding", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
-		report.Length(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))
+	t.line("trained", "%s (%s), %s (%s) by default", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
+		report.Length(r.Trained.Seconds), percent(r.Trained.SecondShare))
+	if r.Trained.fit != "" {
+		t.line("", "%s", r.Trained.fit)
+	}
+	if n := r.undecoded(); n > 0 {
+		t.line("", "less %s that cannot be decoded, which a run leaves out when it reads them", report.Count(n, "clip"))
+	}
 	for _, l := range r.Trained.Lines() {
 		t.line("", "%s", l)
 	}
@@ -60,6 +69,16 @@ func (r *Report) write(out io.Writer) error {
 	}
 	r.findings(t)
 	return t.out.Flush()
+}
+
+// undecoded counts the clips that no run can decode, which its start does not know.
+func (r *Report) undecoded() (n int) {
+	for _, u := range r.Unusable {
+		if u.Stage == "decode" {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Report) findings(t text) {
@@ -102,15 +121,18 @@ func (r *Report) findings(t text) {
 		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
 	})
 	r.textFindings(t)
+	fmt.Fprintf(t.out, "✓ nothing of %s that docs/data-check.md lists\n", report.Count(*t.clean, "other kind"))
 }
 
-// finding writes a line for n findings, and some examples. With more than allowed of them, a run refuses the list.
+// finding writes a line for n findings, unless there is none, and some examples. With more than allowed of them, a run refuses
+// the list.
 func (t text) finding(n, allowed int, format string, args []any, example func(i int) string) {
+	if n == 0 {
+		*t.clean++
+		return
+	}
 	mark := "-"
-	switch {
-	case n == 0:
-		mark = "✓"
-	case n > allowed:
+	if n > allowed {
 		mark = "✗"
 	}
 	fmt.Fprintf(t.out, "%s %s\n", mark, fmt.Sprintf(format, args...))

@@ -9,7 +9,7 @@ import (
 // TestHistogram: empty bins between others are one line, and there are none at the ends.
 func TestHistogram(t *testing.T) {
 	var out strings.Builder
-	w := text{bufio.NewWriter(&out)}
+	w := text{out: bufio.NewWriter(&out)}
 	w.distribution("duration", "s", Distribution{Histogram: Histogram{Start: 1, Width: 1, Counts: []int{2, 0, 0, 0, 1, 1}}})
 	w.out.Flush()
 	_, rows, _ := strings.Cut(out.String(), "\n")

@@ -51,20 +51,20 @@ func (r *Report) textFindings(t text) {
 	t.finding(len(x.Disguised), math.MaxInt, "%s with letters of two scripts that look alike", []any{report.Count(len(x.Disguised), "word")}, func(i int) string {
 		return fmt.Sprintf("%s: %q", x.Disguised[i].Line.text(), x.Disguised[i].Word)
 	})
-	mark := "-"
-	if x.Normalized == 0 && len(x.Unwritten) == 0 {
-		mark = "✓"
+	letters := ""
+	if len(x.Unwritten) > 0 { // the rule for letters needs a language
+		letters = fmt.Sprintf("knows no letters of %s: name the language, as in --normalize all:fa", visible.Short(strings.Join(x.Unwritten, ", "), shownText))
 	}
-	fmt.Fprintf(t.out, "%s %s that --normalize all would change%s\n", mark, report.Count(x.Normalized, "text"), x.unwritten())
-}
-
-// unwritten says that the rule for letters needs a language.
-func (x *Texts) unwritten() string {
-	if len(x.Unwritten) == 0 {
-		return ""
+	switch {
+	case x.Normalized > 0 && letters != "":
+		fmt.Fprintf(t.out, "- %s that --normalize all would change; it %s\n", report.Count(x.Normalized, "text"), letters)
+	case x.Normalized > 0:
+		fmt.Fprintf(t.out, "- %s that --normalize all would change\n", report.Count(x.Normalized, "text"))
+	case letters != "":
+		fmt.Fprintf(t.out, "- --normalize all %s\n", letters)
+	default:
+		*t.clean++
 	}
-	return fmt.Sprintf("; it knows no letters of %s: name the language, as in --normalize all:fa",
-		visible.Short(strings.Join(x.Unwritten, ", "), shownText))
 }
 
 // validation writes what a run evaluates on, and what of it training lacks.
@@ -73,11 +73,17 @@ func (r *Report) validation(t text) {
 	if v == nil {
 		return
 	}
-	amount := report.Count(v.Clips, "clip") + ", " + report.Length(v.Seconds)
+	amount := v.DataList.String()
 	if v.Share > 0 {
 		t.line("validation", "%s are held out by --val-share %g and not trained on (docs/data.md)", amount, v.Share)
 	} else {
 		t.line("validation", "%s in %s", amount, v.List)
+	}
+	for _, l := range v.Lines() {
+		t.line("", "%s", l)
+	}
+	if v.FewAdvice != "" {
+		t.line("", "%s", report.FewText(v.Clips)+": "+v.FewAdvice)
 	}
 	for _, c := range v.UnseenSpeakers {
 		t.line("", "%s of speaker %q, of whom there is no training clip", report.Count(c.Clips, "clip"), c.Name)

@@ -95,6 +95,22 @@ func (ix *Index) HeldByDefault(share float64, limits manifest.Bucket) (held []bo
 	return held, ""
 }
 
+// ShareOf returns the least share, in steps of 0.05, that holds out at least so many clips; 0 if there is none up to 0.5.
+func (ix *Index) ShareOf(clips int) float64 {
+	for step := 1; step <= 10; step++ {
+		share, n := float64(step)/20, 0
+		for _, held := range ix.HeldOut(share) {
+			if held {
+				n++
+			}
+		}
+		if n >= clips {
+			return share
+		}
+	}
+	return 0
+}
+
 // Divide removes the held rows from the index, and returns an index of them. What is known of lines that are no rows
 // stays. Both hashes are of the whole list and of which rows they have.
 func (ix *Index) Divide(held []bool) *Index {

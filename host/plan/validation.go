@@ -37,6 +37,9 @@ func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layo
 	settleShare(d, share, why)
 	var val *dataset.Index
 	if held != nil {
+		if d.Config.Resume == "" && countHeld(held) < report.FewEvaluated {
+			d.Data.Larger = d.Data.Train.Index.ShareOf(report.FewEvaluated)
+		}
 		// Also where a resumed run is evaluated on other clips: it trains on the same ones.
 		val = d.Data.Train.Index.Divide(held)
 	}
@@ -61,6 +64,15 @@ func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layo
 		d.Data.Val = &batch.Split{Name: report.Validation, Index: val}
 	}
 	return nil
+}
+
+func countHeld(held []bool) (n int) {
+	for _, h := range held {
+		if h {
+			n++
+		}
+	}
+	return n
 }
 
 // shareOf decides which share of the training list is held out, and which of its rows these are. list says that there

@@ -123,6 +123,19 @@ func badChoices(c choices) []string {
 	return lines
 }
 
+// few warns of evaluations on so few clips that their loss says little. The embedded sample is not the user's.
+func (p *Plan) few() []string {
+	n := p.Data.Usage.Validation.Clips
+	if n >= report.FewEvaluated || p.Config.TrainData == "" {
+		return nil
+	}
+	share := p.Data.Share
+	if p.Config.ValData != "" {
+		share = 0
+	}
+	return []string{report.FewText(n) + ": " + report.FewAdvice(share, p.Data.Larger)}
+}
+
 // Warnings returns a line for each problem of the plan, with a fix.
 func (p *Plan) Warnings() []string {
 	c := p.Config
@@ -141,7 +154,7 @@ func (p *Plan) Warnings() []string {
 	}
 	ix, texts := p.Data.Train.Index, []string{}
 	if p.Data.Val != nil {
-		texts = unseen(ix, p.Data.Val.Index)
+		texts = append(p.few(), unseen(ix, p.Data.Val.Index)...)
 	}
 	return slices.Concat(
 		idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules()), badChoices(all),

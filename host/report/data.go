@@ -27,6 +27,23 @@ type DataList struct {
 	LeftOut []LeftOut `json:"left_out"`
 }
 
+// FewEvaluated is the number of clips below which the loss of an evaluation says little.
+const FewEvaluated = 10
+
+// FewText says what so few clips of an evaluation mean.
+func FewText(clips int) string {
+	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s", Count(clips, "clip"))
+}
+
+// FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0, would hold
+// out FewEvaluated clips.
+func FewAdvice(share, larger float64) string {
+	if share > 0 && larger > share {
+		return fmt.Sprintf("hold out more with --val-share %g, or name a list with --val-data", larger)
+	}
+	return fmt.Sprintf("name a list of %d clips or more with --val-data", FewEvaluated)
+}
+
 // LeftOut are clips that are left out for one reason. The length of clips that cannot be read is not known.
 type LeftOut struct {
 	Reason  string  `json:"reason"`

@@ -203,7 +203,7 @@ t = d['texts']
 assert len(t['digits']) == 40 and len(t['disguised_words']) == 1 and t['normalized'] == 31 and len(t['letter_forms']) == 2, t
 assert d['validation']['share'] == 0.05 and d['validation']['clips'] > 0 and d['languages_used'] is False, d['validation']"
   xtts-host data check data.jsonl --normalize all >output
-  says '0 texts that --normalize all would change'
+  silent 'that --normalize all would change'
   head -30 data.jsonl >train.jsonl
   tail -12 data.jsonl >eval.jsonl
   mkdir both && mv train.jsonl eval.jsonl both && ln -s "$PWD/data" both/data

@@ -130,3 +130,45 @@ told-whole-paths() {
   refused 2 terminal xtts-host --plugins "$TREE/plugins" --resume "$run/which is not there"
   whole "$run/which is not there"
 }
+
+# told-few-held-out: an evaluation on less than 10 clips is a warning, and in data check, with a share that holds out more
+told-few-held-out() {
+  clips data 60 1
+  train --train-data data --max-steps 1 --run-dir run >output 2>&1
+  says 'warning: the best checkpoint, --early-stop and --schedule plateau depend on the loss of only '
+  local advice
+  advice=$(grep -o 'hold out more with --val-share [0-9.]*' output | head -n 1)
+  xtts-host data check data >output
+  says "depend on the loss of only"
+  says "$advice, or name a list with --val-data"
+  train --train-data data --max-steps 1 ${advice#hold out more with } --run-dir more >output 2>&1
+  silent 'depend on the loss of'
+  xtts-host data check data ${advice#hold out more with } >output
+  silent 'depend on the loss of'
+  clips few 3 1
+  train --train-data data --val-data few --max-steps 1 --run-dir few-run >output 2>&1
+  says 'depend on the loss of only 3 clips: name a list of 10 clips or more with --val-data'
+}
+
+# told-same-counts: data check and the start of a run count the same clips, hours and skipped lines, and no finding of zero is shown
+told-same-counts() {
+  clips data 60 1
+  clips long 1 20
+  mv long/wavs/clip00000.wav data/wavs/long.wav
+  printf 'long|A clip that no bucket holds.\nnone|A clip that is not there.\n' >>data/metadata.csv
+  train --train-data data --max-steps 1 --run-dir run >output
+  xtts-host data check data --batch-size 4 --json >check.json
+  xtts-host data check data --batch-size 4 >text
+  python3 - <<'END'
+import json
+run, check = json.load(open("run/report.json"))["data"], json.load(open("check.json"))
+for key in ("clips", "seconds", "left_out"):
+    assert run["train"][key] == check["trained"][key], (run["train"], check["trained"])
+    assert run["validation"][key] == check["validation"][key], (run["validation"], check["validation"])
+assert len(run["buckets"]) == check["trained"]["buckets"] and run["padding"]["share"] == check["trained"]["padding"], (run["padding"], check["trained"])
+assert len(run["train"]["left_out"]) == 2, run["train"]
+END
+  grep -E '^. 0 ' text && return 1
+  says "$(grep -oE '[0-9]+ buckets? up to .*' output | head -n 1)" text
+  grep -q '^✓ nothing of [0-9]* other kinds' text
+}
