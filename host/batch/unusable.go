@@ -24,6 +24,9 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 	if more := len(lines) - mostUnusable; more > 0 {
 		text = append(text, fmt.Sprintf("and %s more: %s lists them", report.Thousands(more), hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
 	}
+	if remedy := s.Index.Remedy(lines); remedy != "" {
+		text = append(text, remedy)
+	}
 	return text
 }
 

@@ -34,6 +34,9 @@ var bounds = map[string]bound{
 	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
 
+// shares are the settings that are parts of a whole, which other programs have in percent or as a number of clips.
+var shares = map[string]bool{"val-share": true, "lr-decay": true, "plateau-factor": true, "ema": true}
+
 // choices are the words that a setting accepts.
 var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "attention": {"auto", "bf16"}, "on-range": {"quarantine", "stop", "warn"}}
 
@@ -127,6 +130,8 @@ func checkValue(f *pflag.Flag) error {
 		return notNumber(f, text)
 	case v < b.min:
 		return fmt.Errorf("the smallest value is %.0f", b.min)
+	case v > b.max && shares[f.Name]:
+		return hint.Errorf(shareOf(f, text), "the largest value is %s", strconv.FormatFloat(b.max, 'f', -1, 64))
 	case v > b.max && b.max == huge:
 		return fmt.Errorf("the largest value is %g", b.max)
 	case v > b.max:

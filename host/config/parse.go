@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,6 +165,30 @@ func reason(f *pflag.Flag, err error) error {
 // timeUnits are those in which flags take times, by the name of their value in the help.
 var timeUnits = map[string]time.Duration{"seconds": time.Second, "minutes": time.Minute}
 
+// shareOf is the hint for a value that was meant for a setting that is a share: a percentage or, of recordings, a number of
+// clips. It is "" for other values.
+func shareOf(f *pflag.Flag, text string) string {
+	number, percent := strings.CutSuffix(strings.ReplaceAll(strings.TrimSpace(text), ",", "."), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !shares[f.Name] || err != nil || math.IsNaN(v) {
+		return ""
+	}
+	b, share := bounds[f.Name], strconv.FormatFloat(v/100, 'g', 12, 64)
+	fits, clips := v/100 >= b.min && v/100 <= b.max, f.Name == "val-share" && v >= 1 && v == math.Trunc(v)
+	divide := fmt.Sprintf("for %g clips write %[1]g divided by the number of clips", v)
+	switch {
+	case percent && fits:
+		return "write " + share
+	case percent || v <= 1 || !fits && !clips:
+		return fmt.Sprintf("it is a share, from %g to %g: 5 %% are 0.05", b.min, b.max)
+	case fits && clips:
+		return fmt.Sprintf("for %g %% write %s; %s", v, share, divide)
+	case clips:
+		return divide
+	}
+	return fmt.Sprintf("for %g %% write %s", v, share)
+}
+
 // notNumber is the error of a text that is no number. A comma is taken for a decimal point, and a time with a unit is converted to the flag's.
 func notNumber(f *pflag.Flag, text string) error {
 	err := errors.New("not a number")
@@ -172,6 +197,9 @@ func notNumber(f *pflag.Flag, text string) error {
 		if d, bad := time.ParseDuration(text); bad == nil {
 			return hint.Errorf(fmt.Sprintf("it takes %s: write %g", name, float64(d)/float64(unit)), "%w", err)
 		}
+	}
+	if strings.HasSuffix(strings.TrimSpace(text), "%") {
+		return hint.Errorf(shareOf(f, text), "%w", err)
 	}
 	point := strings.Replace(text, ",", ".", 1)
 	if _, bad := strconv.ParseFloat(point, 64); bad != nil || point == text {

@@ -23,6 +23,7 @@ type Report struct {
 	// LanguagesNamed says whether a line of the list names the language of its text: else it is the default.
 	LanguagesNamed bool `json:"languages_named"`
 
+	remedy      string // of the unusable lines
 	noLanguages string // what to say if none does
 	Measures
 	Composition

@@ -24,7 +24,7 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	for _, b := range ix.Rejected {
 		r.Unusable = append(r.Unusable, Unusable{Line{b.Line, b.ID}, b.Path, "index", b.Reason})
 	}
-	r.Layout = batch.ListOf(ix)
+	r.Layout, r.remedy = batch.ListOf(ix), ix.Remedy(ix.Rejected)
 	if plan == nil { // no line can be used
 		r.Trained.LeftOut, r.SameAudio, r.SameText, r.Composition = []report.LeftOut{}, [][]Line{}, [][]Line{}, compose(ix, nil)
 		return r

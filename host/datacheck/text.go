@@ -87,6 +87,9 @@ func (r *Report) findings(t text) {
 		u := r.Unusable[i]
 		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
 	})
+	if r.remedy != "" && r.empty == nil { // else the hint says it
+		t.line("", "%s", r.remedy)
+	}
 	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
 	})

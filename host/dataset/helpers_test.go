@@ -125,7 +125,7 @@ func parseList(name string, r io.Reader, parse parser) (entries []entry, err err
 			return nil, err
 		}
 		for i := range b.ends {
-			e, err := parseIn(b, i, parse, name)
+			e, err := parseIn(b, i, parse)
 			found.add(&e, err)
 			entries = append(entries, e)
 		}

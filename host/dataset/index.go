@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/layout"
@@ -14,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/texts"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/plain"
 )
 
 // Split names one of the two lists of a data set.
@@ -217,6 +219,18 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	return ix.Usable()
 }
 
+// Remedy returns what mends lines that cannot be used all at once, "" for nothing.
+func (ix *Index) Remedy(lines []Rejected) string {
+	if !slices.ContainsFunc(lines, func(r Rejected) bool { return r.Reason == notUTF8 }) {
+		return ""
+	}
+	convert := plain.Convert("LATIN1", filepath.Join(ix.Dir, ix.List))
+	if len(ix.Rows) == 0 {
+		return "if the list is in Latin-1, convert it: " + convert
+	}
+	return "if only the lines that are not UTF-8 are in Latin-1, correct those; if the whole list is, convert it: " + convert
+}
+
 // Usable returns the error of a list without a usable line, nil for any other.
 func (ix *Index) Usable() error {
 	if len(ix.Rows) > 0 {
@@ -239,7 +253,7 @@ func (ix *Index) Usable() error {
 	if len(ix.Rejected) == 1 {
 		rejected = "its only line is rejected"
 	}
-	return hint.Errorf(form, "%s: %w: %s (%s) because: %s", ix.List, ErrNoRows, rejected, ix.Place(r.Line), r.Reason)
+	return hint.Errorf(cmp.Or(ix.Remedy(ix.Rejected[:1]), form), "%s: %w: %s (%s) because: %s", ix.List, ErrNoRows, rejected, ix.Place(r.Line), r.Reason)
 }
 
 // read fills the index from the lines of the list.

@@ -101,12 +101,15 @@ func blocks(name string, r io.Reader, split bufio.SplitFunc, skip int) iter.Seq2
 	}
 }
 
-// parseIn parses a line of a block of the list at path. A line that is not UTF-8 becomes an entry with a reason.
-func parseIn(b *block, i int, parse parser, path string) (e entry, err error) {
+// notUTF8 is the reason of a line in another encoding. Index.Remedy says once how a list is converted.
+const notUTF8 = "the line is not UTF-8"
+
+// parseIn parses a line of a block. A line that is not UTF-8 becomes an entry with a reason.
+func parseIn(b *block, i int, parse parser) (e entry, err error) {
 	if line := b.line(i); utf8.Valid(line) {
 		e, err = parse(line)
 	} else {
-		e.reason = "the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: " + plain.Convert("LATIN1", path)
+		e.reason = notUTF8
 	}
 	e.line = b.numbers[i]
 	return e, err

@@ -48,7 +48,6 @@ type scan struct {
 	cfg    Config
 	dir    string
 	name   string // of the list
-	path   string // of the list
 	parse  parser
 	lines  *layout.Decision
 	finder *finder
@@ -62,8 +61,7 @@ type foundArray struct {
 }
 
 func newScan(ix *Index, cfg Config) *scan {
-	path := filepath.Join(ix.Dir, ix.List)
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(ix.Dir, &ix.layout.Layout, cfg.Split, cfg.Columns), lines: ix.layout, finder: newFinder(ix.recordings)}
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(ix.Dir, &ix.layout.Layout, cfg.Split, cfg.Columns), lines: ix.layout, finder: newFinder(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -118,7 +116,7 @@ func (s *scan) block(ctx context.Context, b *block) error {
 			break
 		}
 		row := &b.rows[i]
-		row.entry, row.refused = parseIn(b, i, s.parse, s.path)
+		row.entry, row.refused = parseIn(b, i, s.parse)
 		row.path = s.audioPath(row.audio)
 		if row.skip || row.refused != nil || row.reason != "" || s.idle.Load() {
 			continue

@@ -39,6 +39,7 @@ type findings struct {
 	advice     string // about clips that are too long
 	shared     int    // clips that are in the training data, too
 	rejected   []dataset.Rejected
+	remedy     string // of the rejected lines
 	unknown    []dataset.UnknownChar
 	ignored    []dataset.IgnoredKey
 	bytes      bool // unknown characters are spelled in bytes
@@ -101,6 +102,9 @@ func badChoices(c choices) []string {
 			}
 			say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl names %s)",
 				n, n+d.clips, d.name, are, d.place(first.Line), visible.Clauses(first.Reason, dataset.MaxReason), them)
+			if d.remedy != "" {
+				lines[len(lines)-1] += "; " + d.remedy
+			}
 		}
 		if d.used.Lost() > lostShare {
 			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.LostLines(), "; "), d.advice)
@@ -220,7 +224,7 @@ func badSchedules(steps int64, resumed bool, players []manifest.Player, all []sc
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {
 	return findings{
-		name: s.Title(), place: s.Index.Place, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
+		name: s.Title(), place: s.Index.Place, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected, remedy: s.Index.Remedy(s.Index.Rejected),
 		unknown: s.Index.Unknown, ignored: s.Index.Ignored, cacheError: s.Index.CacheError,
 	}
 }

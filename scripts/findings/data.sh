@@ -226,7 +226,8 @@ other-encodings() {
   cmp plain.csv "$list"
   { cat plain.csv; printf 'clip00000x|caf\xe9\n'; } >"$list"
   xtts-host data check "my data/it's" >output
-  says 'line 4: the line is not UTF-8; if only this line is in Latin-1, correct it; if the whole list is, convert it: iconv -f LATIN1'
+  says 'line 4: the line is not UTF-8'
+  says 'if the whole list is, convert it: iconv -f LATIN1'
   grep -o 'iconv .*' output | bash -e
   test "$(tail -n 1 "$list")" = 'clip00000x|café'
 }

@@ -172,3 +172,36 @@ END
   says "$(grep -oE '[0-9]+ buckets? up to .*' output | head -n 1)" text
   grep -q '^✓ nothing of [0-9]* other kinds' text
 }
+
+# told-encoding-once: a list in Latin-1 is answered with the command that converts it once, not for each line, and it works
+told-encoding-once() {
+  clips data 9 1
+  local once
+  once() { [ "$(grep -o 'iconv -f LATIN1' output | wc -l)" = 1 ] || { cat output; echo 'the command is not there once'; return 1; }; }
+  sed 's/$/ café/' data/metadata.csv | iconv -f UTF-8 -t LATIN1 >latin && cp latin data/metadata.csv
+  refused 2 xtts-host data check data
+  grep -c 'the line is not UTF-8' output
+  once
+  refused 2 train --train-data data --max-steps 1 --run-dir run
+  once
+  sed -n 's/^hint: if the list is in Latin-1, convert it: //p' output | bash -e
+  train --train-data data --max-steps 1 --run-dir run
+  { head -n 7 data/metadata.csv; tail -n 2 latin; } >some && cp some data/metadata.csv
+  refused 5 train --train-data data --max-steps 1 --run-dir some-run
+  once
+  refused 5 xtts-host data check data
+  once
+  train --train-data data --max-steps 1 --max-quarantine 2 --run-dir some-run >output 2>&1
+  once
+}
+
+# told-shares: a share that is given in percent or as a number of clips is answered with the share
+told-shares() {
+  refused 2 xtts-host --val-share 5% --max-steps 1
+  says 'hint: write 0.05'
+  refused 2 xtts-host --val-share 20 --max-steps 1
+  says 'hint: for 20 % write 0.2; for 20 clips write 20 divided by the number of clips'
+  echo 'val_share: 10%' >c.yaml
+  refused 2 xtts-host --config c.yaml --max-steps 1
+  says 'hint: write 0.1'
+}
