@@ -43,7 +43,7 @@ var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear
 // meant are other words for choices, as other programs have them. By letters, gpu would be nearest to its opposite.
 var meant = map[string]string{
 	"gpu": "cuda", "nvidia": "cuda", "host": "cpu", "fp32": "f32", "float32": "f32", "float": "f32", "full": "f32",
-	"fp16": "bf16", "f16": "bf16", "float16": "bf16", "half": "bf16", "mixed": "bf16", "amp": "bf16", "bfloat16": "bf16",
+	"fp16": "bf16", "f16": "bf16", "float16": "bf16", "half": "bf16", "32": "f32", "32-true": "f32", "16": "bf16", "16-mixed": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16", "mixed": "bf16", "amp": "bf16", "bfloat16": "bf16",
 	"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "none": "off", "0": "off", "const": "constant", "cos": "cosine", "exp": "exponential",
 }
 

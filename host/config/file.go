@@ -68,7 +68,9 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 	if err := s.checkKeys(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	s.numbers(content)
+	if err := s.numbers(content); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	if data, err = json.Marshal(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -131,16 +133,19 @@ func (s *Set) checkKeys(content any) error {
 }
 
 // numbers converts texts such as 1e-4 to numbers where a number is expected: the parser follows YAML 1.1, in which a
-// float has a point. Users omit it, and so does Set.YAML.
-func (s *Set) numbers(content any) {
+// float has a point. Users omit it, and so does Set.YAML. It refuses a text that was meant for a number, such as 5%.
+func (s *Set) numbers(content any) (err error) {
 	members, _ := content.(map[string]any)
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if text, ok := members[key(f.Name)].(string); ok && f.Value.Type() == "float64" {
-			if v, err := strconv.ParseFloat(text, 64); err == nil {
+			if v, bad := strconv.ParseFloat(text, 64); bad == nil {
 				members[key(f.Name)] = v
+			} else if e := notNumber(f, text); hint.Of(e) != "" && err == nil {
+				err = fmt.Errorf("%s: %s: %w", key(f.Name), text, e)
 			}
 		}
 	})
+	return err
 }
 
 // setValue sets a flag to a value of the file.

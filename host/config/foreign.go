@@ -2,6 +2,7 @@ package config
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,22 +14,40 @@ import (
 //go:embed foreign.txt
 var foreignText string
 
-// foreign has the answers of foreign.txt by name.
-var foreign = sync.OnceValue(func() map[string]string {
-	all, names, answer := map[string]string{}, []string{}, ""
-	end := func() {
-		for _, name := range names {
-			all[name] = strings.ReplaceAll(strings.TrimSpace(answer), "`xtts-host ", "`"+hint.Command(""))
+// answer is what is meant by a name: one of the flags, if it exists, or else the text, if there is one.
+type answer struct {
+	flags []string
+	text  string
+}
+
+func newAnswer(lines []string) (a answer) {
+	if words := strings.Fields(lines[0]); !slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "--") }) {
+		for _, word := range words {
+			a.flags = append(a.flags, word[len("--"):])
 		}
-		names, answer = nil, ""
+		lines = lines[1:]
+	}
+	a.text = strings.ReplaceAll(strings.Join(lines, " "), "`xtts-host ", "`"+hint.Command(""))
+	return a
+}
+
+// foreign has the answers of foreign.txt by name.
+var foreign = sync.OnceValue(func() map[string]answer {
+	all, names, lines := map[string]answer{}, []string{}, []string(nil)
+	end := func() {
+		a := newAnswer(lines)
+		for _, name := range names {
+			all[name] = a
+		}
+		names, lines = nil, nil
 	}
 	for line := range strings.Lines(foreignText) {
 		switch {
 		case line[0] == '#' || line == "\n":
 		case line[0] == ' ':
-			answer += " " + strings.TrimSpace(line)
+			lines = append(lines, strings.TrimSpace(line))
 		default:
-			if answer != "" {
+			if lines != nil {
 				end()
 			}
 			names = append(names, strings.Fields(line)...)
@@ -48,14 +67,12 @@ func ForeignHint(typed string, known func(flag string) bool, written func(flag s
 		return "did you mean " + written(last) + "?"
 	}
 	for _, name := range []string{name, last, strings.TrimPrefix(last, "no-")} {
-		answer, ok := foreign()[name]
-		flag, same := strings.CutPrefix(answer, "--")
-		switch {
-		case !ok:
-		case !same || strings.Contains(flag, " "):
-			return answer
-		case known(flag):
-			return "did you mean " + written(flag) + "?"
+		a := foreign()[name]
+		if i := slices.IndexFunc(a.flags, known); i >= 0 {
+			return "did you mean " + written(a.flags[i]) + "?"
+		}
+		if a.text != "" {
+			return a.text
 		}
 	}
 	return ""

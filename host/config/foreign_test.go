@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,14 +19,19 @@ func TestForeignNames(t *testing.T) {
 	if len(words) != len(foreign()) || len(words) < 250 {
 		t.Errorf("%d names, %d differ", len(words), len(foreign()))
 	}
-	for name, answer := range foreign() {
-		if flags.Lookup(name) != nil || answer == "" || strings.Contains(name, "_") {
-			t.Errorf("%s: %s", name, answer)
+	spoken := []string{"run", "out", "speaker", "text", "text-file", "language", "temperature", "top-k", "top-p", "repetition-penalty"} // of synthesize
+	for name, a := range foreign() {
+		if flags.Lookup(name) != nil || len(a.flags) == 0 && a.text == "" || strings.Contains(name, "_") || name != strings.ToLower(name) {
+			t.Errorf("%s: %v", name, a)
 		}
-		for _, flag := range regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(answer, -1) {
-			if flags.Lookup(flag[1]) == nil {
-				t.Errorf("%s: there is no --%s", name, flag[1])
+		answer := strings.Join(a.flags, " ") + " " + a.text
+		for _, flag := range append(a.flags, matches(`--([a-z][a-z-]*)`, a.text)...) {
+			if flags.Lookup(flag) == nil && !slices.Contains(spoken, flag) {
+				t.Errorf("%s: there is no --%s", name, flag)
 			}
+		}
+		if !slices.ContainsFunc(a.flags, func(flag string) bool { return flags.Lookup(flag) != nil }) && a.text == "" {
+			t.Errorf("%s has no answer where a run is trained", name)
 		}
 		for _, page := range regexp.MustCompile(`(docs/[\w./-]+\w)(?:#([\w-]+))?`).FindAllStringSubmatch(answer, -1) {
 			text, err := os.ReadFile(filepath.Join("../..", page[1]))
@@ -35,6 +41,13 @@ func TestForeignNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+func matches(pattern, text string) (found []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
 }
 
 // TestForeignHints: whatever case, underscores and sections it has. A name that has no flag here is not answered with one.
@@ -47,7 +60,8 @@ func TestForeignHints(t *testing.T) {
 		want  string
 	}{
 		{"Learning_Rate", all, "did you mean <lr>?"}, {"model.optim.lr", all, "did you mean <lr>?"}, {"+trainer.max_steps", all, "did you mean <max-steps>?"},
-		{"trainer.max_epochs", all, "did you mean <epochs>?"}, {"no-tensorboard", all, foreign()["tensorboard"]}, {"learning-rate", none, ""},
+		{"trainer.max_epochs", all, "did you mean <epochs>?"}, {"no-tensorboard", all, foreign()["tensorboard"].text}, {"learning-rate", none, ""},
+		{"speaker_wav", func(flag string) bool { return flag == "speaker" }, "did you mean <speaker>?"}, {"speaker_wav", all, foreign()["speaker-wav"].text},
 		{"frobnicate", all, ""}, {"a.b", all, ""}, {"", all, ""}, {".", all, ""}, {"fp16", all, halfPrecision},
 	} {
 		if got := ForeignHint(c.typed, c.known, func(flag string) string { return "<" + flag + ">" }); got != c.want {

@@ -59,7 +59,7 @@ func (t *table) row(name, text string) {
 	text = fold.Join(visible.Text(text)) // a path is not broken
 	for {
 		line := text
-		if len([]rune(line)) > t.room {
+		if len([]rune(line)) > t.room && !strings.Contains(line, " && ") { // a command is copied
 			if at := strings.LastIndexByte(string([]rune(line)[:t.room+1]), ' '); at > 0 {
 				line = line[:at]
 			}

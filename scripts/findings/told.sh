@@ -42,9 +42,26 @@ told-foreign-flags() {
   for pair in learning_rate:lr num_train_epochs:epochs max_epochs:epochs output_dir:run-dir gradient_accumulation_steps:accumulate \
     resume_from_checkpoint:resume restore_path:init continue_path:resume save_step:checkpoint-every print_step:log-every \
     eval_steps:eval-every dataset:train-data coqpit.batch_size:batch-size coqpit.lr:lr num_loader_workers:num-workers \
+    meta_path:train-data csv_path:train-data grad_acumm:accumulate epochs_1st:epochs out_path:run-dir total_epoch:epochs last_per_steps:checkpoint-every \
+    model.validation_ds.manifest_filepath:val-data pretrained_ckpt:init data.csv_path:train-data trainer.max_epochs:epochs keep_ckpts:keep-last \
     accumulate_grad_batches:accumulate gradient_clip_val:grad-clip max_grad_norm:grad-clip batch_size:batch-size; do
     answer --"${pair%:*}"=1 "did you mean --${pair#*:}?"
   done
+  answer --n_gpu=2 'one run trains on one GPU'
+  answer --rdzv_backend=c10d 'one run trains on one GPU'
+  answer --ckpt=a.pth 'docs/xtts-v2.md'
+  answer --model_path=a.pth '--resume RUN continues a run'
+  answer --speaker_wav=a.wav 'synthesize. with --speaker CLIP'
+  answer --data.espeak_voice=de 'docs/data.md#text'
+  answer --port=5003 'no server'
+  for pair in speaker_wav:speaker out_path:out output_path:out model_path:run gen_text:text gen_file:text-file language_idx:language ckpt:run; do
+    refused 2 xtts-host synthesize --"${pair%:*}"=1
+    says "hint: did you mean --${pair#*:}?"
+  done
+  refused 2 xtts-host synthesize --vocoder_path=x
+  says 'the bundle of --graph has its vocoder'
+  refused 2 xtts-host --precision 16-mixed
+  says 'hint: did you mean bf16?'
   answer --config_path=x '--config FILE'
   answer --lr_scheduler=cosine '--schedule is'
   answer --gradient_checkpointing '--accumulate'
@@ -191,8 +208,9 @@ told-encoding-once() {
   once
   refused 5 xtts-host data check data
   once
-  train --train-data data --max-steps 1 --max-quarantine 2 --run-dir some-run >output 2>&1
+  train --train-data data --max-steps 1 --max-quarantine 2 --run-dir other-run 2>output
   once
+  grep -q 'iconv -f LATIN1 -t UTF-8 .* && mv ' other-run/report.txt
 }
 
 # told-shares: a share that is given in percent or as a number of clips is answered with the share

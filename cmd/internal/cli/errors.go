@@ -42,13 +42,16 @@ func flagError(cmd *cobra.Command, err error) error {
 // synonyms are flags of training that have another name in other commands.
 var synonyms = map[string]string{"resume": "run", "run-dir": "run"}
 
-// foreign is the hint for a name that another trainer has for a setting of a run; "" in commands without such settings.
+// foreign is the hint for a name that another program has for a flag. In commands without the settings of a run, it is one for a
+// flag that they have, or for speaking.
 func foreign(cmd *cobra.Command, name string) string {
 	known := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
-	if !known("train-data") {
+	advice := config.ForeignHint(name, known, func(flag string) string { return "--" + flag })
+	speaks := known("speaker") && strings.Contains(advice, "docs/synthesize.md")
+	if !known("train-data") && !speaks && !strings.HasPrefix(advice, "did you mean ") {
 		return ""
 	}
-	return config.ForeignHint(name, known, func(flag string) string { return "--" + flag })
+	return advice
 }
 
 // assignment is the advice for an argument such as batch_size=4, as other trainers have settings; "" for other arguments.
