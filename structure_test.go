@@ -45,7 +45,7 @@ var rules = []rule{
 	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/limits", "host/place", "host/plan", "host/preflight", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/cachedir", own: []string{"shared/owner"}, noCgo: true},
 	{folder: "host/config", own: []string{"host/texts", "host/cachedir", "host/checkpoint", "host/featurecache", "shared/owner", "shared/hint", "shared/manifest", "shared/plain", "shared/visible"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
-	{folder: "host/console", own: []string{"host/event", "host/report", "host/train", "shared/visible"}, noCgo: true},
+	{folder: "host/console", own: []string{"host/event", "host/report", "host/train", "shared/fold", "shared/visible"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "host/schedule", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/dataset", own: []string{"host/dataset...", "host/texts", "ortgraphs/safetensors", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "github.com/zaf/g711", "github.com/jfreymuth/vorbis", "github.com/pion/opus", "github.com/hajimehoshi/go-mp3", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},

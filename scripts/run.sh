@@ -21,9 +21,13 @@ seconds=$(python3 -c 'import sys, wave; w = wave.open(sys.argv[1]); print(f"{w.g
 cat <<END
 
 fetch and build: $((built - start)) s, run: $((ended - built)) s, speaking: $((spoke - ended)) s
-listen to     $wav ($seconds s: "$text")
-              A small model mumbles after minutes on 50 seconds of synthetic speech: it shows that everything works.
-next          bin/xtts-host data check FOLDER, and then
-              bin/xtts-host --plugins ./plugins --train-data FOLDER --run-dir runs/mine
-              with a folder of your own recordings (docs/guides/my-voice.md); docs/xtts-v2.md tunes a model that speaks well
+listen to     $wav
+              $seconds s: "$text"
+              A small model mumbles after minutes on 50 seconds of synthetic
+              speech: it shows that everything works.
+next          bin/xtts-host data check FOLDER
+              bin/xtts-host --plugins ./plugins --train-data FOLDER \\
+                --run-dir runs/mine
+              FOLDER has recordings of your own (docs/guides/my-voice.md).
+              docs/xtts-v2.md tunes a model that speaks well.
 END

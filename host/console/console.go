@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -24,6 +25,8 @@ type Console struct {
 	Terminal, ErrTerminal bool
 	// Width returns the present number of columns of the terminal Out, or 0. It may be nil.
 	Width func() int
+	// ErrWidth is Width of Err.
+	ErrWidth func() int
 	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. It may
 	// be nil.
 	Stop <-chan struct{}
@@ -80,9 +83,20 @@ func (c Console) Waiting() *report.Waiting {
 	return report.NewWaiting(visible.Raw(c.Err), c.ErrTerminal)
 }
 
+// Messages is Err for complete lines, which are folded on a terminal.
+func (c Console) Messages() io.Writer {
+	to := visible.Raw(c.Err)
+	if c.ErrWidth != nil {
+		if width := c.ErrWidth(); width > 0 {
+			return fold.NewWriter(to, width)
+		}
+	}
+	return to
+}
+
 // Sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
 func (c Console) Sink(now func() event.Snapshot, lost func(text string)) *report.Console {
-	s := report.NewConsole(visible.Raw(c.Out), visible.Raw(c.Err), lost)
+	s := report.NewConsole(visible.Raw(c.Out), c.Messages(), lost)
 	if c.Terminal {
 		s.OnTerminal(c.ErrTerminal)
 	}

@@ -63,8 +63,13 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	if err != nil {
 		return err
 	}
-	lines := report.Progress{Metrics: p.Bundle.Manifest.Metrics()}
-	fmt.Fprintln(text, lines.Evaluated(&e.found))
+	w := labelled(p)
+	w.row(text, "step", "%d", e.found.Step)
+	w.row(text, "loss", "%s", report.Number(e.found.Loss))
+	for i, name := range p.Bundle.Manifest.Metrics() {
+		w.row(text, name, "%s", report.Number(e.found.Metrics[i]))
+	}
+	w.row(text, "evaluated", "%s in %s", report.Count(int64(e.found.Samples), "row"), report.Duration(e.found.Time))
 	if asJSON {
 		err = report.JSON(console.Out, e.result())
 	}
@@ -74,12 +79,30 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	return err
 }
 
+// labels is the width of the first column.
+type labels int
+
+// labelled has room for the names of the metrics.
+func labelled(p *plan.Plan) labels {
+	w := len("checkpoint")
+	for _, name := range p.Bundle.Manifest.Metrics() {
+		w = max(w, len(name))
+	}
+	return labels(w + 3)
+}
+
+func (w labels) row(out io.Writer, label, format string, args ...any) {
+	visible.Fprintf(out, "%s", fmt.Sprintf("%-*s", int(w), label))
+	visible.Fprintf(out, format+"\n", args...)
+}
+
 // describe describes the checkpoint and the data.
 func describe(out io.Writer, p *plan.Plan) {
-	val, used := p.Data.Val, p.Data.Usage.Validation
-	visible.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s\n", p.Start.Resumed.Path, filepath.Join(val.Index.Dir, val.Index.List), used)
+	w, val, used := labelled(p), p.Data.Val, p.Data.Usage.Validation
+	w.row(out, "checkpoint", "%s", p.Start.Resumed.Path)
+	w.row(out, "validation", "%s: %s", filepath.Join(val.Index.Dir, val.Index.List), used)
 	for _, line := range used.Lines() {
-		visible.Fprintf(out, "             %s\n", line)
+		w.row(out, "", "%s", line)
 	}
 	unusable(out, val, val.Index.Rejected)
 }
@@ -118,7 +141,7 @@ type evaluation struct {
 // open starts the plugins and opens the graphs, with the weights of the checkpoint.
 func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evaluation, err error) {
 	bus := event.NewBus()
-	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
+	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
 	bus.Offer("progress", works{console.Waiting()}, nil)
 	e := &evaluation{plan: p, bus: bus, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
 	defer func() {

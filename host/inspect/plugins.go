@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -55,7 +55,7 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 	if len(entries) == 0 {
 		visible.Fprintf(out, "%s: no folder in it\n", dir)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	width := longestName(entries)
 	var others []string
 	for _, e := range entries {
 		if e.State == catalog.Skipped {
@@ -66,22 +66,42 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		if e.Manifest != nil {
 			version = e.Manifest.Version
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", visible.Text(e.Name()), visible.Text(version), e.State, visible.Text(e.Reason))
+		state := strings.TrimSpace(fmt.Sprintf("%s %s", visible.Text(version), e.State))
+		if e.Reason != "" {
+			state += ": " + visible.Text(e.Reason)
+		}
+		fmt.Fprintf(out, "%-*s  %s\n", width, visible.Text(e.Name()), state)
 		if e.Hint != "" {
-			fmt.Fprintf(w, "\t\t\thint: %s\n", visible.Text(e.Hint))
+			fmt.Fprintf(out, "  hint: %s\n", visible.Text(e.Hint))
 		}
 		if e.Manifest == nil {
 			continue
 		}
 		for _, s := range e.Manifest.Stages {
-			fmt.Fprintf(w, "  %s\t%s\t\t%s -> %s\n", s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
+			fmt.Fprintf(out, "  %-*s  %s: %s -> %s\n", width-2, s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
 		}
 	}
-	if err := w.Flush(); err != nil || others == nil {
-		return err
+	if others == nil {
+		return nil
 	}
 	_, err = visible.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
 	return err
+}
+
+// longestName is the width of the names of plugins, and of their stages, which are indented.
+func longestName(entries []catalog.Entry) (width int) {
+	for _, e := range entries {
+		if e.State == catalog.Skipped {
+			continue
+		}
+		width = max(width, utf8.RuneCountInString(visible.Text(e.Name())))
+		if e.Manifest != nil {
+			for _, s := range e.Manifest.Stages {
+				width = max(width, 2+len(s.Name))
+			}
+		}
+	}
+	return width
 }
 
 func ports(specs []manifest.TensorSpec) string {

@@ -9,6 +9,9 @@ import (
 )
 
 // number writes a loss, a norm or a rate to about four figures, in at most seven characters.
+// Number writes a loss.
+func Number(v float64) string { return number(v) }
+
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {

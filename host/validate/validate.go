@@ -92,13 +92,13 @@ func (r *Report) Verdict() string {
 
 // line formats a check. Further lines are indented below the first.
 func line(o *preflight.Outcome) string {
-	const indent = 25 // of the detail
+	const indent = 26 // of the detail
 	mark := "-"
 	if o.OK != nil {
 		mark = map[bool]string{true: "✓", false: "✗"}[*o.OK]
 	}
 	detail := strings.ReplaceAll(o.Detail, "\n", "\n"+strings.Repeat(" ", indent))
-	text := fmt.Sprintf("  %s %-*s %s", mark, indent-5, o.Name, detail)
+	text := fmt.Sprintf("  %s %-*s  %s", mark, indent-6, o.Name, detail)
 	switch {
 	case o.Ms >= 1000:
 		text += fmt.Sprintf(" (%.1f s)", o.Ms/1000)

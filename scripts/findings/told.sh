@@ -223,3 +223,28 @@ told-shares() {
   refused 2 xtts-host --config c.yaml --max-steps 1
   says 'hint: write 0.1'
 }
+
+# told-at-80-columns: on a terminal of 80 columns no line of these commands is wider, but those that are copied
+told-at-80-columns() {
+  clips data 60 1
+  narrow() {
+    python3 "$CASES/lib/terminal.py" 80 screen "$@" || true
+    tr -d '\r' <screen | grep -vE 'hint: |^.*(\x1b|━|─)' | python3 -c '
+import sys
+wide = [line for line in sys.stdin.read().split("\n") if len(line) > 80 and max(map(len, line.split())) < 40]
+assert not wide, wide' || { echo "wider: $*"; return 1; }
+  }
+  narrow xtts-host validate --plugins "$TREE/plugins" --train-data data --batch-size 4 --max-steps 10
+  tr -d '\r' <screen | grep -A 1 'forward and backward' | grep -E '^ {26}[a-z0-9]|^ +✓ forward and backward  a'
+  narrow xtts-host graph fits builtin:myxtts-multispeaker
+  narrow xtts-host plugins list "$TREE/plugins"
+  narrow xtts-host plugins test features --plugins "$TREE/plugins"
+  narrow xtts-host doctor --plugins "$TREE/plugins"
+  narrow xtts-host data check data
+  narrow xtts-host graph inspect builtin:myxtts-nano
+  narrow xtts-host graph lint builtin:myxtts-nano
+  train --train-data data --max-steps 2 --run-dir run
+  narrow xtts-host evaluate --run run
+  grep -E '^loss +[0-9.]+.?$' screen
+  sed -n '/^cat <<END/,/^END/p' "$TREE/scripts/run.sh" | awk 'length > 100 { print; bad = 1 } END { exit bad }'
+}
