@@ -29,16 +29,16 @@ func TestRun(t *testing.T) {
 		{"second", []preflight.Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"), "f")}},
 	}, &out)
 	want := `1 first
-  ✓ a                    fine
-  ✗ b                    broken
-                           in two places
-                         hint: fix b
-  - c                    not tried: "b" failed
+  ✓ a                     fine
+  ✗ b                     broken
+                            in two places
+                          hint: fix b
+  - c                     not tried: "b" failed
 2 second
-  - d                    not tried: "b" failed
-  ✓ e                    fine
-  ✗ f                    no
-                         hint: do this
+  - d                     not tried: "b" failed
+  ✓ e                     fine
+  ✗ f                     no
+                          hint: do this
 
 ✗ 2 of 6 checks failed, 2 not tried: training cannot work with these settings
 `
