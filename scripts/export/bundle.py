@@ -11,7 +11,7 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, inferencegraph, joint, state
+from . import bf16, cost, inferencegraph, joint, state, watch
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -57,8 +57,9 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
                 whole = evaluation(export, steps)
                 with whole.evaluating():
                     graph(whole, EVAL, [*export.inputs, *held], whole.outputs, backward=False)
-            elif joint.uses(training, SEED.name):
-                graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
+            elif joint.uses(training, SEED.name) or _depends_on_mode(export, step, sizes):
+                with step.evaluating():
+                    graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
             else:
                 joint.part(training, step.outputs, SEED.name, folder / EVAL)
     with phase("weights"):
@@ -80,6 +81,21 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
     return gains
+
+
+def _depends_on_mode(export: Export, step: Step, sizes: dict[str, int]) -> bool:
+    """Whether the step computes something else in evaluation mode."""
+    inputs = [*export.inputs, SEED]
+
+    def program() -> str | None:
+        return watch.dry_run(step, inputs, zeros(inputs, sizes), backward=False, buckets=export.sizes()).program.digest()
+
+    with state.mode_reads() as asked:
+        training = program()
+    if not asked:
+        return False
+    with step.evaluating():
+        return training is None or training != program()
 
 
 def _unite(files: list[Path]) -> None:

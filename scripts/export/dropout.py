@@ -26,15 +26,19 @@ def dropout(x: Tensor, rate: float, seed: Tensor, site: int) -> Tensor:
 
     seed is an i64 scalar; a negative one returns x itself. site numbers the places of a model.
     """
-    rows, time, width = x.shape
+    keep = kept(*x.shape, rate, seed, site)
+    off = (seed < 0).to(torch.float32)
+    # In f32: bf16 would round the scale, and with it the mean of what is kept.
+    return (x * (keep * ((1 - off) / (1 - rate)) + off)).to(x.dtype)
+
+
+def kept(rows: int, time: int, width: int, rate: float, seed: Tensor, site: int) -> Tensor:
+    """f32[rows, time, width]: 1 for what dropout keeps, 0 for what it drops."""
     row = _hash_axis(rows * time, 2 * site + 1, seed).view(rows, time, 1)
     column = _hash_axis(width, 2 * site + 2, seed)
     y = (row * column + row) % _PRIME_SMALL
     y = (y * y + column) % _PRIME_SMALL
-    keep = (y >= int(rate * _PRIME_SMALL)).to(torch.float32)
-    off = (seed < 0).to(torch.float32)
-    # In f32: bf16 would round the scale, and with it the mean of what is kept.
-    return (x * (keep * ((1 - off) / (1 - rate)) + off)).to(x.dtype)
+    return (y >= int(rate * _PRIME_SMALL)).to(torch.float32)
 
 
 class Dropout(nn.Module):

@@ -115,13 +115,17 @@ def zeros(inputs: list[Input], sizes: dict[str, int]) -> list[Tensor]:
 
 
 def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generator, empty_row: int | None = None) -> dict[str, Tensor]:
-    """Random content for inputs in order: floats are normal, integers below their bound, lengths from 1 to their axis."""
+    """Random content for inputs in order: floats are normal, integers below their bound, lengths from 1 to their axis, which the first row fills.
+
+    A batch of a training loop is as long as its longest row, and a module may rely on it.
+    """
     axis = {i.lengths: i.shape[1] for i in inputs if i.lengths}
     made = {}
     for i in inputs:
         shape = [sizes[d] if isinstance(d, str) else d for d in i.shape]
         if i.name in axis:
             counts = random.integers(1, sizes[axis[i.name]] + 1, shape)
+            counts[0] = sizes[axis[i.name]]
             if empty_row is not None:
                 counts[empty_row] = 0
             made[i.name] = torch.from_numpy(counts.astype(np.int32))

@@ -43,10 +43,12 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
         if draws.masks is None or p == 0 or not training:
             return x
         # Rows of the last axis: dropout's masks are made of a row's and a column's share.
-        return dropout(x.reshape(1, -1, x.shape[-1]), p, draws.masks, draws.next_mask()).reshape(x.shape)
+        y = x * 0 if p == 1 else dropout(x.reshape(1, -1, x.shape[-1]), p, draws.masks, draws.next_mask(x.shape, p)).reshape(x.shape)
+        return x.copy_(y) if inplace else y
 
     def drop_channels(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        return x * drop(torch.ones(x.shape[:2], dtype=x.dtype), p, training).view(*x.shape[:2], *[1] * (x.dim() - 2))
+        y = x * drop(torch.ones(x.shape[:2], dtype=x.dtype), p, training).view(*x.shape[:2], *[1] * (x.dim() - 2))
+        return x.copy_(y) if inplace else y
 
     by_name = {
         "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
@@ -54,13 +56,13 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
     }
     # The precision of a graph is that of the export.
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
-    with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), _kept(), plain, hooks.without_gradients(),
+    with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), kept(), plain, hooks.without_gradients(),
           recurrent.functions(), noise.Seeded(draws)):
         yield
 
 
 @contextlib.contextmanager
-def _kept() -> Iterator[None]:
+def kept() -> Iterator[None]:
     """Both forms of torch.utils.checkpoint keep what the gradient needs, as a graph does. PyTorch's would compute it again in the backward pass, where
     random numbers would have further places; the reentrant form has a gradient in backward() only."""
     # PyTorch's generator is advanced before the function runs and after it.
@@ -70,10 +72,13 @@ def _kept() -> Iterator[None]:
 
 
 def _multi_head(function: Callable) -> Callable:
-    """nn.MultiheadAttention's steps with masks of finite numbers: a row whose keys are all masked has a softmax then."""
+    """nn.MultiheadAttention's steps. With weights, PyTorch has NaN in a row whose keys are all masked; finite masks leave their mean there. Without
+    weights, it calls scaled_dot_product_attention."""
     @functools.wraps(function)
-    def attention(*args, key_padding_mask: Tensor | None = None, attn_mask: Tensor | None = None, **options):
-        return function(*args, key_padding_mask=_finite(key_padding_mask), attn_mask=_finite(attn_mask), **options)
+    def attention(*args, key_padding_mask: Tensor | None = None, attn_mask: Tensor | None = None, need_weights: bool = True, **options):
+        if need_weights:
+            key_padding_mask, attn_mask = _finite(key_padding_mask), _finite(attn_mask)
+        return function(*args, key_padding_mask=key_padding_mask, attn_mask=attn_mask, need_weights=need_weights, **options)
     return attention
 
 
@@ -87,19 +92,28 @@ def _finite(mask: Tensor | None) -> Tensor | None:
 def _attention(drop: Callable) -> Callable:
     def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                   is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
-        """torch's, step by step; a row whose keys are all masked gets their mean, where torch gives NaN."""
+        """torch's, step by step. A row whose keys are all masked is 0, as in PyTorch since 2.5; before, it was NaN."""
         if enable_gqa:
             key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-        # Scores in f32 whatever the precision of products, as the softmax has them.
-        scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
-        if is_causal:
-            seen = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
-            scores = scores + (1 - seen.to(scores.dtype)) * _MASKED
-        if attn_mask is not None:
-            bias = (1 - attn_mask.to(scores.dtype)) * _MASKED if attn_mask.dtype == torch.bool else attn_mask.clamp(min=_MASKED)
-            scores = scores + bias
-        return torch.matmul(drop(torch.softmax(scores, dim=-1), dropout_p), value)
+        y = attend(query, key, value, attn_mask, is_causal, scale, lambda weights: drop(weights, dropout_p))
+        if attn_mask is None:
+            return y
+        seen = attn_mask if attn_mask.dtype == torch.bool else attn_mask > -math.inf
+        return y * seen.any(-1, keepdim=True).to(y.dtype)
     return attention
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, is_causal: bool = False, scale: float | None = None,
+           drop: Callable[[Tensor], Tensor] = lambda weights: weights) -> Tensor:
+    """Attention for masks that leave each row a key: without, a row has the mean of all. So no graph has to look for such rows."""
+    # Scores in f32 whatever the precision of products, as the softmax has them.
+    scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
+    if is_causal:
+        seen = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
+        scores = scores + (1 - seen.to(scores.dtype)) * _MASKED
+    if mask is not None:
+        scores = scores + ((1 - mask.to(scores.dtype)) * _MASKED if mask.dtype == torch.bool else mask.clamp(min=_MASKED))
+    return torch.matmul(drop(torch.softmax(scores, dim=-1)), value)
 
 
 def decompositions() -> dict:

@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, described, leftovers, lowering, names, refusal, state, tensors
+from . import batchnorm, described, eager, leftovers, lowering, names, refusal, state, tensors
 from .inference import Inference
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
@@ -131,6 +131,10 @@ class Step(nn.Module):
     outputs: tuple[str, ...] = ()
     # The buffers that forward changes.
     state: tuple[Input, ...] = ()
+    # The masks of dropout in the last run: shapes and rates.
+    drawn: tuple = ()
+    # Whether the last run drew other random numbers.
+    draws_noise = False
 
     def __init__(self, export: Export, *players: str):
         super().__init__()
@@ -143,6 +147,10 @@ class Step(nn.Module):
         self._takes = inspect.signature(export.module.forward).parameters
         _refuse_types(export.module)
         tensors.freeze_large_buffers(export.module)
+
+    @property
+    def inputs(self) -> list[Input]:
+        return self._export[0].inputs
 
     def forward(self, *tensors: Tensor):
         results = self.named(*tensors)
@@ -172,6 +180,13 @@ class Step(nn.Module):
 
     def named(self, *tensors: Tensor) -> dict[str, Tensor]:
         """The results by name."""
+        return self._named(tensors, lowering.seeded, batchnorm.counting)
+
+    def plain(self, *tensors: Tensor) -> dict[str, Tensor]:
+        """The results as the user's own module has them, in PyTorch. An empty row counts there as any other."""
+        return self._named(tensors, eager.seeded, lambda _: nullcontext())
+
+    def _named(self, tensors: tuple[Tensor, ...], seeded: Callable, counting: Callable) -> dict[str, Tensor]:
         [export] = self._export
         count = len(export.inputs)
         batch = clean(export.inputs, {i.name: x for i, x in zip(export.inputs, tensors, strict=False)})
@@ -179,23 +194,24 @@ class Step(nn.Module):
         before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
         # Not computed unless something asks: it would number the graph's other values anew.
         rows = cache(lambda: occupied(export.inputs, batch))
-        with leftovers.removed(export.module, export.losses()), state.held(export.module, before) as left, batchnorm.counting(rows):
-            named = self._results(batch, seed)
+        with leftovers.removed(export.module, export.losses()), state.held(export.module, before) as left, counting(rows):
+            named = self._results(batch, seed, seeded)
             if seed is not None:
                 own, after = {spec.name for spec in self.changed()}, left()
                 # A batch without rows changes nothing.
                 named |= {state.PREFIX + name: x if rows() is None else torch.where(rows().any(), x, before[name]) for name, x in after.items() if name in own}
         return named
 
-    def _results(self, batch: dict[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+    def _results(self, batch: dict[str, Tensor], seed: Tensor | None, seeded: Callable) -> dict[str, Tensor]:
         [export] = self._export
         given = {**batch, "seed": seed}
         if unknown := [name for name, p in self._takes.items() if name not in given and p.default is p.empty and p.kind != p.VAR_KEYWORD]:
             raise Refusal(f"forward of {type(export.module).__name__} takes {unknown[0]!r}, which is no input",
                           f"inputs are {', '.join(i.name for i in export.inputs)}, and seed")
-        with lowering.seeded(given["seed"]):
+        with seeded(given["seed"]) as draws:
             outputs = export.module(**{name: x for name, x in given.items() if name in self._takes})
             results = {player: self._scalars(player, outputs, batch) for player in self.players}
+        self.drawn, self.draws_noise = tuple(draws.places), draws.site > 0
         named, metrics = {}, {}
         for player, result in results.items():
             named = {"loss": result.pop("loss"), "loss_weight": result.pop("loss_weight")}

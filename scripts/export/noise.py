@@ -9,7 +9,7 @@ common divisor. Integers give the same bits in PyTorch and in ONNX Runtime, on a
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -21,7 +21,6 @@ from .refusal import Refusal
 aten = torch.ops.aten
 
 _PRIME, _OTHER_PRIME = 2147483647, 2147483629
-_ROUNDS = 4
 # Evaluation has no seed, or a negative one. It draws the same numbers every time, so that evaluations can be compared.
 _EVALUATION = -1
 
@@ -77,12 +76,15 @@ class Draws:
     functions: "Callable[[Draws], contextlib.AbstractContextManager]"
     mask: int = _FIRST_DROPOUT
     site: int = 0
+    # What has been drawn for dropout: the shape and the rate of each mask.
+    places: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, seed: Tensor | None, functions: "Callable[[Draws], contextlib.AbstractContextManager]") -> "Draws":
         return cls(seed, torch.tensor(_EVALUATION) if seed is None else seed, functions)
 
-    def next_mask(self) -> int:
+    def next_mask(self, shape: Sequence[int] = (), rate: float = 0.0) -> int:
+        self.places.append((tuple(shape), rate))
         self.mask += 1
         return self.mask - 1
 
@@ -91,12 +93,12 @@ class Draws:
         return self.site - 1
 
     @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
+    def used(self) -> Iterator["Draws"]:
         """Within it, random numbers come from here."""
         _running.append(self)
         try:
             with self.functions(self):
-                yield
+                yield self
         finally:
             _running.pop()
 
@@ -150,6 +152,13 @@ def _normals(mode: Seeded, dtype: torch.dtype | None, mean: Tensor | float, std:
     return (mode.normal(shape) * std + mean).to(dtype or torch.float32)
 
 
+def _rrelu(mode: Seeded, dtype: torch.dtype | None, x: Tensor, slopes: Tensor, low: float = 1 / 8, high: float = 1 / 3, training: bool = False, generator=None) -> Tensor:
+    """slopes are what the gradient is multiplied by."""
+    drawn = low + (high - low) * mode.uniform(x.shape) if training else torch.tensor((low + high) / 2)
+    slopes.copy_(torch.where(x > 0, 1.0, drawn))
+    return torch.where(x > 0, x, x * drawn)
+
+
 # The functions take the mode, the type that the caller names or None, and the operator's positional arguments.
 _DRAWS = {
     aten.rand.default: lambda mode, dtype, size: mode.uniform(size).to(dtype or torch.float32),
@@ -167,5 +176,7 @@ _DRAWS = {
     aten.bernoulli_.Tensor: lambda mode, dtype, x, p: x.copy_(mode.uniform(x.shape) < p),
     aten.normal_.default: lambda mode, dtype, x, mean=0.0, std=1.0: x.copy_(mode.normal(x.shape) * std + mean),
     aten.uniform_.default: lambda mode, dtype, x, low=0.0, high=1.0: x.copy_(mode.uniform(x.shape) * (high - low) + low),
+    aten.rrelu_with_noise.default: _rrelu,
+    aten.rrelu_with_noise_.default: lambda mode, dtype, x, *rest: x.copy_(_rrelu(mode, dtype, x, *rest)),
     aten.exponential_.default: lambda mode, dtype, x, rate=1.0: x.copy_(mode.uniform(x.shape).log() / -rate),
 }

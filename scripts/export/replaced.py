@@ -194,7 +194,7 @@ def _softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     slope = lower + (upper - lower) * torch.rand_like(x) if training else (lower + upper) / 2
-    y = torch.where(x >= 0, x, x * slope)
+    y = torch.where(x > 0, x, x * slope)
     return x.copy_(y) if inplace else y
 
 

@@ -21,8 +21,10 @@ from .refusal import Refusal
 
 def _matrix(rows: int, columns: int, n: int, whole: bool) -> np.ndarray:
     """[rows, 2 * columns]: cosines and minus sines of the products of both numbers, in turns of n; whole: of complex rows, [2 * rows, 2 * columns]."""
-    angle = 2 * np.pi / n * (np.outer(np.arange(rows), np.arange(columns)) % n)
-    cos, sin = np.cos(angle), np.sin(angle)
+    turn = np.outer(np.arange(rows), np.arange(columns)) % n
+    angle = 2 * np.pi / n * turn
+    # Half a turn has the sine 0 and not 1e-16: the highest frequency of real numbers is real, and its phase is 0 or pi, as in PyTorch.
+    cos, sin = np.cos(angle), np.where(2 * turn == n, 0.0, np.sin(angle))
     real = np.concatenate([cos, -sin], 1)
     return np.concatenate([real, np.concatenate([sin, cos], 1)]) if whole else real
 
@@ -43,8 +45,9 @@ def _constants(n: int, bins: int, whole: bool) -> tuple[Tensor, ...] | None:
 
 def _computed(n, bins, whole: bool) -> Tensor:
     """The matrix for a length of the batch."""
-    angle = (torch.arange(n)[:, None] * torch.arange(bins)[None] % n).float() * (2 * math.pi) / n
-    cos, sin = angle.cos(), angle.sin()
+    turn = torch.arange(n)[:, None] * torch.arange(bins)[None] % n
+    angle = turn.float() * (2 * math.pi) / n
+    cos, sin = angle.cos(), torch.where(2 * turn == n, 0.0, angle.sin())
     real = torch.cat([cos, -sin], 1)
     return torch.cat([real, torch.cat([sin, cos], 1)]) if whole else real
 

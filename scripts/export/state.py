@@ -84,3 +84,20 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes.items():
             part.training = mode
+
+
+@contextlib.contextmanager
+def mode_reads() -> Iterator[list[nn.Module]]:
+    """The modules whose mode, training or evaluation, something asks for within the context."""
+    asked: list[nn.Module] = []
+
+    def mode(module: nn.Module) -> bool:
+        asked.append(module)
+        # A module of TorchScript has its attributes elsewhere.
+        return module.__dict__["training"] if "training" in module.__dict__ else type(module).__getattr__(module, "training")
+
+    nn.Module.training = property(mode, lambda module, on: module.__dict__.__setitem__("training", on))
+    try:
+        yield asked
+    finally:
+        del nn.Module.training

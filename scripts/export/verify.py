@@ -1,4 +1,7 @@
-"""Compares a written bundle with its module: gradients, and the promises about empty rows (docs/bundle.md).
+"""Compares a written bundle with its module in eager PyTorch (eager.py): gradients, and the promises about empty rows (docs/bundle.md).
+
+An empty row counts in PyTorch as any other, so PyTorch gets the batch without it. Noise has other places then, so a module that draws it is compared on
+full batches, and with an empty row by the functions that the graph was made of.
 
 It must fit large models, so it keeps the weights and one copy of the gradients: the graph writes its gradients to the same arrays in
 every run, those of PyTorch are compared and freed one by one, and runs are compared by digests.
@@ -62,47 +65,53 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (sizes["B"], 1)):
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
-        worst = max(worst, compare(step, tensors, _run(graph, step, tensors), empty is not None))
+        reference = Reference(step, tensors, empty)
+        worst = max(worst, reference.compare(_run(graph, reference, tensors)))
     clean = _digests(graph.outputs)
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
     nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
     _refuse_weight_of_nothing(step, nothing, graph.run(nothing))
+    worst = max(worst, _full(export, step, graph, sizes))
     if step.state:
         worst = max(worst, _check_state(export, step, graph, sizes, nothing))
     return worst
 
 
 def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
-    """The largest error of what the eval graph returns, on a batch with an empty row. Raises Refusal when it is above TOLERANCE."""
+    """The largest error of what the eval graph returns, on a batch with an empty row. Raises Refusal when it is above TOLERANCE.
+
+    The module is in evaluation mode.
+    """
     tensors = batch(export.inputs, sizes, np.random.default_rng(3), empty_row=1)
+    with torch.no_grad(), watch.quiet():
+        step.named(*tensors.values())
+    call, seen = (step.named, tensors) if step.draws_noise else (step.plain, without(export.inputs, tensors, 1))
     got = Graph(export, path).run(tensors)
-    with torch.no_grad():
-        want = step.named(*tensors.values())
-    worst = _largest({name: abs(float(x) - want[name].item()) / max(abs(want[name].item()), 1e-6) for name, x in got.items()})
+
+    def run(given: dict[str, Tensor]) -> dict[str, Tensor]:
+        with torch.no_grad(), watch.quiet():
+            return {name: x.detach().clone() for name, x in call(*given.values()).items()}
+
+    want = run(seen)
+    errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}
+    scales = {name: max(abs(want[name].item()), 1e-6) for name in errors}
+    if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
+        by_rounding = moved(run, step.parameters(), seen)
+        errors |= {name: 0.0 for name in wrong if errors[name] <= ROUNDINGS * by_rounding[name]}
+    worst = _largest({name: error / scales[name] for name, error in errors.items()})
     if not worst[0] <= TOLERANCE:
         raise Refusal(f"{worst[1]} of the eval graph differs from PyTorch's by {worst[0]:.1e}",
                       "an evaluation has no seed and no dropout, and modules with state are in evaluation mode: look for what differs there")
     return worst
 
 
-def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+def _run(graph: "Graph", reference: "Reference", tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """The graph's outputs. Where it does not run, PyTorch may not run either, and knows the line."""
     try:
         return graph.run(tensors)
     except Refusal:
-        _forward(step, tensors)
+        reference.outputs()
         raise
-
-
-def _forward(step: Step, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What the step returns by PyTorch. Raises Refusal with the user's line."""
-    try:
-        return step.named(*tensors.values(), torch.tensor(-1))
-    except Refusal:
-        raise
-    except Exception as error:
-        hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
-        raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from error
 
 
 def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, int], nothing: dict[str, Tensor]) -> tuple[float, str]:
@@ -112,7 +121,7 @@ def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, in
     for _ in range(_BATCHES):
         tensors = batch(export.inputs, sizes, random, empty_row=1)
         with torch.no_grad():
-            theirs |= state_of(step.named(*tensors.values(), torch.tensor(-1), *theirs.values()))
+            theirs |= state_of(Reference(step, tensors, 1).outputs(*theirs.values()))
         ours |= state_of(graph.run(tensors, state=ours))
         worst = _largest(distances(ours, theirs))
         _refuse_difference(worst)
@@ -177,53 +186,93 @@ class Graph:
         return self.outputs
 
 
-def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray], empty: bool = False) -> tuple[float, str]:
-    """The errors of check on one batch. empty says that it has an empty row."""
-    errors, scales = {}, {}
-
-    def note(name: str, want: Tensor) -> None:
-        scales[name] = float(torch.linalg.vector_norm(want))
-        errors[name] = float(torch.linalg.vector_norm(torch.from_numpy(got[name]) - want))
-
-    outputs = _by_pytorch(step, tensors, note)
-    floor = FLOOR * float(np.linalg.norm(list(scales.values())))
-    scales = {name: max(norm, floor, np.finfo(np.float32).tiny) for name, norm in scales.items()}
-    for name, want in outputs.items():
-        if not name.startswith(state.PREFIX):
-            errors[name], scales[name] = abs(float(got[name]) - want), max(abs(want), 1e-6)
-    if wrong := {name: error for name, error in errors.items() if error > TOLERANCE * scales[name]}:
-        by_rounding = moved(partial(_named, step, wrong), step.parameters(), tensors)
-        errors |= {name: 0.0 for name, error in wrong.items() if error <= ROUNDINGS * by_rounding[name]}
-    errors = {name: error / scales[name] for name, error in errors.items()}
-    errors |= {state.PREFIX + name: error for name, error in distances(state_of(got), state_of(outputs)).items()}
-    worst = _largest(errors)
-    if np.isnan(worst[0]):
-        raise _not_a_number(step, tensors, f"in a batch {'with an empty row' if empty else 'without empty rows'}, {worst[1]} is NaN")
-    _refuse_difference(worst)
-    return worst
+def _full(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> tuple[float, str]:
+    """The error on a batch without empty rows, where the module draws random numbers; with dropout, if both draw the same masks in the same order.
+    PyTorch's kernels may draw them in another one."""
+    if not step.drawn and not step.draws_noise:
+        return 0.0, "loss"
+    tensors, seed = batch(export.inputs, sizes, np.random.default_rng(4)), torch.tensor(5)
+    with torch.no_grad():
+        step.named(*tensors.values(), seed)
+        ours = step.drawn
+        step.plain(*tensors.values(), seed)
+    if ours == step.drawn:
+        return Reference(step, tensors, seed=int(seed)).compare(graph.run(tensors, int(seed)))
+    print("  dropout is compared without its masks, which PyTorch draws in other shapes")
+    return Reference(step, tensors).compare(graph.run(tensors))
 
 
-def _by_pytorch(step: Step, tensors: dict[str, Tensor], note: Callable[[str, Tensor], None]) -> dict[str, float | np.ndarray]:
-    """What the step returns by PyTorch. Its gradients are noted by name, one by one, and freed."""
-    def take(name: str, p: Tensor) -> None:
-        want, p.grad = p.grad, None
-        note("grad." + name, want)
+class Reference:
+    """What PyTorch makes of a batch, for a graph to be compared with."""
 
-    hooks = [p.register_post_accumulate_grad_hook(partial(take, name)) for name, p in step.named_parameters() if p.requires_grad]
-    try:
-        outputs = _forward(step, tensors)
-        outputs["loss"].backward()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {name: x.numpy() if name.startswith(state.PREFIX) else x.item() for name, x in outputs.items()}
+    def __init__(self, step: Step, tensors: dict[str, Tensor], empty: int | None = None, seed: int = -1):
+        """empty is an empty row of the tensors. A seed below 0 means without dropout."""
+        # An empty row moves the noise of the rows behind it. So where a module draws noise, PyTorch gets the row, too.
+        moves = empty is not None and step.draws_noise
+        self.tensors = tensors if empty is None or moves else without(step.inputs, tensors, empty)
+        self.step, self.seed, self.empty = step, torch.tensor(seed), empty is not None
+        self._run = step.named if moves else step.plain
+
+    def outputs(self, *state: Tensor, tensors: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """What the module returns by PyTorch. Raises Refusal with the user's line."""
+        try:
+            return self._run(*(tensors or self.tensors).values(), self.seed, *state)
+        except Refusal:
+            raise
+        except Exception as error:
+            hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
+            raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from error
+
+    def compare(self, got: dict[str, np.ndarray]) -> tuple[float, str]:
+        """The largest error of a graph's outputs, and the tensor's name. Raises Refusal when it is above TOLERANCE."""
+        errors, scales = {}, {}
+
+        def note(name: str, want: Tensor) -> None:
+            scales[name] = float(torch.linalg.vector_norm(want))
+            errors[name] = float(torch.linalg.vector_norm(torch.from_numpy(got[name]) - want))
+
+        outputs = self._with_gradients(note)
+        floor = FLOOR * float(np.linalg.norm(list(scales.values())))
+        scales = {name: max(norm, floor, np.finfo(np.float32).tiny) for name, norm in scales.items()}
+        for name, want in outputs.items():
+            if not name.startswith(state.PREFIX):
+                errors[name], scales[name] = abs(float(got[name]) - want), max(abs(want), 1e-6)
+        if wrong := {name: error for name, error in errors.items() if error > TOLERANCE * scales[name]}:
+            by_rounding = moved(partial(self._named, wrong), self.step.parameters(), self.tensors)
+            errors |= {name: 0.0 for name, error in wrong.items() if error <= ROUNDINGS * by_rounding[name]}
+        errors = {name: error / scales[name] for name, error in errors.items()}
+        errors |= {state.PREFIX + name: error for name, error in distances(state_of(got), state_of(outputs)).items()}
+        worst = _largest(errors)
+        if np.isnan(worst[0]):
+            raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
+                                    lambda: self.outputs()["loss"], _trained(self.step))
+        _refuse_difference(worst)
+        return worst
+
+    def _with_gradients(self, note: Callable[[str, Tensor], None], tensors: dict[str, Tensor] | None = None) -> dict[str, float | np.ndarray]:
+        """The outputs. The gradients are noted by name, one by one, and freed."""
+        def take(name: str, p: Tensor) -> None:
+            want, p.grad = p.grad, None
+            note("grad." + name, want)
+
+        hooks = [p.register_post_accumulate_grad_hook(partial(take, name)) for name, p in self.step.named_parameters() if p.requires_grad]
+        try:
+            outputs = self.outputs(tensors=tensors)
+            outputs["loss"].backward()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return {name: x.numpy() if name.startswith(state.PREFIX) else x.item() for name, x in outputs.items()}
+
+    def _named(self, names: Collection[str], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What PyTorch gives under these names."""
+        found: dict[str, Tensor] = {}
+        outputs = self._with_gradients(lambda name, x: found.__setitem__(name, x) if name in names else None, tensors)
+        return found | {name: torch.tensor(x) for name, x in outputs.items() if name in names}
 
 
-def _named(step: Step, names: Collection[str], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What PyTorch gives under these names."""
-    found: dict[str, Tensor] = {}
-    outputs = _by_pytorch(step, tensors, lambda name, x: found.__setitem__(name, x) if name in names else None)
-    return found | {name: torch.tensor(x) for name, x in outputs.items() if name in names}
+def _trained(step: Step) -> list[Tensor]:
+    return [p for p in step.parameters() if p.requires_grad]
 
 
 def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor], tensors: dict[str, Tensor]) -> dict[str, float]:
@@ -275,11 +324,8 @@ def _refuse_dependence_on_nothing(clean: dict[str, bytes], soiled: dict[str, byt
 
 def _refuse_weight_of_nothing(step: Step, tensors: dict[str, Tensor], out: dict[str, np.ndarray]) -> None:
     if bad := [name for name, x in out.items() if not np.isfinite(x).all()]:
-        raise _not_a_number(step, tensors, f"with every row empty, {bad[0]} is NaN")
+        raise nonfinite.explain(f"with every row empty, {bad[0]} is NaN", lambda: step.named(*tensors.values(), torch.tensor(-1))["loss"], _trained(step))
     if out["loss"] != 0 or out["loss_weight"] != 0:
         raise Refusal(f"with every row empty, loss is {out['loss']:.6g} and loss_weight {out['loss_weight']:.6g}, where both must be 0",
                       "weight each row's part by a mask of its length, and divide by the masks' sum.clamp(min=1)")
 
-
-def _not_a_number(step: Step, tensors: dict[str, Tensor], what: str) -> Refusal:
-    return nonfinite.explain(what, lambda: step.named(*tensors.values(), torch.tensor(-1))["loss"], [p for p in step.parameters() if p.requires_grad])

@@ -98,7 +98,7 @@ class Sizes:
         if not guard.is_Equality or not any(side.is_number for side in guard.args):
             return
         # Two lengths may be bound to each other, if all buckets are.
-        cases = self._buckets if self._buckets and len(self._symbols(guard)) > 1 else self._draws
+        cases = self._buckets if self._buckets and len(self._symbols(guard)) > 1 else [*self._buckets, *self._draws]
         if not all(self._true(guard, sizes) for sizes in cases):
             left, right = (str(self._named(side)) for side in guard.args)
             # What a small size becomes (one frame of 8 samples) need not be what a bucket's becomes. A size itself is a number in both.
@@ -134,8 +134,11 @@ class Sizes:
         return self._numbers[key]
 
     def _true(self, guard: sympy.Basic, sizes: dict[str, int]) -> bool:
-        """Whether an assumption about sizes holds. Assumptions about anything else count as true."""
-        value = guard.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()})
+        """Whether an assumption about sizes holds. Assumptions about anything else count as true, and those about sizes that no batch has."""
+        try:
+            value = guard.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()})
+        except AssertionError:  # the remainder of a negative number, as of frames in a row that is shorter than a window
+            return True
         return value != sympy.false
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +118,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
 
 def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
     step = bundle.evaluation(export, made)
-    with phase("verify evaluation"), step.evaluating() if export.players or step.state else nullcontext():
+    with phase("verify evaluation"), step.evaluating():
         error, name = verify.check_evaluation(export, step, checked(next(iter(dry.values()))), folder / bundle.EVAL)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
 

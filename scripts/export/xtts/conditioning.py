@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..lowering import attend
+
 MELS = 80
 LATENTS = 32
 _BLOCKS = 6
@@ -65,7 +67,7 @@ class AttentionBlock(nn.Module):
         x = self.norm(x, inside)
         # Query, key and value of a head are neighbours.
         q, k, v = self.qkv(x).unflatten(-1, (self.heads, 3, -1)).permute(3, 0, 2, 1, 4)
-        return x + self.proj_out(F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2))
+        return x + self.proj_out(attend(q, k, v, mask).transpose(1, 2).flatten(2))
 
 
 class Encoder(nn.Module):
@@ -93,7 +95,7 @@ class CrossAttention(nn.Module):
     def forward(self, latents: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         split = lambda y: y.unflatten(-1, (_HEADS, _HEAD)).transpose(1, 2)
         k, v = self.to_kv(torch.cat([latents, x], 1)).chunk(2, -1)
-        y = F.scaled_dot_product_attention(split(self.to_q(latents)), split(k), split(v), attn_mask=mask)
+        y = attend(split(self.to_q(latents)), split(k), split(v), mask)
         return self.to_out(y.transpose(1, 2).flatten(2))
 
 

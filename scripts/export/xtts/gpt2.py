@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..lowering import attend
+
 # GPT2Config's attn_pdrop, resid_pdrop and embd_pdrop, and initializer_range.
 DROPOUT = 0.1
 _SPREAD = 0.02
@@ -43,7 +45,7 @@ class Attention(nn.Module):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout.p if self.training else 0.0)
+        y = attend(q, k, v, mask, drop=self.dropout)
         return self.dropout(self.c_proj(y.transpose(1, 2).flatten(2))), (k, v)
 
 
