@@ -218,7 +218,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, with this reason
 	switch {
 	case len(candidates) == 0 && len(all)+len(unread) == 0:
-		return nil, stage, hint.Errorf("name their folder with --plugins", "no plugin has a stage %q: there are no plugins", name)
+		return nil, stage, hint.Errorf(Advice(), "no plugin has a stage %q: there are no plugins", name)
 	case len(candidates) == 0:
 		slices.Sort(all)
 		err := fmt.Errorf("no plugin has a stage %q; there are %s", name, strings.Join(append(slices.Compact(all), unread...), ", "))

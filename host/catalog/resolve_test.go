@@ -396,7 +396,7 @@ func TestResolveRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Resolve([]manifest.StageInstance{target}, nil, testTypes()); err == nil || hint.Of(err) != "name their folder with --plugins" {
+	if _, err := Resolve([]manifest.StageInstance{target}, nil, testTypes()); err == nil || hint.Of(err) != Advice() {
 		t.Errorf("no plugins: %v, hint %q", err, hint.Of(err))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +160,29 @@ func reason(f *pflag.Flag, err error) error {
 	case bad.Func == "ParseFloat":
 		return notNumber(f, bad.Num)
 	}
-	return errors.New("not a whole number")
+	return notWhole(bad.Num)
+}
+
+// thousands are the suffixes of numbers of thousands and millions.
+var thousands = map[string]float64{"": 1, "k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6}
+
+// grouped is a number with its digits in groups of three. A point is none of the separators: it may be that of decimals.
+var grouped = regexp.MustCompile(`^\d{1,3}([,_' ]\d{3})+[kKmM]?$`)
+
+// notWhole is the error of a text that is no whole number, with the number that is meant by 1e3, 10k or 10,000.
+func notWhole(text string) error {
+	err := errors.New("not a whole number")
+	plain := text
+	if grouped.MatchString(text) {
+		plain = strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(text)
+	}
+	number := strings.TrimRight(plain, "kKmM")
+	v, bad := strconv.ParseFloat(number, 64)
+	v *= thousands[strings.TrimPrefix(plain, number)]
+	if bad != nil || strings.Contains(plain, ".") || v != math.Trunc(v) || v == 0 || math.Abs(v) > many {
+		return err
+	}
+	return hint.Errorf(fmt.Sprintf("write %.0f", v), "%w", err)
 }
 
 // timeUnits are those in which flags take times, by the name of their value in the help.

@@ -25,7 +25,7 @@ type Stages struct {
 func (d *Draft) ResolveStages(context.Context) error {
 	entries, err := catalog.Scan(d.Config.Plugins)
 	if err != nil {
-		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), "name the folder that has a folder for each plugin with --plugins")
+		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), catalog.Advice())
 	}
 	d.Stages.Folders = entries
 	d.Stages.Asked = d.Bundle.Manifest.Pipeline

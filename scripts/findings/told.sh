@@ -248,3 +248,19 @@ assert not wide, wide' || { echo "wider: $*"; return 1; }
   grep -E '^loss +[0-9.]+.?$' screen
   sed -n '/^cat <<END/,/^END/p' "$TREE/scripts/run.sh" | awk 'length > 100 { print; bad = 1 } END { exit bad }'
 }
+
+# told-unquoted: a path with spaces that was not quoted, a number such as 10k, and plugins of another folder are answered with what to type
+told-unquoted() {
+  clips 'meine Stimme' 12 1
+  answer() { refused 2 xtts-host "${@:2}"; says "$1"; }
+  answer "hint: quote a value with spaces: --train-data 'meine Stimme'" --train-data meine Stimme --max-steps 1
+  answer "hint: quote a value with spaces: --train-data 'meine Stimme'" validate --train-data=meine Stimme --max-steps 1
+  answer "hint: quote a value with spaces: --run-dir 'mein erster Lauf'" train --run-dir mein erster Lauf --max-steps 1
+  answer "hint: quote a path with spaces: 'meine Stimme'" data check meine Stimme
+  answer "hint: quote a value with spaces: --text 'Good day'" synthesize --text Good day --out a.wav
+  answer 'hint: did you mean train?' --max-steps 1 trian
+  answer 'hint: write 10000' --max-steps 10k
+  answer 'hint: write 20000' --max-steps 20,000
+  answer 'with the program: --plugins ' --train-data 'meine Stimme' --max-steps 1
+  xtts-host $(grep -o -- '--plugins /.*' output) --train-data 'meine Stimme' --max-steps 1 --run-dir run
+}

@@ -35,7 +35,7 @@ func Run(args []string) int {
 		}
 		help(cmd, args)
 	})
-	err := cmp.Or(root.ExecuteContext(context.Background()), unknown)
+	err := cmp.Or(root.ExecuteContext(withTyped(context.Background(), args)), unknown)
 	if err != nil {
 		text := exit.Text(err)
 		if !exit.Interrupted(err) {

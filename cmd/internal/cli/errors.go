@@ -88,7 +88,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") { // not what is to be spoken
 		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
 	}
-	advice = cmp.Or(assignment(cmd, args[0]), advice)
+	advice = cmp.Or(assignment(cmd, args[0]), unquoted(cmd, args[0]), advice)
 	cmd.Flags().Visit(func(f *pflag.Flag) { // given without the value that it may have
 		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal {
 			advice = "a value of --" + f.Name + " follows an equals sign: --" + f.Name + "=" + hint.Path(args[0])
@@ -105,6 +105,7 @@ func unknownCommand(below *cobra.Command, args []string) error {
 	if other := otherNames(below)[args[0]]; len(other) > 0 {
 		advice = "did you mean " + strings.Join(other, " or ") + "?"
 	}
+	advice = cmp.Or(unquoted(below, args[0]), advice)
 	if advice == "" {
 		advice = root.CommandPath() + " --help lists the commands"
 	}
