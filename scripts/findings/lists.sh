@@ -98,6 +98,23 @@ parts-that-cannot-be-read() {
   says 'clip00001: three four'
 }
 
+# repeating-columns-are-no-text: two forms of a name, and dates beside a sentence that all voices read, are asked for
+repeating-columns-are-no-text() {
+  clips data 40 1
+  python3 - <<'END'
+names = ["anna", "bob", "carl"]
+rows = [(f"clip{n:05}", names[n % 3], names[n % 3].title() + " S.", "The ship came back in the rain.", f"2024-01-{1 + n % 28:02} take {n}") for n in range(40)]
+for file, columns in {"forms": (0, 1, 2), "before": (0, 1, 2, 3), "after": (0, 3, 1, 2), "dates": (0, 4, 3)}.items():
+    open(f"data/{file}.csv", "w").write("".join("|".join(r[c] for c in columns) + "\n" for r in rows))
+END
+  for file in forms before after dates; do
+    refused 2 train --train-data data/$file.csv --max-steps 1 --run-dir run
+    says 'can be read in two ways'
+    [ "$(grep -c '^ *--list-layout' output)" = 2 ]
+    [ $file = forms ] || says 'text "The ship came back in the rain."'
+  done
+}
+
 # two-readings: a list that can be read in two ways is refused with both, and what the hint says decides
 two-readings() {
   clips data 8 1

@@ -16,7 +16,8 @@ type column struct {
 	numbers      int // values that are numbers
 	points       int // and have decimals, or are times as 0:01.5
 	values       map[string]int
-	many         bool // more than mostValues
+	many         bool    // more than mostValues
+	mean         float64 // words of a value, if there are many
 	bytes        int
 	words        int
 }
@@ -45,6 +46,7 @@ func (c *column) add(value string) {
 		c.values = map[string]int{}
 	}
 	if c.values[value]++; len(c.values) > mostValues {
+		c.mean, _ = c.prose()
 		c.many, c.values = true, nil
 	}
 }
@@ -54,8 +56,17 @@ func (c *column) settled() bool { return c.many && c.numbers+c.empty < c.lines-1
 
 func (c *column) full() int { return c.lines - c.empty }
 
-// isNumber reports whether a value is a number or a time, and whether it has decimals.
+// units follow numbers of lengths and of shares.
+var units = []string{"%", "ms", "s", "sec", "seconds", "dB", "Hz", "kHz"}
+
+// isNumber reports whether a value is a number or a time, and whether it has decimals or a unit.
 func isNumber(v string) (number, point bool) {
+	for _, unit := range units {
+		if rest, ok := strings.CutSuffix(v, unit); ok {
+			number, point = isNumber(strings.TrimSpace(rest))
+			return number && (point || unit == "%"), number && (point || unit == "%")
+		}
+	}
 	digits := 0
 	for i, b := range []byte(v) {
 		switch {
@@ -151,4 +162,5 @@ var nothing = setOf("none null nan n/a na - _")
 
 // notVoices are values of columns that say how or what kind of a person speaks.
 var notVoices = setOf(`neutral happy sad angry anger fear fearful disgust disgusted surprise surprised amused sleepy calm excited whisper
-	male female m f man woman child train validation valid val dev test eval`)
+	male female m f man woman child train validation valid val dev test eval
+	true false yes no`)

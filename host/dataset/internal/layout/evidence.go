@@ -44,7 +44,6 @@ func (t *table) gather(key, n int) (e evidence) {
 // more reads lists of three columns or more.
 func (t *table) more(key, n int) ([]Role, error) {
 	e := t.gather(key, n)
-	e.repeated()
 	roles := make([]Role, n)
 	roles[key] = Clip
 	text, err := e.textColumns(roles)
@@ -66,21 +65,6 @@ func (t *table) more(key, n int) ([]Role, error) {
 	return e.speakers(roles)
 }
 
-// repeated takes neighbouring columns of names as texts if they are alike on all lines: the list has few texts.
-func (e *evidence) repeated() {
-	isText := map[int]bool{}
-	for i := 1; i < len(e.names); i++ {
-		if a, b := e.names[i-1], e.names[i]; e.v.normal(a, b) {
-			isText[a], isText[b] = true, true
-		}
-	}
-	for j := range isText {
-		e.texts = append(e.texts, j)
-	}
-	slices.Sort(e.texts)
-	e.names = slices.DeleteFunc(e.names, func(j int) bool { return isText[j] })
-}
-
 // textColumns sets the roles of the columns that are texts, and returns the last.
 func (e *evidence) textColumns(roles []Role) (int, error) {
 	with := func(columns ...int) Layout {
@@ -96,7 +80,7 @@ func (e *evidence) textColumns(roles []Role) (int, error) {
 		return 0, e.noneIsText(roles)
 	case 1:
 		roles[e.texts[0]] = Text
-		return e.texts[0], nil
+		return e.texts[0], e.proseBeside(with)
 	}
 	if text, ok := e.korean(); ok {
 		roles[e.texts[0]], roles[text] = Text, Text
@@ -117,7 +101,7 @@ func (e *evidence) textColumns(roles []Role) (int, error) {
 	for _, j := range e.texts {
 		roles[j] = Text
 	}
-	return e.texts[len(e.texts)-1], nil
+	return e.texts[len(e.texts)-1], e.proseBeside(with)
 }
 
 // nameColumn returns which of two columns has single words and may be names, -1 if none or both.

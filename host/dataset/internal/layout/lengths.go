@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// lengths reports whether whole numbers are the lengths of the texts or of the recordings, and whether that is sure: a few
+// lengths reports whether whole numbers are the lengths of the texts, in characters or words, or of the recordings, and whether that is sure: a few
 // small numbers may be those of speakers, too. No clip has the length 0.
 func (e *evidence) lengths(column, text int, paths bool) (is, sure bool) {
-	characters, seconds, n := 0, 0, 0
+	characters, words, seconds, n := 0, 0, 0, 0
 	l := Layout{Base: e.d.Base, Columns: []Role{ID}}
 	if paths {
 		l.Columns[0] = Path
@@ -25,13 +25,16 @@ func (e *evidence) lengths(column, text int, paths bool) (is, sure bool) {
 		if d := value - utf8.RuneCountInString(strings.TrimSpace(f[text])); d >= -2 && d <= 2 {
 			characters++
 		}
+		if value == len(strings.Fields(f[text])) {
+			words++
+		}
 		if file, ok := e.src.Find(l.Audio(strings.TrimSpace(f[e.key]))); ok {
 			if length, err := e.src.Seconds(file); err == nil && float64(value) >= length-1 && float64(value) <= length+1 {
 				seconds++
 			}
 		}
 	}
-	is = n > 1 && (characters == n || seconds == n)
+	is = n > 1 && (characters == n || words == n || seconds == n)
 	return is, is && len(e.v.columns[column].values) >= 3 || e.v.columns[column].many
 }
 
