@@ -92,7 +92,7 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 		failure = c.measure(ctx, size, ways(c.precisions, forms))
 		c.result.judge(size, c.reference)
 		c.result.Compare(c.precisions)
-		fmt.Fprintln(b.console.Out, c.result.Table(size))
+		fmt.Fprintln(b.console.Out, b.prose(c.result.Table(size)))
 		if failure != nil {
 			break
 		}
@@ -101,7 +101,7 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 		failure = train.ErrInterrupted
 	}
 	c.result.Interrupted = failure != nil
-	fmt.Fprint(b.console.Out, c.result.RatioTable())
+	fmt.Fprint(b.console.Out, b.prose(c.result.RatioTable()))
 	if !b.JSON {
 		return failure
 	}

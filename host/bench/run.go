@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -143,7 +144,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	for _, size := range b.BatchSizes {
 		failure = b.measure(ctx, size)
 		r.Compare()
-		fmt.Fprintln(b.console.Out, r.Table(size))
+		fmt.Fprintln(b.console.Out, b.prose(r.Table(size)))
 		if failure != nil {
 			break
 		}
@@ -152,13 +153,16 @@ func (b *benchmark) run(ctx context.Context) error {
 		r.Compare()
 	}
 	if len(r.Rows) > 0 {
-		fmt.Fprint(b.console.Out, r.GoalTable())
+		fmt.Fprint(b.console.Out, b.prose(r.GoalTable()))
 	}
 	if !b.JSON || len(r.Rows) == 0 {
 		return failure
 	}
 	return errors.Join(failure, report.JSON(b.figures, r))
 }
+
+// prose folds the sentences beside tables, which stay as wide as they are.
+func (b *benchmark) prose(text string) string { return fold.Prose(text, b.console.Columns()) }
 
 // head prints what will be measured.
 func (b *benchmark) head() {
@@ -170,7 +174,7 @@ func (b *benchmark) head() {
 	if b.set.TrainData != b.made {
 		bucket = "bucket of the longest clips" // which is known when they are read
 	}
-	fmt.Fprintf(b.console.Out, "%s, %s each, in the %s\n", b.result.Bundle, report.Count(b.Steps, "step"), bucket)
+	fmt.Fprint(b.console.Out, b.prose(fmt.Sprintf("%s, %s each, in the %s\n", b.result.Bundle, report.Count(b.Steps, "step"), bucket)))
 	for _, role := range slices.Sorted(maps.Keys(b.result.Devices)) {
 		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role], b.result.Devices[role])
 	}

@@ -48,6 +48,17 @@ func Text(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
+// Prose is Text for the lines without columns: those of a table that is wider stay whole.
+func Prose(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !strings.Contains(strings.TrimSpace(line), "  ") {
+			lines[i] = Text(line, width)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // quoted is text in single quotes as a shell takes it: for a quote in it, the text ends, a backslash and the quote follow, and it begins again.
 var quoted = regexp.MustCompile(` '[^']*(?:'\\''[^']*)*'`)
 

@@ -29,3 +29,11 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%v: a path from the root is broken: %s", err, Text(line, width))
 	}
 }
+
+// TestProse: only the lines of a table stay as wide as they are.
+func TestProse(t *testing.T) {
+	table := "a  b  " + strings.Repeat("c ", 20) + "d"
+	if got, want := Prose(table+"\none two three four\n", 10), table+"\none two\n  three\n  four\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
