@@ -8,12 +8,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
-// newSaver returns the saver of the run's checkpoints. normal is the last normal step before this process.
-func newSaver(r *run, normal int64) *save.Saver {
+// newSaver returns the saver of the run's checkpoints. steady is the last steady step before this process.
+func newSaver(r *run, steady int64) *save.Saver {
 	c := r.plan.Config
 	return save.New(save.Config{
 		Steps: c.CheckpointEvery, Interval: time.Duration(c.CheckpointMinutes * float64(time.Minute)), KeepLast: c.KeepLast, Total: r.source.Total(),
-		Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed, Normal: normal, Training: r, Store: r.store,
+		Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed, Steady: steady, Training: r, Store: r.store,
 		Bus: r.bus, Log: r.log.Logger, Patience: r.wait, Asked: r.console.Save, Confirm: r.console.Err,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("checkpoint", nil, began, ended) },
 	})

@@ -61,8 +61,8 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err != nil {
 		return nil, err
 	}
-	o.saver = newSaver(r, o.divergence.Normal())
-	if evaluation != nil && evaluation.Step == p.Step && o.divergence.Normal() == p.Step {
+	o.saver = newSaver(r, o.divergence.Steady())
+	if evaluation != nil && evaluation.Step == p.Step && o.divergence.Steady() == p.Step {
 		o.shows(float64(evaluation.Loss), p.Step, p.Best)
 	}
 	r.bus.Publish(&event.Start{ // the error of a sink ends the run at its first step
@@ -163,7 +163,7 @@ func (o *observer) Step(s *event.Step) error {
 			return err
 		}
 	}
-	return o.saver.Step(s.Step, normal)
+	return o.saver.Step(s.Step, normal, o.divergence.Steady() == s.Step)
 }
 
 // shows tells the saver that an evaluation has shown good weights. That of an average shows nothing of the weights.

@@ -28,6 +28,7 @@ type Config struct {
 	ListLayout, ValListLayout                                string // as dataset.Config.Layout
 	ResumeAt                                                 string // of --resume RUN@AT: "best", "last", a step, or ""
 	ResumeOrStart                                            string
+	FirstInit                                                string   // --init of the run that continues, when it began
 	Allow                                                    []string // what a resumed run may change
 	ValShare                                                 float64  // of the recordings, to hold out of training
 	Normalize                                                Rules    // changes of texts

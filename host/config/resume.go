@@ -70,9 +70,7 @@ func checkRestart(s *Set) error {
 	if had.readFile(file, files.At(file).Read) != nil {
 		return nil // the run that starts writes the file anew
 	}
-	if init := initOf.FindSubmatch(text); init != nil {
-		_ = json.Unmarshal(init[1], &had.Init) // or there is none
-	}
+	had.Init = initIn(text)
 	var named, flags []string
 	for _, name := range []string{"graph", "train-data", "init"} {
 		f := had.flags.Lookup(name)
@@ -89,6 +87,14 @@ func checkRestart(s *Set) error {
 
 // initOf finds the value of init in the text that RunYAML writes, where it is a comment.
 var initOf = regexp.MustCompile(`(?m)^# init: ("(?:[^"\\]|\\.)*")`)
+
+// initIn returns the value of init in the text of the file of a run, or "".
+func initIn(text []byte) (init string) {
+	if found := initOf.FindSubmatch(text); found != nil {
+		_ = json.Unmarshal(found[1], &init) // or there is none
+	}
+	return init
+}
 
 // isCheckpoint reports whether at names a checkpoint.
 func isCheckpoint(at string) bool {

@@ -20,6 +20,9 @@ func (s *Set) RunYAML(changes ...Change) string {
 			changes = append(changes, Change{name, jsonText(absolute(path)), first(name)})
 		}
 	}
+	if s.Resume != "" && s.FirstInit != "" {
+		changes = append(changes, Change{"init", jsonText(s.FirstInit), fromFlag})
+	}
 	return yamlOf(s, first, changes)
 }
 
@@ -28,7 +31,7 @@ var originOf = regexp.MustCompile(`(?m)^(\w+): .*  # (.+)$`)
 
 // remember keeps the origins in the file of the run that continues.
 func remember(s *Set, file []byte) {
-	s.before = map[string]string{}
+	s.before, s.FirstInit = map[string]string{}, initIn(file)
 	for _, m := range originOf.FindAllSubmatch(file, -1) {
 		s.before[string(m[1])] = string(m[2])
 	}

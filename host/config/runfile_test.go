@@ -72,6 +72,19 @@ func TestRunYAMLKeepsOrigins(t *testing.T) {
 	}
 }
 
+// TestRunYAMLKeepsInit: the file of a run says which weights it started from, however often it continues.
+func TestRunYAMLKeepsInit(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	run := runFolder(t, parse(t, nil, "--init", "/of/a \"friend\"@best").RunYAML())
+	for range 2 {
+		s := parse(t, nil, "--resume", run)
+		if s.FirstInit != "/of/a \"friend\"@best" || s.Init != "" {
+			t.Errorf("it began with %q; now --init is %q", s.FirstInit, s.Init)
+		}
+		run = runFolder(t, s.RunYAML())
+	}
+}
+
 // TestRunFolderNamesNoCode: plugins and libraries that only a run folder names are refused, with the flags that confirm
 // them; those of the command line, of an earlier one, and the default are not.
 func TestRunFolderNamesNoCode(t *testing.T) {

@@ -129,7 +129,7 @@ func WayBack(p *Plan, folder string, to *checkpoint.Checkpoint) string {
 	c := p.Config
 	return resume.Back{
 		Folder: folder, Checkpoint: to, Now: p.Hashes, Player: p.Players[len(p.Players)-1].Name,
-		LR: c.LR, MinLR: c.MinLR, Init: c.Init, Usual: p.Bundle.Manifest.Last().Optimizer.LR, LRFactor: len(c.LRFactor) > 0, WeightDecayOf: len(c.WeightDecayOf) > 0,
+		LR: c.LR, MinLR: c.MinLR, Init: cmp.Or(c.Init, c.FirstInit), Usual: p.Bundle.Manifest.Last().Optimizer.LR, LRFactor: len(c.LRFactor) > 0, WeightDecayOf: len(c.WeightDecayOf) > 0,
 	}.Command()
 }
 

@@ -23,12 +23,17 @@ type Divergence struct {
 	base  float64 // the lowest level
 	sound int64   // the last normal step that was not far above it
 	high  int     // steps since then with a finite loss far above it
+
+	best   float64 // the lowest level of bestSteps losses or more
+	steady int64   // the last normal step that was not above it by the factor risen
 }
 
 const (
 	usualSteps = 50   // of which the median is taken
 	explosion  = 10   // times the median
 	quietSteps = 1000 // after a warning
+	bestSteps  = 10   // fewer may all be of easy rows
+	risen      = 5    // times the best level: no noise, though it may be another loss
 )
 
 // Step takes a step, may warn, and reports whether the step was normal. It costs a search in the last losses.
@@ -88,6 +93,12 @@ func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 	if d.high == 0 {
 		d.sound = step
 	}
+	if d.best <= 0 || loss < risen*d.best {
+		d.steady = step
+	}
+	if len(d.recent) >= bestSteps && (d.best <= 0 || d.level < d.best) {
+		d.best = d.level
+	}
 	return true
 }
 
@@ -99,7 +110,11 @@ func (d *Divergence) Ruined() (steps int, level float64) { return d.high, d.base
 func (d *Divergence) Sound() int64 { return d.sound }
 
 // Forget forgets the lowest level: the losses before are of another kind, such as those of other data.
-func (d *Divergence) Forget() { d.base, d.high = 0, 0 }
+func (d *Divergence) Forget() { d.base, d.high, d.best = 0, 0, 0 }
+
+// Steady returns the last normal step whose loss was near the best level of the run, 0 before the first. Weights of later steps may be
+// ruined, though losses that lasted have become the level.
+func (d *Divergence) Steady() int64 { return d.steady }
 
 // Normal returns the last normal step, 0 before the first. The weights before that step were good: its loss was computed with them.
 func (d *Divergence) Normal() int64 { return d.normal }
@@ -107,7 +122,7 @@ func (d *Divergence) Normal() int64 { return d.normal }
 // Next returns what another process of the run begins with: the level of the losses and the last normal step. It compares losses with
 // those of its own steps only.
 func (d *Divergence) Next() Divergence {
-	return Divergence{level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high}
+	return Divergence{level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high, best: d.best, steady: d.steady}
 }
 
 // median returns that of the last losses, 0 before the first. A rate that is much too high shows in the second step.

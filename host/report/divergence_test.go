@@ -103,6 +103,28 @@ func TestNormalSteps(t *testing.T) {
 			t.Errorf("%s: the last normal step is %d and %d, want %d", c.name, normal, d.Normal(), c.normal)
 		}
 	}
+	for _, c := range []struct {
+		name   string
+		losses []float64
+		steady int64
+	}{
+		{"falls to 1 and jumps to 8", slices.Concat(flat(20, 3), flat(80, 1), flat(200, 8)), 100},
+		{"jumps to 30", slices.Concat(flat(20, 3), flat(80, 1), flat(200, 30)), 100},
+		{"comes down", slices.Concat(flat(100, 1), flat(200, 8), flat(5, 2)), 305},
+		{"an easy first step", slices.Concat(flat(1, 0.4), flat(60, 3)), 61},
+		{"noise", slices.Concat(flat(60, 1), []float64{4, 2, 6, 3}), 64},
+	} {
+		var d Divergence
+		for i, loss := range c.losses {
+			if i == 150 {
+				d = d.Next() // another process
+			}
+			d.Step(&event.Step{Step: int64(i + 1), Loss: loss, Rows: []int32{1}}, func(string, ...any) {})
+		}
+		if d.Steady() != c.steady {
+			t.Errorf("%s: the last steady step is %d, want %d", c.name, d.Steady(), c.steady)
+		}
+	}
 	var d Divergence
 	empty := &event.Step{Step: 1, Skipped: true}
 	if d.Step(empty, func(string, ...any) {}) || d.Normal() != 0 {

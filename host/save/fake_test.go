@@ -122,6 +122,7 @@ type run struct {
 	log   bytes.Buffer
 	sink  published
 	odd   map[int64]bool // the steps that are not normal
+	risen map[int64]bool // those that are normal and not steady
 }
 
 // newRun returns a run with these settings.
@@ -151,7 +152,7 @@ func (r *run) train(t *testing.T, to int64) (saved []string) {
 	r.sink.checkpoints = nil
 	for r.at.now.Step < to {
 		r.at.now.Step++
-		if err := r.Step(r.at.now.Step, !r.odd[r.at.now.Step]); err != nil {
+		if err := r.Step(r.at.now.Step, !r.odd[r.at.now.Step], !r.odd[r.at.now.Step] && !r.risen[r.at.now.Step]); err != nil {
 			t.Fatalf("step %d: %v", r.at.now.Step, err)
 		}
 	}

@@ -2,17 +2,18 @@ package save
 
 import "github.com/xtts-host/xtts-host/host/checkpoint"
 
-// health knows which weights of a run were good. A normal step shows that the weights before it were: its loss was computed with them.
-// So a checkpoint is good if a normal step came after it. What the update of a step has made of the weights, the step after it shows.
+// health knows which weights of a run were good. A steady step shows that the weights before it were: its loss was computed with them.
+// So a checkpoint is good if a steady step came after it. What the update of a step has made of the weights, the step after it shows.
 type health struct {
-	normal int64 // the last normal step
-	odd    bool  // a step came after it
+	steady int64 // the last steady step
+	risen  bool  // a step came after it
+	odd    bool  // the last step was not normal
 }
 
 // step takes a step.
-func (h *health) step(step int64, normal bool) {
-	if h.odd = !normal; normal {
-		h.normal = step
+func (h *health) step(step int64, normal, steady bool) {
+	if h.odd, h.risen = !normal, !steady; steady {
+		h.steady = step
 	}
 }
 
@@ -20,7 +21,7 @@ func (h *health) step(step int64, normal bool) {
 func (h *health) good(steps []int64) (step int64, ok bool) {
 	step = -1
 	for _, s := range steps {
-		if s < h.normal {
+		if s < h.steady {
 			step = s
 		}
 	}
@@ -28,10 +29,10 @@ func (h *health) good(steps []int64) (step int64, ok bool) {
 }
 
 // Evaluated takes an evaluation of the weights after a step whose loss is finite and not far above the best: it shows that they are
-// good, as the next step would. While steps are not normal it shows nothing.
+// good, as the next step would. While steps are not steady it shows nothing.
 func (s *Saver) Evaluated(step int64) {
-	if !s.odd {
-		s.normal = max(s.normal, step+1)
+	if !s.risen {
+		s.steady = max(s.steady, step+1)
 	}
 }
 
@@ -40,7 +41,7 @@ func (s *Saver) Good() ([]int64, error) {
 	steps, err := s.cfg.Store.Steps()
 	var good []int64
 	for _, step := range steps {
-		if step < s.normal {
+		if step < s.steady {
 			good = append([]int64{step}, good...)
 		}
 	}

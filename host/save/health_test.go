@@ -74,7 +74,7 @@ func TestLastGoodIsKept(t *testing.T) {
 // TestGoodOfAResumedRun: the last normal step of the processes before counts.
 func TestGoodOfAResumedRun(t *testing.T) {
 	resumed := &checkpoint.Checkpoint{Path: "step-9", State: checkpoint.State{Step: 9}}
-	r := newRun(t, Config{Steps: 1, KeepLast: 1, Resumed: resumed, Normal: 7})
+	r := newRun(t, Config{Steps: 1, KeepLast: 1, Resumed: resumed, Steady: 7})
 	r.store.steps = []int64{3, 6, 9}
 	r.diverges(10, 12)
 	r.train(t, 12)
@@ -83,6 +83,34 @@ func TestGoodOfAResumedRun(t *testing.T) {
 	}
 	if good, _ := r.Good(); !slices.Equal(good, []int64{6, 3}) {
 		t.Errorf("good %v, want 6 and 3", good)
+	}
+}
+
+// TestGoodIsKeptUntilALaterOne: losses that rose and stay there are normal after a while, so old checkpoints are removed again. The
+// last of before stays, also if the run goes on in another process and if evaluations follow, until a later one is good.
+func TestGoodIsKeptUntilALaterOne(t *testing.T) {
+	r := newRun(t, Config{Steps: 10, KeepLast: 2})
+	r.train(t, 100)
+	r.odd, r.risen = map[int64]bool{}, map[int64]bool{}
+	for step := int64(101); step <= 300; step++ {
+		r.odd[step], r.risen[step] = step < 150, true
+	}
+	r.train(t, 300)
+	r.Evaluated(300)
+	if want := []int64{90, 290, 300}; !slices.Equal(r.store.steps, want) {
+		t.Errorf("checkpoints %v, want %v", r.store.steps, want)
+	}
+	again := newRun(t, Config{Steps: 10, KeepLast: 2, Steady: 100, Resumed: &checkpoint.Checkpoint{Path: "step-300", State: checkpoint.State{Step: 300}}})
+	again.store.steps, again.risen = r.store.steps, map[int64]bool{}
+	for step := int64(301); step <= 320; step++ {
+		again.risen[step] = true
+	}
+	again.train(t, 320)
+	if good, err := again.Good(); err != nil || !slices.Equal(good, []int64{90}) {
+		t.Errorf("good %v, %v; want the last of before", good, err)
+	}
+	if again.train(t, 340); !slices.Equal(again.store.steps, []int64{330, 340}) {
+		t.Errorf("checkpoints %v after it came down", again.store.steps)
 	}
 }
 
@@ -120,7 +148,7 @@ func TestNotFiniteIsNotSaved(t *testing.T) {
 			set(r.at)
 			r.at.now.Step, r.at.now.Best = 4, &checkpoint.Best{Step: 4}
 			for why, save := range map[event.Reason]func() error{
-				event.Periodic: func() error { return r.Step(4, true) }, event.Best: r.Best, event.Last: r.Last,
+				event.Periodic: func() error { return r.Step(4, true, true) }, event.Best: r.Best, event.Last: r.Last,
 				"rescue": func() error { _, err := r.Write(); return err },
 			} {
 				bad, ok := errors.AsType[*NotFiniteError](save())

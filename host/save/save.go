@@ -25,7 +25,7 @@ type Config struct {
 	Follows bool
 
 	Resumed  *checkpoint.Checkpoint // nil in a new run; it may be closed
-	Normal   int64                  // the last normal step before this process (Saver.Step); 0 without one
+	Steady   int64                  // the last steady step before this process (Saver.Step); 0 without one
 	Training Training
 	Store    Store
 	Bus      *event.Bus
@@ -60,7 +60,7 @@ type position struct{ step, evaluated int64 }
 
 // New returns the Saver of a run. The time of the first checkpoint counts from now.
 func New(c Config) *Saver {
-	s := &Saver{cfg: c, due: newDue(c.Steps, c.Interval), saved: position{-1, -1}, health: health{normal: c.Normal}}
+	s := &Saver{cfg: c, due: newDue(c.Steps, c.Interval), saved: position{-1, -1}, health: health{steady: c.Steady}}
 	if c.Resumed != nil {
 		state := &c.Resumed.State
 		s.saved, s.last, s.later = positionOf(state), c.Resumed.Path, true
@@ -74,9 +74,10 @@ func New(c Config) *Saver {
 func positionOf(s *checkpoint.State) position { return position{s.Step, s.EvaluatedStep} }
 
 // Step saves the checkpoint that is due after a step. normal reports whether the step was as the steps before it: its loss and
-// gradients are finite, and the loss has not exploded. While steps are not normal, no checkpoint is removed.
-func (s *Saver) Step(step int64, normal bool) error {
-	s.health.step(step, normal)
+// gradients are finite, and the loss has not exploded. While steps are not normal, no checkpoint is removed. steady reports whether it
+// was normal and its loss near the best level of the run, which shows that the weights before it were good.
+func (s *Saver) Step(step int64, normal, steady bool) error {
+	s.health.step(step, normal, steady)
 	select {
 	case <-s.cfg.Asked:
 		return s.saveIfRoom(event.Asked)

@@ -226,7 +226,7 @@ func TestErrors(t *testing.T) {
 		r := newRun(t, Config{Steps: 1, KeepLast: 1})
 		r.store.steps, r.store.fails = []int64{0}, []error{tt.err}
 		r.at.now.Step = 1
-		if err := r.Step(1, true); (err != nil) != tt.ends || tt.ends && !errors.Is(err, tt.err) {
+		if err := r.Step(1, true, true); (err != nil) != tt.ends || tt.ends && !errors.Is(err, tt.err) {
 			t.Errorf("%v: error %v, ends the run: want %v", tt.err, err, tt.ends)
 		}
 		if got, want := r.store.taken(), []string{"save 1"}; !slices.Equal(got, want) {
@@ -247,7 +247,7 @@ var _ event.Durable = new(closed)
 func TestLinesFirst(t *testing.T) {
 	r := newRun(t, Config{Steps: 1})
 	r.cfg.Bus.Require("metrics.jsonl", new(closed))
-	if err := r.Step(1, true); !errors.Is(err, syscall.EIO) || len(r.store.calls) > 0 {
+	if err := r.Step(1, true, true); !errors.Is(err, syscall.EIO) || len(r.store.calls) > 0 {
 		t.Errorf("error %v, want %v; calls %q", err, syscall.EIO, r.store.calls)
 	}
 	if err := r.cfg.Bus.Flush(); !errors.Is(err, syscall.EIO) {

@@ -35,6 +35,23 @@ diverge-from-the-start() {
   way-back --max-steps 2
   grep -q '"outcome": "done"' run-2/report.json
 }
+# diverge-init: a run that goes on and diverges without a good checkpoint is started again with the --init that it began with
+diverge-init() {
+  clips data 12 1
+  cp "$TREE/ortgraphs/builtin/myxtts-nano/params.safetensors" 'my weights.safetensors'
+  refused 1 train --train-data data --max-steps 40 --checkpoint-every 5 --warmup-steps 20 --lr 1000 --init 'my weights.safetensors' --run-dir run
+  refused 1 xtts-host --resume run --max-steps 80 --checkpoint-every 5
+  says 'no checkpoint is known to be good, so start again with: xtts-host --config run/config.yaml --lr '
+  says "--init '$PWD/my weights.safetensors'"
+  way-back --max-steps 2
+  grep -q '"outcome": "done"' run-2/report.json
+  grep -q 'init: ".*/my weights.safetensors"' run-2/config.yaml
+}
+# diverge-keeps-the-good-one: losses that rose and stay there do not push the last good checkpoint out
+diverge-keeps-the-good-one() {
+  gotest ./host/save TestGoodIsKeptUntilALaterOne
+  gotest ./host/report TestNormalSteps
+}
 # diverge-finite: a run whose losses end far above their level fails with the verdict and the way back, also where they stay there for long
 diverge-finite() {
   refused 1 train --lr 100 --warmup-steps 0 --batch-size 8 --max-steps 14 --run-dir run
