@@ -7,17 +7,15 @@ next run reads what the last one left, as a moving average, is no graph: refuse_
 import contextlib
 import contextvars
 import functools
-import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import refusal, watch
-from .reach import BOOKS, Attributes, Reached, is_container
+from . import clocks, refusal, watch
+from .reach import BOOKS, Attributes, Reached, globals_of_users, is_container
 from .refusal import Refusal
 
 _NUMBERS = bool, int, float
@@ -60,10 +58,11 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
             # A batch that forward cannot take: the check of the graph knows more of it.
             print(f"forward does not run on a random batch ({watch.summary(error)}), so what it leaves for the next call is not checked")
             return
-        if not _same(want, _again(alone)):
-            line = _line(lambda before=_drawn(): _drawn() != before, alone)
+        with clocks.later() as asked:
+            again = _again(alone)
+        if not _same(want, again):
             raise Refusal("forward returns something else for the same batch when it runs again",
-                          "random numbers are torch.rand, randn and the like, which follow from the seed of the step; those of Python and NumPy would be constants", line)
+                          "random numbers are torch.rand, randn and the like, which follow from the seed of the step; what follows from the time would be a constant", next(iter(asked), None))
         with removed(module, functions):
             places = _Places(module, functions)
             first()
@@ -77,7 +76,7 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
         if blamed is None:
             raise Refusal("a run of forward changes what the next one returns", "what lasts is a buffer of the module, by register_buffer: buffers that forward changes are state")
         with removed(module, functions):
-            line = _line(blamed.happened, first)
+            line = line_of(blamed.happened, first)
         raise blamed.refusal(line)
 
 
@@ -110,7 +109,9 @@ class _Change:
 
     def counts(self) -> bool:
         """Whether it is a number that the next run has changed again: a cache stays as it is, since both have one size."""
-        return all(type(x) in (int, float) for x in (self.old, self.value, self.now())) and self.now() != self.value
+        old, value, now = ((x if isinstance(x, tuple) else (x,)) for x in (self.old, self.value, self.now()))
+        return (all(type(x) in (int, float) for x in (*old, *value, *now)) and len(old) == len(value) == len(now)
+                and any(x not in (y, z) and y != z for x, y, z in zip(now, value, old, strict=True)))
 
     def refusal(self, line: str | None) -> Refusal:
         if isinstance(self.value, _NUMBERS):
@@ -126,7 +127,7 @@ class _Places:
 
     def __init__(self, module: nn.Module, functions: Iterable[Callable] = ()):
         attributes = [(f"{path}." if path else "", part.__dict__) for path, part in module.named_modules()]
-        variables, known = _globals(), {id(own) for _, own in attributes}
+        variables, known = globals_of_users(), {id(own) for _, own in attributes}
         named = [*attributes, *((f"{name}.", own) for name, own in variables)]
         containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if is_container(x) and key not in BOOKS]
         known.update(id(x) for _, x in [*named, *containers])
@@ -178,11 +179,6 @@ class _Places:
         return _differs(was, now) and (id(place) not in self._shared or any(isinstance(x, (Tensor, *_NUMBERS)) or _has_tensor(x) for x in (was, now)))
 
 
-def _globals() -> list[tuple[str, dict]]:
-    """The global variables of modules that may be a model's."""
-    return [(name, vars(m)) for name, m in list(sys.modules.items()) if (path := getattr(m, "__file__", None)) and refusal.is_users(path)]
-
-
 def _copy(place):
     return dict(place) if isinstance(place, MutableMapping) else list(place)
 
@@ -204,13 +200,7 @@ def _same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(torch.nan_to_num(x), torch.nan_to_num(b[name])) for name, x in a.items())
 
 
-def _drawn() -> tuple:
-    """How far the generators of Python and NumPy are."""
-    _, numbers, place, *_ = np.random.get_state()
-    return random.getstate(), numbers.tobytes(), place
-
-
-def _line(happened: Callable[[], bool], run: Callable[[], object]) -> str | None:
+def line_of(happened: Callable[[], bool], run: Callable[[], object]) -> str | None:
     """The user's line that makes it happen."""
     last, found = None, None
 

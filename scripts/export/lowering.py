@@ -56,7 +56,8 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
     }
     # The precision of a graph is that of the export.
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
-    with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), kept(), plain, hooks.without_gradients(),
+    with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop),
+          mock.patch.object(torch, "dropout_", functools.partial(drop, inplace=True)), kept(), plain, hooks.without_gradients(),
           recurrent.functions(), noise.Seeded(draws)):
         yield
 

@@ -82,6 +82,10 @@ class Reached:
         while self._next:
             self._follow(*self._next.popleft())
 
+    def parts(self) -> list[nn.Module]:
+        """The modules that were found."""
+        return [x for x in self._seen.values() if isinstance(x, nn.Module)]
+
     def _follow(self, label: str, x: object) -> None:
         if id(x) in self._seen or not isinstance(x, _FOLLOWED) and not is_helper(x):
             return
@@ -148,6 +152,11 @@ class Reached:
 
 _CODE = types.FunctionType, type, functools.partial, functools._lru_cache_wrapper
 _FOLLOWED = (*_CODE, types.MethodType, tuple, nn.Module, *_METHODS, property, functools.cached_property, *CONTAINERS)
+
+
+def globals_of_users() -> list[tuple[str, dict]]:
+    """The global variables of modules that may be a model's."""
+    return [(name, vars(m)) for name, m in list(sys.modules.items()) if (path := getattr(m, "__file__", None)) and refusal.is_users(path)]
 
 
 def is_container(x: object) -> bool:

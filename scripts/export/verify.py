@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import nonfinite, refusal, session, state, watch
+from . import counting, nonfinite, refusal, session, state, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
@@ -64,6 +64,9 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (sizes["B"], 1)):
+        if empty is not None and (remark := counting.check(export, step, graph.run, sizes)):
+            # Before the comparison, which PyTorch has without the empty row: only here is known what counts it.
+            print(f"  {remark}")
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         reference = Reference(step, tensors, empty)
         worst = max(worst, reference.compare(_run(graph, reference, tensors)))

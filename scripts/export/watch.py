@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import hooks, lowering, refusal, state, ways_out
+from . import captured, hooks, lowering, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -217,7 +217,7 @@ class _Operators(TorchDispatchMode):
         self._program = program
         # Views of a real tensor are views of its stand-in, which the mode forgets when no one has it.
         self._stand_ins = [{name: x if isinstance(x, FakeTensor) else mode.from_tensor(x, static_shapes=True) for name, x in own.items()} for own in (given, buffers)]
-        self.given, self.buffers = ({_storage(x): name for own in both for name, x in own.items()}
+        self.given, self.buffers = ({captured.storage(x): name for own in both for name, x in own.items()}
                                     for both in zip((given, buffers), self._stand_ins, strict=True))
         self.changed: dict[str, str | None] = {}
         self.places = {}
@@ -233,16 +233,17 @@ class _Operators(TorchDispatchMode):
             raise Refusal(f"{operator} returns as many elements as the values decide", ways_out.of(operator), refusal.here())
         if ways_out.known(operator):
             raise Refusal(f"operator {operator} has no form in plain ONNX", ways_out.of(operator), refusal.here())
+        captured.refuse(args, kwargs or {}, self.given)
         if operator is torch.ops.aten._local_scalar_dense.default:
             self.number = args[0].dtype
         given = dict(enumerate(args)) | (kwargs or {})
         for i, argument in enumerate(operator._schema.arguments):
             value = given.get(i, given.get(argument.name))
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
-                if buffer := self.buffers.get(_storage(value)):
+                if buffer := self.buffers.get(captured.storage(value)):
                     self.changed.setdefault(buffer, refusal.here())
                     continue
-                name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
+                name = self.given.get(captured.storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
                 if name:
                     raise Refusal(f"{operator} writes into {name}, which outlives the step",
                                   "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y; what lasts is a buffer of the module, by register_buffer", refusal.here())
@@ -258,10 +259,6 @@ def _dynamic(operator, args: tuple) -> bool:
     if operator is torch.ops.aten.index.Tensor:
         return any(isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1])
     return torch.Tag.dynamic_output_shape in operator.tags
-
-
-def _storage(x: Tensor) -> int:
-    return x.untyped_storage()._cdata
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import bundle, leftovers, mixed, state, verify, watch
+from . import bundle, captured, leftovers, mixed, randomness, state, verify, watch
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, batch, unequal, zeros
@@ -74,7 +75,8 @@ def dry_run(export: Export, step: Step) -> DryRun:
         while True:
             inputs = [*export.inputs, SEED, *step.state]
             with step.alone():
-                dry = watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
+                dry = randomness.refuse(export.module, export.losses(),
+                                        partial(watch.dry_run, step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes()))
             if not dry.changed:
                 return dry
             step.keep(dry.changed)
@@ -83,9 +85,12 @@ def dry_run(export: Export, step: Step) -> DryRun:
     step.outputs = ()
     small = unequal(export.inputs)
     try:
-        dry = attempt(small)
-    except watch.Narrow:
-        dry = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
+        try:
+            dry = attempt(small)
+        except watch.Narrow:
+            dry = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
+    except captured.Captured as error:
+        raise error.named(export.module, export.losses()) from error
     step.outputs = tuple(name for name in dry.result if not name.startswith(state.PREFIX))
     _refuse_carried(export, step, checked(dry))
     return dry
