@@ -136,7 +136,8 @@ def _refuse_empty_rows(counted: Results, without: Results, place: Callable[[], s
 def _refuse_parts(export: Export, whole: Results, parts: list[Results], place: Callable[[], str | None]) -> None:
     weights = [float(part["loss_weight"][0]) if export.accumulation == "exact" else 1.0 for part in parts]
     total = sum(weights) if export.accumulation == "exact" else 1.0
-    joined = {name: sum(w * part[name].astype(np.float64) for w, part in zip(weights, parts, strict=True)) / total for name in whole}
+    # The gradients follow, but for those that a hook clamps.
+    joined = {"loss": sum(w * part["loss"].astype(np.float64) for w, part in zip(weights, parts, strict=True)) / total}
     joined["loss_weight"] = np.array([total]) if export.accumulation == "exact" else whole["loss_weight"]
     if not (far := _difference(joined, whole)):
         return
