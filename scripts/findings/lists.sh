@@ -115,6 +115,9 @@ END
   done
 }
 
+# linked-books: books of M-AILABS that are links are read, links that lead back do not loop, and one that leads nowhere is named
+linked-books() { gotest ./host/dataset TestLinksOfBooks; }
+
 # two-readings: a list that can be read in two ways is refused with both, and what the hint says decides
 two-readings() {
   clips data 8 1

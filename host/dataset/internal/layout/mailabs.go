@@ -4,9 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // M-AILABS (https://github.com/i-celeste-aurora/m-ailabs-dataset): LANGUAGE/by_book/GENDER/SPEAKER/BOOK has metadata.csv,
@@ -15,25 +21,71 @@ import (
 
 const mailabsDepth = 7
 
-// books returns the folders with a metadata.csv below by_book, from the folder of the data set.
+// books returns the folders with a metadata.csv below by_book, from the folder of the data set: at most so many, or all for 0. It follows
+// links, but not back to a folder that it is in.
 func books(dir string, most int) (list []string, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return unreadable(err)
-		}
-		rel, _ := filepath.Rel(dir, path)
-		rel = filepath.ToSlash(rel)
+	err = walkBooks(dir, "", nil, func(book string) bool {
+		list = append(list, book)
+		return len(list) != most
+	})
+	if errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return list, err
+}
+
+// isFolder reports whether what is in a folder is a folder, or a link to one. A link that leads nowhere may have led to books.
+func isFolder(dir string, e fs.DirEntry) (bool, error) {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.IsDir(), nil
+	}
+	name := filepath.Join(dir, e.Name())
+	info, err := files.Stat(name)
+	switch {
+	case missing(err) && filepath.Ext(name) == "":
+		return false, hint.Errorf("make it lead to its folder, or remove it: rm "+hint.Word(name), "%s: a link that leads nowhere", name)
+	case errors.Is(err, syscall.ELOOP): // back to itself
+		return false, nil
+	case err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err):
+		return false, unreadable(err)
+	}
+	return info != nil && info.IsDir(), nil
+}
+
+// walkBooks calls found for each book in a folder until it returns false. above are the folders that this one is in.
+func walkBooks(dir, rel string, above []fs.FileInfo, found func(book string) bool) error {
+	here := filepath.Join(dir, rel)
+	info, err := files.Stat(here)
+	if info == nil {
+		return unreadable(err)
+	}
+	if slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) }) {
+		return nil
+	}
+	list, err := entries(here)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		below := filepath.Join(rel, e.Name())
 		switch {
-		case entry.IsDir() && (entry.Name() == "wavs" || entry.Name() == lostFound || strings.Count(rel, "/") >= mailabsDepth):
-			return fs.SkipDir
-		case entry.Name() == "metadata.csv" && rel != "metadata.csv" && byBook.MatchString(filepath.ToSlash(path)):
-			if list = append(list, filepath.ToSlash(filepath.Dir(rel))); len(list) == most {
+		case e.Name() == "metadata.csv":
+			if rel != "" && byBook.MatchString(filepath.ToSlash(filepath.Join(dir, below))) && !found(filepath.ToSlash(rel)) {
 				return fs.SkipAll
 			}
+			continue
+		case e.Name() == "wavs" || e.Name() == lostFound || len(above) >= mailabsDepth:
+			continue
 		}
-		return nil
-	})
-	return list, err
+		is, err := isFolder(here, e)
+		if err == nil && is {
+			err = walkBooks(dir, below, append(slices.Clip(above), info), found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var (
