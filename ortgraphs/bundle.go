@@ -34,6 +34,9 @@ const maxManifest = 1 << 20
 // builtinPrefix marks the name of an embedded bundle.
 const builtinPrefix = "builtin:"
 
+// IsBuiltin reports whether the text that names a bundle names an embedded one.
+func IsBuiltin(spec string) bool { return strings.HasPrefix(spec, builtinPrefix) }
+
 // Bundle is a folder that was checked against its bundle.json. It is immutable and safe for concurrent use.
 type Bundle struct {
 	// Dir is the absolute path of the folder.

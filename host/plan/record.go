@@ -30,7 +30,7 @@ func (p *Plan) Record() *record.Plan {
 
 // Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
 func Warnings(p *Plan) []string {
-	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), lackOfRoom(p), exposed(p))
+	return slices.Concat(p.Record().Warnings(), formerExporter(p), stateOfRanks(p), lackOfRoom(p), exposed(p))
 }
 
 // exposed returns a line for each place that decides what the run does and that another user can change.

@@ -1,6 +1,7 @@
 """The bundles that this repository keeps, in their folders."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,10 +10,14 @@ from .module import Export
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+def _as_kept(build: Callable[[], Export]) -> Export:
+    return replace(build(), numbered=False)
+
+
 BUNDLES: dict[str, Callable[[], Export]] = {
-    "builtin/myxtts-nano": partial(presets.build, "nano"),
-    "builtin/myxtts-multispeaker": multispeaker.build,
-    "testdata/pico": presets.pico,
+    "builtin/myxtts-nano": partial(_as_kept, partial(presets.build, "nano")),
+    "builtin/myxtts-multispeaker": partial(_as_kept, multispeaker.build),
+    "testdata/pico": partial(_as_kept, presets.pico),
 }
 FOLDERS = {REPOSITORY / "ortgraphs" / folder: build for folder, build in BUNDLES.items()}
 

@@ -24,6 +24,8 @@ from .watch import DryRun
 TRAIN, BF16, EVAL, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx", "params.safetensors", "bundle.json"
 TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
+# What bundle.json says of the exporter (docs/bundle.md). It grows when graphs of before may have a fault, which the host then names.
+EXPORTER = 2
 
 
 def training_file(player: str, precision: str = "f32") -> str:
@@ -134,6 +136,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
     scalars = [i.entry() for i in export.inputs if i.scalar]
     return {
         "version": 1,
+        **({"exporter": EXPORTER} if export.numbered else {}),
         "name": export.name,
         "description": export.description,
         "license": export.license,

@@ -65,6 +65,8 @@ class Export:
 
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     strides are symbols that follow from T_wav: one element for so many samples that have begun.
+
+    numbered says that bundle.json has the exporter's number. The repository's own bundles keep their bytes without it.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Export:
     players: dict[str, Player] = field(default_factory=dict)
     inference: list[Inference] = field(default_factory=list)
     synthesis: dict | None = None
+    numbered: bool = True
 
     def turns(self) -> tuple[str, ...]:
         """The names of the players, in their order; the one of an export without players has none."""

@@ -10,6 +10,7 @@ import (
 // Bundle is the content of bundle.json. docs/bundle.md is its specification. It is wide because its fields are the keys of the file.
 type Bundle struct {
 	Version      int               `json:"version"`
+	Exporter     int               `json:"exporter,omitempty"`
 	Name         string            `json:"name"`
 	Description  string            `json:"description,omitempty"`
 	License      string            `json:"license,omitempty"`

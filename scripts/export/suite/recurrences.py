@@ -175,9 +175,10 @@ class Ctc(_Recurrent):
     # PyTorch's own of an empty row is -0.
     def forward(self, x, lengths, ids, id_lengths):
         spoken = F.log_softmax(self.linear(x).repeat(1, 1, 2)[..., :11], dim=-1).transpose(0, 1)
-        mean = F.ctc_loss(spoken, ids % 10 + 1, lengths, torch.minimum(id_lengths, lengths // 3), zero_infinity=True)
-        return {"loss": mean + F.ctc_loss(spoken, ids % 4, lengths, id_lengths, blank=10, reduction="none", zero_infinity=True).mean(),
-                "loss_weight": (lengths > 0).float().sum()}
+        rows, few = (lengths > 0).float(), torch.minimum(id_lengths, lengths // 3)
+        each = F.ctc_loss(spoken, ids % 10 + 1, lengths, few, reduction="none", zero_infinity=True) / few.clamp(min=1)
+        each = each + F.ctc_loss(spoken, ids % 4, lengths, id_lengths, blank=10, reduction="none", zero_infinity=True)
+        return {"loss": (each * rows).sum() / rows.sum().clamp(min=1), "loss_weight": rows.sum()}
 
 
 class MonotonicAlignment(_Recurrent):
