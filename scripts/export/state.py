@@ -62,10 +62,11 @@ class Kept:
 
     def restore(self) -> set[str]:
         """Gives the module its buffers back with their values. Returns those that were other tensors."""
-        assigned = set()
+        # Not by get_submodule: a part may have the name of a method.
+        assigned, parts = set(), dict(self.module.named_modules())
         for name, x in self.buffers.items():
             path, _, key = name.rpartition(".")
-            owner = self.module.get_submodule(path)
+            owner = parts[path]
             if owner._buffers.get(key) is not x:
                 owner._buffers[key] = x
                 assigned.add(name)

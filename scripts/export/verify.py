@@ -64,9 +64,10 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (sizes["B"], 1)):
-        if empty is not None and (remark := counting.check(export, step, graph.run, sizes)):
-            # Before the comparison, which PyTorch has without the empty row: only here is known what counts it.
-            print(f"  {remark}")
+        if empty is not None:
+            _refuse_counted_rows(export, step, graph, sizes)
+            if remark := counting.check(export, step, graph.run, sizes):
+                print(f"  {remark}")
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         reference = Reference(step, tensors, empty)
         worst = max(worst, reference.compare(_run(graph, reference, tensors)))
@@ -128,15 +129,20 @@ def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, in
         ours |= state_of(graph.run(tensors, state=ours))
         worst = _largest(distances(ours, theirs))
         _refuse_difference(worst)
+    for name, x in state_of(graph.run(nothing)).items():
+        if not np.array_equal(x, graph.state[name]):
+            raise Refusal(f"with every row empty, {state.PREFIX}{name} changes", "weight what it is made of by a mask of the rows, lengths > 0", step.written.get(name))
+    return worst
+
+
+def _refuse_counted_rows(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> None:
+    """Before the comparison, where PyTorch has no empty row: only here is known that the row counts in the state."""
+    tensors = batch(export.inputs, sizes, np.random.default_rng(2), empty_row=1)
     counted, ours = state_of(graph.run(tensors)), state_of(graph.run(without(export.inputs, tensors, 1)))
     for name, error in distances(counted, ours).items():
         if not error <= TOLERANCE_OF_ROWS:
             raise Refusal(f"an empty row changes {state.PREFIX}{name}, where it must not count",
                           "weight what it is made of by a mask of the rows, lengths > 0, and divide by the masks' sum.clamp(min=1)", step.written.get(name))
-    for name, x in state_of(graph.run(nothing)).items():
-        if not np.array_equal(x, graph.state[name]):
-            raise Refusal(f"with every row empty, {state.PREFIX}{name} changes", "weight what it is made of by a mask of the rows, lengths > 0", step.written.get(name))
-    return worst
 
 
 def state_of(outputs: dict) -> dict:
@@ -215,6 +221,7 @@ class Reference:
         self.tensors = tensors if empty is None or moves else without(step.inputs, tensors, empty)
         self.step, self.seed, self.empty = step, torch.tensor(seed), empty is not None
         self._run = step.named if moves else step.plain
+        self._given = tensors
 
     def outputs(self, *state: Tensor, tensors: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
         """What the module returns by PyTorch. Raises Refusal with the user's line."""
@@ -248,7 +255,7 @@ class Reference:
         worst = _largest(errors)
         if np.isnan(worst[0]):
             raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
-                                    lambda: self.outputs()["loss"], _trained(self.step))
+                                    lambda: self.step.named(*self._given.values(), self.seed)["loss"], _trained(self.step))
         _refuse_difference(worst)
         return worst
 
