@@ -2,10 +2,8 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -19,44 +17,25 @@ func formerExporter(p *Plan) []string {
 	if ortgraphs.IsBuiltin(p.Config.Graph) {
 		return nil
 	}
-	return faultsOfBefore(p.Bundle.Manifest, p.Bundle.Model)
+	return faultsOfBefore(p.Bundle.Manifest, p.Bundle.MasksScores)
 }
 
-func faultsOfBefore(m *manifest.Bundle, model func(file string) *onnxpb.ModelProto) []string {
+func faultsOfBefore(m *manifest.Bundle, masks func(file string) bool) []string {
 	if m.Exporter >= checkedExporter {
 		return nil
 	}
-	has := func(kind string, match func(*onnxpb.GraphProto) bool) bool {
-		return slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool {
-			return g.Kind == kind && model(g.File) != nil && match(model(g.File).GetGraph())
-		})
+	of := func(kind string, is func(file string) bool) bool {
+		return slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == kind && is(g.File) })
 	}
 	const mends = "; exporting again mends it (docs/bundle.md#bundles-of-former-exporters)"
 	var lines []string
-	if len(m.State) == 0 && has("eval", func(*onnxpb.GraphProto) bool { return true }) {
+	if len(m.State) == 0 && of("eval", func(string) bool { return true }) {
 		lines = append(lines, "the bundle is of a former exporter, whose eval graphs of models without state compute as in training: "+
 			"where the model asks for self.training, evaluations are wrong"+mends)
 	}
-	if has("train", attends) {
+	if of("train", masks) {
 		lines = append(lines, "the bundle is of a former exporter, whose attention gives a mean where all keys of a query are masked, and PyTorch 0: "+
 			"a model that masks whole rows of scores trains with other losses"+mends)
 	}
 	return lines
-}
-
-// attends reports whether the graph may have attention with a mask: a softmax of sums or choices.
-func attends(g *onnxpb.GraphProto) bool {
-	masked := map[string]bool{}
-	for _, n := range g.GetNode() {
-		op := n.GetOpType()
-		if op == "Softmax" && slices.ContainsFunc(n.GetInput(), func(in string) bool { return masked[in] }) {
-			return true
-		}
-		if strings.HasPrefix(op, "Add") || op == "Sum" || op == "Where" || op == "Sub" {
-			for _, out := range n.GetOutput() {
-				masked[out] = true
-			}
-		}
-	}
-	return false
 }
