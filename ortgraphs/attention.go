@@ -6,8 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// MasksScores reports whether a graph may have attention with a mask: a softmax of sums or choices.
-func (b *Bundle) MasksScores(file string) bool { return masksScores(b.models[file].GetGraph()) }
+// MasksScores reports whether a graph of the bundle may have attention with a mask: a softmax of sums or choices.
+func MasksScores(b *Bundle, file string) bool { return masksScores(b.models[file].GetGraph()) }
 
 func masksScores(g *onnxpb.GraphProto) bool {
 	masked := map[string]bool{}

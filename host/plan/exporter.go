@@ -17,7 +17,7 @@ func formerExporter(p *Plan) []string {
 	if ortgraphs.IsBuiltin(p.Config.Graph) {
 		return nil
 	}
-	return faultsOfBefore(p.Bundle.Manifest, p.Bundle.MasksScores)
+	return faultsOfBefore(p.Bundle.Manifest, func(file string) bool { return ortgraphs.MasksScores(p.Bundle, file) })
 }
 
 func faultsOfBefore(m *manifest.Bundle, masks func(file string) bool) []string {
