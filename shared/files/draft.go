@@ -15,10 +15,16 @@ import (
 // ending is that of files that are not complete.
 const ending = ".xtts-partial"
 
+// longestBase is as much of a name as leaves room for the rest of a draft's: names have at most 255 bytes.
+const longestBase = 255 - len("..-") - 13 - 8 - len(ending)
+
 // draftName is the name of a file that is to become base. Its last part is a sum of the rest, which no file of another
 // program has by chance: only such files are removed.
 func draftName(base string) string {
 	tag := strconv.FormatUint(rand.Uint64(), 36)
+	if len(base) > longestBase {
+		base = strings.ToValidUTF8(base[:longestBase], "") // a file system may refuse half a letter
+	}
 	return "." + base + "." + tag + "-" + draftSum(base, tag) + ending
 }
 

@@ -49,6 +49,23 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestWriteLongName: a name may be as long as the file system takes, also one of long letters.
+func TestWriteLongName(t *testing.T) {
+	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("ü", 127)} {
+		dir := t.TempDir()
+		left := draftName(name)
+		if err := os.WriteFile(filepath.Join(dir, left), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(filepath.Join(dir, name), []byte("content")); err != nil {
+			t.Errorf("a name of %d bytes: %v", len(name), err)
+		}
+		if got := names(t, dir); got != name {
+			t.Errorf("%s are there", got)
+		}
+	}
+}
+
 // TestCommitUnsynced: the old content stays, and nothing else, if the disk does not take the new one.
 func TestCommitUnsynced(t *testing.T) {
 	dir := t.TempDir()

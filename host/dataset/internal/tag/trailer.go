@@ -37,8 +37,9 @@ func (w *Reader) Trailer(at int64) (end int64, ok bool, err error) {
 // afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark, that of version 2 or 1.
 func (w *Reader) afterLyrics(at int64) (int64, error) {
 	const mark = len("LYRICS200")
-	for ; at < w.Size; at += block - int64(mark) {
-		b, err := w.Bytes(at, block)
+	// Tags may be short and many: more than a tag is read only if its end is not in it.
+	for n := 512; ; n = min(2*n, block) {
+		b, err := w.Bytes(at, n)
 		if err != nil {
 			return 0, err
 		}
@@ -51,8 +52,11 @@ func (w *Reader) afterLyrics(at int64) (int64, error) {
 		if first >= 0 {
 			return at + int64(first+mark), nil
 		}
+		if at+int64(len(b)) >= w.Size {
+			return w.Size, nil
+		}
+		at += int64(len(b) - mark)
 	}
-	return w.Size, nil
 }
 
 // zeros reports whether only zeros follow.
