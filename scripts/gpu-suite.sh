@@ -14,7 +14,7 @@
 # bf16.
 #
 # SECTIONS names the sections to run, each with the minutes that it may take:
-# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16 pytorch". On a machine with two GPUs losses, bench, cap, faults and
+# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16 pytorch memory". On a machine with two GPUs losses, bench, cap, faults and
 # torture use both. More variables, with their defaults:
 #
 #   GPU_TAGS        cuda               pack: build tags
@@ -42,6 +42,8 @@
 #   PYTORCH_PRECISION  auto            pytorch: tf32 or bf16; auto means both
 #   PYTORCH_STEPS   50                 pytorch: steps of a measurement
 #   PYTORCH_ROUNDS  1                  pytorch: rounds
+#   MEMORY_BATCHES  8 32 128           memory: batch sizes, powers of two
+#   MEMORY_STEPS    40                 memory: steps of a run
 #
 # The exit status is 0 if every check passed.
 set -euo pipefail

@@ -17,7 +17,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 5, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9}
+MINUTES = {"tests": 5, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9, "memory": 6}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -460,7 +460,34 @@ class Section:
         text = file.read_text() if file.exists() else ""
         self.result["against_pytorch"] = json.loads(text) if text else None
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16, "pytorch": pytorch}
+    def memory(self):
+        """The memory of short runs, by the driver's figure, beside what `graph fits` plans for them without a GPU."""
+        bundles = {name: ["--graph", f"builtin:myxtts-{name}"] for name in ("nano", "multispeaker")}
+        if self.suite.graph:
+            bundles = {"bundle": self.suite.graph, **bundles}
+        rows, file = [], self.suite.work / "fits.json"
+        for name, where in bundles.items():
+            self.command(f"fits-{name}", [self.suite.host, "graph", "fits", where[1], "--json"], stdout=file)
+            text = file.read_text() if file.exists() else ""
+            for fit in json.loads(text)["precisions"] if text else []:
+                for batch in setting("MEMORY_BATCHES", "8 32 128").split():
+                    planned = next((p for p in fit["planned"] if p["rows"] == int(batch)), None)
+                    if planned:
+                        rows.append(self.measured(name, where, fit, planned))
+        self.result["memory"] = rows
+
+    def measured(self, name, where, fit, planned):
+        """Trains batches of the bundle's own buckets. Before the first step, trial runs have used the largest."""
+        run = f"memory-{name}-{fit['precision']}-{planned['rows']}"
+        self.train(run, *where, "--buckets", "bundle", "--precision", fit["precision"], "--batch-size", planned["rows"], "--checkpoint-every", 0,
+                   "--data-gpu", "cpu", "--model-gpu", self.suite.first, steps=setting("MEMORY_STEPS", 40))
+        report = self.report(run, "bundle", "memory", "graphs", "steps")
+        model = next((m for m in report["memory"] or [] if m["role"] == "model" and m["device"] != "cpu"), {})
+        return {"model": report["bundle"], "precision": fit["precision"], "rows": planned["rows"], "steps": report["steps"],
+                "planned": planned | {key: fit[key] for key in ("fixed_bytes", "library_bytes")}, "measured": model, "graphs": report["graphs"],
+                "planned_to_measured": round(planned["total_bytes"] / peak, 3) if (peak := model.get("process_peak_bytes")) else None}
+
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16, "pytorch": pytorch, "memory": memory}
 
 
 class Suite:

@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -25,6 +24,10 @@ const (
 	usable = 0.95
 	// deviceSlots is the number of batches on the device.
 	deviceSlots = 3
+	// libraries and graphNode are what CUDA, its libraries and ONNX Runtime take on an H200, and what each operator takes in a CUDA graph.
+	// Each bucket has such a graph for each slot. They are from runs of three models (docs/which-batch.md).
+	libraries = 1052 << 20
+	graphNode = 18 << 10
 	// most is the largest batch that is planned.
 	most = 1024
 )
@@ -40,8 +43,8 @@ type FitReport struct {
 // Fit is the planned memory of training in a precision, and the largest batches.
 type Fit struct {
 	Precision string `json:"precision"`
-	// FixedBytes do not depend on the batch: weights, their bf16 copies, gradients and moments. LibraryBytes is what CUDA and
-	// its libraries are expected to take.
+	// FixedBytes do not depend on the batch: weights, their bf16 copies, gradients and moments. LibraryBytes is what CUDA,
+	// its libraries and the CUDA graphs of all buckets are expected to take.
 	FixedBytes   int `json:"fixed_bytes"`
 	LibraryBytes int `json:"library_bytes"`
 	RowBytes     int `json:"row_bytes"` // of the inputs
@@ -91,7 +94,7 @@ func Fits(out io.Writer, spec, cache string, asJSON bool) error {
 
 // fitOf plans batches of one row, two, four and so on, up to what no card holds, and those of the cards between them.
 func fitOf(b *ortgraphs.Bundle, precision manifest.DType) (*Fit, error) {
-	f := &Fit{Precision: string(precision), LibraryBytes: memory.Libraries + memory.Growth, RowBytes: rowBytes(b)}
+	f := &Fit{Precision: string(precision), RowBytes: rowBytes(b)}
 	m := b.Manifest
 	for i, arena := range ortgraphs.NewArenas(m, b.Policy(precision)) {
 		f.FixedBytes += arena.Memory(m.InTurn()[i].Optimizer, false, false).Total()
@@ -119,6 +122,11 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 	m := b.Manifest
 	bucket := m.Buckets[len(m.Buckets)-1].Values(rows)
 	p = Planned{Rows: rows, SlotBytes: deviceSlots * rows * f.RowBytes}
+	before, err := evaluation(b, bucket)
+	if err != nil {
+		return p, err
+	}
+	operators := 0
 	for _, player := range m.InTurn() {
 		g, ok := m.TrainingGraph(player.Name, precision)
 		if !ok {
@@ -132,10 +140,35 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 		if err != nil {
 			return p, fmt.Errorf("%s: %w", b.Path(g.File), err)
 		}
-		p.ArenaBytes = max(p.ArenaBytes, lifetime.Arena(l))
+		p.ArenaBytes = max(p.ArenaBytes, lifetime.Arena(append(before, l)...))
+		operators += operatorsOf(l)
 	}
+	f.LibraryBytes = max(f.LibraryBytes, libraries+operators*len(m.Buckets)*deviceSlots*graphNode)
 	p.TotalBytes = int64(f.FixedBytes+f.LibraryBytes+p.SlotBytes) + p.ArenaBytes
 	return p, nil
+}
+
+// evaluation returns the plan of the evaluation graph, which a run tries before it trains, in the same arena; none without such a graph.
+func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes) ([]*lifetime.Plan, error) {
+	g, ok := b.Manifest.EvalGraph()
+	if !ok {
+		return nil, nil
+	}
+	r, err := shapes.Infer(b.Model(g.File), bucket)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Path(g.File), err)
+	}
+	return []*lifetime.Plan{lifetime.Of(r)}, nil
+}
+
+// operatorsOf counts the nodes that compute.
+func operatorsOf(l *lifetime.Plan) (count int) {
+	for _, n := range l.Nodes {
+		if !n.IsView() {
+			count++
+		}
+	}
+	return count
 }
 
 // rowBytes is the size of the inputs of a row of the largest bucket.

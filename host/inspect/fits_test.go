@@ -68,6 +68,9 @@ func TestFits(t *testing.T) {
 		if fixed := int64(f.FixedBytes + f.LibraryBytes); f.rows(fixed) != 0 || f.FixedBytes == 0 || f.RowBytes == 0 {
 			t.Errorf("%s: without room for a row %d rows fit", f.Precision, f.rows(fixed))
 		}
+		if f.LibraryBytes <= libraries || f.LibraryBytes > 2*libraries {
+			t.Errorf("%s: %d bytes for CUDA", f.Precision, f.LibraryBytes)
+		}
 		p, err := f.plan(b, "f32", 24)
 		if err != nil {
 			t.Fatal(err)
@@ -75,5 +78,55 @@ func TestFits(t *testing.T) {
 		if rows := f.rows(p.TotalBytes + 1<<18); f.Precision == "f32" && (rows < 23 || rows > 26) {
 			t.Errorf("24 rows are planned, %d said to fit", rows)
 		}
+	}
+}
+
+// TestFitsBesideMeasured: the plan is within 10 % of what the driver reported of runs on a GPU, of the models that need no export.
+func TestFitsBesideMeasured(t *testing.T) {
+	data, err := os.ReadFile("../../docs/results/h200-ae08cff8-memory.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results struct {
+		Sections []struct {
+			Memory []struct {
+				Model, Precision string
+				Rows             int
+				Measured         struct {
+					Peak float64 `json:"process_peak_bytes"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &results); err != nil {
+		t.Fatal(err)
+	}
+	compared, fits := 0, map[string][]Fit{"myxtts-nano": nil, "myxtts-multispeaker": nil}
+	for name := range fits {
+		var out bytes.Buffer
+		var r FitReport
+		if err := Fits(&out, "builtin:"+name, t.TempDir(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		fits[name] = r.Precisions
+	}
+	for _, row := range results.Sections[0].Memory {
+		for _, f := range fits[row.Model] {
+			for _, p := range f.Planned {
+				if f.Precision != row.Precision || p.Rows != row.Rows {
+					continue
+				}
+				compared++
+				if share := float64(p.TotalBytes) / row.Measured.Peak; share < 0.9 || share > 1.1 {
+					t.Errorf("%s, %s, %d rows: %.3f of the measured bytes are planned", row.Model, row.Precision, row.Rows, share)
+				}
+			}
+		}
+	}
+	if compared != 9 {
+		t.Errorf("%d plans are compared with runs, want 9", compared)
 	}
 }
