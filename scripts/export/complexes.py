@@ -239,6 +239,9 @@ def complex_of(real: Tensor, imag: Tensor) -> Complex:
 
 def polar(size: Tensor, angle: Tensor) -> Complex:
     """torch.polar."""
+    # PyTorch takes sizes for positive: the gradient of a negative one has the other sign, and that of 0 is 0.
+    value, sign = size.detach(), size.detach().sign()
+    size = size * sign + (value - value * sign)
     return Complex(size * angle.cos(), size * angle.sin())
 
 

@@ -21,6 +21,8 @@ _LOSS, _GRADIENTS = 1e-4, 1e-3
 # Of a gradient, so many elements are compared: what is counted wrongly changes all of them.
 _ELEMENTS = 1 << 16
 _ROWS = 4
+# A gradient may be so many times as far off as rounding makes it.
+_ROUNDINGS = 16
 
 _MEAN = "weight rows and frames by masks, (errors * mask).sum() / mask.sum().clamp(min=1) with mask = (torch.arange(n)[None, :] < lengths[:, None]).float(), in place of .mean() and .std()"
 
@@ -37,6 +39,7 @@ def check(export: Export, step: Step, run: Run, sizes: dict[str, int]) -> str | 
     whole = _kept(run(tensors))
     if not _finite(whole):
         return None
+    rounding = _gradients_apart(_kept(run(_near(tensors))), whole)
     if _random(run, tensors, whole):
         return "random numbers of forward differ with the rows, so that what the loss counts is not checked"
     place = lambda: _line(step, tensors)
@@ -44,14 +47,14 @@ def check(export: Export, step: Step, run: Run, sizes: dict[str, int]) -> str | 
         emptied = _emptied(export, tensors, row)
         if not _finite(counted := _kept(run(emptied))):
             return None
-        _refuse_empty_rows(counted, _kept(run(_rows(export, emptied, [r for r in range(_ROWS) if r != row]))), place)
+        _refuse_empty_rows(counted, _kept(run(_rows(export, emptied, [r for r in range(_ROWS) if r != row]))), rounding, place)
     if export.accumulation != "exact" and whole["loss_weight"][0] != 1:
         raise Refusal(f"loss_weight is {float(whole['loss_weight'][0]):.6g}, where accumulation is {export.accumulation!r}",
                       'return 1 as loss_weight, and 0 if all rows are empty: (lengths > 0).any().float(); or leave accumulation out, if loss_weight is what the loss is divided by', place())
     if not _apart(export, run, tensors, sizes, whole):
         return "the rows of a batch depend on each other, as in batch norm and contrastive losses, so that micro-batches are not the same as one batch"
     turned = _kept(run(_rows(export, tensors, [2, 0, 3, 1])))
-    if far := _difference(turned, whole):
+    if far := _difference(turned, whole, rounding):
         raise Refusal(f"with the same rows in another order, {far}", "rows have no order: take what belongs to a row from its own tensors, and not from its number in the batch", place())
     if export.accumulation != "mean":
         _refuse_parts(export, whole, [_kept(run(_rows(export, tensors, part))) for part in ([0], [1, 2, 3])], place)
@@ -115,21 +118,31 @@ def _apart(export: Export, run: Run, tensors: dict[str, Tensor], sizes: dict[str
     return whole["loss_weight"] == both["loss_weight"]
 
 
-def _difference(got: Results, want: Results) -> str | None:
-    """What differs, or None."""
+def _near(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The batch with every number moved by a unit in the last place."""
+    return {name: torch.nextafter(x, torch.full_like(x, torch.inf)) if x.dim() and x.is_floating_point() else x for name, x in tensors.items()}
+
+
+def _gradients_apart(got: Results, want: Results) -> float:
+    """The norm of the difference of all gradients together."""
+    return float(np.sqrt(sum(np.square(x - want[name], dtype=np.float64).sum() for name, x in got.items() if name.startswith("grad."))))
+
+
+def _difference(got: Results, want: Results, rounding: float = 0.0) -> str | None:
+    """What differs, or None. rounding is how far apart gradients are when the batch is rounded otherwise: some are nothing else."""
     for name in ("loss", "loss_weight"):
         a, b = float(got[name][0]), float(want[name][0])
         if not abs(a - b) <= _LOSS * max(abs(b), 1e-6):
             return f"{name} is {a:.6g} instead of {b:.6g}"
     squares = {name: np.square(x - want[name], dtype=np.float64).sum() for name, x in got.items() if name.startswith("grad.")}
     norm = np.sqrt(sum(np.square(want[name], dtype=np.float64).sum() for name in squares))
-    if squares and not (far := np.sqrt(sum(squares.values()))) <= _GRADIENTS * max(norm, 1e-12):
+    if squares and not (far := np.sqrt(sum(squares.values()))) <= max(_GRADIENTS * max(norm, 1e-12), _ROUNDINGS * rounding):
         return f"{max(squares, key=squares.get)} differs, and all gradients by {far / max(norm, 1e-12):.1e} of their norm"
     return None
 
 
-def _refuse_empty_rows(counted: Results, without: Results, place: Callable[[], str | None]) -> None:
-    if far := _difference(counted, without):
+def _refuse_empty_rows(counted: Results, without: Results, rounding: float, place: Callable[[], str | None]) -> None:
+    if far := _difference(counted, without, rounding):
         raise Refusal(f"an empty row counts: with it, {far}", _MEAN, place())
 
 

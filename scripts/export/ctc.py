@@ -11,7 +11,7 @@ from .recurrence import scan
 _NEVER = -1e30
 
 
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str | int = "mean",
              zero_infinity: bool = False) -> Tensor:
     """As torch.nn.functional.ctc_loss of log_probs[T, N, C] and targets[N, S].
 
@@ -40,7 +40,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_l
     losses = -torch.logsumexp(final, dim=1)
     if zero_infinity:
         losses = torch.where(losses < -_NEVER / 2, losses, 0.0)
-    match reduction:
+    # torch.ctc_loss has numbers for them.
+    match {0: "none", 1: "mean", 2: "sum"}.get(reduction, reduction):
         case "mean":
             return (losses / target_lengths.clamp(min=1)).mean()
         case "sum":

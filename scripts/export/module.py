@@ -155,6 +155,10 @@ class Step(nn.Module):
     def inputs(self) -> list[Input]:
         return self._export[0].inputs
 
+    @property
+    def module(self) -> nn.Module:
+        return self._export[0].module
+
     def forward(self, *tensors: Tensor):
         results = self.named(*tensors)
         left = [x for name, x in results.items() if name.startswith(state.PREFIX)]
@@ -214,7 +218,9 @@ class Step(nn.Module):
         with seeded(given["seed"]) as draws:
             outputs = export.module(**{name: x for name, x in given.items() if name in self._takes})
             results = {player: self._scalars(player, outputs, batch) for player in self.players}
-        self.drawn, self.draws_noise = tuple(draws.places), draws.site > 0
+        # Not by nn.Module, as above.
+        object.__setattr__(self, "drawn", tuple(draws.places))
+        object.__setattr__(self, "draws_noise", draws.site > 0)
         named, metrics = {}, {}
         for player, result in results.items():
             named = {"loss": result.pop("loss"), "loss_weight": result.pop("loss_weight")}

@@ -102,12 +102,18 @@ def _atan2(y: Tensor, x: Tensor) -> Tensor:
         last, before = _share(k) + twice * last - before, last
     angle = t * (_share(0) + (twice - 1) * last - before)
     angle = torch.where(a > b, math.pi / 2 - angle, angle)
-    angle = torch.where(x.detach() < 0, math.pi - angle, angle)
-    angle = torch.where(y.detach() < 0, -angle, angle)
+    angle = torch.where(_negative(x), math.pi - angle, angle)
+    angle = torch.where(_negative(y), -angle, angle)
     # Its gradient, of a term that is 0.
     size = x.detach().square() + y.detach().square()
     some = size > 0
     return angle + torch.where(some, (x.detach() * y - y.detach() * x) / torch.where(some, size, 1.0), 0.0)
+
+
+def _negative(x: Tensor) -> Tensor:
+    """Whether the sign is minus, that of 0, too."""
+    x = x.detach()
+    return torch.where(x == 0, 1 / x, x) < 0
 
 
 # The next term of the series is below 1e-9.

@@ -81,20 +81,30 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     return worst
 
 
-def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
+def trained(export: Export, step: Step, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    """The state that some batches leave. Before the first one, it may be such as no evaluation meets: a spectral norm that has not begun to converge."""
+    random, left = np.random.default_rng(2), state.values(step.module, step.state)
+    with torch.no_grad():
+        for _ in range(_BATCHES if step.state else 0):
+            left |= state_of(step.plain(*batch(export.inputs, sizes, random).values(), torch.tensor(-1), *left.values()))
+    return {name: x.numpy() for name, x in left.items()}
+
+
+def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Path, held: dict[str, np.ndarray]) -> tuple[float, str]:
     """The largest error of what the eval graph returns, on a batch with an empty row. Raises Refusal when it is above TOLERANCE.
 
-    The module is in evaluation mode.
+    held is the state. The module is in evaluation mode.
     """
+    given_state = [torch.from_numpy(x) for x in held.values()]
     tensors = batch(export.inputs, sizes, np.random.default_rng(3), empty_row=1)
     with torch.no_grad(), watch.quiet():
-        step.named(*tensors.values())
+        step.named(*tensors.values(), *given_state)
     call, seen = (step.named, tensors) if step.draws_noise else (step.plain, without(export.inputs, tensors, 1))
-    got = Graph(export, path).run(tensors)
+    got = Graph(export, path).run(tensors, state=held)
 
     def run(given: dict[str, Tensor]) -> dict[str, Tensor]:
         with torch.no_grad(), watch.quiet():
-            return {name: x.detach().clone() for name, x in call(*given.values()).items()}
+            return {name: x.detach().clone() for name, x in call(*given.values(), *given_state).items()}
 
     want = run(seen)
     errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}

@@ -185,6 +185,7 @@ _POOLS = {f"{kind}_pool{axes}d": make(axes) for axes in (1, 2, 3) for kind, make
     ("avg", _average_pool), ("max", _max_pool),
     ("adaptive_avg", lambda n: _adaptive(n, "an adaptive pool", _mean)), ("adaptive_max", lambda n: _adaptive(n, "an adaptive pool", _largest)))}
 FUNCTIONS = (
-    *((owner, name, pool) for name, pool in _POOLS.items() for owner in (functional, torch) if hasattr(owner, name)),
+    # torch.adaptive_max_pool1d returns places, too, which no replacement has.
+    *((owner, name, pool) for name, pool in _POOLS.items() for owner in (functional, torch) if hasattr(owner, name) and (owner, name) != (torch, "adaptive_max_pool1d")),
     (Tensor, "unfold", _unfold_axis), (functional, "unfold", unfold), (functional, "fold", fold),
 )

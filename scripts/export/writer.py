@@ -123,8 +123,11 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
 
 def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
     step = bundle.evaluation(export, made)
-    with phase("verify evaluation"), step.evaluating():
-        error, name = verify.check_evaluation(export, step, checked(next(iter(dry.values()))), folder / bundle.EVAL)
+    sizes = checked(next(iter(dry.values())))
+    with phase("verify evaluation"):
+        held = verify.trained(export, step, sizes)
+        with step.evaluating():
+            error, name = verify.check_evaluation(export, step, sizes, folder / bundle.EVAL, held)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
 
 

@@ -1,6 +1,6 @@
 """A training loop of PyTorch on the batches of a run of xtts-host: eager, with autograd and PyTorch's optimizers, without the empty rows.
 
-Of the exporter it has what draws random numbers from the seed of a batch: noise and dropout, and so attention and recurrent layers in steps.
+Of the exporter it has the random numbers of a batch's seed, noise and the masks of dropout (eager.py). No function is replaced.
 """
 
 import inspect
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from .. import inputs, lowering
+from .. import eager, inputs
 from ..module import Export
 from . import reference
 
@@ -40,7 +40,7 @@ class _Loop:
         for player in self.specs:
             others = {name: self.module.get_buffer(name).clone() for name, owner in self.state.items() if owner != player}
             # Every player begins with the same random numbers, as its graph does.
-            with lowering.seeded(seed):
+            with eager.seeded(seed):
                 result = self._results(player, batch, seed)
             rate = line.get(f"lr.{player}", line["lr"])  # that of the last player has no name
             made[player] = {name: x.item() for name, x in result.items()} | {"grad_norm": self._update(player, rate, result["loss"])}
