@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import torch
 
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(CONVERSIONS)}, each with its own --help")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
-    own.set_defaults(run=lambda options: _write(build(options.builder), options))
+    own.set_defaults(run=_own)
     preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
     preset.add_argument("--preset", choices=presets.NAMES, default="nano")
     preset.set_defaults(run=lambda options: _write(presets.build(options.preset), options))
@@ -103,6 +104,12 @@ def _lora(text: str) -> lora.Settings:
         return lora.Settings.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _own(options: argparse.Namespace) -> None:
+    # torch.jit.script and torch.jit.trace return what they get, as with PYTORCH_JIT=0: code that they compile is not traced.
+    with mock.patch.object(torch.jit._state._enabled, "enabled", False):
+        _write(build(options.builder), options)
 
 
 def _write(export: Export, options: argparse.Namespace) -> None:

@@ -374,9 +374,10 @@ def _to_torch(arguments: argparse.Namespace) -> str:
 
 def _from_torch(arguments: argparse.Namespace) -> str:
     path = from_torch(arguments.model, arguments.bundle, arguments.out)
-    lines = [f"wrote {path}", f"start a run with it: xtts-host --init {arguments.out}"]
+    host = "bin/xtts-host" if Path("bin/xtts-host").is_file() else "xtts-host"
+    lines = [f"wrote {path}", f"start a run with it: {host} --init {arguments.out}"]
     if path.is_dir():
-        lines.append(f"continue its run:     xtts-host --resume {arguments.out}")
+        lines.append(f"continue its run:     {host} --resume {arguments.out}")
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+import torch
 from torch import nn
 
 from .inputs import DTYPES, LISTED, Input, lengths
@@ -14,6 +15,9 @@ _EXAMPLE = 'sequence("mel", "f32", "T_mel", 80, lengths="mel_lengths")'
 def check(export) -> None:
     """Raises Refusal for a field that no bundle can have."""
     _refuse(not isinstance(export.module, nn.Module), f"module is {kind(export.module)}", "give an instance of torch.nn.Module: module=Model()")
+    compiled = [name for name, part in export.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
+    _refuse(bool(compiled), f"module {compiled and (compiled[0] or type(export.module).__name__)} is compiled by TorchScript, and its code is no longer Python",
+            "build it from its class, and give that the weights: module.load_state_dict(torch.jit.load(file).state_dict())")
     _refuse(not isinstance(export.name, str) or not export.name, f"name is {export.name!r}", "give the bundle a name in lower case")
     _refuse(export.loss is not None and not callable(export.loss), f"loss is {kind(export.loss)}", "give a function of (outputs, batch)")
     _refuse(not isinstance(export.features, dict), f"features is {kind(export.features)}", "give a dict, as features in docs/bundle.md")

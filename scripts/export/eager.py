@@ -2,7 +2,8 @@
 
 Random numbers alone are other ones: where an operator draws, it gets the numbers that the graph has for that place. Dropout in PyTorch draws by
 bernoulli_ on a tensor of its own, so that is where its masks come in. Two things of PyTorch are left out, because they change no result:
-torch.utils.checkpoint computes nothing again, and autocast is off, since --precision decides about precision.
+torch.utils.checkpoint computes nothing again, and autocast is off, since --precision decides about precision. torch.cond and associative_scan, which
+compile what they get, run as they are written.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.nn.utils import rnn
 from torch.overrides import TorchFunctionMode
 
-from . import dropout, hooks, lowering, noise
+from . import control, derivatives, dropout, hooks, lowering, noise
 
 aten = torch.ops.aten
 
@@ -29,7 +30,7 @@ def seeded(seed: Tensor | None) -> contextlib.AbstractContextManager[noise.Draws
 def _used(draws: noise.Draws) -> Iterator[None]:
     drawn = _Drawn(draws)
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
-    with plain, lowering.kept(), hooks.without_gradients(), _any_order(), _Asked(drawn), drawn:
+    with (plain, lowering.kept(), hooks.without_gradients(), control.functions(), derivatives.functions(), _any_order(), _Asked(drawn), drawn):
         yield
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.utils import checkpoint
 
-from . import hooks, noise, onehot, pads, recurrent, refusal, replaced, writes
+from . import control, derivatives, hooks, noise, onehot, pads, recurrent, refusal, replaced, writes
 from .dropout import dropout
 from .refusal import Refusal
 
@@ -58,7 +58,7 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
     with (mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop),
           mock.patch.object(torch, "dropout_", functools.partial(drop, inplace=True)), kept(), plain, hooks.without_gradients(),
-          recurrent.functions(), noise.Seeded(draws)):
+          control.functions(), derivatives.functions(), recurrent.functions(), noise.Seeded(draws)):
         yield
 
 

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, described, eager, leftovers, lowering, names, refusal, state, tensors
+from . import batchnorm, derivatives, described, eager, leftovers, lowering, names, refusal, state, tensors
 from .inference import Inference
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
@@ -202,7 +202,7 @@ class Step(nn.Module):
         # Not computed unless something asks: it would number the graph's other values anew.
         rows = cache(lambda: occupied(export.inputs, batch))
         with leftovers.removed(export.module, export.losses()), state.held(export.module, before) as left, counting(rows):
-            named = self._results(batch, seed, seeded)
+            named = derivatives.recorded(lambda: self._results(batch, seed, seeded))
             if seed is not None:
                 own, after = {spec.name for spec in self.changed()}, left()
                 # A batch without rows changes nothing.

@@ -82,8 +82,12 @@ class Policy(TorchFunctionMode):
 
 def operands(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     """Operands that a product will get, cast before they are copied for it."""
-    mixed = any(isinstance(mode, Policy) for mode in torch.overrides._get_current_function_mode_stack())
-    return tuple(_cast(x, LOW) for x in tensors) if mixed else tensors
+    return tuple(_cast(x, LOW) for x in tensors) if mixing() else tensors
+
+
+def mixing() -> bool:
+    """Whether a policy casts now."""
+    return any(isinstance(mode, Policy) for mode in torch.overrides._get_current_function_mode_stack())
 
 
 def full() -> contextlib.AbstractContextManager:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
-from . import noise
+from . import noise, refusal
 from .outer import Reads
 from .refusal import Refusal
 
@@ -146,6 +146,9 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients: Tensor):
+        if torch.is_grad_enabled():
+            raise Refusal("a recurrence has no gradient of its gradient in a graph",
+                          "take create_graph=True of layers without a recurrence: convolutions, linear layers, norms and activations have a second derivative", refusal.here())
         parts = ctx.parts
         middle = parts.carries + len(parts.products)
         tensors, products = ctx.saved_tensors[:parts.carries] + ctx.saved_tensors[middle:], ctx.saved_tensors[parts.carries:middle]

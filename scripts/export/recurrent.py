@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
-from . import refusal
+from . import precision, refusal
 from .refusal import Refusal
 from .recurrence import scan, traced
 
@@ -29,7 +29,7 @@ class Packed(NamedTuple):
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """Replaces the layers' forward where a graph is traced or sequences are packed, and packing itself."""
+    """Replaces the layers' forward where a graph is traced, sequences are packed or products are in bf16, and packing itself."""
     with contextlib.ExitStack() as stack:
         for kind in nn.RNN, nn.GRU, nn.LSTM:
             stack.enter_context(mock.patch.object(kind, "forward", _instead_of(kind.forward)))
@@ -54,7 +54,8 @@ _CALLS = {
 def _instead_of(original: Callable) -> Callable:
     def forward(self: nn.RNNBase, input: Tensor | Packed, hx=None):
         packed = isinstance(input, Packed)
-        return _forward(self, input, hx) if packed or traced(input) else original(self, input, hx)
+        # PyTorch's own takes one type for all, where a policy gives bf16 to products only.
+        return _forward(self, input, hx) if packed or traced(input) or precision.mixing() else original(self, input, hx)
     return forward
 
 

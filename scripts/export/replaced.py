@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, integers, matrices, refusal, signals, tapers
+from . import complexes, ctc, derivatives, integers, matrices, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -220,7 +220,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | N
 
 
 _FUNCTIONS = (
-    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS,
+    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS, *derivatives.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
     (torch, "lerp", _lerp), (Tensor, "lerp", _lerp),
@@ -234,6 +234,7 @@ _FUNCTIONS = (
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
     (torch.nn.functional, "rrelu", _rrelu), (torch, "rrelu", _rrelu),
+    *((owner, "rrelu_", functools.partial(_rrelu, inplace=True)) for owner in (torch.nn.functional, torch)),
     (torch, "searchsorted", _searchsorted), (torch.nn.functional, "one_hot", _one_hot),
     (torch.jit.ScriptFunction, "__call__", _scripted), (builtins, "len", _len),
     (torch.nn.functional, "ctc_loss", ctc.ctc_loss), (torch, "ctc_loss", ctc.ctc_loss),

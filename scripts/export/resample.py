@@ -1,5 +1,6 @@
 """torch.nn.functional.interpolate: by whole factors with copies and sums, by any other factor as a product with a matrix of [in, out]."""
 
+import math
 from fractions import Fraction
 
 import sympy
@@ -27,7 +28,7 @@ def interpolate(x: Tensor, size=None, scale_factor=None, mode: str = "nearest", 
         raise Refusal("F.interpolate has neither or both of size and scale_factor", "give one of them", refusal.here())
     factors = [None] * axes if scale_factor is None else [_fraction(factor) for factor in tupled(scale_factor, axes)]
     if size is None:
-        size = [x.shape[2 + i] * factor.numerator // factor.denominator for i, factor in enumerate(factors)]
+        size = [_size(x.shape[2 + i], factor) for i, factor in enumerate(factors)]
     if mode == "area":
         return getattr(torch.nn.functional, f"adaptive_avg_pool{axes}d")(x, tuple(size) if isinstance(size, list) else size)
     for i, out in enumerate(tupled(size, axes)):
@@ -35,10 +36,16 @@ def interpolate(x: Tensor, size=None, scale_factor=None, mode: str = "nearest", 
     return x
 
 
-def _along(x: Tensor, dim: int, out, factor: Fraction | None, mode: str, linear: bool, corners: bool) -> Tensor:
+def _size(n, factor: Fraction | float):
+    return n * factor.numerator // factor.denominator if isinstance(factor, Fraction) else math.floor(n * factor)
+
+
+def _along(x: Tensor, dim: int, out, factor: Fraction | float | None, mode: str, linear: bool, corners: bool) -> Tensor:
     """Positions follow the factor if there is one, else the relation of the sizes, which may be another after rounding."""
     n = x.shape[dim]
     ratio = factor or _ratio(out, n)
+    if isinstance(ratio, float):
+        return _product(x, dim, out, 1 / ratio, mode, linear, corners)
     if ratio == 1:
         return x
     if ratio is not None and not (linear and corners):
@@ -49,12 +56,10 @@ def _along(x: Tensor, dim: int, out, factor: Fraction | None, mode: str, linear:
     return _product(x, dim, out, None if factor is None else float(1 / factor), mode, linear, corners)
 
 
-def _fraction(factor: float) -> Fraction:
-    """A factor as a fraction, with which lengths stay whole numbers."""
+def _fraction(factor: float) -> Fraction | float:
+    """A factor as a fraction of small numbers, if lengths stay the same whole numbers with it; otherwise the factor itself, as 0.7: 90 * 0.7 is below 63."""
     fraction = Fraction(factor).limit_denominator(1000)
-    if any(int(n * factor) != n * fraction.numerator // fraction.denominator for n in _TRIED):
-        raise Refusal(f"F.interpolate has the scale_factor {factor}, which is no fraction of small numbers", "give the size, made of x.shape: x.shape[2] * 3 // 2", refusal.here())
-    return fraction
+    return float(factor) if any(int(n * factor) != n * fraction.numerator // fraction.denominator for n in _TRIED) else fraction
 
 
 def _ratio(out, n) -> Fraction | None:
@@ -96,6 +101,9 @@ def _product(x: Tensor, dim: int, out, step: float | None, mode: str, linear: bo
         scale = count(n) / count(out) if step is None else torch.tensor(step)
         at = places * scale if mode == "nearest" else (places + 0.5) * scale
         at = (at - 0.5).clamp(min=0) if linear else at.floor()
+        if linear and step is not None:
+            # As many elements as there were are copied, whatever the factor.
+            at = torch.where(count(n) == count(out), places, at)
     at = torch.minimum(at, count(n - 1))
     sources = torch.arange(n, dtype=torch.float32)
     matrix = (1 - (sources[:, None] - at).abs()).clamp(min=0) if linear else (sources[:, None] == at).float()

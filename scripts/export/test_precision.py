@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from onnx import TensorProto, helper
 from torch import nn
 
-from . import bf16, convolutions, dropout, lowering, mixed, precision, presets, session
+from . import bf16, convolutions, dropout, examples, lowering, mixed, precision, presets, session, writer
 from .bundle import BF16
 from .command import main
-from .inputs import Input, batch
+from .inputs import Input, batch, sequence
 from .joint import export
-from .module import Step
+from .module import Export, Step
 from .refusal import Refusal
 
 LOW = torch.bfloat16
@@ -222,3 +222,26 @@ def test_precision_is_f32_or_both(text, tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["myxtts", "--out", str(tmp_path), "--precision", text])
     assert caught.value.code == 2 and "is neither f32 nor f32,bf16" in capsys.readouterr().err
+
+
+class Recurrent(nn.Module):
+    """Layers whose one type PyTorch takes for all of their tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter, self.lstm = nn.Linear(80, 16), nn.LSTM(16, 12, 2, batch_first=True, bidirectional=True)
+        self.gru, self.leave = nn.GRU(24, 8, batch_first=True), nn.Linear(8, 80)
+
+    def forward(self, mel_spectrograms):
+        return self.leave(self.gru(self.lstm(self.enter(mel_spectrograms))[0])[0])
+
+
+def test_recurrences_behind_a_product(tmp_path):
+    def loss(y, batch):
+        weight = (torch.arange(y.shape[1])[None] < batch["mel_lengths"][:, None]).float()
+        return {"loss": ((y - batch["mel_spectrograms"]).abs().mean(-1) * weight).sum() / weight.sum().clamp(min=1), "loss_weight": weight.sum()}
+
+    torch.manual_seed(0)
+    described = Export(name="recurrent", module=Recurrent(), loss=loss, inputs=sequence("mel_spectrograms", "f32", "T_mel", 80, lengths="mel_lengths", origin="stage"),
+                       buckets=[{"T_wav": 256 * 180, "T_mel": 181}], features=examples.FEATURES, pipeline=[examples.LOGMEL])
+    writer.write(described, tmp_path / "bundle", ("f32", "bf16"))

@@ -20,8 +20,8 @@ CALLS = 200
 TOLERANCE = 2e-5
 LOOSE = {"det": 1e-4, "slogdet": 1e-3, "logdet": 1e-3, "inv": 1e-3, "inverse": 1e-3, "solve": 1e-3, "solve_triangular": 1e-3, "ctc_loss": 1e-4, "bilinear": 1e-4,
          "cdist": 1e-3, "istft": 1e-4, "stft": 1e-4}
-# No functions of tensors, or numbers alone decide: tested in test_convert, test_signals and by the suite.
-OTHERS = {"__call__", "len", "_detect_is_causal_mask", "rrelu"}
+# Functions of functions, of TorchScript, of sizes, and with random numbers: the suite compares modules that call them.
+OTHERS = {"__call__", "len", "_detect_is_causal_mask", "rrelu", "rrelu_", "grad_and_value_impl", "grad_impl", "_vjp_with_argnums"}
 
 
 class Random(np.random.Generator):
@@ -120,10 +120,11 @@ def _interpolate(r: Random):
     mode = r.one("nearest", "nearest-exact", "linear" if d == 1 else "bilinear")
     options = {"mode": mode} | ({"align_corners": bool(r.integers(2))} if "linear" in mode else {})
     if r.integers(2):
-        options["scale_factor"] = float(r.one(0.5, 2.0, 3.0, 1.5))
+        options["scale_factor"] = float(r.one(0.5, 2.0, 3.0, 1.5, 0.7, 1.13))
     else:
         options["size"] = [int(r.integers(1, 13)) for _ in range(d)]
-    return [r.tensor(2, 3, *(int(r.integers(3, 9)) for _ in range(d)))], options
+    # Of as many elements as before, PyTorch copies some by the factor and some not.
+    return [r.tensor(2, 3, *(int(r.integers(9, 13) if mode.startswith("nearest") else r.integers(3, 9)) for _ in range(d)))], options
 
 
 def _padded(r: Random):

@@ -16,13 +16,14 @@ import torch
 from onnxscript import ir, optimizer, rewriter
 from onnxscript.rewriter import pattern
 from onnxscript.rewriter.rules import common as rules
+from torch._export.verifier import Verifier
 from torch.export import ExportedProgram
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.onnx._internal.exporter import _core, _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
-from . import counts, recurrence, watch, ways_out
+from . import counts, recurrence, rounded, watch, ways_out
 from .refusal import Refusal
 from .watch import DryRun
 
@@ -58,6 +59,7 @@ def _registry() -> _registration.ONNXRegistry:
     """torch.onnx's functions for PyTorch's operators. It reads their sources anew for each graph, as long as a small graph takes."""
     registry = _registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
     registry._register(recurrence.OPERATOR, _registration.OnnxDecompMeta(_scan, recurrence.OPERATOR, None, is_custom=True, skip_signature_inference=True))
+    registry._register(rounded.whole, _registration.OnnxDecompMeta(rounded.translated, rounded.whole, None, is_custom=True, skip_signature_inference=True))
     return registry
 
 
@@ -70,13 +72,16 @@ def _scan(tensors: list[ir.Value], carries: int, sequences: int, reverse: bool, 
 
 def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:
     """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
+    rounded.exact(graph)
     counts.on_device(graph)
     _floor_sizes(graph)
     _share_sizes(graph)
     registry = _registry()
     try:
         with (watch.quiet(), mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program),
-              mock.patch.object(_registration.ONNXRegistry, "from_torchlib", lambda *_, **options: registry)):
+              mock.patch.object(_registration.ONNXRegistry, "from_torchlib", lambda *_, **options: registry),
+              # It allows no function that PyTorch does not know, as rounded.whole.
+              mock.patch.object(Verifier, "check", lambda *_: None)):
             program = torch.onnx.export(_program(graph), (), dynamo=True, verbose=False, opset_version=OPSET, optimize=False,
                                         input_names=inputs, output_names=outputs)
     except torch.onnx.errors.OnnxExporterError as error:

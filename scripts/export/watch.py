@@ -37,6 +37,9 @@ ROUNDED_HINT = ("a stride rounds lengths: F.pad(y, (0, 4 - y.shape[2] % 4)) make
 REMAINDER_HINT = "leave the condition out: F.pad(y, (0, -y.shape[2] % 4)) adds nothing to a whole multiple of 4"
 
 
+# Of a terminal, in messages of torch.onnx.
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+
 # Numbers of rows that a graph must run with, in addition to the example's. One row is left to verify.py: PyTorch treats a size of 1 specially.
 ROWS = (2, 3, 8, 64, 256)
 # Draws of sizes that an equation must hold for to say nothing of them.
@@ -404,7 +407,7 @@ def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:
 def summary(error: Exception) -> str:
     """One line."""
     # A user has tensors; that they are stand-ins is the exporter's affair. PyTorch lists signatures in further lines.
-    text = str(error).strip().replace("FakeTensor", "Tensor").partition("\n")[0].removesuffix(", but expected one of:")
+    text = _COLORS.sub("", str(error)).strip().replace("FakeTensor", "Tensor").partition("\n")[0].removesuffix(", but expected one of:")
     if text.count(")") > text.count("("):
         text = text.removesuffix(")")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

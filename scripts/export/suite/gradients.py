@@ -102,3 +102,59 @@ class TakenGradient(_Linear):
 
     def forward(self, x):
         return self.linear(x)
+
+
+class _Penalized(Case):
+    """The gradient of what score returns with respect to x, whose norm should be 1."""
+
+    def penalty(self, x):
+        x = x.detach().requires_grad_()
+        [slope] = torch.autograd.grad(self.score(x).sum(), x, create_graph=True)
+        return ((slope.flatten(1).square().sum(1) + 1e-6).sqrt() - 1).square() + self.score(x).reshape(x.shape[0], -1).mean(1)
+
+
+class Penalty(_Penalized):
+    """gradient penalties (R1, WGAN-GP): `torch.autograd.grad(score, x, create_graph=True)` over `Conv1d`, `Conv2d`, `leaky_relu`, `LayerNorm`, linear layers, `weight_norm` and `spectral_norm`"""
+
+    def __init__(self):
+        super().__init__()
+        parametrizations = nn.utils.parametrizations
+        self.frames = nn.Sequential(parametrizations.weight_norm(nn.Conv1d(WIDTH, 6, 5, stride=2, padding=2)), nn.LeakyReLU(0.2), nn.Conv1d(6, 1, 3, padding=1))
+        self.maps = nn.Sequential(nn.Conv2d(1, 2, (3, 5), padding=(1, 2)), nn.LeakyReLU(0.2), nn.Conv2d(2, 1, 1, bias=False))
+        self.flat = nn.Sequential(parametrizations.spectral_norm(nn.Linear(WIDTH, 8)), nn.LayerNorm(8), nn.SiLU(), nn.Linear(8, 1))
+
+    def score(self, x):
+        return self.frames(x.mT).mean((1, 2)) + self.maps(x[:, None]).mean((1, 2, 3)) + self.flat(x).mean((1, 2))
+
+    def forward(self, x):
+        return self.penalty(x)[:, None, None]
+
+
+class FunctionalGradients(_Linear):
+    """`torch.func.grad`, `grad_and_value`, `vjp` and `jvp` of functions of layers, `torch.func.functional_call`, `torch.vmap`"""
+
+    def forward(self, x, lengths):
+        y = self.linear(x) * (lengths > 0)[:, None, None]
+        slope = torch.func.grad(lambda z: torch.tanh(self.linear(z)).square().sum())(y)
+        by_weight, value = torch.func.grad_and_value(
+            lambda given: (torch.func.functional_call(self.linear, given, (y,)).square().mean((1, 2)) * (lengths > 0)).sum())(dict(self.linear.named_parameters()))
+        result, pull = torch.func.vjp(lambda z: torch.tanh(self.linear(z)), y)
+        _, forward = torch.func.jvp(torch.tanh, (y,), (torch.ones_like(y),))
+        return slope + by_weight["weight"].sum(0) + value + pull(torch.cos(result))[0] + forward + torch.vmap(self.linear)(x)
+
+
+class RecurrentPenalty(_Penalized):
+    """a gradient penalty over `nn.GRU`, `nn.LSTM`, `nn.RNN` or `export.scan`"""
+
+    refused = "a recurrence has no gradient of its gradient in a graph"
+    way_out = Penalty
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(WIDTH, 4, batch_first=True)
+
+    def score(self, x):
+        return self.layer(x)[0]  # blamed
+
+    def forward(self, x):
+        return self.penalty(x)[:, None, None]
