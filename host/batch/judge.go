@@ -101,7 +101,7 @@ func (o *judged) wrong(slot []byte, row int, before []level, zeros bool) string 
 	in := before[row]
 	switch valid := o.valid(slot, row); {
 	case in.rms >= audible && !o.mayBeZero && (o.sound || o.spectrum) && constant(valid):
-		return fmt.Sprintf("has the value %g everywhere, but the recording is not silent", floatAt(valid, 0))
+		return fmt.Sprintf("has the value %g everywhere, but the recording is not silent", floatAt(valid, 0)+0)
 	case in.rms >= audible && zeros && !o.mayBeZero:
 		return "is zero, as all rows are, but the recording is not silent"
 	case o.sound && in.rms > 0:
