@@ -303,10 +303,12 @@ def test_says_when_memory_is_too_small_for_the_check(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize(("loss", "error"), [
     (lambda mel, batch: {"loss": mel.square().mean(), "loss_weight": torch.ones(())}, "with every row empty, loss"),
-    (lambda mel, batch: {"loss": mel.square().sum() / batch["lengths"].sum(), "loss_weight": batch["lengths"].sum().float()}, "with every row empty"),
+    (lambda mel, batch: {"loss": (mel.square().mean((1, 2)) * (batch["lengths"] > 0)).sum() / (batch["lengths"] > 0).sum(), "loss_weight": (batch["lengths"] > 0).sum().float()},
+     "with every row empty"),
+    (lambda mel, batch: {"loss": mel.square().sum() / batch["lengths"].sum().clamp(min=1), "loss_weight": batch["lengths"].sum().float()}, "an empty row counts"),
     (lambda mel, batch: {"loss": mel.square().sum()}, "without loss and loss_weight"),
     (lambda mel, batch: {"loss": mel.square().sum(1), "loss_weight": torch.ones(())}, "not a float32 scalar"),
-], ids=["weight", "division", "names", "shape"])
+], ids=["weight", "division", "empty", "names", "shape"])
 def test_refuses_losses_that_break_the_contract(loss, error, tmp_path):
     with pytest.raises(Refusal, match=error):
         write(linear(loss), tmp_path)
