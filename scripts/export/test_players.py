@@ -141,8 +141,9 @@ def test_two_players_with_a_metric_of_one_name(tmp_path):
     export = gan()
     make = export.players["generator"].loss
     same = lambda fake, data: (lambda r: {**r, "real": r["near"]})(make(fake, data))
+    players = {**export.players, "generator": dataclasses.replace(export.players["generator"], loss=same)}
     with pytest.raises(Refusal, match="two players return the metric real"):
-        writer.write(_change(generator={"loss": same}), tmp_path / "bundle")
+        writer.write(dataclasses.replace(export, players=players), tmp_path / "bundle")
 
 
 STEPS = 24
