@@ -4,6 +4,9 @@ Random numbers alone are other ones: where an operator draws, it gets the number
 bernoulli_ on a tensor of its own, so that is where its masks come in. Two things of PyTorch are left out, because they change no result:
 torch.utils.checkpoint computes nothing again, and autocast is off, since --precision decides about precision. torch.cond and associative_scan, which
 compile what they get, run as they are written.
+
+Attention runs by PyTorch's steps in full (SDPBackend.MATH). Its fast kernel for the CPU keeps the logarithm of a sum of exponentials, of which rows
+that are masked by -1e9 or less have no digits left: their gradients have weights of 1 in place of 1/n.
 """
 
 import contextlib
@@ -13,6 +16,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import rnn
 from torch.overrides import TorchFunctionMode
 
@@ -30,7 +34,7 @@ def seeded(seed: Tensor | None) -> contextlib.AbstractContextManager[noise.Draws
 def _used(draws: noise.Draws) -> Iterator[None]:
     drawn = _Drawn(draws)
     plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
-    with (plain, lowering.kept(), hooks.without_gradients(), control.functions(), derivatives.functions(), _any_order(), _Asked(drawn), drawn):
+    with (plain, lowering.kept(), hooks.without_gradients(), control.functions(), derivatives.functions(), _any_order(), sdpa_kernel(SDPBackend.MATH), _Asked(drawn), drawn):
         yield
 
 
