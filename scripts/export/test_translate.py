@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from . import session
+from . import session, translate
 from .inputs import Input
 from .joint import export
 from .refusal import Refusal
@@ -72,7 +72,11 @@ def test_counts_of_elements(tmp_path):
         np.testing.assert_allclose(got["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_what_fails_later_is_refused_too(tmp_path):
-    with pytest.raises(Refusal, match="the graph cannot be written: ") as caught:
-        exported(lambda x: x * round(x.shape[0] * 0.3), tmp_path / "x.onnx")
+def test_what_fails_later_is_refused_too(tmp_path, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("\x1b[31mno form\x1b[0m\nand more")
+
+    monkeypatch.setattr(translate, "translate", fails)
+    with pytest.raises(Refusal, match="the graph cannot be written: RuntimeError: no form") as caught:
+        exported(lambda x: x * 2, tmp_path / "x.onnx")
     assert caught.value.hint and "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
