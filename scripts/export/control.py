@@ -7,25 +7,14 @@ import torch
 from torch import Tensor, _higher_order_ops
 from torch.utils import _pytree as pytree
 
-from . import recurrence
+from . import recurrence, swapped
 
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
     """PyTorch's compile what they are given, which a trace cannot follow."""
-    # Code imports these by name, so the functions stay and their code changes, as in recurrent.py.
-    with contextlib.ExitStack() as stack:
-        for function, instead in (torch.cond, _cond), (_higher_order_ops.associative_scan, _associative_scan):
-            stack.callback(setattr, function, "__code__", function.__code__)
-            function.instead = instead
-            function.__code__ = _CALLS[function.__name__].__code__
+    with swapped.code(torch.cond, _cond), swapped.code(_higher_order_ops.associative_scan, _associative_scan):
         yield
-
-
-_CALLS = {
-    "cond": lambda *args, **options: cond.instead(*args, **options),  # noqa: F821
-    "associative_scan": lambda *args, **options: associative_scan.instead(*args, **options),  # noqa: F821
-}
 
 
 def _cond(pred: Tensor | bool | torch.SymBool, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()):

@@ -11,7 +11,6 @@ that are masked by -1e9 or less have no digits left: their gradients have weight
 
 import contextlib
 from collections.abc import Iterator
-from types import FunctionType
 from unittest import mock
 
 import torch
@@ -20,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import rnn
 from torch.overrides import TorchFunctionMode
 
-from . import control, derivatives, dropout, hooks, lowering, noise
+from . import control, derivatives, dropout, hooks, lowering, noise, swapped
 
 aten = torch.ops.aten
 
@@ -41,19 +40,13 @@ def _used(draws: noise.Draws) -> Iterator[None]:
 @contextlib.contextmanager
 def _any_order() -> Iterator[None]:
     """Packing takes rows in any order, and lengths as a batch has them: whoever packs has sorted the rows before."""
-    pack = rnn.pack_padded_sequence
-    original = FunctionType(pack.__code__, pack.__globals__, pack.__name__, pack.__defaults__, pack.__closure__)
-    code, pack.original = pack.__code__, original
-    pack.__code__ = _packed.__code__
-    try:
+    original = swapped.copied(rnn.pack_padded_sequence)
+
+    def packed(input, lengths, batch_first=False, enforce_sorted=True):
+        return original(input, lengths.long(), batch_first, False)
+
+    with swapped.code(rnn.pack_padded_sequence, packed):
         yield
-    finally:
-        pack.__code__ = code
-
-
-def _packed(input, lengths, batch_first=False, enforce_sorted=True):
-    """In the module of the function that it takes the place of."""
-    return pack_padded_sequence.original(input, lengths.long(), batch_first, False)  # noqa: F821
 
 
 class _Asked(TorchFunctionMode):

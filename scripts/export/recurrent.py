@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
-from . import precision, refusal
+from . import precision, refusal, swapped
 from .refusal import Refusal
 from .recurrence import scan, traced
 
@@ -36,19 +36,9 @@ def functions() -> Iterator[None]:
         for name, mode in ("gru_cell", "GRU"), ("lstm_cell", "LSTM"), ("rnn_tanh_cell", "RNN_TANH"), ("rnn_relu_cell", "RNN_RELU"):
             for owner in torch, torch._VF:
                 stack.enter_context(mock.patch.object(owner, name, _one_step(mode)))
-        # Modules import these two by name, so the functions stay and their code changes.
-        for function, instead in (rnn.pack_padded_sequence, _pack), (rnn.pad_packed_sequence, _pad):
-            stack.callback(setattr, function, "__code__", function.__code__)
-            # In its own module, its code finds only the function itself: so that knows the other one.
-            function.instead = instead
-            function.__code__ = _CALLS[function.__name__].__code__
+        stack.enter_context(swapped.code(rnn.pack_padded_sequence, _pack))
+        stack.enter_context(swapped.code(rnn.pad_packed_sequence, _pad))
         yield
-
-
-_CALLS = {
-    "pack_padded_sequence": lambda *args, **options: pack_padded_sequence.instead(*args, **options),  # noqa: F821
-    "pad_packed_sequence": lambda *args, **options: pad_packed_sequence.instead(*args, **options),  # noqa: F821
-}
 
 
 def _instead_of(original: Callable) -> Callable:

@@ -348,4 +348,3 @@ def _refuse_weight_of_nothing(step: Step, tensors: dict[str, Tensor], out: dict[
     if out["loss"] != 0 or out["loss_weight"] != 0:
         raise Refusal(f"with every row empty, loss is {out['loss']:.6g} and loss_weight {out['loss_weight']:.6g}, where both must be 0",
                       "weight each row's part by a mask of its length, and divide by the masks' sum.clamp(min=1)")
-
