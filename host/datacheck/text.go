@@ -124,7 +124,7 @@ func (r *Report) findings(t text) {
 		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
 	})
 	r.textFindings(t)
-	fmt.Fprintf(t.out, "✓ nothing of %s that docs/data-check.md lists\n", report.Count(*t.clean, "other kind"))
+	fmt.Fprintf(t.out, "✓ no finding of %s (docs/data-check.md)\n", report.Count(*t.clean, "other kind"))
 }
 
 // finding writes a line for n findings, unless there is none, and some examples. With more than allowed of them, a run refuses

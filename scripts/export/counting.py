@@ -125,7 +125,12 @@ def _near(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _gradients_apart(got: Results, want: Results) -> float:
     """The norm of the difference of all gradients together."""
-    return float(np.sqrt(sum(np.square(x - want[name], dtype=np.float64).sum() for name, x in got.items() if name.startswith("grad."))))
+    return float(np.sqrt(sum(_squares(got, want).values())))
+
+
+def _squares(got: Results, want: Results) -> dict[str, float]:
+    """The square of the norm of each gradient's difference."""
+    return {name: np.square(x - want[name], dtype=np.float64).sum() for name, x in got.items() if name.startswith("grad.")}
 
 
 def _difference(got: Results, want: Results, rounding: float = 0.0) -> str | None:
@@ -134,7 +139,7 @@ def _difference(got: Results, want: Results, rounding: float = 0.0) -> str | Non
         a, b = float(got[name][0]), float(want[name][0])
         if not abs(a - b) <= _LOSS * max(abs(b), 1e-6):
             return f"{name} is {a:.6g} instead of {b:.6g}"
-    squares = {name: np.square(x - want[name], dtype=np.float64).sum() for name, x in got.items() if name.startswith("grad.")}
+    squares = _squares(got, want)
     norm = np.sqrt(sum(np.square(want[name], dtype=np.float64).sum() for name in squares))
     if squares and not (far := np.sqrt(sum(squares.values()))) <= max(_GRADIENTS * max(norm, 1e-12), _ROUNDINGS * rounding):
         return f"{max(squares, key=squares.get)} differs, and all gradients by {far / max(norm, 1e-12):.1e} of their norm"

@@ -89,7 +89,7 @@ def rounding(step: Step, tensors: dict[str, Tensor]) -> float:
     every number of the batch differs in the last place of f32, so that some results are rounded to another number of bf16."""
     want, got = (_computed(step, tensors, compute)[1] for compute in ("f32", "bf16"))
     random = torch.Generator().manual_seed(0)
-    near = {name: x * (1 + (torch.randint(0, 2, x.shape, generator=random) * 2 - 1) * torch.finfo(x.dtype).eps) if x.is_floating_point() else x for name, x in tensors.items()}
+    near = {name: verify.near(x, random) for name, x in tensors.items()}
     with torch.autocast("cpu", precision.LOW):
         autocast = _computed(step, tensors, "f32")[1]
     return max(_apart(got, want), _apart(autocast, want), _apart(_computed(step, near, "bf16")[1], got))

@@ -81,7 +81,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     return worst
 
 
-def trained(export: Export, step: Step, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+def left_by_batches(export: Export, step: Step, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     """The state that some batches leave. Before the first one, it may be such as no evaluation meets: a spectral norm that has not begun to converge."""
     random, left = np.random.default_rng(2), state.values(step.module, step.state)
     with torch.no_grad():
@@ -295,10 +295,14 @@ def _trained(step: Step) -> list[Tensor]:
     return [p for p in step.parameters() if p.requires_grad]
 
 
+def near(x: Tensor, random: torch.Generator) -> Tensor:
+    """A tensor whose numbers differ in the last place, up or down."""
+    return x * (1 + (torch.randint(0, 2, x.shape, generator=random) * 2 - 1) * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
+
+
 def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor], tensors: dict[str, Tensor]) -> dict[str, float]:
     """How far run's results are from those of the same batch when its numbers, and the weights, differ in the last place: the median of several."""
     random = torch.Generator().manual_seed(0)
-    near = lambda x: x * (1 + (torch.randint(0, 2, x.shape, generator=random) * 2 - 1) * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
 
     def again(given: dict[str, Tensor]) -> dict[str, Tensor]:
         # Other random numbers are no rounding.
@@ -312,8 +316,8 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
         for _ in range(_RERUNS):
             with torch.no_grad():
                 for p, former in kept:
-                    p.copy_(near(former))
-            found = again({name: near(x) for name, x in tensors.items()})
+                    p.copy_(near(former, random))
+            found = again({name: near(x, random) for name, x in tensors.items()})
             for name, of in apart.items():
                 of.append(float(torch.linalg.vector_norm(found[name] - want[name])))
     finally:

@@ -125,7 +125,7 @@ def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, Dry
     step = bundle.evaluation(export, made)
     sizes = checked(next(iter(dry.values())))
     with phase("verify evaluation"):
-        held = verify.trained(export, step, sizes)
+        held = verify.left_by_batches(export, step, sizes)
         with step.evaluating():
             error, name = verify.check_evaluation(export, step, sizes, folder / bundle.EVAL, held)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")

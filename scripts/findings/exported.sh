@@ -2,7 +2,7 @@
 former-exporter() {
   cp -r "$TREE/ortgraphs/testdata/pico" bundle
   train --graph bundle --max-steps 1 --run-dir run 2>&1 | tee output
-  says 'the bundle is of a former exporter, whose eval graphs of models without state compute as in training'
+  says 'the bundle is of a former exporter: its evaluations are wrong if the model asks for self.training'
   says 'the bundle is of a former exporter' run/report.json
   sed -i 's/"version": 1,/"version": 1, "exporter": 2,/' bundle/bundle.json
   train --graph bundle --max-steps 1 --run-dir again 2>&1 | tee output

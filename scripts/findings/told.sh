@@ -187,7 +187,7 @@ assert len(run["train"]["left_out"]) == 2, run["train"]
 END
   grep -E '^. 0 ' text && return 1
   says "$(grep -oE '[0-9]+ buckets? up to .*' output | head -n 1)" text
-  grep -q '^✓ nothing of [0-9]* other kinds' text
+  grep -q '^✓ no finding of [0-9]* other kinds' text
 }
 
 # told-encoding-once: a list in Latin-1 is answered with the command that converts it once, not for each line, and it works
