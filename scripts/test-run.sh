@@ -21,7 +21,7 @@ log, run = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
 report = json.loads((run / "report.json").read_text())
 baseline = report["baselines"][0]
 build, train = map(int, re.search(r"fetch and build: (\d+) s, run: (\d+) s", log).groups())
-spoken = re.search(r"^listen to +(\S+) \(([\d.]+) s: ", log, re.M)
+spoken = re.search(r"^listen to +(\S+)\n +([\d.]+) s: ", log, re.M)
 with wave.open(spoken.group(1)) as w:
     seconds, samples = w.getnframes() / w.getframerate(), w.readframes(w.getnframes())
 checks = {

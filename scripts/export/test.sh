@@ -12,4 +12,14 @@ if [ "$(cat $venv/.requirements 2>/dev/null)" != "$want" ]; then
   echo "$want" > $venv/.requirements
 fi
 cd scripts
-exec ../$venv/bin/python -m pytest -p no:cacheprovider -q export
+# Tracing takes one core, so the suite of modules and everything else run side by side.
+export OMP_NUM_THREADS=1
+tests() { ../$venv/bin/python -m pytest -p no:cacheprovider -q "$@"; }
+suite=$(mktemp)
+trap 'rm -f "$suite"' EXIT
+tests export/suite >"$suite" 2>&1 & pid=$!
+status=0
+tests export --ignore export/suite || status=$?
+wait $pid || status=$?
+cat "$suite"
+exit $status
