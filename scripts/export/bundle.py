@@ -11,7 +11,7 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, inferencegraph, joint, state, watch
+from . import bf16, cost, inferencegraph, joint, progress, state, watch
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -47,14 +47,14 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
         of = f" of {player}" if player else ""
         with step.alone():
             for precision in precisions:
-                with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}")):
+                with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
                     model = graph(step, training_file(player, precision), [*export.inputs, SEED, *held], step.returned(), dry=dry[player], compute=precision)
                 if precision == "f32":
                     training = model
     if export.players and "bf16" in precisions:
         _unite([folder / training_file(player, "bf16") for player in steps])
     if export.eval_graph:
-        with phase("eval graph"):
+        with phase("eval graph", export.module):
             if export.players or held:
                 whole = evaluation(export, steps)
                 with whole.evaluating():
@@ -65,6 +65,7 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
             else:
                 joint.part(training, step.outputs, SEED.name, folder / EVAL)
     with phase("weights"):
+        progress.at(f"{len(list(step.parameters()))} tensors")
         save_file(_arrays(step, step.state), folder / PARAMS)
         # safetensors makes a file that only its owner reads.
         (folder / PARAMS).chmod((folder / training_file(player)).stat().st_mode & 0o777)
@@ -78,7 +79,7 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     graphs, state = [], {spec.name for spec in step.state}
     shared = {**dict(export.module.named_parameters()), **{name: x for name, x in export.module.named_buffers() if name in state}}
     for entry in export.inference:
-        with phase(f"inference graph {entry.name}"):
+        with phase(f"inference graph {entry.name}", entry.module):
             graphs.append(inferencegraph.write(entry, shared, folder))
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
@@ -127,6 +128,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
     outputs = {name: owned(player) if name.startswith(METRIC) else {} for player, s in steps.items() for name in s.outputs}
     if export.eval_graph:
         graphs.append({"file": EVAL, "kind": "eval", "precision": "f32"})
+    progress.at("nodes of the graphs")
     graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
     # The graph has decided which parameters it takes in bf16.
     compute = {name: {"compute": "bf16"} for g in graphs if g["precision"] == "bf16" for name in _inputs(folder / g["file"], onnx.TensorProto.BFLOAT16)}
@@ -160,7 +162,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         "accumulation": export.accumulation,
         "baselines": export.baselines,
         "cost": _cost(export, steps, folder),
-        "files": {name: _sha256(folder / name) for name in files},
+        "files": {name: _sha256(folder / name, n, len(files)) for n, name in enumerate(files, start=1)},
     }
 
 
@@ -173,7 +175,8 @@ def costs(export: Export, steps: dict[str, Step], folder: Path) -> Iterator[cost
     step = steps[export.turns()[-1]]
     feed = _arrays(step, step.state)
     inputs = [*export.inputs, SEED]
-    for bucket in export.buckets:
+    for n, bucket in enumerate(export.buckets, start=1):
+        progress.at("cost of a step in bucket", n, len(export.buckets))
         feed |= {spec.name: x.numpy() for spec, x in zip(inputs, zeros(inputs, {**bucket, "B": COST_ROWS}), strict=True)}
         yield cost.Cost(*map(sum, zip(*(cost.count(folder / training_file(player), feed) for player in steps), strict=True)))
 
@@ -204,7 +207,8 @@ def _inputs(graph: Path, element: int) -> list[str]:
     return [i.name for i in onnx.load(graph).graph.input if i.type.tensor_type.elem_type == element]
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Path, n: int, of: int) -> str:
+    progress.at(f"hash of {path.name}", n, of)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -12,7 +12,7 @@ from unittest import mock
 
 import torch
 
-from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, refusal, stages, convert, watch, writer
+from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, progress, refusal, stages, convert, watch, writer
 from .baseline import learn, parity
 from .cache import Cache, default_folder
 from .module import Export
@@ -130,6 +130,7 @@ def _inspect(place: Path, options: argparse.Namespace) -> None:
         print("bundle not checked: bin/xtts-host is missing (make build)")
         return
     with phase("xtts-host graph inspect"):
+        progress.at("the host reads the bundle as a run would")
         checked = subprocess.run([host, "graph", "inspect", place], capture_output=True, text=True)
         if checked.returncode:
             raise Refusal(f"xtts-host refuses the bundle: {checked.stderr.strip().removeprefix('error: ')}", "see docs/bundle.md")

@@ -5,13 +5,14 @@ trainer accumulates micro-batches, the loss and the gradients of the whole. Rows
 whether they do is asked of the loss itself, as the mixed difference of the contents of two rows.
 """
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import refusal, state, watch
+from . import progress, refusal, state, watch
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -21,6 +22,8 @@ _LOSS, _GRADIENTS = 1e-4, 1e-3
 # Of a gradient, so many elements are compared: what is counted wrongly changes all of them.
 _ELEMENTS = 1 << 16
 _ROWS = 4
+# Of the graph, if all is checked.
+_RUNS = 13
 # A gradient may be so many times as far off as rounding makes it.
 _ROUNDINGS = 16
 
@@ -35,7 +38,7 @@ def check(export: Export, step: Step, run: Run, sizes: dict[str, int]) -> str | 
 
     What is not finite is left to the comparison with PyTorch, which names the operation.
     """
-    tensors = _batch(export, sizes)
+    run, tensors = _told(run), _batch(export, sizes)
     whole = _kept(run(tensors))
     if not _finite(whole):
         return None
@@ -59,6 +62,17 @@ def check(export: Export, step: Step, run: Run, sizes: dict[str, int]) -> str | 
     if export.accumulation != "mean":
         _refuse_parts(export, whole, [_kept(run(_rows(export, tensors, part))) for part in ([0], [1, 2, 3])], place)
     return None
+
+
+def _told(run: Run) -> Run:
+    """It says which one of all runs it is."""
+    runs = itertools.count(1)
+
+    def told(*args, **kwargs):
+        progress.at("what the loss counts, run", next(runs), _RUNS)
+        return run(*args, **kwargs)
+
+    return told
 
 
 def _batch(export: Export, sizes: dict[str, int]) -> dict[str, Tensor]:

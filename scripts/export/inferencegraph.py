@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from . import clean, refusal, watch
+from . import clean, progress, refusal, watch
 from .inference import Inference
 from .inputs import DTYPES, Input
 from .inputs import batch as random_batch
@@ -80,8 +80,9 @@ def _trace(entry: Inference, tensors: dict[str, Tensor], given: dict[str, str], 
     dims = {name: torch.export.Dim(name) for name in entry.sizes}
     shapes = [{axis: dims[d] for axis, d in enumerate(i.shape) if isinstance(d, str)} for i in entry.inputs] + [None] * len(tensors)
     wrapped = _Stateless(entry.module, len(entry.inputs), list(tensors)).eval()
+    progress.at("traced")
     try:
-        with watch.quiet():
+        with watch.quiet(), progress.tracing():
             program = torch.onnx.export(
                 wrapped, (*example.values(), *(x.detach() for x in tensors.values())), dynamo=True, dynamic_shapes=(tuple(shapes),), opset_version=20, verbose=False,
                 input_names=[*(i.name for i in entry.inputs), *given.values()], output_names=[o.name for o in entry.outputs])
@@ -104,6 +105,7 @@ def _example(entry: Inference, sizes: dict[str, int]) -> dict[str, Tensor]:
 
 def _verify(entry: Inference, weights: dict[str, np.ndarray], folder: Path) -> None:
     """Compares the graph with PyTorch, for two sizes, and each row with the same one alone."""
+    progress.at("compared with PyTorch")
     options = ort.SessionOptions()
     options.log_severity_level = 4
     session = ort.InferenceSession(str(folder / entry.file), options, providers=["CPUExecutionProvider"])

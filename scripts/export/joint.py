@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch import aot_autograd
 
-from . import bf16, capture, clean, constants, lowering, precision, refusal, scangraph, tensors, translate, watch
+from . import bf16, capture, clean, constants, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
 from .cache import Cache
 from .cache import key as keyed
 from .inputs import Input
@@ -73,6 +73,7 @@ def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
+        progress.at("the file")
         onnx.save(plain(model), path)
     except Refusal:
         raise
@@ -91,9 +92,11 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     """
     for name, place in dry.changed.items():
         raise Refusal(f"forward changes buffer {name}, which no graph of this module returns", "export a Step, which has state", place)
+    progress.at("traced")
     sizes = Sizes(inputs, example, buckets)
     try:
-        with (watch.quiet(), tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
+        with (progress.tracing(), watch.quiet(),
+              tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
               mock.patch.object(aot_autograd, "create_graph_signature", _signature)):
             graph, signature = aot_autograd.aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,

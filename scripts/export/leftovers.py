@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from . import clocks, refusal, watch
+from . import clocks, progress, refusal, watch
 from .reach import BOOKS, Attributes, Reached, globals_of_users, is_container
 from .refusal import Refusal
 
@@ -45,6 +45,7 @@ def removed(module: nn.Module, functions: Iterable[Callable] = ()) -> Iterator[N
 def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], second: Callable[[], dict[str, Tensor]], functions: Iterable[Callable] = ()) -> None:
     """Raises Refusal if what the first run leaves changes what the second returns, or makes it fail. They run the module on batches of one size."""
     def alone(run: Callable[[], dict[str, Tensor]] = second) -> dict[str, Tensor]:
+        progress.at("on a batch of numbers, for what it leaves for the next call")
         with removed(module, functions):
             return run()
 
@@ -56,7 +57,8 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
             raise
         except Exception as error:
             # A batch that forward cannot take: the check of the graph knows more of it.
-            print(f"forward does not run on a random batch ({watch.summary(error)}), so what it leaves for the next call is not checked")
+            progress.remark(f"forward does not run on a random batch ({watch.summary(error)}), so what it leaves for the next call "
+                            "is not checked")
             return
         with clocks.later() as asked:
             again = _again(alone)

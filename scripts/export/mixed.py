@@ -9,7 +9,7 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from . import bf16, lowering, precision, state, verify
+from . import bf16, lowering, precision, progress, state, verify
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -43,6 +43,7 @@ class Distance:
 
 def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[Distance, Distance]:
     """The distances from PyTorch in bf16 and in f32 on a batch with an empty row. Raises Refusal when they, or empty rows, break a promise."""
+    progress.at("the graph as a CPU runs it")
     session = load(path)
     random = np.random.default_rng(1)
     empty = 1
@@ -71,6 +72,7 @@ def load(path: Path) -> ort.InferenceSession:
 
 def run(session: ort.InferenceSession, step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """All outputs by name, with dropout off."""
+    progress.at("the graph in ONNX Runtime")
     feed = {name: p.detach() for name, p in step.named_parameters()} | state.values(step, step.state) | tensors | {"seed": torch.tensor(-1)}
     names = [o.name for o in session.get_outputs()]
     return dict(zip(names, session.run(names, {i.name: feed[i.name].numpy() for i in session.get_inputs()}), strict=True))
@@ -97,6 +99,7 @@ def rounding(step: Step, tensors: dict[str, Tensor]) -> float:
 
 def _computed(step: Step, tensors: dict[str, Tensor], compute: str) -> tuple[tuple[Tensor, ...], dict[str, np.ndarray]]:
     """What the step returns, and the gradients of what it trains, with matrix products in the type compute."""
+    progress.at(f"PyTorch in {compute}")
     trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
     with lowering.functions(), precision.applied(step, compute):
         outputs = step(*tensors.values(), torch.tensor(-1))

@@ -23,7 +23,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, InputS
 from torch.onnx._internal.exporter import _core, _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
-from . import counts, recurrence, rounded, watch, ways_out
+from . import counts, progress, recurrence, rounded, watch, ways_out
 from .refusal import Refusal
 from .watch import DryRun
 
@@ -77,8 +77,12 @@ def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list
     _floor_sizes(graph)
     _share_sizes(graph)
     registry = _registry()
+    progress.at("to ONNX")
+    calls = len([node for node in graph.graph.nodes if node.op == "call_function"])
     try:
-        with (watch.quiet(), mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program),
+        with (watch.quiet(),
+              progress.counted(_core, "_handle_call_function_node_with_lowering", calls, lambda model, node, *_: node.target),
+              mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program),
               mock.patch.object(_registration.ONNXRegistry, "from_torchlib", lambda *_, **options: registry),
               # It allows no function that PyTorch does not know, as rounded.whole.
               mock.patch.object(Verifier, "check", lambda *_: None)):
@@ -173,8 +177,11 @@ def _tidy(model: ir.Model) -> None:
     share = (common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0), common.DeduplicateInitializersPass(),
              common.CommonSubexpressionEliminationPass(), unused)
     # Rules take the most time: they come when equal nodes are one. What they find makes constants, and constants make more for them.
-    for step in (fold, unused, *share, rewrite, unused, fold, rewrite, unused, fold,
-                 unused, common.IdentityEliminationPass(), *share, common.OutputFixPass(), common.NameFixPass(), common.RemoveUnusedOpsetsPass()):
+    steps = (fold, unused, *share, rewrite, unused, fold, rewrite, unused, fold,
+             unused, common.IdentityEliminationPass(), *share, common.OutputFixPass(), common.NameFixPass(),
+             common.RemoveUnusedOpsetsPass())
+    for n, step in enumerate(steps, start=1):
+        progress.at("tidied", n, len(steps))
         step(model)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import counting, nonfinite, refusal, session, state, watch
+from . import counting, nonfinite, progress, refusal, session, state, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
@@ -33,6 +33,8 @@ _RERUNS = 3
 # Of the state with and without an empty row: sums have another order.
 TOLERANCE_OF_ROWS = 1e-4
 _BATCHES = 3
+# Of check, as the output counts them.
+_PARTS = 6
 # Besides the gradients: activations of small batches, and the session.
 _WORKING_MEMORY = 1 << 30
 
@@ -65,17 +67,22 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (sizes["B"], 1)):
         if empty is not None:
+            progress.at("an empty row", 2, _PARTS)
             _refuse_counted_rows(export, step, graph, sizes)
             if remark := counting.check(export, step, graph.run, sizes):
-                print(f"  {remark}")
+                progress.remark(f"  {remark}")
+        progress.at("one row" if empty is None else "a batch", 1 if empty is None else 3, _PARTS)
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         reference = Reference(step, tensors, empty)
         worst = max(worst, reference.compare(_run(graph, reference, tensors)))
+    progress.at("nothing but empty rows", 4, _PARTS)
     clean = _digests(graph.outputs)
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
     nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
     _refuse_weight_of_nothing(step, nothing, graph.run(nothing))
+    progress.at("random numbers", 5, _PARTS)
     worst = max(worst, _full(export, step, graph, sizes))
+    progress.at("state", 6, _PARTS)
     if step.state:
         worst = max(worst, _check_state(export, step, graph, sizes, nothing))
     return worst
@@ -83,6 +90,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
 
 def left_by_batches(export: Export, step: Step, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     """The state that some batches leave. Before the first one, it may be such as no evaluation meets: a spectral norm that has not begun to converge."""
+    progress.at("batches before it")
     random, left = np.random.default_rng(2), state.values(step.module, step.state)
     with torch.no_grad():
         for _ in range(_BATCHES if step.state else 0):
@@ -95,6 +103,7 @@ def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Pa
 
     held is the state. The module is in evaluation mode.
     """
+    progress.at("a batch in evaluation mode")
     given_state = [torch.from_numpy(x) for x in held.values()]
     tensors = batch(export.inputs, sizes, np.random.default_rng(3), empty_row=1)
     with torch.no_grad(), watch.quiet():
@@ -197,6 +206,7 @@ class Graph:
 
     def run(self, tensors: dict[str, Tensor], seed: int = -1, state: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """The outputs; a seed below 0 means without dropout. The state is the module's, if none is given."""
+        progress.operator("the graph in ONNX Runtime")
         try:
             session.run_into(self.session, {**self.parameters, **(state or self.state), **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
         except Exception as error:
@@ -217,7 +227,7 @@ def _full(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> 
         step.plain(*tensors.values(), seed)
     if ours == step.drawn:
         return Reference(step, tensors, seed=int(seed)).compare(graph.run(tensors, int(seed)))
-    print("  dropout is compared without its masks, which PyTorch draws in other shapes")
+    progress.remark("  dropout is compared without its masks, which PyTorch draws in other shapes")
     return Reference(step, tensors).compare(graph.run(tensors))
 
 
@@ -271,8 +281,12 @@ class Reference:
 
     def _with_gradients(self, note: Callable[[str, Tensor], None], tensors: dict[str, Tensor] | None = None) -> dict[str, float | np.ndarray]:
         """The outputs. The gradients are noted by name, one by one, and freed."""
+        taken = []
+
         def take(name: str, p: Tensor) -> None:
             want, p.grad = p.grad, None
+            progress.operator(f"PyTorch's gradient of {name}", len(taken) + 1, len(hooks))
+            taken.append(name)
             note("grad." + name, want)
 
         hooks = [p.register_post_accumulate_grad_hook(partial(take, name)) for name, p in self.step.named_parameters() if p.requires_grad]
@@ -313,7 +327,8 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
     want = again(tensors)
     apart, kept = {name: [] for name in want}, [(p, p.detach().clone()) for p in weights]
     try:
-        for _ in range(_RERUNS):
+        for n in range(_RERUNS):
+            progress.at("PyTorch, rounded otherwise", n + 1, _RERUNS)
             with torch.no_grad():
                 for p, former in kept:
                     p.copy_(near(former, random))

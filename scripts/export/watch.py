@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import captured, hooks, lowering, refusal, state, ways_out
+from . import captured, hooks, lowering, progress, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -228,6 +228,7 @@ class _Operators(TorchDispatchMode):
         self.number = None
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        progress.operator(operator)
         if operator not in self.places:
             self.places[operator] = refusal.here()
             if torch.Tag.nondeterministic_seeded in operator.tags:
@@ -309,6 +310,7 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
 
     Raises Refusal, and Narrow where another example may pass.
     """
+    progress.at("on tensors without memory")
     sizes = Sizes(inputs, example, buckets)
     parameters, kept = dict(module.named_parameters()), state.Kept(module)
     large = {name: p for name, p in parameters.items() if hasattr(p, "was_buffer")}

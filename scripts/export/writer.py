@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import bundle, captured, leftovers, mixed, randomness, state, verify, watch
+from . import bundle, captured, leftovers, mixed, progress, randomness, state, verify, watch
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, batch, unequal, zeros
@@ -38,7 +38,7 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
     """
     made = steps(export)
     _describe(export.module)
-    with phase("dry run"):
+    with phase("dry run", export.module):
         dry = dry_runs(export, made)
     with staged(folder) as place:
         cache = cache or Cache(None)
@@ -107,7 +107,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
     if reason := verify.lacks_memory(step):
         print(f"not compared with PyTorch: {reason}")
     else:
-        with phase(f"verify{of}"):
+        with phase(f"verify{of}", export.module):
             error, name = verify.check(export, step, checked(dry), folder / bundle.training_file(player))
         print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
     if "bf16" not in precisions:
@@ -115,7 +115,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
     if reason := verify.lacks_memory(step, mixed.COPIES):
         print(f"bf16 not compared with PyTorch: {reason}")
         return
-    with phase(f"verify{of} bf16"):
+    with phase(f"verify{of} bf16", export.module):
         # Large enough that no single frame decides how far f32 is.
         same, f32 = mixed.check(export, step, checked(dry, lambda n: 4 * n + 8, rows=4), folder / bundle.training_file(player, "bf16"))
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
@@ -124,7 +124,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
 def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
     step = bundle.evaluation(export, made)
     sizes = checked(next(iter(dry.values())))
-    with phase("verify evaluation"):
+    with phase("verify evaluation", export.module):
         held = verify.left_by_batches(export, step, sizes)
         with step.evaluating():
             error, name = verify.check_evaluation(export, step, sizes, folder / bundle.EVAL, held)

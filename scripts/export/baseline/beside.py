@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .. import builtin, command
+from .. import builtin, command, progress
 from ..progress import phase
 from . import loop, rerun
 
@@ -103,6 +103,7 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
         shutil.rmtree(former, ignore_errors=True)
     (debug / "batches").mkdir(parents=True)
     with phase(f"{folder.name}: {steps} steps in the program"):
+        progress.at(lambda: f"{_steps(run / 'metrics.jsonl')} steps done")
         _program("--graph", bundle, "--batch-size", batch_size, "--max-steps", steps, "--eval-every", 0, "--run-dir", run, "--debug-dir", debug)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     if skipped := [line["step"] for line in lines if line["loss"] is None]:
@@ -114,7 +115,7 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
         load(export.module, bundle, [spec["name"] for spec in document.get("state", ())])
         batches = rerun.batches(export, debug / "batches", steps)
         with phase(f"{folder.name}: {steps} steps in PyTorch{', rounded otherwise' * rounded}"):
-            return list(loop.train(export, document, lines, nudging(export.module, batches) if rounded else batches))
+            return list(told(loop.train(export, document, lines, nudging(export.module, batches) if rounded else batches), steps))
 
     pytorch, rounded = trained(False), trained(True)
     shutil.rmtree(debug)
@@ -123,6 +124,17 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
              for player, key in (*((player, f"{player}.loss") for player in others), (last, "loss"))]
     (folder / "losses.json").write_text(json.dumps([asdict(x) for x in found]), encoding="utf-8")
     return found
+
+
+def told(made: Iterator, steps: int) -> Iterator:
+    """The results of the steps. Before each, the phase notes which one it is."""
+    for n in range(1, steps + 1):
+        progress.at("step", n, steps)
+        yield next(made)
+
+
+def _steps(metrics: Path) -> int:
+    return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
 
 
 def load(module: nn.Module, bundle: Path, state: list[str]) -> None:

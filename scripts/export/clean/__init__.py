@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from .. import progress
 from . import elementwise, products, sharing, views
 from .graph import Graph
 
@@ -55,10 +56,11 @@ def clean(model: onnx.ModelProto, passes: dict[str, Callable[[Graph], None]] = P
         end = len(graph.nodes)
 
     run("unused", lambda _: None)
-    before = end + 1
+    before, turn = end + 1, 0
     while end < before:
-        before = end
-        for name, change in passes.items():
+        before, turn = end, turn + 1
+        for n, (name, change) in enumerate(passes.items(), start=1):
+            progress.at(f"cleaned, round {turn}, {name}", n, len(passes))
             run(name, change)
     graph.write()
     return Gains(start, end, gains)
