@@ -72,7 +72,7 @@ type Config struct {
 const DefaultLanguage = "en"
 
 // Progress is called often while a list or its recordings are read, by one goroutine: so many of a number of things, such
-// as "lines of train.jsonl", are done.
+// as "lines of train.jsonl", are done. The number is 0 if it is not known.
 type Progress func(what string, done, of int)
 
 // Row is one utterance.
@@ -194,7 +194,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	list, err := ix.find(cfg, path)
+	list, err := ix.find(ctx, cfg, path)
 	if err != nil {
 		return err
 	}

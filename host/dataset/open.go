@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,12 @@ import (
 )
 
 // find finds the list of a data set and how it is laid out, and opens it.
-func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
+func (ix *Index) find(ctx context.Context, cfg Config, path string) (io.Reader, error) {
 	asked, err := layout.Parse(cfg.Layout)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", cmp.Or(cfg.LayoutFlag, "--list-layout"), cfg.Layout, err)
 	}
+	cfg.Progress(filepath.Base(path), 0, 0) // recognising its layout takes time on a slow disk
 	at, err := locate(path, cfg.Split, cfg.Before)
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
 		if asked != nil && asked.Name != at.tree {
 			return nil, hint.Errorf("leave "+cmp.Or(cfg.LayoutFlag, "--list-layout")+" out, or name a list", "the folder has no list, but is laid out as %s", at.tree)
 		}
-		return ix.openTree(at.tree, cfg.Split)
+		return ix.openTree(ctx, at.tree, cfg)
 	}
 	list, err := files.Open(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
@@ -41,9 +43,12 @@ func (ix *Index) find(cfg Config, path string) (io.Reader, error) {
 	return list, nil
 }
 
-// openTree makes a list from a folder.
-func (ix *Index) openTree(tree string, split Split) (list io.Reader, err error) {
-	list, ix.places, err = listOfTree(tree, ix.Dir, split)
+// openTree makes a list from a folder, until ctx ends.
+func (ix *Index) openTree(ctx context.Context, tree string, cfg Config) (list io.Reader, err error) {
+	list, ix.places, err = listOfTree(tree, ix.Dir, cfg.Split, func(what string, done int) error {
+		cfg.Progress(what+" of "+filepath.Base(ix.Dir), done, 0)
+		return context.Cause(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}

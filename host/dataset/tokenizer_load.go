@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"unicode"
 
@@ -21,9 +20,9 @@ import (
 // maxTokenizer bounds the size of tokenizer.json, in bytes. The largest in use have about 256,000 tokens and 35 MB.
 const maxTokenizer = 64 << 20
 
-// LoadTokenizer reads tokenizer.json. It refuses a file of more than 64 MiB without reading it.
+// LoadTokenizer reads tokenizer.json.
 func LoadTokenizer(file string) (*Tokenizer, error) {
-	data, err := readTokenizer(file)
+	data, err := files.Read(file, maxTokenizer)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -32,19 +31,6 @@ func LoadTokenizer(file string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer %s: %w", file, err)
 	}
 	return t, nil
-}
-
-func readTokenizer(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", file)
-	case info.Size() > maxTokenizer:
-		return nil, fmt.Errorf("%s has %d bytes, more than %d MiB", file, info.Size(), maxTokenizer>>20)
-	}
-	return files.Read(file, maxTokenizer)
 }
 
 func parseTokenizer(data []byte) (*Tokenizer, error) {

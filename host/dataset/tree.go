@@ -16,8 +16,8 @@ const unit = "\x1f"
 
 // listOfTree returns the list that is made from a folder, and the place of each line's text. Its recordings are below the
 // folder above.
-func listOfTree(tree, dir string, split Split) (list io.ReadSeeker, places []string, err error) {
-	items, err := layout.Items(tree, dir, split == Eval)
+func listOfTree(tree, dir string, split Split, walk layout.Walk) (list io.ReadSeeker, places []string, err error) {
+	items, err := layout.Items(tree, dir, split == Eval, walk)
 	if err != nil {
 		return nil, nil, err
 	}

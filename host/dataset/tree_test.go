@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,72 @@ func asNobody(do func()) {
 		do()
 	}()
 	<-done
+}
+
+func alone(string, int) error { return nil }
+
+// TestWalked: a folder without a list is read with progress, which ends with its last text, and until the context ends.
+func TestWalked(t *testing.T) {
+	for tree, files := range map[string][]string{
+		layout.VCTK:        {"txt/p1/p1_1.txt", "wav48/p1/p1_1.wav", "txt/p2/p2_1.txt", "wav48/p2/p2_1.wav"},
+		layout.LibriTTS:    {"train-a/1/1/1_1.normalized.txt", "train-b/2/2/2_1.normalized.txt"},
+		layout.LibriSpeech: {"1/1/1-1.trans.txt", "2/2/2-2.trans.txt"},
+		layout.MAILABS:     {"en_US/by_book/male/a/x/metadata.csv", "en_US/by_book/male/b/x/metadata.csv"},
+	} {
+		dir := filepath.Join(t.TempDir(), "Set")
+		for _, file := range files {
+			write(t, filepath.Join(dir, file), []byte("1-1 text|text|text\n"))
+		}
+		var seen []string
+		cfg := Config{Dir: dir, SampleRate: 8000, Empty: true, Progress: func(what string, done, of int) {
+			if of == 0 {
+				seen = append(seen, fmt.Sprint(done, " ", what))
+			}
+		}}
+		if _, err := Open(context.Background(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(seen, "1 texts of Set") || seen[len(seen)-1] != "2 texts of Set" {
+			t.Errorf("%s: %q", tree, seen)
+		}
+		if tree != layout.VCTK && !slices.Contains(seen, "2 folders of Set") {
+			t.Errorf("%s: no folders in %q", tree, seen)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		ended := errors.New("ended")
+		cfg.Progress = func(what string, _, _ int) {
+			if strings.HasPrefix(what, "texts") {
+				cancel(ended)
+			}
+		}
+		if _, err := Open(ctx, cfg); !errors.Is(err, ended) {
+			t.Errorf("%s: %v after the end", tree, err)
+		}
+	}
+}
+
+// TestDeadFolder: a link that leads nowhere, in place of a folder of clips, is named.
+func TestDeadFolder(t *testing.T) {
+	for tree, c := range map[string]struct{ file, link string }{
+		layout.VCTK:        {"wav48/p1/p1_1.wav txt/p1/p1_1.txt", "txt/p2"},
+		layout.LibriTTS:    {"train-a/1/1/1_1.normalized.txt", "train-a/2"},
+		layout.LibriSpeech: {"1/1/1-1.trans.txt", "1/2"},
+		layout.MAILABS:     {"en_US/by_book/male/a/x/metadata.csv", "en_US/by_book/male/b"},
+	} {
+		dir := t.TempDir()
+		for file := range strings.FieldsSeq(c.file) {
+			write(t, filepath.Join(dir, file), []byte("1-1 text|text|text\n"))
+		}
+		link := filepath.Join(dir, c.link)
+		if err := os.Symlink("nowhere", link); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000, Empty: true})
+		contains(t, err, link+": a link that leads nowhere")
+		if want := "make it lead to its folder, or remove it: rm " + link; err != nil && hint.Of(err) != want {
+			t.Errorf("%s: hint %q", tree, hint.Of(err))
+		}
+	}
 }
 
 // TestClosedFolder: a folder of a tree that cannot be read is named, and nothing is left out. The one that each disk has does not
@@ -60,7 +127,7 @@ func TestClosedFolder(t *testing.T) {
 			}
 			chmod("lost+found", 0)
 			asNobody(func() {
-				if items, err := layout.Items(tree, dir, false); err != nil || len(items) != 2 {
+				if items, err := layout.Items(tree, dir, false, alone); err != nil || len(items) != 2 {
 					t.Errorf("%s: %d items, %v", tree, len(items), err)
 				}
 			})
@@ -83,7 +150,7 @@ func TestFileInPlaceOfALine(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "1/1/1_1.trans.tsv"), []byte("1_1_1\n"))
 	write(t, filepath.Join(dir, "1/1/1_1_1.normalized.txt"), []byte("text"))
-	items, err := layout.Items(layout.LibriTTS, dir, false)
+	items, err := layout.Items(layout.LibriTTS, dir, false, alone)
 	if err != nil || len(items) != 1 || items[0].Problem != "" || items[0].Text != "text" {
 		t.Errorf("%+v, %v", items, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestWorkShowsNames: the name of a list controls no terminal.
 func TestWorkShowsNames(t *testing.T) {
-	for of, want := range map[int]string{0: `reading a\n\x1b[2Jb`, 3: `reading 2/3 a\n\x1b[2Jb`} {
+	for of, want := range map[int]string{0: `reading 2 a\n\x1b[2Jb`, 3: `reading 2/3 a\n\x1b[2Jb`} {
 		if got := (&event.Work{Task: event.Reading, Unit: "a\n\x1b[2Jb", Done: 2, Of: of}).String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

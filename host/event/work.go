@@ -15,7 +15,7 @@ type Work struct {
 	Task Task
 	// Unit is what is counted, in the plural, such as "batches"; empty if nothing is.
 	Unit string
-	// Done of the Of units are done. Of is 0 if nothing is counted.
+	// Done of the Of units are done. Of is 0 if their number is not known, or nothing is counted.
 	Done, Of int
 	Began    time.Time
 	// Ended is true for the last event of the work. Time is the duration so far, of the whole work then.
@@ -50,6 +50,8 @@ func (w *Work) String() string {
 		if unit != "" {
 			text += " " + unit
 		}
+	case w.Done > 0:
+		text += " " + strconv.Itoa(w.Done) + " " + unit
 	case unit != "":
 		text += " " + unit
 	}

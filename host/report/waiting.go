@@ -31,12 +31,17 @@ const waitingBar = 20
 // NewWaiting returns one that writes to out. Only one goroutine may use it. A nil Waiting shows nothing.
 func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: out, terminal: terminal} }
 
-// Progress reports that so many of a number of things are done. Another name of the things is other work.
+// Progress reports that so many of a number of things are done, of a number that is 0 if it is not known. Another name of the things is
+// other work.
 func (w *Waiting) Progress(what string, done, of int) { w.Counted("read", what, done, of) }
 
 // Counted reports that so many of a number of things are what done says, such as "evaluated".
 func (w *Waiting) Counted(verb, what string, done, of int) {
 	if !w.due(what, done) {
+		return
+	}
+	if of == 0 {
+		w.show("", fmt.Sprintf("%s %s %s", verb, Thousands(done), what))
 		return
 	}
 	left := time.Duration(float64(time.Since(w.begun)) * float64(of-done) / float64(done))

@@ -64,8 +64,14 @@ func TestWaitingMade(t *testing.T) {
 			w.Made("frame", i+1)
 			time.Sleep(500 * time.Millisecond)
 		}
+		for i := range 4 {
+			w.Progress("texts of a set", 1000*i, 0)
+			time.Sleep(500 * time.Millisecond)
+		}
 		w.Close()
-		if got, want := out.String(), "\rmade 3 frames\x1b[K\rmade 4 frames\x1b[K\r\x1b[K"; got != want {
+		want := "\rmade 3 frames\x1b[K\rmade 4 frames\x1b[K\r\x1b[K" +
+			"\rread 2,000 texts of a set\x1b[K\rread 3,000 texts of a set\x1b[K\r\x1b[K"
+		if got := out.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -33,6 +33,13 @@ told-when-piped() {
   gotest ./host/report 'TestConsoleIsNotSilent|TestProgressOfSlowSteps'
 }
 
+# told-walking: folders without a list are read with progress, on a terminal and through a pipe, and the run can be stopped meanwhile
+told-walking() {
+  gotest ./host/dataset 'TestWalked|TestDeadFolder'
+  gotest ./host/report 'TestWaitingMade'
+  gotest ./host/event 'TestWorkShowsNames'
+}
+
 # told-foreign-flags: the names that other trainers have for settings are answered, as flags, variables and keys
 told-foreign-flags() {
   answer() { refused 2 xtts-host "$1"; grep -q -- "^hint: .*$2" output || { cat output; echo "expected: $2"; return 1; }; }

@@ -61,7 +61,17 @@ func (e *LinkError) Hint() string {
 		return "the link leads to a folder that it is in; remove it: rm " + link
 	}
 	return fmt.Sprintf("put a copy of what the link leads to in its place: cp -rL %s %s && rm %[1]s && mv %[2]s %[1]s",
-		link, hint.Word(e.Path+".copy"))
+		link, hint.Word(copyOf(e.Path)))
+}
+
+// copyOf returns the name of a copy beside a file. A name has at most 255 bytes.
+func copyOf(path string) string {
+	const ending = ".copy"
+	dir, base := filepath.Split(path)
+	if most := 255 - len(ending); len(base) > most {
+		base = strings.ToValidUTF8(base[:most], "")
+	}
+	return dir + base + ending
 }
 
 // holds reports whether a folder is another one or above it.

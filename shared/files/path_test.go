@@ -73,8 +73,10 @@ func TestNoLinkIsFollowed(t *testing.T) {
 
 // TestHintForALink: who follows the hint can go on.
 func TestHintForALink(t *testing.T) {
-	dir := tree(t, "elsewhere/a b/file", "run/it's here -> ../elsewhere/a b", "run/gone -> nothing", "run/loop -> loop", "run/up -> ..")
-	for name, want := range map[string]error{"it's here": nil, "gone": fs.ErrNotExist, "loop": fs.ErrNotExist, "up": fs.ErrNotExist} {
+	long := strings.Repeat("ö", 127)
+	dir := tree(t, "elsewhere/a b/file", "run/it's here -> ../elsewhere/a b", "run/"+long+" -> ../elsewhere/a b",
+		"run/gone -> nothing", "run/loop -> loop", "run/up -> ..")
+	for name, want := range map[string]error{"it's here": nil, long: nil, "gone": fs.ErrNotExist, "loop": fs.ErrNotExist, "up": fs.ErrNotExist} {
 		place := In(filepath.Join(dir, "run"), name, "file")
 		_, err := place.Read(99)
 		_, command, _ := strings.Cut(hint.Of(err), ": ")

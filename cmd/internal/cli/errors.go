@@ -33,7 +33,11 @@ func flagError(cmd *cobra.Command, err error) error {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("%s names a run with --%s", cmd.CommandPath(), name), "%w", err))
 		}
 		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
-			return usage(cmd, hint.Errorf(fmt.Sprintf("it is a flag of %q", other.CommandPath()), "%w", err))
+			advice := fmt.Sprintf("it is a flag of %q", other.CommandPath())
+			if other.Flags().Lookup("train-data") != nil { // cmd may be the second word of a folder, as in --train-data my data
+				advice += "; quote a value that has spaces"
+			}
+			return usage(cmd, hint.Errorf(advice, "%w", err))
 		}
 	}
 	return usage(cmd, config.FlagError(cmd.Flags(), err))

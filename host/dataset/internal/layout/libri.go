@@ -15,7 +15,7 @@ import (
 
 // chapters returns the folders SPEAKER/CHAPTER or SUBSET/SPEAKER/CHAPTER with a file that ends in one of endings. With most, it
 // looks for so many, and not at all of a large folder.
-func chapters(dir string, most int, endings ...string) (list []string, err error) {
+func chapters(dir string, most int, walk Walk, endings ...string) (list []string, err error) {
 	speakers, err := below(dir, ".")
 	if err != nil {
 		return nil, err
@@ -36,7 +36,11 @@ func chapters(dir string, most int, endings ...string) (list []string, err error
 				if err != nil {
 					return nil, err
 				}
-				if looked++; slices.ContainsFunc(names, endsIn(endings)) {
+				looked++
+				if err := walk(walkedFolders, looked); err != nil {
+					return nil, err
+				}
+				if slices.ContainsFunc(names, endsIn(endings)) {
 					list = append(list, chapter)
 				}
 				if most > 0 && (len(list) == most || looked == 1000) {
@@ -69,7 +73,7 @@ func isLibriTTS(dir string) (bool, error)    { return hasChapter(dir, ttsEndings
 func isLibriSpeech(dir string) (bool, error) { return hasChapter(dir, speechEndings) }
 
 func hasChapter(dir string, endings []string) (bool, error) {
-	list, err := chapters(dir, 1, endings...)
+	list, err := chapters(dir, 1, silent, endings...)
 	return len(list) > 0, err
 }
 
@@ -85,8 +89,8 @@ func hasDev(dir string) (bool, error) {
 
 // ofSplit returns the chapters of a split: of the subsets train-* those for training, of dev-* those for evaluation. A folder
 // without train-* is one subset.
-func ofSplit(dir string, eval bool, endings []string) ([]string, error) {
-	list, err := chapters(dir, 0, endings...)
+func ofSplit(dir string, eval bool, walk Walk, endings []string) ([]string, error) {
+	list, err := chapters(dir, 0, walk, endings...)
 	if err != nil || !slices.ContainsFunc(list, func(c string) bool { return strings.HasPrefix(c, "train") }) {
 		return list, err
 	}
@@ -97,8 +101,8 @@ func ofSplit(dir string, eval bool, endings []string) ([]string, error) {
 	return slices.DeleteFunc(list, func(c string) bool { return !strings.HasPrefix(c, prefix) }), nil
 }
 
-func itemsOfLibriTTS(dir string, eval bool) (items []Item, err error) {
-	list, err := ofSplit(dir, eval, ttsEndings)
+func itemsOfLibriTTS(dir string, eval bool, walk Walk) (items []Item, err error) {
+	list, err := ofSplit(dir, eval, walk, ttsEndings)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +144,9 @@ func itemsOfLibriTTS(dir string, eval bool) (items []Item, err error) {
 		if items, err = appendSorted(items, dir, chapter, found); err != nil {
 			return nil, err
 		}
+		if err := walk(walkedTexts, len(items)); err != nil {
+			return nil, err
+		}
 	}
 	return items, nil
 }
@@ -163,8 +170,8 @@ func appendSorted(before []Item, dir, chapter string, found map[string]*Item) ([
 	return append(before, items...), err
 }
 
-func itemsOfLibriSpeech(dir string, eval bool) (items []Item, err error) {
-	list, err := ofSplit(dir, eval, speechEndings)
+func itemsOfLibriSpeech(dir string, eval bool, walk Walk) (items []Item, err error) {
+	list, err := ofSplit(dir, eval, walk, speechEndings)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +196,9 @@ func itemsOfLibriSpeech(dir string, eval bool) (items []Item, err error) {
 			}
 		}
 		if items, err = appendSorted(items, dir, chapter, found); err != nil {
+			return nil, err
+		}
+		if err := walk(walkedTexts, len(items)); err != nil {
 			return nil, err
 		}
 	}

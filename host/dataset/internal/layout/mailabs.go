@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,10 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/xtts-host/xtts-host/shared/files"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // M-AILABS (https://github.com/i-celeste-aurora/m-ailabs-dataset): LANGUAGE/by_book/GENDER/SPEAKER/BOOK has metadata.csv,
@@ -23,38 +22,27 @@ const mailabsDepth = 7
 
 // books returns the folders with a metadata.csv below by_book, from the folder of the data set: at most so many, or all for 0. It follows
 // links, but not back to a folder that it is in.
-func books(dir string, most int) (list []string, err error) {
-	err = walkBooks(dir, "", nil, func(book string) bool {
+func books(dir string, most int, walk Walk) (list []string, err error) {
+	w := bookWalk{dir: dir, walk: walk, found: func(book string) bool {
 		list = append(list, book)
 		return len(list) != most
-	})
-	if errors.Is(err, fs.SkipAll) {
+	}}
+	if err = w.in("", nil); errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
 	return list, err
 }
 
-// isFolder reports whether what is in a folder is a folder, or a link to one. A link that leads nowhere may have led to books.
-func isFolder(dir string, e fs.DirEntry) (bool, error) {
-	if e.Type()&fs.ModeSymlink == 0 {
-		return e.IsDir(), nil
-	}
-	name := filepath.Join(dir, e.Name())
-	info, err := files.Stat(name)
-	switch {
-	case missing(err) && filepath.Ext(name) == "":
-		return false, hint.Errorf("make it lead to its folder, or remove it: rm "+hint.Word(name), "%s: a link that leads nowhere", name)
-	case errors.Is(err, syscall.ELOOP): // back to itself
-		return false, nil
-	case err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err):
-		return false, unreadable(err)
-	}
-	return info != nil && info.IsDir(), nil
+type bookWalk struct {
+	dir     string
+	walk    Walk
+	folders int
+	found   func(book string) bool // false ends the walk
 }
 
-// walkBooks calls found for each book in a folder until it returns false. above are the folders that this one is in.
-func walkBooks(dir, rel string, above []fs.FileInfo, found func(book string) bool) error {
-	here := filepath.Join(dir, rel)
+// in walks a folder below that of the data set. above are the folders that this one is in.
+func (w *bookWalk) in(rel string, above []fs.FileInfo) error {
+	here := filepath.Join(w.dir, rel)
 	info, err := files.Stat(here)
 	if info == nil {
 		return unreadable(err)
@@ -63,14 +51,15 @@ func walkBooks(dir, rel string, above []fs.FileInfo, found func(book string) boo
 		return nil
 	}
 	list, err := entries(here)
-	if err != nil {
+	w.folders++
+	if err = cmp.Or(err, w.walk(walkedFolders, w.folders)); err != nil {
 		return err
 	}
 	for _, e := range list {
 		below := filepath.Join(rel, e.Name())
 		switch {
 		case e.Name() == "metadata.csv":
-			if rel != "" && byBook.MatchString(filepath.ToSlash(filepath.Join(dir, below))) && !found(filepath.ToSlash(rel)) {
+			if rel != "" && byBook.MatchString(filepath.ToSlash(filepath.Join(w.dir, below))) && !w.found(filepath.ToSlash(rel)) {
 				return fs.SkipAll
 			}
 			continue
@@ -79,7 +68,7 @@ func walkBooks(dir, rel string, above []fs.FileInfo, found func(book string) boo
 		}
 		is, err := isFolder(here, e)
 		if err == nil && is {
-			err = walkBooks(dir, below, append(slices.Clip(above), info), found)
+			err = w.in(below, append(slices.Clip(above), info))
 		}
 		if err != nil {
 			return err
@@ -103,7 +92,7 @@ func isMAILABS(dir string) (bool, error) {
 			return false, err
 		}
 	}
-	list, err := books(dir, 1)
+	list, err := books(dir, 1, silent)
 	return len(list) > 0, err
 }
 
@@ -130,8 +119,8 @@ func hasByBook(dir string, have []string, levels int) (bool, error) {
 	return false, nil
 }
 
-func itemsOfMAILABS(dir string, _ bool) (items []Item, err error) {
-	list, err := books(dir, 0)
+func itemsOfMAILABS(dir string, _ bool, walk Walk) (items []Item, err error) {
+	list, err := books(dir, 0, walk)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +144,7 @@ func itemsOfMAILABS(dir string, _ bool) (items []Item, err error) {
 			}
 			items = append(items, item)
 		})
-		if err != nil {
+		if err = cmp.Or(err, walk(walkedTexts, len(items))); err != nil {
 			return nil, err
 		}
 	}

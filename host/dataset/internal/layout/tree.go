@@ -37,13 +37,25 @@ type Item struct {
 	Problem  string // why it cannot be used
 }
 
+// Walk is called often while the folders of a data set are read: so many of its folders, or of its texts, have been. Its error ends the
+// walk.
+type Walk func(what string, done int) error
+
+func silent(string, int) error { return nil }
+
+// What is counted of a walk.
+const (
+	walkedFolders = "folders"
+	walkedTexts   = "texts"
+)
+
 // family is a layout without one list.
 type family struct {
 	name string
 	// is reports whether a folder has it.
 	is func(dir string) (bool, error)
 	// items returns the clips for training or evaluation.
-	items func(dir string, eval bool) ([]Item, error)
+	items func(dir string, eval bool, walk Walk) ([]Item, error)
 	// eval reports whether the folder has clips for evaluation by convention.
 	eval func(dir string) (bool, error)
 }
@@ -81,14 +93,14 @@ func TreeOf(dir string) (name string, err error) {
 func TreeHasEval(name, dir string) (bool, error) { return familyOf(name).eval(dir) }
 
 // Items returns the clips of a folder of such a layout, in the order of their places.
-func Items(name, dir string, eval bool) ([]Item, error) {
+func Items(name, dir string, eval bool, walk Walk) ([]Item, error) {
 	f := familyOf(name)
 	if is, err := f.is(dir); err != nil {
 		return nil, err
 	} else if !is {
 		return nil, fmt.Errorf("the folder is not laid out as %s", name)
 	}
-	return f.items(dir, eval)
+	return f.items(dir, eval, walk)
 }
 
 // folders returns the names of the folders in a folder, sorted.
@@ -98,19 +110,33 @@ func folders(dir string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range list {
-		is := e.IsDir()
-		if e.Type()&fs.ModeSymlink != 0 {
-			info, err := files.Stat(filepath.Join(dir, e.Name()))
-			if err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err) {
-				return nil, unreadable(err)
-			}
-			is = info != nil && info.IsDir()
+		is, err := isFolder(dir, e)
+		if err != nil {
+			return nil, err
 		}
 		if is && e.Name() != lostFound {
 			names = append(names, e.Name())
 		}
 	}
 	return names, nil
+}
+
+// isFolder reports whether what is in a folder is a folder, or a link to one. A link that leads nowhere may have led to clips.
+func isFolder(dir string, e fs.DirEntry) (bool, error) {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.IsDir(), nil
+	}
+	name := filepath.Join(dir, e.Name())
+	info, err := files.Stat(name)
+	switch {
+	case missing(err) && filepath.Ext(name) == "":
+		return false, hint.Errorf("make it lead to its folder, or remove it: rm "+hint.Word(name), "%s: a link that leads nowhere", name)
+	case errors.Is(err, syscall.ELOOP): // back to itself
+		return false, nil
+	case err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err):
+		return false, unreadable(err)
+	}
+	return info != nil && info.IsDir(), nil
 }
 
 // lostFound is a folder of each disk with a file system ext4, which only root can read.

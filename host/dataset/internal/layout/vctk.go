@@ -46,7 +46,7 @@ func isVCTK(dir string) (bool, error) {
 	return false, err
 }
 
-func itemsOfVCTK(dir string, _ bool) (items []Item, err error) {
+func itemsOfVCTK(dir string, _ bool, walk Walk) (items []Item, err error) {
 	wavs, err := wavFolder(dir)
 	if err != nil {
 		return nil, err
@@ -80,6 +80,9 @@ func itemsOfVCTK(dir string, _ bool) (items []Item, err error) {
 				return nil, err
 			}
 			items = append(items, item)
+			if err := walk(walkedTexts, len(items)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return items, nil
