@@ -43,6 +43,17 @@ _WIDE = frozenset({
 _SUMS = frozenset({"add", "__add__", "__radd__"})
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
+# What moves numbers, and computes nothing: exact in every type, also as gradients of each other. Views are asked for by their schema.
+_MOVES = frozenset({
+    "_to_copy", "clone", "contiguous", "copy", "copy_", "cat", "stack", "where", "gather", "index", "index_select", "embedding", "flip", "roll", "repeat", "tril", "triu",
+    "masked_fill", "masked_fill_", "constant_pad_nd", "slice_scatter", "select_scatter", "lift_fresh", "lift_fresh_copy", "slice_backward", "select_backward",
+    "fill", "fill_", "zero_", "full", "full_like", "new_full", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "empty", "empty_like", "new_empty",
+    "empty_strided", "new_empty_strided", "empty_permuted", "scalar_tensor", "arange", "_unsafe_view",
+})
+# Those of them that ONNX Runtime has for bf16 on a CPU, with their gradients.
+_MOVES_OF_BF16 = frozenset({"_to_copy", "clone", "_unsafe_view", "view", "_reshape_alias", "alias", "detach", "permute", "transpose", "t", "unsqueeze", "squeeze"})
+_applied = False
+
 
 def _cast(x, dtype: torch.dtype):
     """x, or what a list or tuple holds, with its floats as dtype."""
@@ -80,6 +91,20 @@ class Policy(TorchFunctionMode):
             return function(*(_cast(x, dtype) for x in args), **{key: _cast(x, dtype) for key, x in kwargs.items()})
 
 
+def arithmetic(operator: torch._ops.OpOverload, result: object) -> torch.dtype | None:
+    """The type below 32 bits that an operator computes in, if it rounds and no policy of the export has chosen the type. ONNX Runtime rounds such sums and
+    products once after several of them, or has no kernel for them."""
+    if _applied:
+        return None
+    made = result if isinstance(result, (list, tuple)) else [result]
+    narrow = next((x.dtype for x in made if isinstance(x, Tensor) and x.is_floating_point() and x.dtype.itemsize < 4), None)
+    if narrow is None:
+        return None
+    name = operator._schema.name.partition("::")[2]
+    views = narrow == torch.float16 and any(r.alias_info is not None and not r.alias_info.is_write for r in operator._schema.returns)
+    return None if views or name in (_MOVES if narrow == torch.float16 else _MOVES_OF_BF16) else narrow
+
+
 def operands(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     """Operands that a product will get, cast before they are copied for it."""
     return tuple(_cast(x, LOW) for x in tensors) if mixing() else tensors
@@ -111,5 +136,5 @@ def applied(module: nn.Module, precision: str) -> Iterator[None]:
             results = forward(*args)
         return tuple(_cast(x, torch.float32) for x in results) if isinstance(results, tuple) else {key: _cast(x, torch.float32) for key, x in results.items()}
 
-    with mock.patch.object(module, "forward", mixed):
+    with mock.patch.object(module, "forward", mixed), mock.patch.dict(globals(), _applied=True):
         yield

@@ -1,4 +1,4 @@
-"""Types that a module chooses itself: automatic ones are left out, and what ONNX Runtime cannot compute is refused."""
+"""Types that a module chooses itself: automatic ones are left out, and arithmetic that a graph would round otherwise is refused."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from torch import nn
 from . import verify
 from .inputs import batch
 from .refusal import Refusal
-from .suite.case import SIZES, WIDTH, Case, errors, write
+from .suite.case import SIZES, WIDTH, Case, write
 
 
 class Linear(Case):
@@ -29,9 +29,23 @@ class Plain(Linear):
         return self.linear(x) + 1
 
 
-class Halved(Linear):
+class Products(Linear):
     def forward(self, x):
-        return F.linear(x.bfloat16(), self.linear.weight.bfloat16()).float() + self.linear.bias
+        return F.linear(x.bfloat16(), self.linear.weight.bfloat16()).float() + self.linear.bias  # narrow
+
+
+class Sums(Linear):
+    def forward(self, x):
+        y = self.linear(x).half()
+        return (y + y.exp()).float()  # narrow
+
+
+class Gradients(Linear):
+    """Two gradients of one tensor are added up in its type."""
+
+    def forward(self, x):
+        y = self.linear(x).half()
+        return y.float() * y.sin().float()  # narrow
 
 
 def test_autocast_is_left_out(tmp_path):
@@ -44,7 +58,9 @@ def test_autocast_is_left_out(tmp_path):
     assert all(np.array_equal(results[0][name], x) for name, x in results[1].items())
 
 
-def test_a_product_in_bf16_is_refused(tmp_path):
-    with pytest.raises(Refusal, match="ONNX Runtime cannot load the graph: Could not find an implementation for Gemm") as caught:
-        errors(Halved(), tmp_path / "x.onnx")
+@pytest.mark.parametrize(("case", "kind"), [(Products, "bfloat16"), (Sums, "float16"), (Gradients, "float16")])
+def test_arithmetic_in_other_types_is_refused(case, kind, tmp_path):
+    with pytest.raises(Refusal, match=f"computes in {kind}") as caught:
+        write(case(), tmp_path / "x.onnx")
+    assert "# narrow" in str(caught.value)
     assert "--precision" in caught.value.hint

@@ -197,7 +197,7 @@ class Graph:
             self.session = session.load(path, threads=torch.get_num_threads())
         except Exception as error:
             raise Refusal(f"ONNX Runtime cannot load the graph: {str(error).splitlines()[0].rpartition(' : ')[2]}",
-                          "compute in float32, without .half(), .bfloat16() and .double() in forward: --precision f32,bf16 makes a graph with products in bf16") from error
+                          "compute in float32: convert what is of another type by .float()") from error
         self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs = export.inputs
         names = sorted({i.name for i in self.session.get_inputs()} - self.parameters.keys() - {i.name for i in self.inputs} - {SEED.name})

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import captured, hooks, lowering, progress, refusal, state, ways_out
+from . import captured, hooks, lowering, precision, progress, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -254,6 +254,8 @@ class _Operators(TorchDispatchMode):
         result = operator(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and result.is_complex():
             raise Refusal(f"{operator} makes complex numbers, which plain ONNX lacks", ways_out.COMPLEX, refusal.here())
+        if (narrow := precision.arithmetic(operator, result)) is not None:
+            raise Refusal(f"{operator} computes in {str(narrow).removeprefix('torch.')}, whose roundings a graph does not keep", ways_out.NARROW, refusal.here())
         self._program.ran(operator, args, kwargs or {}, result)
         return result
 

@@ -3,6 +3,8 @@
 MASK = "keep the whole size: multiply by the mask, or torch.where(mask, x, 0), and divide a sum by mask.sum().clamp(min=1)"
 ANY = "write it with elementwise operators, matrix products, torch.where and torch.cat"
 COMPLEX = "compute with both parts: torch.complex(f(z.real), f(z.imag)); sums, products, abs, angle, exp, conj, views and Fourier transforms have a form"
+NARROW = ("compute in float32, without .half() and .bfloat16(): y.half().float() rounds and stays, and --precision f32,bf16 makes a graph "
+          "with products in bf16")
 _BAG = "F.embedding(ids, table), times a mask of the ids, summed over them"
 
 # By the operator's name without namespace, overload, a leading underscore and what says that it is a gradient.
@@ -35,7 +37,7 @@ _RANDOM = {
 
 def every() -> set[str]:
     """All of this page."""
-    return {MASK, ANY, COMPLEX, RANDOM, *_OPERATORS.values(), *_RANDOM.values()}
+    return {MASK, ANY, COMPLEX, NARROW, RANDOM, *_OPERATORS.values(), *_RANDOM.values()}
 
 
 def of_random(operator) -> str:

@@ -129,8 +129,30 @@ class Types(Case):
         self.linear = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x, lengths, ids):
-        y = self.linear(x) * (x > 0) + lengths[:, None, None] / 7 + (ids.sum(1) // 2)[:, None, None] * 0.1
+        y = self.linear(x) * (x > 0) * (x < 1).half() + lengths[:, None, None] / 7 + (ids.sum(1) // 2)[:, None, None] * 0.1
         return (y.double() + 1).float() + lengths.to(torch.int64).type_as(x)[:, None, None] + (ids[:, :1, None] % 3)
+
+
+class Rounded(_Linear):
+    """rounding to `float16` or `bfloat16` and back: `y.half().float()`"""
+
+    # Where a sum is rounded in another order, a half float may be another one.
+    tolerance = 1e-3
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y.half().transpose(1, 2).float().mT + torch.cat([x, y.half()], 1)[:, :x.shape[1]] + y.bfloat16().mT.float().mT
+
+
+class Halves(_Linear):
+    """arithmetic in `float16` or `bfloat16`"""
+
+    refused = "computes in float16"
+    way_out = Rounded
+
+    def forward(self, x):
+        y = self.linear(x).half()
+        return (y * 1.1 + 0.3).float()  # blamed
 
 
 class Meshes(_Linear):

@@ -5,7 +5,7 @@ from ..refusal import Refusal
 from .case import cases, write
 
 # Parts of the messages that have one.
-OF_OPERATORS = "has no form", "as many elements", "draws random numbers", "embedding_renorm"
+OF_OPERATORS = "has no form", "as many elements", "draws random numbers", "embedding_renorm", "computes in"
 
 
 def test_every_way_out_is_tried(tmp_path):
