@@ -11,7 +11,7 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, inferencegraph, joint, progress, state, watch
+from . import bf16, cost, forked, inferencegraph, joint, progress, state, watch
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -43,27 +43,42 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
         model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), cache=cache, **options)
         return model
 
-    for player, step in steps.items():
-        of = f" of {player}" if player else ""
-        with step.alone():
-            for precision in precisions:
-                with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
-                    model = graph(step, training_file(player, precision), [*export.inputs, SEED, *held], step.returned(), dry=dry[player], compute=precision)
-                if precision == "f32":
-                    training = model
-    if export.players and "bf16" in precisions:
-        _unite([folder / training_file(player, "bf16") for player in steps])
-    if export.eval_graph:
-        with phase("eval graph", export.module):
-            if export.players or held:
-                whole = evaluation(export, steps)
-                with whole.evaluating():
-                    graph(whole, EVAL, [*export.inputs, *held], whole.outputs, backward=False)
-            elif joint.uses(training, SEED.name) or _depends_on_mode(export, step, sizes):
-                with step.evaluating():
-                    graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
-            else:
-                joint.part(training, step.outputs, SEED.name, folder / EVAL)
+    def evaluated() -> tuple[Gains, list[str], list[str], list[str]]:
+        if export.players or held:
+            whole = evaluation(export, steps)
+            with whole.evaluating():
+                graph(whole, EVAL, [*export.inputs, *held], whole.outputs, backward=False)
+        else:
+            [(player, step)] = steps.items()
+            with step.evaluating():
+                graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
+        return gains.pop(EVAL), cache.found, cache.made, cache.remarks
+
+    draws = any(step.drawn or step.draws_noise for step in steps.values())
+    apart = export.eval_graph and (export.players or held or draws) and forked.possible()
+    beside = forked.Forked(evaluated, export.module) if apart else None
+    try:
+        for player, step in steps.items():
+            of = f" of {player}" if player else ""
+            with step.alone():
+                for precision in precisions:
+                    with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
+                        model = graph(step, training_file(player, precision), [*export.inputs, SEED, *held], step.returned(), dry=dry[player], compute=precision)
+                    if precision == "f32":
+                        training = model
+        if export.players and "bf16" in precisions:
+            _unite([folder / training_file(player, "bf16") for player in steps])
+        if export.eval_graph:
+            with phase("eval graph", export.module):
+                if export.players or held or joint.uses(training, SEED.name) or _depends_on_mode(export, step, sizes):
+                    gains[EVAL] = beside and _taken(beside, cache) or evaluated()[0]
+                else:
+                    if beside:
+                        beside.stop()
+                    joint.part(training, step.outputs, SEED.name, folder / EVAL)
+    finally:
+        if beside:
+            beside.stop()
     with phase("weights"):
         progress.at(f"{len(list(step.parameters()))} tensors")
         save_file(_arrays(step, step.state), folder / PARAMS)
@@ -83,6 +98,17 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
             graphs.append(inferencegraph.write(entry, shared, folder))
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
+    return gains
+
+
+def _taken(beside: forked.Forked, cache: Cache) -> Gains | None:
+    """What cleaning took away from a graph that another process has made. None if it failed."""
+    progress.at(beside.line)
+    if not (made := beside.result()):
+        return None
+    gains, *notes = made
+    for own, of in zip((cache.found, cache.made, cache.remarks), notes, strict=True):
+        own.extend(x for x in of if x not in own)
     return gains
 
 

@@ -118,6 +118,19 @@ def phase(name: str, module: nn.Module | None = None) -> Iterator[None]:
         _running = former
 
 
+def told(module: nn.Module, tell: Callable[[str], None]) -> None:
+    """From now on, in a process of its own, what it does goes to tell, and not to the terminal."""
+    global _running
+    _running = _Phase("", module)
+
+    def run() -> None:
+        while True:
+            tell(_running.now())
+            time.sleep(TERMINAL / 2)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
 def at(step: str | Callable[[], str], n: int | None = None, of: int | None = None) -> None:
     """Notes the step that the phase is at, which may be n of so many. A function is asked when a line is printed."""
     if _running is not None:

@@ -1,11 +1,13 @@
 """Losses that count empty rows, or other things than loss_weight says, are refused; those whose rows depend on each other are not."""
 
+from unittest import mock
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import joint, verify, writer
+from . import counting, joint, verify, writer
 from .inputs import SEED, window, zeros
 from .module import Export, Step
 from .refusal import Refusal
@@ -126,3 +128,28 @@ def test_refused(loss, reason, options, tmp_path):
 def test_passes(loss, options, remark, tmp_path, capsys):
     checked(loss, tmp_path, **options)
     assert remark in capsys.readouterr().out and (remark or "depend" not in capsys.readouterr().out)
+
+
+def test_a_row_that_decides_about_the_others_is_found():
+    """The largest number of the batch is in the row that no other comparison changes."""
+    export = Export(name="x", module=Model(), inputs=PLAIN, buckets=[{"T": 24}], features={}, loss=frames, eval_graph=False)
+
+    def run(tensors, seed=-1):
+        x, lengths = tensors["x"], tensors["lengths"]
+        mask = (torch.arange(x.shape[1])[None, :] < lengths[:, None]).float()
+        peak = (x.abs().amax(2) * mask).max() if scaled else 1
+        loss = (x.square().mean(-1) * mask).sum() / weight(mask).clamp(min=1) * peak
+        return {"loss": loss.reshape(1).numpy(), "loss_weight": mask.sum().reshape(1).numpy()}
+
+    def check():
+        return counting.check(export, Step(export), run, {"B": 3, "T": 12})
+
+    scaled, weight = True, torch.sum
+    batch = counting._batch(export, {"T": 12})
+    for row in range(4):
+        larger = batch["x"] * torch.where(torch.arange(4) == row, 9.0, 1.0)[:, None, None]
+        with mock.patch.object(counting, "_batch", lambda *_, x=larger: {**batch, "x": x}):
+            assert "depend on each other" in check(), row
+    scaled, weight = False, lambda mask: mask.amax(1).sum()
+    with pytest.raises(Refusal, match="loss_weight does not count"):
+        check()

@@ -68,7 +68,8 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     for rows, empty in ((1, None), (sizes["B"], 1)):
         if empty is not None:
             progress.at("an empty row", 2, _PARTS)
-            _refuse_counted_rows(export, step, graph, sizes)
+            if step.state:
+                _refuse_counted_rows(export, step, graph, sizes)
             if remark := counting.check(export, step, graph.run, sizes):
                 progress.remark(f"  {remark}")
         progress.at("one row" if empty is None else "a batch", 1 if empty is None else 3, _PARTS)
