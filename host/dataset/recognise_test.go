@@ -153,6 +153,54 @@ func TestNeverTheLastColumn(t *testing.T) {
 	}
 }
 
+// TestNoVoices: a column whose few values measure, date or locate a recording, or say how somebody speaks, is not the speaker in
+// silence. Names that look alike are.
+func TestNoVoices(t *testing.T) {
+	for value, voices := range map[string]bool{
+		"%d words": false, "%dkHz": false, "2024-01-0%d": false, "03:0%d": false, "https://example.org/book%d": false, "v%d": true,
+		"speaker %d": true, "%d_anna": true, "book-%d": true,
+	} {
+		dir, list := t.TempDir(), ""
+		for i := range 24 {
+			write(t, filepath.Join(dir, wavs(i)), wavFile(8000, 1, ramp(1, 8000)))
+			list += fmt.Sprintf("c%d|%s|%s\n", i, sentence(i), fmt.Sprintf(value, 1+i%3))
+		}
+		write(t, filepath.Join(dir, "metadata.csv"), []byte(list))
+		ix, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
+		if voices && (err != nil || len(ix.Speakers) != 3) {
+			t.Errorf("%q: %v", value, err)
+		}
+		if !voices && err == nil && len(ix.Speakers) > 1 {
+			t.Errorf("%q: speakers %q", value, ix.Speakers)
+		}
+	}
+}
+
+// TestSeparatorOfIDs: ids of recordings that exist show the separator of a list without names. A comma in a text is no other column
+// in silence.
+func TestSeparatorOfIDs(t *testing.T) {
+	for _, c := range []struct {
+		separator, more string
+		layout, err     string
+	}{
+		{";", "", "ljspeech;separator=semicolon;quotes=csv", ""}, {",", "", "ljspeech;separator=comma;quotes=csv", ""}, {"; ", "", "ljspeech;separator=semicolon;quotes=csv", ""},
+		{",", ", or so", "", "no '|' between id and text"}, {" ", "", "", "no '|' between id and text"},
+	} {
+		dir, list := t.TempDir(), ""
+		for i := range 24 {
+			write(t, filepath.Join(dir, wavs(i)), wavFile(8000, 1, ramp(1, 8000)))
+			list += fmt.Sprintf("c%d%s%s%s\n", i, c.separator, sentence(i), c.more)
+		}
+		write(t, filepath.Join(dir, "metadata.csv"), []byte(list))
+		ix, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
+		if c.err != "" {
+			contains(t, err, c.err)
+		} else if err != nil || ix.Layout != c.layout || ix.Rows[3].Text != sentence(3) {
+			t.Errorf("%q: %v, %v", c.separator, ix.Layout, err)
+		}
+	}
+}
+
 func sentence(i int) string {
 	return fmt.Sprintf("%s and %s went to the %s.", []string{"Anna", "Bob", "Carl", "Dora"}[i%4], []string{"a friend", "his dog", "her sister"}[i%3], strings.Repeat("x", i)+"market")
 }

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"strings"
+	"unicode"
 )
 
 // most bounds what is kept of a list to decide: columns, and different values of one.
@@ -148,6 +149,26 @@ func setOf(list string) map[string]bool {
 		set[v] = true
 	}
 	return set
+}
+
+// voices reports whether nothing but names of speakers fits the values of a column of names. What says how somebody speaks, or measures,
+// dates or locates a recording, is repeated in lists as well.
+func (c *column) voices() bool {
+	if c.only(notVoices) {
+		return false
+	}
+	unit, measures, dates, places := "", true, true, true
+	for v := range c.values {
+		number := strings.TrimRightFunc(v, unicode.IsLetter)
+		u := v[len(number):]
+		number = strings.TrimSpace(number)
+		is, _ := isNumber(number)
+		measures = measures && is && u != "" && (unit == "" || unit == u)
+		unit = u
+		dates = dates && strings.Trim(v, "0123456789-/.:T ") == "" && strings.ContainsAny(v, "-/.:")
+		places = places && strings.Contains(v, "://")
+	}
+	return !measures && !dates && !places
 }
 
 // languages are codes that lists have: those of XTTS, and of the languages with the most public recordings. Two letters

@@ -157,7 +157,7 @@ func (e *evidence) speakers(roles []Role) ([]Role, error) {
 	case 0:
 		return roles, nil
 	case 1:
-		if c := &e.v.columns[who[0]]; !c.only(notVoices) {
+		if c := &e.v.columns[who[0]]; c.voices() {
 			roles[who[0]] = Speaker
 			return roles, nil
 		}

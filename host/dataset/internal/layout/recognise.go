@@ -108,6 +108,26 @@ func splitHead(lines []string) (sep byte, header []string) {
 	return '|', nil
 }
 
+// separator returns the comma or the semicolon of a list without another separator, if each line has one, behind what names a
+// recording. With several in a line, some may be those of the text.
+func (s *Source) separator(lines []string, sep byte) byte {
+	if strings.Contains(strings.Join(lines, ""), string(sep)) {
+		return sep
+	}
+	for _, other := range []byte{';', ','} {
+		var keys []string
+		for _, line := range lines[:min(len(lines), 32)] {
+			if key, text, ok := strings.Cut(line, string(other)); ok && !strings.Contains(text, string(other)) {
+				keys = append(keys, strings.TrimSpace(key))
+			}
+		}
+		if _, found := s.place(keys, mostlyPaths(keys)); found == len(lines[:min(len(lines), 32)]) {
+			return other
+		}
+	}
+	return sep
+}
+
 // commaKeys reports whether what is before the first comma is a path of a recording or one word: else commas are those of
 // texts.
 func commaKeys(lines []string, sep byte) bool {

@@ -17,6 +17,9 @@ type table struct {
 func (s *Source) columns(asked *Layout, head string) (*Decision, error) {
 	lines := headLines(head)
 	sep, header := splitHead(lines)
+	if header == nil && asked == nil {
+		sep = s.separator(lines, sep)
+	}
 	if asked != nil && asked.Separator != 0 {
 		if sep != asked.Separator {
 			header = nil
