@@ -34,7 +34,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
 			advice := fmt.Sprintf("it is a flag of %q", other.CommandPath())
-			if cmd.HasParent() && other.Name() == "train" { // the command may be the second word of a folder, as in --train-data my data
+			if cmd.HasParent() && cmd.HasSubCommands() && other.Name() == "train" { // as in --train-data my data
 				advice += "; quote a value that has spaces"
 			}
 			return usage(cmd, hint.Errorf(advice, "%w", err))
