@@ -1,5 +1,7 @@
 """The check against PyTorch tells rounding from an error, also where a gradient is nothing but rounding."""
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -19,6 +21,20 @@ class BeforeNorms(Case):
 
     def forward(self, x):
         return self.norm(self.conv(self.linear(x).mT)).mT
+
+
+class FirstPhases(Case):
+    """The first frame is symmetric by its padding, so its spectrum is real: rounding decides whether the phases of
+    negative numbers are pi or -pi."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.mix = nn.Linear(WIDTH, 1), nn.Linear(9, 4)
+
+    def forward(self, x):
+        signal = self.linear(x).squeeze(2) + torch.arange(x.shape[1]).square().sin()
+        z = torch.stft(signal, 16, 4, 16, torch.hann_window(16), return_complex=True)
+        return torch.tanh(self.mix(z.angle().mT))
 
 
 class Shift(Case):
@@ -72,6 +88,23 @@ def test_an_error_does_not(name, wrong, graph, monkeypatch):
     monkeypatch.setattr(verify.Graph, "run", other)
     with pytest.raises(Refusal, match=f"{name} of the graph differs from PyTorch's"):
         verify.check(export, step, SIZES[1][0], path)
+
+
+def test_phases_that_rounding_turns_pass_and_are_named(tmp_path, capsys, monkeypatch):
+    export, step = write(FirstPhases(), tmp_path / "x.onnx")
+    assert verify.check(export, step, SIZES[1][0], tmp_path / "x.onnx")[0] < 1e-4
+    line = r"  \d phases are pi or -pi by rounding, .*test_verify.py:\d+ \(.*angle.*\): PyTorch's own .* PyTorch and the graph agree\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
+    # An error of the size that such a phase turns the gradient by is none of them.
+    run = verify.Graph.run
+    for wrong in (lambda x: 1.03 * x, lambda x: x + 0.03 * abs(x).max()):
+        def other(graph: verify.Graph, *args, wrong=wrong, **kwargs):
+            got = run(graph, *args, **kwargs)
+            return got | {"grad.mix.weight": wrong(got["grad.mix.weight"])}
+
+        monkeypatch.setattr(verify.Graph, "run", other)
+        with pytest.raises(Refusal, match="grad.mix.weight of the graph differs from PyTorch's"):
+            verify.check(export, step, SIZES[1][0], tmp_path / "x.onnx")
 
 
 def test_other_random_numbers_are_no_rounding():

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import counting, nonfinite, progress, refusal, session, state, watch
+from . import counting, nonfinite, progress, refusal, session, state, ties, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
@@ -117,11 +117,23 @@ def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Pa
             return {name: x.detach().clone() for name, x in call(*given.values(), *given_state).items()}
 
     want = run(seen)
-    errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}
-    scales = {name: max(abs(want[name].item()), 1e-6) for name in errors}
+    scales = {name: max(abs(want[name].item()), 1e-6) for name in got}
+
+    def measured(want: dict[str, Tensor]) -> dict[str, float]:
+        errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}
+        if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
+            by_rounding = moved(run, step.parameters(), seen)
+            errors |= {name: 0.0 for name in wrong if errors[name] <= ROUNDINGS * by_rounding[name]}
+        return errors
+
+    errors = measured(want)
     if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
-        by_rounding = moved(run, step.parameters(), seen)
-        errors |= {name: 0.0 for name in wrong if errors[name] <= ROUNDINGS * by_rounding[name]}
+        of = lambda found: {name: found[name] for name in wrong}
+        graphs = of({name: torch.as_tensor(x) for name, x in got.items()})
+        if sides := ties.explain(lambda: of(run(seen)), graphs, scales, TOLERANCE):
+            print(f"  {sides}")
+            with sides.used():
+                errors = measured(run(seen))
     worst = _largest({name: error / scales[name] for name, error in errors.items()})
     if not worst[0] <= TOLERANCE:
         raise Refusal(f"{worst[1]} of the eval graph differs from PyTorch's by {worst[0]:.1e}",
@@ -256,6 +268,22 @@ class Reference:
 
     def compare(self, got: dict[str, np.ndarray]) -> tuple[float, str]:
         """The largest error of a graph's outputs, and the tensor's name. Raises Refusal when it is above TOLERANCE."""
+        errors, scales = self._errors(got)
+        if wrong := {name for name, error in errors.items() if error > TOLERANCE}:
+            run = partial(self._named, wrong, self.tensors)
+            if sides := ties.explain(run, {name: torch.as_tensor(got[name]) for name in wrong}, scales, TOLERANCE):
+                print(f"  {sides}")
+                with sides.used():
+                    errors, _ = self._errors(got)
+        worst = _largest(errors)
+        if np.isnan(worst[0]):
+            raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
+                                    lambda: self.step.named(*self._given.values(), self.seed)["loss"], _trained(self.step))
+        _refuse_difference(worst)
+        return worst
+
+    def _errors(self, got: dict[str, np.ndarray]) -> tuple[dict[str, float], dict[str, float]]:
+        """The errors of all outputs relative to their scales, without what is rounding, and the scales."""
         errors, scales = {}, {}
 
         def note(name: str, want: Tensor) -> None:
@@ -272,13 +300,10 @@ class Reference:
             by_rounding = moved(partial(self._named, wrong), self.step.parameters(), self.tensors)
             errors |= {name: 0.0 for name, error in wrong.items() if error <= ROUNDINGS * by_rounding[name]}
         errors = {name: error / scales[name] for name, error in errors.items()}
-        errors |= {state.PREFIX + name: error for name, error in distances(state_of(got), state_of(outputs)).items()}
-        worst = _largest(errors)
-        if np.isnan(worst[0]):
-            raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
-                                    lambda: self.step.named(*self._given.values(), self.seed)["loss"], _trained(self.step))
-        _refuse_difference(worst)
-        return worst
+        for name, error in distances(state_of(got), theirs := state_of(outputs)).items():
+            errors[state.PREFIX + name] = error
+            scales[state.PREFIX + name] = max(float(np.linalg.norm(theirs[name])), 1e-6)
+        return errors, scales
 
     def _with_gradients(self, note: Callable[[str, Tensor], None], tensors: dict[str, Tensor] | None = None) -> dict[str, float | np.ndarray]:
         """The outputs. The gradients are noted by name, one by one, and freed."""
@@ -325,7 +350,9 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
             torch.manual_seed(0)
             return run(given)
 
-    want = again(tensors)
+    # An element that rounding turns over is no rounding either: ties.py decides about it.
+    with ties.noted() as decided:
+        want = again(tensors)
     apart, kept = {name: [] for name in want}, [(p, p.detach().clone()) for p in weights]
     try:
         for n in range(_RERUNS):
@@ -333,7 +360,8 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
             with torch.no_grad():
                 for p, former in kept:
                     p.copy_(near(former, random))
-            found = again({name: near(x, random) for name, x in tensors.items()})
+            with ties.held(decided):
+                found = again({name: near(x, random) for name, x in tensors.items()})
             for name, of in apart.items():
                 of.append(float(torch.linalg.vector_norm(found[name] - want[name])))
     finally:
