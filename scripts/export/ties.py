@@ -99,14 +99,15 @@ def noted() -> Iterator[list]:
 
 
 @contextlib.contextmanager
-def held(calls: list) -> Iterator[None]:
-    """Within it, what rounding turns is decided as in the calls."""
+def held(calls: list, random: torch.Generator | None = None) -> Iterator[None]:
+    """Within it, what rounding turns is decided as in the calls. With random numbers, every result of an operator moves
+    by a unit in the last place."""
     def change(i: int, call: _Call) -> None:
         same = i < len(calls) and calls[i].operator is call.operator
         if same and calls[i].results[0].shape == call.results[0].shape:
             _put(call, calls[i], calls[i].otherwise(call))
 
-    with _Mode(change):
+    with _Mode(change, random):
         yield
 
 

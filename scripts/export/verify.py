@@ -29,6 +29,8 @@ FLOOR = 1e-4
 # What is off by more than TOLERANCE may be a sum of terms that cancel, as the gradient of a bias before a norm. So PyTorch runs again, every weight
 # and number moved by a unit in the last place: an error up to so many times of what that changes is rounding. 3 times were measured.
 ROUNDINGS = 16
+# The same where PyTorch's results move, each operator's: that is all that another order of sums can do.
+_OF_RESULTS = 4
 _RERUNS = 3
 # Of the state with and without an empty row: sums have another order.
 TOLERANCE_OF_ROWS = 1e-4
@@ -122,8 +124,8 @@ def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Pa
     def measured(want: dict[str, Tensor]) -> dict[str, float]:
         errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}
         if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
-            by_rounding = moved(run, step.parameters(), seen)
-            errors |= {name: 0.0 for name in wrong if errors[name] <= ROUNDINGS * by_rounding[name]}
+            by_rounding = limits(run, step.parameters(), seen)
+            errors |= {name: 0.0 for name in wrong if errors[name] <= by_rounding[name]}
         return errors
 
     errors = measured(want)
@@ -297,8 +299,8 @@ class Reference:
             if not name.startswith(state.PREFIX):
                 errors[name], scales[name] = abs(float(got[name]) - want), max(abs(want), 1e-6)
         if wrong := {name: error for name, error in errors.items() if error > TOLERANCE * scales[name]}:
-            by_rounding = moved(partial(self._named, wrong), self.step.parameters(), self.tensors)
-            errors |= {name: 0.0 for name, error in wrong.items() if error <= ROUNDINGS * by_rounding[name]}
+            by_rounding = limits(partial(self._named, wrong), self.step.parameters(), self.tensors)
+            errors |= {name: 0.0 for name, error in wrong.items() if error <= by_rounding[name]}
         errors = {name: error / scales[name] for name, error in errors.items()}
         for name, error in distances(state_of(got), theirs := state_of(outputs)).items():
             errors[state.PREFIX + name] = error
@@ -340,8 +342,17 @@ def near(x: Tensor, random: torch.Generator) -> Tensor:
     return x * (1 + (torch.randint(0, 2, x.shape, generator=random) * 2 - 1) * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
 
 
-def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor], tensors: dict[str, Tensor]) -> dict[str, float]:
-    """How far run's results are from those of the same batch when its numbers, and the weights, differ in the last place: the median of several."""
+def limits(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor],
+           tensors: dict[str, Tensor]) -> dict[str, float]:
+    """Up to which error each of run's results is rounding."""
+    by_numbers, by_results = moved(run, weights, tensors), moved(run, (), tensors, results=True)
+    return {name: max(ROUNDINGS * far, _OF_RESULTS * by_results[name]) for name, far in by_numbers.items()}
+
+
+def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor], tensors: dict[str, Tensor],
+          results: bool = False) -> dict[str, float]:
+    """How far run's results are from those of the same batch when its numbers, and the weights, differ in the last place,
+    or the result of every operator: the median of several."""
     random = torch.Generator().manual_seed(0)
 
     def again(given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -360,8 +371,8 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
             with torch.no_grad():
                 for p, former in kept:
                     p.copy_(near(former, random))
-            with ties.held(decided):
-                found = again({name: near(x, random) for name, x in tensors.items()})
+            with ties.held(decided, random if results else None):
+                found = again(tensors if results else {name: near(x, random) for name, x in tensors.items()})
             for name, of in apart.items():
                 of.append(float(torch.linalg.vector_norm(found[name] - want[name])))
     finally:

@@ -314,6 +314,8 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     """
     progress.at("on tensors without memory")
     sizes = Sizes(inputs, example, buckets)
+    # What it keeps of each operator for the next one with the same sizes costs more than it saves: a third of a dry run.
+    sizes.mode.cache_enabled = False
     parameters, kept = dict(module.named_parameters()), state.Kept(module)
     large = {name: p for name, p in parameters.items() if hasattr(p, "was_buffer")}
     given = {i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters

@@ -1,0 +1,31 @@
+"""Losses of scripts/examples that are no sums of common ones."""
+
+import torch
+
+from . import builtin
+
+
+def test_the_penalty_is_the_square_of_the_scores_slope(monkeypatch):
+    monkeypatch.syspath_prepend(str(builtin.REPOSITORY / "scripts/examples"))
+    import penalized_gan
+
+    export = penalized_gan.build()
+    critics, player = export.module.discriminator, export.players["discriminator"]
+    real, fake = (torch.sin(f * torch.arange(8 * 256.0)).expand(2, -1) for f in (0.1, 0.3))
+    # The second row is empty.
+    batch = {"waveform": real, "waveform_lengths": torch.tensor([2048, 0]), "mel_spectrograms": torch.zeros(2, 9, 80)}
+    terms = player.loss(fake, batch)
+    x = real[:1].clone().requires_grad_(True)
+    score = lambda x: sum(critic[-1].sum() for critic in critics(x, 8))
+    [slope] = torch.autograd.grad(score(x), x)
+    assert torch.allclose(terms["penalty"], slope.square().sum(), rtol=1e-4)
+    # The critics are linear but for where a leaky ReLU bends.
+    step = 1e-3 / float(slope.norm())
+    with torch.no_grad():
+        along = (score(x + step * slope) - score(x - step * slope)) / (2 * step)
+    assert torch.allclose(along, terms["penalty"], rtol=0.05)
+    plain = terms["real_loss"] + terms["fake_loss"]
+    assert torch.allclose(terms["loss"], plain + 5 * terms["penalty"])
+    trained = list(critics.parameters())
+    slopes = torch.autograd.grad(terms["penalty"], trained, allow_unused=True)
+    assert max(g.norm() for g in slopes if g is not None) > 0
