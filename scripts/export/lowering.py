@@ -22,6 +22,8 @@ aten = torch.ops.aten
 functional = torch.nn.functional
 
 _MASKED = -1e9
+# What is added to the score of a key that is left out, and the least number of a mask that adds to scores: apart, and two of each are finite.
+_LEFT_OUT, _LEAST = -8e37, -4e37
 
 
 @contextlib.contextmanager
@@ -87,7 +89,7 @@ def _finite(mask: Tensor | None) -> Tensor | None:
     """A mask that is added to scores, of one that says what is left out, or that has minus infinity."""
     if mask is None:
         return None
-    return mask.float() * _MASKED if mask.dtype == torch.bool else mask.clamp(min=_MASKED)
+    return mask.float() * _LEFT_OUT if mask.dtype == torch.bool else torch.where(mask > -math.inf, mask.clamp(min=_LEAST), _LEFT_OUT)
 
 
 def _attention(drop: Callable) -> Callable:
@@ -96,24 +98,27 @@ def _attention(drop: Callable) -> Callable:
         """torch's, step by step. A row whose keys are all masked is 0, as in PyTorch since 2.5; before, it was NaN."""
         if enable_gqa:
             key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-        y = attend(query, key, value, attn_mask, is_causal, scale, lambda weights: drop(weights, dropout_p))
+        if is_causal:
+            attn_mask = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
         if attn_mask is None:
+            return attend(query, key, value, None, scale=scale, drop=lambda weights: drop(weights, dropout_p))
+        chosen = attn_mask.dtype == torch.bool
+        added = (1 - attn_mask.float()) * _LEFT_OUT if chosen else _finite(attn_mask)
+        y = attend(query, key, value, added, scale=scale, drop=lambda weights: drop(weights, dropout_p))
+        if is_causal:
             return y
-        seen = attn_mask if attn_mask.dtype == torch.bool else attn_mask > -math.inf
+        seen = attn_mask if chosen else attn_mask > -math.inf
         return y * seen.any(-1, keepdim=True).to(y.dtype)
     return attention
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, is_causal: bool = False, scale: float | None = None,
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, scale: float | None = None,
            drop: Callable[[Tensor], Tensor] = lambda weights: weights) -> Tensor:
     """Attention for masks that leave each row a key: without, a row has the mean of all. So no graph has to look for such rows."""
     # Scores in f32 whatever the precision of products, as the softmax has them.
     scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
-    if is_causal:
-        seen = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
-        scores = scores + (1 - seen.to(scores.dtype)) * _MASKED
     if mask is not None:
-        scores = scores + ((1 - mask.to(scores.dtype)) * _MASKED if mask.dtype == torch.bool else mask.clamp(min=_MASKED))
+        scores = scores + ((1 - mask.to(scores.dtype)) * _MASKED if mask.dtype == torch.bool else mask.to(scores.dtype))
     return torch.matmul(drop(torch.softmax(scores, dim=-1)), value)
 
 

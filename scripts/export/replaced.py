@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, derivatives, integers, matrices, refusal, signals, tapers
+from . import complexes, ctc, derivatives, integers, logarithms, matrices, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -88,11 +88,16 @@ def _cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "") -> Tens
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
-    return (x.square() + y.square()).sqrt()
+    """In units of the larger number, whose square may be too large or too small."""
+    unit = torch.maximum(x.detach().abs(), y.detach().abs()).clamp(max=_LARGEST)
+    unit = torch.where(unit > 0, unit, 1.0)
+    return ((x / unit).square() + (y / unit).square()).sqrt() * unit
 
 
 def _atan2(y: Tensor, x: Tensor) -> Tensor:
     """By Chebyshev's series of the arc tangent on [0, 1], whose coefficients are 2 (-1)^k q^(2k+1) / (2k+1), q = sqrt(2) - 1. ONNX Runtime has no Atan on a GPU."""
+    # Infinity over infinity is NaN.
+    y, x = y.clamp(-_LARGEST, _LARGEST), x.clamp(-_LARGEST, _LARGEST)
     a, b = y.detach().abs(), x.detach().abs()
     larger = torch.maximum(a, b)
     t = torch.minimum(a, b) / torch.where(larger > 0, larger, 1.0)
@@ -106,8 +111,9 @@ def _atan2(y: Tensor, x: Tensor) -> Tensor:
     angle = torch.where(_negative(y), -angle, angle)
     # Its gradient, of a term that is 0.
     size = x.detach().square() + y.detach().square()
-    some = size > 0
-    return angle + torch.where(some, (x.detach() * y - y.detach() * x) / torch.where(some, size, 1.0), 0.0)
+    some = size > 1 / _LARGEST
+    share = torch.where(some, 1 / torch.where(some, size, 1.0), 0.0)
+    return angle + x.detach() * share * (y - y.detach()) - y.detach() * share * (x - x.detach())
 
 
 def _negative(x: Tensor) -> Tensor:
@@ -116,6 +122,7 @@ def _negative(x: Tensor) -> Tensor:
     return torch.where(x == 0, 1 / x, x) < 0
 
 
+_LARGEST = torch.finfo(torch.float32).max
 # The next term of the series is below 1e-9.
 _TERMS = 10
 
@@ -170,8 +177,10 @@ def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> torch.
 
 def _median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | torch.return_types.median:
     if dim is None:
+        # Equal elements share its gradient, as that of a largest one.
         x = x.reshape(-1)
-        return torch.sort(x).values.select(0, (x.shape[0] - 1) // 2)
+        middle = torch.sort(x.detach()).values.narrow(0, (x.shape[0] - 1) // 2, 1)
+        return torch.where(x == middle, x, -math.inf).amax(0) if x.is_floating_point() else middle[0]
     at = (x.shape[dim] - 1) // 2
     return torch.return_types.median([y.narrow(dim, at, 1) if keepdim else y.select(dim, at) for y in torch.sort(x, dim=dim)])
 
@@ -220,7 +229,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | N
 
 
 _FUNCTIONS = (
-    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS, *derivatives.FUNCTIONS,
+    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS, *derivatives.FUNCTIONS, *logarithms.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
     (torch, "lerp", _lerp), (Tensor, "lerp", _lerp),
@@ -228,7 +237,8 @@ _FUNCTIONS = (
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),
     (torch, "cdist", _cdist), (torch, "hypot", _hypot), (Tensor, "hypot", _hypot),
-    (torch, "atan2", _atan2), (Tensor, "atan2", _atan2), (torch, "arctan2", _atan2), (torch, "atan", _atan), (Tensor, "atan", _atan), (torch, "arctan", _atan),
+    (torch, "atan2", _atan2), (Tensor, "atan2", _atan2), (torch, "arctan2", _atan2), (Tensor, "arctan2", _atan2),
+    *((owner, name, _atan) for owner in (torch, Tensor) for name in ("atan", "arctan")),
     (torch, "prod", _prod), (Tensor, "prod", _prod), (torch, "cumprod", _cumprod), (Tensor, "cumprod", _cumprod),
     *((owner, name, _whole(getattr(owner, name))) for owner in (torch, Tensor) for name in ("amax", "amin", "max", "min")),
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),

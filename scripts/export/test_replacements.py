@@ -19,7 +19,7 @@ CALLS = 200
 # Of a result, as a part of its largest number and 1. What takes logarithms or divides by differences loses digits in PyTorch, too.
 TOLERANCE = 2e-5
 LOOSE = {"det": 1e-4, "slogdet": 1e-3, "logdet": 1e-3, "inv": 1e-3, "inverse": 1e-3, "solve": 1e-3, "solve_triangular": 1e-3, "ctc_loss": 1e-4, "bilinear": 1e-4,
-         "cdist": 1e-3, "istft": 1e-4, "stft": 1e-4}
+         "cdist": 1e-3, "logcumsumexp": 2e-2, "istft": 1e-4, "stft": 1e-4}
 # Functions of functions, of TorchScript, of sizes, and with random numbers: the suite compares modules that call them.
 OTHERS = {"__call__", "len", "_detect_is_causal_mask", "rrelu", "rrelu_", "grad_and_value_impl", "grad_impl", "_vjp_with_argnums"}
 
@@ -39,8 +39,30 @@ class Random(np.random.Generator):
             x = x * 50
         return x.requires_grad_()
 
+    def equal(self, *shape: int) -> Tensor:
+        return self.tied(*shape, least=None)
+
+    def tied(self, *shape: int, least: float | None = -math.inf) -> Tensor:
+        """Often with equal elements, sometimes with minus infinity, as masks leave it."""
+        x = torch.from_numpy(self.integers(-2, 3, shape).astype(np.float32))
+        kind = self.integers(4)
+        if kind == 0:
+            return self.distinct(*shape)
+        if kind == 1 and least is not None:
+            x = torch.where(x > 0, x, least)
+        return x.requires_grad_()
+
+    def extreme(self, *shape: int) -> Tensor:
+        """From the least to infinity, whose squares and exponentials are too large or too small."""
+        given = torch.tensor([0.0, 1.0, 3.0, 1e-18, 1e-8, 100.0, 1e4, 1e18, 1e20, math.inf])
+        x = given[torch.from_numpy(self.integers(0, len(given), shape))] * torch.from_numpy(self.choice([-1, 1], shape).astype(np.float32))
+        return x.requires_grad_()
+
+    def large(self, *shape: int) -> Tensor:
+        return torch.from_numpy(1e4 * self.standard_normal(shape).astype(np.float32)).requires_grad_()
+
     def distinct(self, *shape: int) -> Tensor:
-        """All elements different, in any order: where two are equal, which one has the gradient is not defined."""
+        """All elements different, in any order: where two are equal, PyTorch's kthvalue and median of an axis take any."""
         return (torch.from_numpy(self.permutation(math.prod(shape)).astype(np.float32)).reshape(shape) / 7 - 2).requires_grad_()
 
     def shape(self, least: int = 1, most: int = 4) -> list[int]:
@@ -94,7 +116,8 @@ def _pool(d: int, most: bool) -> Callable:
             options["dilation"] = int(r.integers(1, 3))
         elif r.integers(2):
             options["count_include_pad"] = False
-        return [(r.distinct if most else r.tensor)(2, 3, *(int(r.integers(7, 11)) for _ in range(d)))], options
+        # Of a window of nothing but minus infinity, the margin may be the largest element.
+        return [((r.equal if options["padding"] else r.tied) if most else r.tensor)(2, 3, *(int(r.integers(7, 11)) for _ in range(d)))], options
     return call
 
 
@@ -102,16 +125,16 @@ def _adaptive(d: int, most: bool) -> Callable:
     """Of a multiple to any, and to 1."""
     def call(r: Random):
         out = [int(r.integers(1, 4)) for _ in range(d)]
-        return [(r.distinct if most else r.tensor)(2, 3, *(n * int(r.integers(1, 4)) for n in out)), out if d > 1 else out[0]], {}
+        return [(r.tied if most else r.tensor)(2, 3, *(n * int(r.integers(1, 4)) for n in out)), out if d > 1 else out[0]], {}
     return call
 
 
-def _over_axis(extreme: bool = False) -> Callable:
+def _over_axis(whole: str = "distinct", axis: str = "distinct") -> Callable:
     def call(r: Random):
         shape = r.shape()
         if not r.integers(4):
-            return [r.distinct(*shape)], {}
-        return [r.distinct(*shape), int(r.integers(-len(shape), len(shape)))], {"keepdim": bool(r.integers(2))}
+            return [getattr(r, whole)(*shape)], {}
+        return [getattr(r, axis)(*shape), int(r.integers(-len(shape), len(shape)))], {"keepdim": bool(r.integers(2))}
     return call
 
 
@@ -240,10 +263,13 @@ ARGUMENTS: dict[str, Callable[[Random], tuple[list, dict]]] = {
     "bilinear": lambda r: ([r.tensor(3, 2, 4), r.tensor(3, 2, 5), r.tensor(6, 4, 5), r.tensor(6) if r.integers(2) else None], {}),
     "_weight_norm": lambda r: ((lambda v: [v, r.tensor(v.shape[0], *[1] * (v.dim() - 1)), 0])((r.distinct(*r.shape(2, 3)).detach() + 0.1).requires_grad_()), {}),
     "take_along_dim": _taken, "cdist": lambda r: ([r.distinct(2, 3, 4), (r.distinct(2, 5, 4).detach() + 0.05).requires_grad_()], {"p": float(r.one(1.0, 2.0, 3.0))}),
-    **dict.fromkeys(("hypot", "atan2", "arctan2"), lambda r: (_alike(r)[:2], {})), **dict.fromkeys(("atan", "arctan"), lambda r: ([r.tensor(*r.shape())], {})),
+    **dict.fromkeys(("hypot", "atan2", "arctan2", "logaddexp"), lambda r: (_alike(r)[:2] if r.integers(2) else [r.extreme(5), r.extreme(5)], {})),
+    "logaddexp2": lambda r: (_alike(r)[:2], {}),
+    **dict.fromkeys(("atan", "arctan"), lambda r: ([r.one(r.tensor, r.extreme)(*r.shape())], {})),
+    "logcumsumexp": lambda r: ((lambda x: [x, int(r.integers(x.dim()))])(r.one(r.tensor, r.large)(*r.shape())), {}),
     "prod": lambda r: ((lambda a, o: ([a[0].detach().clamp(-1.2, 1.2).requires_grad_(), *a[1:]], o))(*_over_axis()(r))), "cumprod": lambda r: ((lambda x: [x, int(r.integers(x.dim()))])((r.tensor(*r.shape()).detach().clamp(-3, 3)).requires_grad_()), {}),
-    **dict.fromkeys(("amax", "amin"), lambda r: ([r.distinct(3, 4, 2), r.one(0, 1, -1, (0, 2), ())], {"keepdim": bool(r.integers(2))})),
-    **dict.fromkeys(("max", "min", "median"), _over_axis()),
+    **dict.fromkeys(("amax", "amin"), lambda r: ([r.tied(3, 4, 2), r.one(0, 1, -1, (0, 2), ())], {"keepdim": bool(r.integers(2))})),
+    **dict.fromkeys(("max", "min"), _over_axis("tied", "tied")), "median": _over_axis("equal"),
     "kthvalue": lambda r: ([r.distinct(4, 5), int(r.integers(1, 5))], {"dim": int(r.one(0, 1, -1)), "keepdim": bool(r.integers(2))}) if r.integers(2) else ([r.distinct(7), 3], {}),
     **dict.fromkeys(("hardshrink", "softshrink"), lambda r: ([r.tensor(*r.shape())], {"lambd": float(r.one(0.5, 1.0, 0.0))})),
     "searchsorted": _edges, "one_hot": lambda r: ([torch.from_numpy(r.integers(0, 5, r.shape()))], {"num_classes": int(r.one(5, 7))}), "ctc_loss": _ctc,
@@ -314,7 +340,9 @@ def test_equals_pytorch(label):
             assert [x.shape for x in got] == [x.shape for x in want] and [x.dtype for x in got] == [x.dtype for x in want], (args, options)
             for a, b in zip(got, want, strict=True):
                 if b.numel():
-                    assert torch.equal(a.isfinite(), b.isfinite()), (args, options, a, b)
+                    # Where PyTorch has no number, there is nothing to be equal to.
+                    a, b = torch.where(b.isnan(), 0, a), b.nan_to_num(0, math.inf, -math.inf)
+                    assert torch.equal(torch.where(a.isfinite(), 0, a), torch.where(b.isfinite(), 0, b)), (args, options, a, b)
                     error = float((a - b).nan_to_num(0, 0, 0).abs().max() / max(1.0, float(b.nan_to_num(0, 0, 0).abs().max())))
                     assert error <= LOOSE.get(name, TOLERANCE), (error, args, options, a, b)
                     worst = max(worst, error)

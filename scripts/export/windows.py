@@ -5,6 +5,7 @@ be a scatter.
 """
 
 import functools
+import math
 import operator
 
 import torch
@@ -77,7 +78,7 @@ def _max_pool(axes: int):
         """torch.nn.functional.max_pool1d and others."""
         if return_indices:
             raise Refusal("a maximum pool returns indices", "leave return_indices out; unpool by F.interpolate or a transposed convolution", refusal.here())
-        x, windows = _pool("a maximum pool", axes, x, kernel_size, stride, padding, dilation, ceil_mode, torch.finfo(x.dtype).min)
+        x, windows = _pool("a maximum pool", axes, x, kernel_size, stride, padding, dilation, ceil_mode, -math.inf)
         # The last axis first: of equal elements the first in the order of rows wins.
         for dim, kernel, step, gap in reversed(windows):
             x = functools.reduce(_greater, shifted(x, dim, kernel, step, gap))
@@ -90,7 +91,9 @@ def _adaptive(axes: int, name: str, whole):
         """torch.nn.functional.adaptive_avg_pool1d and others."""
         if return_indices:
             raise Refusal(f"{name} returns indices", "leave return_indices out", refusal.here())
-        for i, size in enumerate(tupled(output_size, axes)):
+        sizes = list(enumerate(tupled(output_size, axes)))
+        # The last axis first: of equal elements the first in the order of rows is the largest. A mean has no order.
+        for i, size in reversed(sizes) if whole is _largest else sizes:
             dim = i - axes
             if size is None or not pads.varies(x.shape[dim]) and size == x.shape[dim]:
                 continue

@@ -47,7 +47,8 @@ def _slice_scatter(x: Tensor, part: Tensor, dim: int = 0, start: int | None = No
     spread = part.unsqueeze(dim + 1).expand([*part.shape[:dim + 1], step, *part.shape[dim + 1:]])
     spread = spread.reshape([*part.shape[:dim], part.shape[dim] * step, *part.shape[dim + 1:]])
     margin = lambda count: x.new_zeros([*x.shape[:dim], count, *x.shape[dim + 1:]])
-    spread = _joined([margin(first), spread, margin(step)], dim).narrow(dim, 0, size)
+    # What is written may end long before the last element.
+    spread = _joined([margin(first), spread, margin(step if last is size else size)], dim).narrow(dim, 0, size)
     return torch.where(written.view([-1] + [1] * (x.dim() - dim - 1)), spread, x)
 
 
