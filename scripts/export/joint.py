@@ -106,6 +106,9 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     except Exception as error:
         # What was baked in may be what made the trace fail.
         sizes.refuse_assumptions()
+        if "Cannot view a tensor" in str(error):
+            raise Refusal("a tensor is written to in two views of it, whose elements are in another order",
+                          "write a new tensor: y = y.transpose(1, 2) + 1, not y.transpose(1, 2).add_(1)", dry.writes()) from error
         hint = PARTS if compute == "f32" else "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)"
         raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
     sizes.refuse_assumptions()

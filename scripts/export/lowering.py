@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.utils import checkpoint
 
-from . import control, derivatives, hooks, noise, onehot, pads, recurrent, refusal, replaced, writes
+from . import control, derivatives, groupnorm, hooks, noise, onehot, pads, recurrent, refusal, replaced, writes
 from .dropout import dropout
 from .refusal import Refusal
 
@@ -140,7 +140,7 @@ def decompositions() -> dict:
         aten.constant_pad_nd.default: lambda x, pad, value=0: pads.pad(x, pad, "constant", value),
         aten.empty_permuted.default: _empty_permuted,
         aten.embedding_dense_backward.default: _embedding_dense_backward,
-        aten.native_group_norm_backward.default: _native_group_norm_backward,
+        aten.native_group_norm_backward.default: groupnorm.gradients,
         aten.nll_loss_backward.default: _nll_loss_backward,
         aten.nll_loss2d_backward.default: _nll_loss_backward,
     }
@@ -210,22 +210,6 @@ def _embedding_dense_backward(grad: Tensor, ids: Tensor, rows: int, padding_idx:
     if padding_idx >= 0:
         hit = hit * (flat != padding_idx).to(grad.dtype)[None, :]
     return torch.matmul(hit, grad.reshape(-1, grad.shape[-1]))
-
-
-def _native_group_norm_backward(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, rows: int, channels: int, size: int,
-                                groups: int, wanted: list[bool]) -> tuple[Tensor | None, ...]:
-    """With means. PyTorch's own formula multiplies by 1 / count, which is computed from shapes: on the CPU, with a copy to the GPU in every step."""
-    by_group = lambda y: y.reshape(rows, groups, -1)
-    by_channel = lambda y: y.reshape(rows, channels, -1)
-    normal = (by_group(x) - mean.reshape(rows, groups, 1)) * rstd.reshape(rows, groups, 1)
-    slope = by_group(grad if weight is None else by_channel(grad) * weight[:, None])
-    centred = slope - slope.mean(-1, keepdim=True) - normal * (slope * normal).mean(-1, keepdim=True)
-    results = (
-        lambda: (centred * rstd.reshape(rows, groups, 1)).reshape(x.shape),
-        lambda: (by_channel(grad) * by_channel(normal)).sum((0, 2)),
-        lambda: by_channel(grad).sum((0, 2)),
-    )
-    return tuple(result() if want else None for result, want in zip(results, wanted, strict=True))
 
 
 def _nll_loss_backward(grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, total: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, derivatives, integers, logarithms, matrices, refusal, signals, tapers
+from . import complexes, ctc, derivatives, groupnorm, integers, logarithms, matrices, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -233,6 +233,7 @@ _FUNCTIONS = (
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
     (torch, "lerp", _lerp), (Tensor, "lerp", _lerp),
+    (torch, "group_norm", groupnorm.group_norm),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),

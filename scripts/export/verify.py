@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import counting, nonfinite, progress, refusal, session, state, ties, watch
+from . import counting, nonfinite, progress, refusal, saturated, session, state, ties, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
@@ -274,14 +274,17 @@ class Reference:
         if wrong := {name for name, error in errors.items() if error > TOLERANCE}:
             run = partial(self._named, wrong, self.tensors)
             if sides := ties.explain(run, {name: torch.as_tensor(got[name]) for name in wrong}, scales, TOLERANCE):
-                print(f"  {sides}")
+                progress.remark(f"  {sides}")
                 with sides.used():
                     errors, _ = self._errors(got)
         worst = _largest(errors)
         if np.isnan(worst[0]):
             raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
                                     lambda: self.step.named(*self._given.values(), self.seed)["loss"], _trained(self.step))
-        _refuse_difference(worst)
+        try:
+            _refuse_difference(worst)
+        except Refusal as error:
+            raise saturated.explained(error, lambda: self.step.named(*self._given.values(), self.seed)) from error
         return worst
 
     def _errors(self, got: dict[str, np.ndarray]) -> tuple[dict[str, float], dict[str, float]]:

@@ -297,6 +297,10 @@ class DryRun:
         """Whether it is a dry run on these inputs and sizes."""
         return self._ran == _conditions(inputs, example, backward)
 
+    def writes(self) -> str | None:
+        """The last line that writes into a tensor."""
+        return next((place for operator, place in reversed(self.places.items()) if _writes(operator)), None)
+
     def place(self, operator) -> str | None:
         """The user's line of the operator, or of the operator whose gradient it computes: X for X_backward."""
         if operator in self.places:
@@ -304,6 +308,10 @@ class DryRun:
         forward = ways_out.base(operator)
         same = [place for op, place in self.places.items() if ways_out.base(op) == forward]
         return next(iter(same), None) or next((place for op, place in self.places.items() if ways_out.base(op).startswith(forward)), None)
+
+
+def _writes(operator) -> bool:
+    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in operator._schema.arguments)
 
 
 def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,

@@ -38,6 +38,9 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
     """
     made = steps(export)
     _describe(export.module)
+    if export.eval_graph:
+        for line in shortcuts(export.module):
+            print(line)
     with phase("dry run", export.module):
         dry = dry_runs(export, made)
     with staged(folder) as place:
@@ -152,6 +155,13 @@ def _loss(result: dict[str, Tensor]) -> Tensor:
         if not name.startswith(state.PREFIX) and (x.dim() != 0 or x.dtype != torch.float32):
             raise Refusal(f"{name} is {str(x.dtype).removeprefix('torch.')}{list(x.shape)}, not a float32 scalar", f"reduce {name} with .sum() or .mean(), and .float() it")
     return result["loss"]
+
+
+def shortcuts(module: nn.Module) -> list[str]:
+    """What PyTorch computes in another way after module.eval() than in training, and than any graph: for whoever compares the two."""
+    names = [name for name, part in module.named_modules() if isinstance(part, nn.TransformerEncoder) and part.use_nested_tensor]
+    return [f"note: after module.eval() and under torch.no_grad(), PyTorch makes the padded frames of {name or 'the module'} 0, where it gets "
+            "src_key_padding_mask; the graphs do as in training. nn.TransformerEncoder(..., enable_nested_tensor=False) does so everywhere" for name in names]
 
 
 def _describe(module: nn.Module) -> None:

@@ -1,6 +1,8 @@
-"""Trains models in the program and beside it in a loop of PyTorch, on the same batches of the sample data, and compares the losses.
+"""Trains models in the program and beside it in a loop of PyTorch, on the same batches, and compares the losses.
 
     python -m export.baseline.beside ../scripts/examples/vits.py:build ../scripts/examples/code_gpt.py:build --steps 200 --work ../runs/beside
+
+The batches are those of the embedded sample, or of --train-data, as the program's pipeline makes them.
 
 Each builder is exported to WORK/NAME/bundle, unless a bundle is there. The program trains it, and PyTorch trains what the builder returns:
 loop.py. A second loop of PyTorch is rounded otherwise: before each step, every weight moves by one unit in the last place. How far it comes
@@ -15,7 +17,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,7 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         refuse_shared(options.builders)
-        found = [losses for builder in options.builders for losses in compare(builder, options.work, options.steps, options.batch_size)]
+        found = [losses for builder in options.builders
+                 for losses in compare(builder, options.work, options.steps, options.batch_size, _data(options))]
     except command.Refusal as error:
         sys.exit(f"error: {error}\nhint: {error.hint}")
     print(table(found))
@@ -78,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--work", type=Path, required=True, metavar="DIR", help="the folder of bundles and runs; a bundle in it is not exported again")
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="how many steps (default: 200)")
     parser.add_argument("--batch-size", type=int, default=4, metavar="N", help="rows of a batch (default: 4)")
+    parser.add_argument("--train-data", type=Path, metavar="DATA",
+                        help="a data set's folder or list, as xtts-host takes it (default: the embedded sample)")
+    parser.add_argument("--list-layout", metavar="LAYOUT", help="of a list, as xtts-host takes it")
     parser.add_argument("--limit", type=float, default=0.01, help=f"the largest relative difference of a loss, and of the mean of the last {LAST} (default: 0.01)")
     return parser
 
@@ -93,8 +99,14 @@ def refuse_shared(builders: list[str]) -> None:
         first[name] = builder
 
 
-def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losses]:
-    """The losses of each player of what the builder returns."""
+def _data(options: argparse.Namespace) -> list[str]:
+    """The program's flags for the data."""
+    given = {"--train-data": options.train_data and options.train_data.resolve(), "--list-layout": options.list_layout}
+    return [str(x) for flag, value in given.items() if value for x in (flag, value)]
+
+
+def compare(builder: str, work: Path, steps: int, batch_size: int, data: Sequence[str] = ()) -> list[Losses]:
+    """The losses of each player of what the builder returns. data are the program's flags for the data."""
     folder = work.resolve() / command.build(builder).name
     bundle, run, debug = (folder / name for name in ("bundle", "run", "debug"))
     if not bundle.exists() and command.main(["module", builder, "--out", str(bundle)]):
@@ -104,7 +116,8 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
     (debug / "batches").mkdir(parents=True)
     with phase(f"{folder.name}: {steps} steps in the program"):
         progress.at(lambda: f"{_steps(run / 'metrics.jsonl')} steps done")
-        _program("--graph", bundle, "--batch-size", batch_size, "--max-steps", steps, "--eval-every", 0, "--run-dir", run, "--debug-dir", debug)
+        _program("--graph", bundle, "--batch-size", batch_size, "--max-steps", steps, "--eval-every", 0, "--run-dir", run,
+                 "--debug-dir", debug, *data)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     if skipped := [line["step"] for line in lines if line["loss"] is None]:
         sys.exit(f"error: {run}: step {skipped[0]} was skipped, so it has no loss to compare")

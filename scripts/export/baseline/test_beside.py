@@ -1,7 +1,10 @@
 """Runs of the program beside PyTorch, and what the comparison finds: bin/xtts-host must be built."""
 
 import math
+import wave
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -56,10 +59,30 @@ def test_another_loss_is_found(tmp_path, capsys):
     before = (tmp_path / "code-model/bundle/bundle.json").read_bytes()
     row = capsys.readouterr().out.splitlines()[-1]
     assert row.startswith("| code-model | - |") and float(row.split("|")[-5]) < 1e-5
+    # On a data set, through the program's pipeline.
+    data = _data(tmp_path / "data")
+    of_data = [*arguments, "--batch-size", "2", "--list-layout", "last-column", "--train-data"]
+    assert beside.main([*of_data, data]) == 0
+    assert float(capsys.readouterr().out.splitlines()[-1].split("|")[-5]) < 1e-5
+    assert data in "".join(f.read_text(errors="ignore") for f in (tmp_path / "code-model/run").glob("*.json*"))
+    with pytest.raises(SystemExit, match="no-data"):
+        beside.main([*of_data, f"{tmp_path}/no-data"])
     file.write_text(CODES.replace("SCALE", "1.0200"))
     assert beside.main(arguments) == 1
     assert math.isclose(float(capsys.readouterr().out.splitlines()[-1].split("|")[-5]), 0.02, rel_tol=0.05)
     assert (tmp_path / "code-model/bundle/bundle.json").read_bytes() == before
+
+
+def _data(folder):
+    """A data set as LJSpeech has it."""
+    (folder / "wavs").mkdir(parents=True)
+    noise = np.random.default_rng(0)
+    for n in range(6):
+        with wave.open(f"{folder}/wavs/clip{n}.wav", "wb") as file:
+            file.setparams((1, 2, 22050, 0, "NONE", ""))
+            file.writeframes((noise.standard_normal(22050 + 1000 * n) * 3000).astype(np.int16).tobytes())
+    (folder / "metadata.csv").write_text("".join(f"clip{n}|Clip number {n}.\n" for n in range(6)))
+    return str(folder)
 
 
 def test_the_second_loop_is_rounded_otherwise():

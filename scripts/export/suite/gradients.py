@@ -114,12 +114,13 @@ class _Penalized(Case):
 
 
 class Penalty(_Penalized):
-    """gradient penalties (R1, WGAN-GP): `torch.autograd.grad(score, x, create_graph=True)` over `Conv1d`, `Conv2d`, `leaky_relu`, `LayerNorm`, linear layers, `weight_norm` and `spectral_norm`"""
+    """gradient penalties (R1, WGAN-GP): `torch.autograd.grad(score, x, create_graph=True)` over `Conv1d`, `Conv2d`, `leaky_relu`, `LayerNorm`, `GroupNorm`, linear layers, `weight_norm` and `spectral_norm`"""
 
     def __init__(self):
         super().__init__()
         parametrizations = nn.utils.parametrizations
-        self.frames = nn.Sequential(parametrizations.weight_norm(nn.Conv1d(WIDTH, 6, 5, stride=2, padding=2)), nn.LeakyReLU(0.2), nn.Conv1d(6, 1, 3, padding=1))
+        self.frames = nn.Sequential(parametrizations.weight_norm(nn.Conv1d(WIDTH, 6, 5, stride=2, padding=2)), nn.GroupNorm(2, 6), nn.LeakyReLU(0.2),
+                                    nn.Conv1d(6, 1, 3, padding=1))
         self.maps = nn.Sequential(nn.Conv2d(1, 2, (3, 5), padding=(1, 2)), nn.LeakyReLU(0.2), nn.Conv2d(2, 1, 1, bias=False))
         self.flat = nn.Sequential(parametrizations.spectral_norm(nn.Linear(WIDTH, 8)), nn.LayerNorm(8), nn.SiLU(), nn.Linear(8, 1))
 

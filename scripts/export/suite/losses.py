@@ -49,6 +49,24 @@ class Binary(_Loss):
         return logits * (1 - p) ** 2 + F.binary_cross_entropy(p, positive, reduction="none")
 
 
+class Logits(_Loss):
+    """`F.binary_cross_entropy_with_logits` of large logits, `F.logsigmoid`"""
+
+    def error(self, y, target):
+        positive = (target > 0).float()
+        return F.binary_cross_entropy_with_logits(60 * y, positive, reduction="none") - F.logsigmoid(60 * y)
+
+
+class Saturated(_Loss):
+    """`F.binary_cross_entropy` of probabilities that are rounded to 0 and 1: `torch.sigmoid(60 * y)`"""
+
+    refused = "binary_cross_entropy gets probabilities that are rounded to 0 and 1"
+    way_out = Logits
+
+    def error(self, y, target):
+        return F.binary_cross_entropy(torch.sigmoid(60 * y), (target > 0).float(), reduction="none")  # blamed
+
+
 class Divergences(_Loss):
     """`F.kl_div`, the KL of two normals, `F.poisson_nll_loss`, a normal's likelihood"""
 

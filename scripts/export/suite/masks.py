@@ -132,6 +132,19 @@ class OverwrittenResult(_Linear):
         return y.mul_(2)
 
 
+class TwoViews(_Linear):
+    """two views of one tensor that are written to, in another order of its elements: `view` and `transpose`"""
+
+    refused = "a tensor is written to in two views of it, whose elements are in another order"
+    way_out = InPlaceOperators
+
+    def forward(self, x):
+        y = self.linear(x)
+        y.view(y.shape[0], -1).mul_(2)
+        y.transpose(1, 2).add_(1)  # blamed
+        return y
+
+
 class Where(_Linear):
     """`torch.where` with numbers, `torch.minimum`, `maximum`, `clamp` with tensors and with a float and an integer, `lerp`, `addcdiv`"""
 
