@@ -133,7 +133,7 @@ def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Pa
         of = lambda found: {name: found[name] for name in wrong}
         graphs = of({name: torch.as_tensor(x) for name, x in got.items()})
         if sides := ties.explain(lambda: of(run(seen)), graphs, scales, TOLERANCE):
-            print(f"  {sides}")
+            progress.remark(f"  {sides}")
             with sides.used():
                 errors = measured(run(seen))
     worst = _largest({name: error / scales[name] for name, error in errors.items()})
