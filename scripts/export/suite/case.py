@@ -144,7 +144,7 @@ def cases() -> dict[str, list[type[Case]]]:
     """Every case, by the name of its file."""
     found = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if module.name not in ("case", "followed", "kept", "table", "traps", "untried", "__main__") and not module.name.startswith("test_"):
+        if module.name not in ("case", "kept", "table", "traps", "untried", "__main__") and not module.name.startswith("test_"):
             loaded = importlib.import_module(f"{__package__}.{module.name}")
             found[module.name] = [c for c in vars(loaded).values()
                                   if isinstance(c, type) and issubclass(c, Case) and c.__module__ == loaded.__name__ and c.__doc__ and not c.__name__.startswith("_")]
