@@ -1,4 +1,4 @@
-"""Each operator, function and layer that lowering.py, onehot.py, writes.py, batchnorm.py and recurrent.py compute in another way, beside PyTorch's own.
+"""Each operator, function and layer that lowering.py, groupnorm.py, onehot.py, writes.py, batchnorm.py and recurrent.py compute in another way, beside PyTorch's own.
 
 Random calls with equal elements, zeros and masks. Functions and layers are compared with their gradients.
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import rnn
 
-from . import batchnorm, lowering, onehot, recurrence, recurrent, writes
+from . import batchnorm, groupnorm, lowering, onehot, recurrence, recurrent, writes
 from .test_replacements import Random, _run
 
 CALLS = 60
@@ -113,7 +113,7 @@ OPERATORS: dict[object, Callable[[Random], tuple[list, dict]]] = {
 }
 # Memory without content.
 EMPTY = {aten.new_empty_strided.default, aten.empty_permuted.default}
-OURS = (lowering, onehot, writes)
+OURS = (lowering, groupnorm, onehot, writes)
 
 
 def _compare(got: list[Tensor], want: list[Tensor], call: object, tolerance: float = TOLERANCE) -> None:
