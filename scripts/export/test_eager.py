@@ -102,7 +102,7 @@ def test_queries_without_keys(kind, tmp_path):
 def test_a_wrong_replacement_is_found(tmp_path, monkeypatch):
     """The mean of all keys in place of 0, in the graph and in the exporter's own functions."""
     def mean(drop):
-        return lambda q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False: lowering.attend(q, k, v, attn_mask, is_causal, scale)
+        return lambda q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False: lowering.attend(q, k, v, attn_mask, scale=scale)
 
     monkeypatch.setattr(lowering, "_attention", mean)
     torch.manual_seed(0)
