@@ -187,7 +187,11 @@ def explain(run: Callable[[], dict[str, Tensor]], got: dict[str, Tensor], scales
         with _Mode(random=random) as mode:
             # A sum of many terms has several of these errors.
             mode.units = 1 + n % 3 * 2
-            found = run()
+            try:
+                found = run()
+            except Exception:
+                # A number that moves may leave what a function takes, as a probability of 1 does.
+                return None
         if [call.operator for call in mode.calls] != [call.operator for call in first.calls]:
             return None
         if mode.units == 1:
