@@ -153,12 +153,12 @@ func TestNeverTheLastColumn(t *testing.T) {
 	}
 }
 
-// TestNoVoices: a column whose few values measure, date or locate a recording, or say how somebody speaks, is not the speaker in
-// silence. Names that look alike are.
+// TestNoVoices: a column whose few values measure, date or locate a recording, or say how somebody speaks, is not the
+// speaker in silence. Names that look alike are.
 func TestNoVoices(t *testing.T) {
 	for value, voices := range map[string]bool{
-		"%d words": false, "%dkHz": false, "2024-01-0%d": false, "03:0%d": false, "https://example.org/book%d": false, "v%d": true,
-		"speaker %d": true, "%d_anna": true, "book-%d": true,
+		"%d words": false, "%dkHz": false, "2024-01-0%d": false, "03:0%d": false, "https://example.org/book%d": false,
+		"v%d": true, "speaker %d": true, "%d_anna": true, "book-%d": true,
 	} {
 		dir, list := t.TempDir(), ""
 		for i := range 24 {
@@ -176,14 +176,16 @@ func TestNoVoices(t *testing.T) {
 	}
 }
 
-// TestSeparatorOfIDs: ids of recordings that exist show the separator of a list without names. A comma in a text is no other column
-// in silence.
+// TestSeparatorOfIDs: ids of recordings that exist show the separator of a list without names. A comma in a text is no
+// other column in silence.
 func TestSeparatorOfIDs(t *testing.T) {
 	for _, c := range []struct {
 		separator, more string
 		layout, err     string
 	}{
-		{";", "", "ljspeech;separator=semicolon;quotes=csv", ""}, {",", "", "ljspeech;separator=comma;quotes=csv", ""}, {"; ", "", "ljspeech;separator=semicolon;quotes=csv", ""},
+		{";", "", "ljspeech;separator=semicolon;quotes=csv", ""},
+		{"; ", "", "ljspeech;separator=semicolon;quotes=csv", ""},
+		{",", "", "ljspeech;separator=comma;quotes=csv", ""},
 		{",", ", or so", "", "no '|' between id and text"}, {" ", "", "", "no '|' between id and text"},
 	} {
 		dir, list := t.TempDir(), ""

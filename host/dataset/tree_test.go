@@ -32,8 +32,6 @@ func asNobody(do func()) {
 	<-done
 }
 
-func alone(string, int) error { return nil }
-
 // TestWalked: a folder without a list is read with progress, which ends with its last text, and until the context ends.
 func TestWalked(t *testing.T) {
 	for tree, files := range map[string][]string{
@@ -127,7 +125,7 @@ func TestClosedFolder(t *testing.T) {
 			}
 			chmod("lost+found", 0)
 			asNobody(func() {
-				if items, err := layout.Items(tree, dir, false, alone); err != nil || len(items) != 2 {
+				if items, err := layout.Items(tree, dir, false, nil); err != nil || len(items) != 2 {
 					t.Errorf("%s: %d items, %v", tree, len(items), err)
 				}
 			})
@@ -150,7 +148,7 @@ func TestFileInPlaceOfALine(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "1/1/1_1.trans.tsv"), []byte("1_1_1\n"))
 	write(t, filepath.Join(dir, "1/1/1_1_1.normalized.txt"), []byte("text"))
-	items, err := layout.Items(layout.LibriTTS, dir, false, alone)
+	items, err := layout.Items(layout.LibriTTS, dir, false, nil)
 	if err != nil || len(items) != 1 || items[0].Problem != "" || items[0].Text != "text" {
 		t.Errorf("%+v, %v", items, err)
 	}

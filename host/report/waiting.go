@@ -31,8 +31,8 @@ const waitingBar = 20
 // NewWaiting returns one that writes to out. Only one goroutine may use it. A nil Waiting shows nothing.
 func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: out, terminal: terminal} }
 
-// Progress reports that so many of a number of things are done, of a number that is 0 if it is not known. Another name of the things is
-// other work.
+// Progress reports that so many of a number of things are done. The number is 0 if it is not known. Another name of the
+// things is other work.
 func (w *Waiting) Progress(what string, done, of int) { w.Counted("read", what, done, of) }
 
 // Counted reports that so many of a number of things are what done says, such as "evaluated".

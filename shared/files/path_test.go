@@ -76,7 +76,9 @@ func TestHintForALink(t *testing.T) {
 	long := strings.Repeat("ö", 127)
 	dir := tree(t, "elsewhere/a b/file", "run/it's here -> ../elsewhere/a b", "run/"+long+" -> ../elsewhere/a b",
 		"run/gone -> nothing", "run/loop -> loop", "run/up -> ..")
-	for name, want := range map[string]error{"it's here": nil, long: nil, "gone": fs.ErrNotExist, "loop": fs.ErrNotExist, "up": fs.ErrNotExist} {
+	for name, want := range map[string]error{
+		"it's here": nil, long: nil, "gone": fs.ErrNotExist, "loop": fs.ErrNotExist, "up": fs.ErrNotExist,
+	} {
 		place := In(filepath.Join(dir, "run"), name, "file")
 		_, err := place.Read(99)
 		_, command, _ := strings.Cut(hint.Of(err), ": ")

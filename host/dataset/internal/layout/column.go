@@ -151,8 +151,8 @@ func setOf(list string) map[string]bool {
 	return set
 }
 
-// voices reports whether nothing but names of speakers fits the values of a column of names. What says how somebody speaks, or measures,
-// dates or locates a recording, is repeated in lists as well.
+// voices reports whether nothing but names of speakers fits the values of a column of names. What says how somebody
+// speaks, or measures, dates or locates a recording, is repeated in lists as well.
 func (c *column) voices() bool {
 	if c.only(notVoices) {
 		return false

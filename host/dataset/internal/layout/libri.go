@@ -37,7 +37,7 @@ func chapters(dir string, most int, walk Walk, endings ...string) (list []string
 					return nil, err
 				}
 				looked++
-				if err := walk(walkedFolders, looked); err != nil {
+				if err := walk.at(walkedFolders, looked); err != nil {
 					return nil, err
 				}
 				if slices.ContainsFunc(names, endsIn(endings)) {
@@ -73,7 +73,7 @@ func isLibriTTS(dir string) (bool, error)    { return hasChapter(dir, ttsEndings
 func isLibriSpeech(dir string) (bool, error) { return hasChapter(dir, speechEndings) }
 
 func hasChapter(dir string, endings []string) (bool, error) {
-	list, err := chapters(dir, 1, silent, endings...)
+	list, err := chapters(dir, 1, nil, endings...)
 	return len(list) > 0, err
 }
 
@@ -144,7 +144,7 @@ func itemsOfLibriTTS(dir string, eval bool, walk Walk) (items []Item, err error)
 		if items, err = appendSorted(items, dir, chapter, found); err != nil {
 			return nil, err
 		}
-		if err := walk(walkedTexts, len(items)); err != nil {
+		if err := walk.at(walkedTexts, len(items)); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +198,7 @@ func itemsOfLibriSpeech(dir string, eval bool, walk Walk) (items []Item, err err
 		if items, err = appendSorted(items, dir, chapter, found); err != nil {
 			return nil, err
 		}
-		if err := walk(walkedTexts, len(items)); err != nil {
+		if err := walk.at(walkedTexts, len(items)); err != nil {
 			return nil, err
 		}
 	}

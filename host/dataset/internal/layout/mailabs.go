@@ -52,7 +52,7 @@ func (w *bookWalk) in(rel string, above []fs.FileInfo) error {
 	}
 	list, err := entries(here)
 	w.folders++
-	if err = cmp.Or(err, w.walk(walkedFolders, w.folders)); err != nil {
+	if err = cmp.Or(err, w.walk.at(walkedFolders, w.folders)); err != nil {
 		return err
 	}
 	for _, e := range list {
@@ -92,7 +92,7 @@ func isMAILABS(dir string) (bool, error) {
 			return false, err
 		}
 	}
-	list, err := books(dir, 1, silent)
+	list, err := books(dir, 1, nil)
 	return len(list) > 0, err
 }
 
@@ -144,7 +144,7 @@ func itemsOfMAILABS(dir string, _ bool, walk Walk) (items []Item, err error) {
 			}
 			items = append(items, item)
 		})
-		if err = cmp.Or(err, walk(walkedTexts, len(items))); err != nil {
+		if err = cmp.Or(err, walk.at(walkedTexts, len(items))); err != nil {
 			return nil, err
 		}
 	}

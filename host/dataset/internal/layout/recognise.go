@@ -108,20 +108,21 @@ func splitHead(lines []string) (sep byte, header []string) {
 	return '|', nil
 }
 
-// separator returns the comma or the semicolon of a list without another separator, if each line has one, behind what names a
-// recording. With several in a line, some may be those of the text.
+// separator returns the comma or the semicolon of a list without another separator, if each line has one after what
+// names a recording. With several in a line, some may be those of the text.
 func (s *Source) separator(lines []string, sep byte) byte {
 	if strings.Contains(strings.Join(lines, ""), string(sep)) {
 		return sep
 	}
+	first := lines[:min(len(lines), 32)]
 	for _, other := range []byte{';', ','} {
 		var keys []string
-		for _, line := range lines[:min(len(lines), 32)] {
+		for _, line := range first {
 			if key, text, ok := strings.Cut(line, string(other)); ok && !strings.Contains(text, string(other)) {
 				keys = append(keys, strings.TrimSpace(key))
 			}
 		}
-		if _, found := s.place(keys, mostlyPaths(keys)); found == len(lines[:min(len(lines), 32)]) {
+		if _, found := s.place(keys, mostlyPaths(keys)); found == len(first) {
 			return other
 		}
 	}

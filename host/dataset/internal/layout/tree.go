@@ -37,11 +37,16 @@ type Item struct {
 	Problem  string // why it cannot be used
 }
 
-// Walk is called often while the folders of a data set are read: so many of its folders, or of its texts, have been. Its error ends the
-// walk.
+// Walk is called often while the folders of a data set are read: so many of its folders, or of its texts, have been.
+// Its error ends the walk. It may be nil.
 type Walk func(what string, done int) error
 
-func silent(string, int) error { return nil }
+func (w Walk) at(what string, done int) error {
+	if w == nil {
+		return nil
+	}
+	return w(what, done)
+}
 
 // What is counted of a walk.
 const (
@@ -121,7 +126,8 @@ func folders(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// isFolder reports whether what is in a folder is a folder, or a link to one. A link that leads nowhere may have led to clips.
+// isFolder reports whether what is in a folder is a folder, or a link to one. A link that leads nowhere may have led to
+// clips.
 func isFolder(dir string, e fs.DirEntry) (bool, error) {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir(), nil
@@ -130,7 +136,8 @@ func isFolder(dir string, e fs.DirEntry) (bool, error) {
 	info, err := files.Stat(name)
 	switch {
 	case missing(err) && filepath.Ext(name) == "":
-		return false, hint.Errorf("make it lead to its folder, or remove it: rm "+hint.Word(name), "%s: a link that leads nowhere", name)
+		advice := "make it lead to its folder, or remove it: rm " + hint.Word(name)
+		return false, hint.Errorf(advice, "%s: a link that leads nowhere", name)
 	case errors.Is(err, syscall.ELOOP): // back to itself
 		return false, nil
 	case err != nil && !errors.Is(err, files.ErrNotRegular) && !missing(err):

@@ -80,7 +80,7 @@ func itemsOfVCTK(dir string, _ bool, walk Walk) (items []Item, err error) {
 				return nil, err
 			}
 			items = append(items, item)
-			if err := walk(walkedTexts, len(items)); err != nil {
+			if err := walk.at(walkedTexts, len(items)); err != nil {
 				return nil, err
 			}
 		}
