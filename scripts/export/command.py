@@ -21,11 +21,12 @@ from .refusal import Refusal
 from .xtts import preset as preset_of_xtts
 
 USAGE_STATUS = 2
+# 128 and the number of SIGINT, as shells have it.
+_INTERRUPTED_STATUS = 130
 # A run's weights to PyTorch and back (docs/weights.md): commands with a parser of their own.
 CONVERSIONS = ("to-torch", "from-torch")
 IMPORT_HINT = "run it where `python -c 'import MODULE'` works"
 HOST = builtin.REPOSITORY / "bin/xtts-host"
-
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -40,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Refusal as error:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
         return USAGE_STATUS
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED_STATUS
     return 0
 
 

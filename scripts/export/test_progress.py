@@ -104,3 +104,13 @@ def test_the_host_is_waited_for_with_a_line(monkeypatch, capsys, tmp_path):
     host.chmod(0o755)
     command._inspect(tmp_path, SimpleNamespace(host=str(host), out=tmp_path))
     assert re.search(r"inspect \.\.\. \n(  the host reads the bundle as a run would, 0 s\n){2}", capsys.readouterr().out)
+
+
+def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer, "write", interrupted)
+    out = tmp_path / "out"
+    assert command.main(["module", "export.examples:code_model", "--out", str(out)]) == 130
+    assert capsys.readouterr().err == "interrupted\n" and not out.exists()
