@@ -254,19 +254,26 @@ static float in_tile(shared_at at, int row, int column) {
 	return float_of(*(unsigned short *)(place ^ (place / 128 % 8) * 16));
 }
 
-static void add_step(float *c, const float (*a)[16], shared_at b, int b_turned, bool add) {
-	int warp = block.current % 128 / 32, g = block.current % 32 / 4, t = block.current % 4;
+// first_row returns the first row of a step's left factor that the thread multiplies; the other one is 8 rows below.
+static int first_row() { return block.current % 128 / 32 * 16 + block.current % 32 / 4; }
+
+// add_step multiplies the thread's two rows of the left factor.
+static void add_step(float *c, const float (*rows)[16], shared_at b, int b_turned, bool add) {
+	int t = block.current % 4;
 	for (int i = 0; i < 32; i++) {
-		int row = warp * 16 + g + i / 2 % 2 * 8, column = i / 4 * 8 + 2 * t + i % 2;
+		int column = i / 4 * 8 + 2 * t + i % 2;
 		float sum = add ? c[i] : 0;
-		for (int k = 0; k < 16; k++) sum += a[row][k] * (b_turned ? in_tile(b, k, column) : in_tile(b, column, k));
+		for (int k = 0; k < 16; k++) sum += rows[i / 2 % 2][k] * (b_turned ? in_tile(b, k, column) : in_tile(b, column, k));
 		c[i] = sum;
 	}
 }
 template <int A_TURNED, int B_TURNED> static void start_step(float (&c)[32], shared_at a, shared_at b, bool add) {
-	float left[64][16];
-	for (int row = 0; row < 64; row++)
-		for (int k = 0; k < 16; k++) left[row][k] = A_TURNED ? in_tile(a, k, row) : in_tile(a, row, k);
+	float left[2][16];
+	for (int half = 0; half < 2; half++)
+		for (int k = 0; k < 16; k++) {
+			int row = first_row() + half * 8;
+			left[half][k] = A_TURNED ? in_tile(a, k, row) : in_tile(a, row, k);
+		}
 	add_step(c, left, b, B_TURNED, add);
 }
 template <int B_TURNED> static void start_step(float (&c)[32], const unsigned *a, shared_at b, bool add) {
@@ -274,11 +281,12 @@ template <int B_TURNED> static void start_step(float (&c)[32], const unsigned *a
 	static unsigned lefts[MOST_THREADS][4];
 	memcpy(lefts[block.current], a, 16);
 	meet<128>(8 + group);
-	float left[64][16];
-	for (int row = 0; row < 64; row++)
+	float left[2][16];
+	for (int half = 0; half < 2; half++)
 		for (int k = 0; k < 16; k++) {
+			int row = first_row() + half * 8;
 			unsigned pair = lefts[group * 128 + row / 16 * 32 + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
-			left[row][k] = float_of(pair >> k % 2 * 16);
+			left[half][k] = float_of(pair >> k % 2 * 16);
 		}
 	meet<128>(8 + group);
 	add_step(c, left, b, B_TURNED, add);
