@@ -54,7 +54,7 @@ test-go: need
 		go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | xargs -r go build -race && \
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment && \
 		wait $$venv && wait $$!
-	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 10m ./...
+	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 20m ./...
 
 check: need ## format, vet, generated files, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
