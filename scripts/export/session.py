@@ -16,11 +16,11 @@ from .module import Export
 CHUNK = 1 << 18
 
 
-def load(path: Path, threads: int = 1) -> ort.InferenceSession:
+def load(path: Path | bytes, threads: int = 1) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(path if isinstance(path, bytes) else str(path), options, providers=["CPUExecutionProvider"])
 
 
 def run(session: ort.InferenceSession, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,98 +1,152 @@
 """Elements that rounding alone decides, in PyTorch and in a graph: the phase of a negative number whose imaginary part
 is 0 but for rounding, which is pi or -pi, and which of two numbers is the smallest if they differ in the last place.
 
-What follows may differ by any amount, and both are right. So the check looks for such elements: those that PyTorch
-itself decides otherwise when every result of an operator moves by a unit in the last place. Then it looks for the sides
-on which PyTorch agrees with the graph. No limit grows: with some of these elements on the other side, everything must
-agree as well as it must without any.
+What follows may differ by any amount, and both are right. So the check asks the graph what it decided, by a copy that
+returns it, and PyTorch takes that where rounding may decide it. No limit grows: everything must then agree as well as
+it must without. Where more than rounding decides, PyTorch decides for itself.
+
+The gradient of a phase is as large as its number is small, so phases are also taken where they differ in rounding only.
 """
 
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import refusal
+from . import progress, refusal, session
 
 aten = torch.ops.aten
 _PHASES = {aten.angle.default, aten.atan2.default}
 # Where the indices are among the results, and the place of the axis among the arguments.
 _INDICES = {aten.argmax.default: 0, aten.argmin.default: 0, aten.max.dim: 1, aten.min.dim: 1, aten.topk.default: 1}
-_RERUNS = 6
-# A phase may be turned if its imaginary part is so many units of the largest magnitude, or less.
+# In a graph, and where the indices are among the results.
+_CHOOSING = {"ArgMax": 0, "ArgMin": 0, "TopK": 1}
+# Rounding decides if less does than so many units in the last place, or than so many times what the number moved by when
+# those before it did.
 _UNITS = 16
-# Each costs a run of PyTorch, or several.
-_MOST = 48
-_SWEEPS = 3
-
-# An element of a result: the number of the call, and the place in it.
-Element = tuple[int, int]
 
 
 @dataclass
 class _Call:
     operator: object
     results: tuple[Tensor, ...]
-    taken_of: Tensor  # what an index chooses from
+    # What the elements are decided by: imaginary parts, or what an index chooses from.
+    by: Tensor
+    real: Tensor | None
     axis: int | None
     place: str | None
+    noise: Tensor | float = 0.0  # of by
+    real_noise: Tensor | float = 0.0
 
-    def otherwise(self, other: "_Call") -> Tensor:
-        """The elements that the other call of the same operator decides otherwise, in one dimension."""
-        if self.operator in _PHASES:
-            turned = (self.results[0] - other.results[0]).abs() > math.pi
-        else:
-            mine, theirs = (call.results[_INDICES[self.operator]] for call in (self, other))
+    @property
+    def decided(self) -> Tensor:
+        return self.results[_INDICES.get(self.operator, 0)]
+
+    def same(self, other: "_Call") -> bool:
+        return self.operator is other.operator and self.by.shape == other.by.shape
+
+    def note(self, again: "_Call") -> None:
+        """What moved when the call ran again."""
+        self.noise = torch.as_tensor(self.noise).maximum((again.by - self.by).abs())
+        if self.real is not None:
+            self.real_noise = torch.as_tensor(self.real_noise).maximum((again.real - self.real).abs())
+
+    def tied(self, theirs: Tensor) -> Tensor:
+        """Where rounding alone may have decided so."""
+        noise = torch.as_tensor(self.noise).expand(self.by.shape)
+        if self.operator in _INDICES:
+            one, other = (self._at(self.by, index) for index in (self.decided, theirs))
+            far, size = (one - other).abs(), one.abs()
             # Of equal numbers, PyTorch takes the first one: rounding decides nothing.
-            turned = (mine != theirs) & (self._number(mine) != self._number(theirs))
-        return turned.flatten().nonzero().flatten()
+            may, noise = far > 0, self._at(noise, self.decided) + self._at(noise, theirs)
+        else:
+            size = torch.hypot(self.by, self.real)
+            # As far as the numbers are that have these phases.
+            far = 2 * size * ((self.decided - theirs) / 2).sin().abs()
+            # Rounding decides nothing about what is 0 by itself: padding, or the imaginary part of the highest frequency.
+            may = ~self.turned(theirs) | (self.by != 0) | (noise > 0)
+            noise = torch.hypot(noise, torch.as_tensor(self.real_noise))
+            may &= (size > 0) | (noise > 0)
+        return may & (far <= _UNITS * (noise + torch.finfo(self.by.dtype).eps * size))
 
-    def turned(self) -> "tuple[_Call, Tensor] | None":
-        """Of phases: the call with all on the other side of the cut, and the elements that are next to it."""
-        if self.operator is not aten.angle.default or not self.taken_of.is_complex():
-            return None
-        z = self.taken_of
-        least = _UNITS * torch.finfo(z.real.dtype).eps * z.abs().max() if z.numel() else 0.0
-        # Where the imaginary part is 0 by itself, as in the highest frequency, nothing is decided.
-        beside = (z.real < 0) & (z.imag != 0) & (z.imag.abs() <= least)
-        other = _Call(self.operator, (-self.results[0],), z, None, self.place)
-        return other, beside.flatten().nonzero().flatten()
+    def turned(self, theirs: Tensor) -> Tensor:
+        """Of phases: where they are on the other side of the cut."""
+        return (self.decided - theirs).abs() > math.pi
 
-    def _number(self, index: Tensor) -> Tensor:
+    def decide(self, theirs: Tensor, where: Tensor | bool = True) -> None:
+        """Changes the results."""
+        self.decided.copy_(torch.where(torch.as_tensor(where), theirs, self.decided))
+        if len(self.results) > 1:
+            self.results[0].copy_(self._at(self.by, self.decided))
+
+    def of(self, arrays: list[np.ndarray], dropped: tuple[int, int] | None) -> Tensor | None:
+        """Which of a graph's arrays is this result: of the same size, the one that differs least."""
+        mine = self.decided
+        fit = [x for x in (_fitted(torch.as_tensor(array), mine.shape, dropped) for array in arrays)
+               if x is not None and x.is_floating_point() == mine.is_floating_point()]
+        far = lambda x: float((mine != x).sum() if self.operator not in _PHASES else ((mine - x) / 2).sin().abs().sum())
+        return min(fit, key=far, default=None)
+
+    def _at(self, x: Tensor, index: Tensor) -> Tensor:
         if self.axis is None:
-            return self.taken_of.flatten()[index]
-        kept = index.dim() == self.taken_of.dim()
-        number = self.taken_of.gather(self.axis, index if kept else index.unsqueeze(self.axis))
+            return x.flatten()[index]
+        kept = index.dim() == x.dim()
+        number = x.gather(self.axis, index if kept else index.unsqueeze(self.axis))
         return number if kept else number.squeeze(self.axis)
 
 
-class _Mode(TorchDispatchMode):
-    """Notes the calls, and may change what they decide. With random numbers, every other result moves by a unit in the
-    last place."""
+def _fitted(x: Tensor, shape: torch.Size, dropped: tuple[int, int] | None) -> Tensor | None:
+    """The same elements in this shape; dropped is a row that only the graph has, and the number of its rows."""
+    plain = lambda shape: [n for n in shape if n != 1]
+    if plain(x.shape) != plain(shape) and dropped is not None and x.dim() and x.shape[0] % dropped[1] == 0:
+        row, rows = dropped
+        x = x.unflatten(0, (rows, -1))
+        x = torch.cat([x[:row], x[row + 1:]]).flatten(0, 1)
+    return x.reshape(shape) if plain(x.shape) == plain(shape) else None
 
-    def __init__(self, change: Callable[[int, _Call], None] | None = None, random: torch.Generator | None = None,
-                 placed: bool = False):
+
+def _noted(operator: object, results: object, args: tuple) -> _Call | None:
+    """What rounding may decide of a call, if anything."""
+    if operator in _INDICES:
+        place, last = (2, -1) if operator is aten.topk.default else (1, None)
+        every = results if isinstance(results, (tuple, list)) else (results,)
+        by = args[0] if args[0].is_floating_point() else None
+        axis, real = args[place] if len(args) > place else last, None
+    elif operator is aten.angle.default and args[0].is_complex():
+        every, by, real, axis = (results,), args[0].imag, args[0].real, None
+    elif operator is aten.atan2.default:
+        every, axis, (by, real) = (results,), None, torch.broadcast_tensors(*args)
+    else:
+        return None
+    if by is None:
+        return None
+    real = None if real is None else real.detach()
+    return _Call(operator, tuple(x.detach() for x in every), by.detach(), real, axis, refusal.here())
+
+
+class _Mode(TorchDispatchMode):
+    """Passes the calls to a function, which may change what they decide. With random numbers, every other result moves
+    by a unit in the last place."""
+
+    def __init__(self, call: Callable[[_Call], None], random: torch.Generator | None = None):
         super().__init__()
-        self.calls: list[_Call] = []
-        self.change, self.random, self.placed, self.units = change, random, placed, 1
+        self.call, self.random = call, random
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         results = operator(*args, **(kwargs or {}))
-        every = results if isinstance(results, (tuple, list)) else (results,)
         if operator in _PHASES or operator in _INDICES:
-            place = 2 if operator is aten.topk.default else 1
-            last = -1 if operator is aten.topk.default else None
-            axis = None if operator in _PHASES else args[place] if len(args) > place else last
-            call = _Call(operator, tuple(every), args[0], axis, refusal.here() if self.placed else None)
-            if self.change is not None:
-                self.change(len(self.calls), call)
-            self.calls.append(call)
+            if (call := _noted(operator, results, args)) is not None:
+                self.call(call)
         elif self.random is not None and not any(r.alias_info for r in operator._schema.returns):
-            for x in every:
+            for x in results if isinstance(results, (tuple, list)) else (results,):
                 self._move(x)
         return results
 
@@ -102,114 +156,133 @@ class _Mode(TorchDispatchMode):
         # Of what was expanded, several elements are one.
         if isinstance(x, Tensor) and x.is_floating_point() and 0 not in x.stride():
             signs = torch.randint(0, 2, x.shape, generator=self.random) * 2 - 1
-            x.mul_(1 + signs * self.units * torch.finfo(x.dtype).eps)
+            x.mul_(1 + signs * torch.finfo(x.dtype).eps)
 
 
-@contextlib.contextmanager
-def noted() -> Iterator[list]:
-    """Notes what is decided, for held."""
-    with _Mode() as mode:
-        yield mode.calls
+@dataclass
+class Decided:
+    """What a run of PyTorch decides, in the order of its calls, and by how much that moves when roundings do."""
 
+    calls: list[_Call] = field(default_factory=list)
+    ran: bool = False
 
-@contextlib.contextmanager
-def held(calls: list, random: torch.Generator | None = None) -> Iterator[None]:
-    """Within it, what rounding turns is decided as in the calls. With random numbers, every result of an operator moves
-    by a unit in the last place."""
-    def change(i: int, call: _Call) -> None:
-        same = i < len(calls) and calls[i].operator is call.operator
-        if same and calls[i].results[0].shape == call.results[0].shape:
-            _put(call, calls[i], calls[i].otherwise(call))
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Notes a run, if none was noted."""
+        with contextlib.nullcontext() if self.ran else _Mode(self.calls.append):
+            yield
+        self.ran = True
 
-    with _Mode(change, random):
-        yield
+    @contextlib.contextmanager
+    def held(self, random: torch.Generator | None = None) -> Iterator[None]:
+        """Within it, a run decides as the one that was noted, and notes by how much its numbers are others. With random
+        numbers, every result of an operator moves by a unit in the last place."""
+        former = iter(self.calls)
 
+        def hold(call: _Call) -> None:
+            if (first := next(former, None)) is not None and first.same(call):
+                first.note(call)
+                call.decide(first.decided)
 
-def _put(call: _Call, source: _Call, elements: Tensor) -> None:
-    for to, of in zip(call.results, source.results, strict=True):
-        places = torch.unravel_index(elements, to.shape)
-        to[places] = of[places]
+        with _Mode(hold, random):
+            yield
+
+    def as_in(self, arrays: list[np.ndarray], dropped: tuple[int, int] | None) -> "Sides | None":
+        """What rounding decides otherwise in a graph, which decided the arrays. None if there is nothing."""
+        taken = {}
+        for i, call in enumerate(self.calls):
+            if (theirs := call.of(arrays, dropped)) is not None:
+                if (where := (theirs != call.decided) & call.tied(theirs)).any():
+                    taken[i] = theirs, where
+        return Sides(self.calls, taken) if taken else None
 
 
 @dataclass
 class Sides:
-    """Elements that are decided otherwise than PyTorch did first."""
+    """Elements that are decided otherwise than PyTorch did first: how, and where, by the number of the call."""
 
-    taken: dict[Element, _Call]
-    found: int
-    moves: dict[str, float]  # of PyTorch's results when its roundings do, as parts of their scales
-    place: str | None
+    calls: list[_Call]
+    taken: dict[int, tuple[Tensor, Tensor]]
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
-        with _taking(self.taken):
+        """Within it, each run decides so."""
+        ran = 0
+
+        def take(call: _Call) -> None:
+            nonlocal ran
+            i, ran = ran % len(self.calls), ran + 1
+            if i in self.taken and self.calls[i].same(call):
+                call.decide(*self.taken[i])
+
+        with _Mode(take):
             yield
 
-    def __str__(self) -> str:
-        name = max(self.moves, key=self.moves.get)
-        phases = next(iter(self.taken.values())).operator in _PHASES
-        kind = "phases are pi or -pi" if phases else "of the largest or smallest numbers are chosen"
-        where = f", {self.place}" if self.place else ""
-        return (f"{self.found} {kind} by rounding{where}: PyTorch's own {name} moves by {self.moves[name]:.1e} when "
-                f"results move by a unit in the last place; with {len(self.taken)} of them on the other side, PyTorch "
-                "and the graph agree")
+    def explained(self, errors: dict[str, float]) -> str:
+        """errors are those with what PyTorch decided first."""
+        name, number = max(errors, key=errors.get), min(self.taken)
+        first, (theirs, where) = self.calls[number], self.taken[number]
+        count = int((where & first.turned(theirs) if first.operator in _PHASES else where).sum())
+        kind = "phase{} of pi or -pi" if first.operator in _PHASES else "choice{} of the largest or smallest number"
+        what = f"{count} {kind.format('' if count == 1 else 's')}" if count else "phases of what is nearly silent"
+        place = f", {first.place}" if first.place else ""
+        return (f"rounding decides {what}{place}: this changes {name} by {errors[name]:.1e}, and decided as in the "
+                "graph, PyTorch agrees with it")
 
 
-def _taking(taken: dict[Element, _Call]) -> _Mode:
-    def change(i: int, call: _Call) -> None:
-        for (number, element), source in taken.items():
-            if number == i:
-                _put(call, source, torch.tensor([element]))
+def alike(measured: Callable[[Decided], dict[str, float]], look: Callable[[Decided], object],
+          chosen: Callable[[], list[np.ndarray]], dropped: tuple[int, int] | None,
+          tolerance: float) -> dict[str, float]:
+    """The errors that are measured. If one is too large, those with PyTorch deciding as the graph where rounding does.
 
-    return _Mode(change)
+    What is measured notes what PyTorch decides, or else look does. chosen asks the graph. dropped is a row that only
+    the graph has, and the number of its rows.
+    """
+    errors = measured(decided := Decided())
+    # Not if one is NaN.
+    if not np.max(list(errors.values())) > tolerance:
+        return errors
+    if not decided.ran:
+        look(decided)
+    if not decided.calls or (sides := decided.as_in(chosen(), dropped)) is None:
+        return errors
+    with sides.used():
+        left = measured(Decided())
+    if np.max(list(left.values())) <= tolerance:
+        progress.remark(f"  {sides.explained(errors)}")
+    return left
 
 
-def explain(run: Callable[[], dict[str, Tensor]], got: dict[str, Tensor], scales: dict[str, float],
-            tolerance: float) -> Sides | None:
-    """The sides with which PyTorch, which run computes, gives what the graph did: all within the tolerance, as parts of
-    the scales. None if there are none."""
-    def apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> dict[str, float]:
-        return {name: float(torch.linalg.vector_norm(x - other[name])) / scales[name] for name, x in one.items()}
+def chosen(path: Path, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """What the graph of a file decides when it runs with the feed, as Decided.as_in takes it."""
+    model = onnx.load(path)
+    numbers = {t.name for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT and not t.dims
+               and numpy_helper.to_array(t) == np.float32(math.pi)}
+    made = {name: node for node in model.graph.node for name in node.output}
+    names = {}
+    for node in model.graph.node:
+        if node.op_type in _CHOOSING:
+            names[node.output[_CHOOSING[node.op_type]]] = onnx.TensorProto.INT64
+        elif _is_phase(node, made, numbers):
+            names[node.output[0]] = onnx.TensorProto.FLOAT
+    returned = {o.name for o in model.graph.output}
+    for name, kind in names.items():
+        if name not in returned:
+            model.graph.output.append(onnx.helper.make_tensor_value_info(name, kind, None))
+    if not names:
+        return []
+    found = session.run(session.load(model.SerializeToString(), threads=torch.get_num_threads()), feed)
+    return [found[name] for name in names]
 
-    def errors(taken: dict[Element, _Call]) -> dict[str, float]:
-        with _taking(taken):
-            return apart(run(), got)
 
-    with _Mode(placed=True) as first:
-        plain = run()
-    candidates: dict[Element, _Call] = {}
-    for i, call in enumerate(first.calls):
-        if found := call.turned():
-            candidates |= {(i, element): found[0] for element in found[1].tolist()}
-    moves = dict.fromkeys(plain, 0.0)
-    random = torch.Generator().manual_seed(0)
-    for n in range(_RERUNS if first.calls else 0):
-        with _Mode(random=random) as mode:
-            # A sum of many terms has several of these errors.
-            mode.units = 1 + n % 3 * 2
-            try:
-                found = run()
-            except Exception:
-                # A number that moves may leave what a function takes, as a probability of 1 does.
-                return None
-        if [call.operator for call in mode.calls] != [call.operator for call in first.calls]:
-            return None
-        if mode.units == 1:
-            moves = {name: max(moves[name], x) for name, x in apart(found, plain).items()}
-        for i, (call, other) in enumerate(zip(first.calls, mode.calls, strict=True)):
-            candidates |= {(i, element): other for element in call.otherwise(other).tolist()}
-    if not candidates or len(candidates) > _MOST:
-        return None
-    taken, best = {}, apart(plain, got)
-    for element in [*candidates] * _SWEEPS:
-        other = dict(taken)
-        if other.pop(element, None) is None:
-            other[element] = candidates[element]
-        now = errors(other)
-        if math.hypot(*now.values()) < math.hypot(*best.values()):
-            taken, best = other, now
-        if max(best.values()) <= tolerance:
-            break
-    if not taken or not max(best.values()) <= tolerance:
-        return None
-    return Sides(taken, len(candidates), moves, first.calls[min(taken)[0]].place)
+def _is_phase(node: onnx.NodeProto, made: dict[str, onnx.NodeProto], numbers: set[str]) -> bool:
+    """Whether it is the end of replaced.py's atan2: -a or a, where a is pi - b or b."""
+    def chosen_of(name: str, kind: str) -> onnx.NodeProto | None:
+        """The node of this kind that makes the second of a Where's inputs of the third."""
+        where = made.get(name)
+        first = made.get(where.input[1]) if where is not None and where.op_type == "Where" else None
+        return first if first is not None and first.op_type == kind and where.input[2] in first.input else None
+
+    sign = chosen_of(node.output[0], "Neg") if node.op_type == "Where" else None
+    turned = chosen_of(sign.input[0], "Sub") if sign is not None else None
+    return turned is not None and turned.input[0] in numbers

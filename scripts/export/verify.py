@@ -77,7 +77,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
         progress.at("one row" if empty is None else "a batch", 1 if empty is None else 3, _PARTS)
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         reference = Reference(step, tensors, empty)
-        worst = max(worst, reference.compare(_run(graph, reference, tensors)))
+        worst = max(worst, reference.compare(_run(graph, reference, tensors), graph.chosen))
     progress.at("nothing but empty rows", 4, _PARTS)
     clean = _digests(graph.outputs)
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
@@ -112,31 +112,24 @@ def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Pa
     with torch.no_grad(), watch.quiet():
         step.named(*tensors.values(), *given_state)
     call, seen = (step.named, tensors) if step.draws_noise else (step.plain, without(export.inputs, tensors, 1))
-    got = Graph(export, path).run(tensors, state=held)
+    graph = Graph(export, path)
+    got = graph.run(tensors, state=held)
 
     def run(given: dict[str, Tensor]) -> dict[str, Tensor]:
         with torch.no_grad(), watch.quiet():
             return {name: x.detach().clone() for name, x in call(*given.values(), *given_state).items()}
 
-    want = run(seen)
-    scales = {name: max(abs(want[name].item()), 1e-6) for name in got}
-
-    def measured(want: dict[str, Tensor]) -> dict[str, float]:
+    def measured(decided: ties.Decided) -> dict[str, float]:
+        want = run(seen)
+        scales = {name: max(abs(want[name].item()), 1e-6) for name in got}
         errors = {name: abs(float(x) - want[name].item()) for name, x in got.items()}
         if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
-            by_rounding = limits(run, step.parameters(), seen)
+            by_rounding = limits(run, step.parameters(), seen, decided)
             errors |= {name: 0.0 for name in wrong if errors[name] <= by_rounding[name]}
-        return errors
+        return {name: error / scales[name] for name, error in errors.items()}
 
-    errors = measured(want)
-    if wrong := [name for name, error in errors.items() if error > TOLERANCE * scales[name]]:
-        of = lambda found: {name: found[name] for name in wrong}
-        graphs = of({name: torch.as_tensor(x) for name, x in got.items()})
-        if sides := ties.explain(lambda: of(run(seen)), graphs, scales, TOLERANCE):
-            progress.remark(f"  {sides}")
-            with sides.used():
-                errors = measured(run(seen))
-    worst = _largest({name: error / scales[name] for name, error in errors.items()})
+    dropped = _dropped(export, tensors, None if seen is tensors else 1)
+    worst = _largest(ties.alike(measured, partial(limits, run, step.parameters(), seen), graph.chosen, dropped, TOLERANCE))
     if not worst[0] <= TOLERANCE:
         raise Refusal(f"{worst[1]} of the eval graph differs from PyTorch's by {worst[0]:.1e}",
                       "an evaluation has no seed and no dropout, and modules with state are in evaluation mode: look for what differs there")
@@ -218,16 +211,22 @@ class Graph:
         names = sorted({i.name for i in self.session.get_inputs()} - self.parameters.keys() - {i.name for i in self.inputs} - {SEED.name})
         self.state = {name: x.numpy() for name, x in state.values(export.module, state.specs(export.module, names)).items()}
         self.outputs = {o.name: np.zeros(o.shape, np.float32) for o in self.session.get_outputs()}
+        self._path, self._fed = path, {}
 
     def run(self, tensors: dict[str, Tensor], seed: int = -1, state: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """The outputs; a seed below 0 means without dropout. The state is the module's, if none is given."""
         progress.operator("the graph in ONNX Runtime")
+        self._fed = {**self.parameters, **(state or self.state), **session.batch_feed(self.inputs, tensors.values(), seed)}
         try:
-            session.run_into(self.session, {**self.parameters, **(state or self.state), **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
+            session.run_into(self.session, self._fed, self.outputs)
         except Exception as error:
             raise Refusal(f"the graph does not run: {str(error).splitlines()[0].rpartition('Status Message: ')[2]}",
                           "an index may be outside of its table: clamp it, or give the input its `below`") from error
         return self.outputs
+
+    def chosen(self) -> list[np.ndarray]:
+        """What the last run decided."""
+        return ties.chosen(self._path, self._fed)
 
 
 def _full(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> tuple[float, str]:
@@ -241,9 +240,9 @@ def _full(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> 
         ours = step.drawn
         step.plain(*tensors.values(), seed)
     if ours == step.drawn:
-        return Reference(step, tensors, seed=int(seed)).compare(graph.run(tensors, int(seed)))
+        return Reference(step, tensors, seed=int(seed)).compare(graph.run(tensors, int(seed)), graph.chosen)
     progress.remark("  dropout is compared without its masks, which PyTorch draws in other shapes")
-    return Reference(step, tensors).compare(graph.run(tensors))
+    return Reference(step, tensors).compare(graph.run(tensors), graph.chosen)
 
 
 class Reference:
@@ -256,6 +255,7 @@ class Reference:
         self.tensors = tensors if empty is None or moves else without(step.inputs, tensors, empty)
         self.step, self.seed, self.empty = step, torch.tensor(seed), empty is not None
         self._run = step.named if moves else step.plain
+        self._dropped = _dropped(step, tensors, None if moves else empty)
         self._given = tensors
 
     def outputs(self, *state: Tensor, tensors: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
@@ -268,16 +268,13 @@ class Reference:
             hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
             raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from error
 
-    def compare(self, got: dict[str, np.ndarray]) -> tuple[float, str]:
-        """The largest error of a graph's outputs, and the tensor's name. Raises Refusal when it is above TOLERANCE."""
-        errors, scales = self._errors(got)
-        if wrong := {name for name, error in errors.items() if error > TOLERANCE}:
-            run = partial(self._named, wrong, self.tensors)
-            if sides := ties.explain(run, {name: torch.as_tensor(got[name]) for name in wrong}, scales, TOLERANCE):
-                progress.remark(f"  {sides}")
-                with sides.used():
-                    errors, _ = self._errors(got)
-        worst = _largest(errors)
+    def compare(self, got: dict[str, np.ndarray], chosen: Callable[[], list[np.ndarray]]) -> tuple[float, str]:
+        """The largest error of a graph's outputs, and the tensor's name. Raises Refusal when it is above TOLERANCE.
+
+        chosen asks the graph what it decided.
+        """
+        look = partial(limits, partial(self._named, ()), self.step.parameters(), self.tensors)
+        worst = _largest(ties.alike(partial(self._errors, got), look, chosen, self._dropped, TOLERANCE))
         if np.isnan(worst[0]):
             raise nonfinite.explain(f"in a batch {'with an empty row' if self.empty else 'without empty rows'}, {worst[1]} is NaN",
                                     lambda: self.step.named(*self._given.values(), self.seed)["loss"], _trained(self.step))
@@ -287,8 +284,8 @@ class Reference:
             raise saturated.explained(error, lambda: self.step.named(*self._given.values(), self.seed)) from error
         return worst
 
-    def _errors(self, got: dict[str, np.ndarray]) -> tuple[dict[str, float], dict[str, float]]:
-        """The errors of all outputs relative to their scales, without what is rounding, and the scales."""
+    def _errors(self, got: dict[str, np.ndarray], decided: ties.Decided) -> dict[str, float]:
+        """The errors of all outputs relative to their scales, without what is rounding. Looking for that notes what PyTorch decides."""
         errors, scales = {}, {}
 
         def note(name: str, want: Tensor) -> None:
@@ -302,13 +299,10 @@ class Reference:
             if not name.startswith(state.PREFIX):
                 errors[name], scales[name] = abs(float(got[name]) - want), max(abs(want), 1e-6)
         if wrong := {name: error for name, error in errors.items() if error > TOLERANCE * scales[name]}:
-            by_rounding = limits(partial(self._named, wrong), self.step.parameters(), self.tensors)
+            by_rounding = limits(partial(self._named, wrong), self.step.parameters(), self.tensors, decided)
             errors |= {name: 0.0 for name, error in wrong.items() if error <= by_rounding[name]}
         errors = {name: error / scales[name] for name, error in errors.items()}
-        for name, error in distances(state_of(got), theirs := state_of(outputs)).items():
-            errors[state.PREFIX + name] = error
-            scales[state.PREFIX + name] = max(float(np.linalg.norm(theirs[name])), 1e-6)
-        return errors, scales
+        return errors | {state.PREFIX + name: error for name, error in distances(state_of(got), state_of(outputs)).items()}
 
     def _with_gradients(self, note: Callable[[str, Tensor], None], tensors: dict[str, Tensor] | None = None) -> dict[str, float | np.ndarray]:
         """The outputs. The gradients are noted by name, one by one, and freed."""
@@ -336,6 +330,11 @@ class Reference:
         return found | {name: torch.tensor(x) for name, x in outputs.items() if name in names}
 
 
+def _dropped(described: Export | Step, tensors: dict[str, Tensor], row: int | None) -> tuple[int, int] | None:
+    """The row and the number of rows, if there is such a row."""
+    return None if row is None else (row, len(tensors[min(lengths(described.inputs))]))
+
+
 def _trained(step: Step) -> list[Tensor]:
     return [p for p in step.parameters() if p.requires_grad]
 
@@ -346,11 +345,11 @@ def near(x: Tensor, random: torch.Generator) -> Tensor:
 
 
 def limits(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor],
-           tensors: dict[str, Tensor]) -> dict[str, float]:
-    """Up to which error each of run's results is rounding."""
-    by_numbers = moved(run, weights, tensors)
+           tensors: dict[str, Tensor], decided: ties.Decided) -> dict[str, float]:
+    """Up to which error each of run's results is rounding. What PyTorch decides is noted."""
+    by_numbers = moved(run, weights, tensors, decided=decided)
     try:
-        by_results = moved(run, (), tensors, results=True)
+        by_results = moved(run, (), tensors, results=True, decided=decided)
     except Exception:
         # A probability of 1 that moves is none, which binary_cross_entropy and bernoulli refuse.
         by_results = dict.fromkeys(by_numbers, 0.0)
@@ -358,7 +357,7 @@ def limits(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Itera
 
 
 def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterable[Tensor], tensors: dict[str, Tensor],
-          results: bool = False) -> dict[str, float]:
+          results: bool = False, decided: ties.Decided | None = None) -> dict[str, float]:
     """How far run's results are from those of the same batch when its numbers, and the weights, differ in the last place,
     or the result of every operator: the median of several."""
     random = torch.Generator().manual_seed(0)
@@ -370,7 +369,8 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
             return run(given)
 
     # An element that rounding turns over is no rounding either: ties.py decides about it.
-    with ties.noted() as decided:
+    decided = ties.Decided() if decided is None else decided
+    with decided.noted():
         want = again(tensors)
     apart, kept = {name: [] for name in want}, [(p, p.detach().clone()) for p in weights]
     try:
@@ -379,7 +379,7 @@ def moved(run: Callable[[dict[str, Tensor]], dict[str, Tensor]], weights: Iterab
             with torch.no_grad():
                 for p, former in kept:
                     p.copy_(near(former, random))
-            with ties.held(decided, random if results else None):
+            with decided.held(random if results else None):
                 found = again(tensors if results else {name: near(x, random) for name, x in tensors.items()})
             for name, of in apart.items():
                 of.append(float(torch.linalg.vector_norm(found[name] - want[name])))
