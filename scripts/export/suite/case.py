@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import cost, joint, lowering, session, state, verify, writer
-from ..inputs import SEED, Input, batch, clean, without, zeros
+from ..inputs import SEED, Input, batch, clean, window, without, zeros
 from ..module import Export, Step
 
 WIDTH = 8
@@ -29,6 +29,7 @@ INPUTS = {i.name: i for i in (
     Input("wave_lengths", "i32", ("B",)),
     Input("speaker", "i32", ("B",), below=TABLE),
     Input("voice", "f32", ("B", WIDTH)),
+    window("frames", "lengths"),
     SEED,
 )}
 # Rows, frames, ids, samples; then the row that is empty.
@@ -49,12 +50,16 @@ class Case(nn.Module):
 
     # Part of the refusal, for a module that is refused; a comment `# blamed` marks the line that the refusal must name.
     refused: str | None = None
+    # The refusal is of the whole module, and names no line.
+    whole = False
     # The case that does the same in another way, and is exported.
     way_out: "type[Case] | None" = None
     # PyTorch gives NaN for an empty row, the graph does not: the exporter's own functions are the reference there.
     nan_when_empty = False
     # It draws random numbers. Those of the exporter's seed are the reference.
     draws = False
+    # Fields of Export.
+    options = {}
     sizes = SIZES
     buckets = BUCKETS
     tolerance = TOLERANCE
@@ -73,11 +78,12 @@ class Case(nn.Module):
 def exported(case: Case) -> Export:
     """The description of a case. Every input comes with its lengths."""
     taken = set(inspect.signature(case.forward).parameters)
-    taken |= {INPUTS[name].lengths for name in taken}
+    taken |= {INPUTS[name].lengths for name in taken & INPUTS.keys()}
     inputs = [i for name, i in INPUTS.items() if name in taken and i is not SEED]
     symbols = {d for i in inputs for d in i.shape if isinstance(d, str)}
     buckets = [{d: n for d, n in bucket.items() if d in symbols} for bucket in case.buckets]
-    return Export(name=type(case).__name__, module=case, inputs=inputs, buckets=buckets, features={}, loss=case.loss, eval_graph=False)
+    return Export(name=type(case).__name__, module=case, inputs=inputs, buckets=buckets, features={}, loss=case.loss,
+                  eval_graph=False, **case.options)
 
 
 def write(case: Case, path: Path) -> tuple[Export, Step]:
