@@ -1,4 +1,6 @@
-"""Losses of scripts/examples that are no sums of common ones."""
+"""Parts of scripts/examples that are no sums of common ones."""
+
+import math
 
 import torch
 
@@ -29,3 +31,24 @@ def test_the_penalty_is_the_square_of_the_scores_slope(monkeypatch):
     trained = list(critics.parameters())
     slopes = torch.autograd.grad(terms["penalty"], trained, allow_unused=True)
     assert max(g.norm() for g in slopes if g is not None) > 0
+
+
+def test_the_source_has_the_pitch_and_the_decoder_the_length(monkeypatch):
+    monkeypatch.syspath_prepend(str(builtin.REPOSITORY / "scripts/examples"))
+    import style_decoder
+
+    export = style_decoder.build(style_decoder.Sizes(8, 4, (8, 8), (3,), (1,), harmonics=2, frames=(9,)))
+    source = export.module.generator.source
+    # Of the three sines, only that of the pitch.
+    source.linear.weight.data, source.linear.bias.data = torch.tensor([[1.0, 0, 0]]), torch.zeros(1)
+    pitch = 200.0 * torch.ones(1, 4000, 1)
+    pitch[:, 3000:] = 0
+    wave = source(pitch)[0, :, 0]
+    sine = 0.1 * torch.sin(2 * math.pi * 200 / 22050 * torch.arange(1, 3001))
+    assert (wave[:3000] - sine.tanh()).abs().max() < 0.02 and wave[3000:].std() > 0.02
+    batch = {"waveform": torch.randn(2, 2048), "waveform_lengths": torch.tensor([2048, 0])}
+    fake = export.module(torch.randn(2, 9, 80), torch.tensor([9, 0]), torch.randn(2, 9), torch.randn(2, 9))
+    assert fake.shape == (2, 2048)
+    # The second row is empty.
+    rows = [export.loss(fake * torch.tensor(row)[:, None], batch) for row in ([1, 1], [1, 0])]
+    assert rows[0]["loss"] == rows[1]["loss"] and rows[0]["loss_weight"] == 1

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from . import ties
+from . import ties, verify
 
 # The least number above 1.
 ABOVE = float(np.nextafter(np.float32(1), np.float32(2)))
@@ -30,7 +30,8 @@ def with_them(run: Callable[[], Tensor], *arrays: np.ndarray) -> Tensor:
         return run()
 
 
-@pytest.mark.parametrize(("numbers", "tied"), [([1, ABOVE], True), ([1, 1.001], False), ([1, 1], False), ([0, 1e-9], False)])
+@pytest.mark.parametrize(("numbers", "tied"), [
+    ([1, ABOVE], True), ([1, 1.001], False), ([1, 1], False), ([0, 1e-9], False)])
 def test_the_largest_number(numbers, tied):
     x = torch.tensor(numbers, dtype=torch.float32)
     other = np.array(1 - int(x.argmax()))
@@ -69,7 +70,7 @@ def test_a_phase(z, theirs, tied):
     # A large number beside it hides nothing.
     number = torch.tensor([z, 1e9], dtype=torch.complex64)
     theirs = np.array([theirs, 0], np.float32)
-    for run in (lambda: number.angle(), lambda: torch.atan2(number.imag, number.real)):
+    for run in (number.angle, lambda: torch.atan2(number.imag, number.real), lambda: number.log().imag):
         assert (sides(run, theirs) is not None) == tied
         if tied:
             assert torch.equal(with_them(run, theirs), torch.tensor(theirs))
@@ -87,6 +88,13 @@ def test_a_phase_is_as_uncertain_as_its_number():
     with decided.held(random):
         run()
     assert decided.as_in([theirs], None) is not None
+
+
+def test_phases_are_held_wholly():
+    """They are as uncertain as their number is small, and the limits of all that follows with them."""
+    x = torch.rand(100, generator=torch.Generator().manual_seed(0))
+    run = lambda given: {"y": torch.complex(given["x"] / 3 * 3 - x, 1e-6 * given["x"]).angle()}
+    assert verify.moved(run, (), {"x": x})["y"] == verify.moved(run, (), {"x": x}, results=True)["y"] == 0
 
 
 def test_a_run_is_held():

@@ -24,13 +24,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import progress, refusal, session
 
 aten = torch.ops.aten
-_PHASES = {aten.angle.default, aten.atan2.default}
+# Of a logarithm, the imaginary part is one.
+_PHASES = {aten.angle.default, aten.atan2.default, aten.log.default}
 # Where the indices are among the results, and the place of the axis among the arguments.
 _INDICES = {aten.argmax.default: 0, aten.argmin.default: 0, aten.max.dim: 1, aten.min.dim: 1, aten.topk.default: 1}
 # In a graph, and where the indices are among the results.
 _CHOOSING = {"ArgMax": 0, "ArgMin": 0, "TopK": 1}
-# Rounding decides if less does than so many units in the last place, or than so many times what the number moved by when
-# those before it did.
+# Rounding decides if less does than so many units in the last place, or than so many times what the number moved by
+# when those before it did.
 _UNITS = 16
 
 
@@ -71,7 +72,7 @@ class _Call:
             size = torch.hypot(self.by, self.real)
             # As far as the numbers are that have these phases.
             far = 2 * size * ((self.decided - theirs) / 2).sin().abs()
-            # Rounding decides nothing about what is 0 by itself: padding, or the imaginary part of the highest frequency.
+            # Rounding decides nothing about what is 0 by itself: padding, the imaginary part of the highest frequency.
             may = ~self.turned(theirs) | (self.by != 0) | (noise > 0)
             noise = torch.hypot(noise, torch.as_tensor(self.real_noise))
             may &= (size > 0) | (noise > 0)
@@ -113,15 +114,20 @@ def _fitted(x: Tensor, shape: torch.Size, dropped: tuple[int, int] | None) -> Te
     return x.reshape(shape) if plain(x.shape) == plain(shape) else None
 
 
+def _every(results: object) -> tuple | list:
+    return results if isinstance(results, (tuple, list)) else (results,)
+
+
 def _noted(operator: object, results: object, args: tuple) -> _Call | None:
     """What rounding may decide of a call, if anything."""
     if operator in _INDICES:
         place, last = (2, -1) if operator is aten.topk.default else (1, None)
-        every = results if isinstance(results, (tuple, list)) else (results,)
+        every = _every(results)
         by = args[0] if args[0].is_floating_point() else None
         axis, real = args[place] if len(args) > place else last, None
-    elif operator is aten.angle.default and args[0].is_complex():
-        every, by, real, axis = (results,), args[0].imag, args[0].real, None
+    elif operator in (aten.angle.default, aten.log.default) and args[0].is_complex():
+        every = (results.imag if results.is_complex() else results,)
+        by, real, axis = args[0].imag, args[0].real, None
     elif operator is aten.atan2.default:
         every, axis, (by, real) = (results,), None, torch.broadcast_tensors(*args)
     else:
@@ -142,11 +148,10 @@ class _Mode(TorchDispatchMode):
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         results = operator(*args, **(kwargs or {}))
-        if operator in _PHASES or operator in _INDICES:
-            if (call := _noted(operator, results, args)) is not None:
-                self.call(call)
+        if (call := _noted(operator, results, args)) is not None:
+            self.call(call)
         elif self.random is not None and not any(r.alias_info for r in operator._schema.returns):
-            for x in results if isinstance(results, (tuple, list)) else (results,):
+            for x in _every(results):
                 self._move(x)
         return results
 
