@@ -9,7 +9,7 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from . import bf16, lowering, precision, progress, state, verify
+from . import bf16, lowering, precision, progress, reference, state, verify
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -82,7 +82,7 @@ def distance(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray],
     """The distance from PyTorch with matrix products in the type compute."""
     outputs, gradients = _computed(step, tensors, compute)
     loss = outputs[0].item()
-    left = verify.distances(verify.state_of(got), verify.state_of(dict(zip(step.returned(), outputs, strict=True))))
+    left = reference.distances(reference.state_of(got), reference.state_of(dict(zip(step.returned(), outputs, strict=True))))
     return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), _apart({name: got["grad." + name] for name in gradients}, gradients), float(np.max([0.0, *left.values()])))
 
 
@@ -91,7 +91,7 @@ def rounding(step: Step, tensors: dict[str, Tensor]) -> float:
     every number of the batch differs in the last place of f32, so that some results are rounded to another number of bf16."""
     want, got = (_computed(step, tensors, compute)[1] for compute in ("f32", "bf16"))
     random = torch.Generator().manual_seed(0)
-    near = {name: verify.near(x, random) for name, x in tensors.items()}
+    near = {name: reference.near(x, random) for name, x in tensors.items()}
     with torch.autocast("cpu", precision.LOW):
         autocast = _computed(step, tensors, "f32")[1]
     return max(_apart(got, want), _apart(autocast, want), _apart(_computed(step, near, "bf16")[1], got))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from . import ties, verify
+from . import reference, ties
 
 # The least number above 1.
 ABOVE = float(np.nextafter(np.float32(1), np.float32(2)))
@@ -94,7 +94,7 @@ def test_phases_are_held_wholly():
     """They are as uncertain as their number is small, and the limits of all that follows with them."""
     x = torch.rand(100, generator=torch.Generator().manual_seed(0))
     run = lambda given: {"y": torch.complex(given["x"] / 3 * 3 - x, 1e-6 * given["x"]).angle()}
-    assert verify.moved(run, (), {"x": x})["y"] == verify.moved(run, (), {"x": x}, results=True)["y"] == 0
+    assert reference.moved(run, (), {"x": x})["y"] == reference.moved(run, (), {"x": x}, results=True)["y"] == 0
 
 
 def test_a_run_is_held():

@@ -66,8 +66,9 @@ class _Call:
         if self.operator in _INDICES:
             one, other = (self._at(self.by, index) for index in (self.decided, theirs))
             far, size = (one - other).abs(), one.abs()
-            # Of equal numbers, PyTorch takes the first one: rounding decides nothing.
-            may, noise = far > 0, self._at(noise, self.decided) + self._at(noise, theirs)
+            # Of equal numbers, PyTorch takes the first one, but topk takes any.
+            may = far > (-1 if self.operator is aten.topk.default else 0)
+            noise = self._at(noise, self.decided) + self._at(noise, theirs)
         else:
             size = torch.hypot(self.by, self.real)
             # As far as the numbers are that have these phases.
@@ -140,11 +141,11 @@ def _noted(operator: object, results: object, args: tuple) -> _Call | None:
 
 class _Mode(TorchDispatchMode):
     """Passes the calls to a function, which may change what they decide. With random numbers, every other result moves
-    by a unit in the last place."""
+    by a unit in the last place: each element by itself, or all of them together, so that equal ones stay equal."""
 
-    def __init__(self, call: Callable[[_Call], None], random: torch.Generator | None = None):
+    def __init__(self, call: Callable[[_Call], None], random: torch.Generator | None = None, together: bool = False):
         super().__init__()
-        self.call, self.random = call, random
+        self.call, self.random, self.together = call, random, together
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         results = operator(*args, **(kwargs or {}))
@@ -160,7 +161,7 @@ class _Mode(TorchDispatchMode):
             x = torch.view_as_real(x)
         # Of what was expanded, several elements are one.
         if isinstance(x, Tensor) and x.is_floating_point() and 0 not in x.stride():
-            signs = torch.randint(0, 2, x.shape, generator=self.random) * 2 - 1
+            signs = torch.randint(0, 2, () if self.together else x.shape, generator=self.random) * 2 - 1
             x.mul_(1 + signs * torch.finfo(x.dtype).eps)
 
 
@@ -179,9 +180,9 @@ class Decided:
         self.ran = True
 
     @contextlib.contextmanager
-    def held(self, random: torch.Generator | None = None) -> Iterator[None]:
+    def held(self, random: torch.Generator | None = None, together: bool = False) -> Iterator[None]:
         """Within it, a run decides as the one that was noted, and notes by how much its numbers are others. With random
-        numbers, every result of an operator moves by a unit in the last place."""
+        numbers, every result of an operator moves as _Mode says."""
         former = iter(self.calls)
 
         def hold(call: _Call) -> None:
@@ -189,7 +190,7 @@ class Decided:
                 first.note(call)
                 call.decide(first.decided)
 
-        with _Mode(hold, random):
+        with _Mode(hold, random, together):
             yield
 
     def as_in(self, arrays: list[np.ndarray], dropped: tuple[int, int] | None) -> "Sides | None":

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import cost, joint, lowering, session, state, verify, writer
+from .. import cost, joint, lowering, reference, session, state, verify, writer
 from ..inputs import SEED, Input, batch, clean, window, without, zeros
 from ..module import Export, Step
 
@@ -113,8 +113,8 @@ def errors(case: Case, path: Path) -> float:
                 tensors = without(export.inputs, tensors, empty)
             with state.held(case, theirs) as left:
                 worst = max(worst, _against_pytorch(export, tensors, got))
-                ours, theirs = verify.state_of(got), left()
-            worst = max([worst, *verify.distances(ours, theirs).values()])
+                ours, theirs = reference.state_of(got), left()
+            worst = max([worst, *reference.distances(ours, theirs).values()])
     return worst
 
 
@@ -138,10 +138,10 @@ def _against_pytorch(export: Export, tensors: dict[str, Tensor], got: dict[str, 
     scales = {name: max(norm, 1e-6 if name == "loss" else floor, 1e-30) for name, norm in norms.items()}
     if wrong := [name for name, error in errors.items() if error > case.tolerance * scales[name]]:
         left = {name: x.clone() for name, x in case.named_buffers()}
-        far = verify.moved(run, case.parameters(), tensors)
+        far = reference.moved(run, case.parameters(), tensors)
         for name, x in case.named_buffers():
             x.data.copy_(left[name])
-        errors |= {name: 0.0 for name in wrong if errors[name] <= verify.ROUNDINGS * far[name]}
+        errors |= {name: 0.0 for name in wrong if errors[name] <= reference.ROUNDINGS * far[name]}
     # NaN must win.
     return float(np.max([error / scales[name] for name, error in errors.items()]))
 
