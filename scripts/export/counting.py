@@ -19,6 +19,8 @@ from .refusal import Refusal
 
 # Errors of the loss, and of the gradients as a part of their norm. Sums in another order change the last digits; what is counted wrongly, whole percents.
 _LOSS, _GRADIENTS = 1e-4, 1e-3
+# Up to so much of a loss, a sum of four is rounding.
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
 # Of a gradient, so many elements are compared: what is counted wrongly changes all of them.
 _ELEMENTS = 1 << 16
 _ROWS = 4
@@ -137,7 +139,7 @@ def _apart(export: Export, run: Run, tensors: dict[str, Tensor], sizes: dict[str
     first, second, both = changed(rows[0]), changed(rows[1]), changed(*rows)
     for name in ("loss", "loss_weight"):
         a, b, c, d = (float(x[name][0]) for x in (whole, first, second, both))
-        if abs(a - b - c + d) > _LOSS * max(abs(a - b), abs(a - c), 1e-3 * abs(a)):
+        if abs(a - b - c + d) > max(_LOSS * max(abs(a - b), abs(a - c)), _ROUNDING * abs(a)):
             return False
     # Contents that choose what counts, as voiced frames, make a denominator of their own.
     return whole["loss_weight"] == both["loss_weight"]

@@ -30,8 +30,9 @@ class Part(nn.Module):
         self.linear = nn.Linear(WIDTH, WIDTH)
 
     def loss(self, y, mask, rows):
-        """A mean over frames, and its weight."""
-        return (y.square().mean(-1) * mask).sum() / mask.sum().clamp(min=1), mask.sum()
+        """A mean over frames, and its weight. The mean square of what a norm returns would always be 1."""
+        errors = (y - torch.cos(torch.arange(WIDTH))).square().mean(-1)
+        return (errors * mask).sum() / mask.sum().clamp(min=1), mask.sum()
 
 
 class Feed(Part):

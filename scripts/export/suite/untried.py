@@ -3,6 +3,7 @@
 UNTRIED = {
     # Of a graph that is wrong: no module is known.
     "ONNX Runtime cannot load the graph: {}",
+    "in a batch of {}, {} of the graph {}",
     "the graph cannot be written: {}",
     "the graph does not run: {}",
     "tracing failed: {}",
