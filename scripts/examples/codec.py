@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import weight_norm
 
-from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside
+from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside, means
 from export import Export, Player, sequence
 
 ADAM = {"name": "adamw", "lr": 3e-4, "betas": [0.5, 0.9], "eps": 1e-8, "weight_decay": 0.0, "grad_clip": 0.0}
@@ -216,16 +216,12 @@ def build(sizes: Sizes = SMALL) -> Export:
     torch.manual_seed(0)
     model = Codec(sizes)
 
-    def means(batch, **terms):
-        rows = (batch["waveform_lengths"] > 0).float()
-        return {**{name: (x * rows).sum() / rows.sum().clamp(min=1) for name, x in terms.items()}, "loss_weight": rows.sum()}
-
     def judge(outputs, batch):
         loss, real = 0.0, in_hops(batch["waveform"], batch["mel_spectrograms"])
         for critic in model.discriminator:
             (_, right), (_, wrong) = critic(real), critic(outputs[0].detach())
             loss = loss + of_rows(F.relu(1 - right)) + of_rows(F.relu(1 + wrong))
-        return means(batch, loss=loss / len(model.discriminator))
+        return means(batch["waveform_lengths"], loss=loss / len(model.discriminator))
 
     def make(outputs, batch):
         fake, commitment = outputs
@@ -239,7 +235,7 @@ def build(sizes: Sizes = SMALL) -> Export:
             terms["adversarial_loss"] = terms["adversarial_loss"] + of_rows(F.relu(1 - score)) / count
             for x, y in zip(right, wrong, strict=True):
                 terms["feature_loss"] = terms["feature_loss"] + of_rows((x.detach() - y).abs()) / of_rows(x.detach().abs()).clamp(min=1e-6) / (count * len(right))
-        return means(batch, loss=sum(WEIGHTS[name] * x for name, x in terms.items()), **terms)
+        return means(batch["waveform_lengths"], loss=sum(WEIGHTS[name] * x for name, x in terms.items()), **terms)
 
     return Export(
         name="codec", module=model, description="an encoder, a residual vector quantizer and a decoder, with discriminators of spectrograms",

@@ -26,3 +26,9 @@ def bucket(frames: int, text: int | None = None) -> dict[str, int]:
 def mean(x: Tensor, weight: Tensor) -> Tensor:
     """The mean of x where weight is 1. It is 0 if weight is 0 everywhere."""
     return (x * weight).sum() / weight.sum().clamp(min=1)
+
+
+def means(lengths: Tensor, **terms: Tensor) -> dict[str, Tensor]:
+    """The terms, one number for each row, as means over the rows that are not empty; loss_weight is their number."""
+    rows = (lengths > 0).float()
+    return {**{name: mean(x, rows) for name, x in terms.items()}, "loss_weight": rows.sum()}

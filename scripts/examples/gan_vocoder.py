@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import vocoder
-from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside
+from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside, means
 from export import Export, Player, sequence
 
 SLOPE = 0.1
@@ -104,21 +104,15 @@ def build(sizes: vocoder.Sizes = SMALL, width: int = 8, periods: tuple[int, ...]
     torch.manual_seed(0)
     model = Gan(sizes, width, periods, scales, layers)
 
-    def means(batch, **terms):
-        """The terms, one number for each row, as means over the rows that are not empty."""
-        rows = (batch["waveform_lengths"] > 0).float()
-        made = {name: (x * rows).sum() / rows.sum().clamp(min=1) for name, x in terms.items()}
-        return {**made, "loss_weight": rows.sum()}
-
     def criticize(fake, batch):
         return [model.discriminator(x, batch["mel_spectrograms"].shape[1] - 1) for x in (batch["waveform"], fake)]
 
     def judge(fake, batch):
-        return means(batch, **judged(*criticize(fake.detach(), batch)))
+        return means(batch["waveform_lengths"], **judged(*criticize(fake.detach(), batch)))
 
     def make(fake, batch):
         terms = fooled(*criticize(fake, batch)) | {"mel_loss": heard(fake, batch["waveform"], batch["mel_spectrograms"].shape[1] - 1)}
-        return means(batch, loss=weighed(terms), **terms)
+        return means(batch["waveform_lengths"], loss=weighed(terms), **terms)
 
     return Export(
         name="gan-vocoder", module=model, description="the generator of HiFi-GAN with discriminators of periods and scales",

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import spectral_norm, weight_norm
 
-from common import FEATURES, LOGMEL, MELS, bucket, inside
+from common import FEATURES, LOGMEL, MELS, bucket, inside, means
 from export import Export, Input, sequence
 from export.module import ADAMW
 from fast_speech import PROSODY
@@ -198,11 +198,9 @@ def spectrum(x: Tensor, window: int) -> Tensor:
 
 def loss(fake, batch):
     seen = inside(batch["waveform_lengths"], fake.shape[1]).float()
-    rows = (batch["waveform_lengths"] > 0).float()
     distance = lambda window: (spectrum(fake * seen, window) - spectrum(batch["waveform"], window)).abs().mean((1, 2))
     parts = [distance(window) for window in (128, 256, 512)]
-    value = (sum(parts) / len(parts) * rows).sum() / rows.sum().clamp(min=1)
-    return {"loss": value, "loss_weight": rows.sum()}
+    return means(batch["waveform_lengths"], loss=sum(parts) / len(parts))
 
 
 def build(sizes: Sizes = SMALL) -> Export:
