@@ -7,9 +7,9 @@ export XDG_CONFIG_HOME := $(CACHE)/config
 export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
 export GORACE := atexit_sleep_ms=0
-# As scripts/cuda-env.sh has them, which says why: so nothing is compiled twice for what has CUDA and what has not.
+# As scripts/cgo-env.sh has them, which says why.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/compat' '-I$(CACHE)/cuda/include'
-export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/stub'
+export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
@@ -25,8 +25,9 @@ help: ## this list
 
 need:
 	@scripts/need.sh
+	@scripts/cgo-env.sh >/dev/null
 
-build: need $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder (CUDA=1 with CUDA, CUDA=0 without)
+build: need $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder 
 	scripts/build.sh
 
 plugins: need
@@ -52,7 +53,7 @@ test: test-go check build ## everything that needs no PyTorch
 test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
 		go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | xargs -r go build -race && \
-		CGO_ENABLED=0 go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment && \
+		go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment ./plugins/inference && \
 		wait $$venv && wait $$!
 	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 20m ./...
 
@@ -99,4 +100,4 @@ notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices
 
 clean: ## remove what make build makes; runs and .cache stay
-	rm -rf bin plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum
+	rm -rf bin plugins/*/*_$(PLATFORM) plugins/*/plugin.sum plugins/*/plugin.sources

@@ -94,10 +94,10 @@ func near(stated, size int) bool {
 	return math.Abs(float64(stated-size)) <= max(20, 0.1*float64(size))
 }
 
-// packageRows returns the table as it should be: every package, with the files of both builds.
+// packageRows returns the table as it should be: every package.
 func packageRows(t *testing.T) []row {
 	var rows []row
-	for _, p := range list(t, "cuda") {
+	for _, p := range list(t) {
 		folder := strings.TrimPrefix(p.ImportPath, module)
 		r := row{folder: folder, purpose: strings.ReplaceAll(firstSentence(p.Doc), "|", "\\|")}
 		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {

@@ -35,14 +35,14 @@ var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli", "host/limits/early", "shared/hint"}, others: []string{"github.com/spf13/cobra/doc"}},
 	{folder: "shared/fold", others: []string{"github.com/mattn/go-runewidth"}},
-	{folder: "cmd/internal/cli", own: []string{"shared/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/overwrite", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest", "shared/visible"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "cmd/internal/cli", own: []string{"shared/fold", "host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/fetch", "host/inspect", "host/overwrite", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "ortgraphs/ort", "shared/hint", "shared/manifest", "shared/visible"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/inventory", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/disk", "host/dataset", "host/featurecache", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
-	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/bench/pytorch", "host/catalog", "host/config", "host/console", "host/exit", "host/place", "host/plan", "host/report", "host/train", "ortgraphs", "shared/fold", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
+	{folder: "host/bench", own: []string{"gpu", "gpu/inventory", "host", "host/batch", "host/bench/pytorch", "host/catalog", "host/config", "host/console", "host/exit", "host/place", "host/plan", "host/report", "host/train", "ortgraphs", "shared/fold", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/bench/pytorch", own: []string{"shared/hint"}, noCgo: true},
 	{folder: "host/limits", own: []string{"shared/hint"}, others: []string{"github.com/KimMachineGun/automemlimit", "golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/limits/early"},
-	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/limits", "host/place", "host/plan", "host/preflight", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/doctor", own: []string{"gpu", "host/config", "host/exit", "host/limits", "host/place", "host/plan", "host/preflight", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/cachedir", own: []string{"shared/owner"}, noCgo: true},
 	{folder: "host/config", own: []string{"host/texts", "host/cachedir", "host/checkpoint", "host/featurecache", "shared/owner", "shared/hint", "shared/manifest", "shared/plain", "shared/visible"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/console", own: []string{"host/event", "host/report", "host/train", "shared/fold", "shared/visible"}, noCgo: true},
@@ -59,20 +59,21 @@ var rules = []rule{
 	{folder: "host/groups", own: []string{"host/freeze", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint", "shared/visible"}, noCgo: true},
 	{folder: "host/inspect", own: []string{"host/catalog", "host/config", "host/exit", "host/memory", "host/report", "ortgraphs", "ortgraphs/fuse", "ortgraphs/fused", "ortgraphs/lifetime", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
+	{folder: "host/fetch", own: []string{"gpu/library", "host/exit", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/memory", own: []string{"gpu", "host/catalog", "host/exit", "host/report", "host/train", "ortgraphs", "ortgraphs/lifetime", "ortgraphs/ort", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/overwrite", own: []string{"shared/hint"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/plugintest", own: []string{"host/batch", "host/catalog", "host/config", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/plugintry", own: []string{"host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/exit", "host/overwrite", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, noCgo: true},
-	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "gpu/nvrtc", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
-	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/inventory", "gpu/library", "gpu/nvrtc", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
+	{folder: "host/evaluate", own: []string{"gpu/inventory", "host/batch", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/inference", own: []string{"gpu", "host/device", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/manifest"}, noCgo: true},
 	{folder: "host/samples", own: []string{"host/texts", "gpu", "host/checkpoint", "host/dataset", "host/device", "host/disk", "host/event", "host/inference", "host/report", "host/synthesize", "ortgraphs", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
-	{folder: "host/synthesize", own: []string{"host/texts", "gpu", "gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/plain", "shared/visible"}, others: []string{"github.com/rivo/uniseg"}, noCgo: true},
+	{folder: "host/synthesize", own: []string{"host/texts", "gpu", "gpu/inventory", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/plain", "shared/visible"}, others: []string{"github.com/rivo/uniseg"}, noCgo: true},
 	{folder: "host/synthesize/griffinlim", own: []string{"shared/fft", "shared/manifest", "shared/mel"}, noCgo: true},
 	{folder: "host/synthesize/sampling", noCgo: true},
 	{folder: "host/event", own: []string{"shared/visible"}, noCgo: true},
-	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
+	{folder: "host/place", own: []string{"gpu", "host/config", "host/report", "shared/hint"}, noCgo: true},
 	{folder: "host/record", own: []string{"gpu", "host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/event", "host/place", "host/precision", "host/report", "host/schedule", "host/texts", "host/train", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/report", own: []string{"host/disk", "host/event", "host/pipeline", "host/stat", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}, noCgo: true},
 	{folder: "host/config/configtest", own: []string{"host/config"}, noCgo: true},
@@ -82,8 +83,8 @@ var rules = []rule{
 	{folder: "host/train", own: []string{"gpu", "gpu/kernels", "host/event", "host/pipeline", "host/schedule", "host/checkpoint", "ortgraphs", "ortgraphs/fused", "ortgraphs/lifetime", "ortgraphs/ort", "ortgraphs/safetensors", "ortgraphs/steady", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/precision", own: []string{"gpu", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/preflight", own: []string{"gpu", "host/batch", "host/config", "host/debug", "host/exit", "host/featurecache", "host/inspect", "host/memory", "host/plan", "host/report", "host/runfolder", "host/trace", "shared/hint", "shared/visible"}, noCgo: true},
-	{folder: "host/validate", own: []string{"gpu", "gpu/cuda", "gpu/nvml", "host/batch", "host/config", "host/console", "host/dataset", "host/disk", "host/doctor", "host/event", "host/exit", "host/loop", "host/machine", "host/memory", "host/pipeline", "host/place", "host/plan", "host/preflight", "host/probe", "host/record", "host/report", "host/schedule", "host/session", "host/train", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
-	{folder: "host/plan", own: []string{"gpu", "gpu/cuda", "host/batch", "host/cachedir", "host/catalog", "host/checkpoint", "host/config", "host/dataset", "host/disk", "host/exit", "host/freeze", "host/groups", "host/limits", "host/memory", "host/place", "host/precision", "host/record", "host/report", "host/resume", "host/runfolder", "host/samples", "host/schedule", "host/synthesize", "host/texts", "host/train", "host/world", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/ring", "shared/visible"}, noCgo: true},
+	{folder: "host/validate", own: []string{"gpu", "gpu/inventory", "host/batch", "host/config", "host/console", "host/dataset", "host/disk", "host/doctor", "host/event", "host/exit", "host/loop", "host/machine", "host/memory", "host/pipeline", "host/place", "host/plan", "host/preflight", "host/probe", "host/record", "host/report", "host/schedule", "host/session", "host/train", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/plan", own: []string{"gpu", "host/batch", "host/cachedir", "host/catalog", "host/checkpoint", "host/config", "host/dataset", "host/disk", "host/exit", "host/freeze", "host/groups", "host/limits", "host/memory", "host/place", "host/precision", "host/record", "host/report", "host/resume", "host/runfolder", "host/samples", "host/schedule", "host/synthesize", "host/texts", "host/train", "host/world", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/ring", "shared/visible"}, noCgo: true},
 	{folder: "host/resume", own: []string{"host/checkpoint", "host/disk", "host/report", "host/schedule", "shared..."}, noCgo: true},
 	{folder: "host/loop", own: []string{"host/batch", "host/debug", "host/event", "host/machine", "host/pipeline", "host/plan", "host/report", "host/session", "host/trace", "host/train", "shared/ring"}, noCgo: true},
 	{folder: "host/machine", own: []string{"gpu", "host/batch", "host/catalog", "host/debug", "host/event", "host/featurecache", "host/plan", "host/supervise", "host/watch", "ortgraphs/ort", "shared/hint", "shared/ring", "shared/stagepb"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
@@ -112,7 +113,7 @@ var rules = []rule{
 	{folder: "gpu/cublas"},
 	{folder: "gpu/cublas/cublastest", own: []string{"gpu/cublas"}},
 	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},
-	{folder: "gpu/cuda/internal/driver"}, // see its package doc
+	{folder: "gpu/inventory", own: []string{"gpu", "gpu/cuda", "gpu/nvml"}, noCgo: true},
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
 	{folder: "gpu/kernels", noCgo: true},
 	{folder: "gpu/library"},
@@ -148,10 +149,10 @@ type pkg struct {
 	GoFiles               []string
 }
 
-// list returns the packages of a build with these tags, separated by commas.
-func list(t *testing.T, tags string) []pkg {
+// list returns the packages of a build.
+func list(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-tags="+tags, "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func list(t *testing.T, tags string) []pkg {
 }
 
 func TestPackagesExplainThemselves(t *testing.T) {
-	for _, p := range list(t, "") {
+	for _, p := range list(t) {
 		if p.Doc == "" {
 			t.Errorf("%s has no doc comment", p.ImportPath)
 		}
@@ -178,7 +179,7 @@ func TestPackagesExplainThemselves(t *testing.T) {
 }
 
 func TestImportArrows(t *testing.T) {
-	for _, p := range append(list(t, ""), list(t, "cuda")...) {
+	for _, p := range list(t) {
 		folder := strings.TrimPrefix(p.ImportPath, module)
 		r := ruleOf(folder)
 		if r.noCgo && len(p.CgoFiles) > 0 {
@@ -205,15 +206,11 @@ func TestReportsLinkNoONNXRuntime(t *testing.T) {
 	}
 }
 
-// TestOnlyTheTagBringsCUDA: a program that links with the driver does not start on a machine without one.
-func TestOnlyTheTagBringsCUDA(t *testing.T) {
-	for tags, want := range map[string]bool{"": false, "cuda": true} {
-		out, err := exec.Command("go", "list", "-tags="+tags, "-deps", "./...").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(string(out), "gorgonia.org/"); got != want {
-			t.Errorf("with tags %q the build has a package of gorgonia.org: %v, want %v", tags, got, want)
+// TestPluginsOfAuthorsNeedNoCgo: what a plugin in Go imports is compiled without a C compiler.
+func TestPluginsOfAuthorsNeedNoCgo(t *testing.T) {
+	for _, p := range list(t) {
+		if strings.HasPrefix(p.ImportPath, module+"shared/") && len(p.CgoFiles) > 0 {
+			t.Errorf("%s uses cgo (%s)", p.ImportPath, p.CgoFiles[0])
 		}
 	}
 }

@@ -9,12 +9,6 @@ var ErrOutOfMemory = errors.New("out of GPU memory")
 // another card, or because the driver is too old or has no compiler for PTX.
 var ErrNoKernel = errors.New("no kernel for this GPU")
 
-// ErrNotBuilt matches errors of a program that was built without CUDA. Its hint is the command for a build with CUDA.
-var ErrNotBuilt error = &AdvisedError{
-	Reason: "this build has no CUDA",
-	Advice: "make build CUDA=1 builds with CUDA",
-}
-
 // ErrClosed matches errors of calls on closed values.
 var ErrClosed = errors.New("already closed")
 

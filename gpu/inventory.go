@@ -31,6 +31,8 @@ type Driver struct {
 	CUDA    string `json:"cuda,omitzero"`    // the newest CUDA version that it supports: "13.0"
 	// Absent says why there is no driver, for messages; it is empty if there is one.
 	Absent string `json:"absent,omitzero"`
+	// Fault says why CUDA does not start although there is a driver with GPUs; it is empty otherwise.
+	Fault string `json:"fault,omitzero"`
 }
 
 // MemoryUse is in bytes. The driver reserves some memory for itself, so used plus free may be less than the total.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -49,7 +49,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if set.PrintConfig() {
 		return nil, printConfig(starting, set, console.Out)
 	}
-	p, err := plan.New(starting, set, nvml.Open, out.bus.Reader())
+	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -78,7 +78,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
 	p.Warn(out.log.Logger)
 	m, err := machine.Open(machine.Config{
-		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: nvml.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
 	})
 	if err != nil {
 		return nil, exit.Refused(err)

@@ -1,39 +1,54 @@
 #!/usr/bin/env bash
-# Builds fake GPU libraries in FOLDER (.cache/cuda/fake): a libcuda.so.1 and a libnvidia-ml.so.1 with GPU memory on the host
-# (gpu/cuda/fakecuda), a libcublas.so.13, which is libcublasLt.so.13, too, and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
-# on them, and the CPU computes:
+# Builds fake GPU libraries in FOLDER (.cache/cuda/fake), on which the program trains where there is no GPU: the CPU computes.
+#
+#   libcuda.so.1, libnvidia-ml.so.1    a driver with GPU memory on the host (gpu/cuda/fakecuda)
+#   libcublas.so.13, libcublasLt.so.13
+#   nvrtc/libnvrtc.so.13               compiles kernels for the CPU
+#   libonnxruntime.so                  passes what is asked of CUDA to ONNX Runtime's CPU
 #
 #   fake=$(scripts/cuda-fake.sh)
-#   export LD_LIBRARY_PATH=$fake:$fake/nvrtc
-#   go build -tags cuda,fakegpu -o bin/xtts-host ./cmd/xtts-host
-#   bin/xtts-host --plugins ./plugins --ort-lib .cache/ort/1.29.0/libonnxruntime.so.1.29.0
+#   export LD_LIBRARY_PATH=$fake:$fake/nvrtc XTTS_PLUGIN_TEST_FAKE_ORT=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
+#   bin/xtts-host --plugins ./plugins --ort-lib $fake/libonnxruntime.so
 #
-# XTTS_HOST_TEST_FAKE_CARDS=1024,1024 gives two GPUs of 1024 MB each. The script prints the folder.
+# XTTS_PLUGIN_TEST_FAKE_CARDS=1024,1024 gives two GPUs of 1024 MB each. The script prints the folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-env=$(scripts/cuda-env.sh)
+env=$(scripts/cgo-env.sh)
 eval "$env"
-out=${1:-$PWD/.cache/cuda/fake} sources=gpu/cuda/fakecuda
-scripts/cuda-stub.sh "$XTTS_HOST_CUDA_INCLUDE" "$out" "$sources/fake.c"
-library=$out/libnvidia-ml.so.1
-if [ -z "$(find "$library" -newer "$sources/nvml.c" -newer "$sources/card.h" 2>/dev/null)" ]; then
-	header=$(go list -f '{{.Dir}}' github.com/NVIDIA/go-nvml/pkg/nvml) # the same header as in the program
-	cc -shared -fPIC -O1 -Wall -Werror -Wno-deprecated-declarations -DNVML_NO_UNVERSIONED_FUNC_DEFS "-I$header" \
-		-Wl,-soname,libnvidia-ml.so.1 -o "$library.$$" "$sources/nvml.c"
-	mv "$library.$$" "$library"
+out=${1:-$PWD/.cache/cuda/fake} sources=gpu/cuda/fakecuda kernels=gpu/kernels
+mkdir -p "$out/nvrtc"
+
+# stale LIBRARY SOURCE... reports whether a library is missing or older than one of its sources.
+stale() {
+	local library=$1 source
+	shift
+	for source in "$@"; do [ "$library" -nt "$source" ] || return 0; done
+	return 1
+}
+
+# library LIBRARY ARGUMENT... compiles a library.
+library() { cc -shared -fPIC -O1 -Wall -Werror "-Wl,-soname,${1##*/}" -o "$1.$$" "${@:2}" -lm -ldl && mv "$1.$$" "$1"; }
+
+# header MODULE is the folder of a Go module: its C header is that of the program.
+header() { go list -f '{{.Dir}}' "$1"; }
+
+if stale "$out/libcuda.so.1" $sources/*.[ch] $kernels/*; then
+	library "$out/libcuda.so.1" -ffp-contract=off -I.cache/cuda/include $sources/fake.c
 fi
-library=$out/nvrtc/libnvrtc.so.13 emulation=ortgraphs/fuse/cudac/cudactest/emulate.h
-if [ -z "$(find "$library" -newer "$sources/nvrtc.c" -newer "$emulation" 2>/dev/null)" ]; then
-	mkdir -p "$out/nvrtc"
-	cc -shared -fPIC -O1 -Wall -Werror "-DEMULATION=\"$emulation\"" -o "$library.$$" "$sources/nvrtc.c"
+if stale "$out/libnvidia-ml.so.1" $sources/nvml.c $sources/card.h; then
+	library "$out/libnvidia-ml.so.1" -Wno-deprecated-declarations -DNVML_NO_UNVERSIONED_FUNC_DEFS "-I$(header github.com/NVIDIA/go-nvml/pkg/nvml)" $sources/nvml.c
+fi
+emulation=ortgraphs/fuse/cudac/cudactest/emulate.h
+if stale "$out/nvrtc/libnvrtc.so.13" $sources/nvrtc.c $emulation; then
 	echo | cc -shared -fPIC -xc -o "$out/nvrtc/libnvrtc-builtins.so.13.0" -
-	mv "$library.$$" "$library"
+	library "$out/nvrtc/libnvrtc.so.13" "-DEMULATION=\"$emulation\"" $sources/nvrtc.c
 fi
-library=$out/libcublas.so.13 products=ortgraphs/ort/orttest/multiply.h
-if [ -z "$(find "$library" -newer "$sources/cublas.c" -newer "$products" 2>/dev/null)" ]; then
-	cc -shared -fPIC -O1 -Wall -Werror -Wl,-soname,libcublas.so.13 -o "$library.$$" "$sources/cublas.c" -lm
-	mv "$library.$$" "$library"
+if stale "$out/libcublas.so.13" $sources/cublas.c ortgraphs/ort/orttest/multiply.h; then
+	library "$out/libcublas.so.13" $sources/cublas.c
+	ln -sf libcublas.so.13 "$out/libcublasLt.so.13" # one file has the functions of both
 fi
-ln -sf libcublas.so.13 "$out/libcublasLt.so.13" # one file has the functions of both
+if stale "$out/libonnxruntime.so" $sources/ort.c; then
+	library "$out/libonnxruntime.so" "-I$(header github.com/yalue/onnxruntime_go)" $sources/ort.c
+fi
 echo "$out"

@@ -2,7 +2,6 @@
 # Fetches the ONNX Runtime CPU library that xtts-host is tested with.
 #
 #   scripts/fetch-ort.sh [DEST]
-#   scripts/fetch-ort.sh --gpu [FOLDER]    the library with CUDA: scripts/fetch-ort-gpu.sh
 #
 # DEST is the file to write; the default is .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 # in the repository, where the program and its tests look for it. An existing library
@@ -13,10 +12,6 @@
 # Python version, but the library does not depend on Python, so any python3 with pip
 # works. Nothing is written outside DEST and a temporary folder.
 set -euo pipefail
-
-if [ "${1:-}" = --gpu ]; then
-	exec "$(dirname "${BASH_SOURCE[0]}")/fetch-ort-gpu.sh" "${@:2}"
-fi
 
 version=1.29.0
 name=libonnxruntime.so.$version

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPUs' names and the commit (docs/gpu.md, "The suite").
 #
-#   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds the programs with CUDA into the folder KIT
+#   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds the programs into the folder KIT
 #   scripts/gpu-suite.sh run KIT OUT.json       on a machine with a GPU and Python with numpy; needs neither Go nor a toolkit
 #   scripts/gpu-suite.sh merge OUT.json PART.json...   joins the results of several runs
 #
 # Run all of them in the repository's root, at the same commit. BUNDLE is a graph bundle to measure with, such as that of
 # `xtts-export myxtts --preset base`. It is packed without its weights; random weights replace them, because speed does not
 # depend on them. Without BUNDLE the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA
-# if it is not in .cache (scripts/fetch-ort.sh --gpu).
+# if xtts-host fetch cuda has not fetched it.
 #
 # BF16_BUNDLES names bundles with a bf16 graph, from `xtts-export myxtts --precision f32,bf16`: pack adds them for the section
 # bf16.
@@ -17,7 +17,6 @@
 # SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16 pytorch memory". On a machine with two GPUs losses, bench, cap, faults and
 # torture use both. More variables, with their defaults:
 #
-#   GPU_TAGS        cuda               pack: build tags
 #   GPUS            all                indices of the GPUs to use, such as "2 3"
 #   STEPS           200                steps of a run
 #   BENCHTIME       200x               tests: -benchtime of the Go benchmarks
@@ -49,25 +48,24 @@
 set -euo pipefail
 
 pack() {
-	local kit=$1 bundle=${2:-} env tags=${GPU_TAGS:-cuda}
+	local kit=$1 bundle=${2:-} env
 	mkdir -p "$kit"
-	env=$(scripts/cuda-env.sh)
+	env=$(scripts/cgo-env.sh)
 	eval "$env"
-	go build -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
-	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
-	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
-	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
+	go build -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
+	go test -c -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
+	go test -c -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
+	go test -c -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
 	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment plugins/inference/frozen; do
-		go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
+		go test -c -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
 	done
 	for p in features augment inference; do
 		mkdir -p "$kit/plugins/$p"
-		CGO_ENABLED=$([ $p = inference ] && echo 1 || echo 0) go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
-		go build -tags "$tags" -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
+		go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
 	mkdir -p "$kit/plugins/gpufault"
-	go build -tags "$tags" -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
+	go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
 	cp plugins/testdata/gpufault/plugin.json "$kit/plugins/gpufault/"
 	go build -trimpath -ldflags '-s -w' -o "$kit/torture" ./scripts/torture
 	git describe --always --dirty >"$kit/commit"

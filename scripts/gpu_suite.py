@@ -381,7 +381,7 @@ class Section:
         """scripts/torture, on GPUs: injects a fault into the host or a plugin in every phase of the protocol."""
         settings = {"DEVICE": "cuda", "DETERMINISTIC": "true", "DATA_GPU": self.suite.first, "MODEL_GPU": self.suite.second}
         environment = [f"XTTS_HOST_{name}={value}" for name, value in settings.items()]
-        environment += [f"{name}={os.environ[name]}" for name in os.environ if name.startswith(("XTTS_HOST_ORT_LIB", "XTTS_HOST_TEST_FAKE_", "LD_LIBRARY_PATH"))]
+        environment += [f"{name}={os.environ[name]}" for name in os.environ if name.startswith(("XTTS_HOST_ORT_LIB", "XTTS_PLUGIN_TEST_FAKE_", "LD_LIBRARY_PATH"))]
         args = [self.suite.kit / "torture", "-host", self.suite.host, "-plugins", self.suite.kit / "plugins", "-kills", setting("KILLS", 26), "-jobs", setting("JOBS", 4)]
         text = self.command("torture", args + [arg for value in environment for arg in ("-env", value)])
         self.result["torture"] = text[text.find("\n\n"):].splitlines() if "\n\n" in text else []

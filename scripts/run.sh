@@ -7,6 +7,10 @@ cd "$(dirname "$0")/.."
 scripts/need.sh
 start=$(date +%s)
 make --no-print-directory build
+# A machine whose driver starts trains on its GPU.
+if python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL("libcuda.so.1").cuInit(0) != 0)' 2>/dev/null; then
+  bin/xtts-host fetch cuda --dir .cache/ort-gpu/1.29.0
+fi
 built=$(date +%s)
 run=runs/$(date -u +%Y%m%dT%H%M%SZ)
 bin/xtts-host --plugins ./plugins --batch-size 8 --max-steps "${STEPS:-240}" --eval-every 80 --log-every 20 --cache-dir .cache/xtts-host --run-dir "$run"

@@ -24,25 +24,25 @@ for dir in "$plain" "$odd" "$refused"; do
 done
 touch "$odd/changed"
 
-make -C "$plain" --no-print-directory plugins CUDA=0
-make -C "$odd" --no-print-directory run CUDA=0 STEPS=2
+make -C "$plain" --no-print-directory plugins
+make -C "$odd" --no-print-directory run STEPS=2
 for p in features augment inference; do
 	cmp "$plain/plugins/$p/plugin.sum" "$odd/plugins/$p/plugin.sum" || fail "plugins/$p differs between folders or commits"
 done
 git clone --quiet "$plain" "$twin" # with the link to the cache, which is committed there
-make -C "$plain" --no-print-directory build CUDA=0
-make -C "$twin" --no-print-directory build CUDA=0
+make -C "$plain" --no-print-directory build
+make -C "$twin" --no-print-directory build
 programs=$(cd "$plain" && ls bin/xtts-host plugins/*/*_"$(go env GOOS)_$(go env GOARCH)")
 for p in $programs; do
 	cmp "$plain/$p" "$twin/$p" || fail "$p differs between two clones of a commit"
 done
 echo "one more line" >>"$twin/README.md"
 git -C "$twin" -c user.name=test -c user.email=test@example.org commit --quiet -am "README: add a line"
-make -C "$twin" --no-print-directory plugins CUDA=0
+make -C "$twin" --no-print-directory plugins
 for p in features augment inference; do
 	cmp "$plain/plugins/$p/plugin.sum" "$twin/plugins/$p/plugin.sum" || fail "plugins/$p differs after a commit that changes no code"
 done
-output=$(make -C "$refused" --no-print-directory build CUDA=0 2>&1) && fail "make build succeeded in $refused; an error was expected"
+output=$(make -C "$refused" --no-print-directory build 2>&1) && fail "make build succeeded in $refused; an error was expected"
 grep -q '^error: Go cannot build in ' <<<"$output" || fail "make build in $refused prints: $output"
 cd "$checkout"
 echo "scripts/build.sh: the same programs from two clones, the same plugins from two folders, and a run in ${odd##*/}"

@@ -9,10 +9,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH=$PWD/.cache/venv-plugin/bin:$PATH
 XTTS_HOST_TEST_MIXED=$work/pico go test -count=1 ./ortgraphs/bundletest
-BF16_BUNDLES=$work/pico GPU_TAGS=cuda,fakegpu scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
+BF16_BUNDLES=$work/pico scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
 LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
 export XTTS_HOST_TEST_NVRTC=$LD_LIBRARY_PATH/nvrtc/libnvrtc.so.13
-export LD_LIBRARY_PATH XTTS_HOST_TEST_FAKE_CARDS=2048,2048 XTTS_HOST_ORT_LIB=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
+export LD_LIBRARY_PATH XTTS_PLUGIN_TEST_FAKE_CARDS=2048,2048 XTTS_PLUGIN_TEST_FAKE_ORT=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
+export XTTS_HOST_ORT_LIB=${LD_LIBRARY_PATH%%:*}/libonnxruntime.so
 export STEPS=20 BATCH_SIZES=4,8 CAP_MB=1500 CAP_BATCH=4 CAP_STEPS=50 BENCHTIME=3x
 export KILLS=13 JOBS=2 LIMITS_MB=1500 LIMITS_STEPS=20 LIMITS_PRECISIONS=tf32
 for section in tests losses bench cap limits faults torture latency; do

@@ -1,5 +1,3 @@
-//go:build cuda
-
 package main
 
 import (
@@ -13,30 +11,28 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each
 // keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by
-// the flags' default; XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU;
-// $PLUGINS has features for the CPU only; $MIXED is $PICO with a bf16 graph, which the CPU can run, and $SINGLE with one
+// the flags' default; XTTS_PLUGIN_TEST_FAKE_CARDS asks for others. $MIXED is $PICO with a bf16 graph, which the CPU can run, and $SINGLE with one
 // bucket, of which $PLAYERS has two players and state; $FROZEN is $PICO with an inference graph for a stage. They have two
 // commands more:
 //
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same
 func TestFakeGPU(t *testing.T) {
-	const folder = "LD_LIBRARY_PATH"
-	if !cuda.Fake {
-		t.Skip("a GPU gives other bits than the CPU: scripts/test-cuda.sh runs this on fake ones")
+	const folder, realRuntime = "LD_LIBRARY_PATH", "XTTS_PLUGIN_TEST_FAKE_ORT"
+	if os.Getenv(realRuntime) == "" {
+		t.Skip("scripts/test-cuda.sh runs this on fake GPUs")
 	}
 	p := scripts(t, "testdata/fakegpu")
-	both := t.TempDir()
+	plugins := t.TempDir()
 	for _, id := range []string{"features", "augment", "inference"} {
-		buildPlugin(t, both, id, "")
-		buildPlugin(t, both, id, "_cuda")
+		buildPlugin(t, plugins, id)
 	}
 	mixed := bundletest.Mixed(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
 	single := bundletest.Rewrite(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico"), func(_ string, m *manifest.Bundle) { m.Buckets, m.Cost = m.Buckets[2:], nil }).Dir
@@ -46,14 +42,17 @@ func TestFakeGPU(t *testing.T) {
 	frozen := bundletest.Frozen(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
-		env.Setenv(folder, os.Getenv(folder))
+		for _, name := range []string{folder, realRuntime} {
+			env.Setenv(name, os.Getenv(name))
+		}
 		err := setup(env)
+		env.Setenv(ort.LibraryEnv, os.Getenv(ort.LibraryEnv))
 		env.Setenv("XTTS_HOST_DEVICE", "auto")
 		env.Setenv("MIXED", mixed)
 		env.Setenv("SINGLE", single)
 		env.Setenv("PLAYERS", players)
 		env.Setenv("FROZEN", frozen)
-		for variable, value := range map[string]string{"PLUGINS": both, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
+		for variable, value := range map[string]string{"PLUGINS": plugins, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
 			env.Setenv("XTTS_HOST_"+variable, value)
 		}
 		return err

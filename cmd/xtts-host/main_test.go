@@ -16,7 +16,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
@@ -57,7 +56,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 		t.Fatal(err)
 	}
 	plugins, pico, sample := filepath.Join(root, "plugins"), filepath.Join(root, "pico"), unpackSample(t, root)
-	buildPlugin(t, plugins, "features", "")
+	buildPlugin(t, plugins, "features")
 	if err := os.CopyFS(pico, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
 		t.Fatal(err)
 	}
@@ -115,17 +114,10 @@ func absolute(t *testing.T, elem ...string) string {
 	return path
 }
 
-// buildPlugin builds a first-party plugin into its folder below dir; with suffix "_cuda" its program for a GPU.
-func buildPlugin(t *testing.T, dir, id, suffix string) {
+// buildPlugin builds a first-party plugin into its folder below dir.
+func buildPlugin(t *testing.T, dir, id string) {
 	t.Helper()
-	var tags []string
-	if suffix != "" {
-		tags = append(tags, strings.TrimPrefix(suffix, "_"))
-		if cuda.Fake {
-			tags = append(tags, "fakegpu")
-		}
-	}
-	if err := catalogtest.Build(filepath.Join(dir, id, catalogtest.Program(id)+suffix), "../../plugins/"+id, tags...); err != nil {
+	if err := catalogtest.Build(filepath.Join(dir, id, catalogtest.Program(id)), "../../plugins/"+id); err != nil {
 		t.Fatal(err)
 	}
 }

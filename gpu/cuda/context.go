@@ -1,5 +1,3 @@
-//go:build cuda
-
 package cuda
 
 // #include <cuda.h>
@@ -15,18 +13,6 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Built reports whether this build has CUDA.
-const Built = true
-
-// DriverVersion returns the newest version of CUDA that the machine's driver supports, such as "13.0".
-func DriverVersion() (string, error) {
-	var v C.int
-	if err := check("cuDriverGetVersion", C.cuDriverGetVersion(&v)); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d.%d", v/1000, v%1000/10), nil
-}
-
 // Open returns the GPU with this UUID, in the format of package gpu and nvidia-smi. The Index of its Device is CUDA's
 // index in this process, which ONNX Runtime needs. It differs from that of gpu.Detect if CUDA_VISIBLE_DEVICES is set.
 //
@@ -41,6 +27,9 @@ func Open(uuid string) (gpu.Context, error) {
 }
 
 func newContext(uuid string) (*context, error) {
+	if err := Start(); err != nil {
+		return nil, err
+	}
 	ordinal, id, err := find(uuid)
 	if err != nil {
 		return nil, err

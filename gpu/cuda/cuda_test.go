@@ -1,5 +1,3 @@
-//go:build cuda
-
 package cuda_test
 
 import (
@@ -9,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,6 +26,10 @@ import (
 // sees no GPU.
 func uuid(t testing.TB) string {
 	t.Helper()
+	if os.Getenv("XTTS_HOST_TEST_GPU") == "" {
+		t.Skip("XTTS_HOST_TEST_GPU names no GPU")
+	}
+	must(t, cuda.Start())
 	device, err := cu.GetDevice(0)
 	must(t, err)
 	id, err := device.UUID()
@@ -61,7 +62,7 @@ func TestOpenOfAnUnknownGPU(t *testing.T) {
 	const unknown = "GPU-00000000-0000-0000-0000-000000000000"
 	c, err := cuda.Open(unknown)
 	want := "open GPU " + unknown + ": CUDA shows this process only " + uuid(t)
-	if c != nil || err == nil || !strings.HasPrefix(err.Error(), want) || errors.Is(err, gpu.ErrNotBuilt) {
+	if c != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("returns %v, %v, want %s", c, err, want)
 	}
 	for visible, hint := range map[string]string{"0": "CUDA_VISIBLE_DEVICES=0 hides the others", "": "nvidia-smi -L lists the GPUs of this machine"} {
@@ -88,16 +89,18 @@ func TestOneContextForAll(t *testing.T) {
 	must(t, m.Close())
 }
 
-// TestStartWithoutGPU runs this test's own program where CUDA finds no GPU: our message must come before that of cu.
+// TestStartWithoutGPU: where CUDA finds no GPU, the program starts, and says so when a GPU is opened.
 func TestStartWithoutGPU(t *testing.T) {
-	program := exec.Command(os.Args[0], "-test.run=^$")
-	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=")
-	var stdout, stderr strings.Builder
-	program.Stdout, program.Stderr = &stdout, &stderr
-	err := program.Run()
-	want := "error: this program is built with CUDA, but the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
-	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
-		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
+	if os.Getenv("XTTS_HOST_TEST_START") != "" {
+		fmt.Println(cuda.Start())
+		return
+	}
+	uuid(t)
+	program := exec.Command(os.Args[0], "-test.run=^TestStartWithoutGPU$")
+	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=", "XTTS_HOST_TEST_START=1")
+	out, err := program.CombinedOutput()
+	if want := "the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\n"; err != nil || !strings.HasPrefix(string(out), want) {
+		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 }
 
@@ -152,13 +155,6 @@ func TestLaunchAddress(t *testing.T) {
 		}
 	}
 	t.Errorf("%#x is nowhere", address)
-}
-
-func TestDriverVersion(t *testing.T) {
-	v, err := cuda.DriverVersion()
-	if err != nil || !regexp.MustCompile(`^1\d\.\d$`).MatchString(v) {
-		t.Errorf("version %q, %v", v, err)
-	}
 }
 
 // BenchmarkUpload measures the transfer of a batch to the GPU as the copier does it: queue, and poll until it is done.

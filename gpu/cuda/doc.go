@@ -2,18 +2,16 @@
 // the CUDA driver.
 //
 //	device, err := cuda.Open("GPU-5e8f2b1c-…")
-//	if errors.Is(err, gpu.ErrNotBuilt) { ... } // this build has no CUDA
+//	if err != nil { ... } // there is no driver, or no such GPU
 //	defer device.Close()
 //
 //	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 //	if err := device.Bind(); err != nil { ... }
 //	stream, err := device.NewStream()
 //
-// The package has two versions. With the build tag `cuda` it links with the driver's libcuda.so.1, through the module
-// gorgonia.org/cu if that has the call, otherwise through cgo. Such a program exits before its main function on a
-// machine without a driver, or without a GPU that CUDA shows it. Without the tag, Open reports that the build has no
-// CUDA, and the program runs everywhere. scripts/cuda-env.sh has what a build with the tag needs; `make build` does all
-// of it.
+// It calls the driver through the module gorgonia.org/cu if that has the call, otherwise through cgo. The driver's
+// library, libcuda.so.1, is not linked: Start opens it when a GPU is first asked for, and fills the table of an archive of
+// trampolines (libcuda/libcuda.c, scripts/libcuda.sh). So every program starts on a machine without a driver.
 //
 // A Context uses the primary context of its GPU, like ONNX Runtime and NVIDIA's libraries. Its streams do not wait for
 // CUDA's legacy stream. A thread that waits for a stream or an event sleeps instead of spinning, which is CUDA's

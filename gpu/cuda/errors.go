@@ -1,5 +1,3 @@
-//go:build cuda
-
 package cuda
 
 // #include <cuda.h>
@@ -10,12 +8,14 @@ import (
 	"reflect"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda/internal/driver"
 )
 
 // check returns an error for the result of a driver call.
 func check(call string, result C.CUresult) error {
-	err := driver.Check(call, int(result))
+	if result == C.CUDA_SUCCESS {
+		return nil
+	}
+	err := &failure{call, result}
 	switch result {
 	case C.CUDA_ERROR_OUT_OF_MEMORY:
 		return known{err, gpu.ErrOutOfMemory}
@@ -24,6 +24,20 @@ func check(call string, result C.CUresult) error {
 		return known{err, gpu.ErrNoKernel}
 	}
 	return err
+}
+
+// failure is a failed call.
+type failure struct {
+	call   string
+	result C.CUresult
+}
+
+func (f *failure) Error() string {
+	var name *C.char
+	if C.cuGetErrorName(f.result, &name) != C.CUDA_SUCCESS || name == nil {
+		return fmt.Sprintf("%s: CUDA error %d", f.call, int(f.result))
+	}
+	return fmt.Sprintf("%s: %s (%d)", f.call, C.GoString(name), int(f.result))
 }
 
 // known matches an error of package gpu and has the text of a driver error.

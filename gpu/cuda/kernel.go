@@ -1,8 +1,8 @@
-//go:build cuda
-
 package cuda
 
 // #include <cuda.h>
+// #include <stdlib.h>
+// #include "libcuda/libcuda.h"
 import "C"
 
 import (
@@ -34,7 +34,11 @@ func (c *context) NewModule(image []byte) (gpu.Module, error) {
 	return nil, fmt.Errorf("load kernels: %w", err)
 }
 
-func (c *context) LaunchAddress() uintptr { return uintptr(unsafe.Pointer(C.cuLaunchKernel)) }
+func (c *context) LaunchAddress() uintptr {
+	name := C.CString("cuLaunchKernel")
+	defer C.free(unsafe.Pointer(name))
+	return uintptr(C.xtts_cuda_function(name))
+}
 
 func (m *module) open() error {
 	if *m == (module{}) {

@@ -7,7 +7,7 @@
 //	module, err := device.NewModule(compiled.Images[0])
 //
 // The package needs neither a GPU, nor a driver, nor a CUDA toolkit, and it is part of every build: it loads
-// libnvrtc.so.13 when Open is called. scripts/fetch-ort-gpu.sh fetches the library.
+// libnvrtc.so.13 when Open is called. xtts-host fetch cuda fetches the library.
 package nvrtc
 
 import (
@@ -44,7 +44,7 @@ func Open(beside string) (*Compiler, error) {
 	}
 	c, err := open(name)
 	if err != nil {
-		return nil, hint.Errorf("scripts/fetch-ort-gpu.sh fetches NVRTC", "load NVRTC: %w", err)
+		return nil, hint.Errorf(hint.Command("fetch cuda fetches NVRTC"), "load NVRTC: %w", err)
 	}
 	return c, nil
 }

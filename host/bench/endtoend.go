@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/bench/pytorch"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -20,7 +20,7 @@ import (
 // that side cannot compute the run's stages, it returns the reason instead.
 func (c *comparer) clips(ctx context.Context, size int) (path, reason string, err error) {
 	set := c.settings(size, Variant{c.fromFiles, TripleBuffered})
-	p, err := plan.New(ctx, set, nvml.Open, nil)
+	p, err := plan.New(ctx, set, inventory.Open, nil)
 	if err != nil {
 		return "", "", exit.Refused(fmt.Errorf("batch size %d: %w", size, err))
 	}

@@ -43,6 +43,9 @@ func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
 		return 0, err
 	}
 	defer inventory.Close() // an error no longer matters here
+	if inventory.Driver().Fault != "" {
+		return 0, nil
+	}
 	devices := inventory.Devices()
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		devices, err = gpu.Visible(list, devices)

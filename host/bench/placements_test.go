@@ -43,7 +43,7 @@ func TestPlacementsOf(t *testing.T) {
 	}
 }
 
-// TestFindPlacements: without CUDA in the build the error names the GPU that was chosen.
+// TestFindPlacements: the model's GPU, or the error.
 func TestFindPlacements(t *testing.T) {
 	for _, c := range []struct {
 		args    string
@@ -60,9 +60,9 @@ func TestFindPlacements(t *testing.T) {
 		{"", "7", 2, "CUDA_VISIBLE_DEVICES"},
 	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
-		_, err := findPlacements(configtest.Parse(t, strings.Fields(c.args)...).Config, cards(c.cards))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, visible %s: %v, want %s", c.args, c.visible, err, c.want)
+		s, err := findPlacements(configtest.Parse(t, strings.Fields(c.args)...).Config, cards(c.cards))
+		if got := s.devices["model"] + fmt.Sprint(err); !strings.Contains(got, c.want) || strings.HasPrefix(c.want, "GPU") != (err == nil) {
+			t.Errorf("%s, visible %s: %s, want %s", c.args, c.visible, got, c.want)
 		}
 	}
 	s, err := findPlacements(configtest.Parse(t, "--device", "cpu").Config, cards(2))

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -84,7 +84,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if o.JSON {
 		console.Out = console.Err
 	}
-	at, err := findPlacements(set.Config, nvml.Open)
+	at, err := findPlacements(set.Config, inventory.Open)
 	if err != nil {
 		return exit.Refused(err)
 	}

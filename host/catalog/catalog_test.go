@@ -256,3 +256,34 @@ func FuzzParseSums(f *testing.F) {
 		}
 	})
 }
+
+// TestIdentity: what a run is identified by is the list of a plugin's sources, if plugin.sum has it, and else its program.
+func TestIdentity(t *testing.T) {
+	json := pluginJSON("gain", executable("prog"))
+	sums := sumOf(json, "plugin.json") + sumOf("x", "prog")
+	for _, c := range []struct {
+		name, sum string
+		want      string // the file whose sum it is
+	}{
+		{"a program", sums, "prog"},
+		{"sources", sums + sumOf("list", "plugin.sources"), "plugin.sources"},
+		{"sources that are not listed", sums, "prog"},
+		{"no sums", "", ""},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "gain", "plugin.json"), json)
+		write(t, filepath.Join(dir, "gain", "prog"), "x")
+		write(t, filepath.Join(dir, "gain", "plugin.sources"), "list")
+		if c.sum != "" {
+			write(t, filepath.Join(dir, "gain", "plugin.sum"), c.sum)
+		}
+		entries, err := Scan(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"prog": sumOf("x", "prog")[:64], "plugin.sources": sumOf("list", "plugin.sources")[:64]}[c.want]
+		if e := entries[0]; !e.Startable() || e.Identity != want {
+			t.Errorf("%s: %s, identity %q, want %q", c.name, e.State, e.Identity, want)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func TestResolveMissingGPUProgram(t *testing.T) {
 		types.DataGPU = c.gpu
 		louder := inst("louder", c.stage, m(c.port, "waveform"), m(c.port, "waveform"))
 		_, err := Resolve([]manifest.StageInstance{louder, target, reference}, append(testEntries(), entries...), types)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want || !strings.Contains(hint.Of(err), "make build CUDA=1")) {
+		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want || !strings.Contains(hint.Of(err), "--data-gpu cpu")) {
 			t.Errorf("%s, data GPU %v: %v, hint %q", c.stage, c.gpu, err, hint.Of(err))
 		}
 	}

@@ -160,7 +160,7 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 			"stage %q of plugin %s needs a GPU, but the plugins run on the CPU", s.Stage, entry.Name())
 	}
 	if file := entry.missingGPUProgram(); file != "" && r.types.DataGPU && stage.UsesGPU() {
-		return hint.Errorf("build it; make build CUDA=1 builds the plugins that come with xtts-host; with --data-gpu cpu they compute on the CPU",
+		return hint.Errorf("build it; with --data-gpu cpu the plugins compute on the CPU",
 			"plugin %s is given the data GPU, but its program for a GPU is missing: %s", entry.Name(), file)
 	}
 	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Files: files, Inputs: s.Inputs, Outputs: s.Outputs}

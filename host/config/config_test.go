@@ -280,7 +280,7 @@ func TestSuggestions(t *testing.T) {
 
 // TestNotSettings: variables that tests and Kubernetes make are nothing that a person has mistyped.
 func TestNotSettings(t *testing.T) {
-	parse(t, []string{"XTTS_HOST_TEST_FAKE_CARDS=1", "XTTS_HOST_PORT_80_TCP_ADDR=10.0.0.1", "XTTS_HOST_SERVICE_HOST=10.0.0.1",
+	parse(t, []string{"XTTS_PLUGIN_TEST_FAKE_CARDS=1", "XTTS_HOST_PORT_80_TCP_ADDR=10.0.0.1", "XTTS_HOST_SERVICE_HOST=10.0.0.1",
 		"XTTS_HOST_SERVICE_PORT_HTTP=80", "XTTS_HOST_FROBNICATE="})
 }
 

@@ -62,9 +62,9 @@ func open(context gpu.Context, c Config) (_ *Device, err error) {
 	if d.ring, err = context.Register(c.Ring); err != nil {
 		return nil, fmt.Errorf("pin the ring: %w", err)
 	}
-	if !cuda.Fake {
-		d.CUDA = &ort.CUDA{Device: ort.Place(context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit,
-			Wait: context.Synchronize}
+	d.CUDA = &ort.CUDA{
+		Device: ort.Place(context.Device().Index), Stream: d.Compute.Pointer(), Wait: context.Synchronize,
+		TF32: c.TF32, MemoryLimit: c.MemoryLimit,
 	}
 	d.Deterministic = c.Deterministic
 	return d, nil

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 )
 
@@ -53,7 +52,7 @@ func TestOpen(t *testing.T) {
 	if d.Compute == nil || d.Transfer == nil || d.Compute == d.Transfer || d.Timer == nil || !d.Deterministic {
 		t.Errorf("%+v", d)
 	}
-	if !cuda.Fake {
+	{
 		if d.CUDA.Device != 3 || d.CUDA.Stream != d.Compute.Pointer() || d.CUDA.MemoryLimit != 7 || !d.CUDA.TF32 {
 			t.Errorf("ONNX Runtime gets %+v", d.CUDA)
 		}

@@ -19,13 +19,10 @@ import (
 type Config struct {
 	// Command starts the processes that load libraries which could crash.
 	Command probe.Command
-	// Place decides the placement as training would. If it refuses for another reason, it still reports a GPU that
-	// would have been used.
+	// Place decides the placement as training would.
 	Place func(gpu.Machine) (place.Placement, error)
 	// OnCPU says that the CPU was requested: then nothing about GPUs is Bad.
 	OnCPU bool
-	// CUDA says that this build supports CUDA.
-	CUDA bool
 	// Library is the path of ONNX Runtime; if it is empty, doctor searches for it as training does.
 	Library string
 	// Version is that of this program.
@@ -62,11 +59,6 @@ type examination struct {
 func (e *examination) program() {
 	e.report.section("program")
 	e.report.add(OK, "", "xtts-host %s, %s %s/%s", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if e.CUDA {
-		e.report.add(OK, "", "built with CUDA")
-	} else {
-		e.report.add(Note, "", "built without CUDA: trains on the CPU")
-	}
 }
 
 func (e *examination) driver(failed error) {
@@ -86,6 +78,9 @@ func (e *examination) driver(failed error) {
 		r.add(Note, "", "%s", d.Absent)
 	default:
 		r.add(OK, "", "NVIDIA driver %s, for CUDA up to %s", d.Version, d.CUDA)
+		if d.Fault != "" {
+			r.add(Note, "see what nvidia-smi and CUDA_VISIBLE_DEVICES say", "%s", d.Fault)
+		}
 	}
 }
 
@@ -98,7 +93,7 @@ const cudaProvider = "libonnxruntime_providers_cuda.so"
 func (e *examination) libraries(ctx context.Context) {
 	r := e.report
 	r.section("libraries")
-	onGPU := e.gpus && e.CUDA
+	onGPU := e.gpus
 	ours, err := e.Command.Runtime(ctx, e.Library, onGPU)
 	if err != nil {
 		r.add(Bad, hint.Of(err), "%v", err)
@@ -207,9 +202,6 @@ func (e *examination) roles(driver error) {
 		r.add(Note, "", "unknown: the driver does not respond")
 	case e.refusal != nil:
 		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
-		if e.gpus {
-			r.add(Note, "", "it would be: %s", p)
-		}
 	default:
 		r.Placement = &Placement{RolePlacement{p.Data.GPU.UUID, p.Data.Limit}, RolePlacement{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
 		r.add(OK, "", "%s", p)

@@ -3,7 +3,6 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,7 +67,7 @@ func TestGPUs(t *testing.T) {
 	cards[0].Utilization.GPU, cards[0].Processes = 0.5, []gpu.Process{{PID: 1}, {PID: 2}}
 	cards[1].Utilization = nil
 	r := Examine(t.Context(), Config{
-		Command: looked(t, all, cards...), Version: "v1", CUDA: true,
+		Command: looked(t, all, cards...), Version: "v1",
 		Place: placing(place.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 30}),
 	})
 	want := []string{
@@ -116,7 +115,7 @@ func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 	}
 	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` + // of which it asks for no more than libcuda
 		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\", \"hint\": \"fetch it\"}";;`
-	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(place.Request{})}
+	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), Place: placing(place.Request{})}
 	r := Examine(t.Context(), c)
 	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
 		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
@@ -137,10 +136,6 @@ func TestBad(t *testing.T) {
 	const crash = `gpus) echo dying >&2; kill -SEGV $$;; *) echo '{"value": {}}';;`
 	const garbage = `gpus) echo nonsense;; *) echo '{"value": {}}';;`
 	cards := gputest.Cards(1, 24576*gpu.MB)
-	absent := func(m gpu.Machine) (place.Placement, error) {
-		p, err := place.Decide(place.Request{}, m)
-		return p, errors.Join(err, gpu.ErrNotBuilt)
-	}
 	for _, tt := range []struct {
 		name   string
 		script string
@@ -155,17 +150,13 @@ func TestBad(t *testing.T) {
 		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
 			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},
 		{"GPU passed over", few, cards, placing(place.Request{Device: place.CPU}), true, []string{"libraries: no ONNX Runtime"}},
-		{"build without CUDA", all, cards, absent, false, []string{"placement: this build has no CUDA make build"}},
 		{"driver crashes", crash, nil, placing(place.Request{}), false, []string{"driver: the probe process crashed: signal: segmentation fault"}},
 		{"driver crashes, CPU asked for", crash, nil, placing(place.Request{Device: place.CPU}), true, nil},
 		{"no answer", garbage, nil, placing(place.Request{}), false, []string{"driver: no answer: invalid character"}},
 		{"no program", "", nil, placing(place.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU, CUDA: true})
-			if planned := strings.Contains(strings.Join(texts(r, Note), "\n"), "placement: it would be: plugins on the CPU, the model on GPU 0: the first GPU"); planned != (tt.name == "build without CUDA") {
-				t.Errorf("the placement is reported although it is refused: %v", planned)
-			}
+			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU})
 			got := texts(r, Bad)
 			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) || r.Bad() != len(tt.want) {
 				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/place"
@@ -49,10 +48,10 @@ func Check(ctx context.Context, command probe.Command, set *config.Set, version 
 	r := Examine(ctx, Config{
 		Command: command,
 		Place: func(m gpu.Machine) (p place.Placement, err error) {
-			draft.Placement, err = place.On(place.RequestOf(c), m)
+			draft.Placement, err = place.Decide(place.RequestOf(c), m)
 			return draft.Placement, err
 		},
-		OnCPU: c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+		OnCPU: c.Device == place.CPU, Library: c.ORTLib, Version: version,
 	})
 	r.settings(ctx, draft, set)
 	return r

@@ -11,7 +11,7 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
@@ -41,7 +41,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	defer done()
 	defer files.WaitWith(console.Patience(set.DiskWait))()
 	set.Samples = "" // only the run speaks
-	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
+	p, err := plan.New(ctx, set, inventory.Open, console.Waiting())
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -149,7 +149,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 			err = errors.Join(err, e.close())
 		}
 	}()
-	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: nvml.Open, Memory: func(*event.Memory) {}, Features: true})
+	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 	var p Placement
 	switch {
 	case r.Data == "" && r.Model == "":
-		if len(s.visible) == 0 {
+		if len(s.visible) == 0 || s.machine.Driver.Fault != "" {
 			return s.withoutGPU()
 		}
 		p.Model.GPU = s.visible[0]
@@ -35,6 +35,8 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 			"--data-gpu N names the GPU of the plugins, --data-gpu cpu keeps them on the CPU")
 	case r.Model == "":
 		return p, refuse(fmt.Sprintf("--data-gpu %s: --model-gpu is missing", r.Data), "--model-gpu N names the GPU that trains")
+	case s.machine.Driver.Fault != "":
+		return p, refuse(s.machine.Driver.Fault, "see what nvidia-smi and CUDA_VISIBLE_DEVICES say; --device cpu trains on the CPU")
 	default:
 		if p, err = s.named(); err != nil {
 			return Placement{}, err
@@ -82,6 +84,8 @@ func (s *roles) withoutGPU() (Placement, error) {
 // nothing returns the reason why there is no GPU.
 func (s *roles) nothing() string {
 	switch {
+	case len(s.visible) > 0:
+		return s.machine.Driver.Fault
 	case len(s.machine.Cards) > 0:
 		return fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s hides every GPU", *s.Visible)
 	case s.machine.Driver.Absent != "":

@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -27,7 +26,7 @@ func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, erro
 			return Placement{}, err
 		}
 	}
-	return On(RequestOf(c), m)
+	return Decide(RequestOf(c), m)
 }
 
 // RequestOf returns the request of the flags.
@@ -40,16 +39,6 @@ func RequestOf(c *config.Config) Request {
 		r.Visible = &list
 	}
 	return r
-}
-
-// On places the roles on an inspected machine. If only the build lacks CUDA, it returns the placement together with the
-// error.
-func On(r Request, m gpu.Machine) (Placement, error) {
-	p, err := Decide(r, m)
-	if err == nil && !p.Model.OnCPU() && !cuda.Built {
-		err = hint.Errorf("make build CUDA=1 builds with CUDA; --device cpu trains on the CPU", "found %s, but %w", p.Model.GPU, gpu.ErrNotBuilt)
-	}
-	return p, err
 }
 
 // Lines describes the placement, one line per role. workers is the number of decoders; threads is for a model on the

@@ -23,7 +23,7 @@ func (p *Plan) identity() map[string]string {
 	}
 	var plugins []string
 	for _, e := range p.Stages.Resolved.Plugins {
-		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Sum))
+		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Identity))
 	}
 	hashes := map[string]string{
 		"graph":         p.Bundle.Hash(),

@@ -8,7 +8,6 @@ import (
 	"runtime"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -131,7 +130,7 @@ func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROC
 
 // ORT returns the options for ONNX Runtime.
 func (p *Plan) ORT() ort.Options {
-	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU() && !cuda.Fake}
+	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU()}
 }
 
 // TrainingRow names a row of the training data.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/gpu/library"
-	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -109,12 +109,12 @@ func Serve(out io.Writer, name, arg string) error {
 func serve(name, arg string) (any, error) {
 	switch name {
 	case probeGPUs:
-		inventory, err := nvml.Open()
+		cards, err := inventory.Open()
 		if err != nil {
 			return nil, err
 		}
-		defer inventory.Close()
-		return gpu.Look(inventory)
+		defer cards.Close()
+		return gpu.Look(cards)
 	case probeLibraries:
 		var all []Found
 		for name := range strings.FieldsSeq(arg) {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/device"
@@ -47,7 +46,7 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
-	placement, err := place.Find(&set.Config, nvml.Open)
+	placement, err := place.Find(&set.Config, inventory.Open)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -55,7 +54,7 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 		return nil, err
 	}
 	onGPU := !placement.Model.OnCPU()
-	if err := ort.Init(ort.Options{Library: set.ORTLib, CUDA: onGPU && !cuda.Fake}); err != nil {
+	if err := ort.Init(ort.Options{Library: set.ORTLib, CUDA: onGPU}); err != nil {
 		return nil, exit.Refused(err)
 	}
 	if m.staging, err = ort.NewBuffer(gpu.StagingBytes); err != nil {

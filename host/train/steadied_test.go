@@ -1,5 +1,3 @@
-//go:build !cuda
-
 package train
 
 import (
@@ -28,6 +26,9 @@ const mel = "mel_spectrograms"
 // TestDeterministicOnTheCPU trains and evaluates a model with a convolution and an LSTM, with batches of every size: with Deterministic
 // no bit depends on the number of threads, and without it some do. XTTS_HOST_LONG=1 tries every size and optimizer.
 func TestDeterministicOnTheCPU(t *testing.T) {
+	if card != "" {
+		t.Skip("the tests compute on a GPU")
+	}
 	b := bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {
 		for _, g := range m.Graphs {
 			convolve(t, filepath.Join(dir, g.File))

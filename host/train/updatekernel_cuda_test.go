@@ -1,5 +1,3 @@
-//go:build cuda
-
 package train
 
 import (
@@ -9,7 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -49,6 +46,7 @@ var adamw = manifest.Optimizer{Name: "adamw", LR: 1e-4, Betas: [2]float64{0.9, 0
 
 // TestUpdateKernelGridStride updates more elements than there are threads.
 func TestUpdateKernelGridStride(t *testing.T) {
+	needsGPU(t)
 	const n = 2 * 4 * kernelThreads * kernelBlocks
 	var got [2][]byte
 	for i, inKernel := range []bool{false, true} {
@@ -89,6 +87,7 @@ func TestUpdateKernelGridStride(t *testing.T) {
 
 // TestUpdateKernelChangesNoBit trains with the kernel and with the graph, on the GPU.
 func TestUpdateKernelChangesNoBit(t *testing.T) {
+	needsGPU(t)
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	var weights [2][]byte
@@ -131,7 +130,8 @@ func TestUpdateKernelChangesNoBit(t *testing.T) {
 // it runs.
 func BenchmarkUpdate(b *testing.B) {
 	n := 66 << 20
-	if cuda.Fake {
+	needsGPU(b)
+	if isFake(device(b)) {
 		n = 1 << 16
 	}
 	for _, inKernel := range []bool{false, true} {

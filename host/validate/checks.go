@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -52,7 +52,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 		v.log.Warn(line)
 	}
 	v.machine, err = machine.Open(machine.Config{
-		Plan: p, Log: v.log, Inventory: nvml.Open, Memory: func(*event.Memory) {},
+		Plan: p, Log: v.log, Inventory: inventory.Open, Memory: func(*event.Memory) {},
 		MinSlots: 2, // a transfer needs two, also if the run has one
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // examined is the doctor's report of a machine with cards of 24 GB, on which everything else is found.
 func examined(cards int, change ...func(*doctor.Report)) *doctor.Report {
 	r := &doctor.Report{Driver: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Sections: []doctor.Section{
-		{Title: "program", Findings: []doctor.Finding{{State: doctor.OK, Text: "xtts-host v1"}, {State: doctor.OK, Text: "built with CUDA"}}},
+		{Title: "program", Findings: []doctor.Finding{{State: doctor.OK, Text: "xtts-host v1"}}},
 		{Title: "driver", Findings: []doctor.Finding{{State: doctor.OK, Text: "NVIDIA driver 580.1"}}},
 		{Title: "libraries", Findings: []doctor.Finding{{State: doctor.OK, Text: "ONNX Runtime 1.29.0: ort.so"}, {State: doctor.OK, Text: "libcudart.so.13"}}},
 		{Title: "machine", Findings: []doctor.Finding{{State: doctor.OK, Text: "2 CPU cores"}}},

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/doctor"
@@ -132,10 +131,10 @@ func (v *validation) look(ctx context.Context, version string) *Machine {
 	c := v.draft.Config
 	return &Machine{
 		Report: doctor.Examine(ctx, doctor.Config{
-			Command: v.command, OnCPU: c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
-			Place: func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
+			Command: v.command, OnCPU: c.Device == place.CPU, Library: c.ORTLib, Version: version,
+			Place: func(m gpu.Machine) (place.Placement, error) { return place.Decide(place.RequestOf(c), m) },
 		}),
-		Request: place.RequestOf(c), Place: place.On,
+		Request: place.RequestOf(c), Place: place.Decide,
 		Placed: func(p place.Placement) { v.draft.Placement = p },
 	}
 }

@@ -101,7 +101,7 @@ static OrtStatus *ort_stats(OrtSession *s, OrtMemoryInfo *info, const char *key,
 // ort_pinned returns a session's allocator of pinned memory. It lives until it is released, longer than the session if need be.
 static OrtStatus *ort_pinned(OrtSession *s, int device, OrtAllocator **out) {
 	OrtMemoryInfo *info;
-	OrtStatus *st = ORT(CreateMemoryInfo)("CudaPinned", OrtArenaAllocator, device, OrtMemTypeDefault, &info);
+	OrtStatus *st = ORT(CreateMemoryInfo)(CUDA_PINNED, OrtArenaAllocator, device, OrtMemTypeDefault, &info);
 	if (st) return st;
 	st = ORT(CreateAllocator)(s, info, out);
 	ORT(ReleaseMemoryInfo)(info);
@@ -230,7 +230,7 @@ func newMemoryInfo(p Place) (*cMemoryInfo, error) { return newInfo(p, C.OrtDevic
 func newInfo(p Place, allocator C.int) (*cMemoryInfo, error) {
 	name, id := C.CString("Cpu"), 0
 	if p != Host {
-		name, id = C.CString("Cuda"), int(p)
+		name, id = C.CString(C.CUDA_MEMORY), int(p)
 	}
 	defer C.free(unsafe.Pointer(name))
 	var out *cMemoryInfo

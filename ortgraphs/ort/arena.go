@@ -93,7 +93,7 @@ func (a *Arena) register(limit int) error {
 	}
 	provider := "CPUExecutionProvider"
 	if a.place != Host {
-		provider = "CUDAExecutionProvider"
+		provider = C.CUDA_PROVIDER
 	}
 	name := C.CString(provider)
 	defer C.free(unsafe.Pointer(name))

@@ -41,7 +41,7 @@ type CUDA struct {
 }
 
 // cudaLibraries are the libraries that the CUDA provider loads by name, each after the libraries that it needs.
-// scripts/fetch-ort-gpu.sh fetches them.
+// xtts-host fetch cuda fetches them.
 var cudaLibraries = []string{
 	"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10", "libcufft.so.12", "libcudnn.so.9",
 }
@@ -49,7 +49,7 @@ var cudaLibraries = []string{
 // CUDALibraries returns the CUDA libraries that the CUDA provider needs, by the names for the dynamic loader.
 func CUDALibraries() []string { return slices.Clone(cudaLibraries) }
 
-// preloadCUDA opens the libraries next to ONNX Runtime's, where scripts/fetch-ort.sh --gpu puts those that a machine
+// preloadCUDA opens the libraries next to ONNX Runtime's, where xtts-host fetch cuda puts those that a machine
 // lacks. The dynamic loader does not search there, and its search path cannot be changed in a running process.
 func preloadCUDA(library string) error {
 	for _, name := range cudaLibraries {

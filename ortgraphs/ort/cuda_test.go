@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestCUDALibrariesAreFetched: scripts/fetch-ort-gpu.sh fetches exactly the libraries that the provider loads by name.
+// TestCUDALibrariesAreFetched: xtts-host fetch cuda fetches exactly the libraries that the provider loads by name.
 func TestCUDALibrariesAreFetched(t *testing.T) {
-	script, err := os.ReadFile("../../scripts/fetch-ort-gpu.sh")
+	source, err := os.ReadFile("../../host/fetch/wheel.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, name := range regexp.MustCompile(`libcu(dart|blas|blasLt|rand|fft|dnn)\.so\.\d+`).FindAllString(string(script), -1) {
+	for _, name := range regexp.MustCompile(`libcu(dart|blas|blasLt|rand|fft|dnn)\.so\.\d+`).FindAllString(string(source), -1) {
 		named[name] = true
 	}
 	for _, name := range CUDALibraries() {

@@ -36,7 +36,7 @@ static OrtStatus *fail(const char *format, ...) {
 }
 
 static const char *name_of(const OrtCustomOp *op) { return own(op)->name; }
-static const char *provider(const OrtCustomOp *op) { return own(op)->set->cuda ? "CUDAExecutionProvider" : NULL; }
+static const char *provider(const OrtCustomOp *op) { return own(op)->set->cuda ? CUDA_PROVIDER : NULL; }
 static int version(const OrtCustomOp *op) { return 1; }
 
 // The only formal input is variadic and of any types.

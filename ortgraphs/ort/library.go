@@ -10,13 +10,17 @@ import (
 )
 
 const (
-	libraryName = "libonnxruntime.so.1.29.0"
+	// LibraryVersion is the version of ONNX Runtime that this package is tested with.
+	LibraryVersion = "1.29.0"
+
+	libraryName = "libonnxruntime.so." + LibraryVersion
 
 	// CachedLibrary is where scripts/fetch-ort.sh puts the library, relative to the repository's root.
-	CachedLibrary = ".cache/ort/1.29.0/" + libraryName
+	CachedLibrary = ".cache/ort/" + LibraryVersion + "/" + libraryName
 
-	// CachedGPULibrary is where scripts/fetch-ort.sh --gpu puts the library with CUDA, with its providers next to it.
-	CachedGPULibrary = ".cache/ort-gpu/1.29.0/" + libraryName
+	// GPUFolder is where xtts-host fetch cuda puts the library with CUDA and its providers, in the folder xtts-host of the user's
+	// cache; in .cache of a checkout, make run puts them.
+	GPUFolder = "ort-gpu/" + LibraryVersion
 
 	// loaderDefault has no folder, so the dynamic loader uses its own search path.
 	loaderDefault = "libonnxruntime.so.1"
@@ -47,7 +51,7 @@ func (e *LibraryError) Unwrap() error { return e.Err }
 // Hint says how to get the library.
 func (e *LibraryError) Hint() string {
 	if e.CUDA {
-		return "scripts/fetch-ort.sh --gpu fetches the library with CUDA; to use another one, set --ort-lib or " + LibraryEnv
+		return "xtts-host fetch cuda fetches the library with CUDA; to use another one, set --ort-lib or " + LibraryEnv
 	}
 	return "scripts/fetch-ort.sh fetches the library (make run does it too); to use another one, set --ort-lib or " + LibraryEnv
 }
@@ -57,20 +61,23 @@ func (e *LibraryError) Hint() string {
 //
 // With cuda, the cached library is the one with CUDA. The CPU library would report only when a session is opened that
 // it has no CUDA.
-func candidates(option, env, executableDir string, cuda bool) []string {
-	cached := CachedLibrary
-	if cuda {
-		cached = CachedGPULibrary
-	}
+func candidates(option, env, executableDir, cacheDir string, cuda bool) []string {
 	for _, named := range []string{option, env} {
 		if named != "" {
 			return []string{asFile(named)}
 		}
 	}
+	if cuda {
+		return []string{
+			filepath.Join(executableDir, "..", ".cache", GPUFolder, libraryName), // bin/ of a checkout
+			filepath.Join(cacheDir, "xtts-host", GPUFolder, libraryName),         // xtts-host fetch cuda
+			loaderDefault,
+		}
+	}
 	return []string{
 		filepath.Join(executableDir, "lib", libraryName),       // unpacked release
 		filepath.Join(executableDir, "..", "lib", libraryName), // installed as prefix/bin, prefix/lib
-		filepath.Join(executableDir, "..", cached),             // bin/ of a checkout
+		filepath.Join(executableDir, "..", CachedLibrary),      // bin/ of a checkout
 		loaderDefault,
 	}
 }
@@ -105,6 +112,15 @@ func load(candidates []string, open func(path string) error) (string, error) {
 		}
 	}
 	return "", &LibraryError{Tried: candidates, Err: err}
+}
+
+// userCache is the folder of the user's caches, or "" without one.
+func userCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 func executableDir() (string, error) {

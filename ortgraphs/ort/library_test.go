@@ -27,10 +27,10 @@ func TestCandidates(t *testing.T) {
 		{"neither", "", "", false, []string{
 			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort/1.29.0/" + name, "libonnxruntime.so.1"}},
 		{"neither, CUDA", "", "", true, []string{
-			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort-gpu/1.29.0/" + name, "libonnxruntime.so.1"}},
+			"/opt/xtts/.cache/ort-gpu/1.29.0/" + name, "/home/me/.cache/xtts-host/ort-gpu/1.29.0/" + name, "libonnxruntime.so.1"}},
 	} {
 		t.Run(tt.test, func(t *testing.T) {
-			if got := candidates(tt.option, tt.env, "/opt/xtts/bin", tt.cuda); !slices.Equal(got, tt.want) {
+			if got := candidates(tt.option, tt.env, "/opt/xtts/bin", "/home/me/.cache", tt.cuda); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -109,7 +109,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("found %s, %v", got, err)
 	}
 	t.Setenv(LibraryEnv, "/nowhere/lib.so")
-	if got, err := Find(Options{CUDA: true}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.(*LibraryError).Hint(), "--gpu") {
+	if got, err := Find(Options{CUDA: true}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.(*LibraryError).Hint(), "fetch cuda") {
 		t.Errorf("found %s, %v", got, err)
 	}
 }

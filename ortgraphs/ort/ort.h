@@ -3,6 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The names that the library has for CUDA: its provider, a GPU's memory, and pinned memory of the host.
+#define CUDA_PROVIDER "CUDAExecutionProvider"
+#define CUDA_MEMORY "Cuda"
+#define CUDA_PINNED "CudaPinned"
+
 // The library's types are opaque here, its enumerations plain integers.
 typedef struct OrtAllocator OrtAllocator;
 typedef struct OrtApi OrtApi;

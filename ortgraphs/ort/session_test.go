@@ -149,7 +149,7 @@ func TestCUDAOfTheCPULibrary(t *testing.T) {
 		cuda      ort.CUDA
 		err, hint string
 	}{
-		{"no provider", ort.CUDA{Stream: 8, Wait: func() error { return nil }}, ": it has no CUDA", "scripts/fetch-ort.sh --gpu fetches the library with CUDA"},
+		{"no provider", ort.CUDA{Stream: 8, Wait: func() error { return nil }}, ": it has no CUDA", "xtts-host fetch cuda fetches the library with CUDA"},
 		{"no stream", ort.CUDA{}, "CUDA needs a stream", ""},
 		{"no wait", ort.CUDA{Stream: 8}, "CUDA needs a function that waits", ""},
 	} {

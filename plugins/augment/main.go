@@ -2,7 +2,6 @@
 // waveforms. Its stage specaugment masks bands and frames of mel spectrograms. xtts-host starts it:
 //
 //	go build -o plugins/augment/augment_linux_amd64 ./plugins/augment
-//	go build -tags cuda -o plugins/augment/augment_linux_amd64_cuda ./plugins/augment # computes on the data GPU
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1 --augment waveaug
 //
 // plugin.json lists the configuration keys of each stage with their units and defaults.

@@ -3,7 +3,6 @@
 // starts it:
 //
 //	go build -o plugins/features/features_linux_amd64 ./plugins/features
-//	go build -tags cuda -o plugins/features/features_linux_amd64_cuda ./plugins/features # computes logmel on the data GPU
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1
 package main
 

@@ -2,7 +2,6 @@
 // (docs/bundle.md), on the CPU or on the data GPU, by the ONNX Runtime library of the host. xtts-host starts it:
 //
 //	go build -o plugins/inference/inference_linux_amd64 ./plugins/inference
-//	go build -tags cuda -o plugins/inference/inference_linux_amd64_cuda ./plugins/inference # computes on the data GPU
 //	xtts-host --graph runs/xtts-bundle --train-data clips
 package main
 

@@ -41,9 +41,9 @@ to you. Each wheel contains its license.
 
 | what | fetched by | license |
 |---|---|---|
-| ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `scripts/fetch-ort-gpu.sh`" + ` | MIT, with ThirdPartyNotices.txt in the wheel |
-| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`scripts/fetch-ort-gpu.sh`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
-| the header ` + "`cuda.h`" + ` | ` + "`scripts/cuda-env.sh`" + `, for builds with CUDA | NVIDIA's license agreement of CUDA |
+| ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `xtts-host fetch cuda`" + ` | MIT, with ThirdPartyNotices.txt in the wheel |
+| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`xtts-host fetch cuda`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
+| the header ` + "`cuda.h`" + ` | ` + "`scripts/cgo-env.sh`" + `, to compile | NVIDIA's license agreement of CUDA |
 
 NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter
 (` + "`scripts/export/requirements.txt`" + `) and of the tests are no part of a build.

@@ -20,8 +20,8 @@ import (
 // programs are the packages whose dependencies are distributed when a build is.
 var programs = []string{"./cmd/xtts-host", "./plugins/augment", "./plugins/features", "./plugins/inference"}
 
-// builds are the supported ones. Imports differ by tag and by architecture.
-var builds = []struct{ arch, tags string }{{"amd64", ""}, {"amd64", "cuda"}, {"arm64", ""}}
+// architectures are the supported ones.
+var architectures = []string{"amd64", "arm64"}
 
 // module is a linked Go module.
 type module struct {
@@ -39,8 +39,8 @@ type text struct {
 // linked returns the modules of all builds with their license files, sorted by path.
 func linked() ([]*module, error) {
 	found := map[string]*module{}
-	for _, b := range builds {
-		if err := list(b.arch, b.tags, found); err != nil {
+	for _, arch := range architectures {
+		if err := list(arch, found); err != nil {
 			return nil, err
 		}
 	}
@@ -55,13 +55,13 @@ func linked() ([]*module, error) {
 }
 
 // list adds the modules of one build. It compiles nothing.
-func list(arch, tags string, found map[string]*module) error {
-	command := exec.Command("go", append([]string{"list", "-deps", "-tags=" + tags, "-json=Dir,Module"}, programs...)...)
+func list(arch string, found map[string]*module) error {
+	command := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, programs...)...)
 	command.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return fmt.Errorf("go list for %s with tags %q: %w", arch, tags, err)
+		return fmt.Errorf("go list for %s: %w", arch, err)
 	}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {

@@ -10,6 +10,10 @@ import (
 const (
 	PluginFile = "plugin.json"
 	SumFile    = "plugin.sum"
+
+	// SourcesFile is the optional list of what the program is built from. If SumFile lists it, it stands for the program in the identity of
+	// a run: two compilers make different programs of the same sources.
+	SourcesFile = "plugin.sources"
 )
 
 // Plugin is the content of plugin.json. docs/plugin-protocol.md is its specification.

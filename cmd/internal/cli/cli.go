@@ -75,6 +75,7 @@ func New() *cobra.Command {
 		newSynthesize(),
 		newValidate(),
 		newDoctor(),
+		newFetch(),
 		newBench(),
 		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newInspect(), newLint(), newFits()),

@@ -1,5 +1,3 @@
-//go:build cuda
-
 // Package cudatest destroys a GPU's context on purpose, for tests of the effect of a plugin's fault on other processes.
 package cudatest
 

@@ -1,6 +1,6 @@
 // A CUDA driver without a GPU: the cards of card.h, whose memory is malloc's and whose streams do all work at once, in the call
 // that queues it. It is what package cuda and the program with CUDA are tested on where there is no GPU. The calls that the
-// package needs are here; scripts/cuda-stub.sh adds all others, which return 34. It refuses what the real driver refuses.
+// package needs are here; libcuda.a answers all others. It refuses what the real driver refuses.
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
@@ -90,7 +90,7 @@ static int holds(int kind, const char *start, size_t size) {
 
 // taken returns the bytes of a card that this process has, with its context. The caller holds the lock.
 static size_t taken(int card) {
-	const char *overhead = getenv("XTTS_HOST_TEST_FAKE_OVERHEAD");
+	const char *overhead = getenv("XTTS_PLUGIN_TEST_FAKE_OVERHEAD");
 	return used[card] + (overhead && retained[card] > 0 ? strtoul(overhead, NULL, 10) << 20 : 0);
 }
 

@@ -7,16 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
+	"slices"
 )
 
 // Program is the file name of a plugin's program for this machine.
 func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
 
 // Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of that file,
-// which it creates. Without tags it builds without cgo, unless the program loads ONNX Runtime on the CPU. The flags are those of scripts/build.sh, so that plugins are compiled once for
-// the tests of all packages and for the build. Plugin processes are not built with -race; the plugins' own tests are.
-func Build(program, source string, tags ...string) error {
+// which it creates. Only the plugins that compute on a GPU, too, need cgo. The flags are those of scripts/build.sh, so that plugins are
+// compiled once for the tests of all packages and for the build. Plugin processes are not built with -race; the plugins' own tests are.
+func Build(program, source string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -31,10 +31,10 @@ func Build(program, source string, tags ...string) error {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "plugin.json"), description, 0o666); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-tags", strings.Join(tags, ","), "-o", program, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", program, ".")
 	build.Dir = source
 	build.Env = os.Environ()
-	if len(tags) == 0 && filepath.Base(source) != "inference" {
+	if !slices.Contains([]string{"features", "augment", "inference"}, filepath.Base(source)) { // these compute on a GPU, too
 		build.Env = append(build.Env, "CGO_ENABLED=0")
 	}
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,5 +1,3 @@
-//go:build cuda
-
 // Gpufault is a plugin whose first process destroys its CUDA context on the data GPU at the third batch, like a kernel
 // with a wrong address. Later processes work and change nothing. XTTS_PLUGIN_FAULT_MARKS names a folder for the mark of
 // the fault. scripts/gpu_suite.py checks that no other process is affected.

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Prints the variables that Go needs to build packages with the tag `cuda`:
+# Prepares the checkout for Go, and prints the variables that Go needs:
 #
-#   eval "$(scripts/cuda-env.sh)" && go build -tags cuda ./...
+#   eval "$(scripts/cgo-env.sh)" && go build ./...
 #
-# Such a build needs the header cuda.h (CUDA 12 or 13) and a libcuda to link with, but no driver and no GPU. The header comes
-# from CUDA_HOME or /usr/local/cuda. Without a toolkit it is fetched from PyPI into .cache/cuda: from NVIDIA's wheel, pinned by
-# hash. The libcuda is a stub made here with every function of the header. The program finds the driver's libcuda.so.1 when it
-# starts. XTTS_HOST_CUDA_INCLUDE, also printed, is the folder of cuda.h.
+# In a shell with these, go build, go vet, go test and gopls work as usual. A build needs the header cuda.h and something to link with in
+# place of the driver's libcuda, but neither a driver nor a GPU. The header is fetched from PyPI into .cache/cuda: from NVIDIA's wheel,
+# pinned by hash. scripts/libcuda.sh makes the library.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -27,7 +26,7 @@ fetch() {
 	case "$(uname -m)" in
 	x86_64) platform=manylinux2014_x86_64 wheel=7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548 ;;
 	aarch64) platform=manylinux2014_aarch64 wheel=ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55 ;;
-	*) fail "no pinned CUDA header for $(uname -m): set CUDA_HOME to a CUDA toolkit" ;;
+	*) fail "no pinned CUDA header for $(uname -m)" ;;
 	esac
 	mkdir -p "$(dirname "$1")"
 	tmp=$(mktemp -d "$(dirname "$1")/.fetch-XXXXXX")
@@ -38,35 +37,23 @@ fetch() {
 	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
 		python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: --platform "$platform" \
 		--dest "$tmp" --requirement "$tmp/requirements.txt" >&2 ||
-		fail "pip could not fetch the headers of CUDA $version (its message is above); set CUDA_HOME to a CUDA toolkit"
+		fail "pip could not fetch the headers of CUDA $version (its message is above)"
 	python3 -m zipfile -e "$tmp"/nvidia_cuda_runtime-*.whl "$tmp"
 	pinned "$tmp/nvidia/cu13/include/cuda.h" || fail "cuda.h in the wheel has an unexpected checksum"
 	mv "$tmp/nvidia/cu13/include/cuda.h" "$1"
-	echo "cuda-env: cuda.h of CUDA $version at $1" >&2
+	echo "cgo-env: cuda.h of CUDA $version at $1" >&2
 }
 
-include=
-for home in "${CUDA_HOME:-}" /usr/local/cuda; do
-	if [ -n "$home" ] && [ -f "$home/include/cuda.h" ]; then
-		include=$home/include
-		break
-	fi
-done
-if [ -z "$include" ]; then
-	[ -z "${CUDA_HOME:-}" ] || fail "CUDA_HOME=$CUDA_HOME has no include/cuda.h"
-	include=$root/.cache/cuda/include
-	pinned "$include/cuda.h" || fetch "$include/cuda.h"
-fi
-
-stub=$root/.cache/cuda/stub
-"$root/scripts/cuda-stub.sh" "$include" "$stub"
+include=$root/.cache/cuda/include library=$root/.cache/cuda/lib
+pinned "$include/cuda.h" || fetch "$include/cuda.h"
+"$root/scripts/libcuda.sh" "$include" "$library"
 
 # Values that are set already come first, and are kept unchanged if they contain these paths, as in the Makefile. The defaults:
 # "-O2 -g" is Go's own. NVML's header marks 40 functions as deprecated, and the binding uses all of them. NVML's symbols are
 # resolved when they are called, so the program must not be linked with -z now, the default of some compilers.
 # The headers of this repository come first: see gpu/cuda/compat/cuda.h.
-headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$stub'"
+headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$library'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
 [[ $cflags == *"$headers"* ]] || cflags+=" $headers"
 [[ $ldflags == *"$library"* ]] || ldflags+=" $library"
-printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q; XTTS_HOST_CUDA_INCLUDE=%q\n' "$cflags" "$ldflags" "$include"
+printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q\n' "$cflags" "$ldflags"
