@@ -40,22 +40,37 @@ def tupled(given, count: int) -> tuple[int, ...]:
     return tuple(given) * (count if len(given) == 1 else 1) if isinstance(given, (list, tuple)) else (given,) * count
 
 
-def _pool(name: str, axes: int, x: Tensor, kernel, stride, padding, dilation, ceil_mode: bool, margin: float) -> list[tuple[int, ...]]:
-    """x between its margins, and for each axis what shifted takes."""
+def _pool(name: str, axes: int, x: Tensor, kernel, stride, padding, dilation, ceil_mode: bool, between) -> tuple[Tensor, list[tuple[int, ...]]]:
+    """x between its margins, and for each axis what shifted takes. between makes the margins: of x, an axis, their size and the dilation."""
     if ceil_mode:
         raise Refusal(f"{name} has ceil_mode", "pad with F.pad up to a whole window, and pool without ceil_mode", refusal.here())
     kernel = tupled(kernel, axes)
     stride, padding, dilation = tupled(stride or kernel, axes), tupled(padding, axes), tupled(dilation, axes)
     for i, size in enumerate(padding):
-        x = pads.constant(x, x.dim() - axes + i, size, size, margin)
+        x = between(x, x.dim() - axes + i, size, dilation[i])
     return x, [(i - axes, *of) for i, of in enumerate(zip(kernel, stride, dilation, strict=True))]
+
+
+def _zeros(x: Tensor, dim: int, size: int, dilation: int) -> Tensor:
+    return pads.constant(x, dim, size, size)
+
+
+def _unchosen(x: Tensor, dim: int, size: int, dilation: int) -> Tensor:
+    """Margins that change no maximum. Before x, there is what the window that begins there sees first of x: of equal elements the first gets the gradient,
+    and minus infinity in its place would get that of a window that has nothing else."""
+    if not size:
+        return x
+    first = (x if dilation == 1 else pads.constant(x, dim, 0, dilation, -math.inf)).narrow(dim, 0, dilation)
+    count = -(-size // dilation)
+    before = torch.cat([first] * count, dim).narrow(dim, count * dilation - size, size)
+    return pads.constant(torch.cat([before, x], dim), dim, 0, size, -math.inf)
 
 
 def _average_pool(axes: int):
     def pool(x: Tensor, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
         """torch.nn.functional.avg_pool1d and others."""
         def total(x: Tensor) -> tuple[Tensor, int]:
-            x, windows = _pool("an average pool", axes, x, kernel_size, stride, padding, 1, ceil_mode, 0)
+            x, windows = _pool("an average pool", axes, x, kernel_size, stride, padding, 1, ceil_mode, _zeros)
             for dim, kernel, step, _ in windows:
                 x = functools.reduce(operator.add, shifted(x, dim, kernel, step))
             return x, functools.reduce(operator.mul, (kernel for _, kernel, _, _ in windows))
@@ -78,7 +93,7 @@ def _max_pool(axes: int):
         """torch.nn.functional.max_pool1d and others."""
         if return_indices:
             raise Refusal("a maximum pool returns indices", "leave return_indices out; unpool by F.interpolate or a transposed convolution", refusal.here())
-        x, windows = _pool("a maximum pool", axes, x, kernel_size, stride, padding, dilation, ceil_mode, -math.inf)
+        x, windows = _pool("a maximum pool", axes, x, kernel_size, stride, padding, dilation, ceil_mode, _unchosen)
         # The last axis first: of equal elements the first in the order of rows wins.
         for dim, kernel, step, gap in reversed(windows):
             x = functools.reduce(_greater, shifted(x, dim, kernel, step, gap))
