@@ -211,7 +211,7 @@ def build(sizes: Sizes = SMALL) -> Export:
                 *(Input(name, "f32", ("B", "T_mel"), lengths="mel_lengths", origin="stage")
                   for name in ("pitch", "energy")),
                 *sequence("waveform", "f32", "T_wav", lengths="waveform_lengths")],
-        # The learning rate is the paper's.
+        # The learning rate of the paper, and of optimizer_params in its authors' Configs/config.yml.
         optimizer={**ADAMW, "lr": 1e-4}, buckets=[bucket(n) for n in sizes.frames], features=FEATURES,
         pipeline=[LOGMEL, PROSODY])
 
