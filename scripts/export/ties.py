@@ -36,7 +36,7 @@ _UNITS = 16
 
 
 @dataclass
-class _Call:
+class Call:
     operator: object
     results: tuple[Tensor, ...]
     # What the elements are decided by: imaginary parts, or what an index chooses from.
@@ -51,10 +51,10 @@ class _Call:
     def decided(self) -> Tensor:
         return self.results[_INDICES.get(self.operator, 0)]
 
-    def same(self, other: "_Call") -> bool:
+    def same(self, other: "Call") -> bool:
         return self.operator is other.operator and self.by.shape == other.by.shape
 
-    def note(self, again: "_Call") -> None:
+    def note(self, again: "Call") -> None:
         """What moved when the call ran again."""
         self.noise = torch.as_tensor(self.noise).maximum((again.by - self.by).abs())
         if self.real is not None:
@@ -78,6 +78,15 @@ class _Call:
             noise = torch.hypot(noise, torch.as_tensor(self.real_noise))
             may &= (size > 0) | (noise > 0)
         return may & (far <= _UNITS * (noise + torch.finfo(self.by.dtype).eps * size))
+
+    def apart(self, theirs: Tensor) -> Tensor:
+        """How far the numbers are that decide so, as parts of the largest one."""
+        if self.operator in _INDICES:
+            one, other = (self._at(self.by, index) for index in (self.decided, theirs))
+            largest = self.by.abs().max() if self.axis is None else self.by.abs().amax(self.axis, keepdim=one.dim() == self.by.dim())
+            return (one - other).abs() / largest
+        size = torch.hypot(self.by, self.real)
+        return 2 * size * ((self.decided - theirs) / 2).sin().abs() / size.max()
 
     def turned(self, theirs: Tensor) -> Tensor:
         """Of phases: where they are on the other side of the cut."""
@@ -119,7 +128,7 @@ def _every(results: object) -> tuple | list:
     return results if isinstance(results, (tuple, list)) else (results,)
 
 
-def _noted(operator: object, results: object, args: tuple) -> _Call | None:
+def _noted(operator: object, results: object, args: tuple) -> Call | None:
     """What rounding may decide of a call, if anything."""
     if operator in _INDICES:
         place, last = (2, -1) if operator is aten.topk.default else (1, None)
@@ -136,14 +145,14 @@ def _noted(operator: object, results: object, args: tuple) -> _Call | None:
     if by is None:
         return None
     real = None if real is None else real.detach()
-    return _Call(operator, tuple(x.detach() for x in every), by.detach(), real, axis, refusal.here())
+    return Call(operator, tuple(x.detach() for x in every), by.detach(), real, axis, refusal.here())
 
 
 class _Mode(TorchDispatchMode):
     """Passes the calls to a function, which may change what they decide. With random numbers, every other result moves
     by a unit in the last place: each element by itself, or all of them together, so that equal ones stay equal."""
 
-    def __init__(self, call: Callable[[_Call], None], random: torch.Generator | None = None, together: bool = False):
+    def __init__(self, call: Callable[[Call], None], random: torch.Generator | None = None, together: bool = False):
         super().__init__()
         self.call, self.random, self.together = call, random, together
 
@@ -169,7 +178,7 @@ class _Mode(TorchDispatchMode):
 class Decided:
     """What a run of PyTorch decides, in the order of its calls, and by how much that moves when roundings do."""
 
-    calls: list[_Call] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     ran: bool = False
 
     @contextlib.contextmanager
@@ -185,7 +194,7 @@ class Decided:
         numbers, every result of an operator moves as _Mode says."""
         former = iter(self.calls)
 
-        def hold(call: _Call) -> None:
+        def hold(call: Call) -> None:
             if (first := next(former, None)) is not None and first.same(call):
                 first.note(call)
                 call.decide(first.decided)
@@ -207,7 +216,7 @@ class Decided:
 class Sides:
     """Elements that are decided otherwise than PyTorch did first: how, and where, by the number of the call."""
 
-    calls: list[_Call]
+    calls: list[Call]
     taken: dict[int, tuple[Tensor, Tensor]]
 
     @contextlib.contextmanager
@@ -215,7 +224,7 @@ class Sides:
         """Within it, each run decides so."""
         ran = 0
 
-        def take(call: _Call) -> None:
+        def take(call: Call) -> None:
             nonlocal ran
             i, ran = ran % len(self.calls), ran + 1
             if i in self.taken and self.calls[i].same(call):
@@ -259,26 +268,67 @@ def alike(measured: Callable[[Decided], dict[str, float]], look: Callable[[Decid
     return left
 
 
+def passed(take: Callable[[Call], None]) -> contextlib.AbstractContextManager:
+    """Within it, each call that rounding may decide is passed to take, which may change what it decides."""
+    return _Mode(take)
+
+
 def chosen(path: Path, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What the graph of a file decides when it runs with the feed, as Decided.as_in takes it."""
     model = onnx.load(path)
-    numbers = {t.name for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT and not t.dims
-               and numpy_helper.to_array(t) == np.float32(math.pi)}
-    made = {name: node for node in model.graph.node for name in node.output}
-    names = {}
-    for node in model.graph.node:
-        if node.op_type in _CHOOSING:
-            names[node.output[_CHOOSING[node.op_type]]] = onnx.TensorProto.INT64
-        elif _is_phase(node, made, numbers):
-            names[node.output[0]] = onnx.TensorProto.FLOAT
+    names = _decide(model.graph)
     returned = {o.name for o in model.graph.output}
-    for name, kind in names.items():
-        if name not in returned:
-            model.graph.output.append(onnx.helper.make_tensor_value_info(name, kind, None))
+    model.graph.output.extend(info for name, info in names.items() if name not in returned)
     if not names:
         return []
     found = session.run(session.load(model.SerializeToString(), threads=torch.get_num_threads()), feed)
     return [found[name] for name in names]
+
+
+class Asked:
+    """The part of a graph that decides, and nothing else: to be asked many times."""
+
+    def __init__(self, path: Path):
+        model = onnx.load(path)
+        names = _decide(model.graph)
+        made = {name: node for node in model.graph.node for name in node.output}
+        needed, left = set(), list(names)
+        while left:
+            node = made.get(left.pop())
+            if node is not None and id(node) not in needed:
+                needed.add(id(node))
+                left += [*node.input, *(name for name in _captured(node))]
+        nodes = [node for node in model.graph.node if id(node) in needed]
+        del model.graph.output[:]
+        model.graph.output.extend(names.values())
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        self._session = session.load(model.SerializeToString(), threads=torch.get_num_threads()) if names else None
+
+    def __call__(self, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+        return list(session.run(self._session, feed).values()) if self._session else []
+
+
+def _captured(node: onnx.NodeProto) -> Iterator[str]:
+    """What the bodies of a loop or of a branch may take from around it."""
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from inner.input
+            yield from _captured(inner)
+
+
+def _decide(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """The results that rounding may decide."""
+    numbers = {t.name for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT and not t.dims
+               and numpy_helper.to_array(t) == np.float32(math.pi)}
+    made = {name: node for node in graph.node for name in node.output}
+    names = {}
+    for node in graph.node:
+        if node.op_type in _CHOOSING:
+            names[node.output[_CHOOSING[node.op_type]]] = onnx.TensorProto.INT64
+        elif _is_phase(node, made, numbers):
+            names[node.output[0]] = onnx.TensorProto.FLOAT
+    return {name: onnx.helper.make_tensor_value_info(name, kind, None) for name, kind in names.items()}
 
 
 def _is_phase(node: onnx.NodeProto, made: dict[str, onnx.NodeProto], numbers: set[str]) -> bool:

@@ -17,8 +17,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -26,9 +26,10 @@ from torch import nn
 
 from .. import builtin, command, progress
 from ..progress import phase
-from . import loop, rerun
+from . import choices, loop, rerun
 
 LAST = 20
+ROUNDED = "rounded otherwise"
 PROGRAM = builtin.REPOSITORY / "bin/xtts-host"
 
 
@@ -41,6 +42,7 @@ class Losses:
     host: list[float]
     pytorch: list[float]
     rounded: list[float]  # of the second loop
+    chosen: list[float] = field(default_factory=list)  # of the one that takes the graph's choices
 
     def difference(self, steps: int | None = None) -> float:
         """The largest relative difference between the program and PyTorch, in the first steps or in all."""
@@ -49,6 +51,14 @@ class Losses:
     def rounding(self, steps: int | None = None) -> float:
         """The same between the two loops of PyTorch."""
         return _largest(self.rounded[:steps], self.pytorch[:steps])
+
+    def left(self) -> float:
+        """The same between the program and PyTorch with the graph's choices."""
+        return _largest(self.host, self.chosen)
+
+    def first(self) -> int | None:
+        """The first step whose losses differ by more than rounding does."""
+        return next((n for n, (a, b) in enumerate(zip(self.host, self.pytorch, strict=True), 1) if _largest([a], [b]) > choices.NEAR), None)
 
     @property
     def end(self) -> float:
@@ -68,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         refuse_shared(options.builders)
         found = [losses for builder in options.builders
-                 for losses in compare(builder, options.work, options.steps, options.batch_size, _data(options))]
+                 for losses in compare(builder, options.work, options.steps, options.batch_size, _data(options), options.choices)]
     except command.Refusal as error:
         sys.exit(f"error: {error}\nhint: {error.hint}")
     print(table(found))
@@ -84,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--train-data", type=Path, metavar="DATA",
                         help="a data set's folder or list, as xtts-host takes it (default: the embedded sample)")
     parser.add_argument("--list-layout", metavar="LAYOUT", help="of a list, as xtts-host takes it")
+    parser.add_argument("--choices", action="store_true",
+                        help="train in PyTorch once more, with the choices of the graph where rounding decides, as of a code or of a phase; the run saves its weights in each step")
     parser.add_argument("--limit", type=float, default=0.01, help=f"the largest relative difference of a loss, and of the mean of the last {LAST} (default: 0.01)")
     return parser
 
@@ -105,8 +117,8 @@ def _data(options: argparse.Namespace) -> list[str]:
     return [str(x) for flag, value in given.items() if value for x in (flag, value)]
 
 
-def compare(builder: str, work: Path, steps: int, batch_size: int, data: Sequence[str] = ()) -> list[Losses]:
-    """The losses of each player of what the builder returns. data are the program's flags for the data."""
+def compare(builder: str, work: Path, steps: int, batch_size: int, data: Sequence[str] = (), chosen: bool = False) -> list[Losses]:
+    """The losses of each player of what the builder returns. data are the program's flags for the data. chosen asks for Losses.chosen, too."""
     folder = work.resolve() / command.build(builder).name
     bundle, run, debug = (folder / name for name in ("bundle", "run", "debug"))
     if not bundle.exists() and command.main(["module", builder, "--out", str(bundle)]):
@@ -117,26 +129,44 @@ def compare(builder: str, work: Path, steps: int, batch_size: int, data: Sequenc
     with phase(f"{folder.name}: {steps} steps in the program"):
         progress.at(lambda: f"{_steps(run / 'metrics.jsonl')} steps done")
         _program("--graph", bundle, "--batch-size", batch_size, "--max-steps", steps, "--eval-every", 0, "--run-dir", run,
-                 "--debug-dir", debug, *data)
+                 "--debug-dir", debug, *data, *(("--checkpoint-every", 1, "--keep-last", 0) if chosen else ()))
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     if skipped := [line["step"] for line in lines if line["loss"] is None]:
         sys.exit(f"error: {run}: step {skipped[0]} was skipped, so it has no loss to compare")
     document = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
 
-    def trained(rounded: bool) -> list[dict[str, dict[str, float]]]:
+    def trained(kind: str = "", begin: Callable | None = None) -> list[dict[str, dict[str, float]]]:
         export = command.build(builder)
         load(export.module, bundle, [spec["name"] for spec in document.get("state", ())])
         batches = rerun.batches(export, debug / "batches", steps)
-        with phase(f"{folder.name}: {steps} steps in PyTorch{', rounded otherwise' * rounded}"):
-            return list(told(loop.train(export, document, lines, nudging(export.module, batches) if rounded else batches), steps))
+        with phase(f"{folder.name}: {steps} steps in PyTorch{kind and f', {kind}'}"):
+            return list(told(loop.train(export, document, lines, nudging(export.module, batches) if kind == ROUNDED else batches, begin), steps))
 
-    pytorch, rounded = trained(False), trained(True)
+    made, others = [trained(), trained(ROUNDED)], []
+    if chosen:
+        made.append(trained("with the graph's choices", lambda export, document: choices.Loop(export, document, bundle, run, others)))
     shutil.rmtree(debug)
-    *others, last = pytorch[0]
-    found = [Losses(document["name"], player, [line[key] for line in lines], *([step[player]["loss"] for step in made] for made in (pytorch, rounded)))
-             for player, key in (*((player, f"{player}.loss") for player in others), (last, "loss"))]
+    *first, last = made[0][0]
+    found = [Losses(document["name"], player, [line[key] for line in lines], *([step[player]["loss"] for step in steps] for steps in made))
+             for player, key in (*((player, f"{player}.loss") for player in first), (last, "loss"))]
+    if chosen:
+        print("\n".join(chosen_otherwise(found, others)))
     (folder / "losses.json").write_text(json.dumps([asdict(x) for x in found]), encoding="utf-8")
     return found
+
+
+def chosen_otherwise(found: list[Losses], others: list[choices.Choice]) -> Iterator[str]:
+    """What the output says of the choices, and of each player's losses with and without them."""
+    if others:
+        first, most = others[0], max(x.apart for x in others)
+        yield f"{found[0].model}: rounding decides {sum(x.count for x in others)} choices in {len({x.step for x in others})} steps otherwise than PyTorch does"
+        yield (f"  the first: {first.count} of {first.of} in step {first.step}{first.place and f', {first.place}'}; the numbers are {first.apart:.1e} of the largest one apart, "
+               f"and {most:.1e} at most in any step")
+    else:
+        yield f"{found[0].model}: PyTorch makes all choices as the graph"
+    for x in found:
+        since = f"from step {x.first()} on by more than {choices.NEAR:.0e}" if x.first() else f"by less than {choices.NEAR:.0e}"
+        yield f"  losses{x.player and f' of {x.player}'} differ {since}, by up to {x.difference():.1e}; with the graph's choices in PyTorch by up to {x.left():.1e}"
 
 
 def told(made: Iterator, steps: int) -> Iterator:

@@ -4,7 +4,7 @@ Of the exporter it has the random numbers of a batch's seed, noise and the masks
 """
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -14,18 +14,19 @@ from ..module import Export
 from . import reference
 
 
-def train(export: Export, document: dict, lines: Iterable[dict], batches: Iterable[tuple[list[Tensor], Tensor]]) -> Iterator[dict[str, dict[str, float]]]:
+def train(export: Export, document: dict, lines: Iterable[dict], batches: Iterable[tuple[list[Tensor], Tensor]],
+          begin: "Callable[[Export, dict], Loop] | None" = None) -> Iterator[dict[str, dict[str, float]]]:
     """Each step's scalars by player: its loss before the update, metrics and grad_norm before clipping.
 
     document is the bundle's, lines are those of the run's metrics.jsonl, which have the learning rates, and batches are the tensors of the
-    inputs, with the seed. The module is trained, from the weights that it has.
+    inputs, with the seed. The module is trained, from the weights that it has. begin may make another Loop.
     """
-    loop = _Loop(export, document)
+    loop = (begin or Loop)(export, document)
     for line, (tensors, seed) in zip(lines, batches, strict=True):
         yield loop.step(line, dict(zip((i.name for i in export.inputs), tensors, strict=True)), seed)
 
 
-class _Loop:
+class Loop:
     def __init__(self, export: Export, document: dict):
         self.export, self.module = export, export.module
         self.specs = {p["name"]: p["optimizer"] for p in document.get("players", ())} or {"": document["optimizer"]}
