@@ -12,7 +12,7 @@ from unittest import mock
 
 import torch
 
-from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, progress, refusal, stages, convert, watch, writer
+from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, progress, refusal, stages, convert, usage, watch, writer
 from .baseline import learn, parity
 from .cache import Cache, default_folder
 from .module import Export
@@ -28,13 +28,14 @@ CONVERSIONS = ("to-torch", "from-torch")
 IMPORT_HINT = "run it where `python -c 'import MODULE'` works"
 HOST = builtin.REPOSITORY / "bin/xtts-host"
 
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] and arguments[0] in CONVERSIONS:
-        convert.main(arguments)
-        return 0
-    options = _parser().parse_args(arguments)
     try:
+        if arguments[:1] and arguments[0] in CONVERSIONS:
+            convert.main(arguments)
+            return 0
+        options = _parser().parse_args(arguments)
         if found := places.overwritten(options):
             raise Refusal(*found)
         refusing(lambda: options.run(options))
@@ -59,7 +60,7 @@ def refusing(action: Callable[[], object], hint: str | None = None) -> object:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="xtts-export", description=__doc__.splitlines()[0])
+    parser = usage.Parser(prog="xtts-export", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(CONVERSIONS)}, each with its own --help")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, foreign, listing, lora, peftfiles, places, updates
+from . import checkpoint, foreign, listing, lora, peftfiles, places, updates, usage
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .updates import COUNTING, groups, torch_optimizer
@@ -383,7 +383,7 @@ def _from_torch(arguments: argparse.Namespace) -> str:
 
 def main(arguments: list[str]) -> None:
     """The commands to-torch and from-torch."""
-    parser = argparse.ArgumentParser(prog="python -m export")
+    parser = usage.Parser(prog="xtts-export")
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("to-torch", help="a run or checkpoint to a PyTorch file")
     command.add_argument("source", type=Path, metavar="RUN|CHECKPOINT")
