@@ -22,7 +22,8 @@ from .refusal import Refusal
 TOLERANCE = 5e-2
 # The least that a gradient counts for: so much of all gradients' norm, here and in a batch of normal numbers.
 _FLOOR = 1e-2
-# An error is rounding if it changes the loss by less than so much of it when its parameter moves by 1 and its norm.
+# The error of a gradient, times 1 and its parameter's norm, is a change of the loss. Less than so much of the loss is
+# rounding.
 _OF_LOSS = 4 * float(np.finfo(np.float32).eps)
 _LARGE = 1e4
 _ROWS = 2
@@ -48,10 +49,16 @@ def check(export: Export, step: Step, sizes: dict[str, int], run: Run, chosen: C
     def compare(what: str, change: Callable[[Tensor], Tensor], equal: bool, hint: str) -> bool:
         """Whether PyTorch takes the batch."""
         tensors = {name: change(x) if name in numbers else x for name, x in normal.items()}
-        with _Seen() as seen:
+        try:
+            got = run(tensors)
+        except Refusal:
             if _norms(step, tensors) is None:
                 return False
-        error, name = _Reference(step, tensors, usual, equal and not seen.arbitrary).worst(run(tensors), chosen)
+            raise
+        try:
+            error, name = _Reference(step, tensors, usual, equal).worst(got, chosen)
+        except _Left:
+            return False
         if not error <= TOLERANCE:
             differs = f"differs from PyTorch's by {error:.1e}" if np.isfinite(error) else "is not finite, and PyTorch's is"
             raise Refusal(f"in a batch of {what}, {name} of the graph {differs}", hint)
@@ -68,18 +75,44 @@ def _norms(step: Step, tensors: dict[str, Tensor]) -> dict[str, float] | None:
         norms, loss = Reference(step, tensors).norms()
     except Refusal:
         return None
-    return norms if np.isfinite([loss, *norms.values()]).all() else None
+    return norms if _finite(norms, loss) else None
+
+
+def _finite(norms: dict[str, float], loss: float) -> bool:
+    return bool(np.isfinite([loss, *norms.values()]).all())
+
+
+class _Left(Exception):
+    """PyTorch does not take the batch."""
 
 
 class _Reference(Reference):
+    """Raises _Left where PyTorch's first run stops, or is not finite."""
+
     tolerance = TOLERANCE
+    # Whether PyTorch has taken the batch.
+    _taken = False
 
     def __init__(self, step: Step, tensors: dict[str, Tensor], usual: dict[str, float], equal: bool):
         """usual has the norms of gradients in a batch of normal numbers. Equal elements stay so."""
         super().__init__(step, tensors)
         self._usual, self._equal = usual, equal
 
+    def _with_gradients(self, *args, **options) -> dict[str, float | np.ndarray]:
+        if self._taken:
+            return super()._with_gradients(*args, **options)
+        try:
+            with _Seen() as seen:
+                outputs = super()._with_gradients(*args, **options)
+        except Refusal as error:
+            raise _Left from error
+        self._equal &= not seen.arbitrary
+        return outputs
+
     def _scales(self, norms: dict[str, float], loss: float) -> dict[str, float]:
+        if not self._taken and not _finite(norms, loss):
+            raise _Left
+        self._taken = True
         floor = _FLOOR * max(float(np.linalg.norm(list(of.values()))) for of in (norms, self._usual))
         sizes = {"grad." + name: float(p.detach().norm()) for name, p in self.step.named_parameters()}
         rounding = abs(loss) * _OF_LOSS / TOLERANCE
