@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch import aot_autograd
 
-from . import bf16, capture, clean, constants, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
+from . import bf16, capture, clean, constants, flattened, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
 from .cache import Cache
 from .cache import key as keyed
 from .inputs import Input
@@ -95,7 +95,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     progress.at("traced")
     sizes = Sizes(inputs, example, buckets)
     try:
-        with (progress.tracing(), watch.quiet(),
+        with (progress.tracing(), watch.quiet(), flattened.copied(),
               tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
               mock.patch.object(aot_autograd, "create_graph_signature", _signature)):
             graph, signature = aot_autograd.aot_export_module(

@@ -20,6 +20,7 @@ from torch._export.verifier import Verifier
 from torch.export import ExportedProgram
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
+from torch.onnx._internal.fx.passes import type_promotion
 from torch.onnx._internal.exporter import _core, _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
@@ -83,6 +84,7 @@ def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list
         with (watch.quiet(),
               progress.counted(_core, "_handle_call_function_node_with_lowering", calls, lambda model, node, *_: node.target),
               mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program),
+              mock.patch.object(type_promotion._TypePromotionInterpreter, "run_node", _promoted),
               mock.patch.object(_registration.ONNXRegistry, "from_torchlib", lambda *_, **options: registry),
               # It allows no function that PyTorch does not know, as rounded.whole.
               mock.patch.object(Verifier, "check", lambda *_: None)):
@@ -100,6 +102,16 @@ def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list
             if dim.dim_param:
                 dim.dim_param = re.sub(r"\bs\d+\b", lambda match: symbols.get(match[0], match[0]), dim.dim_param)
     return model
+
+
+def _promoted(self: type_promotion._TypePromotionInterpreter, node: torch.fx.Node) -> object:
+    """What PyTorch's pass over types does with a node. It would run each node again, which has a result already."""
+    with self._set_current_node(node):
+        if rule := type_promotion.get_type_promotion_rule(node, self.type_promotion_table):
+            self._maybe_promote_node(node, rule)
+    if node.op == "call_function" and "val" in node.meta:
+        return node.meta["val"]
+    return torch.fx.Interpreter.run_node(self, node)
 
 
 def _program(graph: torch.fx.GraphModule) -> ExportedProgram:
