@@ -255,7 +255,7 @@ class _Operators(TorchDispatchMode):
         if isinstance(result, Tensor) and result.is_complex():
             raise Refusal(f"{operator} makes complex numbers, which plain ONNX lacks", ways_out.COMPLEX, refusal.here())
         if (narrow := precision.arithmetic(operator, result)) is not None:
-            raise Refusal(f"{operator} computes in {str(narrow).removeprefix('torch.')}, whose roundings a graph does not keep", ways_out.NARROW, refusal.here())
+            raise Refusal(f"{operator} computes in {str(narrow).removeprefix('torch.')}, and a graph would not round its results as PyTorch does", ways_out.NARROW, refusal.here())
         self._program.ran(operator, args, kwargs or {}, result)
         return result
 
