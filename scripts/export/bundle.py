@@ -1,8 +1,10 @@
 """The files of a graph bundle (docs/bundle.md)."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from . import bf16, cost, forked, inferencegraph, joint, progress, state, watch
+from .ahead import Ahead
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -33,37 +36,43 @@ def training_file(player: str, precision: str = "f32") -> str:
     return ".".join(["training_model", *filter(None, [player]), *([] if precision == "f32" else [precision]), "onnx"])
 
 
-def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path, cache: Cache) -> dict[str, Gains]:
-    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry has the dry runs of steps."""
+def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path, cache: Cache,
+          ahead: Ahead) -> dict[str, Gains]:
+    """Writes the files into a folder and returns what clean-up took away from each graph that was traced.
+
+    dry has the dry runs of steps, and ahead the training graph, if it is traced beside them.
+    """
     held, sizes, gains = next(iter(steps.values())).state, next(iter(dry.values())).sizes, {}
     if held and not export.eval_graph:
         raise Refusal(f"eval_graph is False, but forward changes {held[0].name} in training", "state needs an eval graph: leave eval_graph out")
 
-    def graph(step: Step, file: str, inputs: list, outputs: tuple[str, ...], **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), cache=cache, **options)
-        return model
+    def graph(step: Step, file: str, inputs: list, outputs: tuple[str, ...], cache: Cache = cache,
+              **options) -> tuple[onnx.ModelProto, Gains]:
+        return joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), cache=cache,
+                            **options)
 
-    def evaluated() -> tuple[Gains, list[str], list[str], list[str]]:
+    def evaluated(cache: Cache = cache) -> Gains:
         if export.players or held:
             whole = evaluation(export, steps)
             with whole.evaluating():
-                graph(whole, EVAL, [*export.inputs, *held], whole.outputs, backward=False)
-        else:
-            [(player, step)] = steps.items()
-            with step.evaluating():
-                graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
-        return gains.pop(EVAL), cache.found, cache.made, cache.remarks
+                return graph(whole, EVAL, [*export.inputs, *held], whole.outputs, cache, backward=False)[1]
+        [(player, step)] = steps.items()
+        with step.evaluating():
+            return graph(step, EVAL, export.inputs, step.outputs, cache, dry=dry[player], backward=False)[1]
 
     draws = any(step.drawn or step.draws_noise for step in steps.values())
-    apart = export.eval_graph and (export.players or held or draws) and forked.possible()
-    beside = forked.Forked(evaluated, export.module) if apart else None
-    try:
+    with _Meanwhile(evaluated, export, cache, ahead, bool(export.players or held or draws)) as meanwhile:
         for player, step in steps.items():
             of = f" of {player}" if player else ""
             with step.alone():
                 for precision in precisions:
                     with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
-                        model = graph(step, training_file(player, precision), [*export.inputs, SEED, *held], step.returned(), dry=dry[player], compute=precision)
+                        options = {"ahead": partial(ahead.made, meanwhile=meanwhile.now)} if precision == "f32" else {}
+                        file = training_file(player, precision)
+                        model, gains[file] = graph(step, file, [*export.inputs, SEED, *held], step.returned(),
+                                                   dry=dry[player], compute=precision, **options)
+                    # Not needed, where the cache has the graph.
+                    ahead.stop()
                     if precision == "f32":
                         training = model
         if export.players and "bf16" in precisions:
@@ -71,14 +80,10 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
         if export.eval_graph:
             with phase("eval graph", export.module):
                 if export.players or held or joint.uses(training, SEED.name) or _depends_on_mode(export, step, sizes):
-                    gains[EVAL] = beside and _taken(beside, cache) or evaluated()[0]
+                    gains[EVAL] = meanwhile.taken() or evaluated()
                 else:
-                    if beside:
-                        beside.stop()
+                    meanwhile.stop()
                     joint.part(training, step.outputs, SEED.name, folder / EVAL)
-    finally:
-        if beside:
-            beside.stop()
     with phase("weights"):
         progress.at(f"{len(list(step.parameters()))} tensors")
         save_file(_arrays(step, step.state), folder / PARAMS)
@@ -101,15 +106,50 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     return gains
 
 
-def _taken(beside: forked.Forked, cache: Cache) -> Gains | None:
-    """What cleaning took away from a graph that another process has made. None if it failed."""
-    progress.at(beside.line)
-    if not (made := beside.result()):
-        return None
-    gains, *notes = made
-    for own, of in zip((cache.found, cache.made, cache.remarks), notes, strict=True):
-        own.extend(x for x in of if x not in own)
-    return gains
+class _Meanwhile:
+    """The eval graph, made beside the training graph: in a process of its own or, if the training graph has one, in this one."""
+
+    def __init__(self, evaluated: Callable[[Cache], Gains], export: Export, cache: Cache, ahead: Ahead, apart: bool):
+        """evaluated makes the graph. apart says that it is no part of the training graph, as far as is known."""
+        self._cache, self._apart = cache, bool(apart and export.eval_graph)
+        self._made: tuple[Gains, Cache] | None = None
+
+        def work() -> tuple[Gains, Cache]:
+            own = Cache(cache.folder, cache.limit)
+            return evaluated(own), own
+
+        self._work = work
+        beside = self._apart and not ahead.runs and forked.possible()
+        self._beside = forked.Forked(work, export.module) if beside else None
+
+    def __enter__(self) -> "_Meanwhile":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+    def now(self) -> None:
+        """Makes it in this process. What fails is done again when its turn comes, which shows the error."""
+        if self._apart and self._beside is None:
+            with contextlib.suppress(Exception):
+                self._made = self._work()
+
+    def taken(self) -> Gains | None:
+        """What cleaning took away from it. None if it is not made."""
+        if self._beside:
+            progress.at(self._beside.line)
+            self._made = self._beside.result()
+        if self._made is None:
+            return None
+        gains, own = self._made
+        for notes in ("found", "made", "remarks"):
+            mine = getattr(self._cache, notes)
+            mine.extend(x for x in getattr(own, notes) if x not in mine)
+        return gains
+
+    def stop(self) -> None:
+        if self._beside:
+            self._beside.stop()
 
 
 def _depends_on_mode(export: Export, step: Step, sizes: dict[str, int]) -> bool:

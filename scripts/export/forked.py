@@ -1,4 +1,5 @@
-"""Work in a process of its own, while this one works on: the eval graph is traced beside the training graph.
+"""Work in a process of its own, while this one works on: a graph is traced beside the dry run or another graph, and a
+part of the check runs beside the others.
 
 The process is a fork, so that it has the module, with the user's functions in it, and shares the memory of its weights. It
 writes files, and returns what can be pickled. If it fails or hangs, the caller does the work again, and has the error.
@@ -27,6 +28,21 @@ _HANGS = 30
 def possible() -> bool:
     """Whether there is a second core."""
     return Path("/proc/self/stat").exists() and len(os.sched_getaffinity(0)) > 1
+
+
+def gradients_possible() -> bool:
+    """Whether a fork may compute gradients after this process has: without an accelerator, if prepare's were the first."""
+    return possible() and not torch.accelerator.is_available()
+
+
+def prepare() -> None:
+    """Computes a gradient, before there are any on tensors without memory.
+
+    With the first gradient of a process, PyTorch starts a thread for each device that it finds, and then forbids gradients
+    in forks. On tensors without memory it takes the CPU for such a device.
+    """
+    if not torch.accelerator.is_available():
+        torch.ones((), requires_grad=True).backward()
 
 
 class Forked:

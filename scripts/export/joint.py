@@ -5,6 +5,7 @@ the batch and the parameters and returns the module's outputs and one gradient p
 """
 
 import dataclasses
+from collections.abc import Callable
 from unittest import mock
 
 import onnx
@@ -24,10 +25,11 @@ PARTS = "leave parts of forward out until it passes, to find the one that fails"
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = (), cache: Cache | None = None) -> tuple[onnx.ModelProto, clean.Gains]:
+           dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = (), cache: Cache | None = None,
+           ahead: Callable[[tuple[str, ...]], tuple[bytes, clean.Gains] | None] = lambda _: None) -> tuple[onnx.ModelProto, clean.Gains]:
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal.
 
-    A graph that the cache has is the same, byte by byte.
+    A graph that the cache has is the same, byte by byte. Of one that it has not, ahead is asked.
     """
     dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
     key = _key(module, inputs, example, outputs, path, backward, dry, compute, buckets, cache) if cache and cache.folder else None
@@ -35,9 +37,15 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
         model, gains, graph = found
         path.write_bytes(graph)
         return model, gains
-    model, gains = _made(module, inputs, example, outputs, path, backward, dry, compute, buckets)
+    if found := ahead(outputs):
+        graph, gains = found
+        model = onnx.load_from_string(graph)
+    else:
+        model, gains = made(module, inputs, example, outputs, backward, dry, compute, buckets)
+        graph = model.SerializeToString()
+    path.write_bytes(graph)
     if key:
-        cache.put(key, dataclasses.asdict(gains), path.read_bytes())
+        cache.put(key, dataclasses.asdict(gains), graph)
     return model, gains
 
 
@@ -66,15 +74,16 @@ def _kept(notes: dict, graph: bytes) -> tuple[onnx.ModelProto, clean.Gains, byte
     return onnx.load_from_string(graph), clean.Gains(**notes), graph
 
 
-def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,
-          buckets: list[dict] | tuple) -> tuple[onnx.ModelProto, clean.Gains]:
+def made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...] | Callable[[], tuple[str, ...]],
+         backward: bool, dry: DryRun, compute: str, buckets: list[dict] | tuple) -> tuple[onnx.ModelProto, clean.Gains]:
+    """The graph of trace cleaned and checked, and what cleaning took away. Raises Refusal."""
     try:
         model = trace(module, inputs, example, outputs, dry, backward, compute, buckets)
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
         progress.at("the file")
-        onnx.save(plain(model), path)
+        plain(model)
     except Refusal:
         raise
     except Exception as error:
@@ -82,13 +91,14 @@ def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     return model, gains
 
 
-def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], dry: DryRun, backward: bool = True,
-          compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
+def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...] | Callable[[], tuple[str, ...]], dry: DryRun,
+          backward: bool = True, compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
     """The module's forward and, with backward, its gradients, as torch.onnx writes them. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for code that
-    no graph can express. dry is the module's dry run. buckets are the sizes that the graph will run with.
+    no graph can express. outputs may be a function, for names that are known after a run. dry is the module's dry run.
+    buckets are the sizes that the graph will run with.
     """
     for name, place in dry.changed.items():
         raise Refusal(f"forward changes buffer {name}, which no graph of this module returns", "export a Step, which has state", place)
@@ -113,7 +123,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
     sizes.refuse_assumptions()
 
-    returned = _graph_outputs(graph, signature, outputs, backward)
+    returned = _graph_outputs(graph, signature, outputs() if callable(outputs) else outputs, backward)
     same = _unite_outputs(graph, returned)
     if compute != "f32":
         bf16.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)

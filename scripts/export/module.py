@@ -127,11 +127,11 @@ class Step(nn.Module):
     """A module and its loss as one: takes the batch's tensors in the order of the inputs, the seed and the state; returns scalars and the new state.
 
     players are those whose losses are computed; the loss of the last one is the step's. The result is a dict by output name until outputs is
-    set, then a tuple in its order, and the state of these players after it. Without a seed, which an evaluation lacks, no state is returned.
-    Without state, that of the module is taken.
+    set, then a tuple in its order, and the state of these players after it. outputs of None become those of the next run.
+    Without a seed, which an evaluation lacks, no state is returned. Without state, that of the module is taken.
     """
 
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] | None = ()
     # The buffers that forward changes.
     state: tuple[Input, ...] = ()
     # The masks of dropout in the last run: shapes and rates.
@@ -161,6 +161,8 @@ class Step(nn.Module):
 
     def forward(self, *tensors: Tensor):
         results = self.named(*tensors)
+        if self.outputs is None:
+            self.outputs = tuple(name for name in results if not name.startswith(state.PREFIX))
         left = [x for name, x in results.items() if name.startswith(state.PREFIX)]
         return (*(results[name] for name in self.outputs), *left) if self.outputs else results
 

@@ -1,14 +1,18 @@
 """Graphs that another process makes are the same, and what fails there is done again here."""
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from . import forked, joint, progress, writer
-from .suite.case import WIDTH, Case, exported
+from . import extremes, forked, joint, progress, verify, writer
+from .refusal import Refusal
+from .suite.case import SIZES, WIDTH, Case, exported, write
 
 
 class Noisy(Case):
@@ -61,5 +65,49 @@ def test_it_says_what_it_does():
         time.sleep(0.1)
     assert made.line() == "cleaned (3 of 10)"
     made.stop()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_it_computes_gradients_after_prepare():
+    """In a process that has computed none: only its first one counts."""
+    code = """
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from export import forked
+
+def gradient():
+    x = torch.ones(2, requires_grad=True)
+    x.sum().backward()
+    return 1
+
+forked.prepare()
+with FakeTensorMode():
+    gradient()
+print(forked.Forked(gradient, torch.nn.Linear(1, 1)).result())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    assert ran.stdout == "1\n"
+
+
+def _checked_by(check, path, monkeypatch):
+    monkeypatch.setattr(forked, "gradients_possible", lambda: True)
+    monkeypatch.setattr(extremes, "check", check)
+    export, step = write(Noisy(), path)
+    verify.check(export, step, SIZES[1][0], path)
+
+
+def test_a_part_of_the_check_runs_apart(tmp_path, monkeypatch, capsys):
+    _checked_by(lambda *_: progress.remark(f"process {os.getpid()}"), tmp_path / "x.onnx", monkeypatch)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("process")]
+    assert line != f"process {os.getpid()}"
+
+
+def test_what_it_refuses_is_refused(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise Refusal("the graph differs", "look")
+
+    with pytest.raises(Refusal, match="the graph differs"):
+        _checked_by(refuse, tmp_path / "x.onnx", monkeypatch)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from . import command, progress, writer
+from . import command, forked, progress, writer
 from .suite.case import WIDTH, Case, exported
 
 
@@ -41,7 +41,9 @@ def notes(monkeypatch):
     return noted
 
 
-def test_no_phase_is_silent(notes, tmp_path, capsys):
+def test_no_phase_is_silent(notes, tmp_path, capsys, monkeypatch):
+    # What another process does is noted there.
+    monkeypatch.setattr(forked, "possible", lambda: False)
     torch.manual_seed(0)
     export = exported(Small())
     export.eval_graph = True

@@ -10,12 +10,13 @@ every run, those of PyTorch are compared and freed one by one, and runs are comp
 import hashlib
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import counting, extremes, nonfinite, progress, session, state, ties, watch
+from . import counting, extremes, forked, nonfinite, progress, session, state, ties, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .reference import TOLERANCE, Reference, distances, dropped_row, largest, limits, refuse_difference, state_of, trained
@@ -53,6 +54,34 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     """
     if not lengths(export.inputs):
         raise Refusal("no input has lengths, so that the empty rows of a batch would count", "give a tensor of the rows its lengths, as export.sequence does")
+    apart = _apart(export, step, sizes, path)
+    try:
+        return _checked(export, step, sizes, path, apart)
+    finally:
+        if apart:
+            apart.stop()
+
+
+def _apart(export: Export, step: Step, sizes: dict[str, int], path: Path) -> forked.Forked | None:
+    """The check of equal elements and large numbers in a process of its own, which returns its remarks.
+
+    None without a second core, or if two copies of the gradients do not fit.
+    """
+    if not forked.gradients_possible() or lacks_memory(step, 2):
+        return None
+
+    def work() -> list[str]:
+        remarks = []
+        with mock.patch.object(progress, "remark", remarks.append):
+            graph = Graph(export, path)
+            extremes.check(export, step, sizes, graph.run, graph.chosen)
+        return remarks
+
+    return forked.Forked(work, export.module)
+
+
+def _checked(export: Export, step: Step, sizes: dict[str, int], path: Path, apart: forked.Forked | None) -> tuple[float, str]:
+    """What check returns. apart runs a part of it."""
     graph = Graph(export, path)
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
@@ -75,7 +104,10 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     progress.at("random numbers", 5, _PARTS)
     worst = max(worst, _full(export, step, graph, sizes))
     progress.at("equal elements and large numbers", 6, _PARTS)
-    extremes.check(export, step, sizes, graph.run, graph.chosen)
+    if (remarks := apart and apart.result()) is None:
+        extremes.check(export, step, sizes, graph.run, graph.chosen)
+    for remark in remarks or ():
+        progress.remark(remark)
     progress.at("state", 7, _PARTS)
     if step.state:
         worst = max(worst, _check_state(export, step, graph, sizes, nothing))

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import captured, hooks, lowering, precision, progress, refusal, state, ways_out
+from . import captured, forked, hooks, lowering, precision, progress, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -57,6 +57,7 @@ class Sizes:
     """Fake tensors with symbolic sizes, and what the code that ran on them assumed of the sizes."""
 
     def __init__(self, inputs: list[Input], example: list[Tensor], buckets: Sequence[dict[str, int]] = ()):
+        forked.prepare()
         environment = _Environment()
         environment.guards = self._guards = _Guards()
         self.mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import bundle, captured, leftovers, mixed, progress, randomness, state, verify, watch
+from .ahead import Ahead
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, batch, unequal, zeros
@@ -41,11 +42,17 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
     if export.eval_graph:
         for line in shortcuts(export.module):
             print(line)
-    with phase("dry run", export.module):
-        dry = dry_runs(export, made)
+    with Ahead() as ahead:
+        with phase("dry run", export.module):
+            dry = dry_runs(export, made, ahead)
+        _write(export, made, dry, folder, precisions, accept, cache or Cache(None), ahead)
+
+
+def _write(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path, precisions: tuple[str, ...], accept: Callable[[Path], None],
+           cache: Cache, ahead: Ahead) -> None:
+    """What write does after the dry runs."""
     with staged(folder) as place:
-        cache = cache or Cache(None)
-        gains = bundle.write(export, made, dry, precisions, place, cache)
+        gains = bundle.write(export, made, dry, precisions, place, cache, ahead)
         for line in cache.report():
             print(line)
         for player, step in made.items():
@@ -57,9 +64,9 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
         accept(place)
 
 
-def dry_runs(export: Export, made: dict[str, Step]) -> dict[str, DryRun]:
-    """The dry runs of all players. What one of them changes is state for all."""
-    dry = {player: dry_run(export, step) for player, step in made.items()}
+def dry_runs(export: Export, made: dict[str, Step], ahead: Ahead | None = None) -> dict[str, DryRun]:
+    """The dry runs of all players. What one of them changes is state for all. ahead traces meanwhile."""
+    dry = {player: dry_run(export, step, ahead) for player, step in made.items()}
     written = {name: line for step in made.values() for name, line in step.written.items()}
     for player, step in made.items():
         if step.written.keys() != written.keys():
@@ -68,8 +75,8 @@ def dry_runs(export: Export, made: dict[str, Step]) -> dict[str, DryRun]:
     return dry
 
 
-def dry_run(export: Export, step: Step) -> DryRun:
-    """The dry run of a step; it also sets the step's outputs. Raises Refusal.
+def dry_run(export: Export, step: Step, ahead: Ahead | None = None) -> DryRun:
+    """The dry run of a step; it also sets the step's outputs. ahead traces the step meanwhile. Raises Refusal.
 
     Small sizes that are all unequal show best what the code assumes of sizes. A module that assumes more than they allow (a least length, a
     relation of two lengths) is tried with a bucket's.
@@ -77,6 +84,8 @@ def dry_run(export: Export, step: Step) -> DryRun:
     def attempt(sizes: dict[str, int]) -> DryRun:
         while True:
             inputs = [*export.inputs, SEED, *step.state]
+            if ahead:
+                ahead.begin(export, step, sizes)
             with step.alone():
                 dry = randomness.refuse(export.module, export.losses(),
                                         partial(watch.dry_run, step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes()))
