@@ -141,6 +141,7 @@ class _Meanwhile:
             self._made = self._beside.result()
         if self._made is None:
             return None
+        progress.at("made beside the training graph")
         gains, own = self._made
         for notes in ("found", "made", "remarks"):
             mine = getattr(self._cache, notes)

@@ -75,7 +75,7 @@ def filled(tmp_path_factory) -> tuple[Path, dict[str, bytes]]:
 def found(filled, made: Export, folder: Path) -> list[str]:
     """What the cache has of an export, until it lacks a graph."""
     kept = Cache(filled[0])
-    with mock.patch.object(joint, "_made", side_effect=Refusal("not in the cache", "")), contextlib.suppress(Refusal):
+    with mock.patch.object(joint, "made", side_effect=Refusal("not in the cache", "")), contextlib.suppress(Refusal):
         writer.write(made, folder / "bundle", cache=kept)
     return kept.found
 
