@@ -13,4 +13,6 @@ UNTRIED = {
     "no parameter is used by matrix products alone, so no parameter would be bf16",
     "two players return the metric {}",
     "{} {} belongs to no player",
+    # Of the command line, which no module writes: test_usage.py.
+    "{} is no option of {}",
 }
