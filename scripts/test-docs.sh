@@ -24,7 +24,7 @@ reader() {
 	scripts/venv-plugin.sh
 	cp -r bin "$1"
 	for f in plugins/*/plugin.sum; do
-		cp "$(dirname "$f")"/*_linux_* "$f" "$1/$(dirname "$f")"
+		cp "$(dirname "$f")"/*_linux_* "$f" "$(dirname "$f")/plugin.sources" "$1/$(dirname "$f")"
 	done
 	python3 - host/dataset/sample/sample.zip "$1/my-voice" <<'PYTHON'
 import pathlib, sys, zipfile
