@@ -14,9 +14,10 @@ if [ "${1:-}" != plugins ]; then
 	echo "bin/xtts-host: built"
 fi
 
-# A plugin contains no paths (-trimpath), no commit (-buildvcs=false) and no hash of the flags (-buildid=): one compiler makes the same
-# bytes in any folder and at any commit. The host contains the commit, as its version. What a run's identity has of a plugin is
-# plugin.sources, which does not depend on the compiler: a run can only be resumed with the plugins that it began with.
+# A plugin contains no paths (-trimpath), no commit (-buildvcs=false) and no hash of the flags (-buildid=): one
+# compiler makes the same bytes in any folder and at any commit. The host contains the commit, as its version. What a
+# run's identity has of a plugin is plugin.sources, which does not depend on the compiler: a run can only be resumed
+# with the plugins that it began with.
 platform=$(go env GOOS)_$(go env GOARCH)
 for p in features augment inference; do
 	program=${p}_$platform

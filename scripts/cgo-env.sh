@@ -3,9 +3,9 @@
 #
 #   eval "$(scripts/cgo-env.sh)" && go build ./...
 #
-# In a shell with these, go build, go vet, go test and gopls work as usual. A build needs the header cuda.h and something to link with in
-# place of the driver's libcuda, but neither a driver nor a GPU. The header is fetched from PyPI into .cache/cuda: from NVIDIA's wheel,
-# pinned by hash. scripts/libcuda.sh makes the library.
+# In a shell with these, go build, go vet, go test and gopls work as usual. A build needs the header cuda.h and
+# something to link with in place of the driver's libcuda, but neither a driver nor a GPU. The header is fetched from
+# PyPI into .cache/cuda: from NVIDIA's wheel, pinned by hash. scripts/libcuda.sh makes the library.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -32,8 +32,8 @@ fetch() {
 	tmp=$(mktemp -d "$(dirname "$1")/.fetch-XXXXXX")
 	trap 'rm -rf "$tmp"' RETURN
 	echo "nvidia-cuda-runtime==$version --hash=sha256:$wheel" >"$tmp/requirements.txt"
-	# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip runs "rustc --version" for its
-	# user agent.
+	# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip runs "rustc
+	# --version" for its user agent.
 	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
 		python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: --platform "$platform" \
 		--dest "$tmp" --requirement "$tmp/requirements.txt" >&2 ||
@@ -48,10 +48,10 @@ include=$root/.cache/cuda/include library=$root/.cache/cuda/lib
 pinned "$include/cuda.h" || fetch "$include/cuda.h"
 "$root/scripts/libcuda.sh" "$include" "$library"
 
-# Values that are set already come first, and are kept unchanged if they contain these paths, as in the Makefile. The defaults:
-# "-O2 -g" is Go's own. NVML's header marks 40 functions as deprecated, and the binding uses all of them. NVML's symbols are
-# resolved when they are called, so the program must not be linked with -z now, the default of some compilers.
-# The headers of this repository come first: see gpu/cuda/compat/cuda.h.
+# Values that are set already come first, and are kept unchanged if they contain these paths, as in the Makefile. The
+# defaults: "-O2 -g" is Go's own. NVML's header marks 40 functions as deprecated, and the binding uses all of them.
+# NVML's symbols are resolved when they are called, so the program must not be linked with -z now, the default of some
+# compilers. The headers of this repository come first: see gpu/cuda/compat/cuda.h.
 headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$library'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
 [[ $cflags == *"$headers"* ]] || cflags+=" $headers"

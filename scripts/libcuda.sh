@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds OUT/libcuda.a, which stands for the NVIDIA driver's libcuda.so.1 when a program is linked: one trampoline for each function that
-# INCLUDE/cuda.h declares, and gpu/cuda/libcuda/libcuda.c, which opens the driver's library when the program asks for it. So the program
-# starts on a machine without a driver.
+# Builds OUT/libcuda.a, which stands for the NVIDIA driver's libcuda.so.1 when a program is linked: one trampoline for
+# each function that INCLUDE/cuda.h declares, and gpu/cuda/libcuda/libcuda.c, which opens the driver's library when
+# the program asks for it. So the program starts on a machine without a driver.
 #
 #   scripts/libcuda.sh INCLUDE OUT
 #

@@ -17,10 +17,10 @@ import (
 )
 
 // TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each
-// keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by
-// the flags' default; XTTS_PLUGIN_TEST_FAKE_CARDS asks for others. $MIXED is $PICO with a bf16 graph, which the CPU can run, and $SINGLE with one
-// bucket, of which $PLAYERS has two players and state; $FROZEN is $PICO with an inference graph for a stage. They have two
-// commands more:
+// keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB,
+// by the flags' default; XTTS_PLUGIN_TEST_FAKE_CARDS asks for others. $MIXED is $PICO with a bf16 graph, which the
+// CPU can run, and $SINGLE with one bucket, of which $PLAYERS has two players and state; $FROZEN is $PICO with an
+// inference graph for a stage. They have two commands more:
 //
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same

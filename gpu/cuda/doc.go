@@ -10,8 +10,9 @@
 //	stream, err := device.NewStream()
 //
 // It calls the driver through the module gorgonia.org/cu if that has the call, otherwise through cgo. The driver's
-// library, libcuda.so.1, is not linked: Start opens it when a GPU is first asked for, and fills the table of an archive of
-// trampolines (libcuda/libcuda.c, scripts/libcuda.sh). So every program starts on a machine without a driver.
+// library, libcuda.so.1, is not linked: Start opens it when a GPU is first asked for, and fills the table of an
+// archive of trampolines (libcuda/libcuda.c, scripts/libcuda.sh). So every program starts on a machine without a
+// driver.
 //
 // A Context uses the primary context of its GPU, like ONNX Runtime and NVIDIA's libraries. Its streams do not wait for
 // CUDA's legacy stream. A thread that waits for a stream or an event sleeps instead of spinning, which is CUDA's

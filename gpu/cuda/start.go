@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Start loads the NVIDIA driver and starts it, if this process has not. An error means that the process can use no GPU; it is the same at
-// every call, and has a hint. The functions of this package call Start.
+// Start loads the NVIDIA driver and starts it, if this process has not. An error means that the process can use no
+// GPU; it is the same at every call, and has a hint. The functions of this package call Start.
 func Start() error { return start() }
 
 var start = sync.OnceValue(func() error {

@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 )
 
-// Open opens NVML's inventory, and starts the CUDA driver if there is a GPU: Driver.Fault says why that fails. Call Close when done.
+// Open opens NVML's inventory, and starts the CUDA driver if there is a GPU: Driver.Fault says why that fails. Call
+// Close when done.
 func Open() (gpu.Inventory, error) {
 	cards, err := nvml.Open()
 	if err != nil {

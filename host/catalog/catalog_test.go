@@ -257,7 +257,8 @@ func FuzzParseSums(f *testing.F) {
 	})
 }
 
-// TestIdentity: what a run is identified by is the list of a plugin's sources, if plugin.sum has it, and else its program.
+// TestIdentity: what a run is identified by is the list of a plugin's sources, if plugin.sum has it, and else its
+// program.
 func TestIdentity(t *testing.T) {
 	json := pluginJSON("gain", executable("prog"))
 	sums := sumOf(json, "plugin.json") + sumOf("x", "prog")

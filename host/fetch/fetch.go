@@ -1,7 +1,8 @@
-// Package fetch downloads the libraries that training on a GPU needs: ONNX Runtime with CUDA, and what the dynamic loader does not find of
-// CUDA's libraries.
+// Package fetch downloads the libraries that training on a GPU needs: ONNX Runtime with CUDA, and what the dynamic
+// loader does not find of CUDA's libraries.
 //
-// They come from wheels of the Python package index: pip downloads a wheel and checks its pinned hash. The driver is not included.
+// They come from wheels of the Python package index: pip downloads a wheel and checks its pinned hash. The driver is
+// not included.
 package fetch
 
 import (
@@ -90,15 +91,17 @@ func (w wheel) download(ctx context.Context, folder files.Path) (string, error) 
 	if err := list.Write([]byte(line)); err != nil {
 		return "", err
 	}
-	arguments := []string{"-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--implementation", "cp",
-		"--python-version", "3.11", "--dest", folder.String(), "--requirement", list.String()}
+	arguments := []string{
+		"-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:",
+		"--implementation", "cp", "--python-version", "3.11", "--dest", folder.String(), "--requirement", list.String(),
+	}
 	for _, platform := range []string{"manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux2010"} {
 		arguments = append(arguments, "--platform", platform+"_x86_64")
 	}
 	pip := exec.CommandContext(ctx, "python3", arguments...)
 	// A folder for rustup, because pip runs "rustc --version" for its user agent.
-	pip.Env = append(os.Environ(), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_CACHE_DIR=1", "RUSTUP_HOME="+folder.Join("rustup").String(),
-		"TMPDIR="+folder.String())
+	pip.Env = append(os.Environ(), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_CACHE_DIR=1",
+		"RUSTUP_HOME="+folder.Join("rustup").String(), "TMPDIR="+folder.String())
 	pip.Stderr = os.Stderr
 	if err := pip.Run(); err != nil {
 		if ctx.Err() != nil {

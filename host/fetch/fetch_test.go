@@ -18,7 +18,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// pip is a python3 that answers like pip: it "downloads" a wheel, which has the libraries of that name and one more, or fails.
+// pip is a python3 that answers like pip: it "downloads" a wheel, which has the libraries of that name and one more,
+// or fails.
 func pip(t *testing.T, libraries ...string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -56,7 +57,8 @@ func names(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// TestRun fetches the compiler, asks for a pinned hash, leaves nothing else behind, and fetches nothing the second time.
+// TestRun fetches the compiler, asks for a pinned hash, leaves nothing else behind, and fetches nothing the second
+// time.
 func TestRun(t *testing.T) {
 	pip(t, nvrtc.files...)
 	folder := filepath.Join(t.TempDir(), "new", "folder")

@@ -24,8 +24,8 @@ type card struct {
 	modules  []gpu.Module
 }
 
-// newCard opens the GPU for a test, or skips the test where the environment names none. NVRTC is next to ONNX Runtime, or where
-// XTTS_HOST_TEST_NVRTC says.
+// newCard opens the GPU for a test, or skips the test where the environment names none. NVRTC is next to ONNX
+// Runtime, or where XTTS_HOST_TEST_NVRTC says.
 func newCard(t *testing.T) *card {
 	t.Helper()
 	uuid := os.Getenv("XTTS_HOST_TEST_GPU")
@@ -47,7 +47,8 @@ func newCard(t *testing.T) *card {
 	return c
 }
 
-// onFakeDriver reports whether the GPU is of the fake driver, on which the CPU computes: scripts/cuda-fake.sh. It skips a test without a GPU.
+// onFakeDriver reports whether the GPU is of the fake driver, on which the CPU computes: scripts/cuda-fake.sh. It
+// skips a test without a GPU.
 func onFakeDriver(t *testing.T) bool { return newCard(t).Device().Name == "Fake card" }
 
 func must(t *testing.T, err error) {
@@ -126,8 +127,9 @@ func (c *card) runOn(t *testing.T, source int, launches []cudac.Launch, blocks [
 	}
 }
 
-// TestGPUKernels: on a GPU, programs that NVRTC has compiled compute what the interpreter computes, on memory that is NaN before, write nothing
-// after it, and give the same bits again. The fake driver runs a few: its compiler takes a second for each.
+// TestGPUKernels: on a GPU, programs that NVRTC has compiled compute what the interpreter computes, on memory that is
+// NaN before, write nothing after it, and give the same bits again. The fake driver runs a few: its compiler takes a
+// second for each.
 func TestGPUKernels(t *testing.T) {
 	small, wide := uint64(smallGraphs), uint64(wideGraphs)
 	sizes := shapes.Sizes{"B": 3, "T_text": 17, "T_mel": 24, "T_ref_mel": 13}

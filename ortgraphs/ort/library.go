@@ -18,8 +18,8 @@ const (
 	// CachedLibrary is where scripts/fetch-ort.sh puts the library, relative to the repository's root.
 	CachedLibrary = ".cache/ort/" + LibraryVersion + "/" + libraryName
 
-	// GPUFolder is where xtts-host fetch cuda puts the library with CUDA and its providers, in the folder xtts-host of the user's
-	// cache; in .cache of a checkout, make run puts them.
+	// GPUFolder is where xtts-host fetch cuda puts the library with CUDA and its providers, in the folder xtts-host
+	// of the user's cache; in .cache of a checkout, make run puts them.
 	GPUFolder = "ort-gpu/" + LibraryVersion
 
 	// loaderDefault has no folder, so the dynamic loader uses its own search path.

@@ -11,8 +11,8 @@ const (
 	PluginFile = "plugin.json"
 	SumFile    = "plugin.sum"
 
-	// SourcesFile is the optional list of what the program is built from. If SumFile lists it, it stands for the program in the identity of
-	// a run: two compilers make different programs of the same sources.
+	// SourcesFile is the optional list of what the program is built from. If SumFile lists it, it stands for the
+	// program in the identity of a run: two compilers make different programs of the same sources.
 	SourcesFile = "plugin.sources"
 )
 
@@ -61,9 +61,9 @@ type Stage struct {
 	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
-	// Cacheable says that the outputs of a row depend on nothing but the row's inputs, the configuration, the files of the
-	// bundle that Files names and the feature contract, so that the host may keep them: not on the row key, the epoch or the
-	// bucket.
+	// Cacheable says that the outputs of a row depend on nothing but the row's inputs, the configuration, the files
+	// of the bundle that Files names and the feature contract, so that the host may keep them: not on the row key,
+	// the epoch or the bucket.
 	Cacheable bool `json:"cacheable,omitempty"`
 	// Files are the keys of the configuration that name a file of the bundle.
 	Files []string `json:"files,omitempty"`

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/fetch"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 func newFetch() *cobra.Command {
@@ -25,12 +26,13 @@ xtts-host fetch cuda --dir /opt/xtts/lib`,
 		ValidArgs: []string{"cuda", "nvrtc"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] != "cuda" && args[0] != "nvrtc" {
-				return exit.Usage(fmt.Errorf("fetch takes one of: cuda, nvrtc"), "fetch cuda fetches all that a GPU needs")
+				return exit.Usage(errors.New("fetch takes one of: cuda, nvrtc"), hint.Command("fetch cuda fetches all"))
 			}
 			return nil
 		},
 	}
-	dir := cmd.Flags().String("dir", "", "folder of the libraries, to be named with --ort-lib FILE (default ~/.cache/xtts-host/"+ort.GPUFolder+")")
+	dir := cmd.Flags().String("dir", "",
+		"folder of the libraries, to be named with --ort-lib FILE (default ~/.cache/xtts-host/"+ort.GPUFolder+")")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *dir == "" {
 			cache, err := os.UserCacheDir()

@@ -1,7 +1,7 @@
-// The machine that both fakes, of the driver and of NVML, make up: XTTS_PLUGIN_TEST_FAKE_CARDS has the MB of each card, such as
-// "1024,24" for two cards; without it there is one of 1024. XTTS_PLUGIN_TEST_FAKE_CAPABILITY is their compute capability times ten, 90
-// without it. XTTS_PLUGIN_TEST_FAKE_OVERHEAD has the MB that a process with a context takes on a card in addition to what it
-// allocates, 0 without it.
+// The machine that both fakes, of the driver and of NVML, make up: XTTS_PLUGIN_TEST_FAKE_CARDS has the MB of each
+// card, such as "1024,24" for two cards; without it there is one of 1024. XTTS_PLUGIN_TEST_FAKE_CAPABILITY is their
+// compute capability times ten, 90 without it. XTTS_PLUGIN_TEST_FAKE_OVERHEAD has the MB that a process with a
+// context takes on a card in addition to what it allocates, 0 without it.
 #ifndef XTTS_HOST_FAKE_CARD_H
 #define XTTS_HOST_FAKE_CARD_H
 #include <stdio.h>

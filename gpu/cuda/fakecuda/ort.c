@@ -1,5 +1,6 @@
-// An ONNX Runtime with CUDA, for the cards of card.h: the real library for the CPU, whose CPU computes on their memory, which is the host's.
-// This file answers the calls that name CUDA, and passes all others on. XTTS_PLUGIN_TEST_FAKE_ORT is the path of the real library.
+// An ONNX Runtime with CUDA, for the cards of card.h: the real library for the CPU, whose CPU computes on their
+// memory, which is the host's. This file answers the calls that name CUDA, and passes all others on.
+// XTTS_PLUGIN_TEST_FAKE_ORT is the path of the real library.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

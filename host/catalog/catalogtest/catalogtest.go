@@ -13,9 +13,10 @@ import (
 // Program is the file name of a plugin's program for this machine.
 func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
 
-// Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of that file,
-// which it creates. Only the plugins that compute on a GPU, too, need cgo. The flags are those of scripts/build.sh, so that plugins are
-// compiled once for the tests of all packages and for the build. Plugin processes are not built with -race; the plugins' own tests are.
+// Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of
+// that file, which it creates. Only the plugins that compute on a GPU, too, need cgo. The flags are those of
+// scripts/build.sh, so that plugins are compiled once for the tests of all packages and for the build. Plugin
+// processes are not built with -race; the plugins' own tests are.
 func Build(program, source string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
