@@ -58,7 +58,7 @@ type Entry struct {
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, if the plugin has a separate one. A
-// program that is built with CUDA may not start if CUDA finds no GPU. If the program for a GPU is named but missing,
+// program that is linked with the driver does not start without one. If the program for a GPU is named but missing,
 // the entry keeps the other program: Resolve refuses it if the run has a data GPU and a stage in the pipeline uses it.
 func (e Entry) OnGPU() Entry {
 	if e.gpuCommand != "" {

@@ -25,9 +25,8 @@
 // computation of another and the draws of a third on the CPU overlap. A batch costs one asynchronous transfer per
 // tensor, from or to pinned memory, and one run.
 //
-// The package itself uses neither cgo nor ONNX Runtime, so a plugin without CUDA is a static program. Package engine
-// implements the device, and package datagpu opens it in a program that is built with the tag cuda. In other programs,
-// datagpu returns an error: a stage that is given a GPU never falls back to the CPU.
+// The package itself uses neither cgo nor ONNX Runtime. Package engine implements the device, and package datagpu opens
+// it. A stage that is given a GPU never falls back to the CPU.
 package gpustage
 
 import (
