@@ -149,6 +149,9 @@ func newRun(t *testing.T, c Config) *run {
 // train trains up to a step, and returns the checkpoints of these steps.
 func (r *run) train(t *testing.T, to int64) (saved []string) {
 	t.Helper()
+	if err := r.cfg.Bus.Flush(); err != nil { // the bus delivers in a goroutine of its own
+		t.Fatal(err)
+	}
 	r.sink.checkpoints = nil
 	for r.at.now.Step < to {
 		r.at.now.Step++
