@@ -27,7 +27,7 @@ need:
 	@scripts/need.sh
 	@scripts/cgo-env.sh >/dev/null
 
-build: need $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder 
+build: need $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder
 	scripts/build.sh
 
 plugins: need

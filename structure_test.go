@@ -206,15 +206,6 @@ func TestReportsLinkNoONNXRuntime(t *testing.T) {
 	}
 }
 
-// TestPluginsOfAuthorsNeedNoCgo: what a plugin in Go imports is compiled without a C compiler.
-func TestPluginsOfAuthorsNeedNoCgo(t *testing.T) {
-	for _, p := range list(t) {
-		if strings.HasPrefix(p.ImportPath, module+"shared/") && len(p.CgoFiles) > 0 {
-			t.Errorf("%s uses cgo (%s)", p.ImportPath, p.CgoFiles[0])
-		}
-	}
-}
-
 func TestRulesRefuse(t *testing.T) {
 	for _, c := range []struct{ folder, imp string }{
 		{"host/pipeline", module + "ortgraphs/ort"},

@@ -35,6 +35,9 @@ type Driver struct {
 	Fault string `json:"fault,omitzero"`
 }
 
+// FaultHint is the next step for the user where a driver does not start.
+const FaultHint = "see what nvidia-smi and CUDA_VISIBLE_DEVICES say"
+
 // MemoryUse is in bytes. The driver reserves some memory for itself, so used plus free may be less than the total.
 type MemoryUse struct {
 	Used  int64 `json:"used_bytes"`

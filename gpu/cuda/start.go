@@ -9,6 +9,8 @@ import (
 	"os"
 	"runtime"
 	"sync"
+
+	"github.com/xtts-host/xtts-host/gpu"
 )
 
 // Start loads the NVIDIA driver and starts it, if this process has not. An error means that the process can use no
@@ -45,4 +47,4 @@ func keepCache() {
 type notStarted struct{ reason string }
 
 func (e *notStarted) Error() string { return e.reason }
-func (e *notStarted) Hint() string  { return "see what nvidia-smi and CUDA_VISIBLE_DEVICES say" }
+func (e *notStarted) Hint() string  { return gpu.FaultHint }

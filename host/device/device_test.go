@@ -52,13 +52,11 @@ func TestOpen(t *testing.T) {
 	if d.Compute == nil || d.Transfer == nil || d.Compute == d.Transfer || d.Timer == nil || !d.Deterministic {
 		t.Errorf("%+v", d)
 	}
-	{
-		if d.CUDA.Device != 3 || d.CUDA.Stream != d.Compute.Pointer() || d.CUDA.MemoryLimit != 7 || !d.CUDA.TF32 {
-			t.Errorf("ONNX Runtime gets %+v", d.CUDA)
-		}
-		if d.LimitMemory(9); d.CUDA.MemoryLimit != 9 {
-			t.Errorf("a limit of %d bytes, want 9", d.CUDA.MemoryLimit)
-		}
+	if d.CUDA.Device != 3 || d.CUDA.Stream != d.Compute.Pointer() || d.CUDA.MemoryLimit != 7 || !d.CUDA.TF32 {
+		t.Errorf("ONNX Runtime gets %+v", d.CUDA)
+	}
+	if d.LimitMemory(9); d.CUDA.MemoryLimit != 9 {
+		t.Errorf("a limit of %d bytes, want 9", d.CUDA.MemoryLimit)
 	}
 	for range 2 {
 		if err := d.Close(); err != nil {

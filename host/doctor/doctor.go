@@ -79,7 +79,7 @@ func (e *examination) driver(failed error) {
 	default:
 		r.add(OK, "", "NVIDIA driver %s, for CUDA up to %s", d.Version, d.CUDA)
 		if d.Fault != "" {
-			r.add(Note, "see what nvidia-smi and CUDA_VISIBLE_DEVICES say", "%s", d.Fault)
+			r.add(Note, gpu.FaultHint, "%s", d.Fault)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 	case r.Model == "":
 		return p, refuse(fmt.Sprintf("--data-gpu %s: --model-gpu is missing", r.Data), "--model-gpu N names the GPU that trains")
 	case s.machine.Driver.Fault != "":
-		return p, refuse(s.machine.Driver.Fault, "see what nvidia-smi and CUDA_VISIBLE_DEVICES say; --device cpu trains on the CPU")
+		return p, refuse(s.machine.Driver.Fault, gpu.FaultHint+"; --device cpu trains on the CPU")
 	default:
 		if p, err = s.named(); err != nil {
 			return Placement{}, err
