@@ -66,7 +66,7 @@ check: need ## format, vet, generated files, staticcheck and govulncheck
 	scripts/lint.sh
 
 test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB); commit the record that they write
-	scripts/export/test.sh
+	scripts/xtts_export/test.sh
 	scripts/test-pytorch.sh
 	scripts/export-tested.sh --write
 

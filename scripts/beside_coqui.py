@@ -22,7 +22,7 @@ import soundfile
 import torch
 from torch import Tensor, nn
 
-from export.xtts import coqui, coqui_trainer, dvae, mels, settings, small
+from xtts_export.xtts import coqui, coqui_trainer, dvae, mels, settings, small
 
 WARM = 8
 TEXT = "the quick brown fox jumps over the lazy dog while the band plays on."

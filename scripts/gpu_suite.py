@@ -427,7 +427,7 @@ class Section:
         debug, file = self.suite.work / f"{name}-debug", self.suite.work / f"{name}-torch.json"
         (debug / "batches").mkdir(parents=True)
         self.train(f"{name}-bf16", *where, "--precision", "bf16", "--debug-dir", debug, "--checkpoint-every", 0, steps=setting("BF16_STEPS", 100))
-        rerun = [sys.executable, "-m", "export.baseline.rerun", self.suite.work / f"{name}-bf16", "--bundle", bundle, "--batches", debug / "batches", "--precision", "bf16"]
+        rerun = [sys.executable, "-m", "xtts_export.baseline.rerun", self.suite.work / f"{name}-bf16", "--bundle", bundle, "--batches", debug / "batches", "--precision", "bf16"]
         self.command(f"{name}-torch", [*rerun, *setting("RERUN_FLAGS", "").split()], want=(0, 1), folder=pathlib.Path("scripts"), stdout=file)
         shutil.rmtree(debug)
         text = file.read_text() if file.exists() else ""

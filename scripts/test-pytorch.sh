@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs bench --against pytorch with PyTorch itself, on the CPU, in the environment of the exporter's tests (scripts/export/test.sh):
+# Runs bench --against pytorch with PyTorch itself, on the CPU, in the environment of the exporter's tests (scripts/xtts_export/test.sh):
 # a preset, and a builder of a module that draws its dropout at random. It fails unless both sides compute the same losses, both train from
 # audio files, and the features that PyTorch computes of them are those of the plugin's golden numbers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=$PWD/.cache/venv-export/bin/python
-[ -x "$python" ] || { echo "error: $python is missing" >&2; echo "hint: scripts/export/test.sh makes it" >&2; exit 1; }
+[ -x "$python" ] || { echo "error: $python is missing"; echo "hint: scripts/xtts_export/test.sh makes it"; exit 1; } >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -15,7 +15,7 @@ against() { bin/xtts-host bench --device cpu --against pytorch --python "$python
 against --graph ortgraphs/testdata/pico --plugins plugins --augment waveaug,specaugment --forms eager,eager-sdpa,compile --json >"$work/preset.json"
 cat >"$work/user.py" <<'PYTHON'
 import torch
-from export import examples
+from xtts_export import examples
 
 
 class Dropped(examples.CodeModel):
@@ -34,7 +34,7 @@ def build(sdpa=False):
     export.name, export.module = "dropped", Dropped(sdpa)
     return export
 PYTHON
-(cd scripts && "$python" -m export module "$work/user.py:build" --out "$work/bundle" --host ../bin/xtts-host >"$work/export.txt") || { cat "$work/export.txt"; exit 1; }
+(cd scripts && "$python" -m xtts_export module "$work/user.py:build" --out "$work/bundle" --host ../bin/xtts-host >"$work/export.txt") || { cat "$work/export.txt"; exit 1; }
 against --graph "$work/bundle" --builder "$work/user.py:build" --forms eager,eager-sdpa --json >"$work/user.json"
 "$python" - "$work" <<'PYTHON'
 import json

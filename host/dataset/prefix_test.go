@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// voice is a text in testdata/voicebpe: what coqui's code makes of it, and the ids of its class (scripts/export/coqui_text.py).
+// voice is a text in testdata/voicebpe: what coqui's code makes of it, and its class's ids (xtts_export/coqui_text.py).
 type voice struct {
 	Language, Text, Cleaned string
 	IDs                     []int32

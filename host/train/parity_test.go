@@ -32,7 +32,7 @@ var bundles = map[string]string{
 	"pico.lion": pico, "pico.muon": pico, "pico.adafactor": pico, "pico.groups": pico,
 }
 
-// golden is what scripts/export wrote of PyTorch's training; its README has the recipe of the batches.
+// golden is what scripts/xtts_export wrote of PyTorch's training; its README has the recipe of the batches.
 type golden struct {
 	Rows         int
 	Seed         int64

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from common import FEATURES, HOP, LOGMEL, MELS, inside, mean
-from export import Export, Input, sequence
+from xtts_export import Export, Input, sequence
 from fast_speech import Block, Predictor, Sizes, sinusoids
 
 PHONEMES = {symbol: i for i, symbol in enumerate([*string.ascii_lowercase, "sil"])}

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from common import FEATURES, inside, mean
-from export import Export, sequence, tokenizer
+from xtts_export import Export, sequence, tokenizer
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils import weight_norm
 
 from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside, means
-from export import Export, Player, sequence
+from xtts_export import Export, Player, sequence
 
 ADAM = {"name": "adamw", "lr": 3e-4, "betas": [0.5, 0.9], "eps": 1e-8, "weight_decay": 0.0, "grad_clip": 0.0}
 WEIGHTS = {"time_loss": 0.1, "mel_loss": 1.0, "adversarial_loss": 3.0, "feature_loss": 3.0, "commitment_loss": 1.0}

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from common import FEATURES, LOGMEL, MELS, bucket, inside, mean
-from export import Export, sequence
-from export.module import ADAMW
+from xtts_export import Export, sequence
+from xtts_export.module import ADAMW
 
 
 @dataclass(frozen=True)

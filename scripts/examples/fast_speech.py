@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from common import FEATURES, LOGMEL, MELS, bucket, inside, mean
-from export import Export, Input, sequence, tokenizer
+from xtts_export import Export, Input, sequence, tokenizer
 
 PROSODY = {"name": "prosody", "stage": "prosody", "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
            "outputs": {"pitch": "pitch", "energy": "energy", "prosody_lengths": "prosody_lengths"}}

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from common import FEATURES, LOGMEL, MELS, bucket, inside, mean
-from export import Export, sequence
+from xtts_export import Export, sequence
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import vocoder
 from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside, means
-from export import Export, Player, sequence
+from xtts_export import Export, Player, sequence
 
 SLOPE = 0.1
 WEIGHTS = {"feature_loss": 2.0, "mel_loss": 45.0}

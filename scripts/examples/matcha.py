@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import fast_speech
 import flow_dit
 from common import FEATURES, LOGMEL, MELS, bucket, inside, mean
-from export import Export, monotonic_path, sequence, tokenizer
+from xtts_export import Export, monotonic_path, sequence, tokenizer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 import gan_vocoder
-from export import Export, Player
+from xtts_export import Export, Player
 from gan_vocoder import ADAMW, judged
 
 GAMMA = 10.0

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn.utils import spectral_norm, weight_norm
 
 from common import FEATURES, LOGMEL, MELS, bucket, inside, means
-from export import Export, Input, sequence
-from export.module import ADAMW
+from xtts_export import Export, Input, sequence
+from xtts_export.module import ADAMW
 from fast_speech import PROSODY
 
 

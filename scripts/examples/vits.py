@@ -17,7 +17,7 @@ import fast_speech
 import gan_vocoder
 import vocoder
 from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside, mean
-from export import Export, Player, monotonic_path, sequence, tokenizer
+from xtts_export import Export, Player, monotonic_path, sequence, tokenizer
 from gan_vocoder import Discriminator, fooled, heard, judged, weighed
 
 # Half of the paper's rate, which is for batches of 64 rows. With 4 rows it is too large for the logarithms of quiet bands: the norm of the

@@ -46,7 +46,7 @@ to you. Each wheel contains its license.
 | the header ` + "`cuda.h`" + ` | ` + "`scripts/cgo-env.sh`" + `, to compile | NVIDIA's license agreement of CUDA |
 
 NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter
-(` + "`scripts/export/requirements.txt`" + `) and of the tests are no part of a build.
+(` + "`scripts/xtts_export/requirements.txt`" + `) and of the tests are no part of a build.
 
 ## Texts
 `

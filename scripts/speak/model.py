@@ -1,4 +1,4 @@
-"""MyXTTS (scripts/export/model.py) in NumPy, forward only, for one clip. test_speak.py compares it with the host's evaluation."""
+"""MyXTTS (scripts/xtts_export/model.py) in NumPy, forward only, for one clip. test_speak.py compares it with the host's evaluation."""
 
 import numpy as np
 

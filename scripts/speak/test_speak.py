@@ -98,7 +98,7 @@ def main() -> None:
         sys.exit(f"error: {error.filename} is missing\nhint: the comparison reads data sets with metadata_eval.csv and WAV files in wavs, as the guide makes one")
     print(f"mel_loss: the host {host['mel_loss']:.6f}, NumPy {ours:.6f}")
     if not abs(ours - host["mel_loss"]) <= TOLERANCE * host["mel_loss"]:
-        sys.exit("error: scripts/speak/model.py is not the model of scripts/export/model.py, or reads other inputs")
+        sys.exit("error: scripts/speak/model.py is not the model of xtts_export/model.py, or reads other inputs")
     if wrong := wrong_texts():
         sys.exit(f"error: scripts/speak/text.py gives other ids than the Hugging Face library for {len(wrong)} texts, such as {wrong[0]!r}")
     error = step_error(run)

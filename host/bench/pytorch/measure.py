@@ -1,7 +1,7 @@
 """Measures training steps of a bundle's module in PyTorch, on batches that xtts-host wrote. `xtts-host bench --against pytorch` runs it.
 
 Each line of the standard input asks for one measurement, each line of the standard output answers one; the first line says what can be
-measured. All else that is printed goes to the standard error. The package `export` (scripts/export) gives the module of any builder.
+measured. All else that is printed goes to the standard error. The package `xtts_export` (scripts/xtts_export) gives the module of any builder.
 """
 
 import argparse
@@ -324,7 +324,7 @@ class Clock:
 
 
 def load_packages():
-    """Imports PyTorch and the package export: the installed one, or that of the repository in the working directory."""
+    """Imports PyTorch and the package xtts_export: the installed one, or that of the repository in this folder."""
     global torch, loader, inputs, module, reference, rerun, presets
     try:
         torch = importlib.import_module("torch")
@@ -333,7 +333,7 @@ def load_packages():
     sys.path.append(str(Path("scripts").resolve()))
     try:
         loader = importlib.import_module("loader")  # beside this file
-        inputs, module, presets, reference, rerun = (importlib.import_module("export" + name) for name in (
+        inputs, module, presets, reference, rerun = (importlib.import_module("xtts_export" + name) for name in (
             ".inputs", ".module", ".presets", ".baseline.reference", ".baseline.rerun"))
     except ImportError as error:
         raise Refused(f"{sys.executable} cannot import the exporter: {error}", "run it in the root of the repository, or install the exporter: pip install ./scripts") from error
@@ -364,7 +364,7 @@ def imported(name):
             sys.path.insert(0, os.getcwd())
             return getattr(importlib.import_module(place), function)
         sys.path.insert(0, str(Path(place).parent.resolve()))
-        # Not under its own name: that may be a package's, as export.py is.
+        # Not under its own name: that may be a package's, as xtts_export.py is.
         spec = importlib.util.spec_from_file_location(f"{Path(place).stem}_of_user", place)
         found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(found)
@@ -375,7 +375,7 @@ def imported(name):
 
 def with_sdpa(export):
     """The preset with PyTorch's fused attention in place of its own products and softmax."""
-    small, large = importlib.import_module("export.model"), importlib.import_module("export.large")
+    small, large = importlib.import_module("xtts_export.model"), importlib.import_module("xtts_export.large")
     for m in export.module.modules():
         if isinstance(m, (small.Attention, large.Attention)):
             m.forward = types.MethodType(fused_attention, m)

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph applies the masks of a batch. scripts/export/stages.py generates it.
+// graph applies the masks of a batch. scripts/xtts_export/stages.py generates it.
 //
 //go:embed specaugment.onnx
 var graph []byte

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph does the arithmetic of a batch. scripts/export/stages.py generates it. All random numbers are drawn in Go,
+// graph does the arithmetic of a batch. scripts/xtts_export/stages.py generates it. All random numbers are drawn in Go,
 // including those of the noise, because no operator reproduces the bits of Go's generator, and a row must not depend on
 // the device. The noise is sent as f32, which changes a sample by 6e-8 of the noise.
 //

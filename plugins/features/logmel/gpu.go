@@ -13,7 +13,7 @@ import (
 )
 
 // graph computes a batch for any contract: everything that depends on the contract is an input.
-// scripts/export/stages.py generates it, and explains why it computes in f64.
+// scripts/xtts_export/stages.py generates it, and explains why it computes in f64.
 //
 //go:embed logmel.onnx
 var graph []byte

@@ -1,7 +1,0 @@
-"""python -m export: the command xtts-export, without an installation."""
-
-import sys
-
-from .command import main
-
-sys.exit(main())
