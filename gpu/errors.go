@@ -3,7 +3,14 @@ package gpu
 import "errors"
 
 // ErrOutOfMemory matches errors of a card without enough free memory.
-var ErrOutOfMemory = errors.New("out of GPU memory")
+var ErrOutOfMemory error = outOfMemory{}
+
+type outOfMemory struct{}
+
+func (outOfMemory) Error() string { return "out of GPU memory" }
+
+// ExitStatus is that of a command that fails for want of memory.
+func (outOfMemory) ExitStatus() int { return 3 }
 
 // ErrNoKernel matches errors of a driver that cannot use a compiled kernel on its card, because it was compiled for
 // another card, or because the driver is too old or has no compiler for PTX.

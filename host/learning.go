@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // lowered reports that an evaluation has lowered the learning rate of a player.
@@ -19,7 +20,7 @@ func (o *observer) lowered(step int64) {
 		if player != "" {
 			args = append(args, "player", player)
 		}
-		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", report.Of(player), lr, report.Count(s.Patience, "evaluation"))
+		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", report.OfPlayer(player), lr, units.Count(s.Patience, "evaluation"))
 		o.run.log.Info("learning rate lowered", args...)
 	}
 }

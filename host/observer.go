@@ -51,7 +51,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		}
 	}()
 	if state != nil {
-		o.quarantine.Restore(state.Quarantine, r.plan.Data.Train)
+		o.quarantine.Restore(state.Reasons(), r.plan.Data.Train)
 		o.samples, o.frames = state.Samples, state.Frames
 	}
 	if o.baselines, err = report.NewBaselines(r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs); err != nil {

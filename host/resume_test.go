@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/host/runfolder"
 )
 
@@ -157,7 +158,7 @@ func TestGoBack(t *testing.T) {
 func TestStartAgain(t *testing.T) {
 	want := referenceRun(t)
 	dir := copyReference(t)
-	if err := os.RemoveAll(filepath.Join(dir, checkpoint.Folder)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, rundir.Checkpoints)); err != nil {
 		t.Fatal(err)
 	}
 	start := append([]string{"--graph", pico, "--train-data", clips, "--batch-size", "4", "--buffer-size", "6"}, reference...)

@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/samples"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -180,7 +181,7 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 	r.store.Reached = out.reached
 	var job *event.Job
 	if step := p.Progress().Step; step > 0 {
-		job = out.bus.Begin(event.Work{Task: event.CatchingUp, Unit: "with step " + report.Thousands(step)})
+		job = out.bus.Begin(event.Work{Task: event.CatchingUp, Unit: "with step " + units.Thousands(step)})
 	}
 	defer job.End()
 	progress, state, err := r.begin()

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/rundir"
 )
 
 // TestSaveOnRequest requests a checkpoint in the middle of a run, which continues until it is interrupted.
@@ -32,7 +32,7 @@ func TestSaveOnRequest(t *testing.T) {
 	if exit.Code(err) != 130 {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, checkpoint.Folder, "step-*"))
+	found, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, "step-*"))
 	if err != nil || len(found) == 0 || said != "saved "+found[0]+"; training continues\n" {
 		t.Errorf("checkpoints %v, the run said %q: %v", found, said, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // InputMode is the input mode: how batches come to the trainer. All modes but the first are for benchmarks.
@@ -39,7 +38,7 @@ func (m InputMode) Warm() int64 {
 
 // computeOnlyFeed delivers two batches alternately without end: the trainer may hold two.
 type computeOnlyFeed struct {
-	feed  train.Feed
+	feed  pipeline.Feed
 	steps int64
 	slots [2]*pipeline.DeviceSlot
 	step  int64
@@ -84,7 +83,7 @@ func (f *beginning) Next(b *pipeline.Batch) bool {
 // gate makes the source wait until the trainer has released the previous batch.
 type gate struct {
 	pipeline.Source
-	train.Feed
+	pipeline.Feed
 	free   chan struct{}
 	closed chan struct{}
 }
@@ -105,7 +104,7 @@ func (g *gate) Next(b *pipeline.Batch) bool {
 	}
 }
 
-// Release implements train.Feed.
+// Release implements pipeline.Feed.
 func (g *gate) Release(d *pipeline.DeviceSlot) {
 	g.Feed.Release(d)
 	g.free <- struct{}{}
@@ -135,7 +134,7 @@ func (f *adapter) configure(cfg *pipeline.Config, s pipeline.Source) {
 }
 
 // wrap returns the feed of the trainer.
-func (f *adapter) wrap(p *pipeline.Pipeline) train.Feed {
+func (f *adapter) wrap(p *pipeline.Pipeline) pipeline.Feed {
 	switch f.mode {
 	case Synchronous:
 		f.gate.Feed = p

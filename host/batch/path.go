@@ -9,7 +9,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -81,7 +80,7 @@ func (c *common) watch(verify bool) {
 // Path is the path of all batches of a run, from the data plan to the trainer.
 type Path struct {
 	Pipeline *pipeline.Pipeline
-	Feed     train.Feed // the trainer takes its batches from it
+	Feed     pipeline.Feed // the trainer takes its batches from it
 
 	mode     adapter
 	copier   *copier

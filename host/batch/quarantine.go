@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/files"
@@ -18,7 +17,7 @@ import (
 )
 
 // ErrQuarantine is the error of a run with more unusable rows than it allows.
-var ErrQuarantine = errors.New("too many unusable rows")
+var ErrQuarantine = exit.New(exit.StatusData, "too many unusable rows")
 
 // Quarantine keeps the rows that cannot be used. Any worker may find such a row, before training reaches it. A
 // checkpoint lists the rows that training has processed, so it does not depend on how far ahead workers were.
@@ -94,15 +93,15 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
-func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
-	reasons := map[string]string{}
-	for _, r := range rows {
-		r.Reason = visible.Clauses(r.Reason, dataset.MaxReason)
-		reasons[r.ID] = r.Reason
-		q.reasons[s.Name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
+// reasons has them by the id of the row.
+func (q *Quarantine) Restore(reasons map[string]string, s *Split) {
+	for id, reason := range reasons {
+		reason = visible.Clauses(reason, dataset.MaxReason)
+		q.reasons[s.Name][id], q.passed[id] = reason, reason
 	}
 	for i, row := range s.Index.Rows {
-		if reason, ok := reasons[row.ID]; ok {
+		if _, ok := reasons[row.ID]; ok {
+			reason := q.passed[row.ID]
 			s.bad.Add(dataset.BadRow{Row: int32(i), ID: row.ID, Path: row.Path, Reason: reason})
 		}
 	}
@@ -170,26 +169,18 @@ func (q *Quarantine) Trained(id string) {
 	q.passed[id] = q.reasons[report.Train][id]
 }
 
-// List returns the unusable rows that training has processed.
-func (q *Quarantine) List() []checkpoint.Quarantined {
+// List returns the reasons of the unusable rows that training has processed, by id.
+func (q *Quarantine) List() map[string]string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var out []checkpoint.Quarantined
-	for id, reason := range q.passed {
-		out = append(out, checkpoint.Quarantined{ID: id, Reason: reason})
-	}
-	return out
+	return maps.Clone(q.passed)
 }
 
-// Unusable returns the unusable rows of a list, sorted by id.
-func (q *Quarantine) Unusable(split string) []checkpoint.Quarantined {
+// Unusable returns the reasons of the unusable rows of a list, by id.
+func (q *Quarantine) Unusable(split string) map[string]string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var out []checkpoint.Quarantined
-	for _, id := range slices.Sorted(maps.Keys(q.reasons[split])) {
-		out = append(out, checkpoint.Quarantined{ID: id, Reason: q.reasons[split][id]})
-	}
-	return out
+	return maps.Clone(q.reasons[split])
 }
 
 // Count counts the rows of all lists.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -117,7 +116,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.Restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}}, d.Train)
+	q.Restore(map[string]string{"old": "torn"}, d.Train)
 	if !d.Train.bad.Has(5) || d.Train.bad.Has(4) {
 		t.Errorf("left out after a resume: %v", d.Train.bad.Rows())
 	}
@@ -130,11 +129,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	q.Trained("b")
-	passed := map[string]string{}
-	for _, r := range q.List() {
-		passed[r.ID] = r.Reason
-	}
-	if len(passed) != 2 || passed["old"] != "torn" || passed["b"] != "torn" {
+	if passed := q.List(); len(passed) != 2 || passed["old"] != "torn" || passed["b"] != "torn" {
 		t.Errorf("a checkpoint lists %v", passed)
 	}
 	if q.Count() != 3 {
@@ -164,7 +159,7 @@ func TestQuarantineOfUntrustedText(t *testing.T) {
 	}
 	q.Trained("a")
 	want := `\x1b[1m\nerror: ` + strings.Repeat("\u00e9", 490) + "\u2026" // one byte is left
-	if list := q.List(); len(list) != 1 || list[0].Reason != want {
+	if list := q.List(); len(list) != 1 || list["a"] != want {
 		t.Errorf("%q", list)
 	}
 	if err := q.Close(); err != nil {

@@ -3,7 +3,6 @@ package batch
 import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/world"
 )
 
@@ -30,7 +29,7 @@ type Source struct {
 }
 
 // Start continues after p. If an evaluation was due there and has not been done, it comes first.
-func (s *Source) Start(p train.Progress) {
+func (s *Source) Start(p pipeline.Position) {
 	s.step, s.epoch, s.index, s.evalIndex = p.Step, p.Epoch, p.Batch, -1
 	if s.index >= s.Train.Batches() {
 		s.epoch, s.index = s.epoch+1, 0

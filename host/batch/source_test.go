@@ -8,7 +8,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -109,7 +108,7 @@ func TestSourceSequence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tt.Source
-			s.Start(train.Progress{})
+			s.Start(pipeline.Position{})
 			want := expected(&s)
 			if got := runsDry(t, &s, len(want)); !slices.Equal(got, want) {
 				t.Errorf("got  %q\nwant %q", got, want)
@@ -117,7 +116,7 @@ func TestSourceSequence(t *testing.T) {
 			var steps, evaluations, short int
 			var b pipeline.Batch
 			s = tt.Source
-			s.Start(train.Progress{})
+			s.Start(pipeline.Position{})
 			for epoch := 0; s.Next(&b); {
 				switch {
 				case b.Eval && b.Last:
@@ -142,14 +141,14 @@ func TestSourceSequence(t *testing.T) {
 
 // place is where a run may be interrupted, and how many batches lie before it.
 type place struct {
-	train.Progress
+	pipeline.Position
 	batches int
 }
 
 // places goes through the sequence as train.Loop does and lists every state in which it takes a checkpoint: after each
 // window, whether an evaluation follows or not, and after each evaluation.
 func places(s *Source) []place {
-	s.Start(train.Progress{})
+	s.Start(pipeline.Position{})
 	list := []place{{}}
 	var p place
 	var b pipeline.Batch
@@ -186,10 +185,10 @@ func TestSourceContinues(t *testing.T) {
 		for _, p := range places(&s) {
 			again := s
 			again.epoch, again.index, again.step, again.micro, again.evalIndex = 0, 0, 0, 0, 0
-			again.Start(p.Progress)
+			again.Start(p.Position)
 			if got := runsDry(t, &again, len(want)); !slices.Equal(got, want[p.batches:]) {
 				t.Fatalf("%d batches, windows of %d, evaluation every %d, %d epochs, %d steps at most: after %+v\ngot  %q\nwant %q",
-					s.Train.Batches(), s.Accumulate, s.EvalEvery, s.Epochs, s.MaxSteps, p.Progress, got, want[p.batches:])
+					s.Train.Batches(), s.Accumulate, s.EvalEvery, s.Epochs, s.MaxSteps, p.Position, got, want[p.batches:])
 			}
 			places0++
 			if p.batches < len(want) && p.Step > 0 && want[p.batches][0] == 'e' {
@@ -214,13 +213,13 @@ func TestSourceWithAnotherLength(t *testing.T) {
 		t.Fatalf("the short run ends at %+v", end)
 	}
 	again := long
-	again.Start(end.Progress)
+	again.Start(end.Position)
 	got := runsDry(t, &again, len(all))
 	if want := all[end.batches-1:]; !slices.Equal(got, want) { // the evaluation at its end is not in the long run
 		t.Errorf("longer:\ngot  %q\nwant %q", got, want)
 	}
 	again = short
-	again.Start(train.Progress{Step: 9, Epoch: 1, Batch: 4, EvaluatedStep: 8})
+	again.Start(pipeline.Position{Step: 9, Epoch: 1, Batch: 4, EvaluatedStep: 8})
 	if got := runsDry(t, &again, len(all)); len(got) > 0 {
 		t.Errorf("shorter than what is done already: %q", got)
 	}
@@ -229,7 +228,7 @@ func TestSourceWithAnotherLength(t *testing.T) {
 // TestStepsAlone: without a bound by epochs the steps are one.
 func TestStepsAlone(t *testing.T) {
 	s := Source{Train: testPlan(t, 5, false), Accumulate: 1, MaxSteps: 12}
-	s.Start(train.Progress{})
+	s.Start(pipeline.Position{})
 	var b pipeline.Batch
 	n := int64(0)
 	for s.Next(&b) {

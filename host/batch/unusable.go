@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -22,7 +21,7 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 		text = append(text, fmt.Sprintf("%s: %s", s.Index.Place(r.Line), visible.Clauses(r.Reason, dataset.MaxReason)))
 	}
 	if more := len(lines) - mostUnusable; more > 0 {
-		text = append(text, fmt.Sprintf("and %s more: %s lists them", report.Thousands(more), hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
+		text = append(text, fmt.Sprintf("and %s more: %s lists them", units.Thousands(more), hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
 	}
 	if remedy := s.Index.Remedy(lines); remedy != "" {
 		text = append(text, remedy)
@@ -31,11 +30,8 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 }
 
 // Lines returns the lines of the split's usable clips that are in the quarantine all the same, in the order of the list.
-func (s *Split) Lines(rows []checkpoint.Quarantined) (lines []dataset.Rejected) {
-	reasons := map[string]string{}
-	for _, r := range rows {
-		reasons[r.ID] = r.Reason
-	}
+// reasons has the reason of each by its id.
+func (s *Split) Lines(reasons map[string]string) (lines []dataset.Rejected) {
 	for _, row := range s.Index.Rows {
 		if reason, ok := reasons[row.ID]; ok {
 			lines = append(lines, dataset.Rejected{Line: row.Line, ID: row.ID, Path: row.Path, Reason: reason})

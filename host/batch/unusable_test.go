@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 )
@@ -16,7 +15,7 @@ func TestUnusable(t *testing.T) {
 		ix.Rows = append(ix.Rows, dataset.Row{ID: fmt.Sprint("r", i), Line: i + 1})
 	}
 	s := &Split{Name: report.Train, Index: ix}
-	lines := s.Lines([]checkpoint.Quarantined{{ID: "r9", Reason: "silent"}, {ID: "r2", Reason: "torn\n"}, {ID: "metadata.csv:99", Reason: "no clip"}})
+	lines := s.Lines(map[string]string{"r9": "silent", "r2": "torn\n", "metadata.csv:99": "no clip"})
 	if got, want := s.Unusable(lines), []string{`metadata.csv:3: torn\n`, "metadata.csv:10: silent"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/bench/pytorch"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -97,8 +96,8 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 			break
 		}
 	}
-	if context.Cause(ctx) == train.ErrInterrupted {
-		failure = train.ErrInterrupted
+	if context.Cause(ctx) == exit.ErrInterrupted {
+		failure = exit.ErrInterrupted
 	}
 	c.result.Interrupted = failure != nil
 	fmt.Fprint(b.console.Out, b.prose(c.result.RatioTable()))

@@ -18,7 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -174,7 +174,7 @@ func (b *benchmark) head() {
 	if b.set.TrainData != b.made {
 		bucket = "bucket of the longest clips" // which is known when they are read
 	}
-	fmt.Fprint(b.console.Out, b.prose(fmt.Sprintf("%s, %s each, in the %s\n", b.result.Bundle, report.Count(b.Steps, "step"), bucket)))
+	fmt.Fprint(b.console.Out, b.prose(fmt.Sprintf("%s, %s each, in the %s\n", b.result.Bundle, units.Count(b.Steps, "step"), bucket)))
 	for _, role := range slices.Sorted(maps.Keys(b.result.Devices)) {
 		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role], b.result.Devices[role])
 	}
@@ -218,7 +218,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			case code == 2 && v.Placement != b.at.name:
 				b.result.Fail(size, v, err.Error())
 				visible.Fprintf(b.console.Err, "%s: %v\n", name, err)
-			case errors.Is(err, train.ErrInterrupted):
+			case errors.Is(err, exit.ErrInterrupted):
 				return err
 			default:
 				return fmt.Errorf("%s, batch size %d: %w", v.InputMode, size, err)

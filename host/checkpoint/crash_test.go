@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -82,7 +83,7 @@ func (f *faultyFS) MkdirAll(path string) error {
 }
 
 func (f *faultyFS) ReadDir(path string) ([]string, error) {
-	f.looking = f.looking || filepath.Base(path) != Folder
+	f.looking = f.looking || filepath.Base(path) != rundir.Checkpoints
 	if err := f.step(); err != nil {
 		return nil, err
 	}

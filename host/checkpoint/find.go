@@ -10,13 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
-)
-
-// Names of checkpoints other than their steps.
-const (
-	BestName = "best" // of the best evaluation
-	LastName = "last" // the newest that is intact
 )
 
 // Steps returns the steps of the checkpoints, intact or not, in order. A run without a folder has none.
@@ -27,7 +22,7 @@ func (s *Store) Steps() ([]int64, error) {
 	}
 	var steps []int64
 	for _, path := range found {
-		step, _ := ParseStep(strings.TrimSuffix(filepath.Base(path), oldSuffix))
+		step, _ := rundir.StepOf(filepath.Base(path))
 		steps = append(steps, step)
 	}
 	slices.Reverse(steps)
@@ -45,13 +40,13 @@ func (s *Store) Before(step int64) []int64 {
 	return steps
 }
 
-// Find loads the checkpoint of a name: BestName, LastName, a step, or "" for the last. The checkpoints that it returns in addition are
+// Find loads the checkpoint of a name: rundir.Best, rundir.Last, a step, or "" for the last. The checkpoints that it returns in addition are
 // those of Latest, which only the last has.
 func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	switch name {
-	case "", LastName:
+	case "", rundir.Last:
 		return s.Latest()
-	case BestName:
+	case rundir.Best:
 		step, err := best(s)
 		if err != nil {
 			return nil, nil, err
@@ -61,7 +56,7 @@ func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	}
 	step, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || step < 0 {
-		return nil, nil, advise(s, fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, BestName, LastName))
+		return nil, nil, advise(s, fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, rundir.Best, rundir.Last))
 	}
 	c, err := at(s, step)
 	return c, nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -54,7 +55,7 @@ func TestFindBest(t *testing.T) {
 		if _, err := s.Save(t.Context(), state, params, moments); err != nil {
 			t.Fatal(err)
 		}
-		c, _, err := s.Find(BestName)
+		c, _, err := s.Find(rundir.Best)
 		if err == nil {
 			c.Close()
 			t.Errorf("step %d: %s is taken for the best", step, c.Path)
@@ -81,7 +82,7 @@ func TestRemoveAfter(t *testing.T) {
 	if err != nil || !slices.Equal(removed, []int64{3, 4}) {
 		t.Errorf("removed %v: %v", removed, err)
 	}
-	if got := names(t, s.dir); !slices.Equal(got, []string{StepName(1), StepName(2)}) {
+	if got := names(t, s.dir); !slices.Equal(got, []string{rundir.Step(1), rundir.Step(2)}) {
 		t.Errorf("%v are left", got)
 	}
 	c, _ := latest(t, s)

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/xtts-host/xtts-host/host/rundir"
 )
 
 var killed = flag.Int("killed", 5, "how many times TestSavingIsKilled kills a process that saves")
@@ -129,7 +131,7 @@ func TestSavingIsKilled(t *testing.T) {
 	if err := s.Prune(1); err != nil {
 		t.Fatal(err)
 	}
-	if left := names(t, filepath.Join(dir, Folder)); len(left) != 2 || !isFrozen(left[0]) {
+	if left := names(t, filepath.Join(dir, rundir.Checkpoints)); len(left) != 2 || !isFrozen(left[0]) {
 		t.Errorf("%v are left, want the frozen weights and a checkpoint", left)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -129,7 +130,7 @@ func Load(path string) (*Checkpoint, error) {
 	c, err := read(folderFS(filepath.Dir(real)), real)
 	if err != nil {
 		store := NewStore(filepath.Dir(filepath.Dir(real)))
-		if filepath.Base(filepath.Dir(real)) != Folder { // it is in no run
+		if filepath.Base(filepath.Dir(real)) != rundir.Checkpoints { // it is in no run
 			store = NewStore(real)
 		}
 		return nil, mend(store, real, filepath.Clean(path), loading(path, err))
@@ -220,7 +221,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			return nil, err
 		}
 	}
-	if step, ok := ParseStep(filepath.Base(path)); ok && step != c.State.Step {
+	if step, ok := rundir.ParseStep(filepath.Base(path)); ok && step != c.State.Step {
 		return nil, damage{fmt.Errorf("%s: step %d", stateFile, c.State.Step)}
 	}
 	return c, nil

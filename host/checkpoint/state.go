@@ -134,6 +134,23 @@ type Best struct {
 	Loss float64 `json:"loss"`
 }
 
+// QuarantineOf returns the rows with these reasons, by id. A checkpoint has them in order.
+func QuarantineOf(reasons map[string]string) (rows []Quarantined) {
+	for id, reason := range reasons {
+		rows = append(rows, Quarantined{ID: id, Reason: reason})
+	}
+	return rows
+}
+
+// Reasons returns the reasons of the rows in the quarantine, by id.
+func (s *State) Reasons() map[string]string {
+	reasons := map[string]string{}
+	for _, q := range s.Quarantine {
+		reasons[q.ID] = q.Reason
+	}
+	return reasons
+}
+
 // Quarantined is a row that is left out, and why.
 type Quarantined struct {
 	ID     string `json:"id"`

@@ -12,14 +12,11 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/rundir"
 )
-
-// Folder is the name of the folder of checkpoints in a run folder.
-const Folder = "checkpoints"
 
 // Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
 // any number may read. It is wide because a save, a removal and a search share the steps of the others.
@@ -52,7 +49,7 @@ func (s *Store) reached(p Phase) {
 
 // NewStore returns the store of a run folder. Nothing is read or made until it is used.
 func NewStore(runDir string) *Store {
-	return &Store{dir: filepath.Join(runDir, Folder), fs: folderFS(runDir)}
+	return &Store{dir: filepath.Join(runDir, rundir.Checkpoints), fs: folderFS(runDir)}
 }
 
 // Save writes the checkpoint of state.Step and returns its folder. It returns when the checkpoint is durable. If it
@@ -138,7 +135,7 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 // one of the same step is about to replace.
 const (
 	tmpSuffix = ".tmp"
-	oldSuffix = ".old"
+	oldSuffix = rundir.Old
 )
 
 // prepare makes the folder of checkpoints durable and clears it.
@@ -168,7 +165,7 @@ func (s *Store) clear() error {
 	for _, name := range names {
 		suffix := filepath.Ext(name)
 		main := strings.TrimSuffix(name, suffix)
-		if _, ok := ParseStep(main); !ok && !(isFrozen(main) && suffix == tmpSuffix) {
+		if _, ok := rundir.ParseStep(main); !ok && !(isFrozen(main) && suffix == tmpSuffix) {
 			continue // not ours
 		}
 		path := filepath.Join(s.dir, name)
@@ -329,13 +326,13 @@ func (s *Store) list() ([]string, error) {
 	}
 	var found []string
 	for _, name := range names {
-		if _, ok := ParseStep(strings.TrimSuffix(name, oldSuffix)); ok {
+		if _, ok := rundir.StepOf(name); ok {
 			found = append(found, filepath.Join(s.dir, name))
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int {
-		stepA, _ := ParseStep(strings.TrimSuffix(filepath.Base(a), oldSuffix))
-		stepB, _ := ParseStep(strings.TrimSuffix(filepath.Base(b), oldSuffix))
+		stepA, _ := rundir.StepOf(filepath.Base(a))
+		stepB, _ := rundir.StepOf(filepath.Base(b))
 		return cmp.Or(cmp.Compare(stepB, stepA), cmp.Compare(a, b))
 	})
 	return found, nil
@@ -357,15 +354,5 @@ func (s *Store) Kept(step int64) string {
 
 // Path returns the folder of a step's checkpoint, whether there is one or not.
 func (s *Store) Path(step int64) string {
-	return filepath.Join(s.dir, StepName(step))
-}
-
-// StepName is the name of a folder for what belongs to a step.
-func StepName(step int64) string { return fmt.Sprintf("step-%06d", step) }
-
-// ParseStep reads a folder's name. Only what StepName writes is one.
-func ParseStep(name string) (int64, bool) {
-	digits, _ := strings.CutPrefix(name, "step-")
-	step, err := strconv.ParseInt(digits, 10, 64)
-	return step, err == nil && step >= 0 && StepName(step) == name
+	return filepath.Join(s.dir, rundir.Step(step))
 }

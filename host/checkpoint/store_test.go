@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -115,7 +116,7 @@ func TestSaveAndLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, want := names(t, filepath.Join(run, Folder)), []string{"step-000005", "step-1000000", "step-999999"}; !slices.Equal(got, want) {
+	if got, want := names(t, filepath.Join(run, rundir.Checkpoints)), []string{"step-000005", "step-1000000", "step-999999"}; !slices.Equal(got, want) {
 		t.Errorf("folders %v, want %v", got, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -109,7 +109,7 @@ func TestEnvironment(t *testing.T) {
 // TestOneRun checks that the folders of a run go with the source that names them first.
 func TestOneRun(t *testing.T) {
 	file := write(t, "c.yaml", "run_dir: of-the-file\ninit: weights\n")
-	makeFolders(t, filepath.Join("x", checkpoint.Folder))
+	makeFolders(t, filepath.Join("x", rundir.Checkpoints))
 	for _, tt := range []struct {
 		name                 string
 		environ, args        []string
@@ -160,7 +160,7 @@ func TestDeviceCPU(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	makeFolders(t, filepath.Join("a", checkpoint.Folder))
+	makeFolders(t, filepath.Join("a", rundir.Checkpoints))
 	for _, tt := range []struct {
 		args    string
 		environ string

@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -32,18 +31,18 @@ func SplitRun(name string) (run, at string) {
 // findRun decides whether --resume-or-start resumes or starts the run, and sets --resume.
 func findRun(s *Set) error {
 	if run := s.ResumeOrStart; run != "" {
-		if of, at := SplitRun(run); isCheckpoint(at) {
+		if of, at := SplitRun(run); rundir.IsCheckpoint(at) {
 			return hint.Errorf("go back to that checkpoint with --resume "+hint.Path(run)+", or name the run: --resume-or-start "+hint.Path(of),
 				"--resume-or-start %s: it continues from the last checkpoint only", run)
 		}
 		if s.Resume != "" || s.RunDir != "" {
 			return fmt.Errorf("%s names the folder of the run, so it cannot be combined with --resume or --run-dir", s.place(s.flags.Lookup("resume-or-start")))
 		}
-		steps, err := checkpoint.NewStore(run).Steps()
+		began, err := rundir.HasCheckpoints(run)
 		if err != nil {
 			return hint.Errorf("name the folder of a run, or one that is to be made", "--resume-or-start %s: %w", run, err)
 		}
-		if len(steps) > 0 {
+		if began {
 			s.Resume, s.Init = run, "" // the run has weights of its own by now
 			s.origins["resume"] = s.origins["resume-or-start"]
 		} else {
@@ -96,12 +95,6 @@ func initIn(text []byte) (init string) {
 	return init
 }
 
-// isCheckpoint reports whether at names a checkpoint.
-func isCheckpoint(at string) bool {
-	_, err := strconv.ParseUint(at, 10, 63)
-	return err == nil || at == checkpoint.BestName || at == checkpoint.LastName
-}
-
 // checkRun refuses a folder to resume that no run has written to. A run may have ended before its first checkpoint.
 func checkRun(s *Set) error {
 	folder, advice := s.Resume, "name the folder that a run has written, which holds checkpoints"
@@ -112,27 +105,17 @@ func checkRun(s *Set) error {
 	case err == nil && !info.IsDir():
 		err = errors.New("that is a file, not the folder of a run")
 	case err == nil:
-		for _, name := range []string{checkpoint.Folder, RunFile} {
+		for _, name := range []string{rundir.Checkpoints, RunFile} {
 			if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
 				return nil // the reader reports other errors
 			}
 		}
-		if run, at := runOfCheckpoint(folder); run != "" {
+		if run, at := rundir.SplitCheckpoint(folder); run != "" {
 			return hint.Errorf("name the run and the checkpoint: "+s.ResumeFlag+" "+hint.Path(run+"@"+at), "%s %s: a checkpoint, not the folder of a run", s.ResumeFlag, folder)
 		}
-		err = fmt.Errorf("not the folder of a run: neither %s nor %s is there", checkpoint.Folder, RunFile)
+		err = fmt.Errorf("not the folder of a run: neither %s nor %s is there", rundir.Checkpoints, RunFile)
 	}
 	return hint.Errorf(advice, "%s %s: %w", s.ResumeFlag, folder, err)
-}
-
-// runOfCheckpoint splits the path RUN/checkpoints/step-001200 into RUN and 1200. run is empty for another path.
-func runOfCheckpoint(path string) (run, at string) {
-	parent := filepath.Dir(filepath.Clean(path))
-	step, ok := checkpoint.ParseStep(filepath.Base(path))
-	if !ok || filepath.Base(parent) != checkpoint.Folder {
-		return "", ""
-	}
-	return filepath.Dir(parent), strconv.FormatInt(step, 10)
 }
 
 // stepsAlone has --max-steps alone end the run where no one has given --epochs as well.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/visible"
@@ -45,7 +45,7 @@ func (c Console) Columns() int {
 	return math.MaxInt
 }
 
-// Stoppable returns a context that ends with train.ErrInterrupted when Stop is closed. The user gets a confirmation on
+// Stoppable returns a context that ends with exit.ErrInterrupted when Stop is closed. The user gets a confirmation on
 // Err, which names the unit of work after which the command stops. The caller must call the function that is returned,
 // which ends the context.
 func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, func()) {
@@ -56,7 +56,7 @@ func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, f
 		select {
 		case <-c.Stop:
 			fmt.Fprintf(c.Err, "stopping after this %s; interrupt again to stop immediately\n", unit)
-			cancel(train.ErrInterrupted)
+			cancel(exit.ErrInterrupted)
 		case <-ctx.Done():
 		}
 	}()

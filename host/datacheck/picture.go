@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -49,14 +49,14 @@ func (p *picture) draw() []byte {
 		say(`<text x="%d" y="%d">no clip can be used</text></svg>`, left, (top+bottom)/2)
 		return b.Bytes()
 	}
-	say(`<text x="%d" y="26" text-anchor="end">%s, mean %.2f, median %.2f</text>`, right, report.Count(clips, "clip"), p.Mean, p.Median)
+	say(`<text x="%d" y="26" text-anchor="end">%s, mean %.2f, median %.2f</text>`, right, units.Count(clips, "clip"), p.Mean, p.Median)
 	x := func(value float64) float64 {
 		return left + (right-left)*(value-h.Start)/(h.Width*float64(len(h.Counts)))
 	}
 	y := func(n int) float64 { return bottom - float64(bottom-top)*float64(n)/float64(most) }
 	for _, n := range marks(most) {
 		say(`<path d="M%d %.1fH%d" stroke="#dddddd"/>`, left, y(n), right)
-		say(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`, left-8, y(n)+4, report.Thousands(n))
+		say(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`, left-8, y(n)+4, units.Thousands(n))
 	}
 	every := (len(h.Counts) + 9) / 10
 	at := func(bin int) float64 { return x(h.Start + float64(bin)*h.Width) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -28,20 +28,20 @@ func (t text) line(label, format string, args ...any) {
 
 func (r *Report) write(out io.Writer) error {
 	t := text{bufio.NewWriter(out), new(int)}
-	t.line("list", "%s: %s, checked for %s", r.List, report.Count(r.Lines, "line"), r.Bundle)
+	t.line("list", "%s: %s, checked for %s", r.List, units.Count(r.Lines, "line"), r.Bundle)
 	label := "layout"
 	for _, l := range r.Layout.Lines() {
 		t.line(label, "%s", strings.TrimPrefix(l, "layout "))
 		label = ""
 	}
-	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), report.Length(r.Usable.Seconds))
-	t.line("trained", "%s (%s), %s (%s) by default", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
-		report.Length(r.Trained.Seconds), percent(r.Trained.SecondShare))
+	t.line("usable", "%s, %s", units.Count(r.Usable.Clips, "clip"), units.Length(r.Usable.Seconds))
+	t.line("trained", "%s (%s), %s (%s) by default", units.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
+		units.Length(r.Trained.Seconds), percent(r.Trained.SecondShare))
 	if r.Trained.fit != "" {
 		t.line("", "%s", r.Trained.fit)
 	}
 	if n := r.undecoded(); n > 0 {
-		t.line("", "less %s that cannot be decoded, which a run leaves out when it reads them", report.Count(n, "clip"))
+		t.line("", "less %s that cannot be decoded, which a run leaves out when it reads them", units.Count(n, "clip"))
 	}
 	for _, l := range r.Trained.Lines() {
 		t.line("", "%s", l)
@@ -83,48 +83,48 @@ func (r *Report) undecoded() (n int) {
 
 func (r *Report) findings(t text) {
 	fmt.Fprintln(t.out)
-	t.finding(len(r.Unusable), r.Allowed, "%s cannot be used (%d allowed)", []any{report.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
+	t.finding(len(r.Unusable), r.Allowed, "%s cannot be used (%d allowed)", []any{units.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
 		u := r.Unusable[i]
 		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
 	})
 	if r.remedy != "" && r.empty == nil { // else the hint says it
 		t.line("", "%s", r.remedy)
 	}
-	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
+	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{units.Count(len(r.Excluded), "line")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
 	})
-	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s that a run ignores", []any{report.Count(len(r.IgnoredKeys), "key")}, func(i int) string {
+	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s that a run ignores", []any{units.Count(len(r.IgnoredKeys), "key")}, func(i int) string {
 		k := r.IgnoredKeys[i]
 		advice := ""
 		if k.Advice != "" {
 			advice = "; " + k.Advice
 		}
-		return fmt.Sprintf("%q: %s, first in %s%s", k.Key, report.Count(k.Lines, "line"), k.Place, advice)
+		return fmt.Sprintf("%q: %s, first in %s%s", k.Key, units.Count(k.Lines, "line"), k.Place, advice)
 	})
-	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
+	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary", []any{units.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
 		c := r.UnknownCharacters[i]
-		return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, report.Count(c.Count, "time"), c.First, c.As)
+		return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, units.Count(c.Count, "time"), c.First, c.As)
 	})
 	lines := func(groups [][]Line) func(i int) string {
 		return func(i int) string { return linesText(groups[i]) }
 	}
-	t.finding(len(r.SameAudio), math.MaxInt, "%s with the same samples", []any{report.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
-	t.finding(len(r.SameText), math.MaxInt, "%s with the same text", []any{report.Count(len(r.SameText), "group")}, lines(r.SameText))
-	t.finding(len(r.Clipped), math.MaxInt, "%s with samples at full scale", []any{report.Count(len(r.Clipped), "clip")}, func(i int) string {
-		return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), report.Count(r.Clipped[i].Samples, "sample"))
+	t.finding(len(r.SameAudio), math.MaxInt, "%s with the same samples", []any{units.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
+	t.finding(len(r.SameText), math.MaxInt, "%s with the same text", []any{units.Count(len(r.SameText), "group")}, lines(r.SameText))
+	t.finding(len(r.Clipped), math.MaxInt, "%s with samples at full scale", []any{units.Count(len(r.Clipped), "clip")}, func(i int) string {
+		return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), units.Count(r.Clipped[i].Samples, "sample"))
 	})
-	t.finding(len(r.LongSilence), math.MaxInt, "%s with more than %g s of silence at an end", []any{report.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
+	t.finding(len(r.LongSilence), math.MaxInt, "%s with more than %g s of silence at an end", []any{units.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
 		s := r.LongSilence[i]
 		return fmt.Sprintf("%s: %.1f s before, %.1f s after", s.Line.text(), s.Leading, s.Trailing)
 	})
-	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length", []any{report.Count(len(r.OddRate), "clip")}, func(i int) string {
+	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length", []any{units.Count(len(r.OddRate), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate, r.Rate.Median)
 	})
-	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong", []any{report.Count(len(r.OddRecordings), "clip")}, func(i int) string {
+	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong", []any{units.Count(len(r.OddRecordings), "clip")}, func(i int) string {
 		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
 	})
 	r.textFindings(t)
-	fmt.Fprintf(t.out, "✓ no finding of %s (docs/data-check.md)\n", report.Count(*t.clean, "other kind"))
+	fmt.Fprintf(t.out, "✓ no finding of %s (docs/data-check.md)\n", units.Count(*t.clean, "other kind"))
 }
 
 // finding writes a line for n findings, unless there is none, and some examples. With more than allowed of them, a run refuses
@@ -143,7 +143,7 @@ func (t text) finding(n, allowed int, format string, args []any, example func(i 
 		t.line("", "%s", example(i))
 	}
 	if more := n - mostExamples; more > 0 {
-		t.line("", "and %s more (--json lists all)", report.Thousands(more))
+		t.line("", "and %s more (--json lists all)", units.Thousands(more))
 	}
 }
 
@@ -159,7 +159,7 @@ func (t text) groups(label string, groups []Group) {
 		if name == "" {
 			name = "without a name"
 		}
-		list = append(list, fmt.Sprintf("%s (%s, %s)", name, report.Count(g.Clips, "clip"), report.Length(g.Seconds)))
+		list = append(list, fmt.Sprintf("%s (%s, %s)", name, units.Count(g.Clips, "clip"), units.Length(g.Seconds)))
 	}
 	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
 }
@@ -181,7 +181,7 @@ func (t text) distribution(label, unit string, d Distribution) {
 		}
 		const room = 40
 		bar := strings.Repeat("█", (n*room+most-1)/most)
-		t.line("", "%8s │%s %s", bound(h, i), bar, report.Thousands(n))
+		t.line("", "%8s │%s %s", bound(h, i), bar, units.Thousands(n))
 	}
 }
 

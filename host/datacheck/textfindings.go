@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -20,35 +21,35 @@ func textLines(list []TextLine) func(i int) string {
 }
 
 func (f Form) text() string {
-	return fmt.Sprintf("%s in %s, first in %s", f.Code, report.Count(f.Texts, "text"), f.First.text())
+	return fmt.Sprintf("%s in %s, first in %s", f.Code, units.Count(f.Texts, "text"), f.First.text())
 }
 
 // textFindings writes what is unusual in the texts.
 func (r *Report) textFindings(t text) {
 	x := &r.Texts
 	t.finding(len(x.Digits), math.MaxInt, "%s with digits, which no tokenizer reads out: "+
-		"write them in words, for a model of XTTS with xtts-export clean-text", []any{report.Count(len(x.Digits), "text")}, textLines(x.Digits))
-	t.finding(len(x.DigitForms), math.MaxInt, "%s of digits", []any{report.Count(len(x.DigitForms), "kind")}, func(i int) string {
+		"write them in words, for a model of XTTS with xtts-export clean-text", []any{units.Count(len(x.Digits), "text")}, textLines(x.Digits))
+	t.finding(len(x.DigitForms), math.MaxInt, "%s of digits", []any{units.Count(len(x.DigitForms), "kind")}, func(i int) string {
 		return x.DigitForms[i].text()
 	})
-	t.finding(len(x.LetterForms), math.MaxInt, "%s with several forms", []any{report.Count(len(x.LetterForms), "letter")}, func(i int) string {
+	t.finding(len(x.LetterForms), math.MaxInt, "%s with several forms", []any{units.Count(len(x.LetterForms), "letter")}, func(i int) string {
 		var all []string
 		for _, f := range x.LetterForms[i] {
-			all = append(all, fmt.Sprintf("%s in %s", f.Code, report.Count(f.Texts, "text")))
+			all = append(all, fmt.Sprintf("%s in %s", f.Code, units.Count(f.Texts, "text")))
 		}
 		rarest := x.LetterForms[i][len(x.LetterForms[i])-1]
 		return fmt.Sprintf("%s (%s): the last first in %s", strings.Join(all, ", "), rarest.Language, rarest.First.text())
 	})
 	t.finding(len(x.Presentation), math.MaxInt, "%s with ligatures, presentation forms, fullwidth or halfwidth characters",
-		[]any{report.Count(len(x.Presentation), "text")}, textLines(x.Presentation))
-	t.finding(len(x.Invisible), math.MaxInt, "%s that cannot be seen", []any{report.Count(len(x.Invisible), "character")}, func(i int) string {
+		[]any{units.Count(len(x.Presentation), "text")}, textLines(x.Presentation))
+	t.finding(len(x.Invisible), math.MaxInt, "%s that cannot be seen", []any{units.Count(len(x.Invisible), "character")}, func(i int) string {
 		return x.Invisible[i].text()
 	})
-	t.finding(len(x.NonJoiner), math.MaxInt, "%s with and without a zero-width non-joiner", []any{report.Count(len(x.NonJoiner), "word")}, func(i int) string {
+	t.finding(len(x.NonJoiner), math.MaxInt, "%s with and without a zero-width non-joiner", []any{units.Count(len(x.NonJoiner), "word")}, func(i int) string {
 		s := x.NonJoiner[i]
-		return fmt.Sprintf("%s with, %d without, the rarer first in %s: %s", report.Count(s.WithCount, "time"), s.WithoutCount, s.First.Line.text(), s.With)
+		return fmt.Sprintf("%s with, %d without, the rarer first in %s: %s", units.Count(s.WithCount, "time"), s.WithoutCount, s.First.Line.text(), s.With)
 	})
-	t.finding(len(x.Disguised), math.MaxInt, "%s with letters of two scripts that look alike", []any{report.Count(len(x.Disguised), "word")}, func(i int) string {
+	t.finding(len(x.Disguised), math.MaxInt, "%s with letters of two scripts that look alike", []any{units.Count(len(x.Disguised), "word")}, func(i int) string {
 		return fmt.Sprintf("%s: %q", x.Disguised[i].Line.text(), x.Disguised[i].Word)
 	})
 	letters := ""
@@ -57,9 +58,9 @@ func (r *Report) textFindings(t text) {
 	}
 	switch {
 	case x.Normalized > 0 && letters != "":
-		fmt.Fprintf(t.out, "- %s that --normalize all would change; it %s\n", report.Count(x.Normalized, "text"), letters)
+		fmt.Fprintf(t.out, "- %s that --normalize all would change; it %s\n", units.Count(x.Normalized, "text"), letters)
 	case x.Normalized > 0:
-		fmt.Fprintf(t.out, "- %s that --normalize all would change\n", report.Count(x.Normalized, "text"))
+		fmt.Fprintf(t.out, "- %s that --normalize all would change\n", units.Count(x.Normalized, "text"))
 	case letters != "":
 		fmt.Fprintf(t.out, "- --normalize all %s\n", letters)
 	default:
@@ -86,9 +87,9 @@ func (r *Report) validation(t text) {
 		t.line("", "%s", report.FewText(v.Clips)+": "+v.FewAdvice)
 	}
 	for _, c := range v.UnseenSpeakers {
-		t.line("", "%s of speaker %q, of whom there is no training clip", report.Count(c.Clips, "clip"), c.Name)
+		t.line("", "%s of speaker %q, of whom there is no training clip", units.Count(c.Clips, "clip"), c.Name)
 	}
 	for _, c := range v.UnseenLanguages {
-		t.line("", "%s in language %q, in which there is no training clip", report.Count(c.Clips, "clip"), c.Name)
+		t.line("", "%s in language %q, in which there is no training clip", units.Count(c.Clips, "clip"), c.Name)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/host/save"
-	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -32,7 +34,7 @@ func MostlySkipped(c *report.Collector) error {
 	if 2*skipped <= steps {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %s were skipped", train.ErrNotFinite, skipped, report.Count(steps, "step"))
+	return fmt.Errorf("%w: %d of %s were skipped", train.ErrNotFinite, skipped, units.Count(steps, "step"))
 }
 
 // ErrDiverged is the end of a run whose losses are finite, but those of a model that is ruined.
@@ -118,7 +120,7 @@ func GoodOf(of Checkpoints) *report.GoodCheckpoint {
 	if err != nil || len(good) == 0 {
 		return nil
 	}
-	return &report.GoodCheckpoint{Step: good[0], Folder: checkpoint.Folder + "/" + checkpoint.StepName(good[0])}
+	return &report.GoodCheckpoint{Step: good[0], Folder: rundir.Checkpoints + "/" + rundir.Step(good[0])}
 }
 
 // Continue adds a hint to continue the run in a folder from its last checkpoint, of the step saved; 0 without one.
@@ -132,11 +134,11 @@ func Continue(err error, dir string, saved int64) error {
 	}
 	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(dir), saved)
 	switch {
-	case errors.Is(err, train.ErrInterrupted):
+	case errors.Is(err, exit.ErrInterrupted):
 		return hint.Errorf(resume, "%w", err)
 	case files.IsFull(err):
 		return hint.Errorf(hint.Of(err)+", then "+resume, "%w", err)
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
+	case exit.Has(err, exit.StatusPlugin):
 		return hint.Errorf(hint.Of(err)+"; then "+resume, "%w", err)
 	}
 	return err
@@ -147,7 +149,7 @@ func Outcome(err error) string {
 	switch {
 	case err == nil:
 		return report.Done
-	case errors.Is(err, train.ErrInterrupted):
+	case errors.Is(err, exit.ErrInterrupted):
 		return report.Interrupted
 	}
 	return err.Error()

@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
@@ -57,7 +58,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	describe(text, p)
 	err = e.measure(ctx, console.Stop)
 	if n := len(e.unusable); n > 0 {
-		visible.Fprintf(text, "left out, too: %s: cannot be used\n", report.Count(n, "clip"))
+		visible.Fprintf(text, "left out, too: %s: cannot be used\n", units.Count(n, "clip"))
 		unusable(text, p.Data.Val, e.unusable)
 	}
 	if err != nil {
@@ -65,11 +66,11 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	}
 	w := labelled(p)
 	w.row(text, "step", "%d", e.found.Step)
-	w.row(text, "loss", "%s", report.Number(e.found.Loss))
+	w.row(text, "loss", "%s", units.Number(e.found.Loss))
 	for i, name := range p.Bundle.Manifest.Metrics() {
-		w.row(text, name, "%s", report.Number(e.found.Metrics[i]))
+		w.row(text, name, "%s", units.Number(e.found.Metrics[i]))
 	}
-	w.row(text, "evaluated", "%s in %s", report.Count(int64(e.found.Samples), "row"), report.Duration(e.found.Time))
+	w.row(text, "evaluated", "%s in %s", units.Count(int64(e.found.Samples), "row"), units.Duration(e.found.Time))
 	if asJSON {
 		err = report.JSON(console.Out, e.result())
 	}
@@ -192,7 +193,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.
 	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
 	at = train.Progress{Step: at.Step, Epoch: at.Epoch, Batch: at.Batch}
-	source.Start(at)
+	source.Start(at.Position())
 	l, err := loop.New(loop.Config{
 		Plan: p, Machine: e.machine, Session: e.session, Source: source, Progress: at, Stop: stop,
 		Observer: (*observer)(e), Quarantine: q, Bus: e.bus, Log: e.log,

@@ -1,4 +1,7 @@
 // Package exit maps the error of a command to its exit status, its message and its hint.
+//
+// An error says its status itself, as it says its hint: by a method ExitStatus() int, which an error of [New] has. So
+// this package knows none of the errors, and the package of an error decides what a script sees of it.
 package exit
 
 import (
@@ -7,20 +10,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/host/batch"
-	"github.com/xtts-host/xtts-host/host/supervise"
-	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
+// Exit statuses other than 0, of a command that did its work, and 1, of an error without a status.
+const (
+	StatusRefused     = 2   // found before the first step
+	StatusMemory      = 3   // out of memory, or a memory limit that is too small
+	StatusPlugin      = 4   // a plugin keeps crashing or failing, broke the protocol, or was changed
+	StatusData        = 5   // too many rows of the data set cannot be used
+	StatusInterrupted = 130 // the user has ended the command, and a run has saved a checkpoint
+)
+
+// order has the status that decides first, if an error has several.
+var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, StatusRefused}
+
+// ErrInterrupted means that the user has ended the command.
+var ErrInterrupted = New(StatusInterrupted, "interrupted")
+
+// New returns an error with a status. Every call returns an error of its own, as errors.New does.
+func New(status int, text string) error { return &withStatus{text, status} }
+
+type withStatus struct {
+	text   string
+	status int
+}
+
+func (e *withStatus) Error() string   { return e.text }
+func (e *withStatus) ExitStatus() int { return e.status }
+
 // refusal marks an error that is found before the first step.
 type refusal struct{ error }
 
-func (r refusal) Unwrap() error { return r.error }
+func (r refusal) Unwrap() error   { return r.error }
+func (r refusal) ExitStatus() int { return StatusRefused }
 
 // Refused marks an error as found before the first step. Nil stays nil.
 func Refused(err error) error {
@@ -44,18 +69,15 @@ func Hint(err error) string {
 	if h := hint.Of(err); h != "" {
 		return visible.Text(h)
 	}
-	switch {
-	case OutOfMemory(err):
+	if OutOfMemory(err) {
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
-	case errors.Is(err, train.ErrNotFinite):
-		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the clips of the skipped steps"
 	}
 	return ""
 }
 
 // OutOfMemory reports whether ONNX Runtime or the driver could not allocate memory.
 func OutOfMemory(err error) bool {
-	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
+	return Has(err, StatusMemory)
 }
 
 // maxLine limits the bytes that are shown of each line of a message.
@@ -92,27 +114,33 @@ func Interrupted(err error) bool {
 	case interface{ Unwrap() []error }:
 		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !Interrupted(err) })
 	}
-	return err == train.ErrInterrupted
+	return err == ErrInterrupted
 }
 
-// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step, but for one of the disk; 3 out of memory, or a
-// memory limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable
-// rows; 130 interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not
-// finite.
+// Has reports whether an error, or one that it wraps, has the status.
+func Has(err error, status int) bool {
+	if e, ok := err.(interface{ ExitStatus() int }); ok && e.ExitStatus() == status {
+		return true
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return Has(e.Unwrap(), status)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(err error) bool { return Has(err, status) })
+	}
+	return false
+}
+
+// Code returns the exit status of an error: 0 for nil, 1 for an error without a status, such as a failed write or a loss
+// that is not finite. A disk that failed before the first step is status 1 as well.
 func Code(err error) int {
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.Is(err, train.ErrInterrupted):
-		return 130
-	case OutOfMemory(err):
-		return 3
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
-		return 4
-	case errors.Is(err, batch.ErrQuarantine):
-		return 5
-	case IsRefusal(err) && !files.Failed(err):
-		return 2
+	}
+	for _, status := range order {
+		if Has(err, status) && !(status == StatusRefused && files.Failed(err)) {
+			return status
+		}
 	}
 	return 1
 }

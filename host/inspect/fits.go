@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
@@ -130,7 +131,7 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 	for _, player := range m.InTurn() {
 		g, ok := m.TrainingGraph(player.Name, precision)
 		if !ok {
-			return p, fmt.Errorf("there is no training graph%s in %s", report.Of(player.Name), precision)
+			return p, fmt.Errorf("there is no training graph%s in %s", report.OfPlayer(player.Name), precision)
 		}
 		planned, err := fused.PlanOf(b.Model(g.File), shapes.Sizes(bucket), fused.Form{})
 		if err != nil {
@@ -199,7 +200,7 @@ func (f *Fit) rows(room int64) int {
 }
 
 func printFits(out io.Writer, m *manifest.Bundle, list []Fit) error {
-	mib := func(bytes int64) string { return report.Mebibytes(float64(bytes)) }
+	mib := func(bytes int64) string { return units.Mebibytes(float64(bytes)) }
 	fmt.Fprintf(out, "%s: memory of training on a GPU, by plan\nlargest bucket: %s\n\n", m.Name, Symbols(m.Buckets[len(m.Buckets)-1], m.Inputs))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "precision\tfixed, MiB\tCUDA, MiB\tarena of 1, 16 and 64 rows, MiB")

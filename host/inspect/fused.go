@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -52,19 +52,19 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 	for _, f := range list {
 		l := f.Ledger
 		size := sizesLike(l.Exported.Bytes)
-		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File, report.Thousands(f.BatchSize),
+		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File, units.Thousands(f.BatchSize),
 			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, size(l.Products.Bytes))
 		if l.Batched.Launches > 0 {
-			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products, report.Count(l.Batched.Launches, "launch"))
+			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products, units.Count(l.Batched.Launches, "launch"))
 		}
 		if l.Planned > 0 {
 			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias, %d a residual", l.Planned, l.Biased, l.Residuals)
 		}
-		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", report.Thousands(l.Exported.Kernels),
-			size(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
+		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", units.Thousands(l.Exported.Kernels),
+			size(l.Exported.Bytes), units.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
 		shown := l.Regions[:min(shownRegions, len(l.Regions))]
 		for _, r := range shown {
-			t.line("", "  %s in %s over %v: %s", size(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
+			t.line("", "  %s in %s over %v: %s", size(r.Bytes), units.Count(r.Count, "region"), r.Domain, r.Ops)
 			t.line("", "    %s", kernels(r))
 		}
 		regions, bytes := 0, 0
@@ -72,10 +72,10 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 			regions, bytes = regions+r.Count, bytes+r.Bytes
 		}
 		if regions > 0 {
-			t.line("", "  %s in %s that --json lists", size(bytes), report.Count(regions, "other region"))
+			t.line("", "  %s in %s that --json lists", size(bytes), units.Count(regions, "other region"))
 		}
 		for _, n := range l.Left {
-			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
+			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), units.Count(n.Count, "node"), n.Op, n.Reason)
 		}
 		t.tensorMemory(&f.Memory)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/visible"
@@ -85,14 +86,14 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		t.line(first(i, "outputs"), "%s", out)
 	}
 	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
-		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, report.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
-		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
+		units.Thousands(s.Parameters.Elements), s.Parameters.Tensors, units.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
+		units.Thousands(s.Parameters.Decayed), units.Thousands(s.Parameters.NotDecayed), units.Thousands(s.Parameters.Frozen))
 	if len(m.State) > 0 {
 		values := 0
 		for _, state := range m.State {
 			values += state.Elements()
 		}
-		t.line("state", "%s values in %s, which training changes: %s", report.Thousands(values), report.Count(len(m.State), "tensor"), stateNames(m.State))
+		t.line("state", "%s values in %s, which training changes: %s", units.Thousands(values), units.Count(len(m.State), "tensor"), stateNames(m.State))
 	}
 	for i, p := range precisions(s) {
 		t.line(first(i, "precisions"), "%s", p)
@@ -144,14 +145,14 @@ func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 	}
 	memory := s.Parameters.Memory
 	t.line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
-		report.Mebibytes(float64(memory.Total())), report.Mebibytes(float64(memory.Weights)), report.Mebibytes(float64(memory.Gradients)),
-		optimizers(m), report.Mebibytes(float64(memory.Moments)))
+		units.Mebibytes(float64(memory.Total())), units.Mebibytes(float64(memory.Weights)), units.Mebibytes(float64(memory.Gradients)),
+		optimizers(m), units.Mebibytes(float64(memory.Moments)))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {
 			rows = append(rows, fmt.Sprint(c.BatchSize))
-			slots = append(slots, report.Mebibytes(c.InputBytes))
-			between = append(between, report.Mebibytes(c.ActivationBytes))
+			slots = append(slots, units.Mebibytes(c.InputBytes))
+			between = append(between, units.Mebibytes(c.ActivationBytes))
 		}
 	}
 	t.line("", "for %s rows of the largest bucket: %s MiB in each of --slots, %s MiB between the nodes (computed)",
@@ -173,7 +174,7 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 			clip = fmt.Sprintf("clipped at %g", o.GradClip)
 		}
 		if n := p.Schedule.WarmupSteps; n > 0 {
-			warmup = " after " + report.Count(n, "step") + " of warm-up"
+			warmup = " after " + units.Count(n, "step") + " of warm-up"
 		}
 		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, %s, %s%s", name, o.Name, o.LR, o.WeightDecay, clip, p.Schedule.Name, warmup)
 	}
@@ -183,7 +184,7 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		for _, op := range g.Ops[:min(8, len(g.Ops))] {
 			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
 		}
-		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.Of(g.Player), g.Precision, g.Nodes, strings.Join(ops, ", "))
+		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.OfPlayer(g.Player), g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 }
 
@@ -200,9 +201,9 @@ func (t *table) inference(s ortgraphs.Summary) {
 		return strings.Join(parts, ", ")
 	}
 	for i, g := range s.Inference {
-		takes := report.Count(g.Parameters, "parameter")
+		takes := units.Count(g.Parameters, "parameter")
 		if g.Weights != "" {
-			takes += fmt.Sprintf(" and %s MiB of %s", report.Mebibytes(float64(g.WeightBytes)), g.Weights)
+			takes += fmt.Sprintf(" and %s MiB of %s", units.Mebibytes(float64(g.WeightBytes)), g.Weights)
 		}
 		t.line(first(i, "inference"), "%s (%s, %s): %d nodes, with %s: %s to %s", g.Name, g.Kind, g.File, g.Nodes, takes, names(g.Inputs), names(g.Outputs))
 	}
@@ -219,7 +220,7 @@ func precisions(s ortgraphs.Summary) []string {
 		case g.Kind != "train":
 		case g.Precision == string(manifest.BF16):
 			list = append(list, fmt.Sprintf("bf16 (%s): %s of %s values, with gradients, in bf16, the other %d in f32",
-				g.File, report.Count(s.Parameters.BF16Tensors, "parameter"), report.Thousands(s.Parameters.BF16), s.Parameters.Tensors-s.Parameters.BF16Tensors))
+				g.File, units.Count(s.Parameters.BF16Tensors, "parameter"), units.Thousands(s.Parameters.BF16), s.Parameters.Tensors-s.Parameters.BF16Tensors))
 		default:
 			list = append(list, fmt.Sprintf("%s (%s): all parameters in f32", g.Precision, g.File))
 		}

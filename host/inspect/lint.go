@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
@@ -72,7 +73,7 @@ func Lint(out io.Writer, spec, cache, library string, asJSON bool) error {
 		err = r.write(out)
 	}
 	if err == nil && found > 0 {
-		err = exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md says what graphs are made of", "%s: %s", spec, report.Count(found, "finding")))
+		err = exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md says what graphs are made of", "%s: %s", spec, units.Count(found, "finding")))
 	}
 	return err
 }
@@ -187,7 +188,7 @@ func (r LintReport) write(out io.Writer) error {
 		if g.Optimized {
 			finding = "other finding"
 		}
-		visible.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), finding))
+		visible.Fprintf(&text, ": %s, %s\n", units.Count(g.Nodes, "node"), units.Count(len(g.Findings), finding))
 		for _, f := range g.Findings {
 			if g.Fused { // the reason is above
 				visible.Fprintf(&text, "  %-18s  %s (%s)\n", f.Rule, f.Place, f.Op)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
@@ -101,7 +101,7 @@ func nameOf(n *shapes.Node) string { return kindOf(n) + " " + n.Proto.Output[0] 
 const shownLive = 8
 
 func (t *table) tensorMemory(m *Memory) {
-	size := func(bytes int64) string { return report.Mebibytes(float64(bytes)) + " MiB" }
+	size := func(bytes int64) string { return units.Mebibytes(float64(bytes)) + " MiB" }
 	t.line("", "memory between the nodes: %s at most, in an arena of %s, at %s:", size(m.PeakBytes), size(m.ArenaBytes), m.Node)
 	rest, count := m.PeakBytes, 0
 	for i, l := range m.Live {
@@ -114,10 +114,10 @@ func (t *table) tensorMemory(m *Memory) {
 		if l.Last != "" {
 			read = "last read by a " + l.Last
 		}
-		t.line("", "  %s in %s %s %v of a %s, %s: %s", size(l.Bytes), report.Count(l.Count, "tensor"), l.DType, l.Shape, l.From, read, abridged(l.Names))
+		t.line("", "  %s in %s %s %v of a %s, %s: %s", size(l.Bytes), units.Count(l.Count, "tensor"), l.DType, l.Shape, l.From, read, abridged(l.Names))
 	}
 	if count > 0 {
-		t.line("", "  %s in %s that --json lists", size(rest), report.Count(count, "other tensor"))
+		t.line("", "  %s in %s that --json lists", size(rest), units.Count(count, "other tensor"))
 	}
 }
 

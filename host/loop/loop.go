@@ -11,13 +11,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/plan"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -126,7 +127,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if werr := l.cfg.Machine.Watch.Close(); werr != nil {
 		l.cfg.Log.Warn(werr.Error()) // the timeline does not affect training
 	}
-	if errors.Is(err, train.ErrInterrupted) && l.complete() {
+	if errors.Is(err, exit.ErrInterrupted) && l.complete() {
 		return nil
 	}
 	return err
@@ -135,7 +136,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the last one was saved.
 func (l *Loop) complete() bool {
 	at, source := l.Train.Progress, *l.cfg.Source
-	source.Start(at) // it has run ahead
+	source.Start(at.Position()) // it has run ahead
 	return source.Done() || l.Train.Policy.EarlyStop.Over(at.EarlyStop)
 }
 
@@ -147,7 +148,7 @@ func (l *Loop) warmUp(ctx context.Context) {
 	bus.Publish(&event.Phase{Phase: event.WarmingUp, At: began})
 	bus.Publish(&event.Message{Text: "waiting for the data pipeline to warm up\n"})
 	l.fill(ctx, delay.C)
-	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", report.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
+	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", units.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
 }
 
 // fill waits until the prefetch target is ready, and publishes how far the pipeline is.

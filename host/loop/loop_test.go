@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/plan"
@@ -107,11 +108,11 @@ func TestRun(t *testing.T) {
 		{name: "prefetch", prefetch: 4, delay: time.Second, feed: &feed{7 * ms, io.EOF}, training: 40 * ms, ends: 47 * ms},
 		{name: "delay", prefetch: 4, delay: 25 * ms, feed: &feed{7 * ms, io.EOF}, training: 25 * ms, ends: 32 * ms},
 		{name: "no delay", prefetch: 4, feed: &feed{7 * ms, io.EOF}, ends: 7 * ms},
-		{name: "stop in the warm-up", prefetch: 4, delay: time.Second, stop: 12 * ms, feed: &feed{never, nil}, training: 12 * ms, ends: 12 * ms, err: train.ErrInterrupted},
-		{name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil}, training: 10 * ms, ends: 55 * ms, err: train.ErrInterrupted},
-		{name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil}, ends: 15 * ms, err: train.ErrInterrupted},
+		{name: "stop in the warm-up", prefetch: 4, delay: time.Second, stop: 12 * ms, feed: &feed{never, nil}, training: 12 * ms, ends: 12 * ms, err: exit.ErrInterrupted},
+		{name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil}, training: 10 * ms, ends: 55 * ms, err: exit.ErrInterrupted},
+		{name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil}, ends: 15 * ms, err: exit.ErrInterrupted},
 		{name: "stop after the last step", prefetch: 1, stop: 15 * ms, trained: 5, feed: &feed{never, nil}, ends: 15 * ms},
-		{name: "stop before the evaluation", prefetch: 1, stop: 15 * ms, trained: 5, val: new(dataset.Plan), feed: &feed{never, nil}, ends: 15 * ms, err: train.ErrInterrupted},
+		{name: "stop before the evaluation", prefetch: 1, stop: 15 * ms, trained: 5, val: new(dataset.Plan), feed: &feed{never, nil}, ends: 15 * ms, err: exit.ErrInterrupted},
 		{name: "end of the context", prefetch: 4, delay: time.Second, cancel: 5 * ms, feed: &feed{never, nil}, training: 5 * ms, ends: 5 * ms, err: gone},
 		{name: "failure of the trainer", prefetch: 1, delay: time.Second, feed: &feed{7 * ms, broken}, training: 10 * ms, ends: 17 * ms, err: broken},
 		{name: "failure of the pipeline", prefetch: 4, delay: time.Second, decode: broken, training: 10 * ms, ends: 10 * ms, err: broken},

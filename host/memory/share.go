@@ -5,7 +5,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/catalog"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
@@ -32,7 +32,7 @@ func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) 
 			continue
 		}
 		n, need := workers(i), plugin.Manifest.GPUMemoryMB*gpu.MB
-		row := fmt.Sprintf("%s: %s", plugin.Name(), report.Count(n, "process"))
+		row := fmt.Sprintf("%s: %s", plugin.Name(), units.Count(n, "process"))
 		if need > 0 {
 			t.add(fmt.Sprintf("%s x %d MB", row, need/gpu.MB), n*need)
 		} else {
@@ -44,7 +44,7 @@ func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) 
 	}
 	rest, what := limit-t.total, "is less than the plugins need by gpu_memory_mb in plugin.json"
 	if undeclared {
-		t.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", report.Count(processes, "process"), leastShare/gpu.MB), processes*leastShare)
+		t.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", units.Count(processes, "process"), leastShare/gpu.MB), processes*leastShare)
 		if rest >= 0 {
 			what = "leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes"
 		}

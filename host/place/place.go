@@ -6,7 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -44,7 +44,7 @@ func RequestOf(c *config.Config) Request {
 // Lines describes the placement, one line per role. workers is the number of decoders; threads is for a model on the
 // CPU.
 func (p Placement) Lines(workers, threads int) []string {
-	decoding := "decoding by " + report.Count(workers, "worker")
+	decoding := "decoding by " + units.Count(workers, "worker")
 	if p.Data.OnCPU() {
 		decoding += ", plugins"
 	}
@@ -54,7 +54,7 @@ func (p Placement) Lines(workers, threads int) []string {
 	}
 	const model = "training and evaluation"
 	if p.Model.OnCPU() {
-		lines = append(lines, fmt.Sprintf("cpu -> model: %s with %s", model, report.Count(threads, "thread")))
+		lines = append(lines, fmt.Sprintf("cpu -> model: %s with %s", model, units.Count(threads, "thread")))
 	} else {
 		lines = append(lines, p.Model.line("model:", model))
 	}

@@ -15,7 +15,7 @@ func (p *Plan) Complete() string {
 		return ""
 	}
 	at, source := p.Progress(), p.Source()
-	source.Start(at)
+	source.Start(at.Position())
 	over := source.Done() || p.EarlyStop().Over(at.EarlyStop)
 	if beyond := at.Step > source.Total(); !beyond && !(over && reported(p.Config.Resume, at.Step)) {
 		return ""

@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -47,7 +46,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 			Speakers: speakers, Languages: languages, Columns: d.columns, Normalize: d.Config.Normalize.Rules,
 			CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
 		})
-		if errors.Is(err, train.ErrInterrupted) {
+		if errors.Is(err, exit.ErrInterrupted) {
 			return nil, err
 		}
 		return ix, exit.Advise(err, "docs/data.md says how a data set is laid out")

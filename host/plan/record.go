@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/record"
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -53,7 +53,7 @@ func stateOfRanks(p *Plan) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the bundle has state (%s, ...), which is averaged over the %d ranks: batch norm takes the statistics of a rank's %s, so its losses are not those of one rank with all rows (docs/data-plan.md)",
-		list[0].Name, p.World.Size, report.Count(p.Config.BatchSize, "row"))}
+		list[0].Name, p.World.Size, units.Count(p.Config.BatchSize, "row"))}
 }
 
 // Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
@@ -58,4 +58,4 @@ func (t *Training) checkpointBytes(averaged bool) (bytes int64) {
 	return bytes
 }
 
-func mebibytes(n int64) string { return report.Mebibytes(float64(n)) }
+func mebibytes(n int64) string { return units.Mebibytes(float64(n)) }

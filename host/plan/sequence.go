@@ -20,7 +20,7 @@ func (p *Plan) Source() *batch.Source {
 	if p.Data.Val != nil {
 		s.Val = p.Data.Val.Plan
 	}
-	s.Start(p.Progress())
+	s.Start(p.Progress().Position())
 	return s
 }
 
@@ -48,7 +48,7 @@ func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []s
 				why = "with the warm-up, which is longer than the run was when it began"
 			}
 			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, %s: the learning rate is %g from there to step %d (--allow schedule stretches it)",
-				s.Name, report.Of(players[i].Name), s.End(), why, s.MinLR, last))
+				s.Name, report.OfPlayer(players[i].Name), s.End(), why, s.MinLR, last))
 		}
 	}
 	return lines
@@ -100,7 +100,7 @@ func (d *Draft) CheckLearning(context.Context) error {
 	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
 	for _, p := range d.Players {
 		if p.Schedule.Name == schedule.Plateau {
-			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", report.Of(p.Name))
+			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", report.OfPlayer(p.Name))
 		}
 	}
 	if c.EarlyStop > 0 {

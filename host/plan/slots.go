@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -146,7 +147,7 @@ func (d *Draft) sizeRing() (Ring, error) {
 func (d *Draft) checkWindow() error {
 	if slots, held := d.Slots.Device, d.held(d.Config.Accumulate); slots < held && slots < d.Data.Train.Plan.Batches() {
 		return hint.Errorf("leave --slots out, raise it, or lower --accumulate",
-			"the bundle has several players: %s cannot hold the %d batches of a step until the last one has trained on them", report.Count(slots, "device slot"), held)
+			"the bundle has several players: %s cannot hold the %d batches of a step until the last one has trained on them", units.Count(slots, "device slot"), held)
 	}
 	if d.Bundle.Manifest.Accumulation != manifest.Weighted {
 		return nil

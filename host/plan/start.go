@@ -39,7 +39,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 			Stored: d.Bundle.Stored(), Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
 		})
 		if refused, ok := errors.AsType[*resume.RefusedError](err); ok {
-			refused.Lost = lost(d, d.Start.Resumed.State.Quarantine)
+			refused.Lost = lost(d, d.Start.Resumed.State.Reasons())
 		}
 		if err == nil {
 			err = cmp.Or(d.checkAverage(&d.Start.Resumed.State), checkRate(d), d.unspoken)
@@ -69,11 +69,11 @@ func (d *Draft) openResumed() (err error) {
 }
 
 // lost lists the lines of the training list that the run to resume could use and that cannot be used now.
-func lost(d *Draft, known []checkpoint.Quarantined) (lines []string) {
+func lost(d *Draft, known map[string]string) (lines []string) {
 	split := d.Data.Train
 	for _, line := range split.Index.Rejected {
 		id := cmp.Or(line.ID, split.Index.Place(line.Line))
-		if !slices.ContainsFunc(known, func(q checkpoint.Quarantined) bool { return q.ID == id }) {
+		if _, was := known[id]; !was {
 			lines = append(lines, split.Unusable([]dataset.Rejected{line})...)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/visible"
@@ -33,7 +34,7 @@ func openWeights(from string) (*Weights, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		if _, err := os.Stat(filepath.Join(from, checkpoint.Folder)); err == nil {
+		if _, err := os.Stat(filepath.Join(from, rundir.Checkpoints)); err == nil {
 			c, damaged, err := checkpoint.NewStore(from).Find(at)
 			if err != nil {
 				return nil, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/rundir"
 )
 
 // floats is a tensor filled with one value.
@@ -121,7 +122,7 @@ func TestOpenWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{bundle, at("empty", checkpoint.Folder), at("nothing")} {
+	for _, dir := range []string{bundle, at("empty", rundir.Checkpoints), at("nothing")} {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 package preflight
 
 import (
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -17,7 +17,7 @@ type failed struct {
 }
 
 func (e *failed) Error() string {
-	return "training with these settings cannot work: " + report.Count(e.problems, "problem")
+	return "training with these settings cannot work: " + units.Count(e.problems, "problem")
 }
 
 func (e *failed) Unwrap() error { return e.first }

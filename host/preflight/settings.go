@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -65,15 +66,15 @@ func (s *settings) bundle(ctx context.Context) (string, error) {
 		n += p.Elements()
 	}
 	sizes := s.draft.Buckets.Sizes
-	lengths := fmt.Sprintf("%s up to %s", report.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
+	lengths := fmt.Sprintf("%s up to %s", units.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
 	if longest := m.LongestClip(); longest > 0 {
 		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
 	}
 	kept := ""
 	if len(m.State) > 0 {
-		kept = report.Count(len(m.State), "tensor") + " of state, "
+		kept = units.Count(len(m.State), "tensor") + " of state, "
 	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s%s", m.Name, report.Thousands(n), s.draft.Precision, kept, lengths), nil
+	return fmt.Sprintf("%s: %s parameters in %s, %s%s", m.Name, units.Thousands(n), s.draft.Precision, kept, lengths), nil
 }
 
 func (s *settings) data(ctx context.Context) (string, error) {
@@ -81,7 +82,7 @@ func (s *settings) data(ctx context.Context) (string, error) {
 		return "", err
 	}
 	ix := s.draft.Data.Train.Index
-	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
+	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), units.Count(len(ix.Rows), "clip"), units.Count(len(ix.Speakers), "speaker"))
 	unusable := s.unusable()
 	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil, nil)
 	if err != nil { // as a run ends before its first step
@@ -101,7 +102,7 @@ func (s *settings) unusable() string {
 		if len(ix.Rejected) == 0 {
 			continue
 		}
-		fmt.Fprintf(&text, "\n%s of %s cannot be used:", report.Count(len(ix.Rejected), "line"), ix.List)
+		fmt.Fprintf(&text, "\n%s of %s cannot be used:", units.Count(len(ix.Rejected), "line"), ix.List)
 		for _, line := range split.Unusable(ix.Rejected) {
 			text.WriteString("\n  " + line)
 		}
@@ -113,7 +114,7 @@ func (s *settings) samples(ctx context.Context) (string, error) {
 	if err := s.draft.ReadSamples(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s", s.set.Samples, report.Count(len(s.draft.Samples.Sentences), "sentence")), nil
+	return fmt.Sprintf("%s: %s", s.set.Samples, units.Count(len(s.draft.Samples.Sentences), "sentence")), nil
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {
@@ -130,8 +131,8 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 	}
 	lines := slices.Concat([]string{d.Record().Clips()}, d.Data.Usage.Train.Lines(), []string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
 	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
-		report.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), report.Count(d.Slots.Device, "device slot"),
-		report.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
+		units.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), units.Count(d.Slots.Device, "device slot"),
+		units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
 }
 
 // Warnings returns those of a complete plan.
@@ -152,7 +153,7 @@ func (s *settings) learning(ctx context.Context) (string, error) {
 	if err := s.draft.CheckLearning(ctx); err != nil {
 		return "", err
 	}
-	text := report.Thousands(s.draft.Source().Total()) + " steps"
+	text := units.Thousands(s.draft.Source().Total()) + " steps"
 	for _, p := range s.draft.Players {
 		text += ", "
 		if p.Name != "" {
@@ -160,7 +161,7 @@ func (s *settings) learning(ctx context.Context) (string, error) {
 		}
 		text += fmt.Sprintf("%s schedule, rate %g", p.Schedule.Name, p.Optimizer.LR)
 		if w := p.Schedule.WarmupSteps; w > 0 {
-			text += fmt.Sprintf(" after %s", report.Count(w, "warm-up step"))
+			text += fmt.Sprintf(" after %s", units.Count(w, "warm-up step"))
 		}
 	}
 	return text, nil
@@ -173,12 +174,12 @@ func (s *settings) memory(context.Context) (string, error) {
 	p := d.MemoryFor(d.Slots)
 	copies := ""
 	if p.Copies > 0 {
-		copies = fmt.Sprintf("bf16 copies of the weights %s MiB, ", report.Mebibytes(float64(p.Copies)))
+		copies = fmt.Sprintf("bf16 copies of the weights %s MiB, ", units.Mebibytes(float64(p.Copies)))
 	}
 	text := fmt.Sprintf("weights, gradients and optimizer state %s MiB, %sdevice slots %s MiB",
-		report.Mebibytes(float64(p.Arenas)), copies, report.Mebibytes(float64(p.Slots)))
+		units.Mebibytes(float64(p.Arenas)), copies, units.Mebibytes(float64(p.Slots)))
 	if p.Samples > 0 {
-		text += fmt.Sprintf(", weights that --samples copies %s MiB", report.Mebibytes(float64(p.Samples)))
+		text += fmt.Sprintf(", weights that --samples copies %s MiB", units.Mebibytes(float64(p.Samples)))
 	}
 	room, err := p.Room()
 	switch {
@@ -197,7 +198,7 @@ func (s *settings) start(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if r := s.draft.Start.Resumed; r != nil {
-		return fmt.Sprintf("%s: step %s", r.Path, report.Thousands(r.State.Step)), nil
+		return fmt.Sprintf("%s: step %s", r.Path, units.Thousands(r.State.Step)), nil
 	}
 	return "weights of " + s.draft.Start.Weights.Path, nil
 }

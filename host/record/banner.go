@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -41,7 +42,7 @@ func (p *Plan) Banner(dir string) string {
 	p.path(&b)
 	b.row("run folder", "%s", dir)
 	if c := p.Config; c.Trace != "" {
-		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, report.Count(c.TraceSteps, "step"))
+		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, units.Count(c.TraceSteps, "step"))
 	}
 	b.gap()
 	return b.text.String()
@@ -51,32 +52,32 @@ func (p *Plan) Banner(dir string) string {
 func (p *Plan) model(b *banner) {
 	c, n := p.Config, p.Parameters
 	values := n.Trained.Values + n.Frozen.Values
-	b.row("model", "%s parameters in %s", report.Thousands(values), p.Precision)
-	b.row("trained", "%s of %s, %s of %s parameters", report.Thousands(n.Trained.Tensors),
-		report.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), report.Thousands(n.Trained.Values), report.Thousands(values))
+	b.row("model", "%s parameters in %s", units.Thousands(values), p.Precision)
+	b.row("trained", "%s of %s, %s of %s parameters", units.Thousands(n.Trained.Tensors),
+		units.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), units.Thousands(n.Trained.Values), units.Thousands(values))
 	for _, g := range n.Groups {
 		b.row("group", "%s", groupText(g))
 	}
 	for _, own := range n.Players {
-		b.row("player", "%s: %s of %s parameters trained", own.Player, report.Thousands(own.Trained.Values), report.Thousands(own.Trained.Values+own.Frozen.Values))
+		b.row("player", "%s: %s of %s parameters trained", own.Player, units.Thousands(own.Trained.Values), units.Thousands(own.Trained.Values+own.Frozen.Values))
 		for _, g := range own.Groups {
 			b.row("group", "%s: %s", own.Player, groupText(g))
 		}
 	}
 	memory := ""
 	if n.CopiesBytes > 0 {
-		memory = fmt.Sprintf("bf16 copies %s MiB, ", report.Mebibytes(float64(n.CopiesBytes)))
+		memory = fmt.Sprintf("bf16 copies %s MiB, ", units.Mebibytes(float64(n.CopiesBytes)))
 	}
-	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", report.Mebibytes(float64(n.GradientsBytes)), report.Mebibytes(float64(n.MomentsBytes)))
+	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", units.Mebibytes(float64(n.GradientsBytes)), units.Mebibytes(float64(n.MomentsBytes)))
 	if n.AccumulatorBytes > 0 {
-		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
+		memory += fmt.Sprintf(", accumulator %s MiB", units.Mebibytes(float64(n.AccumulatorBytes)))
 	}
 	b.row("memory", "%s", memory)
 	if c.EMA > 0 {
-		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, report.Mebibytes(float64(n.AverageBytes)))
+		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, units.Mebibytes(float64(n.AverageBytes)))
 	}
 	if n.StateBytes > 0 {
-		b.row("state", "%s that training changes, evaluated and saved, %s MiB", report.Count(len(p.Manifest.State), "tensor"), report.Mebibytes(float64(n.StateBytes)))
+		b.row("state", "%s that training changes, evaluated and saved, %s MiB", units.Count(len(p.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
 	}
 	schedules := p.Schedules()
 	for i, player := range p.Players {
@@ -102,12 +103,12 @@ func (p *Plan) path(b *banner) {
 	b.row("plugins", "%s", strings.Join(p.Plugins(), ", "))
 	b.rows("devices", p.Placement.Lines(p.Decoders, p.Threads))
 	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
-		report.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), report.Count(p.DeviceSlots, "device slot"))
+		units.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), units.Count(p.DeviceSlots, "device slot"))
 	are, ready := "are", min(p.Prefetch, c.BufferSize)
 	if ready == 1 {
 		are = "is"
 	}
-	b.row("prefetch", "training starts when %s %s ready, or after %g s", report.Count(ready, "batch"), are, c.ModelStartDelay)
+	b.row("prefetch", "training starts when %s %s ready, or after %g s", units.Count(ready, "batch"), are, c.ModelStartDelay)
 }
 
 // validation describes the data of evaluations, and when they run.
@@ -123,7 +124,7 @@ func (p *Plan) validation() string {
 	}
 	when := "every epoch"
 	if n := p.Config.EvalEvery; n > 0 {
-		when = "every " + report.Count(int(n), "step")
+		when = "every " + units.Count(int(n), "step")
 	}
 	used := append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...)
 	text := fmt.Sprintf("%s, after %s", strings.Join(used, "; "), when)
@@ -145,22 +146,22 @@ func (p *Plan) data() []string {
 		lines = append(lines, dataset.NoLanguages(ix))
 	}
 	if rules := p.Config.Normalize; rules.On() {
-		lines = append(lines, fmt.Sprintf("%s changed by --normalize %s", report.Count(ix.Normalized, "text"), &rules))
+		lines = append(lines, fmt.Sprintf("%s changed by --normalize %s", units.Count(ix.Normalized, "text"), &rules))
 	}
 	return lines
 }
 
 // Clips says how much is trained on.
 func (p *Plan) Clips() string {
-	return fmt.Sprintf("%s of %s", &p.Data.Usage.Train, report.Count(len(p.Data.Train.Index.Speakers), "speaker"))
+	return fmt.Sprintf("%s of %s", &p.Data.Usage.Train, units.Count(len(p.Data.Train.Index.Speakers), "speaker"))
 }
 
 // batches describes the length of the run.
 func (p *Plan) batches() string {
 	c := p.Config
 	s := p.source()
-	s.Start(p.From)
-	size := report.Count(c.BatchSize, "row")
+	s.Start(p.From.Position())
+	size := units.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
@@ -169,7 +170,7 @@ func (p *Plan) batches() string {
 		limit = "--max-steps"
 	}
 	return fmt.Sprintf("%s, by length; %s per epoch, %s in total (%s)",
-		size, report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"), limit)
+		size, units.Count(int(s.StepsPerEpoch()), "step"), units.Count(int(s.Total()), "step"), limit)
 }
 
 // source is the sequence of batches, used only for its length.
@@ -189,7 +190,7 @@ func (p *Plan) Plugins() []string {
 				stages = append(stages, in.Name)
 			}
 		}
-		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), report.Count(workers[e.Name()], "process")))
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), units.Count(workers[e.Name()], "process")))
 	}
 	return out
 }
@@ -203,5 +204,5 @@ func groupText(g report.ParameterGroup) string {
 	if g.WeightDecay != nil {
 		values = append(values, fmt.Sprintf("weight decay %g", *g.WeightDecay))
 	}
-	return fmt.Sprintf("%s, %s parameters: %s", report.Count(g.Tensors.Tensors, "tensor"), report.Thousands(g.Values), strings.Join(values, ", "))
+	return fmt.Sprintf("%s, %s parameters: %s", units.Count(g.Tensors.Tensors, "tensor"), units.Thousands(g.Values), strings.Join(values, ", "))
 }

@@ -6,8 +6,8 @@ import (
 	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/texts"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -35,7 +35,7 @@ func validationClips(of []dataset.Clips) string {
 	if n == 1 {
 		return "1 validation clip has"
 	}
-	return report.Count(n, "validation clip") + " have"
+	return units.Count(n, "validation clip") + " have"
 }
 
 // mostNames limits the names in a message.
@@ -53,7 +53,7 @@ func names(of []dataset.Clips) string {
 		if c.Name != "" {
 			name = visible.Short(c.Name, 100)
 		}
-		list = append(list, fmt.Sprintf("%s: %s", name, report.Count(c.Clips, "clip")))
+		list = append(list, fmt.Sprintf("%s: %s", name, units.Count(c.Clips, "clip")))
 	}
 	return strings.Join(list, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -66,7 +67,7 @@ func badChoices(c choices) []string {
 	switch {
 	case c.emptyRows > emptyShare:
 		say("--batch-size %d is too large for %s: %.0f %% of the rows are empty; use a smaller one",
-			c.batchSize, report.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
+			c.batchSize, units.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
 	case c.card > 0 && c.batchSize < good:
 		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, good, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
@@ -117,7 +118,7 @@ func badChoices(c choices) []string {
 		}
 		for _, k := range d.ignored {
 			if k.Advice != "" {
-				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, report.Count(k.Lines, "line"), d.name, k.Place, k.Advice)
+				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, units.Count(k.Lines, "line"), d.name, k.Place, k.Advice)
 			}
 		}
 		if d.cacheError != nil {
@@ -203,7 +204,7 @@ func badSchedules(steps int64, resumed bool, players []manifest.Player, all []sc
 		reached := ""
 		switch {
 		case steps < s.WarmupSteps:
-			reached = fmt.Sprintf("longer than the run (%s), so the learning rate ends at %.4g of %g", report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR)
+			reached = fmt.Sprintf("longer than the run (%s), so the learning rate ends at %.4g of %g", units.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR)
 		case steps == s.WarmupSteps && steps > 1:
 			reached = fmt.Sprintf("as long as the run, so the learning rate reaches %g only in the last step", s.BaseLR)
 		default:
@@ -213,7 +214,7 @@ func badSchedules(steps int64, resumed bool, players []manifest.Player, all []sc
 		if resumed {
 			advice = fmt.Sprintf("train longer, or with --warmup-steps %d --allow warmup-steps", steps/10)
 		}
-		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: %s", report.Count(s.WarmupSteps, "step"), report.Of(players[i].Name), reached, advice))
+		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: %s", units.Count(s.WarmupSteps, "step"), report.OfPlayer(players[i].Name), reached, advice))
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
 	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {

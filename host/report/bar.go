@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // Bar is the line at the bottom of a terminal that shows the progress of a run:
@@ -139,9 +140,9 @@ func alone(s event.Snapshot, columns int, at time.Time) string {
 // takes says how long a work takes.
 func takes(w *event.Work, at time.Time) string {
 	if left := w.Left(at); left > 0 {
-		return duration(left) + " left"
+		return units.Duration(left) + " left"
 	}
-	return duration(at.Sub(w.Began))
+	return units.Duration(at.Sub(w.Began))
 }
 
 // meter draws how much of a total is done.
@@ -167,10 +168,10 @@ func tail(s event.Snapshot, columns int, at time.Time) string {
 		rank int
 		text string
 	}{
-		{0, fmt.Sprintf("loss %5s", number(s.Loss))},
-		{2, fmt.Sprintf("%5s steps/s", rate(s.StepsPerSecond))},
-		{3, fmt.Sprintf("stall %5s", percent(s.InputStall))},
-		{1, fmt.Sprintf("eta %-10s", duration(s.Left))},
+		{0, fmt.Sprintf("loss %5s", units.Number(s.Loss))},
+		{2, fmt.Sprintf("%5s steps/s", units.Rate(s.StepsPerSecond))},
+		{3, fmt.Sprintf("stall %5s", units.Percent(s.InputStall))},
+		{1, fmt.Sprintf("eta %-10s", units.Duration(s.Left))},
 	}
 	if s.Left == 0 {
 		figures = figures[:3]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -119,9 +120,9 @@ func longest(s event.Snapshot) time.Duration {
 func underWay(s event.Snapshot, at time.Time) string {
 	switch w := s.Work; {
 	case w != nil:
-		text := fmt.Sprintf("%s, %s so far", w, duration(at.Sub(w.Began)))
+		text := fmt.Sprintf("%s, %s so far", w, units.Duration(at.Sub(w.Began)))
 		if left := w.Left(at); left > 0 {
-			text += ", " + duration(left) + " left"
+			text += ", " + units.Duration(left) + " left"
 		}
 		return text
 	case s.Phase == event.Training:

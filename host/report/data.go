@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -32,7 +33,7 @@ const FewEvaluated = 10
 
 // FewText says what so few clips of an evaluation mean.
 func FewText(clips int) string {
-	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s", Count(clips, "clip"))
+	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s", units.Count(clips, "clip"))
 }
 
 // FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0, would hold
@@ -72,11 +73,11 @@ func (d *DataList) Lost() float64 {
 }
 
 // LostShare writes Lost.
-func (d *DataList) LostShare() string { return percent(d.Lost()) }
+func (d *DataList) LostShare() string { return units.Percent(d.Lost()) }
 
 // String is what is used: "24 clips, 42.1 s".
 func (d *DataList) String() string {
-	return Count(d.Clips, "clip") + ", " + Length(d.Seconds)
+	return units.Count(d.Clips, "clip") + ", " + units.Length(d.Seconds)
 }
 
 // Lines says what is left out and why, in one line for each reason.
@@ -95,9 +96,9 @@ func (d *DataList) LostLines() []string {
 func leftOutLines(left []LeftOut, used float64, files bool) []string {
 	var lines []string
 	for _, l := range left {
-		text := "left out: " + Count(l.Clips, "clip")
+		text := "left out: " + units.Count(l.Clips, "clip")
 		if l.Seconds > 0 {
-			text += fmt.Sprintf(", %s (%s of the time)", Length(l.Seconds), percent(l.Seconds/(l.Seconds+used)))
+			text += fmt.Sprintf(", %s (%s of the time)", units.Length(l.Seconds), units.Percent(l.Seconds/(l.Seconds+used)))
 		}
 		text += ": " + l.Reason
 		if files {
@@ -110,11 +111,11 @@ func leftOutLines(left []LeftOut, used float64, files bool) []string {
 
 // Fit says how well the buckets fit: "8 buckets up to 10.9 s, padding 11 %, empty rows 1.0 %".
 func (d *Data) Fit(f manifest.Features) string {
-	text := Count(len(d.Buckets), "bucket")
+	text := units.Count(len(d.Buckets), "bucket")
 	if wav, ok := d.Buckets[len(d.Buckets)-1][manifest.SymbolWav]; ok {
-		text += fmt.Sprintf(" up to %.1f s, padding %s", f.Seconds(wav), percent(d.Padding.Share))
+		text += fmt.Sprintf(" up to %.1f s, padding %s", f.Seconds(wav), units.Percent(d.Padding.Share))
 		if d.Padding.EmptyRows > 0 {
-			text += fmt.Sprintf(", empty rows %s", percent(d.Padding.EmptyRows))
+			text += fmt.Sprintf(", empty rows %s", units.Percent(d.Padding.EmptyRows))
 		}
 	}
 	return text
@@ -139,6 +140,6 @@ func (d *Data) table(t *table) {
 		}
 	}
 	if d.Padding.Share > 0 {
-		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", percent(d.Padding.Share), Count(len(d.Buckets), "bucket"), percent(d.Padding.EmptyRows)))
+		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", units.Percent(d.Padding.Share), units.Count(len(d.Buckets), "bucket"), units.Percent(d.Padding.EmptyRows)))
 	}
 }

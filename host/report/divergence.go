@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // Divergence warns of a loss that explodes: one that is not finite, or far above those of the last steps. It knows which steps
@@ -52,7 +53,7 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) (n
 		if len(d.recent) == 1 {
 			before = "that of the step before"
 		}
-		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", number(w.Loss), w.Loss/median, before, number(median))
+		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", units.Number(w.Loss), w.Loss/median, before, units.Number(median))
 	}
 	normal = d.take(w.Step, w.Loss, w.Skipped || !finite)
 	if text == "" || w.Step <= d.silent {

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // FeatureCache describes the use of the feature cache by this process. Counts are of rows of batches, for each stage that
@@ -40,13 +42,13 @@ func (t *table) features(c *FeatureCache) {
 	if rows == 0 {
 		t.row("feature cache", "not used by any stage")
 	} else {
-		t.row("feature cache", fmt.Sprintf("%s of %s, %s of %s in %s", percent(c.HitRatio), Count(rows, "row"), size(c.Bytes), size(c.LimitBytes), c.Folder))
+		t.row("feature cache", fmt.Sprintf("%s of %s, %s of %s in %s", units.Percent(c.HitRatio), units.Count(rows, "row"), units.Size(c.Bytes), units.Size(c.LimitBytes), c.Folder))
 	}
 	var stages, without []string
 	damaged := int64(0)
 	for _, s := range c.Stages {
 		if n := s.Hits + s.Misses; n > 0 {
-			stages = append(stages, fmt.Sprintf("%s %s", s.Name, percent(float64(s.Hits)/float64(n))))
+			stages = append(stages, fmt.Sprintf("%s %s", s.Name, units.Percent(float64(s.Hits)/float64(n))))
 		}
 		if s.TrainingUncached != "" {
 			without = append(without, s.Name+" ("+s.TrainingUncached+")")
@@ -60,6 +62,6 @@ func (t *table) features(c *FeatureCache) {
 		t.row("", "not for training: "+strings.Join(without, ", "))
 	}
 	if damaged > 0 {
-		t.row("", Count(damaged, "damaged file")+" replaced")
+		t.row("", units.Count(damaged, "damaged file")+" replaced")
 	}
 }

@@ -14,7 +14,7 @@ func OtherForms(dir string, now []Graph) (lines []string) {
 		return nil
 	}
 	for i, g := range now[:min(len(now), len(before.Graphs))] {
-		of, was := Of(g.Player), before.Graphs[i]
+		of, was := OfPlayer(g.Player), before.Graphs[i]
 		switch {
 		case was.Fused != nil && g.Fused == nil:
 			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)", of))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // Fused describes how the regions of a training graph run as kernels.
@@ -35,19 +37,19 @@ func (f *Fused) String() string {
 	for _, d := range f.Distances {
 		distance = max(distance, float64(d))
 	}
-	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", Count(f.Kernels, "kernel"), distance)}
+	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", units.Count(f.Kernels, "kernel"), distance)}
 	if n := len(f.Left); n > 0 {
-		parts = append(parts, Count(n, "region")+" without a kernel")
+		parts = append(parts, units.Count(n, "region")+" without a kernel")
 	}
 	if n := len(f.Faulty); n > 0 {
-		parts = append(parts, Count(n, "faulty kernel")+" not used")
+		parts = append(parts, units.Count(n, "faulty kernel")+" not used")
 	}
 	if n := len(f.Unproved); n > 0 {
 		list := f.Unproved[:min(n, 3)]
 		if n > len(list) {
 			list = append(slices.Clone(list), fmt.Sprintf("%d more", n-len(list)))
 		}
-		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s", Count(n, "result"), strings.Join(list, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s", units.Count(n, "result"), strings.Join(list, ", ")))
 	}
 	return strings.Join(parts, "; ")
 }

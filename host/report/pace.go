@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/stat"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // Pace regularly reports how fast and how even the steps are, and warns if they are uneven. The zero value reports
@@ -109,7 +110,7 @@ func (p *Pace) period(s pipeline.Stats) (line, warning string) {
 		variation = std / mean
 	}
 	line = fmt.Sprintf("pipeline  step %.1f ± %.1f ms  %s steps/s  variation %s  stall %s",
-		mean, std, rate(float64(t.steps)/max(t.time.Seconds(), 1e-9)), percent(variation), percent(stall))
+		mean, std, units.Rate(float64(t.steps)/max(t.time.Seconds(), 1e-9)), units.Percent(variation), units.Percent(stall))
 	if t.steps < paceSteps {
 		return line, "" // resumed in the middle of a period
 	}
@@ -122,7 +123,7 @@ func (p *Pace) period(s pipeline.Stats) (line, warning string) {
 		return line, ""
 	}
 	p.warned = cause
-	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", percent(variation), cause, advice)
+	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause, advice)
 }
 
 // cause names the phase that makes the steps uneven, and suggests a fix.

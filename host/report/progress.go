@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // Progress formats the lines that show the progress of a run. It measures time by the durations of the steps.
@@ -72,16 +73,16 @@ func (p *Progress) line(w *event.Step) string {
 	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, norms(w))
 	stall := ratio(p.since.wait, p.since.time)
 	if p.since.time > 0 && !p.Bar {
-		fmt.Fprintf(&b, "  %5s steps/s", rate(float64(p.since.steps)/p.since.time.Seconds()))
+		fmt.Fprintf(&b, "  %5s steps/s", units.Rate(float64(p.since.steps)/p.since.time.Seconds()))
 	}
 	if p.since.time > 0 && !p.Bar || stall >= stallLimit {
-		fmt.Fprintf(&b, "  input stall %5s", percent(stall))
+		fmt.Fprintf(&b, "  input stall %5s", units.Percent(stall))
 	}
 	if stall >= stallLimit && p.Bottleneck != nil {
 		fmt.Fprintf(&b, " (%s)", p.Bottleneck())
 	}
 	if left := p.rate.Speed(w.Step, p.Total).Left; left > 0 && !p.Bar {
-		b.WriteString("  eta " + duration(left))
+		b.WriteString("  eta " + units.Duration(left))
 	}
 	return b.String()
 }
@@ -94,7 +95,7 @@ func (p *Progress) Evaluated(e *event.Evaluation) string {
 	var b strings.Builder
 	b.WriteString("evaluation after " + head(e.Step, p.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)
-	fmt.Fprintf(&b, "  %s in %s", Count(int64(e.Samples), "row"), duration(e.Time))
+	fmt.Fprintf(&b, "  %s in %s", units.Count(int64(e.Samples), "row"), units.Duration(e.Time))
 	if e.Best {
 		b.WriteString(" (best)")
 	}
@@ -103,9 +104,9 @@ func (p *Progress) Evaluated(e *event.Evaluation) string {
 
 // norms returns the gradient norm of a step, with those of the other players after it.
 func norms(w *event.Step) string {
-	text := number(w.GradNorm)
+	text := units.Number(w.GradNorm)
 	for _, p := range w.Players[:max(0, len(w.Players)-1)] {
-		text += fmt.Sprintf(" (%s %s)", p.Name, number(p.GradNorm))
+		text += fmt.Sprintf(" (%s %s)", p.Name, units.Number(p.GradNorm))
 	}
 	return text
 }
@@ -168,7 +169,7 @@ func (p *Progress) losses(b *strings.Builder, loss float64, metrics []float64, s
 		if skipped {
 			v = math.NaN()
 		}
-		fmt.Fprintf(b, "  %s %5s", name, number(v))
+		fmt.Fprintf(b, "  %s %5s", name, units.Number(v))
 	}
 	value("loss", loss)
 	for i, name := range p.Metrics {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -159,9 +160,9 @@ type EarlyStop struct {
 func (e *EarlyStop) String() string {
 	limit := "any validation loss"
 	if e.Best != nil {
-		limit = "a validation loss below " + number(float64(*e.Best)-e.Delta)
+		limit = "a validation loss below " + units.Number(float64(*e.Best)-e.Delta)
 	}
-	return fmt.Sprintf("at step %d, after %s without %s (--early-stop)", e.Step, Count(e.Evaluations, "evaluation"), limit)
+	return fmt.Sprintf("at step %d, after %s without %s (--early-stop)", e.Step, units.Count(e.Evaluations, "evaluation"), limit)
 }
 
 // StepTime describes the wall time of the steps of this process, evaluation excluded.

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // SecondGPU is the gain of a run on one GPU from another GPU for its plugins.
@@ -49,15 +51,15 @@ func second(r *Report, setup Setup) *SecondGPU {
 	// Training gains the GPU time of the stages. The time of a stage is not all on the GPU, so the gain is smaller.
 	with := max(step-wait-shared, host)
 	s := &SecondGPU{Times: max(1, step/with)}
-	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", percent(r.InputStallRatio))}
+	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", units.Percent(r.InputStallRatio))}
 	switch {
 	case shared > 0:
-		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s", milliseconds(shared), milliseconds(step)))
+		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s", units.Milliseconds(shared), units.Milliseconds(step)))
 	case len(plugins) > 0:
-		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s", milliseconds(prepare), milliseconds(step)))
+		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s", units.Milliseconds(prepare), units.Milliseconds(step)))
 	}
 	if s.Times > 1 && with == host {
-		why = append(why, fmt.Sprintf("then the steps before training would limit it, with %s", milliseconds(host)))
+		why = append(why, fmt.Sprintf("then the steps before training would limit it, with %s", units.Milliseconds(host)))
 	}
 	s.Reason = strings.Join(why, "; ")
 	return s

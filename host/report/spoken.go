@@ -1,6 +1,10 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/units"
+)
 
 // Spoken describes the sentences that a run speaks at its evaluations.
 type Spoken struct {
@@ -22,14 +26,14 @@ func (t *table) spoken(s *Spoken) {
 	if s == nil {
 		return
 	}
-	at, text := Count(len(s.Steps), "evaluation"), ""
+	at, text := units.Count(len(s.Steps), "evaluation"), ""
 	switch {
 	case len(s.Steps) == 0:
-		text = "none of the " + Count(s.Sentences, "sentence")
+		text = "none of the " + units.Count(s.Sentences, "sentence")
 	case s.Files == s.Sentences*len(s.Steps):
-		text = fmt.Sprintf("%s at %s, the last in %s", Count(s.Sentences, "sentence"), at, s.Last)
+		text = fmt.Sprintf("%s at %s, the last in %s", units.Count(s.Sentences, "sentence"), at, s.Last)
 	default:
-		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", Count(s.Files, "sentence"), at, s.Sentences, s.Last, s.LastFiles)
+		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", units.Count(s.Files, "sentence"), at, s.Sentences, s.Last, s.LastFiles)
 	}
 	if s.Incomplete > 0 {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)

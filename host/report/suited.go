@@ -1,6 +1,10 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/units"
+)
 
 // largeCard is the memory in bytes from which a card counts as large. It is in decimal GB, because a card reports less
 // than its nominal size: a card of 24 GB reports 23,028 to 24,576 MiB.
@@ -25,5 +29,5 @@ func (s Setup) recommendation() string {
 	if s.OnCPU || s.Card <= 0 || s.BatchSize >= batch {
 		return ""
 	}
-	return fmt.Sprintf("; %d, with --buffer-size %d, suit a GPU of %s", batch, buffer, size(s.Card))
+	return fmt.Sprintf("; %d, with --buffer-size %d, suit a GPU of %s", batch, buffer, units.Size(s.Card))
 }

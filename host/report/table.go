@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/fold"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -81,7 +82,7 @@ func (t *table) head(r *Report) {
 		outcome = "failed" // the command's error follows
 	}
 	visible.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
-		Count(r.Steps, "step"), Count(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
+		units.Count(r.Steps, "step"), units.Count(r.Samples, "sample"), units.Duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)
 	}
@@ -92,17 +93,17 @@ func (t *table) results(r *Report) {
 	if math.IsNaN(float64(r.Loss.First)) {
 		t.row("loss", "none")
 	} else {
-		t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", number(float64(r.Loss.First)), number(float64(r.Loss.Last)), number(float64(r.Loss.Best))))
+		t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", units.Number(float64(r.Loss.First)), units.Number(float64(r.Loss.Last)), units.Number(float64(r.Loss.Best))))
 	}
 	if e := r.Evaluation; e == nil {
 		t.row("evaluation", "none")
 	} else {
-		loss := number(float64(e.Loss))
+		loss := units.Number(float64(e.Loss))
 		if loss == "-" {
 			loss = "not finite"
 		}
-		text := fmt.Sprintf("%s at step %d, %s", loss, e.Step, Count(int64(e.Samples), "row"))
-		if best := number(float64(e.Best.Loss)); best != "-" {
+		text := fmt.Sprintf("%s at step %d, %s", loss, e.Step, units.Count(int64(e.Samples), "row"))
+		if best := units.Number(float64(e.Best.Loss)); best != "-" {
 			text += fmt.Sprintf("  (best %s at step %d)", best, e.Best.Step)
 		}
 		t.row("evaluation", text)
@@ -127,7 +128,7 @@ func (t *table) baseline(r *Report, b Baseline) {
 				text = "> 1000 %"
 			}
 		}
-		cells(name, number(float64(constant)), number(float64(previous)), number(float64(model)), text)
+		cells(name, units.Number(float64(constant)), units.Number(float64(previous)), units.Number(float64(model)), text)
 	}
 	if r.Steps == 0 {
 		return
@@ -151,15 +152,15 @@ func (t *table) speed(r *Report) {
 		t.row("speed", "no step was trained")
 		return
 	}
-	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), Thousands(int64(math.Round(r.FramesPerSecond)))))
-	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfer time overlapped with training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
+	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", units.Rate(r.StepsPerSecond), units.Thousands(int64(math.Round(r.FramesPerSecond)))))
+	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfer time overlapped with training", units.Percent(r.InputStallRatio), units.Percent(r.TransferHiddenRatio)))
 	s := r.StepMs
-	text := fmt.Sprintf("mean %s, std %s, variation %s", milliseconds(s.Mean), milliseconds(s.Std), percent(s.Variation))
+	text := fmt.Sprintf("mean %s, std %s, variation %s", units.Milliseconds(s.Mean), units.Milliseconds(s.Std), units.Percent(s.Variation))
 	if s.FirstStepExcluded {
 		text += "  (without the first step)"
 	}
 	t.row("step time", text)
-	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", milliseconds(s.Min), milliseconds(s.P50), milliseconds(s.P99), milliseconds(s.Max)))
+	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", units.Milliseconds(s.Min), units.Milliseconds(s.P50), units.Milliseconds(s.P99), units.Milliseconds(s.Max)))
 	var batch, step, gpu []string
 	list := &batch
 	for _, p := range r.PhasesMs {
@@ -169,7 +170,7 @@ func (t *table) speed(r *Report) {
 		case "gpu_train", "gpu_optimizer", "gpu_transfer":
 			list, p.Name = &gpu, strings.TrimPrefix(p.Name, "gpu_")
 		}
-		*list = append(*list, p.Name+" "+milliseconds(p.Ms))
+		*list = append(*list, p.Name+" "+units.Milliseconds(p.Ms))
 	}
 	t.row("per step", strings.Join(step, ", "))
 	if len(gpu) > 0 {
@@ -186,13 +187,13 @@ func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
 		var parts []string
 		if m.ArenaPeakBytes > 0 {
-			parts = append(parts, "arenas "+size(m.ArenaPeakBytes))
+			parts = append(parts, "arenas "+units.Size(m.ArenaPeakBytes))
 		}
 		if m.ProcessPeakBytes > 0 {
-			parts = append(parts, "process "+size(m.ProcessPeakBytes)+" at the peak")
+			parts = append(parts, "process "+units.Size(m.ProcessPeakBytes)+" at the peak")
 		}
 		if m.LimitBytes > 0 {
-			parts = append(parts, "limit "+size(m.LimitBytes))
+			parts = append(parts, "limit "+units.Size(m.LimitBytes))
 		}
 		if len(parts) > 0 {
 			t.row("memory", fmt.Sprintf("%s (%s): %s", m.Device, m.Role, strings.Join(parts, ", ")))
@@ -202,9 +203,9 @@ func (t *table) memory(r *Report) {
 		if u.Samples == 0 && u.Device != "cpu" {
 			continue
 		}
-		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, percent(u.Mean))
+		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, units.Percent(u.Mean))
 		if u.Samples > 0 {
-			text += fmt.Sprintf(" ± %s of the time, %s", percent(u.Std), Count(int64(u.Samples), "sample"))
+			text += fmt.Sprintf(" ± %s of the time, %s", units.Percent(u.Std), units.Count(int64(u.Samples), "sample"))
 		} else {
 			text += " of the time"
 		}
@@ -215,30 +216,30 @@ func (t *table) memory(r *Report) {
 // troubles lists the faults of the run.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
-		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),
-			Count(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), Count(int64(p.Restarts), "restart"))
+		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, units.Count(int64(p.Workers), "worker"),
+			units.Count(p.Calls, "call"), units.Milliseconds(p.P50Ms), units.Milliseconds(p.P99Ms), units.Count(int64(p.Restarts), "restart"))
 		if p.Failed+p.Lost > 0 {
 			text += fmt.Sprintf(", %d calls failed, %d lost", p.Failed, p.Lost)
 		}
 		if p.PeakMemoryBytes > 0 {
-			text += fmt.Sprintf(", up to %s MiB", Mebibytes(float64(p.PeakMemoryBytes)))
+			text += fmt.Sprintf(", up to %s MiB", units.Mebibytes(float64(p.PeakMemoryBytes)))
 		}
 		t.row("plugin", text)
 	}
 	if r.SkippedSteps > 0 {
-		t.row("skipped", Count(r.SkippedSteps, "step")+": not finite, or no rows")
+		t.row("skipped", units.Count(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
 	if good := r.GoodCheckpoint; good != nil && (r.SkippedSteps > 0 || r.Outcome != Done && r.Outcome != Interrupted) {
 		t.row("last good", good.Folder)
 	}
 	if r.UnsavedCheckpoints > 0 {
-		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", the disk was full")
+		t.row("not saved", units.Count(int64(r.UnsavedCheckpoints), "checkpoint")+", the disk was full")
 	}
 	if n := len(r.Warnings); n > 0 {
 		t.row("warnings", fmt.Sprintf("%d, listed in report.json; the last one: %s", n, r.Warnings[n-1]))
 	}
 	if r.Quarantined > 0 {
-		t.row("quarantined", Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
+		t.row("quarantined", units.Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
 	}
 	t.gap()
 }

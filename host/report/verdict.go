@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // The limits of the verdict. Below stallLimit, the trainer almost never waits for a batch; a variation above
@@ -95,7 +96,7 @@ func judge(s symptoms) Verdict {
 	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
 	if s.skipped > 0 {
 		say("Skipped: %d of %s, which taught nothing: loss or gradients were not finite, or there were no rows. Their lines on the console name the clips: listen to them, or lower --lr.",
-			s.skipped, Count(s.all, "step"))
+			s.skipped, units.Count(s.all, "step"))
 	}
 	if s.steps < 2 { // the first step is not typical
 		v.Bottleneck = "unknown"
@@ -111,22 +112,22 @@ func judge(s symptoms) Verdict {
 	case s.variation <= variationLimit, s.bucketVariation < 0, s.steps < fewSteps:
 	case s.bucketVariation <= variationLimit:
 		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
-			percent(s.variation), percent(s.bucketVariation))
+			units.Percent(s.variation), units.Percent(s.bucketVariation))
 	case s.stall < stallLimit && s.setup.allCores(s.setup.threads()): // so no batch comes late
 		say("Step time varies by %s, also within a bucket, although batches are ready: the pipeline works on the cores that train, other programs use this machine, or the clock rate changes.",
-			percent(s.variation))
+			units.Percent(s.variation))
 	case s.stall < stallLimit:
 		say("Step time varies by %s, also within a bucket, although batches are ready: other programs use this machine, or the clock rate changes.",
-			percent(s.variation))
+			units.Percent(s.variation))
 	default:
-		say("Step time varies by %s, also within a bucket: batches come late, or other programs use this machine.", percent(s.variation))
+		say("Step time varies by %s, also within a bucket: batches come late, or other programs use this machine.", units.Percent(s.variation))
 	}
 	return v
 }
 
 // trainBound is the advice for a run that almost never waits for a batch.
 func (s symptoms) trainBound() string {
-	text := fmt.Sprintf("The input pipeline is not the bottleneck: input stall %s.", percent(s.stall))
+	text := fmt.Sprintf("The input pipeline is not the bottleneck: input stall %s.", units.Percent(s.stall))
 	switch {
 	case s.setup.OnCPU && s.setup.Cores > 0 && !s.setup.allCores(s.setup.threads()):
 		return text + fmt.Sprintf(" More --threads%s use more of the %d cores.", now(s.setup.Threads), s.setup.Cores)

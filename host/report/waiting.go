@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
@@ -41,17 +42,17 @@ func (w *Waiting) Counted(verb, what string, done, of int) {
 		return
 	}
 	if of == 0 {
-		w.show("", fmt.Sprintf("%s %s %s", verb, Thousands(done), what))
+		w.show("", fmt.Sprintf("%s %s %s", verb, units.Thousands(done), what))
 		return
 	}
 	left := time.Duration(float64(time.Since(w.begun)) * float64(of-done) / float64(done))
-	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("%s %s of %s %s (%d %%), %s left", verb, Thousands(done), Thousands(of), what, 100*done/of, duration(left)))
+	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("%s %s of %s %s (%d %%), %s left", verb, units.Thousands(done), units.Thousands(of), what, 100*done/of, units.Duration(left)))
 }
 
 // Made reports that so many units have been made, of a number that is not known.
 func (w *Waiting) Made(unit string, done int) {
 	if w.due(unit, done) {
-		w.show("", "made "+Count(done, unit))
+		w.show("", "made "+units.Count(done, unit))
 	}
 }
 

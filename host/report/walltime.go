@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/units"
 )
 
 // WallTime says where the wall time of a process went, in seconds. The parts add up to it.
@@ -90,7 +91,7 @@ func (w WallTime) String() string {
 		s    float64
 	}{{"start", w.Start}, {"training", w.Training}, {"evaluation", w.Evaluation}, {"speaking", w.Speaking}, {"saving", w.Saving}, {"end", w.End}} {
 		if d := time.Duration(p.s * float64(time.Second)); d >= time.Millisecond {
-			parts = append(parts, fmt.Sprintf("%s %s", p.name, duration(d)))
+			parts = append(parts, fmt.Sprintf("%s %s", p.name, units.Duration(d)))
 		}
 	}
 	return strings.Join(parts, ", ")

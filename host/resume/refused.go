@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -46,7 +46,7 @@ func (e *RefusedError) Lines() []string {
 
 // lost names the lines that are lost.
 func (e *RefusedError) lost() []string {
-	lines := []string{fmt.Sprintf("  data: %s of the list cannot be used any more:", report.Count(len(e.Lost), "line"))}
+	lines := []string{fmt.Sprintf("  data: %s of the list cannot be used any more:", units.Count(len(e.Lost), "line"))}
 	for _, line := range e.Lost[:min(maxListed, len(e.Lost))] {
 		lines = append(lines, "    "+line)
 	}

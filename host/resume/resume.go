@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -122,7 +123,7 @@ func (d *Decision) apply(c Config, changed map[string]bool) {
 		state.Batch = 0
 	}
 	if changed["data"] && len(state.Quarantine) > 0 {
-		d.note("%s that the run left out so far: tried again", report.Count(len(state.Quarantine), "clip"))
+		d.note("%s that the run left out so far: tried again", units.Count(len(state.Quarantine), "clip"))
 		state.Quarantine = nil
 	}
 	if changed["schedule"] || changed["warmup-steps"] {

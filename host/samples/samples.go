@@ -20,13 +20,13 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/rundir"
 	"github.com/xtts-host/xtts-host/host/synthesize"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -224,7 +224,7 @@ func (s *Speaker) speak(ctx context.Context, step int64) (err error) {
 		}
 	}()
 	all := files.At(s.Dir)
-	dir := all.Join(checkpoint.StepName(step))
+	dir := all.Join(rundir.Step(step))
 	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
 		err := folder.Mkdir()
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -268,7 +268,7 @@ func (s *Speaker) Report() *report.Spoken {
 	all, _ := steps(s.Dir) // a folder that cannot be read has had a warning
 	spoken := &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: []int64{}, Incomplete: s.incomplete}
 	for _, step := range all {
-		name := checkpoint.StepName(step)
+		name := rundir.Step(step)
 		if n := s.spoken(files.At(s.Dir).Join(name)); n > 0 {
 			spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
 			spoken.Last, spoken.LastFiles = path.Join(Folder, name), n
@@ -340,7 +340,7 @@ func steps(dir string) ([]int64, error) {
 	}
 	var list []int64
 	for _, e := range entries {
-		if step, ok := checkpoint.ParseStep(e.Name()); ok && e.IsDir() {
+		if step, ok := rundir.ParseStep(e.Name()); ok && e.IsDir() {
 			list = append(list, step)
 		}
 	}
@@ -353,7 +353,7 @@ func forget(dir string, after int64) error {
 	all, err := steps(dir)
 	for _, step := range all {
 		if step > after {
-			err = errors.Join(err, files.At(dir).Join(checkpoint.StepName(step)).RemoveAll())
+			err = errors.Join(err, files.At(dir).Join(rundir.Step(step)).RemoveAll())
 		}
 	}
 	return err

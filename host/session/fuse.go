@@ -91,7 +91,7 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 			if err := required(c.Fuse, g.reason); err != nil {
 				return err
 			}
-			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", report.Of(g.player), g.reason, hint.Of(g.reason)))
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", report.OfPlayer(g.player), g.reason, hint.Of(g.reason)))
 		}
 		if form.Fusion != nil {
 			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
@@ -109,10 +109,10 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 	for i, fault := range g.facts.Faulty {
 		if i == maxWarnings {
-			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, report.Of(g.player)))
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, report.OfPlayer(g.player)))
 			break
 		}
-		log.Warn("a kernel of the fused graph" + report.Of(g.player) + " is faulty, so it is not used: " + fault +
+		log.Warn("a kernel of the fused graph" + report.OfPlayer(g.player) + " is faulty, so it is not used: " + fault +
 			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
 	}
 }

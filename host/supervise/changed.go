@@ -1,15 +1,16 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 // ErrChanged means that a process ended and the plugin's files are not those that the pool started. The pool has failed
 // permanently.
-var ErrChanged = errors.New("it was changed during the run")
+var ErrChanged = exit.New(exit.StatusPlugin, "it was changed during the run")
 
 // program is the plugin's files as they were when the pool started, by path.
 type program map[string]os.FileInfo

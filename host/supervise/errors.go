@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/visible"
 )
@@ -16,13 +17,13 @@ var (
 	// call again: another process serves the call.
 	ErrLost = errors.New("process lost")
 	// ErrFailed means that the stage answered the call with an error. The process continues.
-	ErrFailed = errors.New("failed")
+	ErrFailed = exit.New(exit.StatusPlugin, "failed")
 	// ErrCrashLoop means that the plugin was restarted too often, by RestartPolicy or by the caller's own limit
 	// (CrashLoop). With RestartPolicy, the pool has failed permanently.
-	ErrCrashLoop = errors.New("it keeps crashing")
+	ErrCrashLoop = exit.New(exit.StatusPlugin, "it keeps crashing")
 	// ErrViolation means that a plugin broke a rule of the protocol in a way that the caller does not continue after
 	// (Violation).
-	ErrViolation = errors.New("it broke the protocol")
+	ErrViolation = exit.New(exit.StatusPlugin, "it broke the protocol")
 	// ErrClosed means that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
 	// errUnended means that a process cannot be ended. The pool fails, because no other process may share the ring with it.

@@ -18,7 +18,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/texts"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -115,7 +114,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 // advise adds the next step to an error of the model. Those of memory and of numbers have other hints in training.
 func advise(err error) error {
 	switch {
-	case hint.Of(err) != "" || errors.Is(err, train.ErrInterrupted):
+	case hint.Of(err) != "" || errors.Is(err, exit.ErrInterrupted):
 		return err
 	case exit.OutOfMemory(err):
 		return hint.Errorf("end what else uses the memory of the device, or compute on the CPU: --device cpu", "%w", err)

@@ -11,7 +11,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // TestInterrupted: Ctrl-C ends the command while it waits for the text or loads, with its status and without a file.
@@ -29,7 +28,7 @@ func TestInterrupted(t *testing.T) {
 	os.Stdin = endless
 	t.Cleanup(func() { os.Stdin = stdin; writer.Close() })
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(train.ErrInterrupted)
+	cancel(exit.ErrInterrupted)
 	for _, o := range []Options{{TextFile: "-"}, {Text: "hello there."}} {
 		o.Language, o.Speakers, o.Out, o.Given = "en", []string{clip(t, 0.5, 22050, 1)}, out, func(string) bool { return false }
 		var text bytes.Buffer

@@ -16,7 +16,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -315,7 +314,7 @@ func TestBroken(t *testing.T) {
 	}{
 		{sampling.ErrNotFinite, "training has damaged the weights", 1},
 		{ort.ErrOutOfMemory, "end what else uses the memory", 3},
-		{train.ErrInterrupted, "", 130},
+		{exit.ErrInterrupted, "", 130},
 	} {
 		if err := broken(tt.err); !strings.HasPrefix(hint.Of(err), tt.hint) || exit.Code(err) != tt.code || tt.hint == "" && hint.Of(err) != "" {
 			t.Errorf("%v: status %d, hint %s", err, exit.Code(err), hint.Of(err))

@@ -8,9 +8,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -61,11 +62,11 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
 		if u.length += spoken.Length; spoken.Cut {
-			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()))
+			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), units.Count(spoken.Length, u.speaker.Unit()))
 		}
 		if u.sound.samples == before {
 			fmt.Fprintf(u.warnings, "warning: part %d of %d has no sound: the model ended after %s; %s\n",
-				i+1, len(texts), report.Count(spoken.Length, u.speaker.Unit()), cmp.Or(u.silence, "train it longer"))
+				i+1, len(texts), units.Count(spoken.Length, u.speaker.Unit()), cmp.Or(u.silence, "train it longer"))
 		}
 	}
 	u.all = time.Since(began)
@@ -74,7 +75,7 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 
 // summary says what was spoken, and how fast.
 func (u *utterance) summary(out string) string {
-	units := report.Count(u.length, u.speaker.Unit())
+	units := units.Count(u.length, u.speaker.Unit())
 	if out == "-" {
 		out = "the standard output"
 	}
@@ -88,7 +89,7 @@ func (u *utterance) summary(out string) string {
 
 // broken adds the next step to an error while speaking.
 func broken(err error) error {
-	if err = advise(err); hint.Of(err) != "" || errors.Is(err, train.ErrInterrupted) {
+	if err = advise(err); hint.Of(err) != "" || errors.Is(err, exit.ErrInterrupted) {
 		return err
 	}
 	return hint.Errorf("try that part alone; if it fails again, export the bundle again", "%w", err)

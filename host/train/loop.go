@@ -10,18 +10,10 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
-
-// Feed delivers batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next and returns
-// io.EOF after the last. Two may be held at a time, if Ready reports that Acquire will not wait.
-type Feed interface {
-	Ready() bool
-	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
-	Release(*pipeline.DeviceSlot)
-	LastWait() time.Duration
-}
 
 // Progress is the progress of a run between two windows. A checkpoint contains it.
 type Progress struct {
@@ -36,6 +28,11 @@ type Progress struct {
 	// counted.
 	Plateaus  []schedule.State
 	EarlyStop schedule.Waiting
+}
+
+// Position is where the feed continues.
+func (p Progress) Position() pipeline.Position {
+	return pipeline.Position{Step: p.Step, Epoch: p.Epoch, Batch: p.Batch, EvaluatedStep: p.EvaluatedStep}
 }
 
 // Best is the evaluation with the lowest loss.
@@ -80,7 +77,7 @@ type Loop struct {
 	Model      *Model
 	Optimizers Optimizers // of the model's players
 	Policy     Policy
-	Feed       Feed
+	Feed       pipeline.Feed
 	Observer   Observer
 	// Stop, when closed, ends the run after the current window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
@@ -111,11 +108,17 @@ type evaluation struct {
 // boundary is the end of the previous window or evaluation.
 type boundary struct{ host, device time.Time }
 
-// Ends of a run before that of the feed.
-var (
-	ErrInterrupted = errors.New("interrupted")
-	ErrNotFinite   = errors.New("loss or gradients are not finite")
-)
+// ErrNotFinite means that the loss or the gradients are not finite. It has a hint.
+var ErrNotFinite error = notFinite{}
+
+type notFinite struct{}
+
+func (notFinite) Error() string { return "loss or gradients are not finite" }
+
+// Hint implements the interface of package hint.
+func (notFinite) Hint() string {
+	return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the clips of the skipped steps"
+}
 
 // Run trains. It locks its goroutine to its thread.
 func (l *Loop) Run(ctx context.Context) error {
@@ -129,7 +132,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		defer close(done)
 		select {
 		case <-l.Stop:
-			cancel(ErrInterrupted)
+			cancel(exit.ErrInterrupted)
 		case <-ctx.Done():
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -214,7 +215,7 @@ func TestStopEndsAfterTheWindow(t *testing.T) {
 		return nil
 	}
 	err := l.Run(t.Context())
-	if !errors.Is(err, ErrInterrupted) || l.Progress.Step < 3 || l.Progress.Step == 100 {
+	if !errors.Is(err, exit.ErrInterrupted) || l.Progress.Step < 3 || l.Progress.Step == 100 {
 		t.Errorf("step %d, %v", l.Progress.Step, err)
 	}
 }

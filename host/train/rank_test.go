@@ -156,7 +156,7 @@ func (x experiment) source(t *testing.T, w world.World, from train.Progress) *ba
 	if x.halves {
 		s.Accumulate = 1
 	}
-	s.Start(from)
+	s.Start(from.Position())
 	return s
 }
 

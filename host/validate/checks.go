@@ -16,10 +16,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/preflight"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -64,7 +64,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MiB, gradients %s MiB, optimizer state %s MiB, device slots %s MiB",
-		v.modelPlace(), report.Mebibytes(float64(weights)), report.Mebibytes(float64(grads)), report.Mebibytes(float64(v.session.Optimizers.Bytes())), report.Mebibytes(float64(slots))), nil
+		v.modelPlace(), units.Mebibytes(float64(weights)), units.Mebibytes(float64(grads)), units.Mebibytes(float64(v.session.Optimizers.Bytes())), units.Mebibytes(float64(slots))), nil
 }
 
 // modelPlace names the device of the model in full.
@@ -72,7 +72,7 @@ func (v *validation) modelPlace() string {
 	if v.draft.OnGPU() {
 		return v.draft.Placement.Model.GPU.String()
 	}
-	return "the CPU with " + report.Count(v.draft.Threads(), "thread")
+	return "the CPU with " + units.Count(v.draft.Threads(), "thread")
 }
 
 func (v *validation) tryCapture(ctx context.Context) (string, error) {
@@ -88,7 +88,7 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 
 // tryCompute computes gradients of a synthetic batch, and changes no weight.
 func (v *validation) tryCompute(context.Context) (string, error) {
-	text := fmt.Sprintf("a synthetic batch of %s in the largest bucket:", report.Count(v.draft.Config.BatchSize, "row"))
+	text := fmt.Sprintf("a synthetic batch of %s in the largest bucket:", units.Count(v.draft.Config.BatchSize, "row"))
 	for i, o := range v.session.Optimizers {
 		r, err := v.session.Model.Try(i, len(v.draft.Buckets.Sizes)-1)
 		if err != nil {
@@ -139,7 +139,7 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 		if v.draft.Stages.Resolved.UsesGPU(i) && !v.draft.Placement.Data.OnCPU() {
 			where = placeName(v.draft.Placement.Data)
 		}
-		names = append(names, fmt.Sprintf("%s on %s, %s", v.draft.Stages.Resolved.Plugins[i].Name(), where, report.Count(p.Workers(), "process")))
+		names = append(names, fmt.Sprintf("%s on %s, %s", v.draft.Stages.Resolved.Plugins[i].Name(), where, units.Count(p.Workers(), "process")))
 	}
 	return strings.Join(names, "; "), nil
 }
@@ -175,7 +175,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	p.EarlyStop = schedule.Waiting{} // so that a run which was stopped early can be validated
 	few := *plan.Source()
 	few.Val, few.EvalEvery, few.Epochs, few.MaxSteps = nil, 0, p.Epoch+1+rehearsed, p.Step+rehearsed
-	few.Start(p)
+	few.Start(p.Position())
 	v.loop, err = loop.New(loop.Config{
 		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Progress: p,
 		Stop: v.stop, Observer: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
@@ -187,7 +187,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		return "", v.session.Device.Full(err)
 	}
 	if n := len(v.steps.done); n != rehearsed {
-		return "", fmt.Errorf("training ended after %s", report.Count(n, "step"))
+		return "", fmt.Errorf("training ended after %s", units.Count(n, "step"))
 	}
 	var losses []string
 	for _, w := range v.steps.done {
@@ -200,7 +200,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		}
 	}
 	if n := q.Count(); n > 0 {
-		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "clip"))
+		text += fmt.Sprintf("; %s cannot be used", units.Count(n, "clip"))
 	}
 	return text, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/memory"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -33,7 +33,7 @@ func (v cost) tryDuration(context.Context) (string, error) {
 	sizes := v.sizes()
 	step := v.stepTime(sizes)
 	total := step * time.Duration(steps)
-	text := fmt.Sprintf("training %s: %s of about %s", report.Duration(total), report.Count(steps, "step"), ms(step))
+	text := fmt.Sprintf("training %s: %s of about %s", units.Duration(total), units.Count(steps, "step"), ms(step))
 	evaluations := evaluations(source, from)
 	if evaluations > 0 {
 		batches := p.Data.Val.Plan
@@ -44,18 +44,18 @@ func (v cost) tryDuration(context.Context) (string, error) {
 		one := time.Duration(float64(took) * mean(batches, sizes) / sizes[len(sizes)-1])
 		all := one * time.Duration(batches.Batches()) * time.Duration(evaluations)
 		total += all
-		text += fmt.Sprintf("\nevaluation %s: %s of %s of about %s", report.Duration(all), report.Count(evaluations, "time"), report.Count(batches.Batches(), "batch"), ms(one))
+		text += fmt.Sprintf("\nevaluation %s: %s of %s of about %s", units.Duration(all), units.Count(evaluations, "time"), units.Count(batches.Batches(), "batch"), ms(one))
 	}
 	if n := len(p.Samples.Sentences); n > 0 && evaluations > 0 {
-		text += fmt.Sprintf("\nspeaking not counted: %s at each evaluation; time_s in report.json has the time", report.Count(n, "sentence"))
+		text += fmt.Sprintf("\nspeaking not counted: %s at each evaluation; time_s in report.json has the time", units.Count(n, "sentence"))
 	}
 	saves := v.saves(steps, from, evaluations, total)
 	if rate := writeRate(v.folder()); rate > 0 {
 		each := time.Duration(float64(v.checkpointBytes()) / rate * float64(time.Second))
 		total += each * time.Duration(saves)
-		text += fmt.Sprintf("\nsaving %s: up to %s of %s", report.Duration(each*time.Duration(saves)), report.Count(saves, "checkpoint"), report.Duration(each))
+		text += fmt.Sprintf("\nsaving %s: up to %s of %s", units.Duration(each*time.Duration(saves)), units.Count(saves, "checkpoint"), units.Duration(each))
 	}
-	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", report.Duration(total), rehearsed-1, hint.Command("bench")), nil
+	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", units.Duration(total), rehearsed-1, hint.Command("bench")), nil
 }
 
 // sizes are those of the inputs of a batch, by bucket: the time of a batch grows with them.
@@ -129,16 +129,16 @@ func (v cost) tryDisk(context.Context) (string, error) {
 		kept, why = v.saves(source.Total()-from, from, evaluations(source, from), 0), "--keep-last 0 keeps all"
 	}
 	need := kept * int64(v.checkpointBytes())
-	text := fmt.Sprintf("%s of %s MiB: up to %s MiB (%s)", report.Count(kept, "checkpoint"),
-		report.Mebibytes(float64(v.checkpointBytes())), report.Mebibytes(float64(need)), why)
+	text := fmt.Sprintf("%s of %s MiB: up to %s MiB (%s)", units.Count(kept, "checkpoint"),
+		units.Mebibytes(float64(v.checkpointBytes())), units.Mebibytes(float64(need)), why)
 	free, err := disk.FreeFor(v.folder())
 	if err != nil {
 		return text, nil
 	}
 	if free < need {
-		v.log.Warn(fmt.Sprintf("the disk of %s has %s MiB for %s: lower --keep-last, or choose another --run-dir", v.folder(), report.Mebibytes(float64(free)), text))
+		v.log.Warn(fmt.Sprintf("the disk of %s has %s MiB for %s: lower --keep-last, or choose another --run-dir", v.folder(), units.Mebibytes(float64(free)), text))
 	}
-	return text + fmt.Sprintf(", %s MiB are free", report.Mebibytes(float64(free))), nil
+	return text + fmt.Sprintf(", %s MiB are free", units.Mebibytes(float64(free))), nil
 }
 
 // folder is the folder of the run, or that of new runs.
@@ -192,5 +192,5 @@ func (v cost) activations() string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("; activations in the largest bucket, by the plan of the graph as exported: %s MiB", report.Mebibytes(float64(bytes)))
+	return fmt.Sprintf("; activations in the largest bucket, by the plan of the graph as exported: %s MiB", units.Mebibytes(float64(bytes)))
 }

@@ -18,7 +18,7 @@ var (
 
 	// ErrOutOfMemory means that an allocation failed, on the host or on a device. The message has the sizes, if ONNX
 	// Runtime reports them. The session remains usable.
-	ErrOutOfMemory = errors.New("out of memory")
+	ErrOutOfMemory error = outOfMemory{}
 
 	// ErrLaunch means that the device has not launched a kernel of [Kernels]. The message has CUDA's error. After some errors, such as
 	// an illegal address, which an earlier kernel may have caused, nothing on the device works any more.
@@ -46,6 +46,14 @@ var (
 	launchText     = ": cuLaunchKernel" // kernelcall.c
 	threadText     = "pthread_create failed"
 )
+
+// outOfMemory is the type of ErrOutOfMemory.
+type outOfMemory struct{}
+
+func (outOfMemory) Error() string { return "out of memory" }
+
+// ExitStatus is that of a command that fails for want of memory (docs/run.md).
+func (outOfMemory) ExitStatus() int { return 3 }
 
 // noThread is the type of ErrThread.
 type noThread struct{}

@@ -1,4 +1,5 @@
-package report
+// Package units writes counts, sizes, times and figures for people: "1,200 batches", "13.5 min", "2.4 GiB".
+package units
 
 import (
 	"fmt"
@@ -8,11 +9,8 @@ import (
 	"time"
 )
 
-// number writes a loss, a norm or a rate to about four figures, in at most seven characters.
-// Number writes a loss.
-func Number(v float64) string { return number(v) }
-
-func number(v float64) string {
+// Number writes a loss, a norm or a rate to about four figures, in at most seven characters.
+func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case math.IsNaN(v), math.IsInf(v, 0):
@@ -31,8 +29,8 @@ func number(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// rate writes a speed to two or three figures.
-func rate(v float64) string {
+// Rate writes a speed to two or three figures.
+func Rate(v float64) string {
 	switch {
 	case v >= 99.95:
 		return fmt.Sprintf("%.0f", v)
@@ -42,8 +40,8 @@ func rate(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// percent writes a ratio.
-func percent(v float64) string {
+// Percent writes a ratio.
+func Percent(v float64) string {
 	switch {
 	case v < 0.0995:
 		return fmt.Sprintf("%.1f %%", 100*v)
@@ -53,8 +51,8 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
-// milliseconds writes a time given in milliseconds to about three figures.
-func milliseconds(v float64) string {
+// Milliseconds writes a time given in milliseconds to about three figures.
+func Milliseconds(v float64) string {
 	switch {
 	case v < 9.995:
 		return fmt.Sprintf("%.2f ms", v)
@@ -65,10 +63,7 @@ func milliseconds(v float64) string {
 }
 
 // Duration formats a time with at most two units.
-func Duration(d time.Duration) string { return duration(d) }
-
-// duration formats a time with at most two units.
-func duration(d time.Duration) string {
+func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d.Round(time.Millisecond) < time.Second {
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
@@ -88,8 +83,8 @@ func duration(d time.Duration) string {
 	}
 }
 
-// size writes a number of bytes.
-func size(n int64) string {
+// Size writes a number of bytes.
+func Size(n int64) string {
 	const mib, gib = 1 << 20, 1 << 30
 	if n < gib {
 		return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
@@ -128,14 +123,6 @@ func Mebibytes(n float64) string {
 	default:
 		return fmt.Sprintf("%.0f", m)
 	}
-}
-
-// Of writes " of NAME" for texts about a player, and nothing for the only one, which has no name.
-func Of(player string) string {
-	if player == "" {
-		return ""
-	}
-	return " of " + player
 }
 
 // Length formats a length of audio: "42.1 s", "13.5 min" or "24.0 h".
