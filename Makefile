@@ -11,6 +11,9 @@ export GORACE := atexit_sleep_ms=0
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/compat' '-I$(CACHE)/cuda/include'
 export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
 
+# Every package: shared is a module of its own, in this repository.
+ALL := ./... github.com/xtts-host/xtts-host/shared/...
+
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
@@ -52,14 +55,14 @@ test: test-go check build ## everything that needs no PyTorch
 # which others wait for processes. check vets them.
 test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
-		go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | xargs -r go build -race && \
+		go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' $(ALL) | xargs -r go build -race && \
 		go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment ./plugins/inference && \
 		wait $$venv && wait $$!
-	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 20m ./...
+	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 20m $(ALL)
 
 check: need ## format, vet, generated files, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
-	go vet -race ./... # what the tests have compiled
+	go vet -race $(ALL) # what the tests have compiled
 	scripts/gen-proto.sh --check
 	scripts/kernels.sh --check
 	go run ./scripts/notices -check
@@ -83,7 +86,7 @@ fuzz: build ## every fuzz target for FUZZTIME (1m)
 	scripts/fuzz.sh $(or $(FUZZTIME),1m)
 
 bench: build
-	go test -run '^$$' -bench . ./...
+	go test -run '^$$' -bench . $(ALL)
 
 docs: ## manual pages in .cache/man
 	go run ./cmd/xtts-docs .cache/man
@@ -92,9 +95,9 @@ docs: ## manual pages in .cache/man
 generate: need ## the pages, the schema and the pictures of docs that are made from the code
 	go test -vet=off . -run '^TestArchitectureListsPackages$$' -update
 	go test -vet=off ./cmd/internal/cli -run '^TestCommandsPage$$' -update
-	go test -vet=off ./host/config -run '^TestSchema$$' -update
-	go test -vet=off ./host/schedule -run '^TestPicture$$' -update
-	go test -vet=off ./host/inspect -run '^TestWhichBatchPage$$' -update
+	go test -vet=off ./host/settings/config -run '^TestSchema$$' -update
+	go test -vet=off ./host/settings/schedule -run '^TestPicture$$' -update
+	go test -vet=off ./host/command/inspect -run '^TestWhichBatchPage$$' -update
 
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices

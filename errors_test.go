@@ -13,8 +13,8 @@ import (
 
 // lineless are the files with errors whose message has line breaks without a method Lines, and why.
 var lineless = map[string]string{
-	"shared/visible/error.go": "the package knows its type withLines",
-	"scripts/torture/soak.go": "prints its errors itself",
+	"host/base/visible/error.go": "the package knows its type withLines",
+	"scripts/torture/soak.go":    "prints its errors itself",
 }
 
 // TestErrorsOfSeveralLinesHaveLines: package visible shows a line break in a message as an escape, unless the error has a

@@ -27,19 +27,19 @@ var opens = map[string][]string{
 
 // openers are the files that may open files themselves, and why.
 var openers = map[string]string{
-	"host/config/cache.go":      "lists a folder that is to be a cache",
-	"host/limits/threads.go":    "/proc and /sys",
-	"host/validate/cost.go":     "a file for its own use, without a name",
-	"shared/ring/ring.go":       "/proc",
-	"host/bench":                "a bench makes its own folders of clips and results, and is no run",
-	"host/inspect/lint.go":      "lint keeps optimized graphs in a temporary folder of its own",
-	"host/supervise/memory.go":  "/proc",
-	"host/supervise/orphans.go": "/proc",
-	"host/debug/memory.go":      "/proc",
-	"host/catalog":              "the folder of a plugin, below an os.Root",
-	"ortgraphs/bundle.go":       "an os.Root, which package files opens the files in",
-	"ortgraphs/builtin.go":      "an os.Root of the embedded bundles, unpacked by this program",
-	"shared/files":              "the one place",
+	"host/settings/config/cache.go":    "lists a folder that is to be a cache",
+	"host/settings/limits/threads.go":  "/proc and /sys",
+	"host/command/validate/cost.go":    "a file for its own use, without a name",
+	"shared/ring/ring.go":              "/proc",
+	"host/command/bench":               "a bench makes its own folders of clips and results, and is no run",
+	"host/command/inspect/lint.go":     "lint keeps optimized graphs in a temporary folder of its own",
+	"host/stages/supervise/memory.go":  "/proc",
+	"host/stages/supervise/orphans.go": "/proc",
+	"host/observe/debug/memory.go":     "/proc",
+	"host/stages/catalog":              "the folder of a plugin, below an os.Root",
+	"ortgraphs/bundle.go":              "an os.Root, which package files opens the files in",
+	"ortgraphs/builtin.go":             "an os.Root of the embedded bundles, unpacked by this program",
+	"host/base/files":                  "the one place",
 }
 
 // TestFilesAreOpenedInOnePlace: what a run reads and writes goes through package files, which follows no link in a run folder.
@@ -56,7 +56,7 @@ func TestFilesAreOpenedInOnePlace(t *testing.T) {
 					by = filepath.Dir(by)
 				}
 				if used[by] = true; by == "." {
-					t.Errorf("%s calls %s: use package shared/files", file, call)
+					t.Errorf("%s calls %s: use package host/base/files", file, call)
 				}
 			}
 			return nil
@@ -74,7 +74,7 @@ func TestFilesAreOpenedInOnePlace(t *testing.T) {
 
 // isTest reports whether a file is that of tests, or of a package or a program for tests.
 func isTest(file string) bool {
-	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") || strings.HasSuffix(filepath.Base(filepath.Dir(file)), "test") && !strings.HasPrefix(file, "host/plugintest/") ||
+	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") || strings.HasSuffix(filepath.Base(filepath.Dir(file)), "test") && !strings.HasPrefix(file, "host/command/plugintest/") ||
 		strings.HasPrefix(file, "ortgraphs/variant/")
 }
 

@@ -12,14 +12,14 @@ require (
 	github.com/hashicorp/go-plugin v1.8.0
 	github.com/jfreymuth/vorbis v1.0.2
 	github.com/mattn/go-runewidth v0.0.16
-	github.com/rivo/uniseg v0.4.7
 	github.com/nlpodyssey/safetensors v0.0.0-20250209183917-bfb01cc25f7c
 	github.com/pion/opus v0.1.0
+	github.com/rivo/uniseg v0.4.7
 	github.com/rogpeppe/go-internal v1.16.0
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/vbauerster/mpb/v8 v8.9.3
+	github.com/xtts-host/xtts-host/shared v0.0.0
 	github.com/yalue/onnxruntime_go v1.35.0
 	github.com/zaf/g711 v1.4.0
 	golang.org/x/sync v0.24.0
@@ -49,8 +49,12 @@ require (
 	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
+
+// The SDK for plugins, a module of its own in this repository.
+replace github.com/xtts-host/xtts-host/shared => ./shared

@@ -13,9 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
 //go:embed builtin
@@ -70,7 +69,7 @@ func unpacked(bundle fs.FS, parent files.Path, name string) (string, error) {
 		return "", err
 	}
 	dir := parent.Join(fmt.Sprintf("%s-%.8x", name, sha256.Sum256(manifest)))
-	return dir.String(), unpack.Folder(dir, bundle, func(dir string) bool { return same(bundle, dir) })
+	return dir.String(), files.Unpack(dir, bundle, func(dir string) bool { return same(bundle, dir) })
 }
 
 // same reports whether a folder contains exactly the files of a bundle.

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // ReadModel reads an ONNX file within the limits of docs/bundle.md.

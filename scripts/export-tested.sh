@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 record=scripts/export-tested.sha256
 now() {
-	git ls-files -z --cached --others --exclude-standard -- scripts/export scripts/xtts_export ortgraphs/builtin ortgraphs/optim host/checkpoint |
+	git ls-files -z --cached --others --exclude-standard -- scripts/export scripts/xtts_export ortgraphs/builtin ortgraphs/optim host/train/checkpoint |
 		grep -zvE '(_test\.go|\.md)$|/testdata/' | LC_ALL=C sort -z | xargs -0 sha256sum
 }
 

@@ -4,7 +4,7 @@
 # By default Go minimizes each new input for up to a minute, which would take all of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for pkg in $(go list ./...); do
+for pkg in $(go list ./... github.com/xtts-host/xtts-host/shared/...); do
   for target in $(go test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
     echo "== $pkg $target"
     go test -run '^$' -fuzz "^$target\$" -fuzztime "${1:-1m}" -fuzzminimizetime 50x "$pkg"

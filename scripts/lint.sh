@@ -6,9 +6,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# shared is a module of its own.
+all="./... github.com/xtts-host/xtts-host/shared/..."
+
 tool() { go tool -modfile=scripts/tools/go.mod "$@"; }
 
-tool staticcheck ./...
+tool staticcheck $all
 (cd plugins/template && GOWORK=off go tool -modfile=../../scripts/tools/go.mod staticcheck ./...)
 echo "staticcheck: no finding"
 
@@ -17,4 +20,4 @@ if ! python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1] 
 	echo "govulncheck: skipped: no database reachable at $database"
 	exit
 fi
-tool govulncheck -db "$database" ./...
+tool govulncheck -db "$database" $all

@@ -25,7 +25,7 @@ def main() -> None:
         package, at = decoder.raw_decode(packages, at)
         at += 1  # the line feed
         module = package.get("Module")
-        if module and module.get("Main"):
+        if module and (module.get("Main") or module.get("Replace", {}).get("Path", "").startswith(".")):  # shared is a module of this repository
             files += [os.path.join(package["Dir"], name) for kind in KINDS for name in package.get(kind, [])]
         elif module:  # not the standard library, which belongs to the compiler
             modules.add(f"{module['Path']} {module['Version']}")

@@ -33,4 +33,4 @@ if [ "$(cat "$venv/ready" 2>/dev/null)" != "${packages[*]}" ] || [ ! -x "$venv/b
 fi
 
 "$venv/bin/python" scripts/audio/convert.py "$tmp/formats"
-AUDIO_REFERENCES="$tmp/formats" go test -count=1 -run '^TestFormats$' "$@" ./host/dataset
+AUDIO_REFERENCES="$tmp/formats" go test -count=1 -run '^TestFormats$' "$@" ./host/data/dataset

@@ -10,7 +10,7 @@ fake=$(scripts/cuda-fake.sh)
 if [ "$(uname -m)" = x86_64 ]; then
 	go run ./cmd/xtts-host fetch nvrtc --dir .cache/nvrtc/13.0.88
 	export XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13
-	go test -race -vet=off ./gpu/nvrtc ./host/kernels "$@"
+	go test -race -vet=off ./gpu/nvrtc ./host/train/kernels "$@"
 	go test -vet=off -run NVRTC ./ortgraphs/fused ./ortgraphs/fuse "$@"
 fi
 export LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_NVRTC=$fake/nvrtc/libnvrtc.so.13

@@ -26,7 +26,7 @@ reader() {
 	for f in plugins/*/plugin.sum; do
 		cp "$(dirname "$f")"/*_linux_* "$f" "$(dirname "$f")/plugin.sources" "$1/$(dirname "$f")"
 	done
-	python3 - host/dataset/sample/sample.zip "$1/my-voice" <<'PYTHON'
+	python3 - host/data/dataset/sample/sample.zip "$1/my-voice" <<'PYTHON'
 import pathlib, sys, zipfile
 
 out = pathlib.Path(sys.argv[2])

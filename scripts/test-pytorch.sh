@@ -62,7 +62,7 @@ import wave
 import numpy as np
 import torch
 
-sys.path[:0] = ["host/bench/pytorch"]
+sys.path[:0] = ["host/command/bench/pytorch"]
 import loader
 
 

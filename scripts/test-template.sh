@@ -15,7 +15,7 @@ cd "$work/my-plugin"
 make --silent clean # removes what was built in the checkout
 
 export GOWORK=off CGO_ENABLED=0
-go mod edit -replace "github.com/xtts-host/xtts-host=$checkout"
+go mod edit -replace "github.com/xtts-host/xtts-host/shared=$checkout/shared"
 go list -deps -test ./... >/dev/null ||
 	fail "go.mod or go.sum of plugins/template is out of date" "cd plugins/template && go mod tidy"
 go vet -trimpath ./...

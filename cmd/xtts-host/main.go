@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/xtts-host/xtts-host/cmd/internal/cli"
-	_ "github.com/xtts-host/xtts-host/host/limits/early"
+	_ "github.com/xtts-host/xtts-host/host/settings/limits/early"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 

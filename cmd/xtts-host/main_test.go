@@ -16,9 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
-	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/speak/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/variant"
 )
@@ -61,7 +61,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 		t.Fatal(err)
 	}
 	speaking := filepath.Join(root, "speaking")
-	if err := synthesizetest.Write(speaking, pico, "../../host/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
+	if err := synthesizetest.Write(speaking, pico, "../../host/data/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
 		t.Fatal(err)
 	}
 	adapted := filepath.Join(root, "adapted")

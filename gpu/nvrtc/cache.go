@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
 // cacheLimit is the size of the cache folder, in bytes. A model's kernels for one bucket take about 1 MB.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
 // input is where a test writes the batch of slot 0.

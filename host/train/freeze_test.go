@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -101,7 +101,7 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 func TestRestoreVersion1(t *testing.T) {
 	m, g, _, _ := batchOf(t, pico, "pico", 1)
 	o := newOptimizer(t, m, g.Optimizer, false)
-	c, err := checkpoint.Load("../checkpoint/testdata/version1/pico/step-000002")
+	c, err := checkpoint.Load("checkpoint/testdata/version1/pico/step-000002")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/event"
-	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/settings/schedule"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
 // Progress is the progress of a run between two windows. A checkpoint contains it.

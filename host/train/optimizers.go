@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
 // Optimizers are those of a model's players, in the order in which these train.

@@ -1,7 +1,7 @@
 package train
 
 import (
-	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/gputest"
-	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/settings/schedule"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
 const ms = time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/world"
+	"github.com/xtts-host/xtts-host/host/settings/world"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"

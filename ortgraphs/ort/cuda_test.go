@@ -9,7 +9,7 @@ import (
 
 // TestCUDALibrariesAreFetched: xtts-host fetch cuda fetches exactly the libraries that the provider loads by name.
 func TestCUDALibrariesAreFetched(t *testing.T) {
-	source, err := os.ReadFile("../../host/fetch/wheel.go")
+	source, err := os.ReadFile("../../host/command/fetch/wheel.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	nlp "github.com/nlpodyssey/safetensors"
 
-	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
 // maxHeader bounds the header, in bytes. The format's own limit of 100 MB (https://github.com/huggingface/safetensors,

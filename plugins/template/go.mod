@@ -2,7 +2,7 @@ module example.com/my-plugin
 
 go 1.26.0
 
-require github.com/xtts-host/xtts-host v0.0.0
+require github.com/xtts-host/xtts-host/shared v0.0.0
 
 require (
 	github.com/fatih/color v1.13.0 // indirect
@@ -23,4 +23,4 @@ require (
 )
 
 // Your checkout of xtts-host, relative to this file or absolute.
-replace github.com/xtts-host/xtts-host => ../..
+replace github.com/xtts-host/xtts-host/shared => ../../shared

@@ -49,7 +49,7 @@ out = pathlib.Path(sys.argv[1])
 (out / "wavs").mkdir(parents=True)
 (out / "reference").mkdir()
 
-with zipfile.ZipFile(root / "host/dataset/sample/sample.zip") as z:
+with zipfile.ZipFile(root / "host/data/dataset/sample/sample.zip") as z:
     speech, rate = soundfile.read(io.BytesIO(z.read(CLIP)))
 
 lines = []

@@ -1,4 +1,4 @@
-"""Makes host/dataset/internal/audio/testdata: a word of the embedded sample by libvorbis, libopus and LAME.
+"""Makes host/data/dataset/internal/audio/testdata: a word of the embedded sample by libvorbis, libopus and LAME.
 
     .cache/venv-audio/bin/python scripts/audio/lossy.py
 
@@ -15,10 +15,10 @@ import soundfile
 import soxr
 
 root = pathlib.Path(__file__).resolve().parents[2]
-out = root / "host/dataset/internal/audio/testdata"
+out = root / "host/data/dataset/internal/audio/testdata"
 out.mkdir(exist_ok=True)
 
-with zipfile.ZipFile(root / "host/dataset/sample/sample.zip") as z:
+with zipfile.ZipFile(root / "host/data/dataset/sample/sample.zip") as z:
     speech, rate = soundfile.read(io.BytesIO(z.read("wavs/A/0001.wav")))
 word = speech[6000:6000 + int(0.3 * rate)]
 

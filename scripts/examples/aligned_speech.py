@@ -3,7 +3,7 @@
 A line of the list has phonemes (a string of symbols), the speaker, and the file with the number of frames of each phoneme.
 aligned_data.py makes such a list of the sample:
 
-    .cache/venv-mine/bin/python scripts/examples/aligned_data.py host/dataset/sample/sample.zip runs/aligned-data
+    .cache/venv-mine/bin/python scripts/examples/aligned_data.py host/data/dataset/sample/sample.zip runs/aligned-data
     .cache/venv-mine/bin/xtts-export module scripts/examples/aligned_speech.py:build --out runs/aligned-speech-bundle
     bin/xtts-host --plugins ./plugins --graph runs/aligned-speech-bundle --train-data runs/aligned-data --run-dir runs/aligned-speech
 """

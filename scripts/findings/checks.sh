@@ -17,7 +17,7 @@ doctor-follows-flags() {
     says '--min-lr 5 is above the learning rate'
   done
   [ ! -e runs ]
-  gotest ./host/validate TestEveryFlag
+  gotest ./host/command/validate TestEveryFlag
 }
 
 # run-folder-refused: a run folder that cannot be written is refused as a setting, with its flag and a hint

@@ -49,8 +49,8 @@ diverge-init() {
 }
 # diverge-keeps-the-good-one: losses that rose and stay there do not push the last good checkpoint out
 diverge-keeps-the-good-one() {
-  gotest ./host/save TestGoodIsKeptUntilALaterOne
-  gotest ./host/report TestNormalSteps
+  gotest ./host/train/save TestGoodIsKeptUntilALaterOne
+  gotest ./host/observe/report TestNormalSteps
 }
 # diverge-finite: a run whose losses end far above their level fails with the verdict and the way back, also where they stay there for long
 diverge-finite() {
@@ -66,9 +66,9 @@ diverge-finite() {
   says 'error: the run diverged: '
 }
 # diverge-unseen: weights that become infinite while loss and gradients stay finite end the run at the next checkpoint, which is not saved
-diverge-unseen() { gotest ./host 'TestRuinedWeightsAreNotSaved'; }
+diverge-unseen() { gotest ./host/run 'TestRuinedWeightsAreNotSaved'; }
 # mostly-skipped: a run most of whose steps were skipped ends with 1; one of which some were skipped ends with 0 and a verdict that says so
-mostly-skipped() { gotest ./host 'TestMostlySkipped|TestPartlySkipped'; }
+mostly-skipped() { gotest ./host/run 'TestMostlySkipped|TestPartlySkipped'; }
 # not-finite-bundle: weights of a bundle, of --init and of a checkpoint that are not finite are refused with tensor and place before the first step
 not-finite-bundle() {
   cp -r "$TREE/ortgraphs/builtin/myxtts-nano" bundle

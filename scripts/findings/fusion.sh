@@ -25,7 +25,7 @@ open-sessions() { gotest ./host/train TestUnopened; }
 # not-fused: a graph that cannot be fused is trained as exported, and a warning says why
 not-fused() {
   gotest ./host/train TestUnfused
-  gotest ./host/session TestFusionIsReported
+  gotest ./host/run/session TestFusionIsReported
 }
 
 # capture-of-fused: CUDA graphs are judged by the graph that runs: fusing removes parts of different sizes

@@ -115,7 +115,7 @@ parameter-groups() {
 
 # totals-of-a-step: the batches of a step know its totals before the first is trained, and are added up without weights
 totals-of-a-step() {
-  gotest ./host/pipeline 'TestTotals'
+  gotest ./host/stages/pipeline 'TestTotals'
   gotest ./host/train 'TestWeightedSums|TestScalarsOfABatch'
 }
 

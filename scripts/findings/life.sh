@@ -129,7 +129,7 @@ leftovers() {
 
 # paused-host: a plugin is not late because the host did not run for a while
 paused-host() {
-  gotest ./host/supervise 'TestWithin|TestExpireAfterPause'
+  gotest ./host/stages/supervise 'TestWithin|TestExpireAfterPause'
 }
 
 # full-disk: old checkpoints make room for a new one, and what does not fit now is tried again
@@ -197,7 +197,7 @@ not-a-run() {
 
 # two-starts: of several starts with one new run folder one trains, and no other removes or changes anything
 two-starts() {
-  gotest ./host/runfolder TestStartsThatShareAFolder
+  gotest ./host/run/runfolder TestStartsThatShareAFolder
   clips data 12 1
   starts=()
   for n in 1 2 3; do
@@ -212,7 +212,7 @@ two-starts() {
 }
 
 # kept-evaluation: a resumed run that ends before its next evaluation keeps the last one, and the baselines, in its report
-kept-evaluation() { gotest ./host 'TestReportCoversWholeRun$'; }
+kept-evaluation() { gotest ./host/run 'TestReportCoversWholeRun$'; }
 
 # lines-apart: evaluations have lines of another form than steps, and a step that is saved twice says why each time
 lines-apart() {

@@ -22,20 +22,20 @@ slots-auto() {
 }
 
 # advice-and-stall: advice does not speak of late batches where none came late
-advice-and-stall() { gotest ./host/report TestAdviceFollowsFigures; }
+advice-and-stall() { gotest ./host/observe/report TestAdviceFollowsFigures; }
 
 # bench-of-few-steps: the speed and the step time are of the same steps, and a ratio of one round has its error
 bench-of-few-steps() {
   refused 2 xtts-host bench --plugins "$TREE/plugins" --batch-sizes 2 --bench-steps 10
   says '--bench-steps 10: the smallest value is 11'
-  gotest ./host/bench TestOneRound
+  gotest ./host/command/bench TestOneRound
 }
 
 # graph-of-any-name: what a manifest calls a graph is checked like one, whatever its file is named
 graph-of-any-name() { gotest ./ortgraphs TestGraphOfAnyName; }
 
 # container-memory: the limit of a container counts for the size of the ring, and doctor reports it
-container-memory() { gotest ./host/limits 'TestTotal$|TestRead$'; }
+container-memory() { gotest ./host/settings/limits 'TestTotal$|TestRead$'; }
 
 # file-size: a limit of file sizes below the ring's is named, with what to change
 file-size() {
@@ -46,4 +46,4 @@ file-size() {
 }
 
 # limit-by-driver: what CUDA takes of a GPU's memory is measured by the driver's figure, and counts for --model-gpu-memory
-limit-by-driver() { gotest ./host/session TestLimitByDriver; }
+limit-by-driver() { gotest ./host/run/session TestLimitByDriver; }

@@ -89,7 +89,7 @@ folders-without-a-list() {
 
 # parts-that-cannot-be-read: a folder of a tree that cannot be read is refused with its name; the hint for an older run reads its list
 parts-that-cannot-be-read() {
-  gotest ./host/dataset 'TestClosedFolder'
+  gotest ./host/data/dataset 'TestClosedFolder'
   clips data 2 1
   printf 'clip00000|one\rb|two\nclip00001|three\rfour\n' >data/metadata.csv
   refused 2 xtts-host data check data
@@ -116,7 +116,7 @@ END
 }
 
 # linked-books: books of M-AILABS that are links are read, links that lead back do not loop, and one that leads nowhere is named
-linked-books() { gotest ./host/dataset TestLinksOfBooks; }
+linked-books() { gotest ./host/data/dataset TestLinksOfBooks; }
 
 # two-readings: a list that can be read in two ways is refused with both, and what the hint says decides
 two-readings() {

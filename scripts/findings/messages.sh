@@ -43,7 +43,7 @@ byte-order-marks() {
 # texts-without-spaces: Thai, Chinese and a long word are divided where Unicode allows it, and spoken
 texts-without-spaces() {
   speak --text "$(python3 -c "print('天' * 60)")"
-  gotest ./host/synthesize TestPieces
+  gotest ./host/speak/synthesize TestPieces
 }
 
 # untrained-voice: without --run, synthesize says whose weights speak, and does not say to train longer

@@ -13,7 +13,7 @@ text = open(path).read()
 text = re.sub(r"func overdrive\(.*", "func overdrive(clip []float32, drive float64) {\n\t_ = math.Pi\n" + sys.argv[1] + "\n}\n", text, flags=re.S)
 open(path, "w").write(text)
 PYTHON
-  (cd mine/my-plugin && go mod edit -replace "github.com/xtts-host/xtts-host=$TREE" &&
+  (cd mine/my-plugin && go mod edit -replace "github.com/xtts-host/xtts-host/shared=$TREE/shared" &&
     CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" . || true)
 }
 
@@ -66,10 +66,10 @@ not-finite-batch() {
 }
 
 # one-wrong-clip: a stage that spoils one clip costs that clip, which is named with the value
-one-wrong-clip() { gotest ./host 'TestWrongRowIsQuarantined$'; }
+one-wrong-clip() { gotest ./host/run 'TestWrongRowIsQuarantined$'; }
 
 # late-write: a write after the answer is noticed without --verify-plugins, before the batch is trained on
-late-write() { gotest ./host 'TestLateWrite$'; }
+late-write() { gotest ./host/run 'TestLateWrite$'; }
 
 # scripted BODY: the folder ./mine with a plugin that is a shell script of this body, and the plugin features.
 scripted() {

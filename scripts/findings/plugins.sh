@@ -1,23 +1,23 @@
 # verify-plugins: a plugin that writes to what is not its output is found in the batch and named, by --verify-plugins
-verify-plugins() { gotest ./host 'TestVerifyPlugins$'; }
+verify-plugins() { gotest ./host/run 'TestVerifyPlugins$'; }
 
 # undeclared-lengths: lengths that a stage changes without declaring them never reach the next stage
-undeclared-lengths() { gotest ./host 'TestUndeclaredLengths$'; }
+undeclared-lengths() { gotest ./host/run 'TestUndeclaredLengths$'; }
 
 # plugin-text: control characters of a plugin's messages and log become visible, and its lines name it
 plugin-text() {
-  gotest ./shared/visible .
-  gotest ./host/supervise 'TestJournal$|TestDropsAreReported|TestGoPanic'
+  gotest ./host/base/visible .
+  gotest ./host/stages/supervise 'TestJournal$|TestDropsAreReported|TestGoPanic'
 }
 
 # panic-in-helper: a panic in any goroutine of EachRow is an error of the batch, with the right line
 panic-in-helper() { gotest ./shared/stage TestEachRowPanics; }
 
 # plugin-memory: a plugin process has a limit of memory, and its peak is in the report
-plugin-memory() { gotest ./host/supervise TestMemoryLimit; }
+plugin-memory() { gotest ./host/stages/supervise TestMemoryLimit; }
 
 # plugin-range: f64 bytes, 1e30 and zeros in a stage's output are named warnings with --on-range warn, and end the run with --on-range stop
-plugin-range() { gotest ./host 'TestRange$'; }
+plugin-range() { gotest ./host/run 'TestRange$'; }
 
 # foreign-program: plugins list calls a program for another machine, a truncated one and a script without an interpreter broken
 foreign-program() {
@@ -31,7 +31,7 @@ foreign-program() {
 }
 
 # changed-in-run: a plugin that is replaced or removed in mid-run and then ends is one clear error
-changed-in-run() { gotest ./host/supervise TestProgramChangesInMidRun; }
+changed-in-run() { gotest ./host/stages/supervise TestProgramChangesInMidRun; }
 
 # plugin-environment: plugins do not inherit keys of NVIDIA's services
 plugin-environment() {
@@ -67,19 +67,19 @@ host-killed() {
 }
 
 # batch-named: crash loops and failed batches name step, batch and clips
-batch-named() { gotest ./host/batch TestBatchThatEndsEveryProcess; }
+batch-named() { gotest ./host/data/batch TestBatchThatEndsEveryProcess; }
 
 # clip-ids: a call names the clips of its rows; the Python example has them and the line in its errors, and logs the stack
 clip-ids() {
-  gotest ./host/batch TestCallNamesClips
-  gotest ./host TestPythonError
+  gotest ./host/data/batch TestCallNamesClips
+  gotest ./host/run TestPythonError
 }
 
 # left-processes: what a plugin leaves in other process groups is ended with it, and named
-left-processes() { gotest ./host/supervise TestOrphans; }
+left-processes() { gotest ./host/stages/supervise TestOrphans; }
 
 # left-process-stays: a process that a plugin leaves and that the host may not kill is named; the run does not wait for it
-left-process-stays() { gotest ./host/supervise 'TestOrphan(ThatStays|sWithoutEnd|OfAnotherUser)'; }
+left-process-stays() { gotest ./host/stages/supervise 'TestOrphan(ThatStays|sWithoutEnd|OfAnotherUser)'; }
 
 # plugins-test: a plugin in any language is tested against the protocol's rules by one command, which names the broken one
 plugins-test() {
@@ -134,12 +134,12 @@ stage-config() {
 }
 
 # many-empty-rows: a batch in which a plugin damages many empty rows counts as one fault of the plugin
-many-empty-rows() { gotest ./host/batch 'TestProcessThatDamagesManyEmptyRows$'; }
+many-empty-rows() { gotest ./host/data/batch 'TestProcessThatDamagesManyEmptyRows$'; }
 
 # invalid-reject: a plugin that rejects an empty row, or one that is not there, is named with the row and the batch
 invalid-reject() {
-  gotest ./host/batch 'TestRejectOfEmptyRow$'
-  gotest ./host/supervise 'TestInvalidResults$/lying-row'
+  gotest ./host/data/batch 'TestRejectOfEmptyRow$'
+  gotest ./host/stages/supervise 'TestInvalidResults$/lying-row'
 }
 
 # unbuilt-template: plugins list calls the template not built, with the command that builds it
@@ -156,12 +156,12 @@ unbuilt-template() {
 
 # stop-at-answer: under --verify-plugins an answer that breaks the protocol ends the run, and no write is blamed on the next call
 stop-at-answer() {
-  gotest ./host 'TestVerifyPlugins/(answers_for_an_unknown_call|gives_a_negative_length)$'
-  gotest ./host/batch 'TestProof$'
+  gotest ./host/run 'TestVerifyPlugins/(answers_for_an_unknown_call|gives_a_negative_length)$'
+  gotest ./host/data/batch 'TestProof$'
 }
 
 # reason-of-loss: the batch that ends every process is named, though others were in flight with it
-reason-of-loss() { gotest ./host/supervise TestReasonOfLossIsFound; }
+reason-of-loss() { gotest ./host/stages/supervise TestReasonOfLossIsFound; }
 
 # unread-plugin: a stage of a plugin whose plugin.json has an error is not called unknown without that error
 unread-plugin() {
@@ -173,4 +173,4 @@ unread-plugin() {
 }
 
 # python-error: an exception of a plugin in Python, also SystemExit and also in Configure, is an error with its line
-python-error() { gotest ./host TestPythonError; }
+python-error() { gotest ./host/run TestPythonError; }

@@ -25,19 +25,19 @@ told-catching-up() {
   rm -r run/samples
   python3 "$CASES/lib/terminal.py" 100 screen xtts-host --resume run --max-steps 5
   says 'speaking 0/1 sentences' screen
-  gotest ./host/event 'TestWork|TestReader'
+  gotest ./host/observe/event 'TestWork|TestReader'
 }
 
 # told-when-piped: without a terminal a line comes at least every 30 s, also in a long evaluation, and never a flood
 told-when-piped() {
-  gotest ./host/report 'TestConsoleIsNotSilent|TestProgressOfSlowSteps'
+  gotest ./host/observe/report 'TestConsoleIsNotSilent|TestProgressOfSlowSteps'
 }
 
 # told-walking: folders without a list are read with progress, on a terminal and through a pipe, and the run can be stopped meanwhile
 told-walking() {
-  gotest ./host/dataset 'TestWalked|TestDeadFolder'
-  gotest ./host/report 'TestWaitingMade'
-  gotest ./host/event 'TestWorkShowsNames'
+  gotest ./host/data/dataset 'TestWalked|TestDeadFolder'
+  gotest ./host/observe/report 'TestWaitingMade'
+  gotest ./host/observe/event 'TestWorkShowsNames'
 }
 
 # told-foreign-flags: the names that other trainers have for settings are answered, as flags, variables and keys

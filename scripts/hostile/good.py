@@ -86,7 +86,7 @@ class Good:
         (features / "plugin.sum").write_text("".join(lines))
 
     def _make_data(self):
-        with zipfile.ZipFile(self.repo / "host/dataset/sample/sample.zip") as sample:
+        with zipfile.ZipFile(self.repo / "host/data/dataset/sample/sample.zip") as sample:
             wavs = [sample.read(name) for name in sorted(sample.namelist()) if name.endswith(".wav")][:CLIPS]
         (self.data / "wavs").mkdir(parents=True)
         rows = []

@@ -31,7 +31,7 @@ BSD-3-Clause by The Go Authors, with a patent grant: the texts of golang.org/x/s
 | file | from | license |
 |---|---|---|
 | ` + "`ortgraphs/onnxpb/onnx.proto`" + ` | the ONNX project | Apache-2.0 |
-| ` + "`host/dataset/sample/sample.zip`" + ` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
+| ` + "`host/data/dataset/sample/sample.zip`" + ` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
 
 ## Fetched by a build, not redistributed
 

@@ -69,6 +69,7 @@ func list(arch string, found map[string]*module) error {
 			Module *struct {
 				Path, Version, Dir string
 				Main               bool
+				Replace            *struct{}
 			}
 		}
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -76,7 +77,7 @@ func list(arch string, found map[string]*module) error {
 		} else if err != nil {
 			return err
 		}
-		if p.Module == nil || p.Module.Main {
+		if p.Module == nil || p.Module.Main || p.Module.Replace != nil { // shared is a module of this repository
 			continue // the standard library, this repository
 		}
 		m := found[p.Module.Path]

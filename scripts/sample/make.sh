@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the embedded sample data set, host/dataset/sample/sample.zip, from the sentences in this folder.
+# Makes the embedded sample data set, host/data/dataset/sample/sample.zip, from the sentences in this folder.
 # The archive has the same bytes every time: eSpeak NG is deterministic, files are sorted and carry a fixed date.
 # Needs espeak-ng 1.51 and zip (Debian packages of these names).
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-out=$here/../../host/dataset/sample/sample.zip
+out=$here/../../host/data/dataset/sample/sample.zip
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -80,7 +80,7 @@ def copy_error(run: Path) -> float:
 def wrong_texts() -> list[str]:
     """Texts for which the embedded tokenizer gives other ids than the Hugging Face library."""
     tokenizer = Tokenizer(files.BUILTIN / "myxtts-nano/tokenizer.json")
-    golden = json.loads((files.BUILTIN.parents[1] / "host/dataset/testdata/tokenizer_parity.json").read_text(encoding="utf-8"))
+    golden = json.loads((files.BUILTIN.parents[1] / "host/data/dataset/testdata/tokenizer_parity.json").read_text(encoding="utf-8"))
     return [case["text"] for case in golden["embedded"] if tokenizer.encode(case["text"]) != case["ids"]]
 
 

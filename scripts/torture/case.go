@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// phases are the phases of a run in which a fault can be injected, as named by host/supervise, host/checkpoint and the
+// phases are the phases of a run in which a fault can be injected, as named by host/stages/supervise, host/train/checkpoint and the
 // copier.
 var phases = []string{
 	"start", "handshake", "configure", "attach", "batch", "reply", "copy",

@@ -16,7 +16,7 @@ import (
 var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
 	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "PIPE": syscall.SIGPIPE}
 
-// point is what the host reports when it reaches a phase: host/debug's Point.
+// point is what the host reports when it reaches a phase: host/observe/debug's Point.
 type point struct {
 	Phase      string `json:"phase"`
 	Host       int    `json:"host"`

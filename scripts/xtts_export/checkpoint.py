@@ -1,4 +1,4 @@
-"""Checkpoints of xtts-host (Go package host/checkpoint): read when every byte is what was saved, and written with the host's bytes.
+"""Checkpoints of xtts-host (Go package host/train/checkpoint): read when every byte is what was saved, and written with the host's bytes.
 
     checkpoints/step-000200/
         params.safetensors      trained weights, f32, under their PyTorch names

@@ -149,7 +149,7 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
 
 
 def learning_rate(schedule: dict, step: int, reductions: int = 0) -> float:
-    """The rate of a step, counted from 0, as host/schedule has it. reductions is state.json's plateau.reductions."""
+    """The rate of a step, counted from 0, as host/settings/schedule has it. reductions is state.json's plateau.reductions."""
     name, floor, factor = schedule["name"], schedule.get("min_lr", 0.0), schedule.get("factor", 1.0)
     start, total = schedule.get("decay_start", 0), schedule["total_steps"]
     rate = schedule["base_lr"]

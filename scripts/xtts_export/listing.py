@@ -1,4 +1,4 @@
-"""Lists in JSON Lines as the host reads them (host/dataset), and files that others may be reading while they are written anew."""
+"""Lists in JSON Lines as the host reads them (host/data/dataset), and files that others may be reading while they are written anew."""
 
 import json
 import os

@@ -30,7 +30,7 @@ def bundle(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("aligned") / "data"
-    subprocess.run([sys.executable, EXAMPLES / "aligned_data.py", REPOSITORY / "host/dataset/sample/sample.zip", folder], check=True)
+    subprocess.run([sys.executable, EXAMPLES / "aligned_data.py", REPOSITORY / "host/data/dataset/sample/sample.zip", folder], check=True)
     return folder
 
 

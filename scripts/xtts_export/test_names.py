@@ -11,14 +11,14 @@ from . import names
     ("odd[[]0]", "odd[0]"), ("text.nor", ""),
 ])
 def test_patterns_are_the_hosts(pattern, found):
-    """The cases are those of the Go package host/freeze."""
+    """The cases are those of the Go package host/settings/selection."""
     parameters = [{"name": "text.embedding.weight", "aliases": ["head.weight"]}, {"name": "text.norm.weight"}, {"name": "text.norm.bias"},
                   {"name": "blocks.1.weight"}, {"name": "blocks.10.weight"}, {"name": "odd[0]"}]
     assert {p["name"] for p in parameters if names.match([pattern], p)} == set(found.split())
 
 
 def test_groups_are_the_hosts():
-    """One of the cases of the Go package host/groups."""
+    """One of the cases of the Go package host/settings/selection."""
     parameters = [{"name": name} for name in ("text.weight", "text.norm", "decoder.bias")]
     groups = [{"match": ["text.norm"], "lr_factor": 2}, {"match": ["text"], "lr_factor": 0.1, "weight_decay": 0}]
     assert names.resolved(groups, parameters) == [

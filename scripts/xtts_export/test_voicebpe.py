@@ -9,7 +9,7 @@ from . import voicebpe
 from .builtin import REPOSITORY
 from .refusal import Refusal
 
-DATA = REPOSITORY / "host/dataset/testdata/voicebpe"
+DATA = REPOSITORY / "host/data/dataset/testdata/voicebpe"
 TEXTS = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))
 VOCABULARY = (Path(__file__).parent / "testdata/vocab.json").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/bench"
-	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/command/bench"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 func newBench() *cobra.Command {

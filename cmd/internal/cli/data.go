@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/datacheck"
+	"github.com/xtts-host/xtts-host/host/command/datacheck"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/doctor"
-	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/probe"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/command/doctor"
+	"github.com/xtts-host/xtts-host/host/command/probe"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 func newDoctor() *cobra.Command {

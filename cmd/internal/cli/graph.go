@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/inspect"
+	"github.com/xtts-host/xtts-host/host/command/inspect"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 

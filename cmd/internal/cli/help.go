@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/xtts-host/xtts-host/shared/fold"
+	"github.com/xtts-host/xtts-host/host/base/fold"
 )
 
 // widest is the width of the help in columns, if the terminal has so many.

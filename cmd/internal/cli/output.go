@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/xtts-host/xtts-host/shared/fold"
-	"github.com/xtts-host/xtts-host/shared/visible"
+	"github.com/xtts-host/xtts-host/host/base/fold"
+	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
 // output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but no data: JSON or

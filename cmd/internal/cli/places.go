@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/overwrite"
-	"github.com/xtts-host/xtts-host/shared/fold"
+	"github.com/xtts-host/xtts-host/host/base/fold"
+	"github.com/xtts-host/xtts-host/host/base/overwrite"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 // writes are the flags that name what a command writes, in all commands.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/inspect"
-	"github.com/xtts-host/xtts-host/host/plugintest"
-	"github.com/xtts-host/xtts-host/host/plugintry"
+	"github.com/xtts-host/xtts-host/host/command/inspect"
+	"github.com/xtts-host/xtts-host/host/command/plugintest"
+	"github.com/xtts-host/xtts-host/host/command/plugintry"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/xtts-host/xtts-host/host"
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/console"
-	"github.com/xtts-host/xtts-host/shared/files"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/run"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 // groupAnnotation of a flag is its title in the help.
@@ -18,12 +18,12 @@ const groupAnnotation = "xtts-host-group"
 
 // withSettings gives a command every setting of a run as a flag, and runs it with all of them filled in. With
 // --print-config it prints them instead.
-func withSettings(cmd *cobra.Command, run func(*cobra.Command, *config.Set) error) *cobra.Command {
+func withSettings(cmd *cobra.Command, do func(*cobra.Command, *config.Set) error) *cobra.Command {
 	return withSome(cmd, nil, func(cmd *cobra.Command, set *config.Set, _ []string) error {
 		if set.PrintConfig() { // no signal needs to be caught for that
-			return host.Run(cmd.Context(), set, console.Console{Out: os.Stdout, Err: os.Stderr})
+			return run.Train(cmd.Context(), set, console.Console{Out: os.Stdout, Err: os.Stderr})
 		}
-		return run(cmd, set)
+		return do(cmd, set)
 	})
 }
 

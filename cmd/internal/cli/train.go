@@ -5,16 +5,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/console"
-	"github.com/xtts-host/xtts-host/shared/visible"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/run"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 func newTrain(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: "Train a model", Args: noArguments}
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return host.Run(cmd.Context(), set, openConsole())
+		return run.Train(cmd.Context(), set, openConsole())
 	})
 }
 

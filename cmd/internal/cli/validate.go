@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/validate"
+	"github.com/xtts-host/xtts-host/host/command/validate"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
 func newValidate() *cobra.Command {

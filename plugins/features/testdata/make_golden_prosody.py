@@ -4,7 +4,7 @@
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install librosa==0.11.0 numpy==2.2.6
     /tmp/golden/bin/python plugins/features/testdata/make_golden_prosody.py
 
-voice.wav is the first second of clip B/0001 of the sample corpus in host/dataset/sample: 22,050 Hz, 16 bits, CC0 1.0.
+voice.wav is the first second of clip B/0001 of the sample corpus in host/data/dataset/sample: 22,050 Hz, 16 bits, CC0 1.0.
 librosa.yin returns a frequency for every frame and does not decide which are voiced. Its difference function omits the energy
 of the samples at a frame's end that have no partner, and is not divided by the number of pairs, so its normalised values
 differ. In voiced frames the minima are at the same lags.

@@ -7,11 +7,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
-	"github.com/xtts-host/xtts-host/shared/files"
 )
 
 // model is an inference graph of the bundle. name is that of its file.

@@ -10,7 +10,7 @@ import struct
 import sys
 
 folder, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
-tests = pathlib.Path(__file__).resolve().parents[3] / "host/dataset/internal"
+tests = pathlib.Path(__file__).resolve().parents[3] / "host/data/dataset/internal"
 (folder / "wavs").mkdir(parents=True)
 
 

@@ -15,7 +15,7 @@ from ..module import Export, Step
 from . import reference
 from .features import log_mel, prosody
 
-SAMPLE = builtin.REPOSITORY / "host/dataset/sample/sample.zip"
+SAMPLE = builtin.REPOSITORY / "host/data/dataset/sample/sample.zip"
 
 LOSSES = {"huber": huber, "l1": lambda x, y: (x - y).abs(), "l2": lambda x, y: (x - y).square()}
 

@@ -88,7 +88,7 @@ def graph(export: Export, folder: Path, given: dict[str, Tensor], seed: int = -1
 
 def data(folder: Path) -> Path:
     """The clips of the sample, in lists with their language."""
-    examples, sample = REPOSITORY / "scripts/examples", REPOSITORY / "host/dataset/sample/sample.zip"
+    examples, sample = REPOSITORY / "scripts/examples", REPOSITORY / "host/data/dataset/sample/sample.zip"
     subprocess.run([sys.executable, examples / "aligned_data.py", sample, folder], check=True)
     for split in "train", "eval":
         file = folder / f"{split}.jsonl"

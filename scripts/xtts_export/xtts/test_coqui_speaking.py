@@ -49,7 +49,7 @@ def made(tmp_path_factory):
     writer.write(export, folder / "bundle")
     theirs = coqui.whole(settings.read(config, vocabulary))
     theirs.load_checkpoint(theirs.config, checkpoint_path=str(folder / "model.pth"), vocab_path=vocabulary, eval=True, strict=True)
-    with zipfile.ZipFile(REPOSITORY / "host/dataset/sample/sample.zip") as sample:
+    with zipfile.ZipFile(REPOSITORY / "host/data/dataset/sample/sample.zip") as sample:
         clip = sample.extract(sorted(name for name in sample.namelist() if name.endswith(".wav"))[0], folder)
     return theirs, folder / "bundle", Path(clip)
 
@@ -81,7 +81,7 @@ def _voice(theirs, clip: Path) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _greedy(theirs, bundle: Path, voice: torch.Tensor, tokens: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The codes that the bundle's graphs choose, as host/synthesize does, and their latents."""
+    """The codes that the bundle's graphs choose, as host/speak/synthesize does, and their latents."""
     weights = load_file(bundle / "params.safetensors")
     prefill, step = (ort.InferenceSession(str(bundle / f"{name}.onnx"), providers=["CPUExecutionProvider"]) for name in ("prefill", "step"))
     def run(session, given):

@@ -13,7 +13,7 @@ from ..refusal import Refusal
 from . import extend, preset, small
 
 VOCABULARY = (Path(__file__).parents[1] / "testdata/vocab.json").read_text(encoding="utf-8")
-TEXTS = json.loads((REPOSITORY / "host/dataset/testdata/voicebpe/texts.json").read_text(encoding="utf-8"))
+TEXTS = json.loads((REPOSITORY / "host/data/dataset/testdata/voicebpe/texts.json").read_text(encoding="utf-8"))
 PERSIAN = "می‌خواهم گچ پژ بخرم، آیا ۱۲ تا هست؟"
 
 

@@ -1,0 +1,39 @@
+package evaluate
+
+import (
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+)
+
+// observer keeps the evaluation. There are no training batches and no steps.
+type observer evaluation
+
+// Batch implements loop.Observer.
+func (*observer) Batch(*pipeline.DeviceSlot) {}
+
+// Step implements loop.Observer.
+func (*observer) Step(*event.Step) error { return nil }
+
+// Evaluated implements loop.Observer.
+func (o *observer) Evaluated(e *event.Evaluation) error {
+	o.found = *e
+	return nil
+}
+
+// works shows how far the evaluation is. It is an event.Sink.
+type works struct{ waiting *report.Waiting }
+
+func (w works) Take(events []event.Event) error {
+	for _, e := range events {
+		if e, ok := e.(*event.Work); ok && e.Task == event.Evaluating {
+			w.waiting.Counted("evaluated", e.Unit, e.Done, e.Of)
+		}
+	}
+	return nil
+}
+
+func (w works) Close() error {
+	w.waiting.Close()
+	return nil
+}

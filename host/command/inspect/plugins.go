@@ -1,0 +1,113 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// PluginList is the content of a folder of plugins. As JSON it is the output of `xtts-host plugins list --json`.
+type PluginList struct {
+	Version int            `json:"version"`
+	Plugins []ListedPlugin `json:"plugins"`
+}
+
+// ListedPlugin is a folder below it. Version and Stages are empty for one whose manifest cannot be read.
+type ListedPlugin struct {
+	Name    string           `json:"name"`
+	Folder  string           `json:"folder"`
+	Version string           `json:"version,omitempty"`
+	State   string           `json:"state"`
+	Reason  string           `json:"reason,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	Stages  []manifest.Stage `json:"stages"`
+}
+
+func listOf(entries []catalog.Entry) PluginList {
+	list := PluginList{Version: 1, Plugins: []ListedPlugin{}}
+	for _, e := range entries {
+		p := ListedPlugin{Name: e.Name(), Folder: e.Dir, State: fmt.Sprint(e.State), Reason: e.Reason, Hint: e.Hint, Stages: []manifest.Stage{}}
+		if e.Manifest != nil {
+			p.Version, p.Stages = e.Manifest.Version, e.Manifest.Stages
+		}
+		list.Plugins = append(list.Plugins, p)
+	}
+	return list
+}
+
+// Plugins describes the content of a folder of plugins. It starts nothing. asJSON writes a PluginList as JSON instead
+// of text.
+func Plugins(out io.Writer, dir string, asJSON bool) error {
+	entries, err := catalog.Scan(dir)
+	if err != nil {
+		return exit.Refused(exit.Advise(err, "name the folder that has a folder for each plugin"))
+	}
+	if asJSON {
+		return report.JSON(out, listOf(entries))
+	}
+	if len(entries) == 0 {
+		visible.Fprintf(out, "%s: no folder in it\n", dir)
+	}
+	width := longestName(entries)
+	var others []string
+	for _, e := range entries {
+		if e.State == catalog.Skipped {
+			others = append(others, visible.Text(e.Name()))
+			continue
+		}
+		version := ""
+		if e.Manifest != nil {
+			version = e.Manifest.Version
+		}
+		state := strings.TrimSpace(fmt.Sprintf("%s %s", visible.Text(version), e.State))
+		if e.Reason != "" {
+			state += ": " + visible.Text(e.Reason)
+		}
+		fmt.Fprintf(out, "%-*s  %s\n", width, visible.Text(e.Name()), state)
+		if e.Hint != "" {
+			fmt.Fprintf(out, "  hint: %s\n", visible.Text(e.Hint))
+		}
+		if e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Stages {
+			fmt.Fprintf(out, "  %-*s  %s: %s -> %s\n", width-2, s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
+		}
+	}
+	if others == nil {
+		return nil
+	}
+	_, err = visible.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
+	return err
+}
+
+// longestName is the width of the names of plugins, and of their stages, which are indented.
+func longestName(entries []catalog.Entry) (width int) {
+	for _, e := range entries {
+		if e.State == catalog.Skipped {
+			continue
+		}
+		width = max(width, utf8.RuneCountInString(visible.Text(e.Name())))
+		if e.Manifest != nil {
+			for _, s := range e.Manifest.Stages {
+				width = max(width, 2+len(s.Name))
+			}
+		}
+	}
+	return width
+}
+
+func ports(specs []manifest.TensorSpec) string {
+	parts := make([]string, len(specs))
+	for i, s := range specs {
+		parts[i] = s.String()
+	}
+	return strings.Join(parts, ", ")
+}

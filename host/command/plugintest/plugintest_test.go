@@ -1,0 +1,158 @@
+package plugintest
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+)
+
+const pico = "../../../ortgraphs/testdata/pico"
+
+// TestMain makes the batches small: the race detector sees each of their bytes.
+func TestMain(m *testing.M) {
+	seconds = []float64{0.04, 0.08}
+	m.Run()
+}
+
+// build builds the plugin of a source folder, and returns the folder with its program and plugin.json.
+func build(t *testing.T, source, program string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := catalogtest.Build(filepath.Join(dir, catalogtest.Program(program)), source); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// test tests the plugin in a folder.
+func test(t *testing.T, dir, stage string, patience time.Duration, values map[string]any) *Result {
+	t.Helper()
+	bundle, err := ortgraphs.Open(pico, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := catalog.Open(dir)
+	if err != nil || !entry.Startable() {
+		t.Fatal(err, entry.State, entry.Reason)
+	}
+	r, err := Run(t.Context(), Config{Plugin: entry, Bundle: bundle, Stage: stage, Values: values, Log: slog.New(slog.DiscardHandler), Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// failed returns the failed checks of a stage with their reasons.
+func failed(t *testing.T, r *Result, stage string) map[string]string {
+	t.Helper()
+	for _, s := range r.Stages {
+		if s.Name != stage {
+			continue
+		}
+		found := map[string]string{}
+		for _, c := range s.Checks {
+			if c.State == Failed {
+				found[c.Name] = c.Why
+				if c.Hint == "" {
+					t.Errorf("%s has no hint", c.Name)
+				}
+			}
+		}
+		return found
+	}
+	t.Fatalf("no stage %s", stage)
+	return nil
+}
+
+// TestFaults: each fault is found by the check that is for it.
+func TestFaults(t *testing.T) {
+	dir := build(t, "../../../plugins/testdata/faulty", "faulty")
+	for _, c := range []struct{ fault, stage, check, why string }{
+		{"crash at start", "mix", "starts and accepts its configuration", "start: it ended before the handshake was done: exit status 3"},
+		{"gives a negative length", "mix", "full, short and odd rows", "has length -1 in tensor_waveform_lengths"},
+		{"scales as int16", "mix", "full, short and odd rows", "beyond its range of 8"},
+		{"gives zeros", "mix", "full, short and odd rows", "row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent"},
+		{"changes a tensor that is not its own", "mix", "full, short and odd rows", "it changed row 0 of bystander in ring slot"},
+		{"shortens a row", "tint", "full, short and odd rows", "tensor_waveform_lengths is not an output of the stage"},
+		{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},
+		{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
+		{"changes empty rows", "mix", "empty rows", "row 1 of port waveform has 0 valid elements, and element 0 is"},
+		{"draws from the clock", "mix", "same batch, same bits", "differ"},
+		{"depends on the place", "mix", "any place in any batch", "differ"},
+		{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
+		{"depends on the process", "mix", "two processes", "differ"},
+		{"ignores its lifeline", "mix", "ends with the host", "after the end of its lifeline"},
+		{"hangs when asked to drain", "mix", "ends when asked to", "Drain: no answer"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			t.Setenv("XTTS_PLUGIN_FAULT", c.fault)
+			t.Setenv("XTTS_PLUGIN_FAULT_MARKS", "")
+			found := failed(t, test(t, dir, c.stage, 500*time.Millisecond, nil), c.stage)
+			if why, ok := found[c.check]; !ok || !strings.Contains(why, c.why) {
+				t.Errorf("%s: %q, want %q; failed: %v", c.check, why, c.why, found)
+			}
+			if alone := c.fault == "draws from the clock" || c.fault == "changes empty rows"; alone && len(found) != 1 {
+				t.Errorf("one fault fails %d checks: %v", len(found), found)
+			}
+		})
+	}
+	t.Run("an idle stage", func(t *testing.T) {
+		t.Setenv("XTTS_PLUGIN_FAULT", "")
+		if found := failed(t, test(t, dir, "mix", 0, nil), "mix"); len(found) > 0 {
+			t.Errorf("of a sound stage failed: %v", found)
+		}
+		r := test(t, dir, "idle", 0, nil)
+		if why := failed(t, r, "idle")["full, short and odd rows"]; !strings.Contains(why, "answered without writing row 0 of tensor_mel_spectrograms") {
+			t.Errorf("idle: %q", why)
+		}
+		var text bytes.Buffer
+		r.Print(&text)
+		for _, want := range []string{"faulty 1.0.0: stage idle (preprocess)\n  ✓ starts", "  ✗ full, short and odd rows\n      it answered without", "      hint: write all outputs", " MiB of memory at most\n"} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in\n%s", want, &text)
+			}
+		}
+	})
+	t.Run("a refused configuration", func(t *testing.T) {
+		found := failed(t, test(t, dir, "mix", 0, map[string]any{"amount": 5}), "mix")
+		if why := found["starts and accepts its configuration"]; !strings.Contains(why, "amount is 5") {
+			t.Errorf("failed: %v", found)
+		}
+	})
+}
+
+// TestSound: plugins that keep the rules pass, in Go and in Python.
+func TestSound(t *testing.T) {
+	venv, err := filepath.Abs("../../../.cache/venv-plugin/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(venv), "ready")); err != nil {
+		t.Fatalf("no Python with gRPC and numpy; this makes it: scripts/venv-plugin.sh (%v)", err)
+	}
+	t.Setenv("PATH", venv+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for name, c := range map[string]struct {
+		dir    string
+		values map[string]any
+	}{
+		"features": {build(t, "../../../plugins/features", "features"), nil},
+		"python":   {"../../../plugins/testdata/python/gain", map[string]any{"probability": 0.5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := test(t, c.dir, "", 0, c.values)
+			if r.Failed() > 0 {
+				var text bytes.Buffer
+				r.Print(&text)
+				t.Error(text.String())
+			}
+		})
+	}
+}

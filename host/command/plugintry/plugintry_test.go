@@ -1,0 +1,198 @@
+package plugintry
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"image/png"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+const pico = "../../../ortgraphs/testdata/pico"
+
+// buildPlugins builds the first-party plugins and the faulty one, of which only its gain is wanted.
+func buildPlugins(t *testing.T) string {
+	t.Helper()
+	all := t.TempDir()
+	for source, program := range map[string]string{"features": "features", "testdata/faulty": "faulty"} {
+		if err := catalogtest.Build(filepath.Join(all, program, catalogtest.Program(program)), filepath.Join("../../../plugins", source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// wave writes a WAV file of a sawtooth.
+func wave(t *testing.T, rate int) string {
+	t.Helper()
+	var samples []float32
+	for i := range 4000 {
+		samples = append(samples, float32(i%200-100)/128)
+	}
+	file := filepath.Join(t.TempDir(), "A-0001.wav")
+	if _, err := writeSound(file, samples, samples, rate); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// draw is the first number of a row's generator.
+func draw(key [16]byte) float64 {
+	var seed [32]byte
+	copy(seed[:], key[:])
+	return rand.New(rand.NewChaCha8(seed)).Float64()
+}
+
+func TestTry(t *testing.T) {
+	plugins, dir := buildPlugins(t), t.TempDir()
+	clip := wave(t, 22050)
+	try := func(stage, out string, change func(*Options)) (string, error) {
+		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir, out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}
+		if change != nil {
+			change(&o)
+		}
+		var text bytes.Buffer
+		err := Command(t.Context(), &text, o)
+		return text.String(), err
+	}
+
+	t.Run("a waveform", func(t *testing.T) {
+		text, err := try("mix", "heard.wav", func(o *Options) { o.Count = 2 })
+		if err != nil || !strings.Contains(text, "mix, epoch 2: "+filepath.Join(dir, "heard-2.wav")+"; 0.18 s -> 0.18 s, peak 0.781 -> 0.") {
+			t.Fatalf("%q, %v", text, err)
+		}
+		// The gain is that of a run: it depends on the seed, the epoch, the clip and the instance.
+		for epoch, file := range []string{"heard-1.wav", "heard-2.wav"} {
+			key := dataset.RowKey(1, epoch, "A-0001", "mix")
+			gain := 1 - 0.5*draw(key)
+			after, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := float64(int16(binary.LittleEndian.Uint16(after[44:]))) / 32768
+			if want := -100.0 / 128 * gain; first < want-1e-4 || first > want+1e-4 {
+				t.Errorf("%s: the first sample is %v, want %v", file, first, want)
+			}
+		}
+	})
+	t.Run("without an effect", func(t *testing.T) {
+		if _, err := try("faulty/mix", "same.wav", func(o *Options) { o.Values = map[string]any{"amount": 0} }); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadFile(clip)
+		if after, err := os.ReadFile(filepath.Join(dir, "same.wav")); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the file differs: %v", err)
+		}
+	})
+	t.Run("spectrograms", func(t *testing.T) {
+		if text, err := try("logmel", "seen.png", nil); err != nil || !strings.Contains(text, "seen.png; mel_spectrograms: ") {
+			t.Fatalf("%q, %v", text, err)
+		}
+		f, err := os.Open(filepath.Join(dir, "seen.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if c, err := png.DecodeConfig(f); err != nil || c.Width == 0 || c.Height == 0 || (c.Height-axisBottom)%cell != 0 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+	refuses(t, try)
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Command(stopped, new(bytes.Buffer), Options{Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}); err == nil {
+		t.Error("no error after the end of the context")
+	}
+}
+
+// refuses tries what cannot be written.
+func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (string, error)) {
+	t.Helper()
+	for _, c := range []struct{ stage, out, err, hint string }{
+		{"logmel", "x.wav", "stage logmel writes no waveform but mel_spectrograms, which this program cannot make audible", "--out seen.png shows them as a picture"},
+		{"mix", "x.png", "stage mix writes waveform, which is heard and not seen", "--out heard.wav"},
+		{"mix", "x.mp3", "--out ends neither with .wav nor with .png", "--out heard.wav for a sound, --out seen.png for a picture"},
+	} {
+		if _, err := try(c.stage, c.out, nil); exit.Code(err) != 2 || err.Error() != c.err || hint.Of(err) != c.hint {
+			t.Errorf("%s to %s: %v, hint %q", c.stage, c.out, err, hint.Of(err))
+		}
+	}
+	if _, err := try("mix", "x.wav", func(o *Options) { o.Clip = "nothing.wav" }); exit.Code(err) != 2 || err.Error() != "--clip nothing.wav: no such file or directory" {
+		t.Error(err)
+	}
+}
+
+// TestCurve: a row of values is a curve, its largest value at the top.
+func TestCurve(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pitch.png")
+	if text, err := writePicture(file, "pitch", []float32{0, 1, 0.5}, 1, 0.01); err != nil || !strings.HasSuffix(text, "pitch: 3 frames, values from 0 to 1") {
+		t.Fatal(text, err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, y := range map[int]int{0: curveHeight - 1, cell: 0, 2 * cell: curveHeight - 1 - (curveHeight-1)/2} {
+		if r, _, _, _ := picture.At(axisLeft+x, y).RGBA(); r == 0 {
+			t.Errorf("no light at %d, %d", x, y)
+		}
+	}
+}
+
+// TestClipped: samples beyond full scale are counted.
+func TestClipped(t *testing.T) {
+	text, err := writeSound(filepath.Join(t.TempDir(), "x.wav"), []float32{0.5, 0}, []float32{2, -3}, 22050)
+	if err != nil || !strings.HasSuffix(text, "; 2 samples beyond full scale are clipped in the file") {
+		t.Error(text, err)
+	}
+}
+
+// TestLongClip: what a header says of a clip's length is no reason to take that much memory.
+func TestLongClip(t *testing.T) {
+	const rate = 4000
+	file := filepath.Join(t.TempDir(), "long.wav")
+	samples := make([]float32, longest*rate)
+	if _, err := writeSound(file, samples, samples, rate); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := read(file, rate); err == nil || !strings.Contains(err.Error(), "600 s long") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSilentClip: a clip that a run leaves out is refused with the run's reason. A plugin that is given silence would be blamed for its results.
+func TestSilentClip(t *testing.T) {
+	const rate = 4000
+	file := filepath.Join(t.TempDir(), "silent.wav")
+	samples := make([]float32, rate)
+	if _, err := writeSound(file, samples, samples, rate); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := read(file, rate); err == nil || !strings.HasPrefix(err.Error(), "silent: no sample is above") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestChanged: the values that are given replace those of the bundle's instance, and only them.
+func TestChanged(t *testing.T) {
+	own := map[string]any{"kept": 1, "given": 1}
+	got := changed(own, map[string]any{"given": 2})
+	if want := (map[string]any{"kept": 1, "given": 2}); !maps.Equal(got, want) || own["given"] != 1 {
+		t.Errorf("%v of %v, want %v", got, own, want)
+	}
+}

@@ -1,0 +1,141 @@
+package batch
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Config has the parts of a Path. It is wide because it configures the decoder, the stages and the copier of a path.
+type Config struct {
+	Source     *Source
+	InputMode  InputMode
+	Data       Data
+	BatchSize  int
+	Depths     Depths
+	Ring       *ring.Ring
+	Layouts    []ring.Layout // by bucket
+	Inputs     []manifest.TensorSpec
+	Scalars    []manifest.Scalar // of the bundle
+	Stages     *catalog.Resolved
+	Pools      []*supervise.Pool // by plugin of Stages
+	Model      Loader
+	GPU        gpu.Context // of the model; nil on the CPU
+	Quarantine *Quarantine
+	Features   *Features // nil without a feature cache
+	Log        *slog.Logger
+	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
+	OnRange    OnRange
+	Contract   manifest.Features // of the bundle: what spectrograms may be
+	Hooks      Hooks
+}
+
+// Depths are the numbers of batches in flight.
+type Depths struct {
+	Ring     int // slots for prepared batches
+	Device   int // slots of the model's device
+	Workers  int // decoders
+	Prefetch int // batches to prepare before the first step
+}
+
+// Hooks are called at points of the path of a batch. Each may be nil.
+type Hooks struct {
+	// Copy is called before the transfer of a batch to the device, and Copied after it, while the batch is still in the
+	// ring. An error of Copied ends the run.
+	Copy   func()
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
+	// Observer returns the observer of the pipeline.
+	Observer func(pipeline.Config) pipeline.Observer
+}
+
+// common is shared by decoder, stages and copier.
+type common struct {
+	seed    int64
+	ring    *ring.Ring
+	layouts []ring.Layout
+	guards  *guards
+	proof   *proof // nil without Config.Verify
+	seals   *seals // nil with it
+	ranges  ranges
+	onRange OnRange
+	data    Data
+}
+
+// watch makes what notices writes that no guard shows.
+func (c *common) watch(verify bool) {
+	if verify {
+		c.proof = newProof(c.ring, c.layouts)
+		return
+	}
+	c.seals = newSeals(c.ring)
+}
+
+// Path is the path of all batches of a run, from the data plan to the trainer.
+type Path struct {
+	Pipeline *pipeline.Pipeline
+	Feed     pipeline.Feed // the trainer takes its batches from it
+
+	mode     adapter
+	copier   *copier
+	features *Features
+	memos    []*memo // by stage instance
+}
+
+// New creates a path. Nothing runs until the pipeline runs.
+func New(c Config) (*Path, error) {
+	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data, ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange}
+	shared.watch(c.Verify)
+	for i, pool := range c.Pools {
+		shared.guards.pools = append(shared.guards.pools, pool)
+		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
+	}
+	p := &Path{
+		mode: adapter{mode: c.InputMode, steps: c.Source.Total()},
+		copier: &copier{
+			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device), lengths: frameLengths(c.Inputs), hooks: c.Hooks,
+		},
+	}
+	cfg := pipeline.Config{
+		Decoder: &decoder{
+			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset), tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
+		},
+		Device: p.copier, Measure: p.copier.measure(c.Scalars),
+		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {
+			return c.Quarantine.rejected(c.Data.of(b), b, rows)
+		},
+		RingSlots: c.Depths.Ring, DeviceSlots: c.Depths.Device, Workers: c.Depths.Workers, Prefetch: c.Depths.Prefetch,
+	}
+	p.features, p.memos = c.Features, c.Features.memos(shared, c.Stages.Instances)
+	for i, in := range c.Stages.Instances {
+		cfg.Stages = append(cfg.Stages, pipeline.Step{
+			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
+			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, p.memos[i], c.BatchSize, c.Log),
+		})
+	}
+	p.mode.configure(&cfg, c.Source)
+	if c.Hooks.Observer != nil {
+		cfg.Observer = c.Hooks.Observer(cfg)
+	}
+	var err error
+	if p.Pipeline, err = pipeline.New(cfg); err != nil {
+		return nil, err
+	}
+	p.Feed = p.mode.wrap(p.Pipeline)
+	return p, nil
+}
+
+// Frames counts the valid target frames of the batch in a device slot.
+func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
+
+// FeatureCache returns the figures of the feature cache, nil without one.
+func (p *Path) FeatureCache() *report.FeatureCache { return p.features.report(p.memos) }
+
+// Close unblocks a pipeline that waits for the trainer. Call it after the last step.
+func (p *Path) Close() { p.mode.close() }

@@ -1,0 +1,72 @@
+package batch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Trial sends batches of the caller's content to stage instances outside of a run, with the checks of a run.
+type Trial struct {
+	*common
+	runners []*stageRunner
+}
+
+// TrialConfig has the parts of a Trial.
+type TrialConfig struct {
+	Ring      *ring.Ring
+	Layouts   []ring.Layout // by bucket
+	BatchSize int
+	Stages    *catalog.Resolved
+	Pools     []*supervise.Pool // by plugin of Stages
+	Clips     []string          // ids of the rows that batches name
+	Seed      int64             // of the row keys
+	Verify    bool              // as of Config
+	Contract  manifest.Features // as of Config
+	Log       *slog.Logger
+}
+
+// NewTrial returns a trial. A value that cannot be right is an error.
+func NewTrial(c TrialConfig) *Trial {
+	ix := new(dataset.Index)
+	for _, id := range c.Clips {
+		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
+	}
+	shared := &common{
+		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: StopAtOnce,
+		data: Data{Train: &Split{Index: ix}},
+	}
+	shared.watch(c.Verify)
+	t := &Trial{common: shared}
+	for i, pool := range c.Pools {
+		shared.guards.pools = append(shared.guards.pools, pool)
+		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
+	}
+	for _, in := range c.Stages.Instances {
+		t.runners = append(t.runners, newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
+	}
+	return t
+}
+
+// Run fills the batch's slot by fill and sends it through all instances in their order. It returns the rows that the
+// last instance rejected, and its time. Calls for different slots may overlap.
+func (t *Trial) Run(ctx context.Context, b *pipeline.Batch, fill func(slot []byte)) (rejected []pipeline.Rejected, busy time.Duration, err error) {
+	t.proof.decode(b.Slot)
+	t.guards.begin(b)
+	t.seals.begin(b.Slot)
+	fill(t.ring.Slot(b.Slot))
+	t.proof.decoded(b.Slot, b.Bucket)
+	for _, r := range t.runners {
+		if rejected, busy, err = r.Process(ctx, b); err != nil || len(rejected) > 0 {
+			return rejected, busy, err
+		}
+	}
+	return nil, busy, nil
+}

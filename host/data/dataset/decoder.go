@@ -1,0 +1,109 @@
+package dataset
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/data/dataset/internal/audio"
+	"github.com/xtts-host/xtts-host/host/data/dataset/internal/resample"
+)
+
+// Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip that was
+// requested, so use one Decoder per goroutine.
+type Decoder struct {
+	rate       int
+	reader     audio.Reader
+	mono       []float32 // at the file's rate
+	resamplers map[int]*resample.Resampler
+}
+
+// maxFilters bounds the number of filters that are kept, of 4 MiB at most: a data set has recordings of a few rates.
+const maxFilters = 16
+
+// NewDecoder returns a decoder that converts to a sample rate in Hz.
+func NewDecoder(sampleRate int) *Decoder {
+	return &Decoder{rate: sampleRate, resamplers: map[int]*resample.Resampler{}}
+}
+
+// Decode fills dst with the row's samples from, from+1, ..., in [-1,1], averaged over the channels. The row must have
+// that many: from+len(dst) <= row.Samples. Decode reads only the needed part of the file. Samples beyond full scale,
+// from a float file or an overshoot of the filter, are clipped.
+//
+// It fails if the file cannot be read, if it differs from the indexed file, or if float samples are not finite or
+// beyond 8 times full scale. The error does not name the file.
+func (d *Decoder) Decode(dst []float32, row *Row, from int) error {
+	if len(dst) == 0 || from < 0 || from+len(dst) > row.Samples {
+		return fmt.Errorf("samples %d to %d of a clip of %d were asked for", from, from+len(dst), row.Samples)
+	}
+	if row.FileRate == d.rate {
+		if err := d.read(dst, row, from); err != nil {
+			return err
+		}
+		limit(dst) // float files may exceed full scale
+		return nil
+	}
+	r, ok := d.resamplers[row.FileRate]
+	if !ok {
+		if len(d.resamplers) == maxFilters {
+			clear(d.resamplers)
+		}
+		r = resample.New(row.FileRate, d.rate)
+		d.resamplers[row.FileRate] = r
+	}
+	lo, hi := r.Span(from, len(dst))
+	lo, hi = max(lo, 0), min(hi, row.Frames)
+	d.mono = grow(d.mono, hi-lo)
+	if err := d.read(d.mono, row, lo); err != nil {
+		return err
+	}
+	r.Resample(dst, d.mono, lo, from)
+	limit(dst) // a filter overshoots at full scale
+	return nil
+}
+
+// Clip returns the whole clip of a row. reason says why a run leaves it out, as Filler finds it. An error means that the
+// machine is out of files or memory. Clip uses the memory of buffer if it is large enough.
+func (d *Decoder) Clip(buffer []float32, row *Row) (samples []float32, reason string, err error) {
+	samples = grow(buffer, row.Samples)
+	if err = d.Decode(samples, row, 0); err == nil {
+		err = flaw(samples, row)
+	}
+	if err == nil || hostTrouble(err) != nil {
+		return samples, "", err
+	}
+	return samples, reasonOf(err), nil
+}
+
+// limit clips samples to full scale.
+func limit(s []float32) {
+	for i, v := range s {
+		s[i] = min(max(v, -1), 1)
+	}
+}
+
+// read fills dst with samples of the row at the file's own rate, starting at the given one.
+func (d *Decoder) read(dst []float32, row *Row, from int) error {
+	f, err := d.reader.Open(row.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.SampleRate != row.FileRate || f.Channels != row.FileChannels || f.Frames < row.Offset+row.Frames {
+		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels), f.SampleRate)
+	}
+	return d.reader.Read(dst, f, row.Offset+from)
+}
+
+func channels(n int) string {
+	if n == 1 {
+		return "1 channel"
+	}
+	return fmt.Sprintf("%d channels", n)
+}
+
+// grow returns a slice of n elements, using s if it is large enough. The elements have arbitrary values.
+func grow[T any](s []T, n int) []T {
+	if n > cap(s) {
+		return make([]T, n)
+	}
+	return s[:n]
+}

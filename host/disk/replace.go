@@ -1,8 +1,0 @@
-package disk
-
-import "github.com/xtts-host/xtts-host/shared/files"
-
-// Replace replaces a file durably, completely or not at all. It explains a full disk.
-func Replace(path string, data []byte) error {
-	return Explain(files.At(path).Replace(data), path, int64(len(data)))
-}

@@ -1,0 +1,10 @@
+// Package observe is the page of the shelf for all that watches a run: the events of a run, and the sinks that make
+// files, lines and a report of them.
+//
+//   - event delivers events to sinks; whoever trains publishes, and knows no sink.
+//   - report writes metrics, the progress lines, the table at the end and report.json.
+//   - console connects a command with its terminal; trace writes a timeline; watch measures GPUs.
+//   - debug shows tests the inside of a run, and stops it at chosen points.
+//
+// A new sink is one type on this shelf. This shelf imports settings, stages (the pipeline's statistics) and base.
+package observe

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+)
+
+// TestConsole looks at what a person gets on which stream.
+func TestConsole(t *testing.T) {
+	var out, warnings bytes.Buffer
+	var paced []string
+	c := NewConsole(&out, &warnings, nil)
+	c.Take(events(&event.Message{Text: "banner\n"}, &event.Message{Text: "stopping\n", Err: true}, metricsStep(1)))
+	c.Follow(Lines{
+		Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 2, Every: 1},
+		Pace:     Pace{Every: 1, Pipeline: func() pipeline.Stats { return pipeline.Stats{} }},
+		Row:      func(row int32) string { return string(rune('a' + row)) },
+		Warn:     func(step int64, text string) { paced = append(paced, text) },
+	})
+	skipped := metricsStep(1)
+	skipped.Skipped = true
+	c.Take(events(&event.Phase{Phase: event.Training}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
+		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20}, &event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
+	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true}, &event.Finish{}, metricsStep(2)))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	want := `banner
+step 1/2  skipped: the gradients are not finite (grad_norm 0.8125); rows h, d, b
+step 1/2  loss     -  mel_loss     -  stop_loss     -  lr 1.0e-05  grad_norm 0.812
+[Step 1] Model GPU 1: 1/2MB (50.0%)
+evaluation after step 1/2  loss 1.000  mel_loss 2.000  stop_loss 3.000  4 rows in 1.0 s (best)
+step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812    9.9 steps/s  input stall 1.5 %
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := warnings.String(), "stopping\nwarning: w (step 1)\nerror: e\n"; got != want {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+	for step := int64(3); step <= 40; step++ {
+		s := metricsStep(step)
+		s.Time = time.Duration(1+step%2) * time.Second
+		c.Take(events(s))
+	}
+	if len(paced) != 1 || !strings.Contains(paced[0], "step time varies by") {
+		t.Errorf("paced: %q", paced)
+	}
+}
+
+// TestConsoleFolds: on a terminal, a line that is wider is folded under its first column. Elsewhere it stays as it is.
+func TestConsoleFolds(t *testing.T) {
+	const line = "  data         a list of a hundred clips in a folder whose name is long enough to reach the end of the line\n"
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		c := NewConsole(&out, &out, nil)
+		if terminal {
+			c.OnTerminal(true)
+		}
+		if err := c.Take([]event.Event{&event.Message{Text: line}}); err != nil {
+			t.Fatal(err)
+		}
+		want := line
+		if terminal {
+			want = "  data         a list of a hundred clips in a folder whose name is long enough\n               to reach the end of the line\n"
+		}
+		if out.String() != want {
+			t.Errorf("on a terminal: %t\n%q", terminal, out.String())
+		}
+	}
+}
+
+// TestConsoleIsNotSilent: without a terminal, a line comes every 10 s before training and every 30 s in it (45 s within a step), not more;
+// with --log-every 0 none does.
+func TestConsoleIsNotSilent(t *testing.T) {
+	for _, every := range []int64{100, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			var shown atomic.Pointer[event.Snapshot]
+			show := func(s event.Snapshot) { shown.Store(&s) }
+			show(event.Snapshot{})
+			c := NewConsole(&out, &out, nil)
+			c.Live(func() event.Snapshot { return *shown.Load() })
+			began := time.Now()
+			show(event.Snapshot{Phase: event.Preparing, Work: &event.Work{Task: event.Opening, Unit: "plugins and graphs", Began: began}})
+			time.Sleep(25 * time.Second)
+			synctest.Wait()
+			c.Follow(Lines{
+				Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 9, Every: every},
+				Pace:     Pace{Every: every, Pipeline: func() pipeline.Stats { return pipeline.Stats{} }},
+			})
+			training := event.Snapshot{Phase: event.Training, Run: event.Start{Total: 9}}
+			show(training)
+			for n := range int64(4) { // the first, and then one that is late
+				time.Sleep(16 * time.Second)
+				s := metricsStep(n + 1)
+				s.Time, training.Step = 16*time.Second, n+1
+				show(training)
+				c.Take(events(s))
+			}
+			evaluating := training
+			evaluating.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second}
+			show(evaluating)
+			time.Sleep(70 * time.Second)
+			synctest.Wait()
+			show(training)
+			time.Sleep(40 * time.Second)
+			synctest.Wait()
+			c.Take(events(&event.Finish{}))
+			time.Sleep(time.Hour)
+			c.Close()
+			want := "opening plugins and graphs, 10 s so far\nopening plugins and graphs, 20 s so far\n"
+			if every > 0 {
+				want += `step 1/9  loss 1.000  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812
+step 3/9  loss 0.333  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812   0.06 steps/s  input stall 0.0 %  eta 1 min 36 s
+evaluating 1/4 batches, 14 s so far, 1 min 06 s left
+evaluating 1/4 batches, 44 s so far, 36 s left
+step 5/9  is not complete yet
+`
+			}
+			if got := out.String(); got != want {
+				t.Errorf("--log-every %d: got\n%swant\n%s", every, got, want)
+			}
+		})
+	}
+}

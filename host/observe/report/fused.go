@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+)
+
+// Fused describes how the regions of a training graph run as kernels.
+type Fused struct {
+	// Kernels is the number of kernels of the largest bucket.
+	Kernels int `json:"kernels"`
+	// ArenaBytes is the planned size of ONNX Runtime's arena for training and evaluation of the largest bucket.
+	ArenaBytes int64 `json:"arena_bytes"`
+	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm of a result.
+	Distances []Float `json:"distances"`
+	// Left says why regions of the largest bucket have no kernel.
+	Left []string `json:"left"`
+	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported, each with
+	// the reason. They run without them.
+	Faulty []string `json:"faulty"`
+	// Unproved names the losses, metrics and gradients that say nothing of the kernels, because they are zero or not finite in the graph as
+	// exported, too.
+	Unproved []string `json:"unproved"`
+
+	// How long the parts took, in seconds.
+	PlanS    float64 `json:"plan_s"`
+	CompileS float64 `json:"compile_s"`
+	OpenS    float64 `json:"open_s"`
+	ProofS   float64 `json:"proof_s"`
+}
+
+func (f *Fused) String() string {
+	distance := 0.0
+	for _, d := range f.Distances {
+		distance = max(distance, float64(d))
+	}
+	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", units.Count(f.Kernels, "kernel"), distance)}
+	if n := len(f.Left); n > 0 {
+		parts = append(parts, units.Count(n, "region")+" without a kernel")
+	}
+	if n := len(f.Faulty); n > 0 {
+		parts = append(parts, units.Count(n, "faulty kernel")+" not used")
+	}
+	if n := len(f.Unproved); n > 0 {
+		list := f.Unproved[:min(n, 3)]
+		if n > len(list) {
+			list = append(slices.Clone(list), fmt.Sprintf("%d more", n-len(list)))
+		}
+		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s", units.Count(n, "result"), strings.Join(list, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// fused says how the training graphs run on a GPU, and which graphs have one thread on the CPU.
+func (t *table) fused(graphs []Graph) {
+	for _, g := range graphs {
+		if g.OneThread != "" {
+			t.row("one thread", fmt.Sprintf("%s, %s: --deterministic, since more could have other bits because of %s", g.Use, g.File, g.OneThread))
+		}
+		of := ""
+		if g.Player != "" {
+			of = g.Player + ": "
+		}
+		switch {
+		case g.Fused != nil:
+			t.row("fused graph", of+g.Fused.String())
+		case g.Unfused != "":
+			t.row("fused graph", of+"none: "+g.Unfused)
+		}
+	}
+}

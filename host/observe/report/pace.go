@@ -1,0 +1,156 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/stat"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+)
+
+// Pace regularly reports how fast and how even the steps are, and warns if they are uneven. The zero value reports
+// nothing.
+type Pace struct {
+	// Every is the number of steps between progress lines. Every tenth progress line comes with a line of Pace, but
+	// after at least 20 steps. 0 switches it off.
+	Every int64
+	// Setup has the settings that the advice may suggest to change.
+	Setup Setup
+	// Pipeline returns the pipeline's figures since the start of the run.
+	Pipeline func() pipeline.Stats
+
+	started bool
+	since   pace
+	before  pipeline.Stats // at the start of the period
+	warned  string         // the cause named by the last warning; "" if the last period was even
+}
+
+const (
+	// paceLines progress lines make a period.
+	paceLines = 10
+	// paceSteps is the least number of steps from which a variation is computed.
+	paceSteps = 20
+)
+
+// pace sums up one period. Times are kept by bucket: longer batches take longer, which is not jitter.
+type pace struct {
+	span
+	buckets map[int]*[1 + len(paceParts)]stat.Moments // the whole step, then its parts
+}
+
+// paceParts are the parts of a step, in the order of report.json's phases.
+var paceParts = [...]string{"wait", "train", "optimizer", "other"}
+
+func (p *pace) add(w *event.Step) {
+	p.span.add(w)
+	if p.buckets == nil {
+		p.buckets = map[int]*[1 + len(paceParts)]stat.Moments{}
+	}
+	b := p.buckets[w.Bucket]
+	if b == nil {
+		b = new([1 + len(paceParts)]stat.Moments)
+		p.buckets[w.Bucket] = b
+	}
+	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, w.Other()} {
+		b[i].Add(millis(d))
+	}
+}
+
+// std returns the standard deviation within buckets, in ms: the root of the mean squared distance from the mean of the
+// bucket. which is 0 for the step, 1+i for paceParts[i].
+func (p *pace) std(which int) float64 {
+	sum := 0.0
+	for _, b := range p.buckets {
+		sum += b[which].M2
+	}
+	return math.Sqrt(sum / float64(max(1, p.steps)))
+}
+
+// uneven returns the part of a step with the largest variation.
+func (p *pace) uneven() string {
+	worst := 0
+	for i := range paceParts {
+		if p.std(1+i) > p.std(1+worst) {
+			worst = i
+		}
+	}
+	return paceParts[worst]
+}
+
+// Step counts a step. If a period ends with it, line has the period's figures. warning names the cause of uneven steps
+// and a fix; it is repeated only for another cause or after an even period. The first step of the process is left out.
+func (p *Pace) Step(w *event.Step) (line, warning string) {
+	if p.Every <= 0 {
+		return "", ""
+	}
+	if !p.started {
+		p.started = true
+		p.before = p.Pipeline()
+		return "", ""
+	}
+	p.since.add(w)
+	if w.Step%max(paceSteps, paceLines*p.Every) != 0 {
+		return "", ""
+	}
+	now := p.Pipeline()
+	line, warning = p.period(between(p.before, now))
+	p.since, p.before = pace{}, now
+	return line, warning
+}
+
+func (p *Pace) period(s pipeline.Stats) (line, warning string) {
+	t := &p.since
+	mean, std := millis(t.time)/float64(t.steps), t.std(0)
+	variation, stall := 0.0, ratio(t.wait, t.time)
+	if mean > 0 {
+		variation = std / mean
+	}
+	line = fmt.Sprintf("pipeline  step %.1f ± %.1f ms  %s steps/s  variation %s  stall %s",
+		mean, std, units.Rate(float64(t.steps)/max(t.time.Seconds(), 1e-9)), units.Percent(variation), units.Percent(stall))
+	if t.steps < paceSteps {
+		return line, "" // resumed in the middle of a period
+	}
+	if variation <= variationLimit {
+		p.warned = ""
+		return line, ""
+	}
+	cause, advice := p.cause(s)
+	if cause == p.warned {
+		return line, ""
+	}
+	p.warned = cause
+	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause, advice)
+}
+
+// cause names the phase that makes the steps uneven, and suggests a fix.
+func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
+	switch part := p.since.uneven(); part {
+	case "wait":
+		limit := limits(s, p.Setup)
+		var all []string
+		limit.advise(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
+		return limit.bottleneck, "batches come late. " + strings.Join(all, " ")
+	case "other":
+		return part, "checkpoints and files, between the steps. Raise --checkpoint-every, or put --run-dir on a faster disk."
+	default:
+		if p.Setup.OnCPU {
+			return part, fmt.Sprintf("something else uses the cores. Give training fewer with --threads%s, or stop other programs.", now(p.Setup.Threads))
+		}
+		return part, "something else uses the device. Stop other programs on it."
+	}
+}
+
+// between returns the phase times of the pipeline between two moments.
+func between(from, to pipeline.Stats) pipeline.Stats {
+	d := pipeline.Stats{Phases: make([]pipeline.Phase, len(to.Phases))}
+	copy(d.Phases, to.Phases)
+	for i := range from.Phases {
+		d.Phases[i].Busy -= from.Phases[i].Busy
+		d.Phases[i].Queue -= from.Phases[i].Queue
+	}
+	return d
+}

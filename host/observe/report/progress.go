@@ -1,0 +1,186 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+)
+
+// Progress formats the lines that show the progress of a run. It measures time by the durations of the steps.
+type Progress struct {
+	// Metrics names the metrics of a step.
+	Metrics []string
+	// Total is the run's last step, 0 if it is not known: then there is no estimate of the remaining time.
+	Total int64
+	// Every is the number of steps between lines. 0 switches the lines off.
+	Every int64
+	// Bar says that a Bar shows speed and remaining time, so the lines omit them.
+	Bar bool
+	// Bottleneck names the bottleneck of the pipeline. It is called for a line with a high input stall. If it is nil,
+	// the line has no name.
+	Bottleneck func() string
+
+	first int64 // step of this process; 0 before it
+	since span  // the last line
+	rate  event.Rate
+}
+
+// span is a number of steps in a row.
+type span struct {
+	steps      int64
+	time, wait time.Duration
+}
+
+func (s *span) add(w *event.Step) {
+	s.steps++
+	s.time += w.Time
+	s.wait += w.InputWait
+}
+
+// Due reports whether a progress line is due after a step: after the first step of a process, at multiples of every,
+// and after the last step, total. every is 0 for no lines.
+func Due(step, first, every, total int64) bool {
+	return every > 0 && (step == first || step%every == 0 || step == total)
+}
+
+// Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the steps
+// since the last line took long. Speed and input stall are means since the previous line.
+func (p *Progress) Step(w *event.Step) string {
+	p.rate.Step(w)
+	if p.first == 0 {
+		p.first = w.Step // it waits for the pipeline to fill, so it is not typical
+	} else {
+		p.since.add(w)
+	}
+	late := p.Every > 0 && !p.Bar && p.since.time >= silence
+	if !late && !Due(w.Step, p.first, p.Every, p.Total) {
+		return ""
+	}
+	line := p.line(w)
+	p.since = span{}
+	return line
+}
+
+func (p *Progress) line(w *event.Step) string {
+	var b strings.Builder
+	b.WriteString(head(w.Step, p.Total))
+	p.losses(&b, w.Loss, w.Metrics, w.Skipped)
+	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, norms(w))
+	stall := ratio(p.since.wait, p.since.time)
+	if p.since.time > 0 && !p.Bar {
+		fmt.Fprintf(&b, "  %5s steps/s", units.Rate(float64(p.since.steps)/p.since.time.Seconds()))
+	}
+	if p.since.time > 0 && !p.Bar || stall >= stallLimit {
+		fmt.Fprintf(&b, "  input stall %5s", units.Percent(stall))
+	}
+	if stall >= stallLimit && p.Bottleneck != nil {
+		fmt.Fprintf(&b, " (%s)", p.Bottleneck())
+	}
+	if left := p.rate.Speed(w.Step, p.Total).Left; left > 0 && !p.Bar {
+		b.WriteString("  eta " + units.Duration(left))
+	}
+	return b.String()
+}
+
+// Work counts the time of a work besides the steps.
+func (p *Progress) Work(w *event.Work) { p.rate.Work(w) }
+
+// Evaluated returns the line of an evaluation.
+func (p *Progress) Evaluated(e *event.Evaluation) string {
+	var b strings.Builder
+	b.WriteString("evaluation after " + head(e.Step, p.Total))
+	p.losses(&b, e.Loss, e.Metrics, false)
+	fmt.Fprintf(&b, "  %s in %s", units.Count(int64(e.Samples), "row"), units.Duration(e.Time))
+	if e.Best {
+		b.WriteString(" (best)")
+	}
+	return b.String()
+}
+
+// norms returns the gradient norm of a step, with those of the other players after it.
+func norms(w *event.Step) string {
+	text := units.Number(w.GradNorm)
+	for _, p := range w.Players[:max(0, len(w.Players)-1)] {
+		text += fmt.Sprintf(" (%s %s)", p.Name, units.Number(p.GradNorm))
+	}
+	return text
+}
+
+// notFinite returns the gradient norm, or with several players those of the skipped ones.
+func notFinite(w *event.Step) string {
+	if len(w.Players) == 0 {
+		return fmt.Sprint(w.GradNorm)
+	}
+	var list []string
+	for _, p := range w.Players {
+		if p.Skipped {
+			list = append(list, fmt.Sprint(p.GradNorm))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// maxNames limits the rows that a line names.
+const maxNames = 5
+
+// Skipped returns the line of a skipped step, with the reason and the rows of the step. name returns a row's id in the
+// data set. Such a line is due immediately, for any Every.
+func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
+	line := head(w.Step, p.Total) + "  skipped"
+	if len(w.Players) > 0 {
+		line += " by " + strings.Join(w.SkippedPlayers(), " and ")
+	}
+	line += ": "
+	switch {
+	case len(w.Rows) == 0:
+		return line + "every row is empty"
+	case math.IsNaN(w.Loss), math.IsInf(w.Loss, 0):
+		line += fmt.Sprintf("the loss is not finite (%v); rows ", w.Loss)
+	default:
+		line += fmt.Sprintf("the gradients are not finite (grad_norm %s); rows ", notFinite(w))
+	}
+	names := make([]string, 0, maxNames)
+	for _, row := range w.Rows[:min(maxNames, len(w.Rows))] {
+		names = append(names, name(row))
+	}
+	line += strings.Join(names, ", ")
+	if more := len(w.Rows) - maxNames; more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line
+}
+
+// head begins a line: "step  12/240".
+func head(step, of int64) string {
+	if of <= 0 {
+		return fmt.Sprintf("step %6d", step)
+	}
+	total := strconv.FormatInt(of, 10)
+	return fmt.Sprintf("step %*d/%s", len(total), step, total)
+}
+
+func (p *Progress) losses(b *strings.Builder, loss float64, metrics []float64, skipped bool) {
+	value := func(name string, v float64) {
+		if skipped {
+			v = math.NaN()
+		}
+		fmt.Fprintf(b, "  %s %5s", name, units.Number(v))
+	}
+	value("loss", loss)
+	for i, name := range p.Metrics {
+		value(name, metrics[i])
+	}
+}
+
+// ratio returns a/b, 0 if b is 0.
+func ratio(a, b time.Duration) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}

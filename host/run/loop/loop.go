@@ -1,0 +1,175 @@
+// Package loop runs the batch pipeline and the training loop together.
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/trace"
+	"github.com/xtts-host/xtts-host/host/run/machine"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Config has the parts that a Loop needs.
+type Config struct {
+	Plan    *plan.Plan
+	Machine *machine.Machine
+	Session *session.Session
+
+	Source    *batch.Source // starts after Progress
+	InputMode batch.InputMode
+	Progress  train.Progress
+	Stop      <-chan struct{}
+
+	Observer   Observer
+	Quarantine *batch.Quarantine
+	Bus        *event.Bus
+	Log        *slog.Logger
+	Debug      *debug.Folder // may be nil
+	Trace      *trace.Writer // may be nil
+	// Copied, which may be nil, receives every batch while it is in the ring.
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
+}
+
+// Loop is the batch pipeline with the training loop.
+type Loop struct {
+	Path     *batch.Path
+	Train    *train.Loop
+	Timeline *trace.Timeline // nil without a trace
+	cfg      Config
+	told     told
+}
+
+// New creates the pipeline and the training loop. Nothing runs before Run.
+func New(c Config) (*Loop, error) {
+	p := c.Plan
+	l := &Loop{cfg: c, told: told{Observer: c.Observer, bus: c.Bus}}
+	if p.Data.Val != nil {
+		l.told.batches = p.Data.Val.Plan.Batches()
+	}
+	l.Train = &train.Loop{
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: &l.told, Stop: c.Stop, Progress: c.Progress,
+		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
+	}
+	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
+	if c.Debug != nil {
+		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }
+	}
+	var err error
+	l.Path, err = batch.New(batch.Config{
+		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
+		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Placement.Decoders(p.Config.NumWorkers), Prefetch: p.Ring.Prefetch},
+		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
+		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: batch.OnRangeOf(p.Config.OnRange, p.Config.VerifyPlugins), Contract: p.Bundle.Manifest.Features, Hooks: hooks,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.Train.Feed = l.Path.Feed
+	return l, nil
+}
+
+// draw makes pipeline and loop write a timeline if the run has one.
+func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
+	p, timer := l.cfg.Plan, l.cfg.Session.Device.Timer
+	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil}
+	for _, s := range pipe.Stages {
+		what.Stages = append(what.Stages, s.Name)
+	}
+	for _, layout := range p.Slots.Layouts {
+		what.Bytes = append(what.Bytes, layout.InputBytes)
+	}
+	t := trace.NewTimeline(l.cfg.Trace, what)
+	if t == nil {
+		return nil
+	}
+	l.Timeline, l.Train.Spent = t, t.Trained
+	if timer != nil {
+		timer.Spent = func(w train.Work, began, ended time.Time) {
+			if w == train.Transferring {
+				t.Copied(began, ended)
+			} else {
+				t.Computed(w.String(), began, ended)
+			}
+		}
+	}
+	return t
+}
+
+// Run runs pipeline and loop until one of them ends. After Run, no goroutine of them runs.
+func (l *Loop) Run(ctx context.Context) error {
+	pipeCtx, stopPipe := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
+	}()
+	l.warmUp(ctx)
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now()})
+	l.cfg.Machine.Watch.Start()
+	err := l.Train.Run(ctx)
+	l.told.job.End()
+	stopPipe()
+	l.Path.Close()
+	<-done
+	if werr := l.cfg.Machine.Watch.Close(); werr != nil {
+		l.cfg.Log.Warn(werr.Error()) // the timeline does not affect training
+	}
+	if errors.Is(err, exit.ErrInterrupted) && l.complete() {
+		return nil
+	}
+	return err
+}
+
+// complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the last one was saved.
+func (l *Loop) complete() bool {
+	at, source := l.Train.Progress, *l.cfg.Source
+	source.Start(at.Position()) // it has run ahead
+	return source.Done() || l.Train.Policy.EarlyStop.Over(at.EarlyStop)
+}
+
+// warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.
+func (l *Loop) warmUp(ctx context.Context) {
+	began, bus := time.Now(), l.cfg.Bus
+	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))
+	defer delay.Stop()
+	bus.Publish(&event.Phase{Phase: event.WarmingUp, At: began})
+	bus.Publish(&event.Message{Text: "waiting for the data pipeline to warm up\n"})
+	l.fill(ctx, delay.C)
+	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", units.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
+}
+
+// fill waits until the prefetch target is ready, and publishes how far the pipeline is.
+func (l *Loop) fill(ctx context.Context, late <-chan time.Time) {
+	target := l.cfg.Plan.Ring.Prefetch
+	job := l.cfg.Bus.Begin(event.Work{Task: event.Filling, Unit: "batches of the pipeline", Of: target})
+	defer job.End()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			job.Do(min(target, l.Path.Pipeline.Finished()), target)
+		case <-l.Path.Pipeline.Warm():
+			return
+		case <-late:
+			return
+		case <-l.cfg.Stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

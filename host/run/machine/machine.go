@@ -1,0 +1,103 @@
+// Package machine owns the ring, the plugin processes and the GPU monitor of a run.
+package machine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/watch"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/stages/featurecache"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Config has the parts that a Machine needs.
+type Config struct {
+	Plan      *plan.Plan
+	Log       *slog.Logger
+	Debug     *debug.Folder                 // may be nil
+	Inventory func() (gpu.Inventory, error) // is called only on a GPU
+	Memory    func(*event.Memory)           // receives the measurements of the watch
+	MinSlots  int                           // of the ring, if more are needed than the plan has
+	Features  bool                          // open the feature cache if the plan has one
+}
+
+// Machine owns the ring, the plugin processes and the GPU monitor. It is complete after Open and, in a run with
+// plugins, StartPlugins.
+type Machine struct {
+	Ring     *ring.Ring
+	Pools    []*supervise.Pool // by plugin of the plan
+	Watch    *watch.Watch      // nil on the CPU
+	Features *batch.Features   // nil without --feature-cache
+
+	cache *featurecache.Cache
+
+	plan  *plan.Plan
+	log   *slog.Logger
+	debug *debug.Folder
+	grown atomic.Pointer[string] // why training must release memory; nil: it need not
+}
+
+// Open records the memory use of the GPUs before the run uses them, and creates the ring. After an error nothing is
+// open.
+func Open(c Config) (_ *Machine, err error) {
+	m := &Machine{plan: c.Plan, log: c.Log, debug: c.Debug}
+	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
+		return nil, err
+	}
+	if c.Features {
+		if err := m.openFeatures(); err != nil {
+			m.cache.Close()
+			return nil, errors.Join(err, m.Watch.Close())
+		}
+	}
+	if m.Ring, err = ring.Create(max(c.MinSlots, c.Plan.Config.BufferSize), c.Plan.Slots.Size()); err != nil {
+		advice := "give a smaller --buffer-size"
+		if errors.Is(err, syscall.EFBIG) {
+			advice = "raise the limit of file sizes (ulimit -f), which counts for the ring, too, or " + advice
+		}
+		m.cache.Close()
+		return nil, errors.Join(hint.Errorf(advice, "%w", err), m.Watch.Close())
+	}
+	return m, nil
+}
+
+// drainTimeout limits the wait for the end of the plugins.
+const drainTimeout = 15 * time.Second
+
+// Close ends the plugins and releases the resources of Open and StartPlugins. Call it when nothing uses the ring any
+// more. A plugin that does not end in time is killed, and the run prints a warning. Close is idempotent.
+func (m *Machine) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	var drain errgroup.Group // each has the full time: one that hangs does not reduce the time of the others
+	for _, p := range m.Pools {
+		if p != nil {
+			drain.Go(func() error {
+				if err := p.Drain(ctx); err != nil {
+					m.log.Warn(err.Error())
+				}
+				return p.Close()
+			})
+		}
+	}
+	errs := []error{drain.Wait(), m.Watch.Close()}
+	m.cache.Close()
+	if m.Ring != nil {
+		errs = append(errs, m.Ring.Close())
+	}
+	m.Pools, m.Ring = nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
+)
+
+// StartPlugins starts the processes of all plugins at the same time. ctx bounds the start only.
+func (m *Machine) StartPlugins(ctx context.Context) error {
+	requests := make([]*stagepb.ConfigureRequest, len(m.plan.Stages.Resolved.Plugins))
+	library, err := ort.Find(m.plan.ORT())
+	if err != nil {
+		return err
+	}
+	for i := range requests {
+		if requests[i], err = batch.ConfigureRequest(m.plan.Bundle, m.plan.Stages.Resolved, i, m.plan.Slots.Layouts); err != nil {
+			return err
+		}
+		m.giveGPU(requests[i], i)
+	}
+	m.Pools = make([]*supervise.Pool, len(m.plan.Stages.Resolved.Plugins))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, entry := range m.plan.Stages.Resolved.Plugins {
+		g.Go(func() (err error) {
+			m.Pools[i], err = supervise.NewPool(ctx, m.poolConfig(entry, requests[i], library))
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// giveGPU lets a plugin see the data GPU if one of its stages can use it.
+func (m *Machine) giveGPU(r *stagepb.ConfigureRequest, plugin int) {
+	if data := m.plan.Placement.Data; !data.OnCPU() && m.plan.Stages.Resolved.UsesGPU(plugin) {
+		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(m.plan.Stages.Shares[plugin])
+	}
+}
+
+// onGPUInFlight is the number of concurrent batches of a process that computes on a GPU: one batch is transferred while
+// another is computed.
+const onGPUInFlight = 4
+
+// poolConfig applies the configured limits. --plugin-timeout is the deadline of a batch, and an upper bound of shorter
+// deadlines.
+func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest, library string) supervise.Config {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	start, call := seconds(m.plan.Config.PluginStartTimeout), seconds(m.plan.Config.PluginTimeout)
+	inFlight := 0
+	if configure.DeviceUuid != "" {
+		plugin, inFlight = plugin.OnGPU(), onGPUInFlight
+	}
+	c := supervise.Config{
+		InFlight: inFlight,
+		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring, Configure: configure, Logger: m.log,
+		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call, Pause: m.plan.Config.VerifyPlugins,
+		MemoryLimit: int64(cmp.Or(int(m.plan.Config.PluginMemory), plugin.Manifest.MemoryMB<<20)),
+	}
+	if call > 0 {
+		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)
+	}
+	if m.debug != nil {
+		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
+			m.debug.Reach(debug.Point{Phase: string(phase), Plugin: plugin.Name(), PID: pid, Worker: p.Worker, Generation: p.Generation})
+		}
+	}
+	return c
+}

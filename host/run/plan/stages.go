@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/train/memory"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Stages describe the stages of the pipeline.
+type Stages struct {
+	Folders  []catalog.Entry          // of --plugins
+	Asked    []manifest.StageInstance // the pipeline in the settings
+	Resolved *catalog.Resolved        // the resolved pipeline
+	Shares   []int64                  // bytes of the data GPU for a process, by plugin; 0 without a limit
+}
+
+// ResolveStages finds the plugins, type-checks the pipeline, and checks whether its processes fit on the data GPU.
+func (d *Draft) ResolveStages(context.Context) error {
+	entries, err := catalog.Scan(d.Config.Plugins)
+	if err != nil {
+		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), catalog.Advice())
+	}
+	d.Stages.Folders = entries
+	d.Stages.Asked = d.Bundle.Manifest.Pipeline
+	if d.Config.Pipeline != nil {
+		d.Stages.Asked = d.Config.Pipeline
+	}
+	if d.Stages.Asked, err = catalog.Augment(d.Stages.Asked, d.Config.Augment, entries); err != nil {
+		return err
+	}
+	if err := manifest.CheckPipeline(d.Stages.Asked); err != nil {
+		return err
+	}
+	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
+		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
+		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
+	})
+	if err != nil {
+		return err
+	}
+	for id := range d.Config.PluginWorkers {
+		if !slices.Contains(d.Stages.names(), id) {
+			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "), "--plugin-workers %s: no plugin of that name is in the pipeline", id)
+		}
+	}
+	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
+	return err
+}
+
+// names lists the plugins of the pipeline.
+func (s *Stages) names() (names []string) {
+	for _, e := range s.Resolved.Plugins {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// Workers returns the number of processes of a plugin.
+func (p *Plan) Workers(plugin int) int {
+	return max(1, p.Config.PluginWorkers[p.Stages.Resolved.Plugins[plugin].Name()])
+}

@@ -1,0 +1,259 @@
+package run
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
+)
+
+// pythonGain is a plugin that shares no line with the host: it was written from docs/plugin-protocol.md.
+const pythonGain = "../../plugins/testdata/python/gain"
+
+// python puts the interpreter of the tests' own environment first in PATH, where the plugin's argv finds it.
+func python(t *testing.T) {
+	t.Helper()
+	bin, err := filepath.Abs("../../.cache/venv-plugin/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(bin), "ready")); err != nil {
+		t.Fatalf("no Python with gRPC and numpy; this makes it: scripts/venv-plugin.sh (%v)", err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// pythonPlugins is a folder with the features plugin and the Python one.
+func pythonPlugins(t *testing.T) string {
+	t.Helper()
+	python(t)
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(dir, "features")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "gain"), os.DirFS(pythonGain)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// gainPipeline writes a config file with the pipeline of pico after an instance of gain.
+func gainPipeline(t *testing.T, probability, db float64) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bundle struct{ Pipeline []any }
+	if err := json.Unmarshal(data, &bundle); err != nil {
+		t.Fatal(err)
+	}
+	gain := map[string]any{
+		"name": "gain", "stage": "gain",
+		"inputs":  map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
+		"outputs": map[string]string{"waveform": "waveform"},
+		"config":  map[string]float64{"probability": probability, "db": db},
+	}
+	data, err = json.Marshal(map[string]any{"pipeline": append([]any{gain}, bundle.Pipeline...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// served returns how many calls the Python plugin answered in a run, and how often it was started again.
+func served(t *testing.T, dir string) (calls, restarts int) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Plugins []struct {
+			ID              string
+			Calls, Restarts int
+		}
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Plugins {
+		if p.ID == "python-gain" {
+			return p.Calls, p.Restarts
+		}
+	}
+	t.Fatalf("%s: the report does not name the plugin: %+v", dir, r)
+	return 0, 0
+}
+
+func TestPythonPlugin(t *testing.T) {
+	flags := append(slices.Clone(reference), "--plugins", pythonPlugins(t))
+	train := func(t *testing.T, more ...string) string {
+		t.Helper()
+		dir := mustTrain(t, append(slices.Clone(flags), more...)...)
+		if left := children(t); len(left) > 0 {
+			t.Errorf("processes left: %v", left)
+		}
+		return dir
+	}
+	plain := referenceRun(t)
+	// Half the rows: other processes must draw the same half.
+	config := gainPipeline(t, 0.5, 12)
+	louder := train(t, "--config", config)
+	if slices.Equal(losses(t, plain), losses(t, louder)) {
+		t.Error("four times the amplitude gives the same losses")
+	}
+
+	t.Run("probability 0 changes nothing", func(t *testing.T) {
+		dir := train(t, "--augment", "gain") // 0 is the default, which the plugin fills in itself
+		if !slices.Equal(losses(t, dir), losses(t, plain)) {
+			t.Errorf("losses differ")
+		}
+		want, got := checkpoints(t, plain), checkpoints(t, dir)
+		for path, sum := range want {
+			// state.json names the stages of the run, and MANIFEST has its sum.
+			if name := filepath.Base(path); name != "state.json" && name != "MANIFEST" && got[path] != sum {
+				t.Errorf("%s differs", path)
+			}
+		}
+		if calls, restarts := served(t, dir); calls < 16 || restarts != 0 {
+			t.Errorf("%d calls in 16 steps, %d restarts", calls, restarts)
+		}
+	})
+
+	t.Run("two processes give the same bits", func(t *testing.T) {
+		sameRun(t, "two processes", louder, train(t, "--config", config, "--plugin-workers", "python-gain=2"))
+	})
+
+	t.Run("kill -9 in mid-run changes nothing", func(t *testing.T) {
+		killed := 0
+		kill := writer(func(p []byte) {
+			if killed == 0 && bytes.Contains(p, []byte("step  8/16  loss")) {
+				for _, pid := range pythonProcesses(t) {
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+						t.Error(err)
+					}
+					killed++
+				}
+			}
+		})
+		dir, err := trainPico(t, console.Console{Out: kill}, append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killed != 1 {
+			t.Fatalf("%d processes were found and killed", killed)
+		}
+		if _, restarts := served(t, dir); restarts != 1 {
+			t.Errorf("%d restarts", restarts)
+		}
+		sameRun(t, "plugin killed", louder, dir)
+		if left := children(t); len(left) > 0 {
+			t.Errorf("processes left: %v", left)
+		}
+	})
+}
+
+// TestPythonError: an exception is an error with its line and the clips of the batch, and the stack is in the log, or beside the
+// error where there is no run yet.
+func TestPythonError(t *testing.T) {
+	for _, tt := range []struct {
+		name, from, to string
+		exit           int
+		want           string
+	}{
+		{"an exception", "waveform[row, :length] *= self.factor", "raise ValueError('too loud')", 4,
+			`stage gain failed: ValueError: too loud \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
+		{"an exit", "waveform[row, :length] *= self.factor", "sys.exit(3)", 4, `stage gain failed: SystemExit: 3 \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
+		{"in Configure", "-6) / 20)", "-6) / 0)", 2, `^plugin python-gain: Configure: ZeroDivisionError: .* \(plugin\.py:\d+\)\n`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := pythonPlugins(t)
+			editFile(t, filepath.Join(folder, "gain", "plugin.py"), tt.from, tt.to)
+			dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
+			if exit.Code(err) != tt.exit || !regexp.MustCompile(tt.want).MatchString(err.Error()) || !strings.HasPrefix(exit.Hint(err), "fix the plugin: ") {
+				t.Errorf("exit status %d: %v, hint %q", exit.Code(err), err, exit.Hint(err))
+			}
+			log := []byte(err.Error())
+			if tt.exit == 4 {
+				if log, err = os.ReadFile(filepath.Join(dir, "log.jsonl")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Contains(log, []byte(", in work")) && !bytes.Contains(log, []byte(", in Configure")) {
+				t.Errorf("no stack:\n%s", log)
+			}
+		})
+	}
+}
+
+// pythonProcesses are the children that run the plugin.
+func pythonProcesses(t *testing.T) []int {
+	t.Helper()
+	var pids []int
+	for _, pid := range children(t) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(command, []byte("plugin.py")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestPythonStubs fails when stage.proto was changed and the plugin's committed stubs were not regenerated.
+func TestPythonStubs(t *testing.T) {
+	python(t)
+	cmd := exec.Command("python3", "-B", "-c", "import stage_pb2; print(stage_pb2.DESCRIPTOR.serialized_pb.hex())")
+	cmd.Dir = pythonGain
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got descriptorpb.FileDescriptorProto
+	if err := proto.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := protodesc.ToFileDescriptorProto(stagepb.File_stage_proto)
+	dropJSONNames(want.MessageType)
+	if !proto.Equal(want, &got) {
+		t.Error("stage_pb2.py is not generated from the present stage.proto: plugin.py says how to regenerate it")
+	}
+}
+
+// dropJSONNames removes what protoc writes into Go's descriptors and leaves out of Python's.
+func dropJSONNames(messages []*descriptorpb.DescriptorProto) {
+	for _, m := range messages {
+		for _, f := range m.Field {
+			f.JsonName = nil
+		}
+		dropJSONNames(m.NestedType)
+	}
+}

@@ -1,0 +1,208 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+)
+
+// banner is lines with labels.
+type banner struct{ text strings.Builder }
+
+func (b *banner) row(label, format string, args ...any) {
+	fmt.Fprintf(&b.text, "  %-12s %s\n", label, visible.Text(fmt.Sprintf(format, args...)))
+}
+
+// rows writes lines under one label.
+func (b *banner) rows(label string, lines []string) {
+	for _, line := range lines {
+		b.row(label, "%s", line)
+		label = ""
+	}
+}
+
+func (b *banner) gap() { b.text.WriteByte('\n') }
+
+// Banner describes the run that is about to start in the folder dir.
+func (p *Plan) Banner(dir string) string {
+	var b banner
+	visible.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
+	p.model(&b)
+	b.rows("data", p.data())
+	b.row("validation", "%s", p.validation())
+	b.row("batches", "%s", p.batches())
+	b.row("", "%s", p.Data.Usage.Fit(p.Manifest.Features))
+	b.gap()
+	p.path(&b)
+	b.row("run folder", "%s", dir)
+	if c := p.Config; c.Trace != "" {
+		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, units.Count(c.TraceSteps, "step"))
+	}
+	b.gap()
+	return b.text.String()
+}
+
+// model describes the model and its training settings.
+func (p *Plan) model(b *banner) {
+	c, n := p.Config, p.Parameters
+	values := n.Trained.Values + n.Frozen.Values
+	b.row("model", "%s parameters in %s", units.Thousands(values), p.Precision)
+	b.row("trained", "%s of %s, %s of %s parameters", units.Thousands(n.Trained.Tensors),
+		units.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), units.Thousands(n.Trained.Values), units.Thousands(values))
+	for _, g := range n.Groups {
+		b.row("group", "%s", groupText(g))
+	}
+	for _, own := range n.Players {
+		b.row("player", "%s: %s of %s parameters trained", own.Player, units.Thousands(own.Trained.Values), units.Thousands(own.Trained.Values+own.Frozen.Values))
+		for _, g := range own.Groups {
+			b.row("group", "%s: %s", own.Player, groupText(g))
+		}
+	}
+	memory := ""
+	if n.CopiesBytes > 0 {
+		memory = fmt.Sprintf("bf16 copies %s MiB, ", units.Mebibytes(float64(n.CopiesBytes)))
+	}
+	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", units.Mebibytes(float64(n.GradientsBytes)), units.Mebibytes(float64(n.MomentsBytes)))
+	if n.AccumulatorBytes > 0 {
+		memory += fmt.Sprintf(", accumulator %s MiB", units.Mebibytes(float64(n.AccumulatorBytes)))
+	}
+	b.row("memory", "%s", memory)
+	if c.EMA > 0 {
+		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, units.Mebibytes(float64(n.AverageBytes)))
+	}
+	if n.StateBytes > 0 {
+		b.row("state", "%s that training changes, evaluated and saved, %s MiB", units.Count(len(p.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
+	}
+	schedules := p.Schedules()
+	for i, player := range p.Players {
+		label, name := "optimizer", ""
+		if i > 0 {
+			label = ""
+		}
+		if player.Name != "" {
+			name = player.Name + ": "
+		}
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i].Until(p.source().Total()))
+	}
+}
+
+// path describes the path of the batches.
+func (p *Plan) path(b *banner) {
+	c := p.Config
+	var stages []string
+	for _, in := range p.Pipeline.Instances {
+		stages = append(stages, in.Name)
+	}
+	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
+	b.row("plugins", "%s", strings.Join(p.Plugins(), ", "))
+	b.rows("devices", p.Placement.Lines(p.Decoders, p.Threads))
+	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
+		units.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), units.Count(p.DeviceSlots, "device slot"))
+	are, ready := "are", min(p.Prefetch, c.BufferSize)
+	if ready == 1 {
+		are = "is"
+	}
+	b.row("prefetch", "training starts when %s %s ready, or after %g s", units.Count(ready, "batch"), are, c.ModelStartDelay)
+}
+
+// validation describes the data of evaluations, and when they run.
+func (p *Plan) validation() string {
+	val := p.Data.Val
+	if val == nil {
+		why := ""
+		if p.Data.Unshared != "" {
+			why = "; no share of the training list is held out: " + p.Data.Unshared
+		}
+		return "none (--val-data names it, or metadata_eval.csv or eval.jsonl is in a folder that --train-data names" +
+			why + ")"
+	}
+	when := "every epoch"
+	if n := p.Config.EvalEvery; n > 0 {
+		when = "every " + units.Count(int(n), "step")
+	}
+	used := append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...)
+	text := fmt.Sprintf("%s, after %s", strings.Join(used, "; "), when)
+	if p.Data.Share > 0 && p.Config.ValData == "" {
+		text += fmt.Sprintf("; held out of the training list by --val-share %g (--val-share 0 trains on all of it)",
+			p.Data.Share)
+	}
+	return text
+}
+
+// data says what is trained on, and what is left out.
+func (p *Plan) data() []string {
+	ix := p.Data.Train.Index
+	lines := append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
+	if len(p.Data.Usage.Lists) > 0 {
+		lines = append(lines, p.Data.Usage.Lists[0].Lines()...)
+	}
+	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages {
+		lines = append(lines, dataset.NoLanguages(ix))
+	}
+	if rules := p.Config.Normalize; rules.On() {
+		lines = append(lines, fmt.Sprintf("%s changed by --normalize %s", units.Count(ix.Normalized, "text"), &rules))
+	}
+	return lines
+}
+
+// Clips says how much is trained on.
+func (p *Plan) Clips() string {
+	return fmt.Sprintf("%s of %s", &p.Data.Usage.Train, units.Count(len(p.Data.Train.Index.Speakers), "speaker"))
+}
+
+// batches describes the length of the run.
+func (p *Plan) batches() string {
+	c := p.Config
+	s := p.source()
+	s.Start(p.From.Position())
+	size := units.Count(c.BatchSize, "row")
+	if c.Accumulate > 1 {
+		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
+	}
+	limit := fmt.Sprintf("--epochs %d", c.Epochs)
+	if s.Total() == c.MaxSteps {
+		limit = "--max-steps"
+	}
+	return fmt.Sprintf("%s, by length; %s per epoch, %s in total (%s)",
+		size, units.Count(int(s.StepsPerEpoch()), "step"), units.Count(int(s.Total()), "step"), limit)
+}
+
+// source is the sequence of batches, used only for its length.
+func (p *Plan) source() *batch.Source {
+	c := p.Config
+	return &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
+}
+
+// Plugins names the plugins, the stages that they serve, and their processes.
+func (p *Plan) Plugins() []string {
+	workers := p.Setup().WorkersOf
+	var out []string
+	for i, e := range p.Pipeline.Plugins {
+		var stages []string
+		for _, in := range p.Pipeline.Instances {
+			if in.Plugin == i {
+				stages = append(stages, in.Name)
+			}
+		}
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), units.Count(workers[e.Name()], "process")))
+	}
+	return out
+}
+
+// groupText describes a parameter group.
+func groupText(g report.ParameterGroup) string {
+	var values []string
+	if g.LRFactor != nil {
+		values = append(values, fmt.Sprintf("learning rate x %g", *g.LRFactor))
+	}
+	if g.WeightDecay != nil {
+		values = append(values, fmt.Sprintf("weight decay %g", *g.WeightDecay))
+	}
+	return fmt.Sprintf("%s, %s parameters: %s", units.Count(g.Tensors.Tensors, "tensor"), units.Thousands(g.Values), strings.Join(values, ", "))
+}

@@ -1,0 +1,28 @@
+package record
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// TestLanguageThatNoLineNames: the language of the texts is shown if the model takes it and the list cannot name it.
+func TestLanguageThatNoLineNames(t *testing.T) {
+	const line = "en is the default, no line of metadata.csv names a language: a column does " +
+		"(--list-layout columns=id,text,language), or the key \"language\" of JSON Lines"
+	for _, c := range []struct {
+		list, tensor string
+		want         bool
+	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
+		ix := &dataset.Index{List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
+		p := &Plan{Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
+		if got := p.data(); slices.Contains(got, line) != c.want {
+			t.Errorf("%s, %s: %q", c.list, c.tensor, got)
+		}
+	}
+}

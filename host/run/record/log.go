@@ -1,0 +1,140 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+)
+
+// Log writes every line to log.jsonl, and publishes warnings. As a required event.Sink it writes the lines of
+// checkpoints, and ends the run if a line is lost. It may be used before it has a file.
+type Log struct {
+	*slog.Logger
+	file *logFile
+}
+
+// maxPending limits the lines that wait for the disk, in bytes.
+const maxPending = 1 << 20
+
+// logFile keeps lines that the disk did not take, for Take: who logs never waits for a disk. It keeps the first lasting
+// failure too, since slog drops errors, and a run must not continue without a log.
+type logFile struct {
+	mu      sync.Mutex // guards the rest
+	file    *files.File
+	wait    *files.Patience
+	pending []byte
+	failed  error
+}
+
+// Write implements io.Writer for slog. It returns no error.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil || l.failed != nil {
+		return len(p), nil
+	}
+	l.pending = append(l.pending, visible.JSON(p)...)
+	if err := l.flush(); err != nil && (!files.MayPass(err) || len(l.pending) > maxPending) {
+		l.fail(err)
+	}
+	return len(p), nil
+}
+
+func (l *logFile) flush() error {
+	n, err := l.file.Write(l.pending)
+	l.pending = l.pending[:copy(l.pending, l.pending[n:])]
+	return err
+}
+
+func (l *logFile) fail(err error) {
+	l.failed = fmt.Errorf("log: %w", disk.Explain(err, l.file.Name(), int64(len(l.pending))))
+}
+
+// finish writes the lines that wait, as soon as the disk takes them, or returns the error that lost a line.
+func (l *logFile) finish() error {
+	l.mu.Lock()
+	wait, pending, failed := l.wait, len(l.pending) > 0, l.failed
+	l.mu.Unlock()
+	if !pending || failed != nil {
+		return failed
+	}
+	err := wait.Retry(func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.flush()
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && l.failed == nil {
+		l.fail(err)
+	}
+	return l.failed
+}
+
+// NewLog returns a log that calls warn, from any goroutine, with each warning.
+func NewLog(warn func(*event.Warning)) *Log {
+	file := new(logFile)
+	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
+}
+
+// Open makes the log write to f from now on, and wait for a full disk as long as wait says. The caller closes f.
+func (l *Log) Open(f *files.File, wait *files.Patience) {
+	l.file.mu.Lock()
+	defer l.file.mu.Unlock()
+	l.file.file, l.file.wait = f, wait
+}
+
+// WarnOf warns of each text but empty ones.
+func (l *Log) WarnOf(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			l.Warn(text)
+		}
+	}
+}
+
+// Take implements event.Sink. It waits for the disk, and returns the error of the first line that could not be written.
+func (l *Log) Take(events []event.Event) error {
+	for _, e := range events {
+		if c, ok := e.(*event.Checkpoint); ok && c.Err == nil {
+			l.Info("checkpoint", "path", c.Path, "step", c.Step, "reason", c.Reason)
+		}
+	}
+	return l.file.finish()
+}
+
+// Close implements event.Sink. It does not close the file, which belongs to the caller of Open.
+func (l *Log) Close() error { return l.file.finish() }
+
+// Warnings is the slog.Handler that publishes warnings and errors as events.
+type Warnings func(*event.Warning)
+
+// Enabled implements slog.Handler.
+func (Warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (w Warnings) Handle(_ context.Context, r slog.Record) error {
+	var attrs []string
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
+		return true
+	})
+	text := r.Message
+	if len(attrs) > 0 {
+		text += " (" + strings.Join(attrs, ", ") + ")"
+	}
+	w(&event.Warning{Error: r.Level >= slog.LevelError, Text: visible.Lines("warning", text)})
+	return nil
+}
+
+// WithAttrs and WithGroup implement slog.Handler. The attributes of a logger identify it in log.jsonl; a warning on the
+// console names its subject itself.
+func (w Warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w Warnings) WithGroup(string) slog.Handler      { return w }

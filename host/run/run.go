@@ -1,0 +1,253 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu/inventory"
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/loop"
+	"github.com/xtts-host/xtts-host/host/run/machine"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/runfolder"
+	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/speak/samples"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
+)
+
+// Train trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
+// status, and exit.Hint returns the hint.
+func Train(ctx context.Context, set *config.Set, console console.Console) error {
+	_, err := TrainWith(ctx, set, console, batch.Overlapped)
+	return err
+}
+
+// TrainWith is Train with a choice of input mode. It returns the report of a run that reached its first step.
+//
+// A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
+// first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
+// error has a status of its own, such as 3 for memory.
+func TrainWith(ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode) (_ *report.Report, err error) {
+	out := newOutputs(console, set.DiskWait)
+	defer out.bus.Close()
+	defer files.WaitWith(out.wait)()
+	starting, done := out.console.Stoppable(ctx, "step")
+	defer done()
+	if set.PrintConfig() {
+		return nil, printConfig(starting, set, console.Out)
+	}
+	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	defer p.Close()
+	if text := p.Complete(); text != "" {
+		io.WriteString(out.console.Out, text)
+		return nil, nil
+	}
+	folder, err := runfolder.Claim(set, out.began)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { folder.Close(err) }()
+	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
+	if err := out.open(p.Config, folder); err != nil {
+		return nil, exit.Refused(err)
+	}
+	defer func() {
+		if cerr := out.close(); err == nil {
+			err = cerr
+		}
+	}()
+	if err := config.Confirm(set); err != nil {
+		out.log.Info("code of this run is not remembered", "error", err)
+	}
+	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
+	p.Warn(out.log.Logger)
+	m, err := machine.Open(machine.Config{
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
+	})
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	s := session.New(p, mode, m.Watch, out.log.Logger)
+	defer func() {
+		if cerr := errors.Join(s.Close(), m.Close()); err == nil {
+			err = cerr
+		}
+	}()
+	if err := open(starting, m, s, out.bus); err != nil {
+		return nil, exit.Refused(err)
+	}
+	out.settings = func() error { return writeSettings(p, set, folder.Path) }
+	if err := out.settings(); err != nil {
+		return nil, err
+	}
+	if err := prepare(starting, s, out); err != nil {
+		return nil, exit.Refused(err)
+	}
+	if p.Start.Resumed != nil {
+		out.log.WarnOf(report.OtherForms(folder.Path, s.Graphs())...)
+	}
+	r, err := newRun(starting, p, m, s, out, folder.Path, mode)
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	defer r.observer.close()
+	return r.finish(r.loop.Run(ctx))
+}
+
+// writeSettings keeps in the run's folder what it is trained with, and what changed of that since the run began.
+func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
+	text := set.RunYAML(p.Changes...)
+	if change := p.Start.Change; change != nil {
+		if err := change.Write(dir); err != nil {
+			return err
+		}
+		text = change.Comment() + text
+	}
+	return disk.Replace(filepath.Join(dir, config.RunFile), []byte(text))
+}
+
+// printConfig prints the settings with the bundle's defaults.
+func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
+	if err := plan.NewDraft(set, nil).OpenBundle(ctx); err != nil {
+		return exit.Refused(err)
+	}
+	_, err := io.WriteString(out, set.YAML())
+	return err
+}
+
+// open starts the plugins in parallel with opening the graphs, because plugins are other processes.
+func open(ctx context.Context, m *machine.Machine, s *session.Session, bus *event.Bus) error {
+	defer bus.Begin(event.Work{Task: event.Opening, Unit: "plugins and graphs"}).End()
+	if err := s.OpenBeside(ctx, m.Ring.Bytes(), m.StartPlugins); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause // the reason for the stop, not its effect on the start
+		}
+		return s.TooLarge(ctx, err)
+	}
+	return nil
+}
+
+// prepare makes trial runs and captures on the trainer's goroutine, and reports the result.
+func prepare(ctx context.Context, s *session.Session, out *outputs) error {
+	job := out.bus.Begin(event.Work{Task: event.Compiling, Unit: "kernels, and trying all buckets"})
+	found, err := s.Prepare(ctx)
+	job.End()
+	if err != nil || found == "" {
+		return err
+	}
+	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
+	if _, fault := s.Optimizers.InKernels(); fault != nil {
+		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
+	}
+	return nil
+}
+
+// run is a training run in a run folder.
+type run struct {
+	*outputs
+	plan    *plan.Plan
+	machine *machine.Machine
+	session *session.Session
+	dir     string
+	mode    batch.InputMode
+	store   *checkpoint.Store
+
+	source   *batch.Source
+	loop     *loop.Loop
+	observer *observer
+	samples  *samples.Speaker // nil without
+}
+
+// newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
+func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
+	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
+	r.store.Reached = out.reached
+	var job *event.Job
+	if step := p.Progress().Step; step > 0 {
+		job = out.bus.Begin(event.Work{Task: event.CatchingUp, Unit: "with step " + units.Thousands(step)})
+	}
+	defer job.End()
+	progress, state, err := r.begin()
+	if err != nil {
+		return nil, err
+	}
+	p.Close() // so that the space of a checkpoint that is pruned later is freed
+	r.source = p.Source()
+	for _, line := range plan.EndsEarly(p.Players, p.Schedules(), r.source.Total()) {
+		r.log.Warn(line)
+	}
+	if r.observer, err = newObserver(r, progress, state); err != nil {
+		return nil, err
+	}
+	job.End()
+	r.loop, err = loop.New(loop.Config{
+		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Progress: progress, Stop: r.console.Stop,
+		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
+	})
+	if err == nil {
+		err = r.openSamples(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.observer.close())
+	}
+	return r, nil
+}
+
+// begin restores weights, moments and progress from the checkpoint of the resumed run, or loads the weights of --init. A new run
+// has no state.
+func (r *run) begin() (train.Progress, *checkpoint.State, error) {
+	start := &r.plan.Start
+	if start.Weights != nil {
+		return train.Progress{}, nil, r.session.Init(start.Weights, r.console.Out)
+	}
+	if start.Resumed == nil {
+		return train.Progress{}, nil, session.Begin(r.session)
+	}
+	if err := r.store.Clean(); err != nil {
+		return train.Progress{}, nil, err
+	}
+	for _, s := range start.Damaged {
+		r.log.Warn(s.Warning(), "checkpoint", s.Error())
+	}
+	if err := r.session.Restore(start); err != nil {
+		return train.Progress{}, nil, err
+	}
+	fmt.Fprintf(r.console.Out, "resumed      %s\n%s", visible.Text(start.Resumed.Path), start.Change.Text())
+	for _, c := range start.Change.Changes {
+		r.log.Info("changed", "step", start.Change.Step, "name", c.Name, "from", c.From, "to", c.To)
+	}
+	for _, name := range start.Change.Unused {
+		r.log.Warn("--allow " + name + ": nothing of it differs from the checkpoint, so it allows nothing")
+	}
+	p := r.plan.Progress()
+	if start.Resumed.Averages == nil && r.plan.Config.EMA > 0 {
+		fmt.Fprintf(r.console.Out, "average      begins with the weights of step %d: the checkpoint has none\n", p.Step)
+	}
+	if r.plan.Config.ResumeAt != "" {
+		removed, err := r.store.RemoveAfter(p.Step)
+		if err != nil {
+			return p, nil, err
+		}
+		if len(removed) > 0 {
+			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the lines and the checkpoints of later steps", p.Step), "checkpoints", removed)
+		}
+	}
+	return p, &start.Resumed.State, nil
+}

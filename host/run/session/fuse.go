@@ -1,0 +1,159 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/train/kernels"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// errUnfused is why the training graph runs as exported with --fuse off.
+var errUnfused = errors.New("--fuse off")
+
+// Fusion is how the training graphs of a session, one for each player, are fused.
+type Fusion struct {
+	graphs []fusedGraph // by player; none before the trial runs
+	reason error        // why there is no compiler for them; nil on the CPU
+	tried  bool         // a compiler for them was opened
+	never  bool         // trial runs of other batches use the graphs as exported
+}
+
+// fusedGraph is how the training graph of a player is fused.
+type fusedGraph struct {
+	player string
+	facts  *report.Fused // nil if it is not
+	reason error         // why it is not
+}
+
+// newCompiler returns the compiler for the kernels of the training graph; nil if the graph runs as exported.
+func newCompiler(s *Session) (fused.Compiler, error) {
+	c := s.plan.Config
+	switch {
+	case !s.plan.OnGPU() || s.Fusion.never:
+		return nil, nil
+	case c.Fuse == "off":
+		s.Fusion.reason = errUnfused
+		return nil, nil
+	}
+	cache, err := config.CacheFolder(c.CacheDir)
+	if err != nil || c.CacheUnconfirmed {
+		cache = "" // then the kernels are compiled at each start
+	} else {
+		cache = filepath.Join(cache, "kernels")
+	}
+	compiler, err := kernels.New(s.Device.Context, kernels.Config{
+		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32, Deterministic: s.Device.Deterministic,
+		Library: ort.Library(), Cache: cache,
+	}, s.log)
+	if err == nil {
+		s.Fusion.tried = true
+		return compiler, nil
+	}
+	return nil, s.Fusion.leave(c.Fuse, err)
+}
+
+// leave records why no training graph can be fused. With --fuse on that is an error.
+func (f *Fusion) leave(mode string, reason error) error {
+	f.reason = reason
+	return required(mode, reason)
+}
+
+// required returns an error if --fuse on requires what cannot be done for the reason.
+func required(mode string, reason error) error {
+	if mode != "on" {
+		return nil
+	}
+	return hint.Errorf(hint.Of(reason)+", or train with --fuse auto", "--fuse on: %w", reason)
+}
+
+// maxWarnings is how many faulty kernels have a warning of their own: one cause may refuse all programs of a kind.
+const maxWarnings = 8
+
+// prepared records how the training graphs are fused, and warns of what a person should know.
+func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) error {
+	if f.reason != nil && !errors.Is(f.reason, errUnfused) {
+		log.Warn(fmt.Sprintf("the training graph is not fused, so a step takes about twice as long: %v; %s", f.reason, hint.Of(f.reason)))
+	}
+	narrowed, fused := 0, false
+	f.graphs = nil
+	for _, form := range p.Forms {
+		g := fusedGraph{player: form.Player, reason: f.reason}
+		if form.Unfused != nil {
+			g.reason = hint.Errorf("report this error with the model", "%w", form.Unfused)
+			if err := required(c.Fuse, g.reason); err != nil {
+				return err
+			}
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", report.OfPlayer(g.player), g.reason, hint.Of(g.reason)))
+		}
+		if form.Fusion != nil {
+			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
+			g.warnOfFaults(log)
+		}
+		f.graphs = append(f.graphs, g)
+	}
+	if c.Attention == "bf16" && fused && narrowed == 0 {
+		log.Warn("--attention bf16 has no effect: the graph has no attention in f32 for which there is a kernel")
+	}
+	return nil
+}
+
+// warnOfFaults warns of kernels that are not used.
+func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
+	for i, fault := range g.facts.Faulty {
+		if i == maxWarnings {
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, report.OfPlayer(g.player)))
+			break
+		}
+		log.Warn("a kernel of the fused graph" + report.OfPlayer(g.player) + " is faulty, so it is not used: " + fault +
+			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
+	}
+}
+
+// described is the fusion of a graph for the report.
+func described(f *train.Fusion) *report.Fused {
+	r := &report.Fused{
+		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
+		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(), ProofS: f.Times.Proof.Seconds(),
+	}
+	for _, d := range f.Distances {
+		r.Distances = append(r.Distances, report.Float(d))
+	}
+	return r
+}
+
+// Report returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is none.
+func (f *Fusion) Report(player int) (graph *report.Fused, reason string) {
+	if player >= len(f.graphs) {
+		return nil, ""
+	}
+	g := &f.graphs[player]
+	if g.facts == nil && g.reason != nil {
+		reason = g.reason.Error()
+	}
+	return g.facts, reason
+}
+
+// Lines describe the training graphs for the start of a run on a GPU.
+func (f *Fusion) Lines() (lines []string) {
+	for i := range f.graphs {
+		text := ""
+		if name := f.graphs[i].player; name != "" {
+			text = name + ": "
+		}
+		if g, reason := f.Report(i); g != nil {
+			text += fmt.Sprintf("%s; %.1f s to compile, %.1f s to prove", g, g.CompileS, g.ProofS)
+		} else {
+			text += "none: " + reason
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/train/memory"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Updates describes how the optimizer updates the weights on a GPU.
+func (s *Session) Updates() string {
+	var names []string
+	for _, p := range s.plan.Players {
+		names = append(names, p.Optimizer.Name)
+	}
+	graph := "the graph of " + strings.Join(slices.Compact(names), " and ")
+	if yes, _ := s.Optimizers.InKernels(); yes {
+		return "a fused kernel, bit-identical to " + graph
+	}
+	return graph
+}
+
+// Prepare makes trial runs and captures on the trainer's goroutine, and returns a description of the result. On the CPU
+// it does nothing. If the graphs do not fit, it searches for a batch that does; ctx ends the search.
+func (s *Session) Prepare(ctx context.Context) (found string, err error) {
+	if !s.plan.OnGPU() {
+		return "", nil
+	}
+	runtime.LockOSThread() // for good: captured graphs are the thread's
+	if err := s.Device.Context.Bind(); err != nil {
+		return "", err
+	}
+	p, err := s.prepare(s.Memory.plan)
+	if err != nil {
+		return "", s.tooLarge(ctx, err, p.used)
+	}
+	s.Memory.used = p.used
+	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
+		return "", err
+	}
+	if p.fault != nil {
+		if s.plan.Config.CUDAGraphs == "on" {
+			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.fault)
+		}
+		s.fault = p.fault
+	}
+	switch {
+	case p.training.Graphs > 0 && s.fault != nil:
+		return fmt.Sprintf("%d of training; none of the optimizer: %v", p.training.Graphs, s.fault), nil
+	case p.training.Graphs > 0:
+		return fmt.Sprintf("%d of training, %d of the optimizer; replays match eager runs; arena %.2f GiB, %.2f s",
+			p.training.Graphs, p.updates.Graphs, gib(p.used.Graphs), p.time().Seconds()), nil
+	case s.fault != nil:
+		return fmt.Sprintf("off: %v", s.fault), nil
+	}
+	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.used.Graphs), p.time().Seconds()), nil
+}
+
+// prepared is the result of trial runs and captures.
+type prepared struct {
+	training, updates train.Prepared
+	used              memory.Use
+	fault             error // why no graph is captured although that was requested
+}
+
+func (p prepared) time() time.Duration { return p.training.Time + p.updates.Time }
+
+// prepare makes trial runs and captures with model and optimizer, and checks their memory against the plan.
+func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
+	if p.training, err = s.Model.Prepare(); err != nil {
+		return p, err
+	}
+	if p.updates, err = s.Optimizers.Prepare(); err != nil {
+		return p, err
+	}
+	for _, form := range p.training.Forms {
+		f := form.Fusion
+		if f == nil {
+			continue
+		}
+		s.log.Info("fused training graph", "player", form.Player, "kernels", f.Kernels, "left", f.Left, "faulty", f.Faulty, "unproved", f.Unproved, "distances", f.Distances,
+			"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
+	}
+	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
+	p.used = s.Memory.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
+	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
+	return p, plan.Check(p.used)
+}
+
+func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

@@ -1,0 +1,8 @@
+// Package speak is the page of the shelf that makes speech with a bundle's inference graphs.
+//
+//   - inference runs the graphs on the device of the model.
+//   - synthesize turns texts into waveforms, and is the command of that name.
+//   - samples speaks sentences at the evaluations of a run.
+//
+// This shelf imports train (checkpoints and the device) and the shelves below it.
+package speak

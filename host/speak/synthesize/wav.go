@@ -1,0 +1,117 @@
+package synthesize
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// wavHeader is the size of the header: RIFF, fmt and the beginning of data.
+const wavHeader = 44
+
+// unknown is the size of data in a header that was written before the data.
+const unknown = math.MaxUint32 - wavHeader + 8
+
+// mostSamples is what the size in the header can say.
+const mostSamples = unknown / 2
+
+// header returns the header of a WAV file of 16 bits with one channel.
+func header(rate int, data uint32) []byte {
+	b := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, wavHeader-8+data)...)
+	b = append(b, "WAVEfmt "...)
+	b = binary.LittleEndian.AppendUint32(b, 16)
+	b = binary.LittleEndian.AppendUint16(b, 1) // integers
+	b = binary.LittleEndian.AppendUint16(b, 1) // channel
+	b = binary.LittleEndian.AppendUint32(b, uint32(rate))
+	b = binary.LittleEndian.AppendUint32(b, uint32(2*rate))
+	b = binary.LittleEndian.AppendUint16(b, 2)
+	b = binary.LittleEndian.AppendUint16(b, 16)
+	b = append(b, "data"...)
+	return binary.LittleEndian.AppendUint32(b, data)
+}
+
+// sound is a WAV file that is written while it is made.
+type sound struct {
+	out     *bufio.Writer
+	file    *files.Draft // nil for a stream
+	path    string
+	rate    int
+	samples int
+}
+
+// stream writes a WAV file to out, with sizes that say that they are unknown.
+func stream(out io.Writer, rate int) (*sound, error) {
+	s := &sound{out: bufio.NewWriter(out), rate: rate}
+	_, err := s.out.Write(header(rate, unknown))
+	return s, err
+}
+
+// create writes a WAV file that appears with finish.
+func create(at files.Path, rate int) (*sound, error) {
+	f, err := at.Create()
+	if err != nil {
+		return nil, err
+	}
+	s := &sound{out: bufio.NewWriter(f), file: f, path: at.String(), rate: rate}
+	_, err = s.out.Write(header(rate, 0))
+	return s, err
+}
+
+// write appends samples. A stream gets them at once.
+func (s *sound) write(wave []float32) error {
+	s.samples += len(wave)
+	for _, v := range wave {
+		x := int16(min(max(math.Round(32768*float64(v)), -32768), 32767))
+		if _, err := s.out.Write(binary.LittleEndian.AppendUint16(nil, uint16(x))); err != nil {
+			return s.explain(err)
+		}
+	}
+	if s.file != nil && s.samples > mostSamples {
+		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB", s.path)
+	}
+	if s.file == nil {
+		return s.explain(s.out.Flush())
+	}
+	return nil
+}
+
+// finish completes the file.
+func (s *sound) finish() error {
+	err := s.out.Flush()
+	if s.file == nil || err != nil {
+		return s.explain(err)
+	}
+	_, err = s.file.WriteAt(header(s.rate, uint32(2*s.samples)), 0)
+	if err == nil {
+		err = s.file.Commit()
+	}
+	return s.explain(err)
+}
+
+// discard removes a file that was not finished.
+func (s *sound) discard() {
+	if s.file != nil {
+		s.file.Discard()
+	}
+}
+
+// explain adds the free space to the error of a full disk, and the next step.
+func (s *sound) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.file == nil && !errors.Is(err, syscall.EPIPE):
+		return hint.Errorf("write a file: --out speech.wav", "%w", err)
+	case s.file == nil:
+		return hint.Errorf("the program that reads the sound has ended, or write a file: --out speech.wav", "%w", err)
+	}
+	return exit.Advise(disk.Explain(err, s.path, int64(2*s.samples)), "make room, or name a file on another disk with --out")
+}

@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// maxListed bounds the size of a file in plugin.sum, because every start of the host reads it completely.
+const maxListed = 2 << 30
+
+// sumLine is one line of plugin.sum.
+type sumLine struct {
+	sum  string // hex
+	name string
+}
+
+// parseSums parses the format of sha256sum in text mode: 64 lower-case hex digits, two spaces, a file name, a line
+// feed.
+func parseSums(data []byte) ([]sumLine, error) {
+	text, ok := strings.CutSuffix(string(data), "\n")
+	if !ok {
+		return nil, fmt.Errorf("%s does not end with a line feed", manifest.SumFile)
+	}
+	var lines []sumLine
+	listed := map[string]bool{}
+	for i, line := range strings.Split(text, "\n") {
+		at := func(format string, args ...any) error {
+			return fmt.Errorf("%s:%d: %s", manifest.SumFile, i+1, fmt.Sprintf(format, args...))
+		}
+		if len(line) < 2*sha256.Size+3 || line[2*sha256.Size:2*sha256.Size+2] != "  " {
+			return nil, at("not a line of sha256sum")
+		}
+		l := sumLine{sum: line[:2*sha256.Size], name: line[2*sha256.Size+2:]}
+		if strings.Trim(l.sum, "0123456789abcdef") != "" {
+			return nil, at("%q is not a lower-case SHA-256", l.sum)
+		}
+		if !filepath.IsLocal(l.name) || filepath.Clean(l.name) != l.name || l.name == "." {
+			return nil, at("%q is not a file in the folder", l.name)
+		}
+		if listed[l.name] {
+			return nil, at("%s is listed twice", l.name)
+		}
+		listed[l.name] = true
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// verify checks every listed file, and that the required files are listed. It returns the sums by file.
+func verify(root *os.Root, sums []byte, files []string) (map[string]string, error) {
+	lines, err := parseSums(sums)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]string{}
+	for _, l := range lines {
+		got, err := hashFile(root, l.name)
+		if err != nil {
+			return nil, err
+		}
+		if got != l.sum {
+			return nil, fmt.Errorf("%s has sha256 %s, but %s has %s", l.name, got, manifest.SumFile, l.sum)
+		}
+		listed[l.name] = l.sum
+	}
+	for _, name := range files {
+		if listed[name] == "" {
+			return nil, fmt.Errorf("%s does not list %s", manifest.SumFile, name)
+		}
+	}
+	return listed, nil
+}
+
+// Contents returns the hex SHA-256 of the plugin's files: those that plugin.sum lists, or all of the folder.
+func (e *Entry) Contents() (string, error) {
+	root, err := os.OpenRoot(e.Dir)
+	if err != nil {
+		return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+	}
+	defer root.Close()
+	files := e.files
+	if e.State == Unverified {
+		if files, err = allFiles(root); err != nil {
+			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+		}
+	}
+	h := sha256.New()
+	for _, name := range files {
+		sum, err := hashFile(root, name)
+		if err != nil {
+			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+		}
+		fmt.Fprintf(h, "%s  %s\n", sum, name)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// allFiles returns the files of a folder and its folders, but for those that Python makes of its modules.
+func allFiles(root *os.Root) (files []string, err error) {
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == "__pycache__":
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			files = append(files, name)
+		}
+		return nil
+	})
+	return files, err
+}
+
+func hashFile(root *os.Root, name string) (string, error) {
+	f, err := files.OpenIn(root, name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s", name, linkReason(root, name, err))
+	}
+	defer f.Close()
+	if size := f.Size(); size > maxListed {
+		return "", fmt.Errorf("%s has %d bytes, more than the %d that are checked", name, size, maxListed)
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: %s", name, cause(err))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,83 @@
+package resume
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// RefusedError refuses to resume with other settings than those that the run was started with.
+type RefusedError struct {
+	// Path is the checkpoint's folder.
+	Path    string
+	Refused []Difference
+	// Allowed is what --allow named.
+	Allowed []string
+	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
+	Lost []string
+}
+
+// maxListed is how many differences an error lists.
+const maxListed = 20
+
+func (e *RefusedError) Error() string { return strings.Join(e.Lines(), "\n") }
+
+// Lines returns the lines of the message (package visible).
+func (e *RefusedError) Lines() []string {
+	lines := []string{e.Path + ": the run was started with other settings:"}
+	for _, d := range e.Refused[:min(maxListed, len(e.Refused))] {
+		switch {
+		case d.Name == "data" && len(e.Lost) > 0:
+			lines = append(lines, e.lost()...)
+		case d.Name == "data":
+			lines = append(lines, "  "+d.String()+" (hashes of the clips and texts, which have changed)")
+		case d.Name != "data/recordings" || len(e.Lost) == 0: // another hash says nothing beside the names
+			lines = append(lines, "  "+d.String())
+		}
+	}
+	if n := len(e.Refused) - maxListed; n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	return lines
+}
+
+// lost names the lines that are lost.
+func (e *RefusedError) lost() []string {
+	lines := []string{fmt.Sprintf("  data: %s of the list cannot be used any more:", units.Count(len(e.Lost), "line"))}
+	for _, line := range e.Lost[:min(maxListed, len(e.Lost))] {
+		lines = append(lines, "    "+line)
+	}
+	if n := len(e.Lost) - maxListed; n > 0 {
+		lines = append(lines, fmt.Sprintf("    and %d more", n))
+	}
+	return lines
+}
+
+// Hint names the list for --allow that accepts the differences, or says what can never change and why.
+func (e *RefusedError) Hint() string {
+	var never []string
+	allow := slices.Clone(e.Allowed)
+	for _, d := range e.Refused {
+		name := d.setting()
+		why := settings[name].never
+		if _, known := settings[name]; !known {
+			why = "this program does not know what a change of it means"
+		}
+		if text := name + " can never change: " + why; why != "" && !slices.Contains(never, text) {
+			never = append(never, text)
+		}
+		if why == "" && !slices.Contains(allow, name) {
+			allow = append(allow, name)
+		}
+	}
+	if never != nil {
+		return strings.Join(never, "; ") + "; a new run can start from these weights with --init " + hint.Path(e.Path)
+	}
+	if len(e.Lost) > 0 {
+		return "put the recordings back, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+	}
+	return "leave them as they were, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+}
