@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Evaluation, *Work, *Checkpoint, *Memory, *Warning, *Message and *Finish.
+// Event is one of *Start, *Phase, *Step, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning, *Message and
+// *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.
@@ -24,6 +25,8 @@ type Start struct {
 type Phase struct {
 	Phase RunPhase
 	At    time.Time
+	// Ready counts the batches that the pipeline has prepared when the phase is Training.
+	Ready int
 }
 
 // RunPhase is a phase of a run.
@@ -54,6 +57,33 @@ func (e *Evaluation) clone() *Evaluation {
 	c := *e
 	c.Metrics = slices.Clone(e.Metrics)
 	return &c
+}
+
+// Lowered is published when an evaluation has lowered the learning rate of a player.
+type Lowered struct {
+	Step   int64
+	Player string // empty for the only one
+	LR     float64
+	// Patience is the number of evaluations without a lower loss after which it is lowered.
+	Patience int
+}
+
+// Spoken is published when the samples of an evaluation have been spoken.
+type Spoken struct {
+	Step int64
+	// Folder has the files, Samples counts them.
+	Folder  string
+	Samples int
+	Time    time.Duration
+}
+
+// EarlyStop is why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best by
+// more than Delta. Best is nil if no evaluation had a finite loss.
+type EarlyStop struct {
+	Step        int64
+	Evaluations int
+	Best        *float64
+	Delta       float64
 }
 
 // Checkpoint is published after a checkpoint was saved, or could not be saved.
@@ -125,12 +155,16 @@ type Finish struct {
 	// Outcome is "done", "interrupted", or the error that ended the run.
 	Outcome string
 	Wall    time.Duration
+	// EarlyStop is nil if the run did not end so.
+	EarlyStop *EarlyStop
 }
 
 func (*Start) event()      {}
 func (*Phase) event()      {}
 func (*Step) event()       {}
 func (*Evaluation) event() {}
+func (*Lowered) event()    {}
+func (*Spoken) event()     {}
 func (*Checkpoint) event() {}
 func (*Memory) event()     {}
 func (*Warning) event()    {}

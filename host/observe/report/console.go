@@ -29,6 +29,7 @@ type Console struct {
 
 	printing sync.Mutex // guards what follows, and the outputs
 	spoke    time.Time  // the last line
+	filling  time.Time  // since when the pipeline fills
 	ended    bool       // training has ended: nothing but messages follows
 }
 
@@ -157,9 +158,9 @@ func (c *Console) Take(events []event.Event) error {
 		case *event.Warning:
 			c.print(c.err, fmt.Sprintln(e))
 		case *event.Phase:
-			if e.Phase == event.Training && c.bar != nil && c.now != nil {
-				c.bar.Start(c.now)
-			}
+			c.phase(e)
+		case *event.Lowered:
+			c.say(lowered(e))
 		case *event.Finish:
 			c.ended = true
 			c.removeBar()
@@ -182,6 +183,24 @@ func (c *Console) Take(events []event.Event) error {
 		}
 	}
 	return nil
+}
+
+func (c *Console) phase(p *event.Phase) {
+	switch p.Phase {
+	case event.WarmingUp:
+		c.filling = p.At
+		c.say("waiting for the data pipeline to warm up")
+	case event.Training:
+		c.say(fmt.Sprintf("training starting now: %s ready after %.2f s\n", units.Count(p.Ready, "batch"), p.At.Sub(c.filling).Seconds()))
+		if c.bar != nil && c.now != nil {
+			c.bar.Start(c.now)
+		}
+	}
+}
+
+// lowered says that the learning rate is lower from now on.
+func lowered(e *event.Lowered) string {
+	return fmt.Sprintf("learning rate%s lowered to %g: no lower validation loss in %s", OfPlayer(e.Player), e.LR, units.Count(e.Patience, "evaluation"))
 }
 
 func (c *Console) say(line string) {

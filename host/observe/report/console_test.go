@@ -26,17 +26,24 @@ func TestConsole(t *testing.T) {
 	})
 	skipped := metricsStep(1)
 	skipped.Skipped = true
-	c.Take(events(&event.Phase{Phase: event.Training}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
+	filling := time.Now()
+	c.Take(events(&event.Phase{Phase: event.WarmingUp, At: filling},
+		&event.Phase{Phase: event.Training, At: filling.Add(1250 * time.Millisecond), Ready: 3}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
 		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20}, &event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
-	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true}, &event.Finish{}, metricsStep(2)))
+	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true},
+		&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2}, &event.Finish{}, metricsStep(2)))
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 	want := `banner
+waiting for the data pipeline to warm up
+training starting now: 3 batches ready after 1.25 s
+
 step 1/2  skipped: the gradients are not finite (grad_norm 0.8125); rows h, d, b
 step 1/2  loss     -  mel_loss     -  stop_loss     -  lr 1.0e-05  grad_norm 0.812
 [Step 1] Model GPU 1: 1/2MB (50.0%)
 evaluation after step 1/2  loss 1.000  mel_loss 2.000  stop_loss 3.000  4 rows in 1.0 s (best)
+learning rate of generator lowered to 0.0005: no lower validation loss in 2 evaluations
 step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812    9.9 steps/s  input stall 1.5 %
 `
 	if got := out.String(); got != want {

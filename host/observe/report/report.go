@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
 // Version is the version of report.json.
@@ -155,6 +156,19 @@ type EarlyStop struct {
 	Evaluations int     `json:"evaluations"`
 	Delta       float64 `json:"delta"`
 	Best        *Float  `json:"best,omitempty"` // absent if no evaluation had a loss
+}
+
+// EarlyStopOf is e as the report has it; nil stays nil.
+func EarlyStopOf(e *event.EarlyStop) *EarlyStop {
+	if e == nil {
+		return nil
+	}
+	stop := &EarlyStop{Step: e.Step, Evaluations: e.Evaluations, Delta: e.Delta}
+	if e.Best != nil {
+		best := Float(*e.Best)
+		stop.Best = &best
+	}
+	return stop
 }
 
 func (e *EarlyStop) String() string {

@@ -4,12 +4,10 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
-	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -117,7 +115,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
 	}()
 	l.warmUp(ctx)
-	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now()})
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished()})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
 	l.told.job.End()
@@ -142,13 +140,10 @@ func (l *Loop) complete() bool {
 
 // warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.
 func (l *Loop) warmUp(ctx context.Context) {
-	began, bus := time.Now(), l.cfg.Bus
 	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))
 	defer delay.Stop()
-	bus.Publish(&event.Phase{Phase: event.WarmingUp, At: began})
-	bus.Publish(&event.Message{Text: "waiting for the data pipeline to warm up\n"})
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.WarmingUp, At: time.Now()})
 	l.fill(ctx, delay.C)
-	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", units.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
 }
 
 // fill waits until the prefetch target is ready, and publishes how far the pipeline is.

@@ -14,7 +14,7 @@ import (
 )
 
 // Log writes every line to log.jsonl, and publishes warnings. As a required event.Sink it writes the lines of
-// checkpoints, and ends the run if a line is lost. It may be used before it has a file.
+// checkpoints, lowered rates and samples, and ends the run if a line is lost. It may be used before it has a file.
 type Log struct {
 	*slog.Logger
 	file *logFile
@@ -103,8 +103,19 @@ func (l *Log) WarnOf(texts ...string) {
 // Take implements event.Sink. It waits for the disk, and returns the error of the first line that could not be written.
 func (l *Log) Take(events []event.Event) error {
 	for _, e := range events {
-		if c, ok := e.(*event.Checkpoint); ok && c.Err == nil {
-			l.Info("checkpoint", "path", c.Path, "step", c.Step, "reason", c.Reason)
+		switch e := e.(type) {
+		case *event.Checkpoint:
+			if e.Err == nil {
+				l.Info("checkpoint", "path", e.Path, "step", e.Step, "reason", e.Reason)
+			}
+		case *event.Lowered:
+			args := []any{"step", e.Step, "lr", e.LR}
+			if e.Player != "" {
+				args = append(args, "player", e.Player)
+			}
+			l.Info("learning rate lowered", args...)
+		case *event.Spoken:
+			l.Info("samples spoken", "step", e.Step, "folder", e.Folder, "samples", e.Samples, "s", e.Time.Seconds())
 		}
 	}
 	return l.file.finish()

@@ -184,6 +184,9 @@ func (s *Speaker) Speak(step int64) {
 	began := time.Now()
 	err := s.speak(ctx, step)
 	s.Spent(began, time.Now())
+	if err == nil {
+		s.Bus.Publish(&event.Spoken{Step: step, Folder: files.At(s.Dir).Join(rundir.Step(step)).String(), Samples: len(s.Samples), Time: time.Since(began)})
+	}
 	if err != nil && ctx.Err() == nil {
 		s.incomplete++
 		text := fmt.Sprintf("the samples of step %d are not complete, and training goes on: %v", step, err)
