@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// docColumns is the width of a line of documentation. Three kinds of lines may be longer: a row of a table, data in a code block
-// (JSON, or what a program prints), and a line that is one word, such as a link.
+// docColumns is the width of a line of documentation. Three kinds of lines may be longer: a row of a table, data in a
+// code block (JSON, or what a program prints), and a line that is one word, such as a link.
 const docColumns = 120
 
 // page is a Markdown file, line by line.
@@ -121,7 +121,8 @@ func (p page) links() (targets []string) {
 	return targets
 }
 
-// anchors names the headings as GitHub does: small letters, no punctuation, hyphens for spaces, numbered where they repeat.
+// anchors names the headings as GitHub does: small letters, no punctuation, hyphens for spaces, numbered where they
+// repeat.
 func (p page) anchors() (names []string) {
 	seen := map[string]int{}
 	for i, line := range p.lines {
@@ -149,8 +150,8 @@ func (p page) anchors() (names []string) {
 	return names
 }
 
-// TestDocsNameWhatExists: targets of make and scripts, in code blocks and in code spans. The program's own commands are tested
-// in the folder of the program.
+// TestDocsNameWhatExists: targets of make and scripts, in code blocks and in code spans. The program's own commands are
+// tested in the folder of the program.
 func TestDocsNameWhatExists(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {

@@ -17,8 +17,8 @@ var lineless = map[string]string{
 	"scripts/torture/soak.go":    "prints its errors itself",
 }
 
-// TestErrorsOfSeveralLinesHaveLines: package visible shows a line break in a message as an escape, unless the error has a
-// method Lines() []string.
+// TestErrorsOfSeveralLinesHaveLines: package visible shows a line break in a message as an escape, unless the error has
+// a method Lines() []string.
 func TestErrorsOfSeveralLinesHaveLines(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -42,8 +42,8 @@ func TestErrorsOfSeveralLinesHaveLines(t *testing.T) {
 // ownCommand is a command of the program that is written out.
 var ownCommand = regexp.MustCompile(`xtts-host (--[a-z]|(train|evaluate|synthesize|validate|doctor|bench|data|graph|plugins|version|completion|help)\b)`)
 
-// TestMessagesNameTheProgramAsCalled: a command in a message is made by hint.Command, with the word that the program was called
-// by. The examples of the help, which are the same in docs/commands.md, get it when they are printed.
+// TestMessagesNameTheProgramAsCalled: a command in a message is made by hint.Command, with the word that the program
+// was called by. The examples of the help, which are the same in docs/commands.md, get it when they are printed.
 func TestMessagesNameTheProgramAsCalled(t *testing.T) {
 	for _, s := range sources(t) {
 		if isTest(s.path) || strings.HasPrefix(s.path, "scripts/") {
@@ -64,8 +64,8 @@ func TestMessagesNameTheProgramAsCalled(t *testing.T) {
 	}
 }
 
-// brokenErrors returns the types whose method Error has a literal with a line break, and that have no method Lines in that
-// file.
+// brokenErrors returns the types whose method Error has a literal with a line break, and that have no method Lines in
+// that file.
 func brokenErrors(file *ast.File) (types []string) {
 	broken, lines := map[string]bool{}, map[string]bool{}
 	for _, d := range file.Decls {

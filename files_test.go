@@ -42,7 +42,8 @@ var openers = map[string]string{
 	"host/base/files":                  "the one place",
 }
 
-// TestFilesAreOpenedInOnePlace: what a run reads and writes goes through package files, which follows no link in a run folder.
+// TestFilesAreOpenedInOnePlace: what a run reads and writes goes through package files, which follows no link in a run
+// folder.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	used := map[string]bool{}
 	for _, folder := range []string{"host", "ortgraphs", "shared", "plugins", "gpu", "cmd/internal"} {

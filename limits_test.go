@@ -5,10 +5,13 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // The size of what a reader meets at once. Generated files are aside.
@@ -199,5 +202,23 @@ func (t T[V]) two()  {}
 	got := structs([]source{{"folder/a.go", 0, fset, file}})["folder.T"]
 	if got.fields != 3 || got.methods != 2 || !strings.Contains(got.doc, defence) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// commentLine is a line of nothing but a comment. Code and drawings in it follow a tab.
+var commentLine = regexp.MustCompile(`^(\t*)(// .*)`)
+
+// TestCommentsFit: lines of comments are at most as wide as those of the docs, with tabs of four columns.
+func TestCommentsFit(t *testing.T) {
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if m := commentLine.FindStringSubmatch(line); m != nil && 4*len(m[1])+utf8.RuneCountInString(m[2]) > docColumns {
+				t.Errorf("%s:%d: the comment is wider than %d columns", s.path, i+1, docColumns)
+			}
+		}
 	}
 }

@@ -24,8 +24,8 @@ type rule struct {
 	own    string // folders, with a space between; "/..." after a folder means everything below it
 }
 
-// shelves are the folders of host, from the lowest. A package may import those of its shelf and of the shelves before it,
-// and what its line names outside of host.
+// shelves are the folders of host, from the lowest. A package may import those of its shelf and of the shelves before
+// it, and what its line names outside of host.
 var shelves = []rule{
 	{"host/base", "shared/hint"},
 	{"host/stages", "shared/..."},
@@ -162,7 +162,8 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// TestEveryShelfIsUsed: each folder of host is a shelf with a page of its own, and each line of the tables has a package.
+// TestEveryShelfIsUsed: each folder of host is a shelf with a page of its own, and each line of the tables has a
+// package.
 func TestEveryShelfIsUsed(t *testing.T) {
 	entries, err := os.ReadDir("host")
 	if err != nil {
@@ -274,8 +275,8 @@ func ruleOf(folder string) (best rule) {
 // below reports whether a path is a folder or leads into it.
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// TestNoTensorOfAModelIsNamed: a graph is known by its manifest alone. Only the data set's own tensors have names in the
-// host, and those are in host/data/dataset.
+// TestNoTensorOfAModelIsNamed: a graph is known by its manifest alone. Only the data set's own tensors have names in
+// the host, and those are in host/data/dataset.
 func TestNoTensorOfAModelIsNamed(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^[^/\n]*"[a-z_.]*(mel_spectrograms|mel_lengths|mel_loss|stop_loss|text_sequences)"`)
 	for _, folder := range []string{"cmd", "host", "ortgraphs", "shared", "gpu"} {
@@ -295,8 +296,8 @@ func TestNoTensorOfAModelIsNamed(t *testing.T) {
 	}
 }
 
-// TestGPUsKnowNoFlags: package gpu and those below it serve plugins, too. What a person should write instead is said where flags
-// are known, in host/settings/place.
+// TestGPUsKnowNoFlags: package gpu and those below it serve plugins, too. What a person should write instead is said
+// where flags are known, in host/settings/place.
 func TestGPUsKnowNoFlags(t *testing.T) {
 	flag := regexp.MustCompile(`"[^"\n]*--[a-z][a-z-]+`)
 	err := filepath.WalkDir("gpu", func(file string, _ fs.DirEntry, err error) error {

@@ -103,7 +103,7 @@ type Module interface {
 type Kernel interface {
 	// Pointer returns the CUfunction, for libraries that launch it.
 	Pointer() uintptr
-	// SetShared lets launches ask for so many bytes of shared memory, apart from what the kernel declares. Without it, the limit is 48 KiB, together
-	// with what it declares.
+	// SetShared lets launches ask for so many bytes of shared memory, apart from what the kernel declares. Without it,
+	// the limit is 48 KiB, together with what it declares.
 	SetShared(bytes int) error
 }

@@ -127,10 +127,10 @@ type Span struct {
 // Bytes returns the size of the span.
 func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
 
-// Arena places the parameters of a player in flat vectors, grouped by their roles, so that an optimizer step is a few runs
-// over contiguous memory for any model. All vectors share one numbering of elements: an element of a parameter has the
-// same number everywhere, and the arena returns its byte offset in each vector. The gaps between parameters are zero
-// and stay zero, because their gradients are zero.
+// Arena places the parameters of a player in flat vectors, grouped by their roles, so that an optimizer step is a few
+// runs over contiguous memory for any model. All vectors share one numbering of elements: an element of a parameter has
+// the same number everywhere, and the arena returns its byte offset in each vector. The gaps between parameters are
+// zero and stay zero, because their gradients are zero.
 //
 // Only the arena computes sizes and offsets.
 type Arena struct {
@@ -251,8 +251,8 @@ type Memory struct {
 	State int `json:"state_bytes,omitempty"`
 }
 
-// Memory returns the sizes with an optimizer, with or without accumulated gradients, and with or without a moving average
-// of the trained weights.
+// Memory returns the sizes with an optimizer, with or without accumulated gradients, and with or without a moving
+// average of the trained weights.
 func (a *Arena) Memory(o manifest.Optimizer, accumulating, averaging bool) Memory {
 	m := Memory{
 		Weights: a.Bytes(Weights), Copies: a.Bytes(Copies), Gradients: a.Bytes(Gradients),

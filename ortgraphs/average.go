@@ -10,7 +10,8 @@ import (
 //
 //	average_out = finite ? average + (param - average) * rate : average
 //
-// rate is an f32 scalar, 1 minus the decay, and finite the flag of a step. It is elementwise, so average_out may lie where average does.
+// rate is an f32 scalar, 1 minus the decay, and finite the flag of a step. It is elementwise, so average_out may lie
+// where average does.
 func Average() ([]byte, error) {
 	f32, flag := onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BOOL
 	g := &onnxpb.GraphProto{

@@ -61,8 +61,8 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 	return Load(dir)
 }
 
-// unpacked creates a folder below parent with the files of a bundle and returns its path. The path contains the bundle's
-// hash, so versions of one bundle exist side by side.
+// unpacked creates a folder below parent with the files of a bundle and returns its path. The path contains the
+// bundle's hash, so versions of one bundle exist side by side.
 func unpacked(bundle fs.FS, parent files.Path, name string) (string, error) {
 	manifest, err := fs.ReadFile(bundle, ManifestFile) // contains the hashes of all other files
 	if err != nil {

@@ -176,8 +176,8 @@ func (b *Bundle) checkListing(root *os.Root) []Fault {
 	return list
 }
 
-// checkFile verifies the SHA-256 of a file. If it matches, it checks the content. The file may be a link that leaves the
-// folder: its content is the one that the manifest names.
+// checkFile verifies the SHA-256 of a file. If it matches, it checks the content. The file may be a link that leaves
+// the folder: its content is the one that the manifest names.
 func (b *Bundle) checkFile(name string, f *faults) {
 	file, err := files.Open(b.Path(name))
 	switch {
@@ -275,7 +275,8 @@ func checkNodes(g manifest.Graph, model *onnxpb.ModelProto, f *faults) {
 	}
 }
 
-// Stored returns the shapes of the tensors in the file of weights, and in those of checkpoints, by name: parameters and state.
+// Stored returns the shapes of the tensors in the file of weights, and in those of checkpoints, by name: parameters and
+// state.
 func (b *Bundle) Stored() map[string][]int {
 	shapes := map[string][]int{}
 	for _, p := range b.Manifest.Parameters {

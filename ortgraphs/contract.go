@@ -55,8 +55,8 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 	c.values("output", graph.Output, outputs, needed, unknown)
 }
 
-// comparison is that of one graph with its contract. symbols maps the graph's own names of dynamic dimensions to symbols of
-// the bundle: ONNX Runtime assumes that dimensions of one name are equal when it plans its memory.
+// comparison is that of one graph with its contract. symbols maps the graph's own names of dynamic dimensions to
+// symbols of the bundle: ONNX Runtime assumes that dimensions of one name are equal when it plans its memory.
 type comparison struct {
 	*faults
 	symbols map[string]string
@@ -97,8 +97,8 @@ func (c *comparison) values(kind string, values []*onnxpb.ValueInfoProto, want m
 }
 
 // contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. A
-// training graph has the metrics and the state of its player, and the gradients of the parameters that its player trains. In a
-// graph of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
+// training graph has the metrics and the state of its player, and the gradients of the parameters that its player
+// trains. In a graph of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
 func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
 	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
 	outputs = map[string]tensorType{}

@@ -25,7 +25,8 @@ func readFrozen(b *Bundle, name string, file io.ReaderAt, size int64, f *faults)
 	b.frozen[name] = weights.Tensors()
 }
 
-// checkAllInference checks the inference graphs, after all files have been read. What could not be read has faults already.
+// checkAllInference checks the inference graphs, after all files have been read. What could not be read has faults
+// already.
 func checkAllInference(b *Bundle) []Fault {
 	var list []Fault
 	for _, g := range b.Manifest.Inference {
@@ -43,8 +44,8 @@ func checkAllInference(b *Bundle) []Fault {
 	return list
 }
 
-// stored returns the types of the tensors that an inference graph may take from files, by name: parameters, state, and the
-// tensors of its own weights.
+// stored returns the types of the tensors that an inference graph may take from files, by name: parameters, state, and
+// the tensors of its own weights.
 func stored(b *Bundle, weights []safetensors.Info, f *faults) map[string]tensorType {
 	types := map[string]tensorType{}
 	for name, shape := range b.Stored() {

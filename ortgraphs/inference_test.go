@@ -15,7 +15,8 @@ import (
 
 const codesFile, codesWeights, stepFile = "codes.onnx", "codes.safetensors", "step.onnx"
 
-// withInference returns a fixture with two inference graphs: one with weights of its own, and one with parameters and a cache.
+// withInference returns a fixture with two inference graphs: one with weights of its own, and one with parameters and a
+// cache.
 func withInference(t testing.TB) *fixture {
 	f := newFixture()
 	b, samples := manifest.Sym("B"), manifest.Sym("T_wav")
@@ -129,8 +130,8 @@ func TestInferenceRefusals(t *testing.T) {
 	}
 }
 
-// one returns the weights of the first inference graph: the first tensor has n values, the second is its i64 scalar, and others
-// are scalars.
+// one returns the weights of the first inference graph: the first tensor has n values, the second is its i64 scalar,
+// and others are scalars.
 func one(name string, n int, scalar string, more ...string) []safetensors.Tensor {
 	list := []safetensors.Tensor{
 		{Name: name, DType: safetensors.F32, Shape: []int{n}, Data: make([]byte, 4*n)}, {Name: scalar, DType: safetensors.I64, Shape: []int{}, Data: make([]byte, 8)},

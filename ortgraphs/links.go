@@ -38,7 +38,8 @@ func absent(dir, name string) (reason, advice string) {
 func fetchDVC(dir string) string   { return "fetch it: cd " + hint.Word(dir) + " && dvc pull" }
 func fetchAnnex(dir string) string { return "fetch it: cd " + hint.Word(dir) + " && git annex get ." }
 
-// fetchHub names the command for a snapshot in the cache of huggingface_hub: .../models--OWNER--NAME/snapshots/REVISION.
+// fetchHub names the command for a snapshot in the cache of huggingface_hub:
+// .../models--OWNER--NAME/snapshots/REVISION.
 func fetchHub(dir string) string {
 	parts := strings.Split(filepath.ToSlash(dir), "/")
 	for i, part := range parts {
@@ -76,8 +77,8 @@ func pointer(dir string, file io.ReaderAt) (reason, advice string) {
 	return "", ""
 }
 
-// noContent reports whether a bundle may have a file that it does not list: what programs that share folders leave there, and
-// pages for people. The host reads none of them.
+// noContent reports whether a bundle may have a file that it does not list: what programs that share folders leave
+// there, and pages for people. The host reads none of them.
 func noContent(e fs.DirEntry) bool {
 	name := e.Name()
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".dvc") || strings.HasSuffix(strings.ToLower(name), ".md") || name == "LICENSE" || name == "NOTICE"

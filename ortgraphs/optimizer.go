@@ -23,8 +23,8 @@ func Optimizer(graph string) ([]byte, error) {
 	return data, nil
 }
 
-// graphState names what each graph keeps of a parameter between steps: the input NAME and the output NAME_out. SGD keeps
-// its vector even without momentum.
+// graphState names what each graph keeps of a parameter between steps: the input NAME and the output NAME_out. SGD
+// keeps its vector even without momentum.
 var graphState = map[string][]string{
 	"adamw":            {"exp_avg", "exp_avg_sq"},
 	"sgd":              {"momentum_buffer"},
@@ -65,8 +65,8 @@ type StateTensor struct {
 	Shape, View []int
 }
 
-// UpdateOf returns how an optimizer updates a parameter. Muon is for matrices only, and leaves the other parameters, and
-// those that the bundle names, to AdamW.
+// UpdateOf returns how an optimizer updates a parameter. Muon is for matrices only, and leaves the other parameters,
+// and those that the bundle names, to AdamW.
 func UpdateOf(o manifest.Optimizer, p manifest.Parameter) Update {
 	flat := []int{p.Elements()}
 	u := Update{Graph: o.Name, Shape: flat}

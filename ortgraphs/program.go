@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Program is a graph of a bundle as a run executes it: pruned to the outputs that the run needs, in an order that needs little memory.
+// Program is a graph of a bundle as a run executes it: pruned to the outputs that the run needs, in an order that needs
+// little memory.
 type Program struct {
 	// Model is the ONNX file. Data files that it names are in Dir.
 	Model []byte

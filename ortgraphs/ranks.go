@@ -32,7 +32,8 @@ func WeightedSum() ([]byte, error) {
 //
 //	deviation = own = lead or rows = 0 ? 0 : rows * (own - lead)
 //
-// Equal values deviate by 0, also if they are infinite, and so does a rank without rows. It is elementwise, so deviation may lie where own does.
+// Equal values deviate by 0, also if they are infinite, and so does a rank without rows. It is elementwise, so
+// deviation may lie where own does.
 func Deviation() ([]byte, error) {
 	f32 := onnxpb.TensorProto_FLOAT
 	return marshalGraph(&onnxpb.GraphProto{

@@ -10,8 +10,8 @@ import (
 // StatePrefix precedes the name of a state tensor in the name of its new value, an output of the training graph.
 const StatePrefix = "state."
 
-// stateCopies is how often a run holds the state: after the last window, before the next batch, and after it. One of several ranks also
-// holds what rank 0 left.
+// stateCopies is how often a run holds the state: after the last window, before the next batch, and after it. One of
+// several ranks also holds what rank 0 left.
 const stateCopies = 3
 
 // PlaceState places state tensors in a block of so many bytes. The gaps between them are never read.
@@ -37,8 +37,8 @@ func StateBytes(list []manifest.State, alone bool) int {
 //
 //	chosen = flag ? new : old
 //
-// It is elementwise, so chosen may lie where old does. Integers keep the bits of what they stand for: ONNX Runtime's CPU provider gives
-// 0 for a float of -0.
+// It is elementwise, so chosen may lie where old does. Integers keep the bits of what they stand for: ONNX Runtime's
+// CPU provider gives 0 for a float of -0.
 func Choose() ([]byte, error) {
 	i32 := onnxpb.TensorProto_INT32
 	g := &onnxpb.GraphProto{

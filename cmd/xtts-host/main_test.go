@@ -49,8 +49,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 	if named := os.Getenv(ort.LibraryEnv); named != "" {
 		library = absolute(t, named)
 	}
-	// Every script runs in a folder that a shell, a URL or a format string could take apart, and has its plugins, bundle
-	// and data there.
+	// Every script runs in a folder that a shell, a URL or a format string could take apart, and has its plugins,
+	// bundle and data there.
 	root := filepath.Join(t.TempDir(), `a "b" ü|c`)
 	if err := os.Mkdir(root, 0o777); err != nil {
 		t.Fatal(err)

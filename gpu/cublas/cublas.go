@@ -6,8 +6,8 @@
 //	...
 //	defer h.Close()
 //
-// It is part of every build: Open loads libcublas.so.13 and libcublasLt.so.13, which ONNX Runtime's library with CUDA needs in any case, and
-// the driver, whose events measure algorithms.
+// It is part of every build: Open loads libcublas.so.13 and libcublasLt.so.13, which ONNX Runtime's library with CUDA
+// needs in any case, and the driver, whose events measure algorithms.
 package cublas
 
 /*
@@ -49,8 +49,8 @@ type Library struct {
 	lt    *C.lt_library // in C memory, like the library for as long as the program runs
 }
 
-// Open loads cuBLAS from the folder of another library, such as ONNX Runtime's, or, if it is not there, from where the dynamic loader
-// finds it. A name without a folder has no such folder.
+// Open loads cuBLAS from the folder of another library, such as ONNX Runtime's, or, if it is not there, from where the
+// dynamic loader finds it. A name without a folder has no such folder.
 func Open(beside string) (*Library, error) {
 	runtime.LockOSThread() // dlerror is per thread
 	defer runtime.UnlockOSThread()
@@ -67,7 +67,8 @@ func Open(beside string) (*Library, error) {
 	return l, nil
 }
 
-// load loads one library with a function that returns why it cannot be loaded, or sets the name of a function that it lacks.
+// load loads one library with a function that returns why it cannot be loaded, or sets the name of a function that it
+// lacks.
 func load(name, beside string, open func(name *C.char, lacks **C.char) *C.char) error {
 	if folder, _ := filepath.Split(beside); folder != "" {
 		if file, err := filepath.Abs(folder + name); err == nil && exists(file) {
@@ -91,13 +92,14 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// SetStream, SetWorkspace and GemmBatched are the addresses of cublasSetStream, cublasSetWorkspace and cublasGemmBatchedEx.
+// SetStream, SetWorkspace and GemmBatched are the addresses of cublasSetStream, cublasSetWorkspace and
+// cublasGemmBatchedEx.
 func (l *Library) SetStream() uintptr    { return uintptr(l.calls.SetStream_v2) }
 func (l *Library) SetWorkspace() uintptr { return uintptr(l.calls.SetWorkspace_v2) }
 func (l *Library) GemmBatched() uintptr  { return uintptr(l.calls.GemmBatchedEx) }
 
-// Linear, CheckLinear and ForgetLinear are the addresses of lt_linear, lt_check and lt_forget in linear.h: products with an algorithm of their
-// own, which may add a bias.
+// Linear, CheckLinear and ForgetLinear are the addresses of lt_linear, lt_check and lt_forget in linear.h: products
+// with an algorithm of their own, which may add a bias.
 func (l *Library) Linear() uintptr       { return uintptr(C.linear_address()) }
 func (l *Library) CheckLinear() uintptr  { return uintptr(C.check_address()) }
 func (l *Library) ForgetLinear() uintptr { return uintptr(C.forget_address()) }
@@ -109,12 +111,13 @@ type Handle struct {
 	lt      *C.lt_handle // in C memory
 }
 
-// Large is a number of multiplications that take a few microseconds on a large GPU. The time of a smaller product is that of queueing it.
+// Large is a number of multiplications that take a few microseconds on a large GPU. The time of a smaller product is
+// that of queueing it.
 const Large = 1e9
 
-// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context. For products of at least
-// so many multiplications as measured says, lt_linear takes the fastest of the algorithms that cuBLASLt proposes: another run may take
-// another one. For others, and for all if it is 0, it takes the first.
+// NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context.
+// For products of at least so many multiplications as measured says, lt_linear takes the fastest of the algorithms that
+// cuBLASLt proposes: another run may take another one. For others, and for all if it is 0, it takes the first.
 func (l *Library) NewHandle(measured float64) (*Handle, error) {
 	h := &Handle{library: l}
 	if status := C.cublas_create(&l.calls, &h.address); status != 0 {

@@ -33,8 +33,8 @@ func open(t *testing.T, measured float64) (*cublas.Library, *cublas.Handle) {
 	return library, h
 }
 
-// TestMeasure: of two algorithms, a large product gets the fastest that works, once for all products of its form. A small product gets the first,
-// and so does one whose stream records it.
+// TestMeasure: of two algorithms, a large product gets the fastest that works, once for all products of its form. A
+// small product gets the first, and so does one whose stream records it.
 func TestMeasure(t *testing.T) {
 	const slow, fails, first, even = 5, 6, 8, 4 // results of so many rows, for the fake cuBLASLt
 	runtime.LockOSThread()                      // which has the context
@@ -77,7 +77,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestLinear: the fake cuBLASLt gets the matrices, the bias, the residual and the epilogue of each product. scripts/test-cuda.sh runs it.
+// TestLinear: the fake cuBLASLt gets the matrices, the bias, the residual and the epilogue of each product.
+// scripts/test-cuda.sh runs it.
 func TestLinear(t *testing.T) {
 	library, h := open(t, 0)
 	const m, n, k = 2, 3, 4

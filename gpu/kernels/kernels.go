@@ -1,5 +1,6 @@
 // Package kernels contains the CUDA kernels of the program: sources in CUDA C++, and the PTX that scripts/kernels.sh
-// compiles them to, which the GPU's driver translates. The fake driver of the tests compiles the same sources for the CPU.
+// compiles them to, which the GPU's driver translates. The fake driver of the tests compiles the same sources for the
+// CPU.
 package kernels
 
 import _ "embed"

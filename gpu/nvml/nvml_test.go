@@ -62,8 +62,8 @@ func opened(t *testing.T, s *dgxa100.Server) gpu.Inventory {
 	return i
 }
 
-// TestMemory: the memory that the driver reserves is not used. A driver that cannot distinguish it from used memory answers
-// as it can.
+// TestMemory: the memory that the driver reserves is not used. A driver that cannot distinguish it from used memory
+// answers as it can.
 func TestMemory(t *testing.T) {
 	const gib = 1 << 30
 	without := &mock.ExtendedInterface{LookupSymbolFunc: func(string) error { return errors.New("no symbol") }}

@@ -23,8 +23,8 @@ const suffix = ".image"
 // ofCache matches the names of the cache's files: a key and the suffix.
 var ofCache = regexp.MustCompile(`^[0-9a-f]{64}\.image$`)
 
-// cache is a folder with compiled programs. Without a folder it keeps nothing. The folder itself is no link: it is in a cache
-// folder, which may come from someone else.
+// cache is a folder with compiled programs. Without a folder it keeps nothing. The folder itself is no link: it is in a
+// cache folder, which may come from someone else.
 type cache struct {
 	folder string
 

@@ -19,9 +19,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// BenchmarkHop sends a batch of 16 x 500 x 80 f32 (2.56 MB) through a plugin process that makes one pass over it. hop-µs is
-// the time of the call without the time in the stage, as the plugin measures it: what it costs that the stage is another
-// process. The pass in this process is no measure of that: how fast its loop is depends on where the linker puts it.
+// BenchmarkHop sends a batch of 16 x 500 x 80 f32 (2.56 MB) through a plugin process that makes one pass over it.
+// hop-µs is the time of the call without the time in the stage, as the plugin measures it: what it costs that the stage
+// is another process. The pass in this process is no measure of that: how fast its loop is depends on where the linker
+// puts it.
 func BenchmarkHop(b *testing.B) {
 	entries, err := catalog.Scan(passPlugin(b, b.TempDir()))
 	if err != nil {

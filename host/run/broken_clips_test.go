@@ -171,8 +171,8 @@ func readRows(t *testing.T, path string) []report.Quarantined {
 // TestBrokenClips trains on data with a clip of each kind of fault. Each is named with its reason, and the others are
 // trained on as if the lines that the index rejects were not there, and the other rows empty.
 func TestBrokenClips(t *testing.T) {
-	// Frames of 512 samples that lie within the waveform: one of 100 samples has none. The index takes it, since the window is
-	// shorter.
+	// Frames of 512 samples that lie within the waveform: one of 100 samples has none. The index takes it, since the
+	// window is shorter.
 	bundle := rebuild(t, func(m *manifest.Bundle) { m.Features.Center, m.Features.WinLength = false, 64 })
 	flags := []string{"--graph", bundle, "--max-steps", "9", "--max-quarantine", "40", "--eval-every", "4"}
 	dir := dataFolder(t)

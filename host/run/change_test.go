@@ -24,8 +24,8 @@ func resumePico(t *testing.T, dir string, flags ...string) (out string, err erro
 	return said.String(), err
 }
 
-// TestChangeOnPurpose: with --allow a run continues with another learning rate and batch size, says so, and keeps a record of
-// it; the next resume needs no flag, and the same changes at the same step give the same bits.
+// TestChangeOnPurpose: with --allow a run continues with another learning rate and batch size, says so, and keeps a
+// record of it; the next resume needs no flag, and the same changes at the same step give the same bits.
 func TestChangeOnPurpose(t *testing.T) {
 	flags := []string{"--lr", "0.0001", "--batch-size", "3"}
 	var dirs []string
@@ -81,8 +81,8 @@ func TestChangeOnPurpose(t *testing.T) {
 	}
 }
 
-// TestEpochsAfterAChange: --epochs counts epochs as they are: after a change in the middle of the first, that one begins
-// again, and the second follows it whole.
+// TestEpochsAfterAChange: --epochs counts epochs as they are: after a change in the middle of the first, that one
+// begins again, and the second follows it whole.
 func TestEpochsAfterAChange(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2", "--schedule", "constant")
 	if _, err := resumePico(t, dir, "--epochs", "2", "--max-steps", "0", "--batch-size", "5", "--allow", "batch-size"); err != nil {
@@ -101,8 +101,8 @@ func TestEpochsAfterAChange(t *testing.T) {
 	}
 }
 
-// TestTrainOthersFromNowOn: parameters that were frozen have no moments: the optimizer starts from zero with them. Those that
-// are frozen from now on only lose theirs.
+// TestTrainOthersFromNowOn: parameters that were frozen have no moments: the optimizer starts from zero with them.
+// Those that are frozen from now on only lose theirs.
 func TestTrainOthersFromNowOn(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2", "--train-only", "mel_head")
 	out, err := resumePico(t, dir, "--max-steps", "3", "--train-only", "mel_head,stop_head", "--allow", "freeze")

@@ -55,8 +55,9 @@ func command(t *testing.T, err error) []string {
 	return args
 }
 
-// TestRuinedWeightsAreNotSaved: weights that become infinite while losses and gradients stay finite end the run at the next checkpoint,
-// which is not saved. The good ones are there, also without room for more than one, and the hint leads back.
+// TestRuinedWeightsAreNotSaved: weights that become infinite while losses and gradients stay finite end the run at the
+// next checkpoint, which is not saved. The good ones are there, also without room for more than one, and the hint leads
+// back.
 func TestRuinedWeightsAreNotSaved(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "idle")
 	if _, err := variant.Rewrite(pico, bundle, variant.Idle); err != nil {
@@ -101,7 +102,8 @@ func poisoned(t *testing.T) string {
 	return bundle
 }
 
-// TestNotFiniteBundle: weights of a bundle that are not finite are refused before the first step, unless --init replaces them.
+// TestNotFiniteBundle: weights of a bundle that are not finite are refused before the first step, unless --init
+// replaces them.
 func TestNotFiniteBundle(t *testing.T) {
 	bundle := poisoned(t)
 	dir, err := trainPico(t, console.Console{}, "--graph", bundle, "--max-steps", "2")
@@ -122,8 +124,8 @@ func TestNotFiniteBundle(t *testing.T) {
 	}
 }
 
-// TestMostlySkipped: a run that skips most of its steps, though never --max-skipped in a row, does not end with 0, nor when it is
-// resumed with nothing left to do. One that skips some says so in its verdict.
+// TestMostlySkipped: a run that skips most of its steps, though never --max-skipped in a row, does not end with 0, nor
+// when it is resumed with nothing left to do. One that skips some says so in its verdict.
 func TestMostlySkipped(t *testing.T) {
 	diverging := []string{"--eval-every", "1000", "--schedule", "constant", "--warmup-steps", "0", "--max-skipped", "1000", "--checkpoint-every", "5", "--lr", "100000"}
 	dir, err := trainPico(t, console.Console{}, append(diverging, "--max-steps", "60")...)

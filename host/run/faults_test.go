@@ -264,7 +264,8 @@ func TestFaultEndsRun(t *testing.T) {
 
 var savedStep = regexp.MustCompile(`\(step [0-9]+ is saved\)`)
 
-// anyStep returns the hint of an error with N for the step that is saved: batches are prepared for later steps than the run has come to.
+// anyStep returns the hint of an error with N for the step that is saved: batches are prepared for later steps than the
+// run has come to.
 func anyStep(err error) string {
 	return savedStep.ReplaceAllString(exit.Hint(err), "(step N is saved)")
 }

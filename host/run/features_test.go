@@ -92,8 +92,8 @@ func damage(t *testing.T, file string) {
 	}
 }
 
-// TestFeatureCacheAndAugmentation: what is computed from an augmented waveform is neither kept nor looked up in training. An
-// evaluation has no augmentation, and takes what another run has kept.
+// TestFeatureCacheAndAugmentation: what is computed from an augmented waveform is neither kept nor looked up in
+// training. An evaluation has no augmentation, and takes what another run has kept.
 func TestFeatureCacheAndAugmentation(t *testing.T) {
 	cache := t.TempDir()
 	_, plain := cached(t, cache)

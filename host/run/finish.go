@@ -53,8 +53,8 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	return out, errors.Join(err, rerr)
 }
 
-// rescue saves what was trained after the run folder was removed or moved away: in a new folder, which has no lines of the steps
-// before. lost is the error that says so.
+// rescue saves what was trained after the run folder was removed or moved away: in a new folder, which has no lines of
+// the steps before. lost is the error that says so.
 func (r *run) rescue(lost error) error {
 	if r.mode.Measures() || r.session.Optimizers.Incomplete() {
 		return lost

@@ -26,8 +26,8 @@ func rates(t *testing.T, dir string) (all []float64) {
 	return all
 }
 
-// TestPlateauGoesOnToTheSameBits: with a rate so large that the loss rises, the schedule lowers it, and what it has seen survives a
-// resume in the middle of a count.
+// TestPlateauGoesOnToTheSameBits: with a rate so large that the loss rises, the schedule lowers it, and what it has
+// seen survives a resume in the middle of a count.
 func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 	flags := func(steps string) []string {
 		return []string{"--max-steps", steps, "--eval-every", "2", "--checkpoint-every", "100", "--warmup-steps", "0", "--lr", "0.5",

@@ -72,7 +72,8 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	return o, nil
 }
 
-// addSinks adds the sinks of the run's events, except the console. The bus closes them. It returns the last evaluation of a resumed run.
+// addSinks adds the sinks of the run's events, except the console. The bus closes them. It returns the last evaluation
+// of a resumed run.
 func (o *observer) addSinks(p train.Progress) (*report.Evaluation, error) {
 	r, names := o.run, o.run.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)

@@ -24,7 +24,8 @@ func withPlayers(t *testing.T) string {
 	}, nil).Dir
 }
 
-// TestPlayersAreResumed: a run of two players that is continued from a checkpoint is the undisturbed run again, to the bit.
+// TestPlayersAreResumed: a run of two players that is continued from a checkpoint is the undisturbed run again, to the
+// bit.
 func TestPlayersAreResumed(t *testing.T) {
 	flags := []string{"--graph", withPlayers(t), "--accumulate", "2", "--max-steps", "6", "--checkpoint-every", "2", "--keep-last", "9", "--ema", "0.9"}
 	want := mustTrain(t, flags...)
@@ -61,7 +62,8 @@ func TestPlayersAreResumed(t *testing.T) {
 	}
 }
 
-// TestPlayersHaveSchedules: each player has a schedule of its own. A resumed run has their rates, and what lowered them.
+// TestPlayersHaveSchedules: each player has a schedule of its own. A resumed run has their rates, and what lowered
+// them.
 func TestPlayersHaveSchedules(t *testing.T) {
 	graph := bundletest.Rewrite(t, withPlayers(t), func(_ string, m *manifest.Bundle) {
 		m.Players[0].Schedule = &manifest.Schedule{Name: "plateau"}
@@ -100,7 +102,8 @@ func TestPlayersHaveSchedules(t *testing.T) {
 	}
 }
 
-// TestLastPlayerAtRateZero: a bundle may leave the last player as it is. A rate of the run then is that of this player alone.
+// TestLastPlayerAtRateZero: a bundle may leave the last player as it is. A rate of the run then is that of this player
+// alone.
 func TestLastPlayerAtRateZero(t *testing.T) {
 	graph := bundletest.Rewrite(t, withPlayers(t), func(_ string, m *manifest.Bundle) { m.Players[1].Optimizer.LR = 0 }).Dir
 	flags := []string{"--graph", graph, "--max-steps", "2", "--schedule", "constant", "--warmup-steps", "0"}

@@ -175,8 +175,8 @@ func TestPythonPlugin(t *testing.T) {
 	})
 }
 
-// TestPythonError: an exception is an error with its line and the clips of the batch, and the stack is in the log, or beside the
-// error where there is no run yet.
+// TestPythonError: an exception is an error with its line and the clips of the batch, and the stack is in the log, or
+// beside the error where there is no run yet.
 func TestPythonError(t *testing.T) {
 	for _, tt := range []struct {
 		name, from, to string

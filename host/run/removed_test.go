@@ -13,7 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
-// TestFolderRemoved removes the run folder in the middle of a run: it ends with an error, and what was trained is saved.
+// TestFolderRemoved removes the run folder in the middle of a run: it ends with an error, and what was trained is
+// saved.
 func TestFolderRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	var once sync.Once

@@ -29,8 +29,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
-// Train trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
-// status, and exit.Hint returns the hint.
+// Train trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the
+// exit status, and exit.Hint returns the hint.
 func Train(ctx context.Context, set *config.Set, console console.Console) error {
 	_, err := TrainWith(ctx, set, console, batch.Overlapped)
 	return err
@@ -210,8 +210,8 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 	return r, nil
 }
 
-// begin restores weights, moments and progress from the checkpoint of the resumed run, or loads the weights of --init. A new run
-// has no state.
+// begin restores weights, moments and progress from the checkpoint of the resumed run, or loads the weights of --init.
+// A new run has no state.
 func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	start := &r.plan.Start
 	if start.Weights != nil {

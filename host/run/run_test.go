@@ -228,8 +228,9 @@ func (s *stopAfter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// interrupted trains until so many progress lines were printed, and returns the run's folder and the number of its steps. Lines are
-// printed while training continues, so on a busy machine a short run may have reached its end by then: such a run is repeated.
+// interrupted trains until so many progress lines were printed, and returns the run's folder and the number of its
+// steps. Lines are printed while training continues, so on a busy machine a short run may have reached its end by then:
+// such a run is repeated.
 func interrupted(t *testing.T, lines, steps int, flags ...string) (dir string, done int) {
 	t.Helper()
 	for range 10 {
@@ -271,7 +272,8 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 	}
 }
 
-// TestKilledPluginChangesNothing kills the plugin's process as soon as training is under way, with batches in its hands.
+// TestKilledPluginChangesNothing kills the plugin's process as soon as training is under way, with batches in its
+// hands.
 func TestKilledPluginChangesNothing(t *testing.T) {
 	want := referenceRun(t)
 	killed := false

@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// TestStateGoesOnToTheSameBits: state is a part of a checkpoint, whatever is frozen and averaged, and --init takes it by its name.
+// TestStateGoesOnToTheSameBits: state is a part of a checkpoint, whatever is frozen and averaged, and --init takes it
+// by its name.
 func TestStateGoesOnToTheSameBits(t *testing.T) {
 	graph := bundletest.Stateful(t, pico).Dir
 	flags := func(steps string, more ...string) []string {

@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestVerifyPlugins has the plugin break the protocol, nearly each time without touching a guard: the batch that it does so in
-// is the last.
+// TestVerifyPlugins has the plugin break the protocol, nearly each time without touching a guard: the batch that it
+// does so in is the last.
 func TestVerifyPlugins(t *testing.T) {
 	folder := faultyPlugins(t, nil)
 	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5", // another stage than mix
@@ -65,7 +65,8 @@ func TestVerifyPlugins(t *testing.T) {
 	})
 }
 
-// TestUndeclaredLengths: without --verify-plugins, the process that shortens a row is replaced before the next stage sees it.
+// TestUndeclaredLengths: without --verify-plugins, the process that shortens a row is replaced before the next stage
+// sees it.
 func TestUndeclaredLengths(t *testing.T) {
 	flags := append(slices.Clone(faultFlags[2:]), "--plugins", faultyPlugins(t, nil), "--augment", "tint")
 	want := trainFaulty(t, "", "", flags...)
@@ -102,7 +103,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestWrongBatchEndsRun: without a flag, a stage that gives a whole batch of wrong rows, twice, ends the run with its name.
+// TestWrongBatchEndsRun: without a flag, a stage that gives a whole batch of wrong rows, twice, ends the run with its
+// name.
 func TestWrongBatchEndsRun(t *testing.T) {
 	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil), "--max-steps", "5")
 	for fault, want := range map[string]string{
@@ -136,8 +138,8 @@ func TestWrongRowIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestLateWrite: without --verify-plugins, a write to a batch after the answer is noticed before the batch is trained on, and the
-// run has the bits of an undisturbed one.
+// TestLateWrite: without --verify-plugins, a write to a batch after the answer is noticed before the batch is trained
+// on, and the run has the bits of an undisturbed one.
 func TestLateWrite(t *testing.T) {
 	for _, fault := range []string{"writes after its answer", "changes another slot"} {
 		got := trainFaulty(t, fault, t.TempDir(), append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)

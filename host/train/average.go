@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// average updates an exponential moving average of the trained weights after each step: the vector is the model's, which
-// is evaluated with it.
+// average updates an exponential moving average of the trained weights after each step: the vector is the model's,
+// which is evaluated with it.
 type average struct {
 	decay   float64
 	rate    word[float32]
@@ -38,8 +38,9 @@ func (a *average) bind(o *Optimizer, g *graphs) {
 // averageGraph is the name of a graph that is made here, not exported.
 const averageGraph = "average"
 
-// next sets the rate of the next update of an average that has seen so many. One that has seen few follows the weights faster, so that it
-// does not keep what it began with: the decay of update t, counted from 1, is min(decay, (1 + t) / (10 + t)).
+// next sets the rate of the next update of an average that has seen so many. One that has seen few follows the weights
+// faster, so that it does not keep what it began with: the decay of update t, counted from 1, is min(decay, (1 + t) /
+// (10 + t)).
 func (a *average) next(seen int64) {
 	if len(a.updates) > 0 {
 		t := float64(seen + 1)

@@ -37,8 +37,8 @@ var cpuAndGPU = map[string]func(*testing.T) Device{
 	"GPU": func(t *testing.T) Device { d, _ := fakeDevice(t); return d },
 }
 
-// TestAverageByHand: the graph's average is the formula's, one f32 operation after the other, whatever is frozen. A step that is
-// skipped changes nothing of it.
+// TestAverageByHand: the graph's average is the formula's, one f32 operation after the other, whatever is frozen. A
+// step that is skipped changes nothing of it.
 func TestAverageByHand(t *testing.T) {
 	policy := ortgraphs.Policy{Frozen: map[string]bool{}}
 	for i, p := range open(t, pico).Manifest.Parameters {
@@ -104,7 +104,8 @@ func spoilGradient(t *testing.T, m *Model) {
 	}
 }
 
-// TestAverageIsEvaluated: an evaluation reads the average, training the weights, and the average changes no bit of the weights.
+// TestAverageIsEvaluated: an evaluation reads the average, training the weights, and the average changes no bit of the
+// weights.
 func TestAverageIsEvaluated(t *testing.T) {
 	for name, device := range cpuAndGPU {
 		t.Run(name, func(t *testing.T) {

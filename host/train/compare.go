@@ -68,7 +68,8 @@ func betweenBytes(a, b []byte, t manifest.DType) (d difference) {
 	return d
 }
 
-// largest returns the largest distance of two vectors, relative to the larger of their norm and a share of the norm of all.
+// largest returns the largest distance of two vectors, relative to the larger of their norm and a share of the norm of
+// all.
 func largest(list []difference, share float64) float64 {
 	all, worst := 0.0, 0.0
 	for _, d := range list {
@@ -83,7 +84,8 @@ func largest(list []difference, share float64) float64 {
 	return worst
 }
 
-// distance returns the largest distance of two vectors of the lists, relative to the larger of their norm and a millionth of all.
+// distance returns the largest distance of two vectors of the lists, relative to the larger of their norm and a
+// millionth of all.
 func distance(a, b [][]float32) float64 {
 	var list []difference
 	for i := range a {
@@ -119,7 +121,8 @@ func pieces(arena *ortgraphs.Arena, params, size int) (list []piece) {
 	return list
 }
 
-// compareGradients compares the gradients on the GPU with those of want, which has the layout of their arena. The result is by parameter.
+// compareGradients compares the gradients on the GPU with those of want, which has the layout of their arena. The
+// result is by parameter.
 func (t *trial) compareGradients(want []byte) ([]difference, error) {
 	list := pieces(t.arena, len(t.params), pieceBytes)
 	found := make([]difference, len(list))
@@ -130,7 +133,8 @@ func (t *trial) compareGradients(want []byte) ([]difference, error) {
 	return byParameter(found, list, len(t.params)), err
 }
 
-// comparePieces compares, in parallel, the pieces that are in data, which begins at an offset of the arena, with those of want.
+// comparePieces compares, in parallel, the pieces that are in data, which begins at an offset of the arena, with those
+// of want.
 func comparePieces(found []difference, list []piece, at int, data, want []byte) {
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))

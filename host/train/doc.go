@@ -14,6 +14,6 @@
 // context and the captured graphs of ONNX Runtime belong to a thread.
 //
 // This shelf has around the loop what outlives a step: checkpoint saves and loads the state, save decides when, resume
-// whether a run may continue with other settings; device opens the model GPU, kernels compiles for it, memory plans what
-// fits. It imports observe (to publish events), settings, stages and base. It does not know the plan of a run.
+// whether a run may continue with other settings; device opens the model GPU, kernels compiles for it, memory plans
+// what fits. It imports observe (to publish events), settings, stages and base. It does not know the plan of a run.
 package train

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
-// Evaluated are the parameters and the state that evaluations read: in f32, with moving averages in place of the weights
-// that have one. The model owns them; others read them, on the goroutine of the trainer.
+// Evaluated are the parameters and the state that evaluations read: in f32, with moving averages in place of the
+// weights that have one. The model owns them; others read them, on the goroutine of the trainer.
 type Evaluated struct {
 	// Tensors are the memory of the model, by name: each has its present value.
 	Tensors map[string]*ort.Tensor

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// TestEvaluatedIsRead: each tensor that an evaluation reads can be read as it is now: the average where there is one, and
-// the state.
+// TestEvaluatedIsRead: each tensor that an evaluation reads can be read as it is now: the average where there is one,
+// and the state.
 func TestEvaluatedIsRead(t *testing.T) {
 	policy := ortgraphs.Policy{Frozen: map[string]bool{}}
 	for i, p := range open(t, pico).Manifest.Parameters {

@@ -60,16 +60,18 @@ type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
 	Left    []string
-	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported. They
-	// stay plain.
+	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
+	// exported. They stay plain.
 	Faulty []string
-	// Unproved names the results that say nothing of a bucket's kernels, because they are zero or not finite in the graph as exported.
+	// Unproved names the results that say nothing of a bucket's kernels, because they are zero or not finite in the
+	// graph as exported.
 	Unproved []string
 	// Narrowed is the number of attentions that are rounded to bf16 on request.
 	Narrowed int
 	// ArenaBytes is the planned size of ONNX Runtime's arena for training and evaluation of the largest bucket.
 	ArenaBytes int64
-	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
+	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a
+	// result.
 	Distances []float64
 	Times     FusionTimes
 }
@@ -77,7 +79,8 @@ type Fusion struct {
 // FusionTimes is how long the parts of fusing a graph took.
 type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
-// newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
+// newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the
+// graph as exported.
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
 	f := &fusedGraphs{model: m, player: p, config: config, form: choice.Form, compared: compared{unproved: map[string]bool{}}}
 	began := time.Now()

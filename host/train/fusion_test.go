@@ -15,8 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// faultyCompiler returns a compiler that makes the first program with a cube wrong, and the launch of the second one fail, if so many
-// faults are loaded.
+// faultyCompiler returns a compiler that makes the first program with a cube wrong, and the launch of the second one
+// fail, if so many faults are loaded.
 func faultyCompiler(t *testing.T) *fusedtest.Compiler {
 	c := fusedtest.NewCompiler(t)
 	planted := 0
@@ -43,8 +43,8 @@ func refuseOne() func(string) bool {
 	}
 }
 
-// TestFusion: the fused training graph gives the losses of the graph as exported, a faulty kernel is found, and then only its region runs
-// as exported.
+// TestFusion: the fused training graph gives the losses of the graph as exported, a faulty kernel is found, and then
+// only its region runs as exported.
 func TestFusion(t *testing.T) {
 	b := open(t, pico)
 	layouts, _ := shaped(t, b, 3, []goldenBatch{
@@ -105,7 +105,8 @@ func TestFusion(t *testing.T) {
 	}
 }
 
-// sessions returns how many sessions are open. ONNX Runtime counts them where it is to be shut down, which open tensors prevent.
+// sessions returns how many sessions are open. ONNX Runtime counts them where it is to be shut down, which open tensors
+// prevent.
 func sessions(t *testing.T) (n int) {
 	t.Helper()
 	data, err := ort.NewBuffer(4)
@@ -150,7 +151,8 @@ func (l *lost) Synchronize() error {
 	return err
 }
 
-// TestProofLosesTheGPU: after a fault that the process cannot survive, the error names the fused graph and the way without it.
+// TestProofLosesTheGPU: after a fault that the process cannot survive, the error names the fused graph and the way
+// without it.
 func TestProofLosesTheGPU(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
@@ -207,8 +209,8 @@ func (p *lacksLaunch) Launch() uintptr {
 	return p.Programs.Launch()
 }
 
-// TestUnopened: if the session of a fused graph cannot be opened, those that are open are closed, and the graph runs as exported. So it does
-// if all programs are refused.
+// TestUnopened: if the session of a fused graph cannot be opened, those that are open are closed, and the graph runs as
+// exported. So it does if all programs are refused.
 func TestUnopened(t *testing.T) {
 	b := open(t, pico)
 	layouts, _ := shaped(t, b, 3, []goldenBatch{

@@ -24,8 +24,8 @@ type Progress struct {
 	// EvaluatedStep is the step of the last evaluation, 0 before the first.
 	EvaluatedStep int64
 	Best          *Best
-	// Plateaus and EarlyStop are the states of the policy's schedules and early stop. Without Plateaus, no evaluation was
-	// counted.
+	// Plateaus and EarlyStop are the states of the policy's schedules and early stop. Without Plateaus, no evaluation
+	// was counted.
 	Plateaus  []schedule.State
 	EarlyStop schedule.Waiting
 }
@@ -67,8 +67,8 @@ type Policy struct {
 
 // Loop trains until the feed ends, Stop is closed, or something fails.
 //
-// The players of a model train in turn: the first one on each batch when it arrives, and after its update the next one on
-// the same batches. So the batches of a window are held until the last player has trained on them.
+// The players of a model train in turn: the first one on each batch when it arrives, and after its update the next one
+// on the same batches. So the batches of a window are held until the last player has trained on them.
 //
 // On a GPU it works one pass ahead, which is a batch of a player: it queues the gradients of a pass before it reads the
 // result of the previous one, so that the GPU continues without waiting for the host. It queues the update of a pass
@@ -371,8 +371,8 @@ func (l *Loop) outcome(step int64) {
 // isFinite reports whether a loss is finite. That of an evaluation of empty rows, or of a diverged model, is not.
 func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss, 0) }
 
-// evaluate computes one batch of the validation set, and the result after the last one. The loop has waited for the batch
-// since a time.
+// evaluate computes one batch of the validation set, and the result after the last one. The loop has waited for the
+// batch since a time.
 func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time.Time) error {
 	defer l.Feed.Release(d)
 	if err := l.awaitResult(ctx); err != nil {

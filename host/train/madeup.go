@@ -10,7 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// madeUp says what synthetic batches contain: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket.
+// madeUp says what synthetic batches contain: noise for numbers, 0 and 1 for possible indices, and lengths within the
+// bucket.
 type madeUp struct {
 	edges    bool // the first row has the full length, and the last row of several is empty
 	positive bool // numbers are between 0 and 1: some graphs have the logarithm of an input
@@ -77,9 +78,9 @@ func (t *trial) makeUp(tensor ring.Tensor, mem []byte, longest int, positive boo
 	}
 }
 
-// varyWeights adds noise to parameters whose values are all the same. With the zeros and ones of fresh weights, gradients of much of a graph
-// may be zero, and a kernel that forgets a bias would give the right result. restore gives the parameters their values back;
-// after an error the model is not used any more.
+// varyWeights adds noise to parameters whose values are all the same. With the zeros and ones of fresh weights,
+// gradients of much of a graph may be zero, and a kernel that forgets a bias would give the right result. restore gives
+// the parameters their values back; after an error the model is not used any more.
 func varyWeights(t *trial) (restore func() error, err error) {
 	same := map[int]float32{}
 	restore = func() (err error) {

@@ -8,7 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 )
 
-// TestProofOfFreshWeights: the proof sees all gradients also where weights are all zero, and leaves the weights as they were.
+// TestProofOfFreshWeights: the proof sees all gradients also where weights are all zero, and leaves the weights as they
+// were.
 func TestProofOfFreshWeights(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
@@ -34,7 +35,8 @@ func TestProofOfFreshWeights(t *testing.T) {
 	}
 }
 
-// TestUnproved: what shows nothing of a kernel is named: a loss or a gradient that is zero, or has a number that is not finite.
+// TestUnproved: what shows nothing of a kernel is named: a loss or a gradient that is zero, or has a number that is not
+// finite.
 func TestUnproved(t *testing.T) {
 	m, _, _ := picoOn(t, Device{})
 	r := &reference{scalars: []float32{1, 3, 2, float32(math.NaN())}, sizes: make([]difference, len(m.players[0].params))}

@@ -194,7 +194,8 @@ func closeSession(m *memory, s *ort.Session) error {
 	return s.Close()
 }
 
-// shareArena makes the sessions that are opened from now on share the memory of their intermediate values, also those of several players.
+// shareArena makes the sessions that are opened from now on share the memory of their intermediate values, also those
+// of several players.
 func shareArena(m *memory) {
 	if m.err != nil || m.device.CUDA == nil || m.values != nil {
 		return

@@ -26,11 +26,13 @@ type ModelConfig struct {
 	Slots int
 	// Threads is the number of threads inside an operator on the CPU; 0 means all cores.
 	Threads int
-	// Average is the decay of a moving average of the trained weights, which is evaluated instead of them; 0 means none.
+	// Average is the decay of a moving average of the trained weights, which is evaluated instead of them; 0 means
+	// none.
 	Average float64
 	// Device is the CPU by default.
 	Device Device
-	// CUDAGraphs makes Prepare capture the training graph of every player, slot and bucket, so that a step is one launch.
+	// CUDAGraphs makes Prepare capture the training graph of every player, slot and bucket, so that a step is one
+	// launch.
 	CUDAGraphs bool
 	// Capturable returns the reason why a training graph cannot be captured: fused, or for nil the file as exported.
 	// Without it, all can.
@@ -40,8 +42,8 @@ type ModelConfig struct {
 
 // FuseConfig says how the training graph is fused.
 type FuseConfig struct {
-	// Compiler compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the graph
-	// runs as exported. So it does if it cannot be fused.
+	// Compiler compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the
+	// graph runs as exported. So it does if it cannot be fused.
 	Compiler fused.Compiler
 	Form     fused.Form
 }

@@ -25,8 +25,8 @@ const chunk = 1 << 18
 // intermediates of the whole vector would take 2 GB.
 const gpuChunk = 1 << 22
 
-// rule describes an optimizer. The graph of one with flat state has the rule's name; ortgraphs.UpdateOf names the graphs
-// of the others. A graph has some of the rule's inputs and of those that every optimizer has.
+// rule describes an optimizer. The graph of one with flat state has the rule's name; ortgraphs.UpdateOf names the
+// graphs of the others. A graph has some of the rule's inputs and of those that every optimizer has.
 type rule struct {
 	// state names the flat vectors of the optimizer's state: the input NAME, the output NAME_out. They start at 0. A
 	// checkpoint has them as NAME.<parameter>, which is PyTorch's name. There is none if the optimizer updates each

@@ -78,7 +78,8 @@ func (all Optimizers) Prepare() (p Prepared, err error) {
 	return p, err
 }
 
-// InKernels reports whether every update is one kernel on the GPU, and the reason if the kernel of an optimizer is not used.
+// InKernels reports whether every update is one kernel on the GPU, and the reason if the kernel of an optimizer is not
+// used.
 func (all Optimizers) InKernels() (yes bool, fault error) {
 	yes = true
 	for _, o := range all {

@@ -73,7 +73,8 @@ type inTurn struct {
 
 const micros = 2
 
-// playInTurn prepares to train pico with two players on a device for some steps of two micro-batches. fill, which may be nil, changes a batch.
+// playInTurn prepares to train pico with two players on a device for some steps of two micro-batches. fill, which may
+// be nil, changes a batch.
 func playInTurn(t *testing.T, d Device, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(slot int, layout *ring.Layout, room []byte)) inTurn {
 	t.Helper()
 	g := readGolden(t, "pico.json")
@@ -180,8 +181,8 @@ func data(tensors []checkpoint.Tensor) map[string][]byte {
 	return all
 }
 
-// TestPlayersTrainInTurn: two players give the bits of two models that are trained in turn on the same window, each with the
-// parameters of the other one frozen and as that one has left them.
+// TestPlayersTrainInTurn: two players give the bits of two models that are trained in turn on the same window, each
+// with the parameters of the other one frozen and as that one has left them.
 func TestPlayersTrainInTurn(t *testing.T) {
 	for name, device := range cpuAndGPU {
 		t.Run(name, func(t *testing.T) { trainInTurn(t, device(t)) })
@@ -337,7 +338,8 @@ func TestPlayersHaveSchedules(t *testing.T) {
 	}
 }
 
-// TestPlayersKeepTheirState: only the player that has a state changes it, once for each of its batches, and the other one reads it.
+// TestPlayersKeepTheirState: only the player that has a state changes it, once for each of its batches, and the other
+// one reads it.
 func TestPlayersKeepTheirState(t *testing.T) {
 	stateful := bundletest.Stateful(t, pico)
 	b := bundletest.WithPlayers(t, stateful.Dir, func(name string) bool { return ofFirst(name) || strings.HasPrefix(name, "statistics.") }, nil)

@@ -47,8 +47,8 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // With CUDA graphs it then captures one for each slot and bucket, and compares replays with eager runs, in another
 // order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used.
 //
-// Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of the graph as
-// exported. What does not is left as exported, region by region.
+// Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of
+// the graph as exported. What does not is left as exported, region by region.
 //
 // Prepare must be called on the goroutine that trains, locked to its thread: captured graphs belong to the thread.
 // Nothing else in the process may use the GPU meanwhile. On the CPU it does nothing.
@@ -88,8 +88,9 @@ func (m *Model) Prepare() (Prepared, error) {
 	return p, err
 }
 
-// Try runs forward and backward of a player on a synthetic batch of a bucket, in the first device slot. The gradients are
-// in the player's arena, as after Train; weights do not change. Like Prepare it must be called on the goroutine that trains.
+// Try runs forward and backward of a player on a synthetic batch of a bucket, in the first device slot. The gradients
+// are in the player's arena, as after Train; weights do not change. Like Prepare it must be called on the goroutine
+// that trains.
 func (m *Model) Try(player, bucket int) (Result, error) {
 	t, err := newTrial(m)
 	if err != nil {
@@ -152,8 +153,9 @@ func (t *trial) close() {
 	}
 }
 
-// settle runs every bucket repeatedly until the arena no longer grows. Evaluation comes first: it has fewer and larger values, the scores of
-// attention among them, whose memory the values of training then divide. It would not find so large pieces in the memory of those.
+// settle runs every bucket repeatedly until the arena no longer grows. Evaluation comes first: it has fewer and larger
+// values, the scores of attention among them, whose memory the values of training then divide. It would not find so
+// large pieces in the memory of those.
 func (t *trial) settle() error {
 	const rounds = 4 // two are enough with memory patterns off
 	before := -1
@@ -303,7 +305,8 @@ const sampledBytes = 16 << 10
 // sampled is the number of tensors that are compared at most.
 func (p *parameters) sampled() int { return len(p.params) + len(p.state.tensors) }
 
-// outcome runs once and copies loss, weight, metrics and the beginnings of all gradients and of the state to one half of the stage.
+// outcome runs once and copies loss, weight, metrics and the beginnings of all gradients and of the state to one half
+// of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 	r, err := t.compute(Training, e)
 	if err != nil {

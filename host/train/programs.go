@@ -59,8 +59,8 @@ func (m *Model) build(cfg ModelConfig) {
 	})
 }
 
-// evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training graph
-// of the last player.
+// evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training
+// graph of the last player.
 func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (manifest.Graph, tensors) {
 	b := cfg.Bundle.Manifest
 	g, ok := b.EvalGraph()
@@ -91,7 +91,8 @@ type captureChoice struct {
 	uncaptured error                                 // why not although that was requested
 }
 
-// checkCapture decides against CUDA graphs if a training graph cannot be captured: fused, or for nil the file as exported.
+// checkCapture decides against CUDA graphs if a training graph cannot be captured: fused, or for nil the file as
+// exported.
 func (c *captureChoice) checkCapture(file string, fused []byte) {
 	if !c.capturing || c.capturable == nil {
 		return

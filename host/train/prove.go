@@ -13,8 +13,9 @@ import (
 // maxFaulty is how many faulty kernels of a bucket are searched before it runs as exported as a whole.
 const maxFaulty = 8
 
-// prove compares each fused graph of the player with the graph as exported: all results of one batch, with a row of full length and an empty one.
-// Regions whose kernels are faulty stay plain. Afterwards the graph as exported is closed.
+// prove compares each fused graph of the player with the graph as exported: all results of one batch, with a row of
+// full length and an empty one. Regions whose kernels are faulty stay plain. Afterwards the graph as exported is
+// closed.
 func (t *trial) prove() error {
 	f := t.fusion
 	if f == nil || f.exported == nil {
@@ -94,8 +95,8 @@ func (t *trial) proveBucket(bucket int, gradients []byte) error {
 	}
 }
 
-// findFaulty returns the first region without which, and without all after it, there is no fault, and the fault; -1 if there is none.
-// fault is that of all kernels.
+// findFaulty returns the first region without which, and without all after it, there is no fault, and the fault; -1 if
+// there is none. fault is that of all kernels.
 func (t *trial) findFaulty(bucket int, want *reference, fault error) (region int, _, err error) {
 	right, wrong := 0, t.fusion.plans[bucket].Regions() // the kernels of regions below right have no fault
 	for n := right; ; n = (right + wrong) / 2 {
@@ -169,17 +170,18 @@ func (t *trial) check(s *ort.Session, bucket int, want *reference) (fault, err e
 	return nil, nil
 }
 
-// Tolerances of a fused graph, relative to the norm of a result: sums have another order. Products in TF32 round their operands, which
-// then differ, to 10 bits. In bf16 a fused graph rounds less often: the gradients of queries and keys, which are differences of almost equal
-// numbers, have differed by up to 0.1 with random weights, where the losses of 60 steps agreed to 4e-5. A wrong kernel differs by about 1.
+// Tolerances of a fused graph, relative to the norm of a result: sums have another order. Products in TF32 round their
+// operands, which then differ, to 10 bits. In bf16 a fused graph rounds less often: the gradients of queries and keys,
+// which are differences of almost equal numbers, have differed by up to 0.1 with random weights, where the losses of 60
+// steps agreed to 4e-5. A wrong kernel differs by about 1.
 const (
 	fusedTolerance     = 1e-5
 	fusedToleranceTF32 = 1e-2
 	fusedToleranceBF16 = 0.25
 )
 
-// fusedTolerance returns the tolerance, and the share of all gradients below which the norm of one does not count: a gradient that is zero,
-// such as that of the bias of keys, has only the rounding of others.
+// fusedTolerance returns the tolerance, and the share of all gradients below which the norm of one does not count: a
+// gradient that is zero, such as that of the bias of keys, has only the rounding of others.
 func (t *trial) fusedTolerance() (tolerance, share float64) {
 	switch {
 	case t.precision == manifest.BF16 || t.fusion.narrowed() > 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Ranks combines values of the processes that train one model together. All ranks make the same calls in the same order,
-// with parts of the same sizes. A call queues its work, and every rank gets the same bits.
+// Ranks combines values of the processes that train one model together. All ranks make the same calls in the same
+// order, with parts of the same sizes. A call queues its work, and every rank gets the same bits.
 type Ranks interface {
 	// Sum replaces each part by its sum over all ranks.
 	Sum(parts []Part) error
@@ -28,9 +28,9 @@ type Part struct {
 
 // share is what an optimizer has in common with those of the other ranks.
 //
-// The gradients of a window are summed over the ranks before the norm. A rank's gradients are weighted by its part of the
-// loss weight, and the weight and the weighted loss and metrics are summed with them. So the norm divides by the weight of
-// all ranks, and a value that is not finite on one rank is not finite on any: all ranks skip the window.
+// The gradients of a window are summed over the ranks before the norm. A rank's gradients are weighted by its part of
+// the loss weight, and the weight and the weighted loss and metrics are summed with them. So the norm divides by the
+// weight of all ranks, and a value that is not finite on one rank is not finite on any: all ranks skip the window.
 type share struct {
 	graphs *graphs // of the optimizer
 	ranks  Ranks   // nil alone
@@ -99,8 +99,8 @@ func (w *words) one(f word[float32]) Part {
 	return w.part(ortgraphs.Span{DType: manifest.F32, Offset: f.at, Elements: 1})
 }
 
-// metricSum sums a metric over the batches of a window and, at its end, over the ranks: each value times the loss weight of
-// its batch.
+// metricSum sums a metric over the batches of a window and, at its end, over the ranks: each value times the loss
+// weight of its batch.
 type metricSum struct {
 	metric int // index in the bundle's list
 	sum    word[float32]
@@ -148,8 +148,8 @@ func (s *share) addMetrics(m *memory, first bool) error {
 	return nil
 }
 
-// shared replaces the metrics of a window by those over the rows of all ranks, if there are several, and returns the last
-// player's loss over them.
+// shared replaces the metrics of a window by those over the rows of all ranks, if there are several, and returns the
+// last player's loss over them.
 func (all Optimizers) shared(loss float64, metrics []float64) float64 {
 	for _, o := range all {
 		w := &o.window

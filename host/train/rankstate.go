@@ -10,9 +10,9 @@ import (
 
 // stateMean gives the ranks one state: after each micro-batch the mean of what they left, each weighted by its rows.
 //
-// A mean over rows, such as a running mean of batch norm, is then that of the rows of all ranks. The ranks add up how far they
-// are from rank 0, not the values: what all of them left with the same bits, such as a counter or the vectors of spectral norm,
-// stays as it is.
+// A mean over rows, such as a running mean of batch norm, is then that of the rows of all ranks. The ranks add up how
+// far they are from rank 0, not the values: what all of them left with the same bits, such as a counter or the vectors
+// of spectral norm, stays as it is.
 type stateMean struct {
 	lead            block // what rank 0 left
 	deviation, mean execution

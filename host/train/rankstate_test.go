@@ -15,8 +15,8 @@ type onlyRank struct{ sums, broadcasts int }
 func (a *onlyRank) Sum([]Part) error       { a.sums++; return nil }
 func (a *onlyRank) Broadcast([]Part) error { a.broadcasts++; return nil }
 
-// TestAWorldOfOneChangesNothing: the mean of one rank's state has its bits, and loss and metrics that are summed with the gradients are those
-// of the host, on the CPU and one batch ahead with CUDA graphs on a GPU.
+// TestAWorldOfOneChangesNothing: the mean of one rank's state has its bits, and loss and metrics that are summed with
+// the gradients are those of the host, on the CPU and one batch ahead with CUDA graphs on a GPU.
 func TestAWorldOfOneChangesNothing(t *testing.T) {
 	const micros = 2
 	want := runStateful(t, Device{}, micros, nil, 0, nil)

@@ -16,11 +16,12 @@ type reference struct {
 	values    []difference // of the state from itself, by tensor
 }
 
-// references are the batches of a proof, in the order in which they are tried: with another one, some graphs give finite results. The
-// last one is of the first kind again, for the case that none does.
+// references are the batches of a proof, in the order in which they are tried: with another one, some graphs give
+// finite results. The last one is of the first kind again, for the case that none does.
 var references = []madeUp{{edges: true}, {edges: true, positive: true}, {positive: true}, {edges: true}}
 
-// reference runs the graph as exported on the first batch for which its results are finite. It uses memory for gradients.
+// reference runs the graph as exported on the first batch for which its results are finite. It uses memory for
+// gradients.
 func (t *trial) reference(bucket int, gradients []byte) (*reference, error) {
 	f, r := t.fusion, &reference{gradients: gradients}
 	list := pieces(t.arena, len(t.params), pieceBytes)

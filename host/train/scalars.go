@@ -38,8 +38,8 @@ func (s *batchScalars) bindScalars(slot int, inputs tensors) {
 	}
 }
 
-// SetScalars computes the scalars for the batch in a device slot. Evaluations have the last value of a schedule, so that
-// their losses can be compared.
+// SetScalars computes the scalars for the batch in a device slot. Evaluations have the last value of a schedule, so
+// that their losses can be compared.
 func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
 	total := 0
 	s.rows = 0

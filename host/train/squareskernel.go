@@ -19,8 +19,8 @@ type squaresKernel struct {
 	sums          block // those of squaresThreads threads, and then of each fold but the last
 }
 
-// squaresThreads is the number of threads of the pass over the gradients, enough to keep any GPU busy. folds are the threads of the passes
-// after it, the last of which leaves one sum.
+// squaresThreads is the number of threads of the pass over the gradients, enough to keep any GPU busy. folds are the
+// threads of the passes after it, the last of which leaves one sum.
 const squaresThreads = 1024 * kernelThreads
 
 var folds = []int{16 * kernelThreads, 64, 8, 1}
@@ -74,7 +74,8 @@ func (k *squaresKernel) sum(grads uint64, n int, to uint64) error {
 	return errors.Join(errs...)
 }
 
-// prove compares the kernel with sums that Go computes: of more elements than there are threads, of few, and of one that is not finite.
+// prove compares the kernel with sums that Go computes: of more elements than there are threads, of few, and of one
+// that is not finite.
 func (k *squaresKernel) prove(m *memory) (fault, err error) {
 	own := newMemory(m.device)
 	defer func() { err = errors.Join(err, own.Close()) }()

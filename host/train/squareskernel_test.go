@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// fakeSums are the kernels of gpu/kernels/squares.cu on the CPU, with an error in each sum of squares: one thread adds up everything, and
-// the others nothing.
+// fakeSums are the kernels of gpu/kernels/squares.cu on the CPU, with an error in each sum of squares: one thread adds
+// up everything, and the others nothing.
 func fakeSums(off float32) map[string]func([]uint64) {
 	add := func(a []uint64, square func(at unsafe.Pointer, i int) float32) {
 		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a[i])) } // as addresses they are no numbers

@@ -9,12 +9,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// state is what the training of a player changes without a gradient, such as running statistics. The graphs of the other players read
-// what is kept.
+// state is what the training of a player changes without a gradient, such as running statistics. The graphs of the
+// other players read what is kept.
 //
-// It has three blocks of one layout. A batch begins with what the batch before it left, also within a window. kept changes once per
-// window, with the weights: it is what is saved and evaluated, although a GPU may be computing the next batch, or a window may be abandoned
-// after some of its batches. No graph writes what it reads, so a trial run changes nothing.
+// It has three blocks of one layout. A batch begins with what the batch before it left, also within a window. kept
+// changes once per window, with the weights: it is what is saved and evaluated, although a GPU may be computing the
+// next batch, or a window may be abandoned after some of its batches. No graph writes what it reads, so a trial run
+// changes nothing.
 type state struct {
 	tensors []manifest.State
 	places  []ortgraphs.Span
@@ -24,8 +25,8 @@ type state struct {
 	next block // what the last batch left
 }
 
-// allocate allocates the blocks, and returns the tensors of training by name. It adds those of an evaluation to kept, and those that training
-// writes to next.
+// allocate allocates the blocks, and returns the tensors of training by name. It adds those of an evaluation to kept,
+// and those that training writes to next.
 func (s *state) allocate(m *memory, list []manifest.State, kept, next tensors) (now tensors) {
 	now = tensors{}
 	if len(list) == 0 {

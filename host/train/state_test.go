@@ -48,8 +48,8 @@ func stateOf(t *testing.T, m *Model) (mean []float32, count float32) {
 	return floats(all[0].Data), floats(all[1].Data)[0]
 }
 
-// TestStateByHand: a batch begins with what the batch before it left, a window ends with what its last batch left, and a window that is
-// skipped leaves what was before it. Trial runs and evaluations change nothing.
+// TestStateByHand: a batch begins with what the batch before it left, a window ends with what its last batch left, and
+// a window that is skipped leaves what was before it. Trial runs and evaluations change nothing.
 func TestStateByHand(t *testing.T) {
 	for name, device := range cpuAndGPU {
 		for _, micros := range []int{1, 3} {
@@ -199,8 +199,8 @@ type saved struct {
 	numbers          []float64 // the loss and the metrics of the step, which a checkpoint does not have
 }
 
-// TestStateIsSavedAndResumed: in a run of the loop every step leaves what can be saved, on the CPU and one batch ahead on a GPU, and a
-// model that begins with what was saved continues with the same bits.
+// TestStateIsSavedAndResumed: in a run of the loop every step leaves what can be saved, on the CPU and one batch ahead
+// on a GPU, and a model that begins with what was saved continues with the same bits.
 func TestStateIsSavedAndResumed(t *testing.T) {
 	for _, micros := range []int{1, 2} {
 		d, _ := fakeDevice(t)
@@ -221,7 +221,8 @@ func TestStateIsSavedAndResumed(t *testing.T) {
 	}
 }
 
-// runStateful trains six steps, or those from a step on, and returns what could be saved after each. A batch of the fourth is not finite.
+// runStateful trains six steps, or those from a step on, and returns what could be saved after each. A batch of the
+// fourth is not finite.
 func runStateful(t *testing.T, d Device, micros int, from *saved, first int, ranks Ranks) (out []saved) {
 	t.Helper()
 	m, g, layouts := stateful(t, d, 2)

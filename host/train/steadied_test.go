@@ -23,8 +23,9 @@ const hidden = 192
 
 const mel = "mel_spectrograms"
 
-// TestDeterministicOnTheCPU trains and evaluates a model with a convolution and an LSTM, with batches of every size: with Deterministic
-// no bit depends on the number of threads, and without it some do. XTTS_HOST_LONG=1 tries every size and optimizer.
+// TestDeterministicOnTheCPU trains and evaluates a model with a convolution and an LSTM, with batches of every size:
+// with Deterministic no bit depends on the number of threads, and without it some do. XTTS_HOST_LONG=1 tries every size
+// and optimizer.
 func TestDeterministicOnTheCPU(t *testing.T) {
 	if card != "" {
 		t.Skip("the tests compute on a GPU")

@@ -78,8 +78,8 @@ func bindTensor(o *Optimizer, g *graphs, i int, u ortgraphs.Update, state []stat
 	return update{o.execution(g.session(graph{u.Graph, f}), inputs, outputs), o.player.params[i].Name, written}
 }
 
-// muonAdjust is the factor of Muon's learning rate that makes an update as large as one of AdamW (Liu et al. 2025, Muon is
-// Scalable for LLM Training), so that one learning rate serves both.
+// muonAdjust is the factor of Muon's learning rate that makes an update as large as one of AdamW (Liu et al. 2025, Muon
+// is Scalable for LLM Training), so that one learning rate serves both.
 func muonAdjust(shape []int) float64 {
 	longest := 0
 	for _, d := range shape {

@@ -56,8 +56,8 @@ func bits(m *Model, o *Optimizer) (all []byte) {
 	return all
 }
 
-// TestOptimizersOnTheDevice trains with Lion, Muon, Adafactor, and AdamW in parameter groups on a fake GPU and on the CPU: no bit differs, nor in a
-// run that a checkpoint interrupts. Half of the parameters are frozen.
+// TestOptimizersOnTheDevice trains with Lion, Muon, Adafactor, and AdamW in parameter groups on a fake GPU and on the
+// CPU: no bit differs, nor in a run that a checkpoint interrupts. Half of the parameters are frozen.
 func TestOptimizersOnTheDevice(t *testing.T) {
 	half := ortgraphs.Policy{Frozen: map[string]bool{}}
 	for i, p := range open(t, pico).Manifest.Parameters {

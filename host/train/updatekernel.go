@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// updateKernel is the update of a rule as one kernel on a GPU: one pass over the vectors, where the graph makes one pass per
-// operator. The graph defines the result, and the kernel is used if its bits are the same.
+// updateKernel is the update of a rule as one kernel on a GPU: one pass over the vectors, where the graph makes one
+// pass per operator. The graph defines the result, and the kernel is used if its bits are the same.
 //
 // The kernel has the graph's name, followed by "_copy" if it writes bf16 copies of the weights, and by "_bf16" if the
 // gradients are bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements,

@@ -122,7 +122,8 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	return sum
 }
 
-// sumInKernel prepares the kernel that writes the sum of the squares of a range to an address, or says why there is none.
+// sumInKernel prepares the kernel that writes the sum of the squares of a range to an address, or says why there is
+// none.
 func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (fault error) {
 	k, fault, err := newSquaresKernel(m)
 	if m.err = err; err != nil || fault != nil {
@@ -133,9 +134,9 @@ func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (faul
 	return nil
 }
 
-// Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's, and has the next batch
-// begin with the state that the last one left. The first batch of a window overwrites the previous window's gradients. Without accumulation
-// Step takes the gradients as they are.
+// Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's, and has the
+// next batch begin with the state that the last one left. The first batch of a window overwrites the previous window's
+// gradients. Without accumulation Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(first bool) error {
 	return errors.Join(o.window.add(&o.memory, first, func() error { return o.window.share.add(o, first) }), o.player.state.advance(&o.memory))
 }

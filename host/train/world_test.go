@@ -70,9 +70,9 @@ func distance(a, b []byte) float64 {
 	return math.Sqrt(difference / size)
 }
 
-// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, metrics, gradient norm,
-// weights and state. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank
-// without a row. Dropout is off since a graph draws it by the row's place in the batch.
+// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, metrics, gradient
+// norm, weights and state. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch
+// leave a rank without a row. Dropout is off since a graph draws it by the row's place in the batch.
 func TestTwoRanksAreOne(t *testing.T) { each(t, twoRanksAreOne) }
 
 func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {

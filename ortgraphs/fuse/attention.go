@@ -6,20 +6,20 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// Attention says that a region is softmax(S) V, where S is an elementwise function of a product Q K', or the gradient of it. Its kernel
-// keeps no matrix of scores in memory. The backward region computes the scores again, from the largest score and the sum of powers of
-// each row, which the forward region leaves.
+// Attention says that a region is softmax(S) V, where S is an elementwise function of a product Q K', or the gradient
+// of it. Its kernel keeps no matrix of scores in memory. The backward region computes the scores again, from the
+// largest score and the sum of powers of each row, which the forward region leaves.
 type Attention struct {
 	// Query, Key and Value have a row for each position. Gradient is that of the result, nil in the forward region.
 	Query, Key, Value, Gradient *Matrix
-	// Product is Q K', with the shape of all places: the last two dimensions are queries and keys. Scores is the operand of the softmax,
-	// Softmax its result, and Weights what is multiplied with the values.
+	// Product is Q K', with the shape of all places: the last two dimensions are queries and keys. Scores is the
+	// operand of the softmax, Softmax its result, and Weights what is multiplied with the values.
 	Product, Scores, Softmax, Weights *Tensor
 	// Most and Total are the largest score of each row and the sum of its powers.
 	Most, Total *Tensor
-	// Reach says for each row which keys it attends to. Bit k is for the ReachWidth keys from k * ReachWidth on. It is set if the softmax
-	// of one of them is at least 2^-126, so that a backward pass that visits only these keys loses nothing; other bits may be set, too.
-	// It is nil if there is no backward region.
+	// Reach says for each row which keys it attends to. Bit k is for the ReachWidth keys from k * ReachWidth on. It is
+	// set if the softmax of one of them is at least 2^-126, so that a backward pass that visits only these keys loses
+	// nothing; other bits may be set, too. It is nil if there is no backward region.
 	Reach *Tensor
 	// Results are those of the forward region, or the gradients of Query, Key and Value.
 	Results []Result
@@ -29,8 +29,8 @@ type Attention struct {
 
 // AttentionGradient is what a backward region computes at each place and for each row.
 type AttentionGradient struct {
-	// Product is dO V', the gradient of the weights. Summed is added up along each row: Sum. Queries and Keys are the gradients of
-	// the scores that the products for dQ and dK read.
+	// Product is dO V', the gradient of the weights. Summed is added up along each row: Sum. Queries and Keys are the
+	// gradients of the scores that the products for dQ and dK read.
 	Product, Summed, Sum, Queries, Keys *Tensor
 	// ColumnSums are those of the results: at most one of each tensor.
 	ColumnSums []ColumnSum
@@ -44,8 +44,8 @@ type Matrix struct {
 	Turned bool
 }
 
-// Result is a product of a region, times Scale: with a row for each position, or a column if Turned. Out, which is in memory, shows it
-// through views: as the part of dimension Axis that begins at Start, if Out joins several results.
+// Result is a product of a region, times Scale: with a row for each position, or a column if Turned. Out, which is in
+// memory, shows it through views: as the part of dimension Axis that begins at Start, if Out joins several results.
 type Result struct {
 	Product, Out *Tensor
 	Scale        float64
@@ -63,7 +63,8 @@ const Reach = "reach"
 // ReachWidth is the number of keys of a bit of [Attention.Reach]: a multiple of 64, for at most 32 bits.
 func ReachWidth(keys int) int { return 64 * max(1, (keys+64*32-1)/(64*32)) }
 
-// attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the nodes of each region.
+// attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the
+// nodes of each region.
 func attentions(g *Graph) []*attention {
 	var list []*attention
 	uses, outputs := g.uses(), g.outputs()

@@ -19,8 +19,8 @@ import (
 
 const short = onnxpb.TensorProto_BFLOAT16
 
-// attending makes up the graph of one attention and its gradient, as PyTorch exports it. It is wide because the forms of attention, which
-// tests combine, are its fields.
+// attending makes up the graph of one attention and its gradient, as PyTorch exports it. It is wide because the forms
+// of attention, which tests combine, are its fields.
 type attending struct {
 	batch, heads, queries, keys, head int
 	lengths, causal, bias, dropout    bool
@@ -252,8 +252,8 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 }
 
-// gradient adds a gradient of [batch, positions, columns] to the outputs. With biases, a product reads it and the gradient of the bias is an
-// output, as in a model.
+// gradient adds a gradient of [batch, positions, columns] to the outputs. With biases, a product reads it and the
+// gradient of the bias is an output, as in a model.
 func (a *attending) gradient(x string) {
 	if !a.biases {
 		a.output(x)
@@ -377,7 +377,7 @@ func TestAttentionKernels(t *testing.T) {
 	}
 }
 
-// TestGenerateChangesNothing: the program of a region is the same again, also where the backward pass cannot use the result as it is written.
+// TestGenerateChangesNothing: a region's program is the same again, also where the backward pass cannot use its result.
 func TestGenerateChangesNothing(t *testing.T) {
 	a := attending{batch: 1, heads: 2, queries: 10, keys: 9, head: 16, form: "columns"}
 	_, _, regions := partition(t, a.model(), shapes.Sizes{})
@@ -424,7 +424,7 @@ func TestAttentionSame(t *testing.T) {
 	}
 }
 
-// TestNoAttention: a graph that needs scores or weights elsewhere, or has matrices that the kernels do not take, keeps its products.
+// TestNoAttention: a graph that needs its scores elsewhere, or whose matrices the kernels do not take, stays as it is.
 func TestNoAttention(t *testing.T) {
 	base := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16}
 	for name, change := range map[string]func(a *attending){

@@ -34,7 +34,8 @@ func (k *kernels) inOneBlock(t *testing.T) {
 	})
 }
 
-// TestGradientsInOneBlock: where multiprocessors multiply by warpgroups, one block computes all gradients of a head as the graph says.
+// TestGradientsInOneBlock: where multiprocessors multiply by warpgroups, one block computes all gradients of a head as
+// the graph says.
 func TestGradientsInOneBlock(t *testing.T) {
 	var k kernels
 	k.inOneBlock(t)

@@ -2,16 +2,16 @@ package fuse
 
 import "slices"
 
-// factor is what the elements of a tensor are multiplied with: an operand ("Mul"), its inverse ("Div"), or 1 where a condition holds and 0
-// elsewhere ("Where"), as dropout has it, or the other way round ("WhereNot").
+// factor is what the elements of a tensor are multiplied with: an operand ("Mul"), its inverse ("Div"), or 1 where a
+// condition holds and 0 elsewhere ("Where"), as dropout has it, or the other way round ("WhereNot").
 type factor struct {
 	op string
 	of Operand
 }
 
-// sumsResult reports whether the sums along rows are those of dO * O, the gradient of the result times the result: the sum over the keys of
-// softmax * mask * (dO V') is dO times the sum of softmax * mask * V, for any mask that both passes multiply with. The result has been rounded to
-// bf16, so the sums differ by that from those of the scores.
+// sumsResult reports whether the sums along rows are those of dO * O, the gradient of the result times the result: the
+// sum over the keys of softmax * mask * (dO V') is dO times the sum of softmax * mask * V, for any mask that both
+// passes multiply with. The result has been rounded to bf16, so the sums differ by that from those of the scores.
 func (f *finding) sumsResult() bool {
 	r, _ := f.reader(false, false)
 	places := factoring{softmax: f.result, places: f.elements()}
@@ -25,8 +25,9 @@ type factoring struct {
 	places  int
 }
 
-// factors divides an operand into factors, as far as nodes do nothing but multiply. The softmax is one of them. Conversions between types of
-// floating point numbers do not count. What has fewer elements than the scores stays whole, because its views say where it is multiplied.
+// factors divides an operand into factors, as far as nodes do nothing but multiply. The softmax is one of them.
+// Conversions between types of floating point numbers do not count. What has fewer elements than the scores stays
+// whole, because its views say where it is multiplied.
 func (f factoring) factors(o Operand) []factor {
 	n := o.Tensor.From
 	if n == nil || n.Kind != Elementwise || o.Tensor == f.softmax || o.Tensor.Elements() != f.places || !straight(o) {

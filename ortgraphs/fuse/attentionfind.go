@@ -80,14 +80,15 @@ func (f *finding) rowsAndColumns() (int, int) {
 	return f.scores.Shape[rank-2], f.scores.Shape[rank-1]
 }
 
-// inline reports whether a region computes the tensor at each place, rather than reading it. It reads the hashes of rows, of which all heads
-// together may have as many as a head has places.
+// inline reports whether a region computes the tensor at each place, rather than reading it. It reads the hashes of
+// rows, of which all heads together may have as many as a head has places.
 func (f *finding) inline(t *Tensor) bool {
 	rows, columns := f.rowsAndColumns()
 	return t.From != nil && t.From.Kind == Elementwise && !t.From.longRemainder() && t.Elements() >= rows*columns
 }
 
-// productsOf returns the products of all places that a tensor depends on. It returns false if it depends on anything else of that size.
+// productsOf returns the products of all places that a tensor depends on. It returns false if it depends on anything
+// else of that size.
 func (f *finding) productsOf(t *Tensor, found []*Node) ([]*Node, bool) {
 	if t.From != nil && t.From.Kind == Product && t.Elements() == f.elements() {
 		if !slices.Contains(found, t.From) {
@@ -206,7 +207,8 @@ func straight(o Operand) bool {
 	return ok && !turned
 }
 
-// orientation reports whether an operand has the elements of its tensor in their order, or with the last two dimensions exchanged.
+// orientation reports whether an operand has the elements of its tensor in their order, or with the last two dimensions
+// exchanged.
 func orientation(o Operand, exchanged bool) (turned, ok bool) {
 	a := newAxes()
 	whole := a.whole(o.Tensor.Shape)

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestSumsOfResult: the backward pass reads the result of the forward pass rather than computing all scores twice, with any mask that both
-// passes multiply with.
+// TestSumsOfResult: the backward pass reads the result of the forward pass rather than computing all scores twice, with
+// any mask that both passes multiply with.
 func TestSumsOfResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		attending

@@ -2,8 +2,8 @@ package fuse
 
 import "slices"
 
-// joinResults lets the region write results to their places in a Concat, if that is all that reads them: as the gradients of queries, keys
-// and values of a merged product.
+// joinResults lets the region write results to their places in a Concat, if that is all that reads them: as the
+// gradients of queries, keys and values of a merged product.
 func (s *separation) joinResults(g *Graph, results []Result) {
 	uses := g.uses()
 	for _, r := range results {

@@ -71,8 +71,8 @@ func (f *finding) reader(turned, gradient bool) (reader, bool) {
 	return f.readers[i], true
 }
 
-// homogeneous reports whether a tensor is the result of a softmax with each element multiplied by something: then the kernel divides by
-// the sum of a row at its end.
+// homogeneous reports whether a tensor is the result of a softmax with each element multiplied by something: then the
+// kernel divides by the sum of a row at its end.
 func homogeneous(t, result *Tensor) bool {
 	for t != result {
 		n := t.From

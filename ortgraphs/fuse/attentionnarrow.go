@@ -4,8 +4,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// NarrowAttention rounds the matrices of each attention in f32 to bf16, so that [Partition] finds kernels for it: queries, keys, values and
-// weights, their gradients, and the results. What lies between the products stays f32. It returns the number of softmaxes concerned.
+// NarrowAttention rounds the matrices of each attention in f32 to bf16, so that [Partition] finds kernels for it:
+// queries, keys, values and weights, their gradients, and the results. What lies between the products stays f32. It
+// returns the number of softmaxes concerned.
 func NarrowAttention(g *Graph) int {
 	uses, outputs := g.uses(), g.outputs()
 	products := map[*Node]bool{}
@@ -61,7 +62,8 @@ func narrow(g *Graph, products map[*Node]bool) {
 	g.Nodes = nodes
 }
 
-// products returns the products of an attention: that of queries and keys, that of the gradient, and those of the matrices of all places.
+// products returns the products of an attention: that of queries and keys, that of the gradient, and those of the
+// matrices of all places.
 func (f *finding) products() []*Node {
 	list := []*Node{f.product}
 	if f.gradient != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestNarrowAttention: with its matrices rounded to bf16, attention in f32 gets kernels, and the graph computes the same to within that rounding.
+// TestNarrowAttention: with its matrices rounded to bf16, attention in f32 gets kernels, and the graph computes the
+// same to within that rounding.
 func TestNarrowAttention(t *testing.T) {
 	model := load(t, "../builtin/myxtts-nano/training_model.onnx")
 	sizes := shapes.Sizes{"B": 2, "T_text": 3, "T_mel": 4, "T_ref_mel": 4}

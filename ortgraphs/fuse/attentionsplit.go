@@ -6,7 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// matrix returns an operand of a product of which left says that it is the first one: with rows if it has one for each position.
+// matrix returns an operand of a product of which left says that it is the first one: with rows if it has one for each
+// position.
 func matrix(n *Node, operand int, columns bool) *Matrix {
 	return &Matrix{n.In[operand], n.Transposed[operand] != columns}
 }

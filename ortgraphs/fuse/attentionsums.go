@@ -6,16 +6,16 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// ColumnSum is the sum of a result over all of its outer dimensions, as the gradient of a bias is: element i of Out is the sum of all
-// elements of Of whose place in memory has the rest i when it is divided by Columns.
+// ColumnSum is the sum of a result over all of its outer dimensions, as the gradient of a bias is: element i of Out is
+// the sum of all elements of Of whose place in memory has the rest i when it is divided by Columns.
 type ColumnSum struct {
 	Of, Out *Tensor
 	Columns int
 }
 
-// sumResults lets the backward region of an attention add up the columns of its results: its kernels have them in shared memory, and a
-// region of its own would read them from the GPU's memory. A result that nothing but the sum reads keeps the region of its own, because
-// the kernels write no result that is not in Region.Out.
+// sumResults lets the backward region of an attention add up the columns of its results: its kernels have them in
+// shared memory, and a region of its own would read them from the GPU's memory. A result that nothing but the sum reads
+// keeps the region of its own, because the kernels write no result that is not in Region.Out.
 func sumResults(p *partition) {
 	for _, n := range p.graph.Nodes {
 		g := n.group
@@ -57,8 +57,9 @@ func columnSum(cast, n *Node) (s ColumnSum, ok bool) {
 	return s, s.Columns > 1
 }
 
-// sums reports whether the kernels can add up the columns of a result: in the memory of Of, each row of a matrix begins at the same column
-// as the others, and the results together have all columns. Package cudac relies on it: it has no kernel for the region otherwise.
+// sums reports whether the kernels can add up the columns of a result: in the memory of Of, each row of a matrix begins
+// at the same column as the others, and the results together have all columns. Package cudac relies on it: it has no
+// kernel for the region otherwise.
 func (a *Attention) sums(s ColumnSum) bool {
 	if a.Backward == nil || slices.ContainsFunc(a.Backward.ColumnSums, func(o ColumnSum) bool { return o.Of == s.Of }) {
 		return false
@@ -77,7 +78,8 @@ func (a *Attention) sums(s ColumnSum) bool {
 	return columns == s.Columns
 }
 
-// columns returns how many of so many columns the result has, and false if its part of a row of all columns is not the same in each row.
+// columns returns how many of so many columns the result has, and false if its part of a row of all columns is not the
+// same in each row.
 func (r Result) columns(all int) (own int, ok bool) {
 	a := newAxes()
 	whole := a.whole(r.Product.Shape)

@@ -32,8 +32,8 @@ func columnSumOf(r *fuse.Region, out *fuse.Tensor) (s fuse.ColumnSum, ok bool) {
 	return r.Attention.Backward.ColumnSums[i], true
 }
 
-// checkColumnSum compares a sum with the numbers that the kernel has stored. The interpreter's numbers are no measure for the gradient of a
-// bias of keys, which is 0 but for rounding, because the softmax does not depend on it.
+// checkColumnSum compares a sum with the numbers that the kernel has stored. The interpreter's numbers are no measure
+// for the gradient of a bias of keys, which is 0 but for rounding, because the softmax does not depend on it.
 func checkColumnSum(t *testing.T, got, of []number, s fuse.ColumnSum) {
 	t.Helper()
 	for column := range got {

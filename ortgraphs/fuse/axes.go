@@ -2,16 +2,16 @@ package fuse
 
 import "slices"
 
-// axes divides the dimensions of a region's domain into atoms, which are numbered from 1: the finest parts that its reshapes need. A
-// dimension of 512 that a reshape divides into 8 x 64 becomes two atoms. Dividing an atom replaces it everywhere, so
-// layouts are expanded before they are compared.
+// axes divides the dimensions of a region's domain into atoms, which are numbered from 1: the finest parts that its
+// reshapes need. A dimension of 512 that a reshape divides into 8 x 64 becomes two atoms. Dividing an atom replaces it
+// everywhere, so layouts are expanded before they are compared.
 type axes struct {
 	size  []int         // of atom i+1
 	parts map[int][]int // of a divided atom: outer, inner
 }
 
-// layout gives the atoms of each dimension of a tensor, the outermost first. A dimension of size 1 has none, and neither has one along
-// which a value of the domain is repeated.
+// layout gives the atoms of each dimension of a tensor, the outermost first. A dimension of size 1 has none, and
+// neither has one along which a value of the domain is repeated.
 type layout [][]int
 
 func newAxes() *axes { return &axes{parts: map[int][]int{}} }
@@ -61,8 +61,8 @@ func (a *axes) elements(atoms []int) int {
 	return n
 }
 
-// take divides atoms so that the first of them have a number of elements. It returns them and the rest, or false if no division
-// does that.
+// take divides atoms so that the first of them have a number of elements. It returns them and the rest, or false if no
+// division does that.
 func (a *axes) take(atoms []int, elements int) (first, rest []int, ok bool) {
 	atoms = a.expand(atoms)
 	n := 1
@@ -124,7 +124,8 @@ func (a *axes) through(l layout, views []View) (layout, bool) {
 	return l, true
 }
 
-// reshape returns the layout after a reshape. Of a tensor that is repeated, only dimensions of size 1 may be added or removed.
+// reshape returns the layout after a reshape. Of a tensor that is repeated, only dimensions of size 1 may be added or
+// removed.
 func (a *axes) reshape(l layout, v View) (layout, bool) {
 	repeated := false
 	var large layout

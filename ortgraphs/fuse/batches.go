@@ -10,18 +10,21 @@ import (
 
 // Limits of the products that one launch computes.
 const (
-	// batchElements is the number of elements of their results that keeps all multiprocessors of a large GPU busy: 128 squares of 128 x 256.
-	// A product whose result is half as large, or larger, runs by itself.
+	// batchElements is the number of elements of their results that keeps all multiprocessors of a large GPU busy: 128
+	// squares of 128 x 256. A product whose result is half as large, or larger, runs by itself.
 	batchElements = 1 << 22
 	largeResult   = batchElements / 2
-	// batchBytes is how much memory the operands of products that wait for others may take. With 320 MiB, a step of base in bf16, 16 rows of
-	// 448 frames, needs no more memory than if none waits, because most is in memory before the first one waits; with 352 MiB it does.
+	// batchBytes is how much memory the operands of products that wait for others may take. With 320 MiB, a step of
+	// base in bf16, 16 rows of 448 frames, needs no more memory than if none waits, because most is in memory before
+	// the first one waits; with 352 MiB it does.
 	batchBytes = 320 << 20
 	maxBatch   = 64
-	// minBatch is the number of products of a form that must find room in batchBytes, each with operands of its own. Two or three products with
-	// longer sums leave multiprocessors idle, as a batch: a library divides the sum of one, and is faster.
+	// minBatch is the number of products of a form that must find room in batchBytes, each with operands of its own.
+	// Two or three products with longer sums leave multiprocessors idle, as a batch: a library divides the sum of one,
+	// and is faster.
 	minBatch = 4
-	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a batch of them.
+	// minBatchSide is the smallest side of their results: a library divides a long sum of fewer elements better than a
+	// batch of them.
 	minBatchSide = 128
 )
 
@@ -31,8 +34,9 @@ type batch struct {
 	elements int // of the results
 }
 
-// batchProducts joins products that a library computes with one launch. The gradients of weights have small results with long sums: one of
-// them does not keep a GPU busy, but many of the same form do, and nothing in the graph waits for them.
+// batchProducts joins products that a library computes with one launch. The gradients of weights have small results
+// with long sums: one of them does not keep a GPU busy, but many of the same form do, and nothing in the graph waits
+// for them.
 func (p *partition) batchProducts() {
 	p.sort()
 	waiting := &waiting{open: map[string]*batch{}}
@@ -64,8 +68,8 @@ func (p *partition) batchProducts() {
 	p.graph.Nodes = nodes
 }
 
-// waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the graph reads, and of whose
-// form there is room for several.
+// waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the
+// graph reads, and of whose form there is room for several.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
 	if n.Kind != Product || n.role != free || !p.outputs[t] || len(p.uses[t]) > 0 {
@@ -161,16 +165,19 @@ func productsRegion(p *partition, g *group) *Region {
 	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
 }
 
-// Products says that a region is a number of matrix products of one form, A B, which a library computes with one launch. Each node is one.
+// Products says that a region is a number of matrix products of one form, A B, which a library computes with one
+// launch. Each node is one.
 type Products struct {
 	Count                int
 	Rows, Inner, Columns int
 	// Transposed says which operands are in memory with their dimensions exchanged.
 	Transposed [2]bool
 	Type       shapes.Type
-	// Planned says that the library chooses an algorithm for the only product, and finds its matrices in the region's tensors.
+	// Planned says that the library chooses an algorithm for the only product, and finds its matrices in the region's
+	// tensors.
 	Planned bool
-	// Bias and Residual say what the product, which is planned, adds. Gelu is the node that computes GELU of the sum, or nil.
+	// Bias and Residual say what the product, which is planned, adds. Gelu is the node that computes GELU of the sum,
+	// or nil.
 	Bias, Residual bool
 	Gelu           *Node
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// gradients is a graph of products x_i' y: as many as there are widths of x_i, each an output. The last one is read, too.
+// gradients is a graph of products x_i' y: as many as there are widths of x_i, each an output. The last one is read,
+// too.
 func gradients(rows, width int64, widths ...int64) *onnxpb.ModelProto {
 	g := &onnxpb.GraphProto{Name: proto.String("gradients"), Input: []*onnxpb.ValueInfoProto{matrixInfo("y", rows, width)}}
 	for i, w := range widths {
@@ -37,7 +38,8 @@ func matrixInfo(name string, rows, columns int64) *onnxpb.ValueInfoProto {
 		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}}}}
 }
 
-// TestBatches: one launch computes the gradients of one form, until their results keep a GPU busy or their operands take too much memory.
+// TestBatches: one launch computes the gradients of one form, until their results keep a GPU busy or their operands
+// take too much memory.
 func TestBatches(t *testing.T) {
 	same := func(n int, width int64) []int64 { return slices.Repeat([]int64{width}, n) }
 	for name, c := range map[string]struct {

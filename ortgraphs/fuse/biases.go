@@ -6,9 +6,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before it writes the result.
-// The sum is rounded once. Biases that are converted from f32 for that are converted by one kernel, because each alone costs little more than
-// its launch. Products in f32 stay as they are: what follows them adds the bias, and the library computes them faster without it.
+// addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before
+// it writes the result. The sum is rounded once. Biases that are converted from f32 for that are converted by one
+// kernel, because each alone costs little more than its launch. Products in f32 stay as they are: what follows them
+// adds the bias, and the library computes them faster without it.
 func addBiases(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	gone := map[*Node]bool{}
@@ -29,8 +30,8 @@ func addBiases(g *Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { return gone[n] })
 }
 
-// copies reports whether an operand is that of a product which takes it in another order than it has in memory. What copies it adds the bias
-// as well.
+// copies reports whether an operand is that of a product which takes it in another order than it has in memory. What
+// copies it adds the bias as well.
 func (u use) copies() bool {
 	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) && u.node.In[u.operand].needsCopy()
 }
@@ -59,8 +60,8 @@ func isBias(o Operand) bool {
 		c.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT)
 }
 
-// activation returns the node that computes GELU of a product, as a library computes it, if only products read that: a region that reads it
-// computes it from the product.
+// activation returns the node that computes GELU of a product, as a library computes it, if only products read that: a
+// region that reads it computes it from the product.
 func activation(p *Node, uses map[*Tensor][]use) *Node {
 	t := p.Out[0]
 	for _, u := range uses[t] {

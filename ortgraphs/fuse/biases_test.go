@@ -45,7 +45,8 @@ func linear(t onnxpb.TensorProto_DataType, inner, columns int64, nodes ...*onnxp
 	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 }
 
-// turned is a linear graph whose sum is an operand of another product: its last two dimensions are exchanged, or the first two.
+// turned is a linear graph whose sum is an operand of another product: its last two dimensions are exchanged, or the
+// first two.
 func turned(last bool) *onnxpb.ModelProto {
 	perm, inner, result := []int64{1, 0, 2}, int64(8), []int64{2, 3, 5}
 	if last {
@@ -142,7 +143,8 @@ func TestManyBiases(t *testing.T) {
 	emit(t, g, regions)
 }
 
-// TestBiasKernels: biases that are longer than a block of threads, and shorter, are converted as the interpreter converts them.
+// TestBiasKernels: biases that are longer than a block of threads, and shorter, are converted as the interpreter
+// converts them.
 func TestBiasKernels(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var k kernels

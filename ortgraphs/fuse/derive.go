@@ -15,9 +15,9 @@ type derivation struct {
 	copies int
 }
 
-// derive lets a region compute again what it reads, if all that this needs is in memory and costs no more bytes. So what the forward pass
-// has written for itself, such as the input of a normalization, also serves the backward pass, which needs the normalized values: these
-// are not kept in memory from one pass to the other.
+// derive lets a region compute again what it reads, if all that this needs is in memory and costs no more bytes. So
+// what the forward pass has written for itself, such as the input of a normalization, also serves the backward pass,
+// which needs the normalized values: these are not kept in memory from one pass to the other.
 func (p *partition) derive() {
 	d := &derivation{partition: p}
 	p.sort()
@@ -31,8 +31,8 @@ func (p *partition) derive() {
 	p.graph.Nodes = slices.DeleteFunc(p.graph.Nodes, func(n *Node) bool { return n.group == nil })
 }
 
-// replace computes a tensor again in the regions that read it: in all of them, so that it is not in memory at all, or at least where that
-// needs nothing that the region does not read already.
+// replace computes a tensor again in the regions that read it: in all of them, so that it is not in memory at all, or
+// at least where that needs nothing that the region does not read already.
 func (d *derivation) replace(t *Tensor) {
 	own := t.From.group
 	var readers []*group
@@ -190,8 +190,8 @@ func (d *derivation) lastRead(t *Tensor) int {
 	return last
 }
 
-// apply makes a group compute a tensor, if one kernel can still compute the group: it returns what undoes that, or nil. A node that is
-// computed inline gets a copy of its own, which is inline, too.
+// apply makes a group compute a tensor, if one kernel can still compute the group: it returns what undoes that, or nil.
+// A node that is computed inline gets a copy of its own, which is inline, too.
 func (d *derivation) apply(t *Tensor, g *group, plan *derived) (undo func()) {
 	readers := [][]use{nil}
 	for _, u := range d.uses[t] {
@@ -300,8 +300,8 @@ func (d *derivation) leave(nodes []*Node) {
 	}
 }
 
-// fits reports whether one kernel can compute the group over the same domain as before, and the groups that compute what it reads may
-// write that.
+// fits reports whether one kernel can compute the group over the same domain as before, and the groups that compute
+// what it reads may write that.
 func (d *derivation) fits(g *group, before *iteration) bool {
 	it := iterate(g.nodes)
 	if it == nil || before == nil || len(g.nodes) > maxNodes || it.axes.elements(it.domain) != before.axes.elements(before.domain) ||
@@ -323,8 +323,9 @@ func (d *derivation) fits(g *group, before *iteration) bool {
 	return true
 }
 
-// drop removes a node if nothing reads its result any more, and then what only it has read. It removes nothing and returns false if no
-// kernel could compute what that leaves of a group: a node may be what relates the dimensions of others.
+// drop removes a node if nothing reads its result any more, and then what only it has read. It removes nothing and
+// returns false if no kernel could compute what that leaves of a group: a node may be what relates the dimensions of
+// others.
 func (d *derivation) drop(n *Node) bool {
 	gone := d.unread(n)
 	rest := map[*group][]*Node{}
@@ -350,7 +351,8 @@ func without(nodes, gone []*Node) []*Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return slices.Contains(gone, n) })
 }
 
-// unread returns a node whose result nothing reads any more, and then what only it and the nodes before in the list have read.
+// unread returns a node whose result nothing reads any more, and then what only it and the nodes before in the list
+// have read.
 func (d *derivation) unread(n *Node) (gone []*Node) {
 	var visit func(n *Node)
 	visit = func(n *Node) {

@@ -13,8 +13,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestDerive: a region after a product computes normalized values again if that reads no more than the values themselves. What they are
-// computed from is in memory if a product reads it; otherwise there are only its two terms, which are twice as large.
+// TestDerive: a region after a product computes normalized values again if that reads no more than the values
+// themselves. What they are computed from is in memory if a product reads it; otherwise there are only its two terms,
+// which are twice as large.
 func TestDerive(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -60,8 +61,8 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// TestDeriveInline: f32 copies of a bf16 tensor that is in memory are made where they are read, also where a Pad or a Concat reads them at
-// other places than those of its region.
+// TestDeriveInline: f32 copies of a bf16 tensor that is in memory are made where they are read, also where a Pad or a
+// Concat reads them at other places than those of its region.
 func TestDeriveInline(t *testing.T) {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("inline")}}
 	b.graph.Input = append(b.graph.Input, info("x", []int{6, 16}), info("w", []int{16, 16}), info("v", []int{32, 16}))

@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// distribution is a way to write a function, the function of the prelude that computes it, and its value; nil if the prelude has none.
+// distribution is a way to write a function, the function of the prelude that computes it, and its value; nil if the
+// prelude has none.
 type distribution struct {
 	write    func(b *builder) string
 	function string
@@ -49,8 +50,8 @@ func distributions() map[string]distribution {
 	}
 }
 
-// TestDistributions: what graphs compute of the normal and of the logistic distribution is found in its usual forms, and each result has the
-// precision of f32, also those that are small because their argument is far below 0.
+// TestDistributions: what graphs compute of the normal and of the logistic distribution is found in its usual forms,
+// and each result has the precision of f32, also those that are small because their argument is far below 0.
 func TestDistributions(t *testing.T) {
 	all := []float64{-8, -6.5, -5, -4, -3, -2, -1, -0.1, -1e-3, 0, 1e-3, 0.5, 2, 5, 8}
 	for name, c := range distributions() {

@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// TestDrop: a node that nothing reads any more stays if the rest of its group were two parts without it, which no kernel
-// computes. If the rest is one part, the node goes, and what only it has read.
+// TestDrop: a node that nothing reads any more stays if the rest of its group were two parts without it, which no
+// kernel computes. If the rest is one part, the node goes, and what only it has read.
 func TestDrop(t *testing.T) {
 	for name, apart := range map[string]bool{"two parts": true, "one part": false} {
 		t.Run(name, func(t *testing.T) {

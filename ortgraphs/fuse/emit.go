@@ -18,9 +18,10 @@ type Call struct {
 	Shapes     [][]int // of Out
 }
 
-// Model writes the graph as an ONNX model with fixed shapes, which has the inputs and outputs of the model that was lowered. calls
-// returns the nodes that compute a region, or nil if the region's nodes shall be written one by one. An output of the model that no node
-// reads may be computed by the nodes of a later region. The same graph always gives the same model.
+// Model writes the graph as an ONNX model with fixed shapes, which has the inputs and outputs of the model that was
+// lowered. calls returns the nodes that compute a region, or nil if the region's nodes shall be written one by one. An
+// output of the model that no node reads may be computed by the nodes of a later region. The same graph always gives
+// the same model.
 func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb.ModelProto, error) {
 	e := newEmitter(g)
 	computed := map[*Node][]*Call{} // the calls of a region are those of its first node
@@ -68,7 +69,8 @@ type emitter struct {
 	views map[viewKey]string
 	// values are the names of the model's constants.
 	values map[*shapes.Value]string
-	// functions says that the model's functions are needed: nodes have graphs of their own, in which calls are not replaced.
+	// functions says that the model's functions are needed: nodes have graphs of their own, in which calls are not
+	// replaced.
 	functions bool
 }
 

@@ -27,7 +27,8 @@ func emit(t *testing.T, g *fuse.Graph, regions []*fuse.Region) *onnxpb.ModelProt
 	return m
 }
 
-// wellFormed reports whether each name of a model is defined once and before it is read, also in the graphs of its nodes.
+// wellFormed reports whether each name of a model is defined once and before it is read, also in the graphs of its
+// nodes.
 func wellFormed(m *onnxpb.ModelProto) error {
 	return wellFormedGraph(m.Graph, map[string]bool{"": true})
 }
@@ -75,7 +76,8 @@ func wellFormedGraph(g *onnxpb.GraphProto, defined map[string]bool) error {
 	return nil
 }
 
-// rewritten compares what a model computes with what it computes after it was lowered and written, and returns the written model.
+// rewritten compares what a model computes with what it computes after it was lowered and written, and returns the
+// written model.
 func rewritten(t *testing.T, model *onnxpb.ModelProto) *onnxpb.ModelProto {
 	t.Helper()
 	r, g, regions := partition(t, model, shapes.Sizes{})
@@ -100,7 +102,8 @@ func calls(r *fuse.Region) []*fuse.Call {
 	return []*fuse.Call{{Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In, Out: r.Out, Shapes: r.Shapes}}
 }
 
-// TestCalls: a region's kernel is one node. It writes the outputs of the model in their shapes, and another tensor as a product reads it.
+// TestCalls: a region's kernel is one node. It writes the outputs of the model in their shapes, and another tensor as a
+// product reads it.
 func TestCalls(t *testing.T) {
 	b := newForm()
 	b.node("Tanh", []int{2, 3, 4}, nil, "x")

@@ -17,7 +17,8 @@ func (e *emitter) constant(t *Tensor) string {
 	return e.value(t.Value)
 }
 
-// value returns the name of a constant of the model: as the file has it, or else as its numbers, or else by the nodes that compute it.
+// value returns the name of a constant of the model: as the file has it, or else as its numbers, or else by the nodes
+// that compute it.
 func (e *emitter) value(v *shapes.Value) string {
 	if name, ok := e.values[v]; ok {
 		return name
@@ -57,7 +58,8 @@ func (e *emitter) computed(n *shapes.Node) {
 	e.original(n, in, out)
 }
 
-// original writes a node as the model has it, but with the names that its tensors have here: reads are those of its Reads.
+// original writes a node as the model has it, but with the names that its tensors have here: reads are those of its
+// Reads.
 func (e *emitter) original(n *shapes.Node, reads, out []string) {
 	in, captured := reads[:len(n.In)], map[string]string{}
 	for i, c := range n.Captured {

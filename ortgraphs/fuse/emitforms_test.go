@@ -83,7 +83,8 @@ func (b *builder) number(x float32) string {
 	return name
 }
 
-// forms are operators as models have them: those that rules know, in each form, and others. Each returns the names of outputs.
+// forms are operators as models have them: those that rules know, in each form, and others. Each returns the names of
+// outputs.
 var forms = map[string]func(b *builder) []string{
 	"unary": func(b *builder) (out []string) {
 		for _, op := range []string{"Neg", "Abs", "Exp", "Tanh", "Erf", "Sigmoid", "Relu", "Softplus", "Sign", "Floor", "Ceil", "Round", "Cos", "Sin", "Gelu"} {

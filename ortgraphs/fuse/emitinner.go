@@ -10,8 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// innerGraphs writes the graphs in a node's attributes, such as the step of a Scan. They read what they capture under the names that it has
-// in the written graph. Their own tensors get names that no other has, because a name of the written graph may be one of theirs.
+// innerGraphs writes the graphs in a node's attributes, such as the step of a Scan. They read what they capture under
+// the names that it has in the written graph. Their own tensors get names that no other has, because a name of the
+// written graph may be one of theirs.
 type innerGraphs struct {
 	*emitter
 	node *shapes.Node

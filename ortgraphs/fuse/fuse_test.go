@@ -89,8 +89,8 @@ func batch(r *shapes.Result, sizes shapes.Sizes) map[string][]float64 {
 	return inputs
 }
 
-// compare runs the model in ONNX Runtime, its regions in the interpreter, and the model that the graph is written as in ONNX Runtime. Each
-// output may differ by within times its norm, plus least.
+// compare runs the model in ONNX Runtime, its regions in the interpreter, and the model that the graph is written as in
+// ONNX Runtime. Each output may differ by within times its norm, plus least.
 func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64, within, least float64) {
 	t.Helper()
 	for _, r := range regions {
@@ -114,8 +114,8 @@ func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.G
 	}
 }
 
-// results returns all tensors of a graph, from the interpreter, to which ONNX Runtime gives the results of opaque nodes, and what ONNX
-// Runtime returns.
+// results returns all tensors of a graph, from the interpreter, to which ONNX Runtime gives the results of opaque
+// nodes, and what ONNX Runtime returns.
 func results(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64) (memory, map[string][]float64) {
 	t.Helper()
 	var opaque []*fuse.Tensor

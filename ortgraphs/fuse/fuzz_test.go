@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error, and each name of
-// the model that they are written as is defined once.
+// FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error,
+// and each name of the model that they are written as is defined once.
 func FuzzLedger(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)

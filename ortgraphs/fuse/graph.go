@@ -41,8 +41,8 @@ type Tensor struct {
 	Shape []int
 	// From is the node that computes it, or nil for inputs and constants.
 	From *Node
-	// Constant says that the model contains it, or that it follows from the sizes. Data has the numbers if there are at most
-	// 4,096 of them and each is exact. Value is the model's, or nil for a constant that Lower made.
+	// Constant says that the model contains it, or that it follows from the sizes. Data has the numbers if there are at
+	// most 4,096 of them and each is exact. Value is the model's, or nil for a constant that Lower made.
 	Constant bool
 	Data     []float64
 	Value    *shapes.Value
@@ -71,15 +71,17 @@ func (t *Tensor) reshape(shape []int, readers []use) {
 type Kind int
 
 const (
-	// Elementwise computes each element of the output from one element of each operand, which are broadcast to the shape of the
-	// output.
+	// Elementwise computes each element of the output from one element of each operand, which are broadcast to the
+	// shape of the output.
 	Elementwise Kind = iota
 	// Reduction computes sum, max or min over Axes, which keep the size 1.
 	Reduction
-	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an operand, or Fill.
+	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an
+	// operand, or Fill.
 	Join
-	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. Other operands are added to it:
-	// a bias, which has one dimension, to each row, and then a matrix of the result's shape, the residual.
+	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. Other
+	// operands are added to it: a bias, which has one dimension, to each row, and then a matrix of the result's shape,
+	// the residual.
 	Product
 	// Opaque is everything else. It runs as the model has it.
 	Opaque
@@ -102,7 +104,8 @@ type Node struct {
 	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
-	// Model is the node of the model that an opaque node runs. In has its inputs, and then what its graphs read from outside.
+	// Model is the node of the model that an opaque node runs. In has its inputs, and then what its graphs read from
+	// outside.
 	Model *shapes.Node
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// inlineOperands lets nodes compute an operand at the places where they read it, if these are not the places of a region: the parts of a
-// Concat, what a Pad surrounds, and slices. A convolution as matrix products is of this kind: the copies that it joins are
-// slices of one padded tensor. A node is inlined if that costs no bytes: it reads one large tensor, which is in memory in
-// any case, or instead of the result.
+// inlineOperands lets nodes compute an operand at the places where they read it, if these are not the places of a
+// region: the parts of a Concat, what a Pad surrounds, and slices. A convolution as matrix products is of this kind:
+// the copies that it joins are slices of one padded tensor. A node is inlined if that costs no bytes: it reads one
+// large tensor, which is in memory in any case, or instead of the result.
 func inlineOperands(g *Graph) {
 	in := &inlining{uses: g.uses(), outputs: g.outputs(), known: map[*Node]bool{}}
 	var nodes []*Node

@@ -12,8 +12,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// convolution is a model as the exporter writes convolutions: of a product's result, transposed, through LeakyRelu and Pad, three shifted
-// copies are joined and multiplied with a matrix. The gradient of the copies is added up, shifted back.
+// convolution is a model as the exporter writes convolutions: of a product's result, transposed, through LeakyRelu and
+// Pad, three shifted copies are joined and multiplied with a matrix. The gradient of the copies is added up, shifted
+// back.
 func convolution() *onnxpb.ModelProto {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("convolution")}}
 	const rows, time, channels, margin = 2, 12, 16, 2
@@ -59,8 +60,8 @@ func convolution() *onnxpb.ModelProto {
 	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 }
 
-// TestConvolution: a convolution is one region before its product, and one after the product of its gradient. They read and write
-// only what the products do.
+// TestConvolution: a convolution is one region before its product, and one after the product of its gradient. They read
+// and write only what the products do.
 func TestConvolution(t *testing.T) {
 	model := convolution()
 	r, g, regions := partition(t, model, shapes.Sizes{})
@@ -80,8 +81,8 @@ func TestConvolution(t *testing.T) {
 	kernelsOf(t, model, r, g, regions)
 }
 
-// TestJoinedWindows: windows are computed where a Concat or a Pad reads them, also where those join other elements along the axis of the
-// windows, so that an index before the first window is no window's.
+// TestJoinedWindows: windows are computed where a Concat or a Pad reads them, also where those join other elements
+// along the axis of the windows, so that an index before the first window is no window's.
 func TestJoinedWindows(t *testing.T) {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("windows")}}
 	b.graph.Input = append(b.graph.Input, info("x", []int{4, 6}))
@@ -122,7 +123,8 @@ func kernelsOf(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse
 	k.check(t, &emulation{}, 2e-6)
 }
 
-// TestSplitReductions: sums over the innermost dimension and others, and over long rows, begin in the region that computes the rows.
+// TestSplitReductions: sums over the innermost dimension and others, and over long rows, begin in the region that
+// computes the rows.
 func TestSplitReductions(t *testing.T) {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("sums")}}
 	shape := []int{2, 3, 40, 160}
@@ -145,8 +147,9 @@ func TestSplitReductions(t *testing.T) {
 	kernelsOf(t, model, r, g, regions)
 }
 
-// TestWholeColumns: where rows are so wide that the blocks which add all rows fill a GPU, no partial sums are left, for few rows and for
-// more than a block has. Sums of narrower rows are left in parts, also of columns that no vector divides.
+// TestWholeColumns: where rows are so wide that the blocks which add all rows fill a GPU, no partial sums are left, for
+// few rows and for more than a block has. Sums of narrower rows are left in parts, also of columns that no vector
+// divides.
 func TestWholeColumns(t *testing.T) {
 	for _, c := range []struct {
 		shape []int

@@ -10,7 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// number is an element of a tensor: i of an integer type, f of any other. The hashes of dropout need integers above 2^53.
+// number is an element of a tensor: i of an integer type, f of any other. The hashes of dropout need integers above
+// 2^53.
 type number struct {
 	f float64
 	i int64
@@ -19,8 +20,8 @@ type number struct {
 // memory has the numbers of tensors.
 type memory map[*fuse.Tensor][]number
 
-// interpret runs the graph: region by region, where each region sees only the tensors that it says it reads, and leaves only those
-// that it says it writes. given has the inputs, large constants, and the results of opaque nodes.
+// interpret runs the graph: region by region, where each region sees only the tensors that it says it reads, and leaves
+// only those that it says it writes. given has the inputs, large constants, and the results of opaque nodes.
 func interpret(g *fuse.Graph, regions []*fuse.Region, given memory) (memory, error) {
 	m := memory{}
 	for t, x := range given {
@@ -85,7 +86,8 @@ func interpret(g *fuse.Graph, regions []*fuse.Region, given memory) (memory, err
 	return m, nil
 }
 
-// reader returns a function that reads the element of an operand for an index into a shape that the operand is broadcast to.
+// reader returns a function that reads the element of an operand for an index into a shape that the operand is
+// broadcast to.
 func reader(o fuse.Operand, m memory) func(index []int) number {
 	data := m[o.Tensor]
 	if o.Tensor.Data != nil {
@@ -215,7 +217,8 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 	return of(y.f, n.Out[0].Type)
 }
 
-// multiply returns the elements of a product of matrices. Every factor is read once: a read through views costs far more than a multiplication.
+// multiply returns the elements of a product of matrices. Every factor is read once: a read through views costs far
+// more than a multiplication.
 func multiply(n *fuse.Node, x []func([]int) number) []number {
 	shape := n.Out[0].Shape
 	rank := len(shape)
@@ -257,8 +260,8 @@ func vectors(x func([]int) number, matrices []int, count, length int, columns bo
 	return list
 }
 
-// plus adds a dot product to a sum. It has most of a test's work and its slices are its own, so the race detector, which makes it ten
-// times as slow, has nothing to find.
+// plus adds a dot product to a sum. It has most of a test's work and its slices are its own, so the race detector,
+// which makes it ten times as slow, has nothing to find.
 //
 //go:norace
 func plus(sum float64, a, b []float64) float64 {

@@ -2,11 +2,12 @@ package fuse
 
 import "slices"
 
-// maxRow is the largest number of elements along which a result of a reduction is used again in its own region: one row stays in the
-// registers of a thread block.
+// maxRow is the largest number of elements along which a result of a reduction is used again in its own region: one row
+// stays in the registers of a thread block.
 const maxRow = 4096
 
-// iteration is how one kernel computes the nodes of a region: over a domain, with one place in it for each element of each tensor.
+// iteration is how one kernel computes the nodes of a region: over a domain, with one place in it for each element of
+// each tensor.
 type iteration struct {
 	axes   *axes
 	domain []int // atoms, the innermost last
@@ -63,8 +64,8 @@ func iterate(nodes []*Node) *iteration {
 	return it
 }
 
-// spread gives each tensor a layout, from node to node, until nothing changes. A node that is only partly determined, because it
-// broadcasts what the region knows of it, gets the rest of the domain.
+// spread gives each tensor a layout, from node to node, until nothing changes. A node that is only partly determined,
+// because it broadcasts what the region knows of it, gets the rest of the domain.
 func (it *iteration) spread() bool {
 	for {
 		changed := false
@@ -180,7 +181,8 @@ func (it *iteration) visitReduction(n *Node) (changed bool, open *partial) {
 	return changed, nil
 }
 
-// fromOperands fills in what the operands say of the layout of a result: whether all of it is known, and whether anything is.
+// fromOperands fills in what the operands say of the layout of a result: whether all of it is known, and whether
+// anything is.
 func (it *iteration) fromOperands(n *Node, p *partial) (known, some bool) {
 	shape := n.Out[0].Shape
 	for i, d := range shape {
@@ -255,8 +257,8 @@ func (it *iteration) consistent() bool {
 	return true
 }
 
-// classify divides the reductions into those along rows, whose results the region may use, and column sums. One kernel has one kind of
-// row, the innermost axes of the domain, and column sums that keep one set of axes.
+// classify divides the reductions into those along rows, whose results the region may use, and column sums. One kernel
+// has one kind of row, the innermost axes of the domain, and column sums that keep one set of axes.
 func (it *iteration) classify() bool {
 	read := map[*Tensor]bool{}
 	for _, n := range it.nodes {

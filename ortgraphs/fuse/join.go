@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// joinReaders joins each node with the regions of its readers, those with the most reads first, as far as one kernel can compute them. It
-// begins with the last node: so what only the backward pass reads is computed there, and the forward pass does not
-// store it.
+// joinReaders joins each node with the regions of its readers, those with the most reads first, as far as one kernel
+// can compute them. It begins with the last node: so what only the backward pass reads is computed there, and the
+// forward pass does not store it.
 func (p *partition) joinReaders() {
 	for _, n := range slices.Backward(p.graph.Nodes) {
 		if !n.fusible() {
@@ -30,7 +30,8 @@ func (p *partition) joinReaders() {
 	}
 }
 
-// joinNeighbours joins regions where one reads what the other writes, or both read the same large tensor, if that saves bytes.
+// joinNeighbours joins regions where one reads what the other writes, or both read the same large tensor, if that saves
+// bytes.
 func (p *partition) joinNeighbours() {
 	for _, n := range p.graph.Nodes {
 		if !n.fusible() {
@@ -61,7 +62,8 @@ func (p *partition) joinNeighbours() {
 	}
 }
 
-// mayJoin reports whether two groups are different ones that may be joined as far as is known. A group that is part of another one is empty.
+// mayJoin reports whether two groups are different ones that may be joined as far as is known. A group that is part of
+// another one is empty.
 func (p *partition) mayJoin(a, b *group) bool {
 	return a != b && len(a.nodes) > 0 && !p.apart[[2]*group{a, b}]
 }
@@ -116,8 +118,8 @@ func (p *partition) oneKernel(nodes []*Node, a, b *group) bool {
 	return large <= maxLarge
 }
 
-// detour reports whether a path leads from one group to another, whose turn is later, through a third one. If none does, it has visited
-// all groups to which the first one leads and whose turn is before that of the last one.
+// detour reports whether a path leads from one group to another, whose turn is later, through a third one. If none
+// does, it has visited all groups to which the first one leads and whose turn is before that of the last one.
 func (p *partition) detour(first, last *group) bool {
 	p.searches++
 	open := []*group{first}
@@ -142,7 +144,8 @@ func (p *partition) detour(first, last *group) bool {
 	return false
 }
 
-// reorder gives a turn to the group that two have become: before those that detour has visited, and after all others between the two.
+// reorder gives a turn to the group that two have become: before those that detour has visited, and after all others
+// between the two.
 func (p *partition) reorder(first, last, joined *group) {
 	var before, after []*group
 	for _, g := range p.order[first.turn+1 : last.turn] {

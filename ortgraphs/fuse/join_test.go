@@ -10,7 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestTurns: while groups are joined, each keeps a turn after the groups whose results it reads. Searches for detours rely on it.
+// TestTurns: while groups are joined, each keeps a turn after the groups whose results it reads. Searches for detours
+// rely on it.
 func TestTurns(t *testing.T) {
 	file, err := os.ReadFile("../testdata/pico/training_model.onnx")
 	if err != nil {

@@ -26,7 +26,8 @@ type kernels struct {
 	sources []cudactest.Source
 	source  []int // of each kernel
 	left    map[string]int
-	// gradients is how far the gradients of attention may be away, where they are differences of almost equal numbers in bf16.
+	// gradients is how far the gradients of attention may be away, where they are differences of almost equal numbers
+	// in bf16.
 	gradients float64
 	// target is what the programs are generated for.
 	target cudac.Target
@@ -348,7 +349,8 @@ func toShort(model *onnxpb.ModelProto) {
 // smallGraphs and wideGraphs are the random graphs whose kernels run on a GPU.
 const smallGraphs, wideGraphs = 100, 100
 
-// TestRandomGeneration: there is a kernel for each region of the random graphs that run on a GPU, whose compiler is not needed for it.
+// TestRandomGeneration: there is a kernel for each region of the random graphs that run on a GPU, whose compiler is not
+// needed for it.
 func TestRandomGeneration(t *testing.T) {
 	for seed := range uint64(smallGraphs + wideGraphs) {
 		for _, short := range []bool{false, true} {

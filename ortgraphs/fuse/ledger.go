@@ -13,7 +13,8 @@ import (
 
 // Ledger counts what one run of a graph reads and writes on a GPU: as exported, and with one kernel for each region.
 type Ledger struct {
-	// Products are the matrix products and convolutions. They are the same in both cases, except for transposed operands.
+	// Products are the matrix products and convolutions. They are the same in both cases, except for transposed
+	// operands.
 	Products Traffic `json:"products"`
 	// Exported is everything else, one kernel for each node that moves data.
 	Exported Traffic `json:"exported"`
@@ -21,8 +22,8 @@ type Ledger struct {
 	Fused Traffic `json:"fused"`
 	// Batched are the products that run in launches of many, and the number of these launches. Products has them, too.
 	Batched Batched `json:"batched"`
-	// Planned is the number of products for which the library chooses an algorithm, Biased that of those which add a bias, and Residuals that of
-	// those which add a matrix. Products has them, too.
+	// Planned is the number of products for which the library chooses an algorithm, Biased that of those which add a
+	// bias, and Residuals that of those which add a matrix. Products has them, too.
 	Planned   int `json:"planned"`
 	Biased    int `json:"biased"`
 	Residuals int `json:"residuals"`
@@ -78,8 +79,8 @@ type Left struct {
 	Reason  string `json:"reason"`
 }
 
-// NewLedger partitions the graph of a model for one set of sizes. kernels returns the names of the functions that compute a region, or why
-// there are none.
+// NewLedger partitions the graph of a model for one set of sizes. kernels returns the names of the functions that
+// compute a region, or why there are none.
 func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Region) ([]string, error)) (*Ledger, error) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
@@ -113,8 +114,8 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Reg
 	return l, nil
 }
 
-// traffic returns the bytes that a node of the model reads and writes. A look-up and a slice read of their first input no more than they
-// write.
+// traffic returns the bytes that a node of the model reads and writes. A look-up and a slice read of their first input
+// no more than they write.
 func traffic(n *shapes.Node) int {
 	read, written := 0, 0
 	for _, v := range n.Out {
@@ -172,8 +173,8 @@ func (all readers) of(r *shapes.Result) map[*shapes.Value][]*shapes.Node {
 	return all[r]
 }
 
-// count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX Runtime
-// folds a transpose of the last two dimensions into the products that read it.
+// count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX
+// Runtime folds a transpose of the last two dimensions into the products that read it.
 func (all readers) count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
 	reads := all.of(r)
 	for _, n := range nodes {

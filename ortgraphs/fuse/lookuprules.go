@@ -23,8 +23,8 @@ func (l *lowering) gather(n *shapes.Node) bool {
 	return false
 }
 
-// gatherElements lowers the look-up of one element of each row: the sum of the row where its index is the one looked for. It joins the region
-// that computes the row, as a cross entropy does.
+// gatherElements lowers the look-up of one element of each row: the sum of the row where its index is the one looked
+// for. It joins the region that computes the row, as a cross entropy does.
 func (l *lowering) gatherElements(n *shapes.Node) bool {
 	x, index, v := l.operand(n.In[0]), l.operand(n.In[1]), n.Out[0]
 	shape := x.Shape()

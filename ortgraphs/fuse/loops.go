@@ -2,8 +2,8 @@ package fuse
 
 import "slices"
 
-// Loops is how one kernel computes a region: it visits each place of a domain once, and computes there one element of each tensor.
-// Axes are numbered from 0, the outermost first.
+// Loops is how one kernel computes a region: it visits each place of a domain once, and computes there one element of
+// each tensor. Axes are numbered from 0, the outermost first.
 type Loops struct {
 	// Sizes are those of the domain's axes.
 	Sizes []int

@@ -9,9 +9,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// Lower rewrites a model whose shapes are known into nodes of few kinds: views become parts of operands, what follows from the sizes
-// becomes constant, and composed operators (Softmax, LayerNormalization, Gemm with a bias, ...) become the operations
-// that their definitions name (https://onnx.ai/onnx/operators). It fails if an output has no known shape.
+// Lower rewrites a model whose shapes are known into nodes of few kinds: views become parts of operands, what follows
+// from the sizes becomes constant, and composed operators (Softmax, LayerNormalization, Gemm with a bias, ...) become
+// the operations that their definitions name (https://onnx.ai/onnx/operators). It fails if an output has no known
+// shape.
 func Lower(r *shapes.Result) (*Graph, error) {
 	l := &lowering{graph: &Graph{model: r.Model}, operands: map[*shapes.Value]Operand{}}
 	for _, v := range r.Inputs {

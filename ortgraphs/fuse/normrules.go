@@ -5,8 +5,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// instanceNormalization is the mean and the variance of each channel of each row. If the channels are groups that a reshape has joined with
-// the dimensions after them, as a group normalization does, it computes over the dimensions before: they can be in any order.
+// instanceNormalization is the mean and the variance of each channel of each row. If the channels are groups that a
+// reshape has joined with the dimensions after them, as a group normalization does, it computes over the dimensions
+// before: they can be in any order.
 func (l *lowering) instanceNormalization(n *shapes.Node) bool {
 	v, f32 := n.Out[0], onnxpb.TensorProto_FLOAT
 	x, shape := l.operand(n.In[0]), sizes(v)

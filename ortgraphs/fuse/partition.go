@@ -12,12 +12,13 @@ type Region struct {
 	Nodes []*Node
 	// In are the tensors that it reads from memory, Out those that it writes.
 	In, Out []*Tensor
-	// Shapes are those in which the kernel writes Out: of the same elements, but as the model's output or the first reader that is not
-	// a region has them.
+	// Shapes are those in which the kernel writes Out: of the same elements, but as the model's output or the first
+	// reader that is not a region has them.
 	Shapes [][]int
 	// Read and Written are the bytes of In, as far as they are read, and of Out.
 	Read, Written int
-	// ColumnSums is the number of sums over the outer axes. They need another kernel, which completes those of many regions.
+	// ColumnSums is the number of sums over the outer axes. They need another kernel, which completes those of many
+	// regions.
 	ColumnSums int
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
@@ -58,8 +59,9 @@ type partition struct {
 	searches int
 }
 
-// Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
-// nodes that cost nothing. The regions are in an order in which they can run, and the nodes of each stand together in the graph.
+// Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of
+// products, and repeats nodes that cost nothing. The regions are in an order in which they can run, and the nodes of
+// each stand together in the graph.
 func Partition(g *Graph) []*Region {
 	p := newPartition(g)
 	p.joinReaders()
@@ -235,8 +237,9 @@ func (r *Region) reads(t *Tensor) {
 	r.Read += t.Bytes()
 }
 
-// stored returns the shape in which a kernel writes a tensor. ONNX Runtime keeps a buffer for the next value of its shape: what the forward
-// pass has written is no buffer for the backward pass, because that would be in memory all the time.
+// stored returns the shape in which a kernel writes a tensor. ONNX Runtime keeps a buffer for the next value of its
+// shape: what the forward pass has written is no buffer for the backward pass, because that would be in memory all the
+// time.
 func (p *partition) stored(t *Tensor) []int {
 	for _, o := range p.graph.Outputs {
 		if o.Tensor == t {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// CheckPlaces reports whether a kernel may keep the results of the region in registers: at each place of the domain, each node needs
-// exactly the element of an operand that is computed at this place, and sums that it needs are sums along one row.
+// CheckPlaces reports whether a kernel may keep the results of the region in registers: at each place of the domain,
+// each node needs exactly the element of an operand that is computed at this place, and sums that it needs are sums
+// along one row.
 func CheckPlaces(r *Region) error {
 	if r.Products != nil { // has no places
 		return nil

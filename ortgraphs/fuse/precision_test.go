@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestNegativeGelu: each result of GELU has the precision of f32, also those that are small because their argument is far below 0.
+// TestNegativeGelu: each result of GELU has the precision of f32, also those that are small because their argument is
+// far below 0.
 func TestNegativeGelu(t *testing.T) {
 	arguments := []float64{-8, -6.5, -5, -4.7, -4, -3, -2, -1, -0.1, -1e-3, 0.5, 2, 5}
 	for _, approximate := range []string{"none", "tanh"} {

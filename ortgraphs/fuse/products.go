@@ -44,8 +44,8 @@ func (g *Graph) replace(old, by *Tensor, uses map[*Tensor][]use) {
 	}
 }
 
-// layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a library takes
-// the last two dimensions of an operand in either order.
+// layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a
+// library takes the last two dimensions of an operand in either order.
 func layoutProducts(g *Graph) {
 	copies := map[string]*Tensor{}
 	var nodes []*Node
@@ -110,8 +110,8 @@ func swapLast(shape []int) View {
 	return v
 }
 
-// layoutOperand replaces the views of a product's operand by a reshape and Transposed, or by a copy, which it returns if it is a new
-// one.
+// layoutOperand replaces the views of a product's operand by a reshape and Transposed, or by a copy, which it returns
+// if it is a new one.
 func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	o := n.In[i]
 	if o.reshaped() {
@@ -148,7 +148,8 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	return c
 }
 
-// copied is a node that writes the operand to memory in its order. The name of its result is the tensor's with an ending.
+// copied is a node that writes the operand to memory in its order. The name of its result is the tensor's with an
+// ending.
 func (o Operand) copied(ending string) *Node {
 	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
 	c.Out = []*Tensor{{Name: o.Tensor.Name + ending, Type: o.Tensor.Type, Shape: o.Shape(), From: c}}

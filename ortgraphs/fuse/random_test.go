@@ -26,7 +26,8 @@ type value struct {
 	shape []int
 }
 
-// TestRandomGraphs: whatever is composed of the operators that rules know, the regions compute what ONNX Runtime computes.
+// TestRandomGraphs: whatever is composed of the operators that rules know, the regions compute what ONNX Runtime
+// computes.
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(40) {
 		b := newBuilder(seed)

@@ -10,8 +10,8 @@ import (
 // maxRange is how many nodes one after another are asked for the range of a result.
 const maxRange = 8
 
-// Most returns a number that no element of a tensor of integers exceeds. It is not ok if an element may be negative, or if the nodes that
-// compute the tensor do not say.
+// Most returns a number that no element of a tensor of integers exceeds. It is not ok if an element may be negative, or
+// if the nodes that compute the tensor do not say.
 func (t *Tensor) Most() (most int, ok bool) { return t.most(maxRange) }
 
 // Residue reports whether a node is the remainder, by a constant above 0, of integers of which none is negative.

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// recompute gives each reader its own copy of what costs no bytes to compute again: an elementwise node of which at most one operand
-// is large, and that one is in memory in any case, because a product or an opaque node wrote it or it is an input.
-// Biases, scales, casts and masks are of this kind.
+// recompute gives each reader its own copy of what costs no bytes to compute again: an elementwise node of which at
+// most one operand is large, and that one is in memory in any case, because a product or an opaque node wrote it or it
+// is an input. Biases, scales, casts and masks are of this kind.
 func recompute(g *Graph) {
 	r := &recomputation{uses: g.uses(), known: map[*Node]bool{}}
 	var nodes []*Node

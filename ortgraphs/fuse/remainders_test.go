@@ -11,7 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestRepeatedRemainders: the hash of a row or of a column for the mask of dropout is computed once, and not at each place that reads it.
+// TestRepeatedRemainders: the hash of a row or of a column for the mask of dropout is computed once, and not at each
+// place that reads it.
 func TestRepeatedRemainders(t *testing.T) {
 	const prime = 46337
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("remainders")}}
@@ -61,7 +62,8 @@ func TestRepeatedRemainders(t *testing.T) {
 	}
 }
 
-// TestRemaindersOfAttention: attention reads the hash of a row, also if all heads together have more rows than a head has scores.
+// TestRemaindersOfAttention: attention reads the hash of a row, also if all heads together have more rows than a head
+// has scores.
 func TestRemaindersOfAttention(t *testing.T) {
 	a := attending{batch: 4, heads: 8, queries: 16, keys: 16, head: 16, forward: true, dropout: true, form: "hashes"}
 	_, g, regions := partition(t, a.model(), shapes.Sizes{})

@@ -6,8 +6,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// addResiduals makes the addition of a matrix to a product in bf16 part of the product, as at the end of a residual block: a library reads the
-// matrix while it writes the result. So no kernel reads the product only for the sum, which is rounded once.
+// addResiduals makes the addition of a matrix to a product in bf16 part of the product, as at the end of a residual
+// block: a library reads the matrix while it writes the result. So no kernel reads the product only for the sum, which
+// is rounded once.
 func addResiduals(g *Graph) {
 	r := &residuals{uses: g.uses(), outputs: g.outputs(), at: map[*Node]int{}}
 	for i, n := range g.Nodes {
@@ -27,7 +28,8 @@ func addResiduals(g *Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { return gone[n] })
 }
 
-// residuals finds what products add. What it knows of uses stays true: a node that becomes a product has what it reads in the same places.
+// residuals finds what products add. What it knows of uses stays true: a node that becomes a product has what it reads
+// in the same places.
 type residuals struct {
 	uses    map[*Tensor][]use
 	outputs map[*Tensor]bool
@@ -65,7 +67,8 @@ func (r *residuals) canAdd(n *Node, o, residual Operand) bool {
 	return r.stored(residual.Tensor, p) && (!remembered || slices.Equal(t.Shape, n.Out[0].Shape))
 }
 
-// stored reports whether a tensor is in memory before a product runs, in any case: one that a kernel computes for the sum, it adds as well.
+// stored reports whether a tensor is in memory before a product runs, in any case: one that a kernel computes for the
+// sum, it adds as well.
 func (r *residuals) stored(t *Tensor, p *Node) bool {
 	return inMemory(t) || r.outputs[t] || r.needs(p, t, map[*Node]bool{})
 }

@@ -22,7 +22,8 @@ func withResidual(t onnxpb.TensorProto_DataType, rows, columns int64, outputs []
 	return m
 }
 
-// inRows is a graph whose product has its rows in one dimension, as the exporter writes linear layers, and whose sum has them in two.
+// inRows is a graph whose product has its rows in one dimension, as the exporter writes linear layers, and whose sum
+// has them in two.
 func inRows() *onnxpb.ModelProto {
 	m := withResidual(bf16, 6, 8, nil, op("Add", "h", "xw", "c"), op("Reshape", "h3", "h", "shape"), op("Reshape", "r3", "r", "shape"),
 		op("Add", "y", "r3", "h3"))
@@ -50,7 +51,8 @@ func divideRows(v *onnxpb.ValueInfoProto) {
 	shape.Dim = slices.Insert(shape.Dim, 0, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 2}})
 }
 
-// TestResiduals: a planned product adds a matrix that is in memory in any case, where nothing else reads the product without it.
+// TestResiduals: a planned product adds a matrix that is in memory in any case, where nothing else reads the product
+// without it.
 func TestResiduals(t *testing.T) {
 	const one, both, biased = "product with a residual of 1", "product with a bias and a residual of 1", "product with a bias of 1"
 	bias, sum, exp := op("Add", "h", "xw", "c"), op("Add", "y", "h", "r"), op("Exp", "e", "r")
@@ -104,7 +106,8 @@ func square(nodes ...*onnxpb.NodeProto) *onnxpb.ModelProto {
 	return m
 }
 
-// TestResidualSum: the product, its bias and the residual are summed, also by the operators that take the place of a kernel.
+// TestResidualSum: the product, its bias and the residual are summed, also by the operators that take the place of a
+// kernel.
 func TestResidualSum(t *testing.T) {
 	for name, c := range map[string]struct {
 		model *onnxpb.ModelProto

@@ -30,8 +30,8 @@ func small(shape []int, inputs []string, write func(b *builder) []string) *onnxp
 	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 }
 
-// TestFetchAhead: a kernel that computes several rows after another, with sums of columns, asks for its next row at addresses that are there, and
-// computes what it would without.
+// TestFetchAhead: a kernel that computes several rows after another, with sums of columns, asks for its next row at
+// addresses that are there, and computes what it would without.
 func TestFetchAhead(t *testing.T) {
 	const rows, columns = 291, 1032 // with so many columns, a block computes one row at a time, and there are 264 blocks
 	model := small([]int{rows, columns}, []string{"x", "y"}, func(b *builder) []string {
@@ -59,7 +59,8 @@ func TestFetchAhead(t *testing.T) {
 	k.check(t, &emulation{}, 1e-4)
 }
 
-// TestForeignSquare: 1 - u^2 of a square that another region computes is no 1 - tanh(x)^2, and its kernel reads nothing but the square.
+// TestForeignSquare: 1 - u^2 of a square that another region computes is no 1 - tanh(x)^2, and its kernel reads nothing
+// but the square.
 func TestForeignSquare(t *testing.T) {
 	for _, op := range []string{"Neg", "Tanh"} {
 		model := small([]int{8, 8}, []string{"x", "w"}, func(b *builder) []string {

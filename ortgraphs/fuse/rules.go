@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// rule lowers an operator that has at least so many inputs. It returns false, and adds nothing, if it does not know this form of it.
+// rule lowers an operator that has at least so many inputs. It returns false, and adds nothing, if it does not know
+// this form of it.
 type rule struct {
 	inputs int
 	apply  func(l *lowering, n *shapes.Node) bool

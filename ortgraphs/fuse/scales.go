@@ -7,9 +7,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// sinkScales multiplies the result of a product in bf16 with a power of two instead of an operand: (x * c) y = (x y) * c, to the bit. What
-// reads the result multiplies it without reading or writing anything for it, and the product reads x, which is in memory. So attention reads
-// the queries in the result of a merged product. Operands in f32 are copied into the order of their product in any case.
+// sinkScales multiplies the result of a product in bf16 with a power of two instead of an operand: (x * c) y = (x y) *
+// c, to the bit. What reads the result multiplies it without reading or writing anything for it, and the product reads
+// x, which is in memory. So attention reads the queries in the result of a merged product. Operands in f32 are copied
+// into the order of their product in any case.
 func sinkScales(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	var nodes []*Node
@@ -29,8 +30,8 @@ func sinkScales(g *Graph) {
 	g.Nodes = reachable(g)
 }
 
-// scaled returns what an operand is a multiple of, and the constant, if that is a power of two, only products read the multiple, and others
-// read what it is a multiple of.
+// scaled returns what an operand is a multiple of, and the constant, if that is a power of two, only products read the
+// multiple, and others read what it is a multiple of.
 func scaled(o Operand, uses map[*Tensor][]use, outputs map[*Tensor]bool) (x, factor Operand, ok bool) {
 	n := o.Tensor.From
 	if n == nil || n.Kind != Elementwise || n.Op != "Mul" || outputs[o.Tensor] || o.Tensor.Type != onnxpb.TensorProto_BFLOAT16 {

@@ -11,8 +11,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestScales: a product reads what its operand is a multiple of, if that is in memory, and the results are the same to the bit. A factor that
-// is no power of two would change them, and an operand that nothing else reads is written in any case.
+// TestScales: a product reads what its operand is a multiple of, if that is in memory, and the results are the same to
+// the bit. A factor that is no power of two would change them, and an operand that nothing else reads is written in any
+// case.
 func TestScales(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -24,8 +24,8 @@ func newScanBuilder(seed uint64) *builder {
 	return b
 }
 
-// scan adds a Scan over the first dimension of a value. Its step reads values from outside, and has a Scan in it if depth says so. Its
-// tensors have names that the written graph would give others.
+// scan adds a Scan over the first dimension of a value. Its step reads values from outside, and has a Scan in it if
+// depth says so. Its tensors have names that the written graph would give others.
 func (b *builder) scan(depth int) {
 	v := b.pick()
 	if elements(v.shape) > b.most {
@@ -92,8 +92,8 @@ func (b *builder) body(shape []int, depth int, outer string) *onnxpb.GraphProto 
 	return g
 }
 
-// TestRandomScans: a graph around recurrences, whose steps read its tensors by their names, is divided into regions and computes what
-// ONNX Runtime computes.
+// TestRandomScans: a graph around recurrences, whose steps read its tensors by their names, is divided into regions and
+// computes what ONNX Runtime computes.
 func TestRandomScans(t *testing.T) {
 	scans := 0
 	for seed := range uint64(60) {
@@ -115,7 +115,8 @@ func TestRandomScans(t *testing.T) {
 	}
 }
 
-// TestScanInFunction: the step of a Scan in a function reads what the caller gave it, in each call, and calls functions itself.
+// TestScanInFunction: the step of a Scan in a function reads what the caller gave it, in each call, and calls functions
+// itself.
 func TestScanInFunction(t *testing.T) {
 	b := newForm()
 	for _, weight := range []string{b.add("Exp", "m"), b.add("Transpose", "n", list("perm", 1, 0))} {

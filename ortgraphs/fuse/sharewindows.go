@@ -7,19 +7,19 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// shareWindows computes both gradients of a convolution from windows of the gradient of its result. A convolution is a product of windows of
-// its input with the weights, y = Windows(x) W, and its gradients are
+// shareWindows computes both gradients of a convolution from windows of the gradient of its result. A convolution is a
+// product of windows of its input with the weights, y = Windows(x) W, and its gradients are
 //
 //	dW = Windows(x)' dy    dx = the sum of the parts of dy W', each moved to its place
 //
-// so the windows of x, which are as many times larger than x as the kernel has taps, stay in memory from one pass to the other. The same
-// gradients are, with the taps in reverse order,
+// so the windows of x, which are as many times larger than x as the kernel has taps, stay in memory from one pass to
+// the other. The same gradients are, with the taps in reverse order,
 //
 //	dW = x' Windows(dy)    dx = Windows(dy) W'
 //
-// The products have the same number of operations. The bytes are about the same if y has no more channels than x: windows are written once
-// and read twice, in place of parts that are written and read once, and windows that are read once. A sum over the taps is rounded once,
-// and not after each tap.
+// The products have the same number of operations. The bytes are about the same if y has no more channels than x:
+// windows are written once and read twice, in place of parts that are written and read once, and windows that are read
+// once. A sum over the taps is rounded once, and not after each tap.
 func shareWindows(g *Graph) {
 	s := &windowSharing{uses: g.uses(), outputs: g.outputs(), added: map[*Node][]*Node{}}
 	for _, n := range g.Nodes {
@@ -194,8 +194,8 @@ func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
 	return part, slices.Equal(o.Shape(), shape) && slices.Equal(pads, before)
 }
 
-// trim leaves out the zeros around x, if the readers of dx do not need those positions. What is between them is computed again from what the
-// forward pass has written, after dy.
+// trim leaves out the zeros around x, if the readers of dx do not need those positions. What is between them is
+// computed again from what the forward pass has written, after dy.
 func (s *windowSharing) trim(c *convolution, l *lowering) {
 	var casts []*Node
 	o := c.x

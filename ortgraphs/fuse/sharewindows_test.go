@@ -14,7 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// convolved is a convolution along one dimension of x, whose last dimension are the channels, with both gradients, as the exporter writes it.
+// convolved is a convolution along one dimension of x, whose last dimension are the channels, with both gradients, as
+// the exporter writes it.
 type convolved struct {
 	kind                        onnxpb.TensorProto_DataType
 	rows, time, width, channels int    // of x; width is 0 for three dimensions
@@ -152,7 +153,8 @@ func anys(names []string) (list []any) {
 	return list
 }
 
-// shares reports whether the gradient of the weights is a product of x, without zeros around it, with windows of the other gradient.
+// shares reports whether the gradient of the weights is a product of x, without zeros around it, with windows of the
+// other gradient.
 func (c convolved) shares(g *fuse.Graph) bool {
 	for _, n := range g.Nodes {
 		if n.Kind != fuse.Product || n.Transposed != [2]bool{true, false} {
@@ -168,8 +170,8 @@ func (c convolved) shares(g *fuse.Graph) bool {
 	return false
 }
 
-// check compares what the regions of a convolution compute with what ONNX Runtime does, and in bf16, for which it has no products on the
-// CPU, with the graph without regions.
+// check compares what the regions of a convolution compute with what ONNX Runtime does, and in bf16, for which it has
+// no products on the CPU, with the graph without regions.
 func (c convolved) check(t *testing.T, shared bool) {
 	t.Helper()
 	model := c.model()
@@ -211,7 +213,8 @@ func TestSharedWindows(t *testing.T) {
 	}
 }
 
-// TestUnsharedWindows: what is no gradient of a convolution, or needs its windows in any case, or costs more bytes, is left as it is.
+// TestUnsharedWindows: what is no gradient of a convolution, or needs its windows in any case, or costs more bytes, is
+// left as it is.
 func TestUnsharedWindows(t *testing.T) {
 	c := convolved{kind: onnxpb.TensorProto_FLOAT, rows: 2, time: 14, channels: 4, results: 3, taps: 3, distance: 2}
 	c.check(t, true)

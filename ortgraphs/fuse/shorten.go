@@ -9,9 +9,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// shorten keeps normalized values in bf16 from one pass to the other, in graphs that compute in bf16: where a region normalizes an f32
-// tensor that no other region needs so long, it reads them instead. That halves the memory, and the bytes are the same: those who normalize
-// the tensor first write half as many as are not read later. Normalized values are of the order of 1. The tensor itself is not rounded.
+// shorten keeps normalized values in bf16 from one pass to the other, in graphs that compute in bf16: where a region
+// normalizes an f32 tensor that no other region needs so long, it reads them instead. That halves the memory, and the
+// bytes are the same: those who normalize the tensor first write half as many as are not read later. Normalized values
+// are of the order of 1. The tensor itself is not rounded.
 func (d *derivation) shorten(nodes []*Node) {
 	if !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 }) {
 		return
@@ -53,8 +54,8 @@ func (d *derivation) shortenNormal(x *Tensor) {
 	}
 }
 
-// normalization returns the nodes of a region that subtract something small from a tensor and multiply the difference with something small,
-// or divide it, if nothing else in the region reads the tensor or the difference.
+// normalization returns the nodes of a region that subtract something small from a tensor and multiply the difference
+// with something small, or divide it, if nothing else in the region reads the tensor or the difference.
 func (d *derivation) normalization(x *Tensor, g *group) []*Node {
 	if g.attention != nil || g == x.From.group {
 		return nil
@@ -81,7 +82,8 @@ func (d *derivation) normalization(x *Tensor, g *group) []*Node {
 	return chain
 }
 
-// keepShort makes one group compute the result of nodes and write it in bf16, and another one, which has the nodes, read it.
+// keepShort makes one group compute the result of nodes and write it in bf16, and another one, which has the nodes,
+// read it.
 func (d *derivation) keepShort(chain []*Node, first, last *group) {
 	normal := chain[len(chain)-1].Out[0]
 	added := make([]*Node, 0, len(chain)+1)

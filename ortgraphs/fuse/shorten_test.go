@@ -12,8 +12,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestShorten: what a region after a product normalizes again is kept in bf16, normalized, if the graph computes in bf16. If something else
-// needs the f32 values as long, or if what is multiplied is not a difference, they are kept as they are.
+// TestShorten: what a region after a product normalizes again is kept in bf16, normalized, if the graph computes in
+// bf16. If something else needs the f32 values as long, or if what is multiplied is not a difference, they are kept as
+// they are.
 func TestShorten(t *testing.T) {
 	for _, tt := range []struct {
 		name               string

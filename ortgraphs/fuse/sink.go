@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// sinkBiases moves the addition of a bias after the slices of its result: Slice(x + b) = Slice(x) + Slice(b). The result of a merged
-// product of queries, keys and values is then read by those who need a part of it, and not written again with its bias.
+// sinkBiases moves the addition of a bias after the slices of its result: Slice(x + b) = Slice(x) + Slice(b). The
+// result of a merged product of queries, keys and values is then read by those who need a part of it, and not written
+// again with its bias.
 func sinkBiases(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	var nodes []*Node
@@ -59,7 +60,8 @@ func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
 	return added
 }
 
-// sliceOfColumns returns the position of a slice of the last dimension, before which nothing changes that dimension, or -1.
+// sliceOfColumns returns the position of a slice of the last dimension, before which nothing changes that dimension, or
+// -1.
 func sliceOfColumns(views []View, shape []int) int {
 	columns := shape[len(shape)-1]
 	for i, v := range views {

@@ -9,9 +9,9 @@ import (
 // leastRow is the number of elements below which the rows of a reduction are not reduced on their own.
 const leastRow = 8
 
-// splitReductions divides reductions over the innermost dimensions and others, or over long rows, in two: the first one reduces
-// rows, in the region that computes them, and the second one their results. A sum over all but a middle dimension would otherwise be read
-// across the order in memory, and a sum of everything would be read from memory.
+// splitReductions divides reductions over the innermost dimensions and others, or over long rows, in two: the first one
+// reduces rows, in the region that computes them, and the second one their results. A sum over all but a middle
+// dimension would otherwise be read across the order in memory, and a sum of everything would be read from memory.
 func splitReductions(g *Graph) {
 	var nodes []*Node
 	for _, n := range g.Nodes {
@@ -62,8 +62,8 @@ func splitReduction(n *Node) *Node {
 	return first
 }
 
-// rowOf returns the number of elements of a row: of the innermost dimensions, as far as they are whole or divided without a rest, at most
-// maxRow.
+// rowOf returns the number of elements of a row: of the innermost dimensions, as far as they are whole or divided
+// without a rest, at most maxRow.
 func rowOf(shape []int) int {
 	row := 1
 	for _, d := range slices.Backward(shape) {

@@ -2,9 +2,9 @@ package fuse
 
 import "slices"
 
-// sinkTransposes computes nodes in the order in which most of their operands are in memory, and shows their results transposed: f(T(x)) =
-// T(f(x)). A model may transpose the results of products, as one of convolutions does, and again before the next product. Then
-// nothing is left between them that reads along one dimension and writes along another.
+// sinkTransposes computes nodes in the order in which most of their operands are in memory, and shows their results
+// transposed: f(T(x)) = T(f(x)). A model may transpose the results of products, as one of convolutions does, and again
+// before the next product. Then nothing is left between them that reads along one dimension and writes along another.
 func sinkTransposes(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	for _, n := range g.Nodes {
@@ -40,8 +40,8 @@ func movable(n *Node, order []int, uses map[*Tensor][]use, outputs map[*Tensor]b
 	return !outputs[t] && !slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention || u.node.Kind == Opaque })
 }
 
-// order returns how the domain of the node shows that in which most bytes of its operands are in memory: dimension i is dimension order[i]
-// there. It is nil if they are the same.
+// order returns how the domain of the node shows that in which most bytes of its operands are in memory: dimension i is
+// dimension order[i] there. It is nil if they are the same.
 func (n *Node) order() []int {
 	domain := n.domain()
 	bytes := map[string]int{}
@@ -112,7 +112,8 @@ func (o Operand) moved(perm []int) Operand {
 	return o.view(View{Op: Transpose, Perm: perm, To: to})
 }
 
-// transposed returns the operand as a transpose of another one, if its views allow that: its dimension i is dimension perm[i] of plain.
+// transposed returns the operand as a transpose of another one, if its views allow that: its dimension i is dimension
+// perm[i] of plain.
 func (o Operand) transposed() (plain Operand, perm []int, ok bool) {
 	plain = Operand{Tensor: o.Tensor}
 	for i := range o.Tensor.Shape {
@@ -147,8 +148,8 @@ func (o Operand) transposed() (plain Operand, perm []int, ok bool) {
 	return plain, perm, true
 }
 
-// reshapedUnder is a reshape of the transposed operand as a reshape of the operand. It divides and joins dimensions that are neighbours in
-// both.
+// reshapedUnder is a reshape of the transposed operand as a reshape of the operand. It divides and joins dimensions
+// that are neighbours in both.
 func (o Operand) reshapedUnder(perm []int, v View) (Operand, []int, bool) {
 	type part struct{ at, first, count int } // position in the operand, and dimensions of v.To
 	var parts []part

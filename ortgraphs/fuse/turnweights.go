@@ -5,10 +5,11 @@ import "github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 // A product of less than manyMultiplications gains less than the copy of its weight costs.
 const manyMultiplications = 1 << 32
 
-// turnWeights copies the weight of a large product in f32 in the order in which the product sums: a GPU multiplies matrices in TF32 up to
-// twice as fast if the elements of a sum are neighbours in both operands. A weight is in that order for the forward pass, and not for the
-// gradient of what it is multiplied by. Products in bf16 are as fast in any order. So are those in f32 without TF32, which the graph does
-// not tell apart: their copies gain nothing. For base with 64 rows they add 0.6 % to the bytes of all regions.
+// turnWeights copies the weight of a large product in f32 in the order in which the product sums: a GPU multiplies
+// matrices in TF32 up to twice as fast if the elements of a sum are neighbours in both operands. A weight is in that
+// order for the forward pass, and not for the gradient of what it is multiplied by. Products in bf16 are as fast in any
+// order. So are those in f32 without TF32, which the graph does not tell apart: their copies gain nothing. For base
+// with 64 rows they add 0.6 % to the bytes of all regions.
 func turnWeights(g *Graph) {
 	type matrix struct {
 		tensor *Tensor
@@ -34,8 +35,8 @@ func turnWeights(g *Graph) {
 	g.Nodes = nodes
 }
 
-// strided returns the operand of a large product in f32 in which the elements of a sum are apart, if it is small beside the other one, in
-// which they are neighbours.
+// strided returns the operand of a large product in f32 in which the elements of a sum are apart, if it is small beside
+// the other one, in which they are neighbours.
 func (n *Node) strided() (operand int, ok bool) {
 	if n.Kind != Product || n.role == inAttention || n.Out[0].Type != onnxpb.TensorProto_FLOAT || !n.ofTwoMatrices() ||
 		n.Out[0].Elements()*n.inner() < manyMultiplications {

@@ -21,7 +21,8 @@ func squares(t onnxpb.TensorProto_DataType, rows, width int64) *onnxpb.ModelProt
 	return m
 }
 
-// TestTurnWeights: products share the copy of a weight whose elements of a sum are apart, if they are large and in f32, and compute the same.
+// TestTurnWeights: products share the copy of a weight whose elements of a sum are apart, if they are large and in f32,
+// and compute the same.
 func TestTurnWeights(t *testing.T) {
 	const f32 = onnxpb.TensorProto_FLOAT
 	for name, c := range map[string]struct {

@@ -2,8 +2,8 @@ package fuse
 
 import "slices"
 
-// Windows is a Concat of slices of one operand that follow each other at equal distances: of each part i, the dimension Axis begins at
-// Start + i * Distance and has every Step-th element. A convolution joins its input so.
+// Windows is a Concat of slices of one operand that follow each other at equal distances: of each part i, the dimension
+// Axis begins at Start + i * Distance and has every Step-th element. A convolution joins its input so.
 type Windows struct {
 	Axis, Start, Step, Distance int
 	Parts                       int

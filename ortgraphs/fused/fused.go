@@ -1,5 +1,5 @@
-// Package fused makes graphs that run their regions as kernels: package fuse finds the regions, package cudac writes their programs, and
-// ONNX Runtime launches them from nodes of the graph.
+// Package fused makes graphs that run their regions as kernels: package fuse finds the regions, package cudac writes
+// their programs, and ONNX Runtime launches them from nodes of the graph.
 //
 //	p, err := fused.NewPlan(file, map[string]int{"B": 16, "T_text": 128, "T_mel": 448}, fused.Form{})
 //	...
@@ -48,11 +48,13 @@ type Plan struct {
 type Form struct {
 	// BF16Attention rounds the matrices of attention in f32 to bf16, so that it gets kernels of its own.
 	BF16Attention bool
-	// Capability is the compute capability of the GPU that runs the programs, times ten, or 0 for any that fused graphs can run on.
+	// Capability is the compute capability of the GPU that runs the programs, times ten, or 0 for any that fused graphs
+	// can run on.
 	Capability int
 }
 
-// NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's symbols.
+// NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's
+// symbols.
 func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	model := &onnxpb.ModelProto{}
 	if err := proto.Unmarshal(file, model); err != nil {
@@ -99,9 +101,9 @@ func kernelOf(r *fuse.Region, target cudac.Target) (*cudac.Kernel, error) {
 	return k, nil
 }
 
-// Kernels returns the names of the functions that compute a region on a GPU of any compute capability but 9.0, in the order in which they run, as a
-// profiler shows them. Sums over
-// columns are completed by [cudac.SumsFunction], for many regions at once. The error says why the region stays plain.
+// Kernels returns the names of the functions that compute a region on a GPU of any compute capability but 9.0, in the
+// order in which they run, as a profiler shows them. Sums over columns are completed by [cudac.SumsFunction], for many
+// regions at once. The error says why the region stays plain.
 func Kernels(r *fuse.Region) (names []string, err error) {
 	k, err := kernelOf(r, cudac.Target{})
 	if err != nil {
@@ -159,7 +161,8 @@ func (p *Plan) Sources() []string {
 	return list
 }
 
-// Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why: these stay plain.
+// Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why:
+// these stay plain.
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.launch, failed = programs.Launch(), map[int]error{}
 	var refused error
@@ -188,15 +191,16 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	return failed
 }
 
-// Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run. Programs that were
-// loaded before are no longer used.
+// Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run.
+// Programs that were loaded before are no longer used.
 func (p *Plan) Draft() (*onnxpb.ModelProto, error) {
 	p.Load(unloaded{})
 	model, _, err := p.link(nil)
 	return model, err
 }
 
-// Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts; plain may be nil.
+// Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts;
+// plain may be nil.
 func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
 	m, kernels, err := p.link(plain)
 	if err != nil {

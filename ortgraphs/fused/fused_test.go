@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 
-// TestTrainingGraphs: training graphs whose regions run as kernels, on the CPU's emulation of CUDA, return ONNX Runtime's loss and
-// gradients.
+// TestTrainingGraphs: training graphs whose regions run as kernels, on the CPU's emulation of CUDA, return ONNX
+// Runtime's loss and gradients.
 func TestTrainingGraphs(t *testing.T) {
 	for name, sizes := range map[string]shapes.Sizes{
 		"../testdata/pico":               {"B": 3, "T_text": 3, "T_mel": 4, "T_ref_mel": 3},

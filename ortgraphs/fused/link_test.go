@@ -8,7 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 )
 
-// TestGroupSums: one launch completes the column sums of regions until their parts take too much memory or it has too many pointers.
+// TestGroupSums: one launch completes the column sums of regions until their parts take too much memory or it has too
+// many pointers.
 func TestGroupSums(t *testing.T) {
 	for name, c := range map[string]struct {
 		sums, length int // of each of five regions

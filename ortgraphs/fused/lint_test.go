@@ -22,8 +22,8 @@ func (loaded) Function(string, string, int) (uintptr, error) { return 1, nil }
 func (loaded) Multiplier() (*ort.Multiplier, error)          { return orttest.Multiplier, nil }
 func (loaded) Close() error                                  { return nil }
 
-// TestCapturable: fusing removes what CUDA graphs cannot replay, here the Concat of parts of different sizes. Without its kernel, it is
-// found again.
+// TestCapturable: fusing removes what CUDA graphs cannot replay, here the Concat of parts of different sizes. Without
+// its kernel, it is found again.
 func TestCapturable(t *testing.T) {
 	data, err := os.ReadFile("../testdata/pico/training_model.onnx")
 	if err != nil {

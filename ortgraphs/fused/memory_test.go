@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestLifetimes: the arena of a fused graph is as large as its plan says, to within what ONNX Runtime keeps of the model in it.
+// TestLifetimes: the arena of a fused graph is as large as its plan says, to within what ONNX Runtime keeps of the
+// model in it.
 func TestLifetimes(t *testing.T) {
 	sizes := shapes.Sizes{"B": 8, "T_text": 24, "T_mel": 40}
 	_, p := planned(t, "../builtin/myxtts-multispeaker/training_model.onnx", sizes)

@@ -43,7 +43,8 @@ func contents(b *testing.B, path string) []byte {
 	return data
 }
 
-// blocks is the forward and the backward pass of residual blocks, x + tanh((x - mean(x)) noise) W, with the same noise in each.
+// blocks is the forward and the backward pass of residual blocks, x + tanh((x - mean(x)) noise) W, with the same noise
+// in each.
 func blocks(b *testing.B, count int) []byte {
 	const rows, width = 4096, 256
 	g := &onnxpb.GraphProto{Name: proto.String("blocks"), Initializer: []*onnxpb.TensorProto{

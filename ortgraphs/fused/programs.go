@@ -19,8 +19,8 @@ type Compiler interface {
 type Programs interface {
 	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
 	Launch() uintptr
-	// Function returns the address of a function of a source, whose launches may ask for so many bytes of shared memory. The error says why the
-	// program could not be compiled or loaded.
+	// Function returns the address of a function of a source, whose launches may ask for so many bytes of shared
+	// memory. The error says why the program could not be compiled or loaded.
 	Function(source, name string, shared int) (uintptr, error)
 	// Multiplier is the library that computes many products with one launch, or why there is none.
 	Multiplier() (*ort.Multiplier, error)

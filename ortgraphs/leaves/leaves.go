@@ -1,5 +1,5 @@
-// Package leaves orders the nodes of a graph for ONNX Runtime, which executes nodes depth-first from the leaves: a leaf is a node
-// whose results no other node reads, such as the one that computes the gradient of a parameter.
+// Package leaves orders the nodes of a graph for ONNX Runtime, which executes nodes depth-first from the leaves: a leaf
+// is a node whose results no other node reads, such as the one that computes the gradient of a parameter.
 package leaves
 
 import (
@@ -12,10 +12,10 @@ import (
 
 // Last returns the nodes with the leaves at the end, those to which the longest path leads first.
 //
-// ONNX Runtime ignores the order of the other nodes: it makes a depth-first search from the leaves, beginning with the last one
-// (core/graph/graph_viewer.cc). So it computes the loss first, then each gradient as soon as the backward pass has come so far, and
-// frees the activations that it needed. A gradient to which all layers contribute is computed at the end: computed earlier, it would
-// leave the operands of all others in memory.
+// ONNX Runtime ignores the order of the other nodes: it makes a depth-first search from the leaves, beginning with the
+// last one (core/graph/graph_viewer.cc). So it computes the loss first, then each gradient as soon as the backward pass
+// has come so far, and frees the activations that it needed. A gradient to which all layers contribute is computed at
+// the end: computed earlier, it would leave the operands of all others in memory.
 func Last(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 	g := newGraph(nodes)
 	var inner, last []*onnxpb.NodeProto

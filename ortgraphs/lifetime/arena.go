@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// arena is ONNX Runtime's (core/framework/bfc_arena.cc), as a run configures it: it takes the smallest free chunk that is large enough, and
-// divides it if there is a rest. Free neighbors are joined, but not those of two regions. A region is as large as the request for which
-// there was no room.
+// arena is ONNX Runtime's (core/framework/bfc_arena.cc), as a run configures it: it takes the smallest free chunk that
+// is large enough, and divides it if there is a rest. Free neighbors are joined, but not those of two regions. A region
+// is as large as the request for which there was no room.
 type arena struct {
 	free  []*chunk // by size, and then by address
 	total int64
@@ -81,8 +81,8 @@ func (a *arena) remove(c *chunk) {
 // rounds is after how many rounds an arena has its size.
 const rounds = 3
 
-// Arena returns the size of an arena of ONNX Runtime that serves runs of these graphs, in turn: more than the largest peak, because free
-// memory is not always in one piece.
+// Arena returns the size of an arena of ONNX Runtime that serves runs of these graphs, in turn: more than the largest
+// peak, because free memory is not always in one piece.
 func Arena(plans ...*Plan) int64 {
 	a := &arena{}
 	for range rounds {

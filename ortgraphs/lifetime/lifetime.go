@@ -1,9 +1,11 @@
-// Package lifetime computes how long the values of a graph stay in memory when ONNX Runtime runs it, and how much memory that takes.
+// Package lifetime computes how long the values of a graph stay in memory when ONNX Runtime runs it, and how much
+// memory that takes.
 //
-// ONNX Runtime decides both when it opens a session, from the graph alone: the order of the nodes (core/graph/graph_viewer.cc), and
-// which values share a buffer (core/framework/allocation_planner.cc). A buffer is allocated before the node that writes it, and
-// freed after the last one that reads it. Not counted are what kernels need while they run, and that ONNX Runtime changes a graph
-// before it plans it and computes some nodes in place; both are rare in fused graphs.
+// ONNX Runtime decides both when it opens a session, from the graph alone: the order of the nodes
+// (core/graph/graph_viewer.cc), and which values share a buffer (core/framework/allocation_planner.cc). A buffer is
+// allocated before the node that writes it, and freed after the last one that reads it. Not counted are what kernels
+// need while they run, and that ONNX Runtime changes a graph before it plans it and computes some nodes in place; both
+// are rare in fused graphs.
 package lifetime
 
 import (
@@ -110,8 +112,8 @@ func (p *planning) put(v *shapes.Value, b *Buffer) {
 	p.uses[b] += p.reads[v] + 1
 }
 
-// reusable returns the last buffer that was freed whose value had the same shape and size of elements. ONNX Runtime keeps such a buffer
-// until then.
+// reusable returns the last buffer that was freed whose value had the same shape and size of elements. ONNX Runtime
+// keeps such a buffer until then.
 func (p *planning) reusable(v *shapes.Value) *Buffer {
 	if len(v.Shape) == 0 {
 		return nil

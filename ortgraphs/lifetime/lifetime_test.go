@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// graph has one node a line, such as "y = Relu x". The input x has that many numbers; the values named out... are outputs.
+// graph has one node a line, such as "y = Relu x". The input x has that many numbers; the values named out... are
+// outputs.
 func graph(t *testing.T, numbers int64, lines ...string) *shapes.Result {
 	t.Helper()
 	info := func(name string) *onnxpb.ValueInfoProto {

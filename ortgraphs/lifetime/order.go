@@ -7,8 +7,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// order returns the nodes of a graph in the order in which ONNX Runtime runs them: that of a depth-first search from the nodes whose
-// results no other node reads. The last one in the file comes first, and so does the last one of those that a node reads from.
+// order returns the nodes of a graph in the order in which ONNX Runtime runs them: that of a depth-first search from
+// the nodes whose results no other node reads. The last one in the file comes first, and so does the last one of those
+// that a node reads from.
 func order(r *shapes.Result) []*shapes.Node {
 	at, read := map[*shapes.Node]int{}, map[*shapes.Node]bool{}
 	for i, n := range r.Nodes {

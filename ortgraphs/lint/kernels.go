@@ -70,8 +70,8 @@ var typeNames = map[shapes.Type]string{
 func kernel(n *shapes.Node) (has bool, types string) {
 	types, ok := kernels[n.Op()]
 	if !ok {
-		// ONNX Runtime's optimizer writes its own operators only for the provider that will run them. The kernels of a fused
-		// graph (package fused) run on the GPU.
+		// ONNX Runtime's optimizer writes its own operators only for the provider that will run them. The kernels of a
+		// fused graph (package fused) run on the GPU.
 		return strings.HasPrefix(n.Op(), "com.microsoft.") || n.Proto.GetDomain() == shapes.KernelDomain, ""
 	}
 	v := n.Input(data[n.Op()])

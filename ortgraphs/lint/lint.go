@@ -53,8 +53,8 @@ const MaxConstant = 1 << 20
 // more, it copies a table from the host.
 const maxInputs = 32
 
-// Trials returns the sizes with which a bundle's graphs are checked: each bucket, and the largest that can be computed, with
-// one row and with several.
+// Trials returns the sizes with which a bundle's graphs are checked: each bucket, and the largest that can be computed,
+// with one row and with several.
 func Trials(m *manifest.Bundle) []shapes.Sizes {
 	var trials []shapes.Sizes
 	buckets := m.Buckets
@@ -69,8 +69,8 @@ func Trials(m *manifest.Bundle) []shapes.Sizes {
 	return trials
 }
 
-// InferenceTrials returns the sizes with which an inference graph is checked: for each of two sizes, one row and several. A
-// symbol that buckets have is as large as in the first and in the last of them.
+// InferenceTrials returns the sizes with which an inference graph is checked: for each of two sizes, one row and
+// several. A symbol that buckets have is as large as in the first and in the last of them.
 func InferenceTrials(m *manifest.Bundle, g manifest.InferenceGraph) []shapes.Sizes {
 	var trials []shapes.Sizes
 	for i, bucket := range []manifest.Bucket{m.Buckets[0], m.Buckets[len(m.Buckets)-1]} {
@@ -90,8 +90,8 @@ func InferenceTrials(m *manifest.Bundle, g manifest.InferenceGraph) []shapes.Siz
 	return trials
 }
 
-// smallSize is the size of a symbol that no bucket has, such as the steps that a decoder has made. Tables of positions have
-// more rows.
+// smallSize is the size of a symbol that no bucket has, such as the steps that a decoder has made. Tables of positions
+// have more rows.
 const smallSize = 12
 
 // Check returns the findings for a model's graph, in the order of its nodes. A fault that occurs with several trials is

@@ -98,7 +98,8 @@ static OrtStatus *ort_stats(OrtSession *s, OrtMemoryInfo *info, const char *key,
 	return st;
 }
 
-// ort_pinned returns a session's allocator of pinned memory. It lives until it is released, longer than the session if need be.
+// ort_pinned returns a session's allocator of pinned memory. It lives until it is released, longer than the session if
+// need be.
 static OrtStatus *ort_pinned(OrtSession *s, int device, OrtAllocator **out) {
 	OrtMemoryInfo *info;
 	OrtStatus *st = ORT(CreateMemoryInfo)(CUDA_PINNED, OrtArenaAllocator, device, OrtMemTypeDefault, &info);

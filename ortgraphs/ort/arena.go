@@ -6,8 +6,8 @@ package ort
 
 // arena_register creates an arena and registers it with the environment: the process has only one, which is counted.
 static OrtStatus *arena_register(const char *provider, const OrtMemoryInfo *info, size_t limit, OrtEnv **env) {
-	// The default strategy doubles the arena whenever it is too small. By default, a piece that is up to 128 MB, but not
-	// twice as large as requested, is not divided.
+	// The default strategy doubles the arena whenever it is too small. By default, a piece that is up to 128 MB, but
+	// not twice as large as requested, is not divided.
 	static const char *const keys[] = {"max_mem", "arena_extend_strategy", "max_dead_bytes_per_chunk"};
 	const size_t values[] = {limit, 1, 256};
 	OrtArenaCfg *config;
@@ -57,8 +57,8 @@ type Arena struct {
 	closed   bool
 }
 
-// NewArena creates an arena, of which a place has at most one. It grows by what is needed, up to limit bytes; 0 means no
-// limit. A run that needs more fails with [ErrOutOfMemory].
+// NewArena creates an arena, of which a place has at most one. It grows by what is needed, up to limit bytes; 0 means
+// no limit. A run that needs more fails with [ErrOutOfMemory].
 func NewArena(p Place, limit int) (*Arena, error) {
 	a, err := newArena(p, limit)
 	if err != nil {

@@ -26,8 +26,9 @@ type CUDA struct {
 	// means no limit. A run that needs more fails with [ErrOutOfMemory]; opening the session never does. A session with
 	// an [Arena] has the limit of the arena.
 	MemoryLimit int
-	// Growing has the session's own memory grow in steps of twice the size, up to twice of what is needed: for a graph whose
-	// values are larger in each run, such as the keys and values of a text. Otherwise each new size is memory of its own.
+	// Growing has the session's own memory grow in steps of twice the size, up to twice of what is needed: for a graph
+	// whose values are larger in each run, such as the keys and values of a text. Otherwise each new size is memory of
+	// its own.
 	Growing bool
 	// TF32 rounds the operands of f32 matrix products to 10 bits of mantissa: about twice as fast, with errors of 1e-3.
 	TF32 bool
@@ -98,8 +99,8 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 		"use_tf32":              flag(c.TF32),
 		"enable_cuda_graph":     flag(c.Graphs),
 		"arena_extend_strategy": growth,
-		// For all sessions. The default, an exhaustive search, takes some 10 ms for each convolution whenever its input has
-		// another shape than in the run before; this one about a tenth of that.
+		// For all sessions. The default, an exhaustive search, takes some 10 ms for each convolution whenever its input
+		// has another shape than in the run before; this one about a tenth of that.
 		"cudnn_conv_algo_search": "HEURISTIC",
 	}
 	if c.MemoryLimit > 0 {
@@ -162,9 +163,9 @@ func (o *RunOptions) ShrinkArenas(p Place) error {
 	return o.AddConfig("memory.enable_memory_arena_shrinkage", device)
 }
 
-// ArenaBytes returns the GPU memory that the session's own arena has allocated; 0 on the CPU, and with an [Arena], whose
-// size [Arena.Bytes] returns. It stays allocated until the session is closed, or a run with [RunOptions.ShrinkArenas]
-// releases it.
+// ArenaBytes returns the GPU memory that the session's own arena has allocated; 0 on the CPU, and with an [Arena],
+// whose size [Arena.Bytes] returns. It stays allocated until the session is closed, or a run with
+// [RunOptions.ShrinkArenas] releases it.
 func (s *Session) ArenaBytes() (int, error) {
 	if s.cuda == nil || s.arena != nil {
 		return 0, nil

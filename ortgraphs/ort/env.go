@@ -105,8 +105,8 @@ func Find(o Options) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Shutdown ends ONNX Runtime. It fails while sessions, tensors, run options or arenas are open, and counts them. Without a
-// successful Init, and the second time, it does nothing.
+// Shutdown ends ONNX Runtime. It fails while sessions, tensors, run options or arenas are open, and counts them.
+// Without a successful Init, and the second time, it does nothing.
 func Shutdown() error {
 	env.mu.Lock()
 	defer env.mu.Unlock()

@@ -20,8 +20,9 @@ var (
 	// Runtime reports them. The session remains usable.
 	ErrOutOfMemory error = outOfMemory{}
 
-	// ErrLaunch means that the device has not launched a kernel of [Kernels]. The message has CUDA's error. After some errors, such as
-	// an illegal address, which an earlier kernel may have caused, nothing on the device works any more.
+	// ErrLaunch means that the device has not launched a kernel of [Kernels]. The message has CUDA's error. After some
+	// errors, such as an illegal address, which an earlier kernel may have caused, nothing on the device works any
+	// more.
 	ErrLaunch = errors.New("kernel not launched")
 
 	// ErrThread means that the operating system has not given ONNX Runtime a thread. It has a hint.

@@ -35,7 +35,8 @@ type KernelCall struct {
 	Inputs int
 	// Outputs are all outputs of the node. Each must have a name in the graph.
 	Outputs []KernelOutput
-	// Scratch is the number of bytes of memory that is allocated for the duration of the call. Its content is undefined.
+	// Scratch is the number of bytes of memory that is allocated for the duration of the call. Its content is
+	// undefined.
 	Scratch int
 	// Launches are queued one after the other.
 	Launches []KernelLaunch
@@ -53,19 +54,20 @@ type KernelLaunch struct {
 	Grid     [3]int  // blocks
 	Block    int     // threads
 	Shared   int     // bytes of dynamic shared memory; more than 48 KB require an attribute of the function
-	// Arguments are the numbers of the call's pointers. These stand one after another, so a kernel may take argument 0 as a structure of
-	// MaxKernelPointers pointers.
+	// Arguments are the numbers of the call's pointers. These stand one after another, so a kernel may take argument 0
+	// as a structure of MaxKernelPointers pointers.
 	Arguments []int
 	// Products, unless nil, are computed by the multiplier instead of a function.
 	Products *Products
 }
 
-// Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the call begins with the
-// addresses of all A, of all B and of all results, 64 bits each. What follows is the library's, from Workspace bytes on.
+// Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the
+// call begins with the addresses of all A, of all B and of all results, 64 bits each. What follows is the library's,
+// from Workspace bytes on.
 //
-// One product may be planned: the library chooses an algorithm for it. The call's first inputs are A and B, its first output is the result,
-// and all of the scratch memory is the library's. It may add a bias and a residual, A B + bias + residual: the next inputs, in this order.
-// A bias has Columns elements, a residual is a matrix as the result.
+// One product may be planned: the library chooses an algorithm for it. The call's first inputs are A and B, its first
+// output is the result, and all of the scratch memory is the library's. It may add a bias and a residual, A B + bias +
+// residual: the next inputs, in this order. A bias has Columns elements, a residual is a matrix as the result.
 type Products struct {
 	DType                manifest.DType // F32 or BF16, of all matrices; sums are f32
 	Count                int
@@ -76,7 +78,8 @@ type Products struct {
 	Planned    bool
 	Bias       bool
 	Residual   bool
-	// Gelu, with a bias and without a residual, makes the result GELU of the sum, by the formula with tanh. A second output is the sum itself.
+	// Gelu, with a bias and without a residual, makes the result GELU of the sum, by the formula with tanh. A second
+	// output is the sum itself.
 	Gelu bool
 }
 
@@ -84,8 +87,9 @@ type Products struct {
 type Multiplier struct {
 	Handle                               uintptr // of cublasCreate
 	SetStream, SetWorkspace, GemmBatched uintptr // cublasSetStream, cublasSetWorkspace, cublasGemmBatchedEx
-	// Linear is the address of a function that queues a planned product, Check that of one that says whether it can, and Forget that of
-	// one that frees what it has planned; kernelcall.h has their signatures. LinearHandle is the first argument of the first two.
+	// Linear is the address of a function that queues a planned product, Check that of one that says whether it can,
+	// and Forget that of one that frees what it has planned; kernelcall.h has their signatures. LinearHandle is the
+	// first argument of the first two.
 	LinearHandle, Linear, Check, Forget uintptr
 	// TF32 rounds the operands of products in f32, as [CUDA.TF32] does.
 	TF32 bool

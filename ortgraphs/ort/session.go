@@ -29,7 +29,8 @@ type SessionConfig struct {
 	// CUDA makes a GPU compute the graph; nil means the CPU.
 	CUDA *CUDA
 	// Deterministic selects kernels whose results do not depend on the order in which a GPU's threads finish. They are
-	// slower. On the CPU it has no effect: there, kernels have the same bits in every run with the same number of threads.
+	// slower. On the CPU it has no effect: there, kernels have the same bits in every run with the same number of
+	// threads.
 	Deterministic bool
 	// Arena is memory that the session shares with others; nil means memory of its own.
 	Arena *Arena
@@ -239,9 +240,9 @@ func (s *Session) Close() error {
 	return err
 }
 
-// destroy ends the C session. Streams that ONNX Runtime has made, such as those of a Scan, queue a callback when they end, which frees
-// pinned memory and then drops the allocator. CUDA permits no callback to free what the allocator has in the end, and the process would
-// abort. So the session's allocator is released after the callbacks.
+// destroy ends the C session. Streams that ONNX Runtime has made, such as those of a Scan, queue a callback when they
+// end, which frees pinned memory and then drops the allocator. CUDA permits no callback to free what the allocator has
+// in the end, and the process would abort. So the session's allocator is released after the callbacks.
 func (s *Session) destroy() error {
 	if s.cuda == nil {
 		s.session.Destroy() // never fails

@@ -8,9 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Tensor is a typed view, with a shape, of memory that the caller owns, or an output for which ONNX Runtime has allocated
-// memory ([Binding.Outputs]). It may be bound to any number of bindings, as an input and as an output. A Tensor must not be closed while it is being bound; otherwise it is safe for concurrent
-// use.
+// Tensor is a typed view, with a shape, of memory that the caller owns, or an output for which ONNX Runtime has
+// allocated memory ([Binding.Outputs]). It may be bound to any number of bindings, as an input and as an output. A
+// Tensor must not be closed while it is being bound; otherwise it is safe for concurrent use.
 type Tensor struct {
 	value *cValue
 	mem   []byte

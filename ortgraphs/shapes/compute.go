@@ -68,7 +68,8 @@ func compute(n *Node) []float64 {
 	return nil
 }
 
-// moves reports whether an operator only selects numbers. The largest integer, which stands for the end of a dimension, may pass it.
+// moves reports whether an operator only selects numbers. The largest integer, which stands for the end of a dimension,
+// may pass it.
 func moves(op string) bool {
 	switch op {
 	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Gather", "Slice", "Expand", "Where", "Min", "Max":

@@ -3,7 +3,8 @@ package shapes
 // Cost is the cost of one run of the graph, computed from its shapes.
 type Cost struct {
 	// FLOPs counts 2mkn for a product of [m, k] and [k, n], and one per element of the largest operand for other nodes.
-	// Shape arithmetic and views count nothing; a Scan counts the nodes of its body for each step. The exporter counts in the same way (scripts/xtts_export/cost.py).
+	// Shape arithmetic and views count nothing; a Scan counts the nodes of its body for each step. The exporter counts
+	// in the same way (scripts/xtts_export/cost.py).
 	FLOPs float64
 	// Bytes sums the inputs and outputs of the same nodes, in bytes. It is an upper bound, because fusion lowers it.
 	Bytes float64

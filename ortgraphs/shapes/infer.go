@@ -108,7 +108,8 @@ type inference struct {
 	declared  map[string]*onnxpb.ValueInfoProto // values that the graph declares
 }
 
-// KernelDomain is the domain of the nodes that run the kernels of fused graphs. Their results are what the graph declares.
+// KernelDomain is the domain of the nodes that run the kernels of fused graphs. Their results are what the graph
+// declares.
 const KernelDomain = "xtts.host"
 
 // declare gives the outputs of a kernel their declared types and shapes.

@@ -150,8 +150,8 @@ func axis(a int64, rank int) (int, error) {
 	return int(a), nil
 }
 
-// Integers returns the integers of an input, or of an attribute in older opsets. ok is false if they are not known before
-// the graph runs.
+// Integers returns the integers of an input, or of an attribute in older opsets. ok is false if they are not known
+// before the graph runs.
 func (n *Node) Integers(input int, attribute string) (values []int64, given, ok bool) {
 	if v := n.Input(input); v != nil {
 		if v.Data == nil {

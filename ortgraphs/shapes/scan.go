@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// scan computes the shapes of one step of a Scan, and from them those of its results. They stay unknown if an input's shape is, or if the
-// sequences are not along the first axis.
+// scan computes the shapes of one step of a Scan, and from them those of its results. They stay unknown if an input's
+// shape is, or if the sequences are not along the first axis.
 func (in *inference) scan(n *Node, depth int) error {
 	body, carries, ok := recurrence(n)
 	if !ok || slices.ContainsFunc(n.In, func(v *Value) bool { return !v.Known() }) {

@@ -152,7 +152,8 @@ func Number(t *onnxpb.TensorProto) (float64, bool) {
 	return v.Data[0], true
 }
 
-// numbers returns the n numbers of a tensor, or nil if the file does not contain them or they are of a type that no shape needs.
+// numbers returns the n numbers of a tensor, or nil if the file does not contain them or they are of a type that no
+// shape needs.
 func numbers(t *onnxpb.TensorProto, n int) []float64 {
 	kind := Type(t.GetDataType())
 	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL || kind == onnxpb.TensorProto_FLOAT16 {

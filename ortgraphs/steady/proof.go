@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// sameWithAll are the operators whose results have the same bits with any number of threads: each element is computed alone, or
-// each row by one thread, or nothing is computed. A test compares those that compute.
+// sameWithAll are the operators whose results have the same bits with any number of threads: each element is computed
+// alone, or each row by one thread, or nothing is computed. A test compares those that compute.
 var sameWithAll = wordsOf(`Abs Add And Cast Ceil Clip Concat Constant ConstantOfShape Cos Div Equal Exp Expand Flatten Floor Gather
 	Greater GreaterOrEqual Identity LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Max Min Mod Mul Neg Not Or Pad Pow Range
 	Reciprocal Relu Reshape Shape Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where`)
@@ -28,8 +28,9 @@ func wordsOf(text string) map[string]bool {
 	return set
 }
 
-// unproven returns the first node of a graph of which is not known that it has the same bits with 1 to [Threads] threads after
-// its products and sums are rewritten; empty if there is none. known counts the buckets in which a node was judged.
+// unproven returns the first node of a graph of which is not known that it has the same bits with 1 to [Threads]
+// threads after its products and sums are rewritten; empty if there is none. known counts the buckets in which a node
+// was judged.
 func unproven(m *onnxpb.ModelProto, known map[*onnxpb.NodeProto]int, buckets int) string {
 	for _, p := range m.Graph.Node {
 		op := (&shapes.Node{Proto: p}).Op()

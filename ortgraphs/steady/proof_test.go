@@ -12,15 +12,15 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/steady"
 )
 
-// elementwise are operators with one and with two operands, which have kernels of their own for parts of a tensor that fill no vector
-// register.
+// elementwise are operators with one and with two operands, which have kernels of their own for parts of a tensor that
+// fill no vector register.
 var elementwise = map[int]string{
 	1: "Abs Ceil Cos Exp Floor LeakyRelu LogSoftmax Neg Reciprocal Relu Sigmoid Sign Sin Softmax Tanh",
 	2: "Add Div LayerNormalization Max Min Mul Pow Sub",
 }
 
-// TestElementwise: operators that are taken to have the same bits with any number of threads have them, for large tensors that no
-// number of threads divides.
+// TestElementwise: operators that are taken to have the same bits with any number of threads have them, for large
+// tensors that no number of threads divides.
 func TestElementwise(t *testing.T) {
 	for operands, ops := range elementwise {
 		for _, op := range strings.Fields(ops) {

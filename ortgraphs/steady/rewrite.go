@@ -21,13 +21,14 @@ type Result struct {
 	Model []byte
 	// Changed is the number of nodes that were rewritten. Without one, Model has the bytes of the original.
 	Changed int
-	// Unproven names the first node that may have other bits with another number of threads all the same: with one thread only
-	// has such a graph the same bits in every run. Empty for the others, which have them with 1 to [Threads] threads.
+	// Unproven names the first node that may have other bits with another number of threads all the same: with one
+	// thread only has such a graph the same bits in every run. Empty for the others, which have them with 1 to
+	// [Threads] threads.
 	Unproven string
 }
 
-// Rewrite returns a model in which the bits of products and sums do not depend on the number of threads, in the buckets. Without
-// buckets nothing is rewritten.
+// Rewrite returns a model in which the bits of products and sums do not depend on the number of threads, in the
+// buckets. Without buckets nothing is rewritten.
 func Rewrite(model []byte, buckets []Bucket) (Result, error) {
 	m := new(onnxpb.ModelProto)
 	if err := proto.Unmarshal(model, m); err != nil {
@@ -66,8 +67,8 @@ type finding struct {
 	axes []int64 // of a sum
 }
 
-// unsteady finds the nodes of the graph whose bits depend on the number of threads in some bucket. known counts the buckets in which
-// it could judge a product or a sum.
+// unsteady finds the nodes of the graph whose bits depend on the number of threads in some bucket. known counts the
+// buckets in which it could judge a product or a sum.
 func unsteady(m *onnxpb.ModelProto, buckets []Bucket) (found map[*onnxpb.NodeProto]finding, known map[*onnxpb.NodeProto]int, err error) {
 	own := map[*onnxpb.NodeProto]bool{}
 	found, known = map[*onnxpb.NodeProto]finding{}, map[*onnxpb.NodeProto]int{}
@@ -96,8 +97,8 @@ func unsteady(m *onnxpb.ModelProto, buckets []Bucket) (found map[*onnxpb.NodePro
 	return found, known, nil
 }
 
-// judge reports whether the bits of a node depend on the number of threads. ok is false if that is not known, or if it is neither a
-// product nor a sum.
+// judge reports whether the bits of a node depend on the number of threads. ok is false if that is not known, or if it
+// is neither a product nor a sum.
 func judge(n *shapes.Node) (f finding, depends, ok bool) {
 	float, rank := n.In[0].Type == onnxpb.TensorProto_FLOAT, len(n.In[0].Shape)
 	switch {
@@ -231,8 +232,8 @@ func (r *rewriter) moved(n *onnxpb.NodeProto, f finding) []*onnxpb.NodeProto {
 	return append(nodes, out, axes, &onnxpb.NodeProto{OpType: proto.String("Unsqueeze"), Input: []string{out.Output[0], axes.Output[0]}, Output: n.Output[:1]})
 }
 
-// turn is a node that puts the axes of the first input into another order. It is an Einsum, because the library moves a Transpose
-// through a sum, and removes one before a product that transposes.
+// turn is a node that puts the axes of the first input into another order. It is an Einsum, because the library moves a
+// Transpose through a sum, and removes one before a product that transposes.
 func (r *rewriter) turn(n *onnxpb.NodeProto, order []int64) *onnxpb.NodeProto {
 	const letters = "abcdefghijklmnop"
 	equation := letters[:len(order)] + "->"

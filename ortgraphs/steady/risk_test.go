@@ -2,7 +2,8 @@ package steady
 
 import "testing"
 
-// TestRisk has products and sums of which was measured whether the bits differ with 2, 3, 4, 7 or 16 threads (ONNX Runtime 1.29.0).
+// TestRisk has products and sums of which was measured whether the bits differ with 2, 3, 4, 7 or 16 threads (ONNX
+// Runtime 1.29.0).
 func TestRisk(t *testing.T) {
 	for _, tt := range []struct {
 		p    product

@@ -97,7 +97,8 @@ func bits(t *testing.T, model []byte, r *shapes.Result, width, threads int) map[
 	return out
 }
 
-// TestBundles compares all outputs of the training and evaluation graphs, gradients included, for batches of many sizes.
+// TestBundles compares all outputs of the training and evaluation graphs, gradients included, for batches of many
+// sizes.
 func TestBundles(t *testing.T) {
 	dirs := []string{"../builtin/myxtts-nano", "../builtin/myxtts-multispeaker", "../testdata/pico"}
 	rewritten, unsteady := 0, 0

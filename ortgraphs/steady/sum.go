@@ -10,8 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// sum computes a sum or mean as the library's fast kernels do, with nodes that give the same bits with any number of threads: so the
-// bits of a batch with more rows than threads stay what they were. Where the axes do not allow that, it moves them to the end.
+// sum computes a sum or mean as the library's fast kernels do, with nodes that give the same bits with any number of
+// threads: so the bits of a batch with more rows than threads stay what they were. Where the axes do not allow that, it
+// moves them to the end.
 func (r *rewriter) sum(n *onnxpb.NodeProto, f finding) []*onnxpb.NodeProto {
 	if len(n.Input) < 2 { // an old opset
 		return r.moved(n, f)

@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/steady"
 )
 
-// TestSums: a rewritten sum has the same bits with any number of threads, and those that it has with one thread otherwise.
+// TestSums: a rewritten sum has the same bits with any number of threads, and those that it has with one thread
+// otherwise.
 func TestSums(t *testing.T) {
 	for _, tt := range []struct {
 		shape, axes []int64

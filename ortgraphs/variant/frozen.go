@@ -23,8 +23,8 @@ const frozen = `{"name": "frames", "kind": "stage", "file": "frames.onnx", "weig
 "outputs": [{"name": "conditioning_mel", "dtype": "f32", "shape": ["B", "T_cond", 20], "lengths": "conditioning_lengths"},
             {"name": "conditioning_lengths", "dtype": "i32", "shape": ["B"]}]}`
 
-// Frozen gives pico an inference graph with weights, which the stage conditioning runs in place of the reference's spectrogram: a number
-// for each band, times the first sample of each hop.
+// Frozen gives pico an inference graph with weights, which the stage conditioning runs in place of the reference's
+// spectrogram: a number for each band, times the first sample of each hop.
 func Frozen(dir string, m *manifest.Bundle) error {
 	at := slices.IndexFunc(m.Pipeline, func(s manifest.StageInstance) bool { return s.Name == "reference" })
 	if at < 0 {

@@ -18,7 +18,8 @@ import (
 // IdleParameter is the parameter of Idle.
 const IdleParameter = "idle"
 
-// Idle adds a parameter of ones that changes nothing and whose gradients are 0, whatever its values are. Only the weight decay moves it.
+// Idle adds a parameter of ones that changes nothing and whose gradients are 0, whatever its values are. Only the
+// weight decay moves it.
 func Idle(dir string, m *manifest.Bundle) error {
 	shape := []int{1}
 	m.Parameters = append(m.Parameters, manifest.Parameter{Name: IdleParameter, Shape: shape, Decay: true})

@@ -16,8 +16,8 @@ const (
 	Second = "second"
 )
 
-// Players makes two players, which share the loss of the bundle. first accepts the parameters, the metrics and the state of the
-// first one. change, which may be nil, changes the graph of the first one.
+// Players makes two players, which share the loss of the bundle. first accepts the parameters, the metrics and the
+// state of the first one. change, which may be nil, changes the graph of the first one.
 func Players(first func(name string) bool, change func(*onnxpb.GraphProto)) Change {
 	owner := func(name string) string {
 		if first(name) {

@@ -20,9 +20,9 @@ const (
 	StateOf    = "mel_head.bias"
 )
 
-// State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch moves the mean by 0.3 of the
-// way to the mean over its rows of each band of the first input of numbers, padding included. Empty rows do not count, and a batch without
-// others leaves the state as it is.
+// State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch moves the
+// mean by 0.3 of the way to the mean over its rows of each band of the first input of numbers, padding included. Empty
+// rows do not count, and a batch without others leaves the state as it is.
 func State(dir string, m *manifest.Bundle) error {
 	i := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })
 	if i < 0 {

@@ -20,8 +20,8 @@ import (
 // Change changes a copy of a bundle: the files in a folder, and the manifest.
 type Change func(dir string, m *manifest.Bundle) error
 
-// Rewrite copies the bundle in the folder from to the folder to, which is made, with changes. Of the files that the manifest lists
-// after them it computes the hashes.
+// Rewrite copies the bundle in the folder from to the folder to, which is made, with changes. Of the files that the
+// manifest lists after them it computes the hashes.
 func Rewrite(from, to string, changes ...Change) (*ortgraphs.Bundle, error) {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func takeGraph(m *manifest.Bundle, kind string) (file string, err error) {
 	return file, nil
 }
 
-// Mixed adds a bf16 graph that the CPU can run: it takes matrices and gives their gradients in bf16, and computes in f32.
-// wide names the matrices whose gradients stay f32.
+// Mixed adds a bf16 graph that the CPU can run: it takes matrices and gives their gradients in bf16, and computes in
+// f32. wide names the matrices whose gradients stay f32.
 func Mixed(wide ...string) Change {
 	const file = "training_model.bf16.onnx"
 	return func(dir string, m *manifest.Bundle) error {

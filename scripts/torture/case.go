@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// phases are the phases of a run in which a fault can be injected, as named by host/stages/supervise, host/train/checkpoint and the
-// copier.
+// phases are the phases of a run in which a fault can be injected, as named by host/stages/supervise,
+// host/train/checkpoint and the copier.
 var phases = []string{
 	"start", "handshake", "configure", "attach", "batch", "reply", "copy",
 	"checkpoint-begin", "checkpoint-file", "checkpoint-rename", "checkpoint-saved", "drain", "shutdown",

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// startAgain kills one run of a kind so many times, in phases drawn at random, and starts it again by the same command line. It
-// must come to its end with the losses of an undisturbed run.
+// startAgain kills one run of a kind so many times, in phases drawn at random, and starts it again by the same command
+// line. It must come to its end with the losses of an undisturbed run.
 func (l *lab) startAgain(ctx context.Context, seed uint64, k kind, kills int) error {
 	ref, err := l.reference(ctx, k)
 	if err != nil {

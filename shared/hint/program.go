@@ -14,8 +14,8 @@ func CalledAs(word string) {
 	}
 }
 
-// Program returns the word with which a command in a hint calls this program, so that the command can be copied: the one that it
-// was called by.
+// Program returns the word with which a command in a hint calls this program, so that the command can be copied: the
+// one that it was called by.
 func Program() string {
 	if word := called.Load(); word != nil {
 		return Path(*word)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Bundle is the content of bundle.json. docs/bundle.md is its specification. It is wide because its fields are the keys of the file.
+// Bundle is the content of bundle.json. docs/bundle.md is its specification. It is wide because its fields are the keys
+// of the file.
 type Bundle struct {
 	Version      int               `json:"version"`
 	Exporter     int               `json:"exporter,omitempty"`
@@ -52,8 +53,8 @@ type Parameter struct {
 	Player string `json:"player,omitempty"`
 }
 
-// Adapter is a LoRA adapter of a frozen weight, which is used as weight + scale * B A. The training graph applies it; for
-// the inference graphs, the host does.
+// Adapter is a LoRA adapter of a frozen weight, which is used as weight + scale * B A. The training graph applies it;
+// for the inference graphs, the host does.
 type Adapter struct {
 	Weight string  `json:"weight"`
 	A      string  `json:"a"`
@@ -88,8 +89,8 @@ func (b Bucket) Values(batchSize int) map[string]int {
 	return v
 }
 
-// Tokenizer names the tokenizer's file. Prefix is what comes before each text, of tokens of the file, with {language} for
-// the language of the row.
+// Tokenizer names the tokenizer's file. Prefix is what comes before each text, of tokens of the file, with {language}
+// for the language of the row.
 type Tokenizer struct {
 	File   string `json:"file"`
 	Prefix string `json:"prefix,omitempty"`

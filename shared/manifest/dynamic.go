@@ -15,8 +15,8 @@ const (
 )
 
 // Fit returns the bucket for rows of up to these sizes, for a bundle with Dynamic: sizes has a value for T_wav and for
-// every other symbol of Dynamic. T_mel and the symbols of Strides follow from T_wav. All other symbols have the values that
-// they have in every bucket of the bundle.
+// every other symbol of Dynamic. T_mel and the symbols of Strides follow from T_wav. All other symbols have the values
+// that they have in every bucket of the bundle.
 func (b *Bundle) Fit(sizes Bucket) Bucket {
 	out := Bucket{}
 	for symbol, n := range b.Buckets[0] {

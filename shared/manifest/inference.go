@@ -6,7 +6,8 @@ import (
 )
 
 // InferenceGraph is an ONNX file that no training step runs: a frozen part of the model, or the model as it speaks. Its
-// inputs are those listed here, parameters and state of the bundle by their names, and the tensors of Weights by theirs.
+// inputs are those listed here, parameters and state of the bundle by their names, and the tensors of Weights by
+// theirs.
 type InferenceGraph struct {
 	Name string `json:"name"`
 	// Kind says who runs it: InferenceStage, InferenceDecode or InferenceVocoder.

@@ -2,8 +2,8 @@ package manifest
 
 import "fmt"
 
-// MaxRate is the largest learning rate, factor of one, and weight decay. It is far above useful values, and products of two are far below
-// the limit of f32.
+// MaxRate is the largest learning rate, factor of one, and weight decay. It is far above useful values, and products of
+// two are far below the limit of f32.
 const MaxRate = 1e6
 
 // Optimizer holds the default hyperparameters of "adamw", "sgd", "lion", "muon" or "adafactor". docs/bundle.md says
@@ -27,8 +27,8 @@ type Optimizer struct {
 	Groups []Group `json:"groups,omitempty"`
 }
 
-// Group gives the parameters that one of the patterns matches a factor of the learning rate, a weight decay, or both. The
-// weight decay holds for all of them, with or without Parameter.Decay.
+// Group gives the parameters that one of the patterns matches a factor of the learning rate, a weight decay, or both.
+// The weight decay holds for all of them, with or without Parameter.Decay.
 type Group struct {
 	Match       []string `json:"match"`
 	LRFactor    *float64 `json:"lr_factor,omitempty"`

@@ -15,8 +15,8 @@ type Player struct {
 	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
-// InTurn returns the players in the order in which they train on a batch, each with its schedule. A bundle without players
-// has one, whose name is empty.
+// InTurn returns the players in the order in which they train on a batch, each with its schedule. A bundle without
+// players has one, whose name is empty.
 func (b *Bundle) InTurn() []Player {
 	if len(b.Players) == 0 {
 		return []Player{{Optimizer: b.Optimizer, Schedule: &b.Schedule}}
@@ -44,7 +44,8 @@ func (b *Bundle) ParametersOf(player string) (own []Parameter) {
 	return own
 }
 
-// checkPlayers checks the optimizers, and that parameters, training graphs and metrics belong to players that there are.
+// checkPlayers checks the optimizers, and that parameters, training graphs and metrics belong to players that there
+// are.
 func (b *Bundle) checkPlayers() error {
 	if len(b.Players) == 0 {
 		if err := b.Optimizer.check(b.Parameters); err != nil {

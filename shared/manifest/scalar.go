@@ -27,7 +27,8 @@ type Scalar struct {
 	PerRow int `json:"per_row,omitempty"`
 }
 
-// At returns the value of a schedule in a step: linear between the points, constant before the first and after the last.
+// At returns the value of a schedule in a step: linear between the points, constant before the first and after the
+// last.
 func (s Scalar) At(step int64) float64 {
 	x := float64(step)
 	next := slices.IndexFunc(s.Points, func(p [2]float64) bool { return p[0] > x })

@@ -84,14 +84,15 @@ type TensorSpec struct {
 	Pad float64 `json:"pad,omitempty"`
 	// Lengths names the i32[B] tensor that holds the valid length of axis 1 for each row, if there is one.
 	Lengths string `json:"lengths,omitempty"`
-	// MaxAbs is the largest magnitude of a valid value of a port; 0 means unknown. MayBeZero says that zeros in all rows
-	// of a batch are valid.
+	// MaxAbs is the largest magnitude of a valid value of a port; 0 means unknown. MayBeZero says that zeros in all
+	// rows of a batch are valid.
 	MaxAbs    float64 `json:"max_abs,omitempty"`
 	MayBeZero bool    `json:"may_be_zero,omitempty"`
 	// Origin is the producer of a graph input. It is empty for ports.
 	Origin string `json:"origin,omitempty"`
 	// Column is the key of the list whose value, or array, is the input. Vocabulary names the file with the ids of the
-	// column's symbols, and Split says how a string becomes symbols. Integers are 0 or more and below Below, if it is not 0.
+	// column's symbols, and Split says how a string becomes symbols. Integers are 0 or more and below Below, if it is
+	// not 0.
 	Column     string `json:"column,omitempty"`
 	Vocabulary string `json:"vocabulary,omitempty"`
 	Split      string `json:"split,omitempty"`

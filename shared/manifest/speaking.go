@@ -32,8 +32,8 @@ const (
 	TensorConditioningLengths = "conditioning_lengths"
 )
 
-// The numbers that graphs have in common: the number of codes, the size of a latent, the bands of a frame, and the frames
-// of a run.
+// The numbers that graphs have in common: the number of codes, the size of a latent, the bands of a frame, and the
+// frames of a run.
 const (
 	codesDim = "codes"
 	widthDim = "width"
@@ -42,8 +42,8 @@ const (
 )
 
 // part is a graph that speaks, with the tensors that have a fixed name. A symbol in lower-case letters is a number, the
-// same one in all graphs. A tensor without a shape is f32 and has any fixed sizes after its rows: the mean of several is
-// taken. may is what a graph can take, and need not.
+// same one in all graphs. A tensor without a shape is f32 and has any fixed sizes after its rows: the mean of several
+// is taken. may is what a graph can take, and need not.
 type part struct {
 	name, kind          string
 	optional            bool
@@ -174,8 +174,8 @@ func (b *Bundle) speech() (speech, error) {
 	return s, s.flows()
 }
 
-// given checks that a graph takes nothing that no one gives it. What step takes besides comes from the run before it, and
-// what conditioning takes may come from conditioning_mel.
+// given checks that a graph takes nothing that no one gives it. What step takes besides comes from the run before it,
+// and what conditioning takes may come from conditioning_mel.
 func (s *speech) given(g InferenceGraph, want part) error {
 	if g.Name == GraphStep || len(want.takes) == 0 {
 		return nil
@@ -225,7 +225,8 @@ func (s *speech) has(g InferenceGraph, what string, list []TensorSpec, want Tens
 // numeric reports whether a symbol of the table is a number of the bundle.
 func numeric(symbol string) bool { return unicode.IsLower(rune(symbol[0])) }
 
-// like reports whether a dimension is what a symbol of the table says: any number of rows, or one; any length; a number.
+// like reports whether a dimension is what a symbol of the table says: any number of rows, or one; any length; a
+// number.
 func (d Dim) like(symbol string) bool {
 	switch {
 	case symbol == BatchSymbol:
@@ -285,8 +286,8 @@ type size struct {
 	output string
 }
 
-// flow checks that what a graph returns is what another one takes. sizes has the symbols that were seen, after the names
-// of both graphs: equal symbols are equal sizes.
+// flow checks that what a graph returns is what another one takes. sizes has the symbols that were seen, after the
+// names of both graphs: equal symbols are equal sizes.
 func (s *speech) flow(f flow, sizes map[string]size) error {
 	from, to := s.graphs[f.from], s.graphs[f.to]
 	in, _ := to.Tensor(f.input)

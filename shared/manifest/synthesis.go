@@ -50,8 +50,8 @@ type Windows struct {
 }
 
 // Reference says what of the reference clips is heard, in seconds: the beginning of each for the speaker, and the
-// beginning of all together for the voice, in chunks of equal length. A last chunk that is shorter than Least is left out,
-// and a clip that is shorter is refused.
+// beginning of all together for the voice, in chunks of equal length. A last chunk that is shorter than Least is left
+// out, and a clip that is shorter is refused.
 type Reference struct {
 	Speaker float64 `json:"speaker"`
 	Voice   float64 `json:"voice"`

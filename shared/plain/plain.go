@@ -21,8 +21,8 @@ func Trim(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\uFEFF")) 
 // head is the number of bytes by which a text in UTF-16 or UTF-32 is recognized.
 const head = 256
 
-// CheckWide refuses text in UTF-16 or UTF-32 by its first bytes; of the others it reads nothing. The command is for the file
-// of that path, or for the standard input if it is "". The caller adds the name to the error.
+// CheckWide refuses text in UTF-16 or UTF-32 by its first bytes; of the others it reads nothing. The command is for the
+// file of that path, or for the standard input if it is "". The caller adds the name to the error.
 func CheckWide(path string, text []byte) error {
 	encoding := wide(text[:min(len(text), head)])
 	if encoding == "" {

@@ -59,8 +59,8 @@ func (e exponents) in(data []byte) bool {
 	return false
 }
 
-// Beyond returns the first row of an f32 tensor with an element of a larger magnitude than max, padding included, or -1. A
-// NaN is beyond every range.
+// Beyond returns the first row of an f32 tensor with an element of a larger magnitude than max, padding included, or
+// -1. A NaN is beyond every range.
 func (t Tensor) Beyond(slot []byte, max float32) int {
 	if t.DType != manifest.F32 || len(t.Shape) == 0 {
 		return -1

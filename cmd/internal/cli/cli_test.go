@@ -101,7 +101,8 @@ func TestFlagsOfOneCommand(t *testing.T) {
 	}
 }
 
-// TestDiskWait: each command that waits for a disk has the flag that its warning names, and takes the time from the environment, too.
+// TestDiskWait: each command that waits for a disk has the flag that its warning names, and takes the time from the
+// environment, too.
 func TestDiskWait(t *testing.T) {
 	for _, cmd := range all(New()) {
 		if cmd.Flags().Lookup("cache-dir") != nil && cmd.Flags().Lookup("disk-wait") == nil {

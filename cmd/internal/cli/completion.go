@@ -55,7 +55,8 @@ func plainUsage(cmd *cobra.Command) {
 	}
 }
 
-// complete says how the values of a command's settings are completed. Values that are neither words, files nor folders are not.
+// complete says how the values of a command's settings are completed. Values that are neither words, files nor folders
+// are not.
 func complete(cmd *cobra.Command, set *config.Set) {
 	special := map[string]cobra.CompletionFunc{
 		"graph": func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -46,8 +46,8 @@ func flagError(cmd *cobra.Command, err error) error {
 // synonyms are flags of training that have another name in other commands.
 var synonyms = map[string]string{"resume": "run", "run-dir": "run"}
 
-// foreign is the hint for a name that another program has for a flag. In commands without the settings of a run, it is one for a
-// flag that they have, or for speaking.
+// foreign is the hint for a name that another program has for a flag. In commands without the settings of a run, it is
+// one for a flag that they have, or for speaking.
 func foreign(cmd *cobra.Command, name string) string {
 	known := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
 	advice := config.ForeignHint(name, known, func(flag string) string { return "--" + flag })
@@ -58,7 +58,8 @@ func foreign(cmd *cobra.Command, name string) string {
 	return advice
 }
 
-// assignment is the advice for an argument such as batch_size=4, as other trainers have settings; "" for other arguments.
+// assignment is the advice for an argument such as batch_size=4, as other trainers have settings; "" for other
+// arguments.
 func assignment(cmd *cobra.Command, argument string) string {
 	name, value, ok := strings.Cut(argument, "=")
 	if !ok || name == "" || strings.ContainsAny(name, "/ ") {

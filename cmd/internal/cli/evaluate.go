@@ -8,7 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// evaluated are the settings that an evaluation may replace: they change no number of it but the data, and what allow names.
+// evaluated are the settings that an evaluation may replace: they change no number of it but the data, and what allow
+// names.
 var evaluated = []string{
 	"allow", "val-data", "plugins", "num-workers", "plugin-workers", "buffer-size", "max-quarantine",
 	"device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu",

@@ -12,8 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
-// output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are folded, but no data: JSON or
-// sound.
+// output is the standard output for commands that draw neither a bar nor wide tables. On a terminal its lines are
+// folded, but no data: JSON or sound.
 func output(data bool) io.Writer {
 	if data {
 		return os.Stdout
@@ -29,8 +29,8 @@ func folded(f *os.File) io.Writer {
 	return visible.NewWriter(f)
 }
 
-// keepPaths keeps the paths whole that messages may have before the settings are known: those of the command line, and the
-// folders in which the program works.
+// keepPaths keeps the paths whole that messages may have before the settings are known: those of the command line, and
+// the folders in which the program works.
 func keepPaths(args []string) {
 	for _, word := range args {
 		_, value, _ := strings.Cut(word, "=")

@@ -69,8 +69,8 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	return overwrite.Check(out, in)
 }
 
-// pathsOf returns the paths that a flag names. A bundle of the program and a standard stream have none, nor has a flag that takes
-// KEY=VALUE.
+// pathsOf returns the paths that a flag names. A bundle of the program and a standard stream have none, nor has a flag
+// that takes KEY=VALUE.
 func pathsOf(f *pflag.Flag) (paths []string) {
 	if strings.Contains(usedName(f), "=") {
 		return nil // --config KEY=VALUE

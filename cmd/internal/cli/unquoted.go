@@ -18,9 +18,9 @@ func withTyped(ctx context.Context, words []string) context.Context {
 	return context.WithValue(ctx, typedKey{}, words)
 }
 
-// unquoted is the advice for an argument that a shell has split off the word before it, since a value with spaces was not
-// quoted. It is "" where nothing says so: the word before has to be the value of a flag that takes a path or a text, or together they
-// have to name a file.
+// unquoted is the advice for an argument that a shell has split off the word before it, since a value with spaces was
+// not quoted. It is "" where nothing says so: the word before has to be the value of a flag that takes a path or a
+// text, or together they have to name a file.
 func unquoted(cmd *cobra.Command, argument string) string {
 	var words []string
 	if ctx := cmd.Context(); ctx != nil {

@@ -53,7 +53,8 @@ import (
 // Record has the streams of the fake driver say that they record what is queued.
 func Record(on bool) { C.record(C.bool(on)) }
 
-// Product is op(A) op(B) + bias + residual, without those that are nil, in f32, of matrices in columns: M x K and K x N.
+// Product is op(A) op(B) + bias + residual, without those that are nil, in f32, of matrices in columns: M x K and K x
+// N.
 type Product struct {
 	Transposed [2]bool
 	M, N, K    int
@@ -74,7 +75,8 @@ func NewStream() Stream { return Stream{C.new_stream()} }
 // Runs returns how often the fake cuBLASLt has run its algorithm 1 or 2.
 func Runs(algorithm int) int { return int(C.runs(C.int(algorithm))) }
 
-// Run computes a product as often as times says, with one plan, in host memory: with the fake cuBLAS. It returns the status.
+// Run computes a product as often as times says, with one plan, in host memory: with the fake cuBLAS. It returns the
+// status.
 func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int) {
 	number := func(b bool) C.int {
 		if b {

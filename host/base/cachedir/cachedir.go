@@ -6,8 +6,8 @@
 //	if made != cachedir.Foreign { ... } // the folder may be swept
 //
 // A claimed folder has a CACHEDIR.TAG (bford.info/cachedir, by which programs for backups leave caches out) with a line
-// that says whose cache it is. A folder gets one when it is made or empty, or when it is a cache of a version that wrote
-// none. A folder that has anything else is refused.
+// that says whose cache it is. A folder gets one when it is made or empty, or when it is a cache of a version that
+// wrote none. A folder that has anything else is refused.
 package cachedir
 
 import (
@@ -24,7 +24,8 @@ import (
 // Marker is the name of the file that makes a folder a cache of this program.
 const Marker = "CACHEDIR.TAG"
 
-// The lines of a marker: that of the specification, ours, and one for folders that had entries before they had a marker.
+// The lines of a marker: that of the specification, ours, and one for folders that had entries before they had a
+// marker.
 const (
 	standard = "Signature: 8a477f597d28d172789f06886806bc55\n"
 	ours     = "# This folder is a cache of xtts-host. It may be deleted at any time.\n"
@@ -100,8 +101,8 @@ func look(dir string, known Recognise) (State, error) {
 // readMarker reads the marker, which is never reached through a link.
 func readMarker(dir string) ([]byte, error) { return files.In(dir, Marker).Read(4 << 10) }
 
-// Claim makes a folder a cache: it makes the folder and the marker where they are missing. The error is ErrForeign for a
-// folder that may not become one. Otherwise it is that of the file system; then nothing in the folder may be removed.
+// Claim makes a folder a cache: it makes the folder and the marker where they are missing. The error is ErrForeign for
+// a folder that may not become one. Otherwise it is that of the file system; then nothing in the folder may be removed.
 func Claim(dir string, known Recognise) (State, error) {
 	state, err := Look(dir, known)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
-// Exposed returns a line if another user can change a cache or a folder in it: what is there is believed. flag names the
-// cache.
+// Exposed returns a line if another user can change a cache or a folder in it: what is there is believed. flag names
+// the cache.
 func Exposed(flag, dir string, uid int) []string {
 	paths := []string{dir}
 	entries, _ := files.In(dir).ReadDir() // whoever uses it gets the error

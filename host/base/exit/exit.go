@@ -106,7 +106,8 @@ func Advise(err error, advice string) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
-// Interrupted reports whether the user has ended the command, which is no error to the user, and nothing else has happened.
+// Interrupted reports whether the user has ended the command, which is no error to the user, and nothing else has
+// happened.
 func Interrupted(err error) bool {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
@@ -131,8 +132,8 @@ func Has(err error, status int) bool {
 	return false
 }
 
-// Code returns the exit status of an error: 0 for nil, 1 for an error without a status, such as a failed write or a loss
-// that is not finite. A disk that failed before the first step is status 1 as well.
+// Code returns the exit status of an error: 0 for nil, 1 for an error without a status, such as a failed write or a
+// loss that is not finite. A disk that failed before the first step is status 1 as well.
 func Code(err error) int {
 	if err == nil {
 		return 0

@@ -41,8 +41,8 @@ func isDraft(name string) bool {
 	return hidden && partial && dot > 0 && dash > dot && rest[dash+1:] == draftSum(rest[:dot], rest[dot+1:dash])
 }
 
-// Draft is a file that has another name until Commit: a reader sees the old content or the new one, and after an error or
-// a kill the old one stays. Its errors name the file that it is to become.
+// Draft is a file that has another name until Commit: a reader sees the old content or the new one, and after an error
+// or a kill the old one stays. Its errors name the file that it is to become.
 //
 //	d, err := files.At(path).Create()
 //	...
@@ -97,8 +97,8 @@ func named(err error, name string) error {
 	return err
 }
 
-// Commit makes the content durable, closes the file and gives it its name. Some file systems report only then that the content
-// could not be written, and after the rename that would be too late.
+// Commit makes the content durable, closes the file and gives it its name. Some file systems report only then that the
+// content could not be written, and after the rename that would be too late.
 func (d *Draft) Commit() error {
 	if err := d.Sync(); err != nil {
 		return errors.Join(err, d.Discard())
@@ -157,8 +157,8 @@ func (p Path) write(parts [][]byte) error {
 	return d.Commit()
 }
 
-// Sweep removes the temporary files and folders in p, those of which left returns true, that killed processes have left:
-// those that no process has locked. Nothing depends on it, so its errors are not reported.
+// Sweep removes the temporary files and folders in p, those of which left returns true, that killed processes have
+// left: those that no process has locked. Nothing depends on it, so its errors are not reported.
 func (p Path) Sweep(left func(name string) bool) {
 	f, err := p.openDir()
 	if err != nil {

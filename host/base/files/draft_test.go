@@ -25,7 +25,8 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(list, " ")
 }
 
-// TestWrite: a file is replaced, and what a killed process left that wrote another one goes. Files of other programs stay.
+// TestWrite: a file is replaced, and what a killed process left that wrote another one goes. Files of other programs
+// stay.
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "made", "yet")
 	file := filepath.Join(dir, "image.bin")
@@ -89,7 +90,8 @@ func TestCommitUnsynced(t *testing.T) {
 	}
 }
 
-// TestFile: the old content stays until Commit, and after Discard. What is being written is not taken for what was left.
+// TestFile: the old content stays until Commit, and after Discard. What is being written is not taken for what was
+// left.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")

@@ -23,8 +23,8 @@ func MayPass(err error) bool {
 	return IsFull(err) || slices.ContainsFunc(passing, func(errno unix.Errno) bool { return errors.Is(err, errno) })
 }
 
-// Failed reports whether an error is one of a file that could not be read or written because of its disk, or of the network
-// that leads to it. A full disk is none: that is for its owner to change.
+// Failed reports whether an error is one of a file that could not be read or written because of its disk, or of the
+// network that leads to it. A full disk is none: that is for its owner to change.
 func Failed(err error) bool {
 	of, ok := errors.AsType[*fs.PathError](err)
 	return ok && MayPass(of.Err) && !IsFull(of.Err)
@@ -36,8 +36,8 @@ var byName = []unix.Errno{
 	unix.EFBIG, unix.ENXIO, unix.ENODEV,
 }
 
-// OfMachine reports whether an error is a fault of the machine: of its disk, or of what it gives a process, such as memory
-// or open files. It says nothing about the file that was read.
+// OfMachine reports whether an error is a fault of the machine: of its disk, or of what it gives a process, such as
+// memory or open files. It says nothing about the file that was read.
 func OfMachine(err error) bool {
 	errno, ok := errors.AsType[unix.Errno](err)
 	return ok && !slices.Contains(byName, errno)

@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The program that is built with the tag faults makes one operation of one place in the code fail. XTTS_FAULTS_LIST names a file
-// that gets a line for each place and operation that a run comes to: "host/observe/report/jsonl.go:131 write". XTTS_FAULTS_AT is
-// such a line with the error, and with "always" unless it is for the first time only: "host/observe/report/jsonl.go:131 write EIO".
+// The program that is built with the tag faults makes one operation of one place in the code fail. XTTS_FAULTS_LIST
+// names a file that gets a line for each place and operation that a run comes to: "host/observe/report/jsonl.go:131
+// write". XTTS_FAULTS_AT is such a line with the error, and with "always" unless it is for the first time only:
+// "host/observe/report/jsonl.go:131 write EIO".
 var faults = struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -22,7 +22,8 @@ func stale(f *File, b []byte) (int, error) {
 	})
 }
 
-// TestReopen: after ESTALE the file is opened again, also while others read it, but another file of its name and size is not read.
+// TestReopen: after ESTALE the file is opened again, also while others read it, but another file of its name and size
+// is not read.
 func TestReopen(t *testing.T) {
 	defer WaitWith(NewPatience(time.Second, nil))()
 	name := filepath.Join(t.TempDir(), "file")

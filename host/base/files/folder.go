@@ -154,7 +154,8 @@ func (p Path) Remove() error {
 	})
 }
 
-// RemoveAll removes a file, or a folder and all in it; one that is not there is fine. It removes links and follows none.
+// RemoveAll removes a file, or a folder and all in it; one that is not there is fine. It removes links and follows
+// none.
 func (p Path) RemoveAll() error {
 	err := p.Remove()
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {

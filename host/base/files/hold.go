@@ -22,8 +22,8 @@ type Held struct {
 }
 
 // Hold opens a file as Append does, and locks it. The error is an ErrLocked if another process holds it, and an
-// fs.ErrNotExist if one has removed it in between. A copy by hard links shares the lock: only its holder makes it a file of
-// its own.
+// fs.ErrNotExist if one has removed it in between. A copy by hard links shares the lock: only its holder makes it a
+// file of its own.
 func (p Path) Hold() (h *Held, err error) {
 	f, err := p.openAppend()
 	if err != nil {
@@ -50,7 +50,8 @@ func (p Path) Hold() (h *Held, err error) {
 	if err != nil && !errors.Is(err, ErrNoLocks) {
 		return h, err
 	}
-	// The folder may have been removed in between, and even made again: then the lock is on a file that no one else can open.
+	// The folder may have been removed in between, and even made again: then the lock is on a file that no one else can
+	// open.
 	if err = f.Here(p); err != nil {
 		return h, err
 	}
@@ -153,8 +154,8 @@ func (p Path) claim() ([]byte, error) {
 // away is where the owner's file of a process that has ended is moved. After a kill, Sweep removes it.
 func (p Path) away() Path { return p.Parent().Join(draftName(p.Base())) }
 
-// release removes an owner's file if it still has what this hold wrote: after the folder was removed, this process may hold one
-// that was made anew.
+// release removes an owner's file if it still has what this hold wrote: after the folder was removed, this process may
+// hold one that was made anew.
 func (p Path) release(claim []byte) error {
 	now, err := p.Read(maxOwner)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(now, claim) {

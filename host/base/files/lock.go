@@ -16,8 +16,8 @@ var (
 	ErrNoLocks = errors.New("the file system has no locks")
 )
 
-// noLocks reports whether an error of flock says that the file system has no locks, as some that are mounted over a network
-// do: nothing is known about other processes then.
+// noLocks reports whether an error of flock says that the file system has no locks, as some that are mounted over a
+// network do: nothing is known about other processes then.
 func noLocks(err error) bool {
 	for _, errno := range []unix.Errno{unix.ENOSYS, unix.ENOLCK, unix.EOPNOTSUPP, unix.EINVAL} {
 		if errors.Is(err, errno) {
@@ -29,7 +29,8 @@ func noLocks(err error) bool {
 
 func (f *File) fd() int { return int(f.open.Load().Fd()) }
 
-// Lock locks the file until it is closed, or its process ends. It does not wait: the error is an ErrLocked, or an ErrNoLocks.
+// Lock locks the file until it is closed, or its process ends. It does not wait: the error is an ErrLocked, or an
+// ErrNoLocks.
 func (f *File) Lock() error { return lock(f.fd(), f.name, unix.LOCK_EX) }
 
 // Locked is Lock for a process that only asks: several may at the same time.
@@ -76,8 +77,8 @@ func here(f interface{ Stat() (fs.FileInfo, error) }, at Path) error {
 	return err
 }
 
-// LockEntry locks a temporary file or folder, which must still be there afterwards, so that Sweep leaves it alone. The lock
-// ends with Close, and with the process. With an ErrNoLocks, what it returns has to be closed, too.
+// LockEntry locks a temporary file or folder, which must still be there afterwards, so that Sweep leaves it alone. The
+// lock ends with Close, and with the process. With an ErrNoLocks, what it returns has to be closed, too.
 func (p Path) LockEntry() (io.Closer, error) {
 	var f *os.File
 	err := p.within("open", func(fd int, base string) error {

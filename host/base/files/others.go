@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// OtherOwner names another user who can change a file or a folder, or is "" if there is none: everyone, or an owner other than
-// this user and root. For root a group counts, too. It is "" for a path that cannot be read; whoever uses it gets the
-// error.
+// OtherOwner names another user who can change a file or a folder, or is "" if there is none: everyone, or an owner
+// other than this user and root. For root a group counts, too. It is "" for a path that cannot be read; whoever uses it
+// gets the error.
 func OtherOwner(path string, uid int) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -140,8 +140,8 @@ func (p Path) within(op string, do func(fd int, base string) error) error {
 func (p Path) openFile(flags int, mode uint32) (*os.File, error) {
 	var file *os.File
 	err := p.within("open", func(fd int, base string) error {
-		// Opening a device can have side effects, so check the name first. It may be replaced before the open, so the open
-		// does not block, and the opened file is checked again.
+		// Opening a device can have side effects, so check the name first. It may be replaced before the open, so the
+		// open does not block, and the opened file is checked again.
 		var stat unix.Stat_t
 		err := unix.Fstatat(fd, base, &stat, unix.AT_SYMLINK_NOFOLLOW)
 		switch {

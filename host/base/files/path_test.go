@@ -35,8 +35,8 @@ func tree(t *testing.T, names ...string) string {
 	return dir
 }
 
-// TestNoLinkIsFollowed: whatever is done to a place that is a link, or below one, what the link leads to stays as it is. The
-// folder itself may be reached through a link.
+// TestNoLinkIsFollowed: whatever is done to a place that is a link, or below one, what the link leads to stays as it
+// is. The folder itself may be reached through a link.
 func TestNoLinkIsFollowed(t *testing.T) {
 	copies := map[string]bool{"last": true, "inner/victim": true, "absolute": true}
 	for _, name := range []string{"last", "inner/victim", "nothing", "upwards", "loop", "absolute"} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Patience is how long the files of a run wait for a disk that may recover. A nil Patience does not wait. It may be used
-// by several goroutines.
+// Patience is how long the files of a run wait for a disk that may recover. A nil Patience does not wait. It may be
+// used by several goroutines.
 type Patience struct {
 	limit time.Duration
 	stop  <-chan struct{}
@@ -20,8 +20,8 @@ func (p *Patience) Warn(warn func(err error, limit time.Duration)) { p.warn = wa
 
 var process atomic.Pointer[Patience]
 
-// WaitWith has the reads and the replacements of this process wait as p says, until the function that it returns is called.
-// Without it, and with nil, they do not wait.
+// WaitWith has the reads and the replacements of this process wait as p says, until the function that it returns is
+// called. Without it, and with nil, they do not wait.
 func WaitWith(p *Patience) (restore func()) {
 	before := process.Swap(p)
 	return func() { process.Store(before) }

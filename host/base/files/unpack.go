@@ -8,9 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Unpack makes dir hold the files of content, unless it is right already, all or none of them. Whatever is there and is not
-// right is replaced. Nothing is written through a link below the root of dir. Several processes may unpack the same at the
-// same time.
+// Unpack makes dir hold the files of content, unless it is right already, all or none of them. Whatever is there and is
+// not right is replaced. Nothing is written through a link below the root of dir. Several processes may unpack the same
+// at the same time.
 func Unpack(dir Path, content fs.FS, right func(dir string) bool) error {
 	if err := fill(dir, content, right); err != nil {
 		return hint.Errorf("with --cache-dir, name a folder that has space and can be written", "%w", err)
@@ -42,8 +42,8 @@ func fill(dir Path, content fs.FS, right func(dir string) bool) error {
 	if fresh.Rename(dir) == nil || right(dir.String()) { // or another process was faster
 		return nil
 	}
-	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves at the same
-	// time, the result of the last rename decides.
+	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves
+	// at the same time, the result of the last rename decides.
 	if err := dir.Rename(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

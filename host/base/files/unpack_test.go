@@ -42,7 +42,8 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestKilled: what a killed process has left goes, also where nothing is to be unpacked; that of one that still runs stays.
+// TestKilled: what a killed process has left goes, also where nothing is to be unpacked; that of one that still runs
+// stays.
 func TestUnpackKilled(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "set-1")

@@ -16,8 +16,8 @@ func (p Path) New() (*File, error) {
 	return newFile(f, p.String())
 }
 
-// Append opens a file to read it and to write to its end, and makes it if it is not there. A file that has other names, as
-// in a copy that `cp -al` made, becomes one of its own first: the others do not change with it.
+// Append opens a file to read it and to write to its end, and makes it if it is not there. A file that has other names,
+// as in a copy that `cp -al` made, becomes one of its own first: the others do not change with it.
 func (p Path) Append() (*File, error) {
 	f, err := p.openAppend()
 	if err != nil {
@@ -59,8 +59,8 @@ func (f *File) cut(p Path) (*File, error) {
 	return own, f.Close()
 }
 
-// Rewrite returns a durable copy of the file, which has taken its place: its first bytes, and what is to follow them. The
-// caller closes f.
+// Rewrite returns a durable copy of the file, which has taken its place: its first bytes, and what is to follow them.
+// The caller closes f.
 func (f *File) Rewrite(p Path, bytes int64, rest []byte) (*File, error) {
 	d, err := p.Create()
 	if err != nil {

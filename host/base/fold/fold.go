@@ -36,8 +36,8 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Text folds the lines of a text. Words that are wider than a line stay whole, as do paths that Keep was given, and lines
-// that are copied into a shell: hints, and lines with " && " or with spaces in quotes, as a path may have them.
+// Text folds the lines of a text. Words that are wider than a line stay whole, as do paths that Keep was given, and
+// lines that are copied into a shell: hints, and lines with " && " or with spaces in quotes, as a path may have them.
 func Text(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -59,7 +59,8 @@ func Prose(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// quoted is text in single quotes as a shell takes it: for a quote in it, the text ends, a backslash and the quote follow, and it begins again.
+// quoted is text in single quotes as a shell takes it: for a quote in it, the text ends, a backslash and the quote
+// follow, and it begins again.
 var quoted = regexp.MustCompile(` '[^']*(?:'\\''[^']*)*'`)
 
 func quotesSpaces(line string) bool {
@@ -78,7 +79,8 @@ func fold(text string, width int) string {
 	return strings.Join(append(folded, Split(string(line))), "\n")
 }
 
-// column is where the text after the first column begins: after two spaces or more. In a line without columns it is two after the first letter.
+// column is where the text after the first column begins: after two spaces or more. In a line without columns it is two
+// after the first letter.
 func column(line []rune, most int) int {
 	first := firstLetter(line)
 	for i := first + 2; i < min(len(line), most+1); i++ {
@@ -89,8 +91,9 @@ func column(line []rune, most int) int {
 	return min(first+2, most)
 }
 
-// breakOf returns where a line of the width ends: between columns in its second half, or else at the last space that does not part a number from
-// its unit, or at the last space. If none fits, it is the first one after the width, or the end.
+// breakOf returns where a line of the width ends: between columns in its second half, or else at the last space that
+// does not part a number from its unit, or at the last space. If none fits, it is the first one after the width, or the
+// end.
 func breakOf(line []rune, width int) int {
 	first, fits, columns := firstLetter(line), 0, 0 // so many letters fit
 	for fits < len(line) && columns+widthOf(line[fits]) <= width {

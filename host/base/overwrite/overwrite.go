@@ -160,8 +160,8 @@ func below(folder, file string) (rels []string) {
 // errFound ends a walk.
 var errFound = errors.New("found")
 
-// maxWalk bounds the files and folders that are looked at: a list may be in a home folder or at the root of a disk. It is more than
-// a large data set has.
+// maxWalk bounds the files and folders that are looked at: a list may be in a home folder or at the root of a disk. It
+// is more than a large data set has.
 const maxWalk = 200_000
 
 // linked reports whether a file of the input has another name, as a hard link, among so many files and folders: first

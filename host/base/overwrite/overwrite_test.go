@@ -73,7 +73,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestLinkedIsBounded: a list at the root of a disk does not have the whole disk looked at, and its recordings come first.
+// TestLinkedIsBounded: a list at the root of a disk does not have the whole disk looked at, and its recordings come
+// first.
 func TestLinkedIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"a/1.wav", "a/2.wav", "a/3.wav", "wavs/4.wav", "z/5.wav"} {

@@ -2,9 +2,9 @@ package visible
 
 import "strings"
 
-// Error returns the message of an error as lines, each of which is Text. A line break is one only where the program has put
-// it: between joined errors, and in an error with a method Lines() []string. One in foreign text, such as the name of a
-// file, is an escape. All lines but the first are indented, so none looks like a message of its own.
+// Error returns the message of an error as lines, each of which is Text. A line break is one only where the program has
+// put it: between joined errors, and in an error with a method Lines() []string. One in foreign text, such as the name
+// of a file, is an escape. All lines but the first are indented, so none looks like a message of its own.
 func Error(err error) []string {
 	lines := errorLines(err)
 	for i, line := range lines {
@@ -69,7 +69,8 @@ func joined(err error, inner []error) (lines []string, ok bool) {
 	return lines, err.Error() == strings.Join(texts, "\n")
 }
 
-// around returns the lines of a message in which the messages of other errors stand in this order: those keep their lines.
+// around returns the lines of a message in which the messages of other errors stand in this order: those keep their
+// lines.
 func around(text string, inner []error) []string {
 	lines := []string{""}
 	add := func(more []string) {

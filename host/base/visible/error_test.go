@@ -16,7 +16,8 @@ type list []string
 func (l list) Error() string   { return strings.Join(l, "\n") }
 func (l list) Lines() []string { return l }
 
-// TestError: only the program breaks lines. What is foreign in a message stays in its line, and no line begins as a message.
+// TestError: only the program breaks lines. What is foreign in a message stays in its line, and no line begins as a
+// message.
 func TestError(t *testing.T) {
 	const evil = "a\nerror: forged\x1b[2J"
 	const shown = `a\nerror: forged\x1b[2J`

@@ -1,6 +1,6 @@
-// Package visible formats untrusted text, such as that of plugins and the names of files, so that it can neither control a
-// terminal nor imitate a message of the host. It is applied where text leaves the program: [NewWriter] for a terminal,
-// [Error] for an error, [JSON] for lines that programs read.
+// Package visible formats untrusted text, such as that of plugins and the names of files, so that it can neither
+// control a terminal nor imitate a message of the host. It is applied where text leaves the program: [NewWriter] for a
+// terminal, [Error] for an error, [JSON] for lines that programs read.
 package visible
 
 import (
@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns one line in which every control character, line separator, bidirectional control, invisible character and
-// byte that is not UTF-8 is written as an escape of Go: \x1b, \n, \u202e. Invisible are the characters that Unicode calls
-// format characters or default ignorable. A tab and spaces stay, and so do joiners and variation selectors where scripts and
-// emoji need them.
+// Text returns one line in which every control character, line separator, bidirectional control, invisible character
+// and byte that is not UTF-8 is written as an escape of Go: \x1b, \n, \u202e. Invisible are the characters that Unicode
+// calls format characters or default ignorable. A tab and spaces stay, and so do joiners and variation selectors where
+// scripts and emoji need them.
 func Text(s string) string {
 	shown, _ := show(0, s, false)
 	return shown
@@ -116,8 +116,8 @@ func hidden(before, r rune) bool {
 	return true
 }
 
-// varies reports whether a variation selector may follow a character: a Chinese one or one of a script of Asia with such
-// forms, a symbol, or a sign that emoji are made of. More than one, which could hide a text, never stand there.
+// varies reports whether a variation selector may follow a character: a Chinese one or one of a script of Asia with
+// such forms, a symbol, or a sign that emoji are made of. More than one, which could hide a text, never stand there.
 func varies(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Mongolian, unicode.Phags_Pa, unicode.Myanmar, unicode.S) && !unicode.IsMark(r) ||
 		strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)

@@ -56,8 +56,8 @@ func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, Args(args)...)
 }
 
-// Args returns arguments of a format that print what the given ones print, as Text. Plain numbers, which may be the width
-// of others, stay as they are.
+// Args returns arguments of a format that print what the given ones print, as Text. Plain numbers, which may be the
+// width of others, stay as they are.
 func Args(args []any) []any {
 	shown := make([]any, len(args))
 	for i, a := range args {
@@ -83,8 +83,8 @@ func (a argument) Format(f fmt.State, verb rune) {
 	io.WriteString(f, Text(fmt.Sprintf(format, a.value)))
 }
 
-// JSON returns a text of JSON with escapes for the characters that Text does not show: the same values, in a form that can be
-// shown on a terminal.
+// JSON returns a text of JSON with escapes for the characters that Text does not show: the same values, in a form that
+// can be shown on a terminal.
 func JSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x7f && hidden('a', r) }) {
 		return text

@@ -107,7 +107,8 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 	return errors.Join(failure, report.JSON(b.figures, c.result))
 }
 
-// precisions returns our precisions to measure: the requested one, or on a GPU all that the bundle has a fast graph for.
+// precisions returns our precisions to measure: the requested one, or on a GPU all that the bundle has a fast graph
+// for.
 func (b *benchmark) precisions(bundle *ortgraphs.Bundle) []string {
 	switch {
 	case b.set.Precision != "auto":

@@ -43,7 +43,8 @@ type Compared struct {
 	Way
 	// Times is the round with the median step.
 	Times
-	// Loss is that of the first batch with the bundle's weights; null if the dropout of this form cannot be the graph's.
+	// Loss is that of the first batch with the bundle's weights; null if the dropout of this form cannot be the
+	// graph's.
 	Loss *float64 `json:"loss"`
 	// LossDifference is the difference from PyTorch's loss in f32, relative to that.
 	LossDifference *float64     `json:"loss_difference"`
@@ -79,8 +80,9 @@ type Times struct {
 
 // Memory is the memory of a GPU.
 type Memory struct {
-	// PeakBytes is the peak of forward and backward passes: weights and their copies, gradients, batches and what is between the nodes. Of
-	// xtts-host it is what its buffers and ONNX Runtime's arena have taken; of PyTorch what its tensors take.
+	// PeakBytes is the peak of forward and backward passes: weights and their copies, gradients, batches and what is
+	// between the nodes. Of xtts-host it is what its buffers and ONNX Runtime's arena have taken; of PyTorch what its
+	// tensors take.
 	PeakBytes int64 `json:"peak_bytes,omitempty"`
 	// ReservedBytes is what PyTorch's allocator has taken for them. Unknown for xtts-host, whose peak it is.
 	ReservedBytes int64 `json:"reserved_bytes,omitempty"`
@@ -159,8 +161,8 @@ func (t *Times) times(what string) report.Distribution {
 	return t.EndToEndMs
 }
 
-// typical returns the time of a step: the median, but end to end the mean, because a few steps that wait for their batch
-// count.
+// typical returns the time of a step: the median, but end to end the mean, because a few steps that wait for their
+// batch count.
 func typical(d report.Distribution, what string) float64 {
 	if what == "end_to_end" {
 		return d.Mean

@@ -254,7 +254,8 @@ func (f *Figures) stageMs() float64 {
 	return longest
 }
 
-// GoalTable returns the targets and the measured figures as a table, to print after Compare. What was not measured is listed below it.
+// GoalTable returns the targets and the measured figures as a table, to print after Compare. What was not measured is
+// listed below it.
 func (r *Result) GoalTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -72,8 +72,8 @@ func (o Options) check(set *config.Set) error {
 // minSteps is the shortest run whose report leaves the first step out of the step times, as out of the speed.
 const minSteps = 11
 
-// Run runs the benchmark: it trains a few steps with every input mode and every batch size, in one bucket, and prints the
-// figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes
+// Run runs the benchmark: it trains a few steps with every input mode and every batch size, in one bucket, and prints
+// the figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes
 // clips that fill the bundle's largest bucket, and removes them afterwards. If it is interrupted, it prints what it has
 // measured.
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {

@@ -153,8 +153,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestTrained: a clip beyond the limits is left out by name, and not read. One that cannot be decoded is counted, as at the start
-// of a run.
+// TestTrained: a clip beyond the limits is left out by name, and not read. One that cannot be decoded is counted, as at
+// the start of a run.
 func TestTrained(t *testing.T) {
 	m := &manifest.Bundle{
 		Features: manifest.Features{SampleRate: rate, HopLength: 100, Center: true},

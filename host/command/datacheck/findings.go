@@ -51,9 +51,9 @@ func same[K comparable](ix *dataset.Index, rows []int, key func(row int) K) [][]
 	return groups
 }
 
-// odd reports which values are far from the others: a factor of oddFactor from the median, and oddSpread robust standard
-// deviations of the logarithm. A robust standard deviation is 1.4826 times the median of the distances from the median
-// (Hampel, "The influence curve and its role in robust estimation", 1974).
+// odd reports which values are far from the others: a factor of oddFactor from the median, and oddSpread robust
+// standard deviations of the logarithm. A robust standard deviation is 1.4826 times the median of the distances from
+// the median (Hampel, "The influence curve and its role in robust estimation", 1974).
 func odd(values []float64) []bool {
 	if len(values) == 0 {
 		return nil

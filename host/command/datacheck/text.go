@@ -127,8 +127,8 @@ func (r *Report) findings(t text) {
 	fmt.Fprintf(t.out, "✓ no finding of %s (docs/data-check.md)\n", units.Count(*t.clean, "other kind"))
 }
 
-// finding writes a line for n findings, unless there is none, and some examples. With more than allowed of them, a run refuses
-// the list.
+// finding writes a line for n findings, unless there is none, and some examples. With more than allowed of them, a run
+// refuses the list.
 func (t text) finding(n, allowed int, format string, args []any, example func(i int) string) {
 	if n == 0 {
 		*t.clean++

@@ -26,8 +26,8 @@ type Validation struct {
 // sides are the lists of a run. val is nil for a run without evaluations.
 type sides struct{ train, val *dataset.Index }
 
-// sidesOf divides the list ix that is checked as a run does, and says what the run evaluates on, nil for nothing. cfg is that
-// of ix.
+// sidesOf divides the list ix that is checked as a run does, and says what the run evaluates on, nil for nothing. cfg
+// is that of ix.
 func sidesOf(ctx context.Context, set *config.Set, o Options, cfg dataset.Config, ix *dataset.Index, m *manifest.Bundle) (sides, *Validation, error) {
 	has, err := dataset.HasEval(o.Data, false)
 	if err != nil || o.Eval && !has {
@@ -67,7 +67,8 @@ func sidesOf(ctx context.Context, set *config.Set, o Options, cfg dataset.Config
 	return sides{train, val}, v, nil
 }
 
-// count sets what a run trains and evaluates on, by the function that counts it at the start of a run. all is the whole list.
+// count sets what a run trains and evaluates on, by the function that counts it at the start of a run. all is the whole
+// list.
 func (r *Report) count(all Amount, s sides, m *manifest.Bundle, batchSize int) error {
 	cfg := planOf(s.train, m, batchSize)
 	if s.val != nil && m.Dynamic != nil {

@@ -48,8 +48,8 @@ func fault(o *preflight.Outcome) string {
 	return o.Name + ": " + o.Detail
 }
 
-// aboutMachine reports whether the command line has only flags of the machine and its GPUs. Then the machine is the question,
-// which may be asked in a folder without plugins.
+// aboutMachine reports whether the command line has only flags of the machine and its GPUs. Then the machine is the
+// question, which may be asked in a folder without plugins.
 func aboutMachine(set *config.Set) bool {
 	for _, g := range set.Groups() {
 		if g.Title != config.MachineGroup && g.Title != config.GPUGroup && config.OnCommandLine(set, g) {

@@ -21,12 +21,14 @@ import (
 var Cards = []int{6, 8, 12, 16, 24, 40, 48, 80, 141}
 
 const (
-	// usable is the part of a card that a run gets: the rest is for the driver, a desktop, and what the plan does not know.
+	// usable is the part of a card that a run gets: the rest is for the driver, a desktop, and what the plan does not
+	// know.
 	usable = 0.95
 	// deviceSlots is the number of batches on the device.
 	deviceSlots = 3
-	// libraries and graphNode are what CUDA, its libraries and ONNX Runtime take on an H200, and what each operator takes in a CUDA graph.
-	// Each bucket has such a graph for each slot. They are from runs of three models (docs/which-batch.md).
+	// libraries and graphNode are what CUDA, its libraries and ONNX Runtime take on an H200, and what each operator
+	// takes in a CUDA graph. Each bucket has such a graph for each slot. They are from runs of three models
+	// (docs/which-batch.md).
 	libraries = 1052 << 20
 	graphNode = 18 << 10
 	// most is the largest batch that is planned.
@@ -44,8 +46,8 @@ type FitReport struct {
 // Fit is the planned memory of training in a precision, and the largest batches.
 type Fit struct {
 	Precision string `json:"precision"`
-	// FixedBytes do not depend on the batch: weights, their bf16 copies, gradients and moments. LibraryBytes is what CUDA,
-	// its libraries and the CUDA graphs of all buckets are expected to take.
+	// FixedBytes do not depend on the batch: weights, their bf16 copies, gradients and moments. LibraryBytes is what
+	// CUDA, its libraries and the CUDA graphs of all buckets are expected to take.
 	FixedBytes   int `json:"fixed_bytes"`
 	LibraryBytes int `json:"library_bytes"`
 	RowBytes     int `json:"row_bytes"` // of the inputs
@@ -69,8 +71,9 @@ type Largest struct {
 	Rows    int `json:"rows"`
 }
 
-// Fits plans the memory of a bundle on a GPU in each of its precisions, with the fused training graph and batches of the largest
-// bucket, and prints the largest batch for cards of many sizes. It needs no GPU. asJSON writes JSON instead of text.
+// Fits plans the memory of a bundle on a GPU in each of its precisions, with the fused training graph and batches of
+// the largest bucket, and prints the largest batch for cards of many sizes. It needs no GPU. asJSON writes JSON instead
+// of text.
 func Fits(out io.Writer, spec, cache string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
@@ -149,7 +152,8 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 	return p, nil
 }
 
-// evaluation returns the plan of the evaluation graph, which a run tries before it trains, in the same arena; none without such a graph.
+// evaluation returns the plan of the evaluation graph, which a run tries before it trains, in the same arena; none
+// without such a graph.
 func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes) ([]*lifetime.Plan, error) {
 	g, ok := b.Manifest.EvalGraph()
 	if !ok {

@@ -44,7 +44,8 @@ func TestWhichBatchPage(t *testing.T) {
 	}
 }
 
-// TestFits: more memory holds more rows, and what is said to fit does by a plan of its own, but for the straight line between plans.
+// TestFits: more memory holds more rows, and what is said to fit does by a plan of its own, but for the straight line
+// between plans.
 func TestFits(t *testing.T) {
 	const pico = "../../../ortgraphs/testdata/pico"
 	var out bytes.Buffer
@@ -81,7 +82,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestFitsBesideMeasured: the plan is within 10 % of what the driver reported of runs on a GPU, of the models that need no export.
+// TestFitsBesideMeasured: the plan is within 10 % of what the driver reported of runs on a GPU, of the models that need
+// no export.
 func TestFitsBesideMeasured(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/results/h200-ae08cff8-memory.json")
 	if err != nil {

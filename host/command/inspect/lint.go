@@ -34,8 +34,8 @@ type LintReport struct {
 type LintedGraph struct {
 	File      string `json:"file"`
 	Optimized bool   `json:"optimized"`
-	// Fused is the training graph that a GPU runs, for eight rows of the largest bucket, if all its kernels can be compiled. Its findings
-	// are those of the file that fusing leaves.
+	// Fused is the training graph that a GPU runs, for eight rows of the largest bucket, if all its kernels can be
+	// compiled. Its findings are those of the file that fusing leaves.
 	Fused bool `json:"fused"`
 	Nodes int  `json:"nodes"`
 	// Skipped is the reason if the graph was not checked.
@@ -140,7 +140,8 @@ func without(findings, known []lint.Finding) []lint.Finding {
 	})
 }
 
-// uncaptured removes the findings about CUDA graphs: no one captures an inference graph, whose sizes change from run to run.
+// uncaptured removes the findings about CUDA graphs: no one captures an inference graph, whose sizes change from run to
+// run.
 func uncaptured(g *LintedGraph) {
 	g.Findings = slices.DeleteFunc(g.Findings, func(f lint.Finding) bool { return f.Rule == lint.CUDAGraph })
 }

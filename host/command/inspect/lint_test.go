@@ -17,8 +17,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// TestLint plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, and it is reported once. Fusing
-// removes it, because nothing reads what it computes.
+// TestLint plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, and it is reported
+// once. Fusing removes it, because nothing reads what it computes.
 func TestLint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "planted")
 	if err := os.CopyFS(dir, os.DirFS("../../../ortgraphs/testdata/pico")); err != nil {

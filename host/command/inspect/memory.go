@@ -12,9 +12,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// Memory is what the tensors between the nodes of a fused graph need, apart from its inputs, such as weights, and its outputs, such as gradients.
+// Memory is what the tensors between the nodes of a fused graph need, apart from its inputs, such as weights, and its
+// outputs, such as gradients.
 type Memory struct {
-	// PeakBytes are in memory at one time at most, while Node runs. ArenaBytes is the size that ONNX Runtime's arena gets.
+	// PeakBytes are in memory at one time at most, while Node runs. ArenaBytes is the size that ONNX Runtime's arena
+	// gets.
 	PeakBytes  int64  `json:"peak_bytes"`
 	ArenaBytes int64  `json:"arena_bytes"`
 	Node       string `json:"node"`
@@ -22,7 +24,8 @@ type Memory struct {
 	Live []Live `json:"live"`
 }
 
-// Live are tensors of the same shape and type that the same kind of node computes and that the same kind of node reads last.
+// Live are tensors of the same shape and type that the same kind of node computes and that the same kind of node reads
+// last.
 type Live struct {
 	Count int      `json:"count"`
 	Bytes int64    `json:"bytes"`

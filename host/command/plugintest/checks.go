@@ -90,7 +90,8 @@ func lateWrites(ctx context.Context, t *subject) error {
 	return nil
 }
 
-// repeat finds a stage whose outputs change. No other check of it compares them, since each would fail for the same reason.
+// repeat finds a stage whose outputs change. No other check of it compares them, since each would fail for the same
+// reason.
 func repeat(ctx context.Context, t *subject) (err error) {
 	defer func() { t.changing = err != nil }()
 	for bucket := range t.noise.layouts {

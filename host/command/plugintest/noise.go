@@ -146,8 +146,8 @@ func fillRow(t ring.Tensor, row []byte, valid int, clip int32) {
 	}
 }
 
-// badPadding says which element after the end of a row of the outputs is not padding, or returns "". Of the rows of a batch of
-// these clips it looks at the empty ones, or at the others.
+// badPadding says which element after the end of a row of the outputs is not padding, or returns "". Of the rows of a
+// batch of these clips it looks at the empty ones, or at the others.
 func (n *noise) badPadding(slot []byte, bucket int, clips []int32, ofEmpty bool) string {
 	l := &n.layouts[bucket]
 	for _, p := range n.stage.Outputs {

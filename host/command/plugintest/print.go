@@ -9,7 +9,8 @@ import (
 
 var marks = map[State]string{OK: "✓", Failed: "✗", Skipped: "-"}
 
-// Print writes the checks of each stage, with the reason and a hint below those that failed, and then how many there were.
+// Print writes the checks of each stage, with the reason and a hint below those that failed, and then how many there
+// were.
 func (r *Result) Print(out io.Writer) {
 	count := map[State]int{}
 	for _, s := range r.Stages {

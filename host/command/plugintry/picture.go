@@ -17,8 +17,8 @@ const (
 	curveHeight = 240 // pixels of the picture of a single row
 )
 
-// writePicture writes a PNG file: time from left to right, of frames of so many seconds; of a matrix, the columns from the
-// bottom to the top, light for large values; of a single row of values, a curve.
+// writePicture writes a PNG file: time from left to right, of frames of so many seconds; of a matrix, the columns from
+// the bottom to the top, light for large values; of a single row of values, a curve.
 func writePicture(file, port string, values []float32, columns int, frame float64) (string, error) {
 	low, high := slices.Min(values), slices.Max(values)
 	frames := len(values) / columns

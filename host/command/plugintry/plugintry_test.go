@@ -175,7 +175,8 @@ func TestLongClip(t *testing.T) {
 	}
 }
 
-// TestSilentClip: a clip that a run leaves out is refused with the run's reason. A plugin that is given silence would be blamed for its results.
+// TestSilentClip: a clip that a run leaves out is refused with the run's reason. A plugin that is given silence would
+// be blamed for its results.
 func TestSilentClip(t *testing.T) {
 	const rate = 4000
 	file := filepath.Join(t.TempDir(), "silent.wav")

@@ -1,5 +1,5 @@
-// Package preflight checks the settings of a run before it starts: it makes the run's plan, phase by phase, with the code
-// that a run uses, and checks whether the run could write its files. It writes only to the cache folder.
+// Package preflight checks the settings of a run before it starts: it makes the run's plan, phase by phase, with the
+// code that a run uses, and checks whether the run could write its files. It writes only to the cache folder.
 //
 //	blame := preflight.Blame{}
 //	for _, c := range preflight.Settings(draft, set) {

@@ -147,8 +147,8 @@ func (v cost) folder() string {
 	return cmp.Or(c.RunDir, c.Resume, "runs")
 }
 
-// writeRate measures how many bytes the disk of a folder writes in a second, with a file that has no name and that nothing
-// remains of; 0 if that is not possible.
+// writeRate measures how many bytes the disk of a folder writes in a second, with a file that has no name and that
+// nothing remains of; 0 if that is not possible.
 func writeRate(folder string) float64 {
 	for !isFolder(folder) {
 		above := filepath.Dir(folder)

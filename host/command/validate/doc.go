@@ -1,7 +1,7 @@
 // Package validate checks whether a run would work, in five sections: machine, placement, model, transfer and pipeline.
 //
-// It defines the checks, their order and their output. A preflight.Check is a value with a name, the names of the checks that it
-// depends on, and a function:
+// It defines the checks, their order and their output. A preflight.Check is a value with a name, the names of the
+// checks that it depends on, and a function:
 //
 //	sections := []validate.Section{
 //		{"prerequisites", machine.Prerequisites()},

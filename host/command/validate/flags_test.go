@@ -21,8 +21,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
-// wrong is a value of a flag that no run can use, or none on a machine without a GPU, with what is said about it. FILE is
-// a file of one byte, NONE a path where nothing is.
+// wrong is a value of a flag that no run can use, or none on a machine without a GPU, with what is said about it. FILE
+// is a file of one byte, NONE a path where nothing is.
 type wrong struct{ value, with, says string }
 
 // The command line is refused before a check begins: only the values of these flags are wrong in themselves.
@@ -111,8 +111,8 @@ onnxruntime) [ -z "$2" ] && echo '{"value": {"Path": "libonnxruntime.so", "Versi
 *) echo '{"value": [{}, {}, {}, {}, {}, {}, {}]}';;
 esac`
 
-// TestEveryFlag: a wrong value of each flag of training is refused by doctor and by validate, with the value, the reason and
-// a hint. A new flag needs a line above.
+// TestEveryFlag: a wrong value of each flag of training is refused by doctor and by validate, with the value, the
+// reason and a hint. A new flag needs a line above.
 func TestEveryFlag(t *testing.T) {
 	at := newPlaces(t)
 	var names []string

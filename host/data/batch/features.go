@@ -15,8 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Features is the feature cache of a run. It keeps the rows that cacheable stages compute, each under a key of everything
-// that the row depends on: the content of the row's inputs, and the identity of the stage instance.
+// Features is the feature cache of a run. It keeps the rows that cacheable stages compute, each under a key of
+// everything that the row depends on: the content of the row's inputs, and the identity of the stage instance.
 type Features struct {
 	cache      *featurecache.Cache
 	identities [][sha256.Size]byte // by instance

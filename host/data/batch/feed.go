@@ -22,7 +22,8 @@ const (
 	ComputeOnly
 )
 
-// WarmSteps is the number of first steps of a measurement whose time does not count: the pipeline fills, and CUDA graphs are recorded.
+// WarmSteps is the number of first steps of a measurement whose time does not count: the pipeline fills, and CUDA
+// graphs are recorded.
 const WarmSteps = 9
 
 // Measures reports whether the mode is for measurements.

@@ -17,7 +17,8 @@ import (
 type OnRange string
 
 const (
-	// QuarantineRows rejects the rows. A batch of which no row is right ends the run: the fault is the stage's, not the clips'.
+	// QuarantineRows rejects the rows. A batch of which no row is right ends the run: the fault is the stage's, not the
+	// clips'.
 	QuarantineRows OnRange = "quarantine"
 	// StopAtOnce ends the run at the first such row.
 	StopAtOnce OnRange = "stop"
@@ -184,8 +185,8 @@ func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
 	return any
 }
 
-// examine decides what follows from the flaws of a batch that a stage has worked on. Rows with a flaw get a second attempt,
-// because the process may have been in a bad state.
+// examine decides what follows from the flaws of a batch that a stage has worked on. Rows with a flaw get a second
+// attempt, because the process may have been in a bad state.
 func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejected []pipeline.Rejected) ([]pipeline.Rejected, error) {
 	a := &s.attempts[b.Slot]
 	flaws := s.judges[b.Bucket].find(&s.outputs[b.Bucket], s.ring.Slot(b.Slot), b.Rows, a.before)

@@ -14,20 +14,21 @@ type heard struct {
 	counted       bool
 }
 
-// level is the level of one row of a waveform, measured on a sample of its values: this finds a stage that scales or deletes
-// sound, and costs nothing beside it.
+// level is the level of one row of a waveform, measured on a sample of its values: this finds a stage that scales or
+// deletes sound, and costs nothing beside it.
 type level struct{ rms, peak float64 }
 
 const (
 	// measured is about how many values of a row are looked at.
 	measured = 4096
-	// audible is the least RMS of a row that a stage must not turn into silence: -60 dB. A noise gate may do so below it.
+	// audible is the least RMS of a row that a stage must not turn into silence: -60 dB. A noise gate may do so below
+	// it.
 	audible = 1e-3
-	// louder is the largest factor of the RMS for a result beyond full scale: 40 dB. Below full scale, a stage may bring a row
-	// of any level to the usual one.
+	// louder is the largest factor of the RMS for a result beyond full scale: 40 dB. Below full scale, a stage may
+	// bring a row of any level to the usual one.
 	louder = 100
-	// softer is the largest factor by which a stage may lower the RMS of an audible row: 80 dB. Samples of -1 to 1 that are
-	// divided by 32768 are 90 dB softer.
+	// softer is the largest factor by which a stage may lower the RMS of an audible row: 80 dB. Samples of -1 to 1 that
+	// are divided by 32768 are 90 dB softer.
 	softer = 1e4
 )
 

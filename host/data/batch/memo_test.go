@@ -87,8 +87,8 @@ func (b *pairBench) put(bucket int, name string, values []int32) {
 	}
 }
 
-// run sends rows with clip n of n+1 samples through the stage, and checks all tensors. It returns the clips that the stage
-// was called for.
+// run sends rows with clip n of n+1 samples through the stage, and checks all tensors. It returns the clips that the
+// stage was called for.
 func (b *pairBench) run(bucket int, rows ...int32) (called string) {
 	b.Helper()
 	width := []int{8, 12}[bucket]

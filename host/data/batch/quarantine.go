@@ -34,9 +34,9 @@ type Quarantine struct {
 	warn    func(text string, args ...any)
 }
 
-// OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too many.
-// limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written. warn, which may
-// be nil, gets a line for the first row of each split that is found later.
+// OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too
+// many. limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written. warn,
+// which may be nil, gets a line for the first row of each split that is found later.
 func OpenQuarantine(path string, data Data, limit int, wait *files.Patience, warn func(text string, args ...any)) (_ *Quarantine, err error) {
 	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}, warned: map[string]bool{}, warn: warn}
 	if path != "" {

@@ -60,8 +60,8 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 }
 
-// TestQuarantineListsAllThatTheIndexRejected: in one go, also if the first of them are too many; without a file, the hint
-// names none.
+// TestQuarantineListsAllThatTheIndexRejected: in one go, also if the first of them are too many; without a file, the
+// hint names none.
 func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	for _, path := range []string{path, ""} {

@@ -11,8 +11,8 @@ import (
 // ranges holds the largest magnitude of each f32 tensor that a stage writes.
 type ranges map[string]float32
 
-// rangesOf takes the smaller of two: the smallest max_abs that a port declares which is bound to the tensor, so that what a
-// stage of a stranger writes is held to what the next stage expects, and what is usual for such a tensor.
+// rangesOf takes the smaller of two: the smallest max_abs that a port declares which is bound to the tensor, so that
+// what a stage of a stranger writes is held to what the next stage expects, and what is usual for such a tensor.
 func rangesOf(instances []catalog.Instance, contract manifest.Features) ranges {
 	r := ranges{}
 	take := func(name string, limit float32) {
@@ -70,8 +70,8 @@ func kindOf(tensor string, port manifest.TensorSpec) kind {
 	return other
 }
 
-// soundRange is 18 dB above full scale, as for samples of a recording (docs/audio.md): more than what augmentations make of
-// -1 to 1, and far less than samples of 16 bits that were not divided by 32768.
+// soundRange is 18 dB above full scale, as for samples of a recording (docs/audio.md): more than what augmentations
+// make of -1 to 1, and far less than samples of 16 bits that were not divided by 32768.
 const soundRange = 8
 
 // usual is the range of a tensor of the kind where no plugin declares a smaller one (docs/plugin-protocol.md, Ranges).
@@ -89,8 +89,8 @@ func (k kind) usual(contract manifest.Features) float32 {
 	return 1e12 // an index or a time may be large, 1e30 is a fault
 }
 
-// spectrumRange is twice the largest magnitude that the contract allows: the logarithm of the floor, or of a frame in which
-// every sample has the largest magnitude and every mel band adds up all bins.
+// spectrumRange is twice the largest magnitude that the contract allows: the logarithm of the floor, or of a frame in
+// which every sample has the largest magnitude and every mel band adds up all bins.
 func spectrumRange(f manifest.Features) float32 {
 	logarithm := math.Log
 	if f.Log == "log10" {

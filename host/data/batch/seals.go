@@ -11,9 +11,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// seals notice that a tensor of a batch has changed between the call that made it and the one that reads it, or the transfer:
-// a plugin wrote to it after its answer, or wrote to a batch that it had no call for. proof finds more, and names the plugin, but
-// lets only one process work at a time. A nil seals checks nothing.
+// seals notice that a tensor of a batch has changed between the call that made it and the one that reads it, or the
+// transfer: a plugin wrote to it after its answer, or wrote to a batch that it had no call for. proof finds more, and
+// names the plugin, but lets only one process work at a time. A nil seals checks nothing.
 type seals struct {
 	ring *ring.Ring
 	seed maphash.Seed
@@ -66,8 +66,9 @@ func (s *seals) check(slot int, tensors []ring.Tensor) error {
 	return nil
 }
 
-// intact returns an error that wraps pipeline.ErrRebuild if a process has written to memory of the batch that it must not write
-// to: its guards, or tensors that are finished. by is the process that worked on it just now, nil if none did.
+// intact returns an error that wraps pipeline.ErrRebuild if a process has written to memory of the batch that it must
+// not write to: its guards, or tensors that are finished. by is the process that worked on it just now, nil if none
+// did.
 func (c *common) intact(b *pipeline.Batch, tensors []ring.Tensor, by *worker) error {
 	changed := c.seals.check(b.Slot, tensors)
 	if err := c.guards.check(b, by); err != nil || changed == nil {

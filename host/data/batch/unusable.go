@@ -29,8 +29,8 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 	return text
 }
 
-// Lines returns the lines of the split's usable clips that are in the quarantine all the same, in the order of the list.
-// reasons has the reason of each by its id.
+// Lines returns the lines of the split's usable clips that are in the quarantine all the same, in the order of the
+// list. reasons has the reason of each by its id.
 func (s *Split) Lines(reasons map[string]string) (lines []dataset.Rejected) {
 	for _, row := range s.Index.Rows {
 		if reason, ok := reasons[row.ID]; ok {

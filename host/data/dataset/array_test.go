@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestArrayOfObjects: a list that is one JSON array is refused with a command that, followed to the letter, writes the list.
+// TestArrayOfObjects: a list that is one JSON array is refused with a command that, followed to the letter, writes the
+// list.
 func TestArrayOfObjects(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

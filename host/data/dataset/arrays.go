@@ -28,8 +28,8 @@ func arrayOf(dir string, v Value) (path, tensor string) {
 	return path, tensor
 }
 
-// findArray finds the array of a column and returns its length, and its place in Index.recordings or -1 for a new one. It
-// reads the header only of a new one.
+// findArray finds the array of a column and returns its length, and its place in Index.recordings or -1 for a new one.
+// It reads the header only of a new one.
 func (s *scan) findArray(c *column, v *Value) (place int32, r recording, err error) {
 	path, tensor := arrayOf(s.dir, *v)
 	info, err := files.Stat(path)

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// TestAudioPath: a recording is found under the other Unicode form of its name, as another system stores it, and with an ending in
-// capitals. An id with its ending is named as the mistake, a file in another format with the command that converts it.
+// TestAudioPath: a recording is found under the other Unicode form of its name, as another system stores it, and with
+// an ending in capitals. An id with its ending is named as the mistake, a file in another format with the command that
+// converts it.
 func TestAudioPath(t *testing.T) {
 	dir := folder(t, "Größe|a", "Zoë/é|a", "loud|a", "LOUD|a", "plain.wav|a", "Übel|a", "phone|a")
 	for _, name := range []string{norm.NFD.String("Größe.wav"), norm.NFD.String("Zoë/é.wav"), "loud.WAV", "plain.wav"} {

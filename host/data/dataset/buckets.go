@@ -22,8 +22,8 @@ type BucketConfig struct {
 	BatchSize int     // of all ranks
 	MaxGrowth float64 // as in PlanConfig
 	Columns   *Columns
-	// Count is the number of buckets, which have the least padding. 0 means as few as give 10 % of padding and empty rows, at
-	// most MostBuckets: those for which an epoch computes the fewest frames.
+	// Count is the number of buckets, which have the least padding. 0 means as few as give 10 % of padding and empty
+	// rows, at most MostBuckets: those for which an epoch computes the fewest frames.
 	Count int
 	// Samples are the lengths of the buckets, ascending; nil means those with the least padding.
 	Samples []int
@@ -141,10 +141,10 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 	return l
 }
 
-// cut returns the lengths, as indices, that are the upper ends of buckets: the choice for which an epoch in batches of so
-// many rows computes the fewest frames. It is exact, by dynamic programming: the cheapest n+1 buckets for the
-// lengths up to j are the cheapest n for those up to some i < j, and one more for those from i+1 to j. (Bellman, "On the
-// approximation of curves by line segments using dynamic programming", 1961, has the scheme.)
+// cut returns the lengths, as indices, that are the upper ends of buckets: the choice for which an epoch in batches of
+// so many rows computes the fewest frames. It is exact, by dynamic programming: the cheapest n+1 buckets for the
+// lengths up to j are the cheapest n for those up to some i < j, and one more for those from i+1 to j. (Bellman, "On
+// the approximation of curves by line segments using dynamic programming", 1961, has the scheme.)
 func (l *histogram) cut(batch, most int) []int {
 	const never = math.MaxInt / 2 // is still a number when a cost is added
 	auto := most == 0

@@ -118,8 +118,8 @@ func speech(draw func(*rand.Rand) float64) []Row {
 	return rows
 }
 
-// TestBucketsOfSpeech: distributions of lengths have less than 12 % of padding with as many buckets as needed, and those
-// without too long a tail also with eight. Every row is in use, and the result is the same again.
+// TestBucketsOfSpeech: distributions of lengths have less than 12 % of padding with as many buckets as needed, and
+// those without too long a tail also with eight. Every row is in use, and the result is the same again.
 func TestBucketsOfSpeech(t *testing.T) {
 	b := dynamic()
 	b.Dynamic = manifest.Bucket{"T_text": 500, "T_wav": 12000}

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Columns are the tensors that come from columns of a list: values in the list itself, and arrays in files that it names
-// (docs/data.md). They are safe for concurrent use. A nil *Columns has no tensor.
+// Columns are the tensors that come from columns of a list: values in the list itself, and arrays in files that it
+// names (docs/data.md). They are safe for concurrent use. A nil *Columns has no tensor.
 type Columns struct {
 	all      []column
 	counters []counter

@@ -178,7 +178,8 @@ func TestColumnRefusals(t *testing.T) {
 	contains(t, err, "metadata.csv: the model takes phonemes, durations, stress, loudness, question, voice, codes from the list, which this format cannot have")
 }
 
-// TestColumnsAreText: ids by character may share the lengths of the text, and a column may be a key that the host knows.
+// TestColumnsAreText: ids by character may share the lengths of the text, and a column may be a key that the host
+// knows.
 func TestColumnsAreText(t *testing.T) {
 	letters := input("column", "letters", manifest.I32, "text_lengths", manifest.Sym("T_text"))
 	letters.Column, letters.Vocabulary, letters.Split = "text", "phonemes.json", "character"

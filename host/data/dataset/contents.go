@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// ReadContents sets Contents, from the bytes of all recordings and arrays. It reads only files that the cache does not know.
-// progress may be nil.
+// ReadContents sets Contents, from the bytes of all recordings and arrays. It reads only files that the cache does not
+// know. progress may be nil.
 func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
 	r := ix.recordings
 	var unread []int // uses

@@ -60,8 +60,8 @@ func (d *Decoder) Decode(dst []float32, row *Row, from int) error {
 	return nil
 }
 
-// Clip returns the whole clip of a row. reason says why a run leaves it out, as Filler finds it. An error means that the
-// machine is out of files or memory. Clip uses the memory of buffer if it is large enough.
+// Clip returns the whole clip of a row. reason says why a run leaves it out, as Filler finds it. An error means that
+// the machine is out of files or memory. Clip uses the memory of buffer if it is large enough.
 func (d *Decoder) Clip(buffer []float32, row *Row) (samples []float32, reason string, err error) {
 	samples = grow(buffer, row.Samples)
 	if err = d.Decode(samples, row, 0); err == nil {

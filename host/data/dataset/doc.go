@@ -19,6 +19,6 @@
 //		...
 //	}
 //
-// Index, Columns, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use. Only one goroutine at a time
-// may use a Decoder or a Filler.
+// Index, Columns, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use. Only one goroutine at
+// a time may use a Decoder or a Filler.
 package dataset

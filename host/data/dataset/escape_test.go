@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIDsStayBelow: no id names a recording outside of its folder, whatever has the id and whether the recording is there. A
-// path may, which has an ending or is in a column of paths.
+// TestIDsStayBelow: no id names a recording outside of its folder, whatever has the id and whether the recording is
+// there. A path may, which has an ending or is in a column of paths.
 func TestIDsStayBelow(t *testing.T) {
 	const anywhere = "does not name a file under "
 	const refused, refusedTree = anywhere + "wavs", anywhere + "the folder of the data set"

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPartsOfOneRecording: neither the index nor a decoder reads a long MP3 file again for each of its clips. The header
-// of one is read by reading the whole file.
+// TestPartsOfOneRecording: neither the index nor a decoder reads a long MP3 file again for each of its clips. The
+// header of one is read by reading the whole file.
 func TestPartsOfOneRecording(t *testing.T) {
 	const clips = 100
 	one, err := os.ReadFile("internal/audio/testdata/mpeg1-44100-1.mp3")

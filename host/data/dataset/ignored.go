@@ -15,16 +15,16 @@ type IgnoredKey struct {
 	Advice string `json:"advice,omitempty"` // "did you mean language?", if the line at Place lacks a key of a similar name; or ""
 }
 
-// MaxIgnored is the maximum number of ignored keys that an index has: the first ones. Most lists have a few; one whose keys are values
-// has any number.
+// MaxIgnored is the maximum number of ignored keys that an index has: the first ones. Most lists have a few; one whose
+// keys are values has any number.
 const MaxIgnored = 100
 
-// ignored are the keys of a line that are ignored, and which of speaker and language it lacks. A line without a required key has a reason of
-// its own, and one without offset or id is seldom meant to have it.
+// ignored are the keys of a line that are ignored, and which of speaker and language it lacks. A line without a
+// required key has a reason of its own, and one without offset or id is seldom meant to have it.
 type ignored struct{ keys, absent []string }
 
-// meant returns a question about which of the keys that a line lacks another one is likely to be, such as language for lang or lang_id.
-// Without such a key it returns "".
+// meant returns a question about which of the keys that a line lacks another one is likely to be, such as language for
+// lang or lang_id. Without such a key it returns "".
 func meant(key string, absent []string) string {
 	for _, ending := range []string{"_id", "_name", "_path", "_file"} {
 		key = strings.TrimSuffix(key, ending)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestIgnoredKeys: each line that has a key counts once, also a line that cannot be used. Advice is given only about keys that the
-// line lacks.
+// TestIgnoredKeys: each line that has a key counts once, also a line that cannot be used. Advice is given only about
+// keys that the line lacks.
 func TestIgnoredKeys(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.wav"), wavFile(8000, 1, ramp(0, 100)))

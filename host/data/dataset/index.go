@@ -55,9 +55,9 @@ type Config struct {
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
 	Workers int
-	// Layout is how the list is laid out, as --list-layout says it; "" or "auto" for what the list shows (docs/data.md). Before
-	// means that the run is older than the recognition of layouts: a list that would now be read in another way is refused.
-	// LayoutFlag is the flag of Layout, for messages; "" means --list-layout.
+	// Layout is how the list is laid out, as --list-layout says it; "" or "auto" for what the list shows
+	// (docs/data.md). Before means that the run is older than the recognition of layouts: a list that would now be read
+	// in another way is refused. LayoutFlag is the flag of Layout, for messages; "" means --list-layout.
 	Layout, LayoutFlag string
 	Before             bool
 	// Empty means that a list without a usable line is no error.
@@ -71,8 +71,8 @@ type Config struct {
 // DefaultLanguage is the language of a text that has none.
 const DefaultLanguage = "en"
 
-// Progress is called often while a list or its recordings are read, by one goroutine: so many of a number of things, such
-// as "lines of train.jsonl", are done. The number is 0 if it is not known.
+// Progress is called often while a list or its recordings are read, by one goroutine: so many of a number of things,
+// such as "lines of train.jsonl", are done. The number is 0 if it is not known.
 type Progress func(what string, done, of int)
 
 // Row is one utterance.
@@ -114,8 +114,8 @@ type UnknownChar struct {
 	Instead rune   // the character in the vocabulary for the same letter or digit, or 0
 }
 
-// Index lists the rows of a data set. Its fields are read-only after Open. It is wide because its fields are what is known
-// of a list.
+// Index lists the rows of a data set. Its fields are read-only after Open. It is wide because its fields are what is
+// known of a list.
 type Index struct {
 	Dir        string // absolute path of the list's folder
 	List       string // file name of the list
@@ -130,14 +130,14 @@ type Index struct {
 	Ignored      []IgnoredKey // in the order of their first occurrence, at most MaxIgnored
 	Speakers     []string     // Config.Speakers, then others in file order
 	Languages    []string
-	// Cached means that no header of a recording had to be read. CacheError is the reason why the cache could not be read
-	// or written; the index is complete anyway.
+	// Cached means that no header of a recording had to be read. CacheError is the reason why the cache could not be
+	// read or written; the index is complete anyway.
 	Cached     bool
 	CacheError error
 	// Contents identifies the bytes of the recordings and arrays of all rows, once ReadContents has read them.
 	Contents string
-	// Layout is how the list was read, as --list-layout says it, LayoutText the same in words, and Remarks are what is unusual
-	// about its lines.
+	// Layout is how the list was read, as --list-layout says it, LayoutText the same in words, and Remarks are what is
+	// unusual about its lines.
 	Layout, LayoutText string
 	Remarks            []string
 	// NamesLanguages means that a line of the list names the language of its text, or the layout does.

@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/array/arraytest"
 )
 
-// manyRows writes a list of n lines with texts of LJSpeech's length. Each line has a recording of its own, which are links
-// to a few files, or none.
+// manyRows writes a list of n lines with texts of LJSpeech's length. Each line has a recording of its own, which are
+// links to a few files, or none.
 func manyRows(tb testing.TB, n int, missing bool) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -48,7 +48,8 @@ func writeList(tb testing.TB, dir, list string) string {
 	return file
 }
 
-// manyColumns writes a list of n lines with 80 phonemes and as many durations, in arrays that are links to one file for 5000.
+// manyColumns writes a list of n lines with 80 phonemes and as many durations, in arrays that are links to one file for
+// 5000.
 func manyColumns(tb testing.TB, n int) string {
 	dir := filepath.Dir(manyRows(tb, n, false))
 	lines := strings.Split(strings.TrimSpace(string(must(os.ReadFile(filepath.Join(dir, "train.jsonl"))))), "\n")

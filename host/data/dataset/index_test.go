@@ -237,8 +237,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestCacheReadsAgain: a file that could not be used is read again at each start, because a change of permissions changes
-// neither its size nor its time.
+// TestCacheReadsAgain: a file that could not be used is read again at each start, because a change of permissions
+// changes neither its size nor its time.
 func TestCacheReadsAgain(t *testing.T) {
 	dir := folder(t, "1|one", "2|two")
 	clip(t, dir, "1", 22050, 1, ramp(0, 50))

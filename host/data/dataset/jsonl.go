@@ -13,9 +13,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/layout"
 )
 
-// parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA NeMo's manifests
-// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys,
-// but an entry has their names for messages. Paths are relative to dir, the folder of the list.
+// parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA
+// NeMo's manifests (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores
+// unknown keys, but an entry has their names for messages. Paths are relative to dir, the folder of the list.
 //
 // No line can make the list ambiguous, so the parser returns no error.
 func parseObject(dir string, l *layout.Layout, split Split, columns *Columns) parser {
@@ -239,8 +239,8 @@ func (p part) String() string {
 	return text
 }
 
-// How far a part may extend past the end of the recording, in seconds: a last digit of what is written, as durations are
-// rounded, also up; at least as much as two decimals have, and at most as much as a whole second is rounded by.
+// How far a part may extend past the end of the recording, in seconds: a last digit of what is written, as durations
+// are rounded, also up; at least as much as two decimals have, and at most as much as a whole second is rounded by.
 const (
 	leastSlack = 0.01
 	mostSlack  = 0.5

@@ -72,8 +72,8 @@ func jsonLine(keys ...string) func(i int, c spoken) string {
 
 func csvField(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// known are the layouts that are recognised. text, speaker and language say what a layout has of a clip; normal means the normalized
-// text.
+// known are the layouts that are recognised. text, speaker and language say what a layout has of a clip; normal means
+// the normalized text.
 var known = []struct {
 	name, layout              string
 	normal, speaker, language bool
@@ -204,8 +204,8 @@ var known = []struct {
 	}},
 }
 
-// TestKnownLayouts: the same clips in each layout have the same texts, speakers and languages in the index, each with its
-// recording; and the layout that is recorded reads the list alike.
+// TestKnownLayouts: the same clips in each layout have the same texts, speakers and languages in the index, each with
+// its recording; and the layout that is recorded reads the list alike.
 func TestKnownLayouts(t *testing.T) {
 	for _, k := range known {
 		t.Run(k.name, func(t *testing.T) {

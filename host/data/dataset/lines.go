@@ -62,9 +62,9 @@ func (b *block) line(i int) []byte {
 	return b.text[start:b.ends[i]:b.ends[i]]
 }
 
-// blocks reads a list, which split divides into lines. A byte order mark, CRLF line ends and empty lines are allowed, and a
-// line may have line ends in a quoted field. skip is the number of a line that is no clip. It ends with the first error, which
-// is one of reading, or a line that is too long. name is only used in messages.
+// blocks reads a list, which split divides into lines. A byte order mark, CRLF line ends and empty lines are allowed,
+// and a line may have line ends in a quoted field. skip is the number of a line that is no clip. It ends with the first
+// error, which is one of reading, or a line that is too long. name is only used in messages.
 func blocks(name string, r io.Reader, split bufio.SplitFunc, skip int) iter.Seq2[*block, error] {
 	return func(yield func(*block, error) bool) {
 		lines := bufio.NewScanner(r)

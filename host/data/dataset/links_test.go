@@ -11,7 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestLinksOfBooks: M-AILABS' folders may be links. Those that lead back do not loop, and one that leads nowhere is named.
+// TestLinksOfBooks: M-AILABS' folders may be links. Those that lead back do not loop, and one that leads nowhere is
+// named.
 func TestLinksOfBooks(t *testing.T) {
 	dir, far := t.TempDir(), t.TempDir()
 	reader := filepath.Join(dir, "de_DE", "by_book", "female", "eva")

@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// parseTable returns the parser for lines of columns. It refuses ids that name a file outside the folder. Paths, which are
-// written with an ending such as .wav or in a column of paths, may name any file, as in JSON Lines.
+// parseTable returns the parser for lines of columns. It refuses ids that name a file outside the folder. Paths, which
+// are written with an ending such as .wav or in a column of paths, may name any file, as in JSON Lines.
 func parseTable(dir string, l *layout.Layout, split Split) parser {
 	paths := l.HasPaths()
 	speaks := hasRole(l, layout.Speaker)
@@ -73,8 +73,8 @@ func hasRole(l *layout.Layout, role layout.Role) bool {
 
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
 
-// controls says which name of an entry has a control character: messages contain names, and it would change the reader's
-// terminal.
+// controls says which name of an entry has a control character: messages contain names, and it would change the
+// reader's terminal.
 func controls(e *entry) string {
 	for _, v := range [...]struct{ key, value string }{{"the path", e.id}, {"the speaker", e.speaker}, {"the language", e.language}} {
 		if hasControl(v.value) {
@@ -84,8 +84,8 @@ func controls(e *entry) string {
 	return ""
 }
 
-// checkID accepts ids that name a file below the base of a layout: separated by slashes, without "..", ".", empty elements or
-// a leading slash.
+// checkID accepts ids that name a file below the base of a layout: separated by slashes, without "..", ".", empty
+// elements or a leading slash.
 func checkID(base, id string) error {
 	base = cmp.Or(strings.TrimSuffix(base, "/"), "the folder of the data set")
 	advice := "an id is a path below " + base + ", without .. and the ending, such as LJ001-0001 or A/0001"

@@ -92,8 +92,8 @@ func (o *object) set(key, value json.RawMessage) {
 	}
 }
 
-// missing returns the error that the line does not have a key. It names a key of the line that is likely to be this one,
-// misspelt.
+// missing returns the error that the line does not have a key. It names a key of the line that is likely to be this
+// one, misspelt.
 func (o *object) missing(key string) error {
 	likely := ""
 	for _, name := range o.ignored {

@@ -160,8 +160,8 @@ func needsOf(buffer []need, r *Row, growth float64, columns *Columns) []need {
 	return columns.needs(needs, r)
 }
 
-// misfit returns the first need that the bucket is too small for, or nil. A symbol that the bucket does not have sets no
-// limit.
+// misfit returns the first need that the bucket is too small for, or nil. A symbol that the bucket does not have sets
+// no limit.
 func misfit(b manifest.Bucket, needs []need) *need {
 	for i, n := range needs {
 		if size, limited := b[n.symbol]; limited && n.size > size {
@@ -189,8 +189,8 @@ func (p *Plan) exclude(row int32, needs []need) Excluded {
 // Excluded returns the rows that no bucket can hold, in file order.
 func (p *Plan) Excluded() []Excluded { return p.excluded }
 
-// Order identifies the order of the batches, of all epochs: the hex SHA-256 of what it follows from. Whose rows they are
-// and what the rows hold is left to Index.Hash.
+// Order identifies the order of the batches, of all epochs: the hex SHA-256 of what it follows from. Whose rows they
+// are and what the rows hold is left to Index.Hash.
 func (p *Plan) Order() string {
 	h := sha256.New()
 	b := appendInt(nil, p.cfg.Seed)

@@ -39,8 +39,8 @@ func BenchmarkRecognise(b *testing.B) {
 	}
 }
 
-// FuzzRecognise: any bytes are recognised or refused; nothing panics. What is recognised in a list of three columns or more
-// never has a text that is a number, one value for all lines, or of another script than a column before it.
+// FuzzRecognise: any bytes are recognised or refused; nothing panics. What is recognised in a list of three columns or
+// more never has a text that is a number, one value for all lines, or of another script than a column before it.
 func FuzzRecognise(f *testing.F) {
 	for _, s := range []string{
 		"c0|one two|3.10\nc1|three four|2.5\nc2|five six|7.25\n", "c0|one two|anna\nc1|three four|anna\n", "c0|one two|0\nc1|three four|1\n",
@@ -107,8 +107,8 @@ func suspicious(t *testing.T, ix *Index, data []byte) {
 	}
 }
 
-// TestNeverTheLastColumn: whatever a text is followed by that is a number, one value, few values or of another script, the text is
-// not that column, or the list is refused.
+// TestNeverTheLastColumn: whatever a text is followed by that is a number, one value, few values or of another script,
+// the text is not that column, or the list is refused.
 func TestNeverTheLastColumn(t *testing.T) {
 	last := map[string]func(i int) string{
 		"seconds": func(i int) string { return fmt.Sprintf("%d.%02d", 2+i%9, i) }, "whole seconds": func(i int) string { return fmt.Sprint(1 + i%3) },

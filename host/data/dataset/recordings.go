@@ -55,8 +55,8 @@ func recordingOf(b []byte) recording {
 	}
 }
 
-// recordings are the files of an index. The cache stores them in one file per list: the mark, the SHA-256 of the rest, and
-// the records. It has no file that could not be used, which is read again at each start.
+// recordings are the files of an index. The cache stores them in one file per list: the mark, the SHA-256 of the rest,
+// and the records. It has no file that could not be used, which is read again at each start.
 type recordings struct {
 	file    string // "": no cache
 	all     []recording

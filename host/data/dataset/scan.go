@@ -254,13 +254,13 @@ func nearby(row *scannedRow) string {
 // unread are the usual endings of formats that are not read.
 var unread = []string{".m4a", ".aac", ".mp4", ".webm", ".wma", ".aiff", ".aif"}
 
-// endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how a file
-// is read.
+// endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how
+// a file is read.
 var endings = []string{".flac", ".ogg", ".opus", ".mp3", ".oga"}
 
-// statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name with
-// another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems store "ö" as
-// one character, some as two, and copies of a data set mix them. It opens nothing.
+// statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name
+// with another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems
+// store "ö" as one character, some as two, and copies of a data set mix them. It opens nothing.
 func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 	info, err := files.Stat(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -296,7 +296,8 @@ func stemOf(path string) (string, bool) {
 	return strings.TrimSuffix(path, filepath.Ext(path)), true
 }
 
-// forms returns a path, and the others that it is in Unicode's forms NFC and NFD, with its folder as it is or in the same form.
+// forms returns a path, and the others that it is in Unicode's forms NFC and NFD, with its folder as it is or in the
+// same form.
 func forms(path string) []string {
 	all := []string{path}
 	dir, base := filepath.Split(path)

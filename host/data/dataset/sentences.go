@@ -27,8 +27,8 @@ type Sentence struct {
 const maxSentences = 1 << 20
 
 // ReadSentences reads sentences. A file *.jsonl or *.json has the form of a list (docs/data.md), and the clip of a line
-// is the voice for its text; clips may occur more than once. Any other file has a sentence in each line. It fails at the
-// first line that cannot be used.
+// is the voice for its text; clips may occur more than once. Any other file has a sentence in each line. It fails at
+// the first line that cannot be used.
 func ReadSentences(path string) ([]Sentence, error) {
 	data, err := files.Read(path, maxSentences)
 	if err != nil {

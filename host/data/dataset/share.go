@@ -95,7 +95,8 @@ func (ix *Index) HeldByDefault(share float64, limits manifest.Bucket) (held []bo
 	return held, ""
 }
 
-// ShareOf returns the least share, in steps of 0.05, that holds out at least so many clips; 0 if there is none up to 0.5.
+// ShareOf returns the least share, in steps of 0.05, that holds out at least so many clips; 0 if there is none up to
+// 0.5.
 func (ix *Index) ShareOf(clips int) float64 {
 	for step := 1; step <= 10; step++ {
 		share, n := float64(step)/20, 0

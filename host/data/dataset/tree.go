@@ -10,12 +10,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/layout"
 )
 
-// A layout without one list is read as a list that is made from it: a line for each clip, of fields between unit separators,
-// which a text cannot have after normalization.
+// A layout without one list is read as a list that is made from it: a line for each clip, of fields between unit
+// separators, which a text cannot have after normalization.
 const unit = "\x1f"
 
-// listOfTree returns the list that is made from a folder, and the place of each line's text. Its recordings are below the
-// folder above.
+// listOfTree returns the list that is made from a folder, and the place of each line's text. Its recordings are below
+// the folder above.
 func listOfTree(tree, dir string, split Split, walk layout.Walk) (list io.ReadSeeker, places []string, err error) {
 	items, err := layout.Items(tree, dir, split == Eval, walk)
 	if err != nil {
@@ -33,8 +33,8 @@ func listOfTree(tree, dir string, split Split, walk layout.Walk) (list io.ReadSe
 	return bytes.NewReader(b.Bytes()), places, nil
 }
 
-// parseItem parses a line of such a list. It refuses ids that name a recording outside of its folder: files of texts have some
-// of them.
+// parseItem parses a line of such a list. It refuses ids that name a recording outside of its folder: files of texts
+// have some of them.
 func parseItem(line []byte) (entry, error) {
 	f := strings.SplitN(string(line), unit, 6)
 	if len(f) < 6 {

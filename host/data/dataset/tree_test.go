@@ -96,8 +96,8 @@ func TestDeadFolder(t *testing.T) {
 	}
 }
 
-// TestClosedFolder: a folder of a tree that cannot be read is named, and nothing is left out. The one that each disk has does not
-// count.
+// TestClosedFolder: a folder of a tree that cannot be read is named, and nothing is left out. The one that each disk
+// has does not count.
 func TestClosedFolder(t *testing.T) {
 	for tree, c := range map[string]struct {
 		files  []string
@@ -183,7 +183,8 @@ func TestObjectsThatEndInReturns(t *testing.T) {
 	contains(t, err, `text "two spoken"`)
 }
 
-// TestStandardKeysHaveAName: a list whose objects have the standard keys, but none has all, is of a layout that can be asked for.
+// TestStandardKeysHaveAName: a list whose objects have the standard keys, but none has all, is of a layout that can be
+// asked for.
 func TestStandardKeysHaveAName(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "train.jsonl"), []byte(`{"audio_filepath": "a.wav"}`+"\n"+`{"text": "one"}`+"\n"))

@@ -63,8 +63,8 @@ func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, f
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// Patience is how long the command waits for a disk that fails: so many seconds, or until Stop is closed. It says on Err for
-// what it waits.
+// Patience is how long the command waits for a disk that fails: so many seconds, or until Stop is closed. It says on
+// Err for what it waits.
 func (c Console) Patience(seconds float64) *files.Patience {
 	p := files.NewPatience(time.Duration(seconds*float64(time.Second)), c.Stop)
 	p.Warn(func(err error, limit time.Duration) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning, *Message and
-// *Finish.
+// Event is one of *Start, *Phase, *Step, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning,
+// *Message and *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.
@@ -77,8 +77,8 @@ type Spoken struct {
 	Time    time.Duration
 }
 
-// EarlyStop is why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best by
-// more than Delta. Best is nil if no evaluation had a finite loss.
+// EarlyStop is why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best
+// by more than Delta. Best is nil if no evaluation had a finite loss.
 type EarlyStop struct {
 	Step        int64
 	Evaluations int

@@ -13,8 +13,8 @@ type Step struct {
 	Metrics  []float64
 	LR       float64
 	GradNorm float64
-	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty. With several players, at
-	// least one of them was skipped.
+	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty. With several players,
+	// at least one of them was skipped.
 	Skipped bool
 	// Players has what differs by player, if there are several. Loss, LR and GradNorm are those of the last one.
 	Players []Player

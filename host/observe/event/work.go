@@ -39,8 +39,8 @@ const (
 	Saving     Task = "saving" // a checkpoint
 )
 
-// String returns the work as a person reads it: "evaluating 3/40 batches". The unit, which may name a list of the user, is
-// visible.Text: the bar of a terminal shows it as it is.
+// String returns the work as a person reads it: "evaluating 3/40 batches". The unit, which may name a list of the user,
+// is visible.Text: the bar of a terminal shows it as it is.
 func (w *Work) String() string {
 	text, unit := string(w.Task), visible.Text(w.Unit)
 	switch {

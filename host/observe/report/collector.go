@@ -60,7 +60,8 @@ func (t *totals) add(o totals) {
 	t.frames += o.frames
 }
 
-// NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed run.
+// NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed
+// run.
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, steptimes: steptimes{byBucket: map[int]*sample{}}}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
@@ -110,8 +111,8 @@ func (c *Collector) step(w *event.Step) {
 	}
 }
 
-// Skipped returns how many steps were skipped, and of how many: of the whole run or, if those of this process are a larger share, of
-// this process.
+// Skipped returns how many steps were skipped, and of how many: of the whole run or, if those of this process are a
+// larger share, of this process.
 func (c *Collector) Skipped() (skipped, steps int64) {
 	if c.skipped*c.history.Steps > c.history.Skipped*c.process {
 		return c.skipped, c.process

@@ -57,7 +57,8 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 	}
 }
 
-// TestCollectorLeavesWarmStepsOut: their time does not count, nor that of the first step after them, but what they trained does.
+// TestCollectorLeavesWarmStepsOut: their time does not count, nor that of the first step after them, but what they
+// trained does.
 func TestCollectorLeavesWarmStepsOut(t *testing.T) {
 	c := NewCollector([]string{"mel_loss"}, Before{Warm: 9})
 	for step := int64(1); step <= 21; step++ {

@@ -34,8 +34,8 @@ type Console struct {
 }
 
 const (
-	// startSilence and silence are the longest times without a line where there is no bar: before training, when the user
-	// has seen nothing yet, and in it.
+	// startSilence and silence are the longest times without a line where there is no bar: before training, when the
+	// user has seen nothing yet, and in it.
 	startSilence = 10 * time.Second
 	silence      = 30 * time.Second
 	// lookEvery is the time between two looks at the progress of the run.
@@ -106,7 +106,8 @@ func (c *Console) look(at time.Time) {
 	}
 }
 
-// longest returns the longest time without a line. Between steps it is longer: a step that takes less brings its own line.
+// longest returns the longest time without a line. Between steps it is longer: a step that takes less brings its own
+// line.
 func longest(s event.Snapshot) time.Duration {
 	switch {
 	case s.Phase == event.Preparing, s.Phase == event.WarmingUp:

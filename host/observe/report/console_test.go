@@ -84,8 +84,8 @@ func TestConsoleFolds(t *testing.T) {
 	}
 }
 
-// TestConsoleIsNotSilent: without a terminal, a line comes every 10 s before training and every 30 s in it (45 s within a step), not more;
-// with --log-every 0 none does.
+// TestConsoleIsNotSilent: without a terminal, a line comes every 10 s before training and every 30 s in it (45 s within
+// a step), not more; with --log-every 0 none does.
 func TestConsoleIsNotSilent(t *testing.T) {
 	for _, every := range []int64{100, 0} {
 		synctest.Test(t, func(t *testing.T) {

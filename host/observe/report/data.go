@@ -36,8 +36,8 @@ func FewText(clips int) string {
 	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s", units.Count(clips, "clip"))
 }
 
-// FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0, would hold
-// out FewEvaluated clips.
+// FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0,
+// would hold out FewEvaluated clips.
 func FewAdvice(share, larger float64) string {
 	if share > 0 && larger > share {
 		return fmt.Sprintf("hold out more with --val-share %g, or name a list with --val-data", larger)
@@ -53,8 +53,8 @@ type LeftOut struct {
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// Padding is what an epoch computes for no clip: Share of the frames of the rows with a clip, and EmptyRows, the share of all
-// frames that is in rows without one.
+// Padding is what an epoch computes for no clip: Share of the frames of the rows with a clip, and EmptyRows, the share
+// of all frames that is in rows without one.
 type Padding struct {
 	Share     float64 `json:"share"`
 	EmptyRows float64 `json:"empty_rows"`

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
-// Divergence warns of a loss that explodes: one that is not finite, or far above those of the last steps. It knows which steps
-// were normal. The zero value is ready to use.
+// Divergence warns of a loss that explodes: one that is not finite, or far above those of the last steps. It knows
+// which steps were normal. The zero value is ready to use.
 type Divergence struct {
 	recent []float64 // the last finite losses; next is the oldest if there are usualSteps
 	next   int
@@ -64,8 +64,9 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) (n
 	return normal
 }
 
-// take counts a step with rows, and reports whether it was normal: it was not skipped, and its loss is not far above the level of the
-// steps before it. A loss that stays there becomes the level after usualSteps: it may be another loss, as after a change of the graph.
+// take counts a step with rows, and reports whether it was normal: it was not skipped, and its loss is not far above
+// the level of the steps before it. A loss that stays there becomes the level after usualSteps: it may be another loss,
+// as after a change of the graph.
 func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 	if !math.IsNaN(loss) && !math.IsInf(loss, 0) {
 		d.keep(loss)
@@ -103,8 +104,8 @@ func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 	return true
 }
 
-// Ruined reports how many steps there were since the last one whose loss was not far above the lowest level, and that level. Unlike a
-// normal step, it does not take a loss for the level because it lasts.
+// Ruined reports how many steps there were since the last one whose loss was not far above the lowest level, and that
+// level. Unlike a normal step, it does not take a loss for the level because it lasts.
 func (d *Divergence) Ruined() (steps int, level float64) { return d.high, d.base }
 
 // Sound returns the last normal step whose loss was not far above the lowest level.
@@ -113,15 +114,16 @@ func (d *Divergence) Sound() int64 { return d.sound }
 // Forget forgets the lowest level: the losses before are of another kind, such as those of other data.
 func (d *Divergence) Forget() { d.base, d.high, d.best = 0, 0, 0 }
 
-// Steady returns the last normal step whose loss was near the best level of the run, 0 before the first. Weights of later steps may be
-// ruined, though losses that lasted have become the level.
+// Steady returns the last normal step whose loss was near the best level of the run, 0 before the first. Weights of
+// later steps may be ruined, though losses that lasted have become the level.
 func (d *Divergence) Steady() int64 { return d.steady }
 
-// Normal returns the last normal step, 0 before the first. The weights before that step were good: its loss was computed with them.
+// Normal returns the last normal step, 0 before the first. The weights before that step were good: its loss was
+// computed with them.
 func (d *Divergence) Normal() int64 { return d.normal }
 
-// Next returns what another process of the run begins with: the level of the losses and the last normal step. It compares losses with
-// those of its own steps only.
+// Next returns what another process of the run begins with: the level of the losses and the last normal step. It
+// compares losses with those of its own steps only.
 func (d *Divergence) Next() Divergence {
 	return Divergence{level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high, best: d.best, steady: d.steady}
 }

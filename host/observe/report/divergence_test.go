@@ -69,8 +69,8 @@ func BenchmarkDivergence(b *testing.B) {
 	}
 }
 
-// TestNormalSteps: a step is normal if it is not skipped and its loss is not far above the level before it, which steps that
-// explode do not raise, unless the loss stays there.
+// TestNormalSteps: a step is normal if it is not skipped and its loss is not far above the level before it, which steps
+// that explode do not raise, unless the loss stays there.
 func TestNormalSteps(t *testing.T) {
 	nan := math.NaN()
 	flat := func(n int, loss float64) []float64 { return slices.Repeat([]float64{loss}, n) }

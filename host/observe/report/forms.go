@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// OtherForms names the training graphs whose form has changed since the process before, by the report in the run folder:
-// fused, or as exported. Both round in other places. There is none if the folder has no report. now lists the graphs,
-// those of training first.
+// OtherForms names the training graphs whose form has changed since the process before, by the report in the run
+// folder: fused, or as exported. Both round in other places. There is none if the folder has no report. now lists the
+// graphs, those of training first.
 func OtherForms(dir string, now []Graph) (lines []string) {
 	before, err := Read(filepath.Join(dir, ReportFile))
 	if err != nil {

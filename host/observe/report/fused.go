@@ -14,15 +14,16 @@ type Fused struct {
 	Kernels int `json:"kernels"`
 	// ArenaBytes is the planned size of ONNX Runtime's arena for training and evaluation of the largest bucket.
 	ArenaBytes int64 `json:"arena_bytes"`
-	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm of a result.
+	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm
+	// of a result.
 	Distances []Float `json:"distances"`
 	// Left says why regions of the largest bucket have no kernel.
 	Left []string `json:"left"`
-	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported, each with
-	// the reason. They run without them.
+	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
+	// exported, each with the reason. They run without them.
 	Faulty []string `json:"faulty"`
-	// Unproved names the losses, metrics and gradients that say nothing of the kernels, because they are zero or not finite in the graph as
-	// exported, too.
+	// Unproved names the losses, metrics and gradients that say nothing of the kernels, because they are zero or not
+	// finite in the graph as exported, too.
 	Unproved []string `json:"unproved"`
 
 	// How long the parts took, in seconds.

@@ -35,7 +35,8 @@ type lines struct {
 const maxLine = 64 << 10
 
 // openLines opens or creates a file of lines of at most limit bytes. It cuts the file off before the first line for
-// which keep returns false, or that has no end. Lines wait for the disk as long as wait says. An error of keep is returned with the line's number.
+// which keep returns false, or that has no end. Lines wait for the disk as long as wait says. An error of keep is
+// returned with the line's number.
 func openLines(path string, limit int, wait *files.Patience, keep func(line []byte) (bool, error)) (*lines, error) {
 	f, err := files.At(path).Append()
 	if errors.Is(err, files.ErrLink) || files.OfMachine(err) {
@@ -176,8 +177,8 @@ func (l *lines) sync() error {
 	})
 }
 
-// syncNow writes the lines that are not known to be durable again, to another file, once a sync has failed: the kernel may
-// have dropped them, and a second sync of the same file would succeed.
+// syncNow writes the lines that are not known to be durable again, to another file, once a sync has failed: the kernel
+// may have dropped them, and a second sync of the same file would succeed.
 func (l *lines) syncNow() error {
 	if !l.suspect {
 		err := l.file.Sync()

@@ -48,8 +48,8 @@ func Due(step, first, every, total int64) bool {
 	return every > 0 && (step == first || step%every == 0 || step == total)
 }
 
-// Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the steps
-// since the last line took long. Speed and input stall are means since the previous line.
+// Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the
+// steps since the last line took long. Speed and input stall are means since the previous line.
 func (p *Progress) Step(w *event.Step) string {
 	p.rate.Step(w)
 	if p.first == 0 {

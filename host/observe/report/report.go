@@ -68,7 +68,8 @@ type Report struct {
 	InputStallRatio     float64  `json:"input_stall_ratio"`
 	TransferHiddenRatio float64  `json:"transfer_hidden_ratio"`
 	StepMs              StepTime `json:"step_ms"`
-	// GradientsMs describes the forward and backward passes of the steps in StepMs, by the clock of the GPU if there is one.
+	// GradientsMs describes the forward and backward passes of the steps in StepMs, by the clock of the GPU if there is
+	// one.
 	GradientsMs Distribution `json:"gradients_ms"`
 	PhasesMs    Phases       `json:"phases_ms"`
 
@@ -149,8 +150,8 @@ type GoodCheckpoint struct {
 	Folder string `json:"folder"` // in the run folder
 }
 
-// EarlyStop says why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best by more
-// than Delta.
+// EarlyStop says why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best
+// by more than Delta.
 type EarlyStop struct {
 	Step        int64   `json:"step"`
 	Evaluations int     `json:"evaluations"`
@@ -314,7 +315,8 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Write writes the files of the report to a run's folder: the figures, and the table. It replaces each completely or not at all.
+// Write writes the files of the report to a run's folder: the figures, and the table. It replaces each completely or
+// not at all.
 func (r *Report) Write(folder string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -215,7 +215,8 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// TestTableInATerminal: on a narrow terminal, the texts of rows are broken once, at its width. A wide one changes nothing.
+// TestTableInATerminal: on a narrow terminal, the texts of rows are broken once, at its width. A wide one changes
+// nothing.
 func TestTableInATerminal(t *testing.T) {
 	r := &Report{Verdict: Verdict{Bottleneck: "train", Advice: []string{strings.Repeat("advice ", 40)}}}
 	if r.TableOf("run", 300) != r.Table("run") {

@@ -37,7 +37,8 @@ type Setup struct {
 	// BatchSize is compared with the recommendation for the card.
 	BatchSize                              int
 	Threads, NumWorkers, BufferSize, Slots int
-	// Cores is how many the process may use. RingLimit names what holds no more ring slots, if they are fewer than requested.
+	// Cores is how many the process may use. RingLimit names what holds no more ring slots, if they are fewer than
+	// requested.
 	Cores     int
 	RingLimit string
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
-// Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on: on
-// a terminal in one line, which goes when the work is done, otherwise in a line every five seconds.
+// Waiting shows the progress of work that may take long, such as reading a list or speaking, from its first second on:
+// on a terminal in one line, which goes when the work is done, otherwise in a line every five seconds.
 type Waiting struct {
 	out      io.Writer
 	terminal bool
@@ -73,7 +73,8 @@ func (w *Waiting) due(what string, done int) bool {
 	return done > 0 && now.Sub(w.begun) >= patience && now.Sub(w.shown) >= every
 }
 
-// show shows a line, with a bar only on a terminal. The line may name a list of the user; out shows what it gets as it is.
+// show shows a line, with a bar only on a terminal. The line may name a list of the user; out shows what it gets as it
+// is.
 func (w *Waiting) show(bar, line string) {
 	w.shown, line = time.Now(), visible.Text(line)
 	if w.terminal {

@@ -15,7 +15,8 @@ type WallTime struct {
 	Start float64 `json:"start"`
 	// Training is the time of steps, with their waits.
 	Training float64 `json:"training"`
-	// Evaluation, Speaking and Saving are what training waits for: evaluations, the sentences of --samples, checkpoints.
+	// Evaluation, Speaking and Saving are what training waits for: evaluations, the sentences of --samples,
+	// checkpoints.
 	Evaluation float64 `json:"evaluation"`
 	Speaking   float64 `json:"speaking"`
 	Saving     float64 `json:"saving"`

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Warnings keeps the warnings of a process, also those before its first step, each once. Any goroutine may add one. The zero value has none.
+// Warnings keeps the warnings of a process, also those before its first step, each once. Any goroutine may add one. The
+// zero value has none.
 type Warnings struct {
 	mu   sync.Mutex
 	list []string // the first that differ

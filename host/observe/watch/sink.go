@@ -2,8 +2,8 @@ package watch
 
 import "github.com/xtts-host/xtts-host/host/observe/event"
 
-// Sink returns the sink that counts the run's steps. due reports whether a step brings a progress line. The sink must be
-// a required one: the Watch needs all steps to detect growing memory.
+// Sink returns the sink that counts the run's steps. due reports whether a step brings a progress line. The sink must
+// be a required one: the Watch needs all steps to detect growing memory.
 func (w *Watch) Sink(due func(step int64) bool) event.Sink { return sink{w, due} }
 
 type sink struct {

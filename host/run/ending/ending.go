@@ -1,5 +1,5 @@
-// Package ending judges how a run ends, and says how to go on: after an interruption, a fault, or when it diverged, which is that its
-// losses, gradients or weights are not finite any more, or its losses far above what they were.
+// Package ending judges how a run ends, and says how to go on: after an interruption, a fault, or when it diverged,
+// which is that its losses, gradients or weights are not finite any more, or its losses far above what they were.
 package ending
 
 import (
@@ -22,13 +22,15 @@ import (
 // farAbove is how many times the best validation loss one is that shows nothing good of the weights.
 const farAbove = 10
 
-// Good reports whether the loss of an evaluation shows good weights. best is the best evaluation so far, nil without one.
+// Good reports whether the loss of an evaluation shows good weights. best is the best evaluation so far, nil without
+// one.
 func Good(loss float64, best *train.Best) bool {
 	finite := !math.IsNaN(loss) && !math.IsInf(loss, 0)
 	return finite && (best == nil || best.Loss <= 0 || loss < farAbove*best.Loss)
 }
 
-// MostlySkipped is the end of a run, or of a process of it, that has skipped most of its steps: it has not done what it was asked to.
+// MostlySkipped is the end of a run, or of a process of it, that has skipped most of its steps: it has not done what it
+// was asked to.
 func MostlySkipped(c *report.Collector) error {
 	skipped, steps := c.Skipped()
 	if 2*skipped <= steps {
@@ -40,8 +42,9 @@ func MostlySkipped(c *report.Collector) error {
 // ErrDiverged is the end of a run whose losses are finite, but those of a model that is ruined.
 var ErrDiverged = errors.New("the run diverged")
 
-// Diverged is the end of a run whose last losses are far above its lowest level; nil for others. One step may be noise, so it needs two, or
-// an evaluation after the last step that shows the same. An evaluation alone must be far above the first loss.
+// Diverged is the end of a run whose last losses are far above its lowest level; nil for others. One step may be noise,
+// so it needs two, or an evaluation after the last step that shows the same. An evaluation alone must be far above the
+// first loss.
 func Diverged(d *report.Divergence, c *report.Collector, p *train.Progress) error {
 	losses, e := c.Last()
 	return diverged(d, losses, p.Step, e, p.Best)
@@ -87,14 +90,15 @@ func Ruined(err error) bool {
 	return ok
 }
 
-// Checkpoints are those of a run: the steps of the good ones, the newest first, and the first of some that can be loaded.
+// Checkpoints are those of a run: the steps of the good ones, the newest first, and the first of some that can be
+// loaded.
 type Checkpoints interface {
 	Good() ([]int64, error)
 	Sound(steps []int64) *checkpoint.Checkpoint
 }
 
-// Advise adds the way back to the error of a run that diverged, and returns others as they are. back is the command that goes back to a
-// checkpoint, or for nil to the start.
+// Advise adds the way back to the error of a run that diverged, and returns others as they are. back is the command
+// that goes back to a checkpoint, or for nil to the start.
 func Advise(err error, of Checkpoints, back func(to *checkpoint.Checkpoint) string) error {
 	skipped := errors.Is(err, train.ErrNotFinite)
 	if !skipped && !Ruined(err) && !errors.Is(err, ErrDiverged) {

@@ -101,7 +101,8 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestDiverged: losses that end far above the lowest level of the run, also where they have been there for long; noise is none of it.
+// TestDiverged: losses that end far above the lowest level of the run, also where they have been there for long; noise
+// is none of it.
 func TestDiverged(t *testing.T) {
 	flat := func(n int, loss float64) []float64 { return slices.Repeat([]float64{loss}, n) }
 	far := &report.Evaluation{Step: 5, Loss: 900}

@@ -131,7 +131,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	return err
 }
 
-// complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the last one was saved.
+// complete reports whether no step and no evaluation was left, so that an interruption came while the checkpoint of the
+// last one was saved.
 func (l *Loop) complete() bool {
 	at, source := l.Train.Progress, *l.cfg.Source
 	source.Start(at.Position()) // it has run ahead

@@ -100,7 +100,8 @@ type runCase struct {
 }
 
 // TestRun: training begins when the prefetch target is ready, after the delay, or at a request to stop, whichever is
-// first; after Run nothing of the pipeline runs, whatever ended it; and a run that has done everything is not interrupted.
+// first; after Run nothing of the pipeline runs, whatever ended it; and a run that has done everything is not
+// interrupted.
 func TestRun(t *testing.T) {
 	broken, gone := errors.New("broken"), errors.New("gone")
 	const never = time.Hour

@@ -23,8 +23,8 @@ func (m *Machine) openFeatures() (err error) {
 	return err
 }
 
-// computesOn names what the plugins compute on: a GPU gives other bits than the CPU, and another model of GPU, or another
-// version of ONNX Runtime, may as well. The library is loaded here, because it knows its version only then.
+// computesOn names what the plugins compute on: a GPU gives other bits than the CPU, and another model of GPU, or
+// another version of ONNX Runtime, may as well. The library is loaded here, because it knows its version only then.
 func (m *Machine) computesOn() (string, error) {
 	if err := ort.Init(m.plan.ORT()); err != nil {
 		return "", err

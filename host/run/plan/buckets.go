@@ -15,8 +15,9 @@ import (
 // Buckets are the sizes that batches are padded to.
 type Buckets struct {
 	Sizes []manifest.Bucket // ascending
-	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and the sizes of each, without the one
-	// for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets from there.
+	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and the sizes of each, without
+	// the one for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets
+	// from there.
 	Computed string
 	perBatch bool // another batch size would have others
 }
@@ -24,8 +25,8 @@ type Buckets struct {
 // bucketsHash is the name of Buckets.Computed among the hashes of a checkpoint.
 const bucketsHash = "buckets"
 
-// settleBuckets computes the buckets from the data, or takes those of the checkpoint that the run continues from, unless they
-// are the bundle's.
+// settleBuckets computes the buckets from the data, or takes those of the checkpoint that the run continues from,
+// unless they are the bundle's.
 func (d *Draft) settleBuckets() error {
 	asked, bundle, recorded := d.Config.Buckets, d.Bundle.Manifest, d.recordedBuckets()
 	before := d.Config.Resume != "" && recorded == "" && !d.set.Given("buckets") // the run is older than computed buckets

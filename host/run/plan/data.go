@@ -75,7 +75,8 @@ func settleLayout(d *Draft, name, layout string) {
 	d.Changes = append(d.Changes, config.Change{Name: name, Value: layout, Origin: "recognised"})
 }
 
-// beforeLayouts reports whether the run that continues is of a version that did not recognise layouts: it recorded none.
+// beforeLayouts reports whether the run that continues is of a version that did not recognise layouts: it recorded
+// none.
 func (d *Draft) beforeLayouts() bool {
 	return d.Config.Resume != "" && d.Config.TrainData != "" && !config.Recorded(d.set, "list-layout")
 }

@@ -11,8 +11,8 @@ import (
 // before has no number.
 const checkedExporter = 2
 
-// formerExporter returns a line for each fault that a graph of an exporter of before may have: nothing in the graph says
-// whether it has it. The program's own bundles were compared.
+// formerExporter returns a line for each fault that a graph of an exporter of before may have: nothing in the graph
+// says whether it has it. The program's own bundles were compared.
 func formerExporter(p *Plan) []string {
 	if ortgraphs.IsBuiltin(p.Config.Graph) {
 		return nil

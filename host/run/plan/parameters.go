@@ -39,9 +39,9 @@ func (d *Draft) layOutParameters() error {
 	return nil
 }
 
-// settings returns the optimizer of a player with the settings of a run, whose defaults are those of the last player. The
-// learning rates of the players keep their ratio. A weight decay or clipping other than the last player's in the bundle is
-// that of all.
+// settings returns the optimizer of a player with the settings of a run, whose defaults are those of the last player.
+// The learning rates of the players keep their ratio. A weight decay or clipping other than the last player's in the
+// bundle is that of all.
 func settings(own, last manifest.Optimizer, c *config.Config) manifest.Optimizer {
 	switch {
 	case own.LR == last.LR:
@@ -58,8 +58,8 @@ func settings(own, last manifest.Optimizer, c *config.Config) manifest.Optimizer
 	return own
 }
 
-// course returns the schedule of a player with the settings of a run, whose defaults are those of the last player. Others
-// are those of all.
+// course returns the schedule of a player with the settings of a run, whose defaults are those of the last player.
+// Others are those of all.
 func course(own, last manifest.Schedule, c *config.Config) manifest.Schedule {
 	if c.Schedule != last.Name {
 		own.Name = c.Schedule

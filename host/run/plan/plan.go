@@ -80,13 +80,13 @@ type Draft struct {
 	cache   string // folder
 	columns *dataset.Columns
 	reading Reading
-	// unspoken is why the samples of a resumed run cannot be spoken. It may follow from other data or another bundle, which FindStart
-	// names first.
+	// unspoken is why the samples of a resumed run cannot be spoken. It may follow from other data or another bundle,
+	// which FindStart names first.
 	unspoken error
 }
 
-// Reading is told how far the reading of the data is: so many of a number of things. Another name of the things is other
-// work. *event.Reader and *report.Waiting implement it.
+// Reading is told how far the reading of the data is: so many of a number of things. Another name of the things is
+// other work. *event.Reader and *report.Waiting implement it.
 type Reading interface {
 	Progress(what string, done, of int)
 	Close()

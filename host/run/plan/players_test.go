@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestSettingsOfPlayers: a run's settings are those of the last player; rates of the others keep their ratio, and other values hold for all.
+// TestSettingsOfPlayers: a run's settings are those of the last player; rates of the others keep their ratio, and other
+// values hold for all.
 func TestSettingsOfPlayers(t *testing.T) {
 	last := manifest.Optimizer{LR: 1e-3, WeightDecay: 0.01, GradClip: 1}
 	other := manifest.Optimizer{LR: 3e-3, WeightDecay: 0.2, GradClip: 5}
@@ -32,8 +33,8 @@ func TestSettingsOfPlayers(t *testing.T) {
 	}
 }
 
-// TestSchedulesOfPlayers: a schedule or a warm-up of the run that is not the last player's in the bundle holds for all. The
-// minimum keeps the ratio of the rates, also where a rate is 0.
+// TestSchedulesOfPlayers: a schedule or a warm-up of the run that is not the last player's in the bundle holds for all.
+// The minimum keeps the ratio of the rates, also where a rate is 0.
 func TestSchedulesOfPlayers(t *testing.T) {
 	last, other := manifest.Schedule{Name: "cosine", WarmupSteps: 20}, manifest.Schedule{Name: "constant", WarmupSteps: 5}
 	for _, c := range []struct {

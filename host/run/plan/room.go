@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps. It is an estimate: how many
-// checkpoints a resumed run has, and how soon it ends, is not counted.
+// lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps. It is an
+// estimate: how many checkpoints a resumed run has, and how soon it ends, is not counted.
 func lackOfRoom(p *Plan) []string {
 	c := p.Config
 	free, err := disk.FreeFor(cmp.Or(c.Resume, c.RunDir, runfolder.Dated))
@@ -25,8 +25,9 @@ func lackOfRoom(p *Plan) []string {
 	return roomFor(free, size, c.KeepLast, p.Data.Val != nil)
 }
 
-// roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written before the oldest is
-// removed, the best one, and the last good one where that is another. Of a run that keeps all it is only the next one.
+// roomFor compares the free bytes of a disk with what checkpoints need: those of --keep-last, the one that is written
+// before the oldest is removed, the best one, and the last good one where that is another. Of a run that keeps all it
+// is only the next one.
 func roomFor(free, size int64, keepLast int, best bool) []string {
 	kept, which := int64(keepLast)+1, fmt.Sprintf("--keep-last %d and the next one", keepLast)
 	if best {
@@ -45,7 +46,8 @@ func roomFor(free, size int64, keepLast int, best bool) []string {
 		mebibytes(free), kept, mebibytes(size), mebibytes(kept*size), which)}
 }
 
-// checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of the optimizers, in f32.
+// checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of
+// the optimizers, in f32.
 func (t *Training) checkpointBytes(averaged bool) (bytes int64) {
 	copies := 1
 	if averaged {

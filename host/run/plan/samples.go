@@ -10,7 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// ReadSamples reads the sentences that the run speaks at its evaluations, if there are any. FindStart returns its error in a resumed run.
+// ReadSamples reads the sentences that the run speaks at its evaluations, if there are any. FindStart returns its error
+// in a resumed run.
 func (d *Draft) ReadSamples(context.Context) error {
 	err := readSamples(d)
 	if d.Config.Resume != "" {

@@ -24,8 +24,8 @@ func (p *Plan) Source() *batch.Source {
 	return s
 }
 
-// Schedules returns the learning rate schedules of the players. A resumed run takes the parts that are fixed at the start
-// of a run from its checkpoint.
+// Schedules returns the learning rate schedules of the players. A resumed run takes the parts that are fixed at the
+// start of a run from its checkpoint.
 func (p *Plan) Schedules() (all []schedule.Schedule) {
 	steps := p.Source().Total()
 	for _, player := range p.Players {

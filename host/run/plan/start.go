@@ -123,8 +123,8 @@ func (p *Plan) Progress() train.Progress {
 	return at
 }
 
-// WayBack is the command that takes the run of a plan in a folder back to one of its checkpoints, or for nil to its start, with a lower learning
-// rate.
+// WayBack is the command that takes the run of a plan in a folder back to one of its checkpoints, or for nil to its
+// start, with a lower learning rate.
 func WayBack(p *Plan, folder string, to *checkpoint.Checkpoint) string {
 	c := p.Config
 	return resume.Back{

@@ -15,7 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Plan describes a run before it begins. It is wide because its fields are the parts of a run that banner and report show.
+// Plan describes a run before it begins. It is wide because its fields are the parts of a run that banner and report
+// show.
 type Plan struct {
 	Config     *config.Config
 	Manifest   *manifest.Bundle
@@ -27,7 +28,8 @@ type Plan struct {
 	Players    []manifest.Player // with the run's settings
 	// Schedules are those of the players; it is called once the order of batches is planned.
 	Schedules func() []schedule.Schedule
-	// Threads is the number of threads of the model on the CPU, Decoders that of batches that are decoded at the same time.
+	// Threads is the number of threads of the model on the CPU, Decoders that of batches that are decoded at the same
+	// time.
 	Threads, Decoders int
 	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the
 	// size of one.

@@ -197,8 +197,8 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 	return lines
 }
 
-// badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps. A resumed run keeps its
-// warm-up unless a change is allowed.
+// badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps. A
+// resumed run keeps its warm-up unless a change is allowed.
 func badSchedules(steps int64, resumed bool, players []manifest.Player, all []schedule.Schedule) (lines []string) {
 	for i, s := range all {
 		reached := ""

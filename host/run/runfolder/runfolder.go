@@ -198,9 +198,9 @@ func (f *Folder) Remake() error {
 	return err
 }
 
-// Close releases the folder of a run that ended with that error. A run that was refused, or stopped before its first step,
-// leaves no folder that this process created; it is removed before its lock. The last lines of a plugin and a list of bad
-// clips stay.
+// Close releases the folder of a run that ended with that error. A run that was refused, or stopped before its first
+// step, leaves no folder that this process created; it is removed before its lock. The last lines of a plugin and a
+// list of bad clips stay.
 func (f *Folder) Close(outcome error) error {
 	code := exit.Code(outcome)
 	var err error

@@ -129,7 +129,8 @@ func described(f *train.Fusion) *report.Fused {
 	return r
 }
 
-// Report returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is none.
+// Report returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is
+// none.
 func (f *Fusion) Report(player int) (graph *report.Fused, reason string) {
 	if player >= len(f.graphs) {
 		return nil, ""

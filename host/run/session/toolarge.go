@@ -42,8 +42,9 @@ func searched(p *plan.Plan, mode batch.InputMode) bool {
 	return mode == batch.Overlapped && !growsWithPlugins
 }
 
-// largestBatch finds the largest batch below the requested one that fits, by trial. The graph as exported has to fit for the proof of a
-// fused one, which needs less: so trials do without compiling kernels for their sizes, and with a fused graph a larger batch may fit, too.
+// largestBatch finds the largest batch below the requested one that fits, by trial. The graph as exported has to fit
+// for the proof of a fused one, which needs less: so trials do without compiling kernels for their sizes, and with a
+// fused graph a larger batch may fit, too.
 func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	room, _ := s.Memory.plan.Room()
 	if room == 0 {

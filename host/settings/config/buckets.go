@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Buckets says to which lengths batches are padded. As text it is auto, auto:N or N, bundle, or a list of seconds such as
-// 2.5s,5s. The zero value is auto.
+// Buckets says to which lengths batches are padded. As text it is auto, auto:N or N, bundle, or a list of seconds such
+// as 2.5s,5s. The zero value is auto.
 type Buckets struct {
 	Count   int       // of auto: the largest number of buckets; 0 means as many as needed
 	Bundle  bool      // those of the bundle

@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// CacheFolder returns the folder of --cache-dir, or the user's cache folder. It refuses a folder that has files of others: the
-// program replaces and removes what it finds in its cache. It makes nothing.
+// CacheFolder returns the folder of --cache-dir, or the user's cache folder. It refuses a folder that has files of
+// others: the program replaces and removes what it finds in its cache. It makes nothing.
 func CacheFolder(given string) (string, error) {
 	dir, err := cachePath(given)
 	if err != nil {
@@ -71,8 +71,8 @@ func isCache(dir string) bool {
 	return err == nil && confirmedLine.Match(text) || unfinished(dir)
 }
 
-// unfinished reports whether a first start that failed or was killed has left the folder: it has nothing but our folders, and
-// they have nothing but what that start was writing.
+// unfinished reports whether a first start that failed or was killed has left the folder: it has nothing but our
+// folders, and they have nothing but what that start was writing.
 func unfinished(dir string) bool {
 	folders, err := os.ReadDir(dir)
 	if err != nil || len(folders) == 0 {

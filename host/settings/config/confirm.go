@@ -16,21 +16,21 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// consent are the settings that need the user's own word when a run folder names them: code that is executed (programs of
-// plugins, a library), and folders that a run writes to and removes from. The other settings that name a place are only
-// read, or are in ofOneRun.
+// consent are the settings that need the user's own word when a run folder names them: code that is executed (programs
+// of plugins, a library), and folders that a run writes to and removes from. The other settings that name a place are
+// only read, or are in ofOneRun.
 var consent = []string{"plugins", "ort-lib", "cache-dir", "feature-cache"}
 
-// confirmedFile lists in the cache folder what this user's own command lines have named: a setting and a quoted path on each
-// line.
+// confirmedFile lists in the cache folder what this user's own command lines have named: a setting and a quoted path on
+// each line.
 const (
 	confirmedFile = "confirmed"
 	maxConfirmed  = 1 << 20
 )
 
-// checkRunFile refuses code and caches that only the config.yaml of a run folder names. The folder may come from someone
-// else. Resuming a run must not execute what its author has put there, nor write to a folder that its author has chosen.
-// A command without the flag does not use the setting, and leaves it out.
+// checkRunFile refuses code and caches that only the config.yaml of a run folder names. The folder may come from
+// someone else. Resuming a run must not execute what its author has put there, nor write to a folder that its author
+// has chosen. A command without the flag does not use the setting, and leaves it out.
 func checkRunFile(s *Set) error {
 	var named, flags []string
 	known := confirmed(s)
@@ -58,9 +58,10 @@ func checkRunFile(s *Set) error {
 		"%s names code or a cache that no command line of yours has used: %s", runFile(s), strings.Join(named, ", "))
 }
 
-// isOwnCache reports whether a path is a cache already, which belongs to this user alone: nothing foreign is in danger. So a
-// run of a version that did not ask for its caches resumes. What is compiled for a GPU is not taken from there. A cache in
-// the run folder, or with links, may have come with the run: files of an unpacked archive belong to this user, too.
+// isOwnCache reports whether a path is a cache already, which belongs to this user alone: nothing foreign is in danger.
+// So a run of a version that did not ask for its caches resumes. What is compiled for a GPU is not taken from there. A
+// cache in the run folder, or with links, may have come with the run: files of an unpacked archive belong to this user,
+// too.
 func isOwnCache(s *Set, name, path string) bool {
 	known := map[string]cachedir.Recognise{"cache-dir": isCache, "feature-cache": featurecache.Recognise}[name]
 	if known == nil || !isOwn(path) || isInside(path, s.Resume) || hasLinks(path) {

@@ -172,8 +172,8 @@ func setValue(f *pflag.Flag, v any) error {
 type Change struct{ Name, Value, Origin string }
 
 // YAML returns every setting with its origin as a comment, in the order of the help. Read as a config file it gives the
-// same settings, except the files and folders of the run itself (run_dir, resume, allow, init, debug_dir, trace), which are
-// comments.
+// same settings, except the files and folders of the run itself (run_dir, resume, allow, init, debug_dir, trace), which
+// are comments.
 func (s *Set) YAML(changes ...Change) string {
 	return yamlOf(s, func(name string) string { return origin(s, name) }, changes)
 }

@@ -58,8 +58,8 @@ var foreign = sync.OnceValue(func() map[string]answer {
 })
 
 // ForeignHint returns the hint for a name that another trainer has for a setting, such as num_gpus, trainer.devices or
-// coqpit.batch_size, or "" for other names. known reports whether a flag exists where the name was typed, and written is how
-// such a setting is written there. Case, underscores and what comes before the last dot do not matter.
+// coqpit.batch_size, or "" for other names. known reports whether a flag exists where the name was typed, and written
+// is how such a setting is written there. Case, underscores and what comes before the last dot do not matter.
 func ForeignHint(typed string, known func(flag string) bool, written func(flag string) string) string {
 	name := strings.ToLower(strings.ReplaceAll(strings.TrimLeft(typed, "-+~"), "_", "-"))
 	last := name[strings.LastIndexByte(name, '.')+1:]
@@ -78,8 +78,8 @@ func ForeignHint(typed string, known func(flag string) bool, written func(flag s
 	return ""
 }
 
-// unknownName is the hint for a setting's name that is not known: an answer to that of another trainer, or else the nearest of
-// the names.
+// unknownName is the hint for a setting's name that is not known: an answer to that of another trainer, or else the
+// nearest of the names.
 func unknownName(flags *pflag.FlagSet, typed, setting string, names []string, written func(flag string) string) string {
 	known := func(flag string) bool { return flags.Lookup(flag) != nil }
 	if advice := ForeignHint(setting, known, written); advice != "" {

@@ -50,7 +50,8 @@ func matches(pattern, text string) (found []string) {
 	return found
 }
 
-// TestForeignHints: whatever case, underscores and sections it has. A name that has no flag here is not answered with one.
+// TestForeignHints: whatever case, underscores and sections it has. A name that has no flag here is not answered with
+// one.
 func TestForeignHints(t *testing.T) {
 	all := func(flag string) bool { return flag != "nothing" && New().flags.Lookup(flag) != nil }
 	none := func(string) bool { return false }

@@ -39,8 +39,8 @@ func (s *Set) Parse(args, environ []string) error {
 	return s.Load(environ)
 }
 
-// neverEmpty are flags of which an empty value is a mistake, such as that of an unset variable of the shell: the run would
-// be another than the one that is meant.
+// neverEmpty are flags of which an empty value is a mistake, such as that of an unset variable of the shell: the run
+// would be another than the one that is meant.
 var neverEmpty = []string{"train-data", "resume", "resume-or-start", "run-dir", "config"}
 
 // checkGiven refuses empty values on the command line.
@@ -166,7 +166,8 @@ func reason(f *pflag.Flag, err error) error {
 // thousands are the suffixes of numbers of thousands and millions.
 var thousands = map[string]float64{"": 1, "k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6}
 
-// grouped is a number with its digits in groups of three. A point is none of the separators: it may be that of decimals.
+// grouped is a number with its digits in groups of three. A point is none of the separators: it may be that of
+// decimals.
 var grouped = regexp.MustCompile(`^\d{1,3}([,_' ]\d{3})+[kKmM]?$`)
 
 // notWhole is the error of a text that is no whole number, with the number that is meant by 1e3, 10k or 10,000.
@@ -188,8 +189,8 @@ func notWhole(text string) error {
 // timeUnits are those in which flags take times, by the name of their value in the help.
 var timeUnits = map[string]time.Duration{"seconds": time.Second, "minutes": time.Minute}
 
-// shareOf is the hint for a value that was meant for a setting that is a share: a percentage or, of recordings, a number of
-// clips. It is "" for other values.
+// shareOf is the hint for a value that was meant for a setting that is a share: a percentage or, of recordings, a
+// number of clips. It is "" for other values.
 func shareOf(f *pflag.Flag, text string) string {
 	number, percent := strings.CutSuffix(strings.ReplaceAll(strings.TrimSpace(text), ",", "."), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -212,7 +213,8 @@ func shareOf(f *pflag.Flag, text string) string {
 	return fmt.Sprintf("for %g %% write %s", v, share)
 }
 
-// notNumber is the error of a text that is no number. A comma is taken for a decimal point, and a time with a unit is converted to the flag's.
+// notNumber is the error of a text that is no number. A comma is taken for a decimal point, and a time with a unit is
+// converted to the flag's.
 func notNumber(f *pflag.Flag, text string) error {
 	err := errors.New("not a number")
 	name, _ := pflag.UnquoteUsage(f)

@@ -57,8 +57,8 @@ func findRun(s *Set) error {
 	return nil
 }
 
-// checkRestart refuses to start a run in the folder of one that has ended before its first checkpoint, if the model, the data or the first weights
-// of the ended run are not given now: built-in ones would take their place.
+// checkRestart refuses to start a run in the folder of one that has ended before its first checkpoint, if the model,
+// the data or the first weights of the ended run are not given now: built-in ones would take their place.
 func checkRestart(s *Set) error {
 	file := filepath.Join(s.RunDir, RunFile)
 	text, err := files.At(file).Read(maxFile)

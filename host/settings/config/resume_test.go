@@ -69,7 +69,8 @@ func TestResumeOrStart(t *testing.T) {
 	}
 }
 
-// TestNotARun: what cannot be resumed is refused before anything else is looked at, with its name, the reason and a hint.
+// TestNotARun: what cannot be resumed is refused before anything else is looked at, with its name, the reason and a
+// hint.
 func TestNotARun(t *testing.T) {
 	makeFolders(t, "run/checkpoints/step-001200", "empty")
 	if err := os.WriteFile("file", nil, 0o666); err != nil {
@@ -130,8 +131,8 @@ func TestStepsAlone(t *testing.T) {
 	}
 }
 
-// TestRestart: a run that ended before its first checkpoint starts again with the model and the data that it had, or with others that are
-// named, but not without any.
+// TestRestart: a run that ended before its first checkpoint starts again with the model and the data that it had, or
+// with others that are named, but not without any.
 func TestRestart(t *testing.T) {
 	const run = "a run"
 	makeFolders(t, run)

@@ -43,7 +43,8 @@ func Recorded(s *Set, name string) bool {
 	return was != "" && was != isDefault
 }
 
-// firstOrigin is the origin of a setting. If that is the file of the run that continues, it is the one which that file names.
+// firstOrigin is the origin of a setting. If that is the file of the run that continues, it is the one which that file
+// names.
 func firstOrigin(s *Set, name string) string {
 	if before := s.before[key(name)]; before != "" && fromRunFile(s, name) {
 		return before

@@ -148,8 +148,8 @@ func TestRunFolderNamesNoOutputs(t *testing.T) {
 	}
 }
 
-// TestRunFolderNamesNoCaches: a cache that only a run folder names is refused, with the flags that confirm it. The command
-// line, an earlier one, a cache of this user, and a command without the flag are accepted.
+// TestRunFolderNamesNoCaches: a cache that only a run folder names is refused, with the flags that confirm it. The
+// command line, an earlier one, a cache of this user, and a command without the flag are accepted.
 func TestRunFolderNamesNoCaches(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	project := t.TempDir()
@@ -206,8 +206,8 @@ func TestOwnCaches(t *testing.T) {
 	}
 }
 
-// TestCachesOfRunFolders: a cache that may have come with the run folder is confirmed as a folder of others is, though its files
-// belong to this user once an archive has been unpacked.
+// TestCachesOfRunFolders: a cache that may have come with the run folder is confirmed as a folder of others is, though
+// its files belong to this user once an archive has been unpacked.
 func TestCachesOfRunFolders(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	claimed := func(dir string) string {

@@ -16,8 +16,8 @@ type Limits struct {
 	Container int64
 	// AddressSpace is RLIMIT_AS (ulimit -v), for each process.
 	AddressSpace int64
-	// Threads is RLIMIT_NPROC (ulimit -u), for all processes of the user together, which have Running; Running is 0 if it is
-	// unknown or the user is root.
+	// Threads is RLIMIT_NPROC (ulimit -u), for all processes of the user together, which have Running; Running is 0 if
+	// it is unknown or the user is root.
 	Threads, Running int64
 	// Stack is RLIMIT_STACK (ulimit -s): the C library gives it to each thread.
 	Stack int64
@@ -61,8 +61,8 @@ func (l Limits) Total() (bytes int64, what string) {
 	return l.Memory, "the machine's memory"
 }
 
-// leastAddressSpace is less than what the smallest run reserves: 2.5 GiB were seen with the smallest embedded model. Go and ONNX
-// Runtime reserve far more than they use.
+// leastAddressSpace is less than what the smallest run reserves: 2.5 GiB were seen with the smallest embedded model. Go
+// and ONNX Runtime reserve far more than they use.
 const leastAddressSpace = 3 << 30
 
 // leastThreads is what a run on two processors starts, with its plugins, after its settings are read.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads returns the number of threads of all processes of this user, which RLIMIT_NPROC limits, or 0 if the user is root, who
-// has no such limit, or /proc cannot be read.
+// threads returns the number of threads of all processes of this user, which RLIMIT_NPROC limits, or 0 if the user is
+// root, who has no such limit, or /proc cannot be read.
 func threads(proc string) (sum int64) {
 	user := os.Getuid()
 	if user == 0 {

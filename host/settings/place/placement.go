@@ -30,8 +30,8 @@ type Placement struct {
 // Shared reports whether both roles are on one GPU.
 func (p Placement) Shared() bool { return !p.Model.OnCPU() && p.Data.GPU.UUID == p.Model.GPU.UUID }
 
-// Decoders is the number of batches that are decoded at the same time: what is asked for or, for 0, the default. Beside a GPU that is half of the
-// cores: training takes 0.1 ms of one for a step, but needs a batch every few milliseconds.
+// Decoders is the number of batches that are decoded at the same time: what is asked for or, for 0, the default. Beside
+// a GPU that is half of the cores: training takes 0.1 ms of one for a step, but needs a batch every few milliseconds.
 func (p Placement) Decoders(asked int) int {
 	const few, most = 2, 8
 	switch {

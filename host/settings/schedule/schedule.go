@@ -93,8 +93,8 @@ func (c Schedule) Continue(saved Schedule) Schedule {
 	return c
 }
 
-// End is the step from which on cosine and linear stay at MinLR: the length that the run had when it began, or the end of
-// the warm-up if that comes later.
+// End is the step from which on cosine and linear stay at MinLR: the length that the run had when it began, or the end
+// of the warm-up if that comes later.
 func (c Schedule) End() int64 { return max(c.TotalSteps, c.DecayStart) }
 
 // Until describes the course in a run of so many steps, 0 for no limit: "cosine to 0 at step 5000 after 20 steps of

@@ -1,5 +1,6 @@
-// Package selection finds the parameters that patterns of names select: those that a run trains (--freeze, --train-only), and
-// those with a learning rate or a weight decay of their own (--lr-factor, --weight-decay-of, the bundle's groups).
+// Package selection finds the parameters that patterns of names select: those that a run trains (--freeze,
+// --train-only), and those with a learning rate or a weight decay of their own (--lr-factor, --weight-decay-of, the
+// bundle's groups).
 //
 //	frozen, err := selection.Frozen(bundle.Parameters, selection.Patterns{Freeze: []string{"text_encoder", "*.bias"}})
 //	if err != nil {

@@ -70,8 +70,8 @@ func Check(setting, pattern string, parameters []manifest.Parameter) error {
 	return hint.Errorf(nearest(pattern, parameters), "%s: no parameter has such a name", setting)
 }
 
-// FrozenIdentity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of their
-// names. It is "" if none is frozen.
+// FrozenIdentity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of
+// their names. It is "" if none is frozen.
 func FrozenIdentity(frozen map[string]bool, parameters int) string {
 	if len(frozen) == 0 {
 		return ""

@@ -22,8 +22,8 @@ type Settings struct {
 	Known []manifest.Parameter
 }
 
-// Groups returns the groups of a player's parameters, each with different values, and with the names of its parameters instead of patterns.
-// Parameters without values of their own are in no group.
+// Groups returns the groups of a player's parameters, each with different values, and with the names of its parameters
+// instead of patterns. Parameters without values of their own are in no group.
 func Groups(parameters []manifest.Parameter, s Settings) ([]manifest.Group, error) {
 	factors, err := parse("--lr-factor", s.LRFactor, s.Known)
 	if err != nil {

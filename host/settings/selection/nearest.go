@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// nearest returns a hint: the three names of parameters and modules that are most similar to a pattern if the first of them is near,
-// otherwise the outermost modules.
+// nearest returns a hint: the three names of parameters and modules that are most similar to a pattern if the first of
+// them is near, otherwise the outermost modules.
 func nearest(pattern string, parameters []manifest.Parameter) string {
 	text := strings.Trim(strings.NewReplacer("*", "", "?", "").Replace(pattern), ".")
 	distances := map[string]int{}

@@ -35,8 +35,8 @@ type Config struct {
 	Staging []byte
 	// Threads is the number of threads inside an operator on the CPU.
 	Threads int
-	// Tensors are those of Weights that are on the device already, by name. Graphs get them instead of copies, unless they
-	// have adapters. It may be nil.
+	// Tensors are those of Weights that are on the device already, by name. Graphs get them instead of copies, unless
+	// they have adapters. It may be nil.
 	Tensors map[string]*ort.Tensor
 }
 
@@ -138,8 +138,8 @@ func (r *Runtime) parameter(in ort.ValueInfo) (*ort.Tensor, error) {
 	return t, nil
 }
 
-// Refresh merges the adapters again into the weights that graphs take, after a change of Weights. It ends early with the
-// cause of ctx: then some weights are old.
+// Refresh merges the adapters again into the weights that graphs take, after a change of Weights. It ends early with
+// the cause of ctx: then some weights are old.
 func (r *Runtime) Refresh(ctx context.Context) error {
 	for _, c := range r.merged {
 		if err := context.Cause(ctx); err != nil {

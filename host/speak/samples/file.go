@@ -28,8 +28,9 @@ type List struct {
 // most bounds the sentences of a file: training waits for them.
 const most = 200
 
-// Read reads a file of sentences for a bundle that speaks. A sentence without a voice gets that of the first row of the data
-// set that is long enough, and its language. For a model with one voice, any row is. rules are those of the run's texts.
+// Read reads a file of sentences for a bundle that speaks. A sentence without a voice gets that of the first row of the
+// data set that is long enough, and its language. For a model with one voice, any row is. rules are those of the run's
+// texts.
 func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules texts.Rules) (List, error) {
 	list, err := dataset.ReadSentences(file)
 	if err != nil {

@@ -45,8 +45,8 @@ type Config struct {
 	Weights inference.Weights
 	Tensors map[string]*ort.Tensor
 	Device  *device.Device
-	// MemoryLimit is that of ONNX Runtime for each graph on a GPU, in bytes; 0 means none. Check gets what it holds for all
-	// graphs when it needs no more.
+	// MemoryLimit is that of ONNX Runtime for each graph on a GPU, in bytes; 0 means none. Check gets what it holds for
+	// all graphs when it needs no more.
 	MemoryLimit int
 	Check       func(arenas int) error
 	Threads     int
@@ -67,9 +67,10 @@ type Speaker struct {
 	incomplete int // evaluations
 }
 
-// Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a GPU it
-// speaks the longest sentence, as long as the bundle allows, so that samples take no more memory later. A resumed run
-// makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
+// Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a
+// GPU it speaks the longest sentence, as long as the bundle allows, so that samples take no more memory later. A
+// resumed run makes later samples again, and those of its last evaluation that are missing. Without samples, the
+// speaker is nil.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	if len(c.Samples) == 0 {
 		return nil, forget(c.Dir, c.EvaluatedStep)
@@ -174,8 +175,8 @@ func (s *Speaker) Close() error {
 	return s.runtime.Close()
 }
 
-// Speak speaks the samples with the present weights; a file that is there stays. Training goes on without what cannot be
-// spoken or written.
+// Speak speaks the samples with the present weights; a file that is there stays. Training goes on without what cannot
+// be spoken or written.
 func (s *Speaker) Speak(step int64) {
 	if s == nil {
 		return

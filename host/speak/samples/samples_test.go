@@ -129,7 +129,8 @@ func (r *run) sample(t *testing.T, step, number int) []byte {
 	return b
 }
 
-// Samples have the present weights, those of an evaluation compare with those of another one, and they are what the command speaks.
+// Samples have the present weights, those of an evaluation compare with those of another one, and they are what the
+// command speaks.
 func TestSpeak(t *testing.T) {
 	r := newRun(t)
 	s := r.open(t, "a.txt", "hello there.\n\ngood morning.\n")
@@ -333,7 +334,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStopped: after a stop in the middle, the report has the sentences that were spoken, and names no folder without one.
+// TestStopped: after a stop in the middle, the report has the sentences that were spoken, and names no folder without
+// one.
 func TestStopped(t *testing.T) {
 	r := newRun(t)
 	s := r.open(t, "a.txt", "hello there.\ngood morning.\ngood night.")

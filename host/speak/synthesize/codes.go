@@ -60,8 +60,8 @@ func (c codes) other([]float32) (int, error) {
 	return 0, nil
 }
 
-// decode has the codes of a text chosen from their logits, up to a number of them, and calls take with the latent of each,
-// that of the code that ends it, too.
+// decode has the codes of a text chosen from their logits, up to a number of them, and calls take with the latent of
+// each, that of the code that ends it, too.
 func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, choose func(logits []float32) (int, error), take func([]float32) error) (spoken Spoken, err error) {
 	d := c.decoding(manifest.TensorLogits, manifest.TensorLatent)
 	defer d.close()

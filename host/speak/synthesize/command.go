@@ -246,7 +246,8 @@ func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	return s, nil
 }
 
-// settings returns the bundle's settings of sampling with those that are given in their place. A model of frames takes none.
+// settings returns the bundle's settings of sampling with those that are given in their place. A model of frames takes
+// none.
 func (o *Options) settings(bundle *manifest.Synthesis) (sampling.Settings, error) {
 	s := defaults(bundle)
 	for flag, replace := range map[string]func(){

@@ -141,7 +141,8 @@ func TestSpeakFrames(t *testing.T) {
 	}
 }
 
-// TestVocoderOfFrames: a bundle's vocoder gets the frames as the model made them. This one makes a sample of each value.
+// TestVocoderOfFrames: a bundle's vocoder gets the frames as the model made them. This one makes a sample of each
+// value.
 func TestVocoderOfFrames(t *testing.T) {
 	runtime, s := speakingFrames(t, 5)
 	voice := listen(t, s)

@@ -33,8 +33,8 @@ type model struct {
 	weights func() error // closes them
 }
 
-// openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle. What the
-// user can correct is a refusal.
+// openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle. What
+// the user can correct is a refusal.
 func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) {
 	m := &model{device: new(device.Device)}
 	defer func() {
@@ -103,7 +103,8 @@ func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weigh
 	return all, fitting(all, bundle, c.Path)
 }
 
-// fitting checks that the weights are those of the bundle, and no others: weights without their adapters speak otherwise.
+// fitting checks that the weights are those of the bundle, and no others: weights without their adapters speak
+// otherwise.
 func fitting(weights checkpoint.Weights, bundle *ortgraphs.Bundle, path string) error {
 	stored := bundle.Stored()
 	for _, t := range weights.Tensors() {

@@ -99,8 +99,8 @@ func (s *Speaker) Speak(ctx context.Context, voice *Voice, tokens []int32, chose
 	return s.kind.speak(ctx, voice, tokens, chosen, emit)
 }
 
-// Rehearse speaks the longest part of the texts as long as the bundle allows, whatever the weights are, without a sound:
-// so the device has the memory for whatever is spoken of them.
+// Rehearse speaks the longest part of the texts as long as the bundle allows, whatever the weights are, without a
+// sound: so the device has the memory for whatever is spoken of them.
 func (s *Speaker) Rehearse(ctx context.Context, voice *Voice, texts ...Text) error {
 	var longest []int32
 	for _, text := range texts {

@@ -121,8 +121,8 @@ func expected(voice, speaker, bias float64, tokens []int32) (latents [][2]float6
 
 var greedy = sampling.Settings{RepetitionPenalty: 1}
 
-// The whole way: clips to a voice, tokens to codes with a cache, latents to parts of a waveform, against the formulas of
-// the model.
+// The whole way: clips to a voice, tokens to codes with a cache, latents to parts of a waveform, against the formulas
+// of the model.
 func TestSpeak(t *testing.T) {
 	_, s, bias := speaking(t)
 	voice, err := s.Listen(t.Context(), []string{clip(t, 0.25, 22050, 2), clip(t, 0.5, 22050, 2)})
@@ -174,8 +174,8 @@ func TestSpeakTooLong(t *testing.T) {
 	}
 }
 
-// TestRehearse: a rehearsal is as long as the longest text that is spoken, whatever the model would choose, and takes the
-// longest part.
+// TestRehearse: a rehearsal is as long as the longest text that is spoken, whatever the model would choose, and takes
+// the longest part.
 func TestRehearse(t *testing.T) {
 	_, s, _ := speaking(t)
 	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})

@@ -29,8 +29,9 @@ func sentences(text string) (parts []string) {
 	return parts
 }
 
-// words divides a text without spaces between its words (UAX #29, section 4): in Chinese each ideograph is one, and in Thai,
-// Lao, Khmer and Burmese, whose words only a dictionary knows, each character. Marks stay at the word that they belong to.
+// words divides a text without spaces between its words (UAX #29, section 4): in Chinese each ideograph is one, and in
+// Thai, Lao, Khmer and Burmese, whose words only a dictionary knows, each character. Marks stay at the word that they
+// belong to.
 func words(text string) []string {
 	return divided(text, func(text string, state int) (string, string, int) { return uniseg.FirstWordInString(text, state) })
 }
@@ -43,8 +44,8 @@ func characters(text string) []string {
 	})
 }
 
-// divided divides a text where first ends its parts, but neither before a closing mark nor after an opening one. Nor after a
-// vowel that is written before the consonant that it follows, as Thai's and Lao's.
+// divided divides a text where first ends its parts, but neither before a closing mark nor after an opening one. Nor
+// after a vowel that is written before the consonant that it follows, as Thai's and Lao's.
 func divided(text string, first func(text string, state int) (part, rest string, after int)) (parts []string) {
 	joins := false
 	for state := -1; text != ""; {
@@ -93,8 +94,8 @@ func (m marks) divide(text string) (parts []string) {
 	return parts
 }
 
-// pieces divides a text into pieces that fit, as few as possible without dividing a line, a sentence, a clause or a word
-// that fits. A character that does not fit is returned as too long.
+// pieces divides a text into pieces that fit, as few as possible without dividing a line, a sentence, a clause or a
+// word that fits. A character that does not fit is returned as too long.
 func pieces(text string, fits func(string) bool) (list []string, long string) {
 	for line := range strings.Lines(text) {
 		parts, long := within(strings.TrimSpace(line), fits, dividings)
@@ -106,8 +107,8 @@ func pieces(text string, fits func(string) bool) (list []string, long string) {
 	return list, ""
 }
 
-// within divides a text in the first of these ways, and parts that do not fit in the next. A piece has what is between its parts as the
-// text has it: languages without spaces get none.
+// within divides a text in the first of these ways, and parts that do not fit in the next. A piece has what is between
+// its parts as the text has it: languages without spaces get none.
 func within(text string, fits func(string) bool, ways []func(string) []string) (list []string, long string) {
 	if text == "" {
 		return nil, ""

@@ -27,8 +27,8 @@ func (v *Voice) Close() {
 	}
 }
 
-// Listen makes a voice of reference clips. A model without voices takes none. An error of a clip is a refusal that begins
-// with its path.
+// Listen makes a voice of reference clips. A model without voices takes none. An error of a clip is a refusal that
+// begins with its path.
 func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 	rows := make([]*dataset.Row, len(clips))
 	for i, path := range clips {
@@ -41,8 +41,8 @@ func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 	return s.ListenTo(ctx, rows...)
 }
 
-// ListenTo is Listen for clips whose headers have been read. The speaker is the mean over the clips; the voice is that over
-// chunks of all of them together.
+// ListenTo is Listen for clips whose headers have been read. The speaker is the mean over the clips; the voice is that
+// over chunks of all of them together.
 func (s *Speaker) ListenTo(ctx context.Context, clips ...*dataset.Row) (*Voice, error) {
 	var speakers, voices mean
 	var all []float32

@@ -6,8 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
-// Exposed returns a line for each folder and program that another user can change: they decide what runs with the rights of
-// this one.
+// Exposed returns a line for each folder and program that another user can change: they decide what runs with the
+// rights of this one.
 func Exposed(dir string, entries []Entry, uid int) []string {
 	paths := []string{dir}
 	for _, e := range entries {

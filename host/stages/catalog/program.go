@@ -18,8 +18,8 @@ import (
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkPrograms checks the program at a path and the program for a GPU, if it has a name. An interpreter from PATH is not
-// checked.
+// checkPrograms checks the program at a path and the program for a GPU, if it has a name. An interpreter from PATH is
+// not checked.
 func checkPrograms(root *os.Root, path, gpu string) error {
 	var names []string
 	if name, err := filepath.Rel(root.Name(), path); err == nil && filepath.IsLocal(name) {
@@ -36,8 +36,8 @@ func checkPrograms(root *os.Root, path, gpu string) error {
 	return nil
 }
 
-// checkProgram returns why the kernel could not start a program: it is for another machine, cut short, or no program at all,
-// or its file system has none.
+// checkProgram returns why the kernel could not start a program: it is for another machine, cut short, or no program at
+// all, or its file system has none.
 func checkProgram(root *os.Root, name string) error {
 	f, err := root.Open(name)
 	if err != nil {

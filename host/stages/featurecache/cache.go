@@ -139,8 +139,8 @@ func (c *Cache) Limit() int64 { return c.limit }
 // Bytes returns the size of the folder as far as this process knows.
 func (c *Cache) Bytes() int64 { return c.bytes.Load() }
 
-// at returns the place of an entry, which no link leads to: the folder may come from someone else. 256 folders keep each of
-// them small.
+// at returns the place of an entry, which no link leads to: the folder may come from someone else. 256 folders keep
+// each of them small.
 func (c *Cache) at(key Key) files.Path {
 	name := hex.EncodeToString(key[:])
 	return files.In(c.dir, name[:2], name[2:])

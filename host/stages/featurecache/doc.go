@@ -8,10 +8,10 @@
 //		cache.Put(key, data)
 //	}
 //
-// The caller makes the key of everything that the data depend on. An entry is a file whose name is its key. It ends with
-// a checksum of key and data, so a file that was cut off, changed or renamed is not used. Several processes may use a
-// folder at the same time: a file gets its name when it is complete. No file is synced: after a crash of the machine,
-// the checksum finds what is missing.
+// The caller makes the key of everything that the data depend on. An entry is a file whose name is its key. It ends
+// with a checksum of key and data, so a file that was cut off, changed or renamed is not used. Several processes may
+// use a folder at the same time: a file gets its name when it is complete. No file is synced: after a crash of the
+// machine, the checksum finds what is missing.
 //
 // The folder has a bound. Every Cache removes the entries that were not used for the longest time, in the background,
 // each time that it has written a twentieth of the bound. It removes nothing but entries.

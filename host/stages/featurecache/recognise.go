@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
-// Recognise reports whether a folder is the cache of a version that did not mark it: nothing else is in it, and it has an
-// entry, or no file at all. Other programs have folders of the same names: git has its objects there.
+// Recognise reports whether a folder is the cache of a version that did not mark it: nothing else is in it, and it has
+// an entry, or no file at all. Other programs have folders of the same names: git has its objects there.
 var Recognise = cachedir.Named(ofCache.MatchString, hasEntry)
 
 // ofCache are the names in the folder, also in one that is the folder of --cache-dir, too.

@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
-// sweepShare is the part of the bound that a process writes between two sweeps: limit / sweepShare. A sweep leaves twice
-// as much free, so that two processes together keep the bound.
+// sweepShare is the part of the bound that a process writes between two sweeps: limit / sweepShare. A sweep leaves
+// twice as much free, so that two processes together keep the bound.
 const sweepShare = 20
 
 // abandoned is the age of an incomplete file that no process writes any more.

@@ -27,8 +27,8 @@ type Batch struct {
 	// LeftOut holds the data set's rows that the plan puts into this batch but that are left empty because they are
 	// unusable. The pipeline sets it.
 	LeftOut []int32
-	// Totals are the sums of Config.Measure over the batches of the optimizer step, or of this batch if it is one of the
-	// validation set.
+	// Totals are the sums of Config.Measure over the batches of the optimizer step, or of this batch if it is one of
+	// the validation set.
 	Totals []float64
 	// Slot is the ring slot of the batch.
 	Slot int

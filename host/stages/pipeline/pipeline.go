@@ -22,8 +22,8 @@ type Config struct {
 	Workers int
 	// Prefetch is the number of finished batches, from the first on, after which Warm is closed; at most RingSlots.
 	Prefetch int
-	// Measure, if set, returns numbers of a finished batch, which are summed over the batches of an optimizer step before
-	// the first of them is copied: Batch.Totals. RingSlots must hold all batches of a step.
+	// Measure, if set, returns numbers of a finished batch, which are summed over the batches of an optimizer step
+	// before the first of them is copied: Batch.Totals. RingSlots must hold all batches of a step.
 	Measure func(b *Batch) []float64
 	// Reject is called for every rejected row, once for each batch that contains it. An error stops the run. Calls may
 	// be concurrent. It may be nil.

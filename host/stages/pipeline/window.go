@@ -5,8 +5,8 @@ import "context"
 // window is the rest of the batches of an optimizer step, which are finished but not copied yet.
 type window []*Batch
 
-// next returns the finished batch of that number, or nil if there is none or the run ends. With Config.Measure, it waits
-// until all batches of an optimizer step are finished, and sums their numbers.
+// next returns the finished batch of that number, or nil if there is none or the run ends. With Config.Measure, it
+// waits until all batches of an optimizer step are finished, and sums their numbers.
 func (w *window) next(ctx context.Context, p *Pipeline, seq uint64) *Batch {
 	if p.cfg.Measure == nil {
 		return p.await(ctx, seq)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// steps is a Source of two steps of three batches, one batch of the validation set, a step of two batches, and the first
-// batch of another step: n batches of that.
+// steps is a Source of two steps of three batches, one batch of the validation set, a step of two batches, and the
+// first batch of another step: n batches of that.
 type steps struct{ n, at int }
 
 func (s *steps) Next(b *Batch) bool {
@@ -21,8 +21,9 @@ func (s *steps) Next(b *Batch) bool {
 	return true
 }
 
-// TestTotals: a batch has the sums over its step before it is copied, in whatever order the batches are finished, and with
-// a ring that holds just one step. A batch of the validation set has its own numbers. A rebuilt batch keeps the sums.
+// TestTotals: a batch has the sums over its step before it is copied, in whatever order the batches are finished, and
+// with a ring that holds just one step. A batch of the validation set has its own numbers. A rebuilt batch keeps the
+// sums.
 func TestTotals(t *testing.T) {
 	for _, ring := range []int{3, 4, 10} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 
 const (
 	beat = 500 * time.Millisecond
-	// longBeat is a time between two beats in which the host did not run: it was stopped, or the machine was. On a busy machine a beat
-	// comes late as well, and then the plugins were late for the same reason.
+	// longBeat is a time between two beats in which the host did not run: it was stopped, or the machine was. On a busy
+	// machine a beat comes late as well, and then the plugins were late for the same reason.
 	longBeat = 4 * beat
 )
 
-// awake finds the times in which the host itself did not run. A plugin may have answered in time then, and no one was there to see it:
-// its delay is counted from 0 again.
+// awake finds the times in which the host itself did not run. A plugin may have answered in time then, and no one was
+// there to see it: its delay is counted from 0 again.
 type awake struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -52,7 +52,8 @@ func (a *awake) close() {
 	<-a.done
 }
 
-// count returns how many pauses there have been. After a pause a timer may fire before the next beat, so it is a beat as well.
+// count returns how many pauses there have been. After a pause a timer may fire before the next beat, so it is a beat
+// as well.
 func (a *awake) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +65,8 @@ func (a *awake) count() int {
 	return a.pauses
 }
 
-// within makes a call that may take that long, without pauses of the host. It does not send the deadline to the plugin: otherwise the
-// plugin's side of the connection could end the call first, with its own error.
+// within makes a call that may take that long, without pauses of the host. It does not send the deadline to the plugin:
+// otherwise the plugin's side of the connection could end the call first, with its own error.
 func (a *awake) within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -29,8 +29,8 @@ func programOf(dir string, command []string) program {
 	return p
 }
 
-// changed returns an error if a file was removed or replaced. The same bytes in another file, which the sum of the executable
-// shows, are no change.
+// changed returns an error if a file was removed or replaced. The same bytes in another file, which the sum of the
+// executable shows, are no change.
 func (p program) changed(executable, sum string) error {
 	for path, was := range p {
 		now, err := os.Stat(path)

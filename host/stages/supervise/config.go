@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Config describes a pool. Plugin, Ring and Configure are required. It is wide because every limit and policy of a pool is set here
-// once.
+// Config describes a pool. Plugin, Ring and Configure are required. It is wide because every limit and policy of a pool
+// is set here once.
 type Config struct {
 	// Plugin is a startable entry of the catalog.
 	Plugin catalog.Entry
@@ -52,8 +52,8 @@ type Config struct {
 	// process that is found above it is replaced. MemoryInterval is the time between two measurements (0: 1 s).
 	MemoryLimit    int64
 	MemoryInterval time.Duration
-	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process that
-	// is stopped answers no health checks, so there are none.
+	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process
+	// that is stopped answers no health checks, so there are none.
 	Pause bool
 	// Restart is the policy for replacing processes.
 	Restart RestartPolicy

@@ -187,8 +187,8 @@ func TestChildrenOfAPlugin(t *testing.T) {
 	}
 }
 
-// TestOrphans: processes that have left the plugin's group and lost their parent are ended with the plugin, and named. One
-// with an environment of its own is not; when it ends, it is reaped.
+// TestOrphans: processes that have left the plugin's group and lost their parent are ended with the plugin, and named.
+// One with an environment of its own is not; when it ends, it is reaped.
 func TestOrphans(t *testing.T) {
 	for mode, end := range map[string]func(*testing.T, *Pool){
 		"orphans": func(t *testing.T, p *Pool) {

@@ -26,7 +26,8 @@ var (
 	ErrViolation = exit.New(exit.StatusPlugin, "it broke the protocol")
 	// ErrClosed means that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
-	// errUnended means that a process cannot be ended. The pool fails, because no other process may share the ring with it.
+	// errUnended means that a process cannot be ended. The pool fails, because no other process may share the ring with
+	// it.
 	errUnended = errors.New("did not end")
 )
 
@@ -64,7 +65,8 @@ func (e *PluginError) Error() string {
 	return b.String()
 }
 
-// LastLines returns the last lines of the standard error that are shown, the first of them the cause if it is above the others.
+// LastLines returns the last lines of the standard error that are shown, the first of them the cause if it is above the
+// others.
 func (e *PluginError) LastLines() []string {
 	text := strings.TrimRight(e.LastStderr, "\n")
 	if text == "" {
@@ -128,8 +130,8 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	return e
 }
 
-// Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation. Its hint is
-// that of the reason, if there is one.
+// Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation. Its
+// hint is that of the reason, if there is one.
 func Violation(plugin string, why error) *PluginError {
 	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: cmp.Or(hint.Of(why), rulesHint)}
 }

@@ -144,8 +144,8 @@ func (p *fakeServer) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.Clien
 
 func (f *fake) is(mode string) bool { _, ok := f.mode[mode]; return ok }
 
-// leave starts a process in a session of its own, whose parent ends. Its id is in a file of that name. Only the first plugin
-// process does so.
+// leave starts a process in a session of its own, whose parent ends. Its id is in a file of that name. Only the first
+// plugin process does so.
 func (f *fake) leave(name string, env []string) {
 	if _, err := os.Stat(name); err == nil {
 		return

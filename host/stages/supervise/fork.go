@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starter starts commands on a thread that lives as long as the host. The kernel kills a plugin when the thread that started
-// it ends (PR_SET_PDEATHSIG), and Go ends threads at will. The first start makes the host the subreaper of its plugins.
+// starter starts commands on a thread that lives as long as the host. The kernel kills a plugin when the thread that
+// started it ends (PR_SET_PDEATHSIG), and Go ends threads at will. The first start makes the host the subreaper of its
+// plugins.
 var starter = sync.OnceValue(func() chan<- func() {
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // known to every kernel since 3.4
 	work := make(chan func())

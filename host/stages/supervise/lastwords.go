@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// lastWords finds the cause in the output of a program that crashes. Of a Go program that is the message and the first frame of
-// the program's own code: a dump may have thousands of lines after them, and ends with registers. Of other programs it is one
-// line, which may be far above the last ones.
+// lastWords finds the cause in the output of a program that crashes. Of a Go program that is the message and the first
+// frame of the program's own code: a dump may have thousands of lines after them, and ends with registers. Of other
+// programs it is one line, which may be far above the last ones.
 type lastWords struct {
 	lines []string // of the dump of a Go program
 	part  int      // of it that comes next
@@ -17,7 +17,8 @@ type lastWords struct {
 	first string   // its first line
 	cause string   // the last line that looks like one
 	begun bool     // in a traceback of Python
-	// The message of fatal may follow, in C++ and in Rust. It is added once: a plugin may write any number of such lines.
+	// The message of fatal may follow, in C++ and in Rust. It is added once: a plugin may write any number of such
+	// lines.
 	named, panicked bool
 }
 
@@ -81,7 +82,8 @@ func (w *lastWords) line(text string) {
 // place begins the line with the file of a frame.
 const place = "   "
 
-// ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java and .NET.
+// ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java and
+// .NET.
 var ends = []string{
 	"Fatal Python error: ", "terminate called ", "libc++abi: ", "*** stack smashing", "*** buffer overflow", "free(): ", "malloc(): ", "realloc(): ",
 	"munmap_chunk(): ", "double free or corruption", "corrupted ", "Exception in thread ", "Unhandled exception",
@@ -123,7 +125,8 @@ func (w *lastWords) dump() string {
 	return strings.Join(w.lines, "\n") + "\n"
 }
 
-// summary is the line of the last lines that says most: the message of a crash, with its place if it is known, or the last line.
+// summary is the line of the last lines that says most: the message of a crash, with its place if it is known, or the
+// last line.
 func summary(lines string) string {
 	all := strings.Split(strings.TrimRight(lines, "\n"), "\n")
 	if goDump.MatchString(all[0]) {

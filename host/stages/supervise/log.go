@@ -41,8 +41,8 @@ func newJournal(log *slog.Logger, plugin string) *journal {
 	return &journal{log: log, plugin: plugin, quota: quota{lines: logRate, bytes: logBytes}}
 }
 
-// last returns the last lines as text, at most tailSize bytes, after the line that says why the program ended if it is above
-// them. Of a Go program that has crashed it returns the first lines of the dump.
+// last returns the last lines as text, at most tailSize bytes, after the line that says why the program ended if it is
+// above them. Of a Go program that has crashed it returns the first lines of the dump.
 func (j *journal) last() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

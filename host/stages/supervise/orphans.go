@@ -60,9 +60,9 @@ type reaper struct {
 	limit time.Duration
 }
 
-// endOrphans kills and reaps the processes that a plugin process has left, and those whose parents it has killed. Some may
-// remain after the limit: a process of another user (setuid) must not be killed, one may hang in the kernel, and new ones
-// may appear until then. The plugin process must have ended.
+// endOrphans kills and reaps the processes that a plugin process has left, and those whose parents it has killed. Some
+// may remain after the limit: a process of another user (setuid) must not be killed, one may hang in the kernel, and
+// new ones may appear until then. The plugin process must have ended.
 func (r reaper) endOrphans(c *child) (all orphanReport) {
 	defer reapZombies()
 	end := time.Now().Add(r.limit)
@@ -107,8 +107,9 @@ func (r reaper) killOrphans(c *child) []orphan {
 	return found
 }
 
-// leftBy reports whether an orphan counts as left by a plugin process that has ended: it is in the process's group, or was
-// started with the folder of its socket in the environment. One that was started with another environment is not found.
+// leftBy reports whether an orphan counts as left by a plugin process that has ended: it is in the process's group, or
+// was started with the folder of its socket in the environment. One that was started with another environment is not
+// found.
 //
 // The environment of a program with the rights of another user (setuid) cannot be read. Such an orphan may write to the
 // ring, so it counts as left, unless it is in the group of another plugin process, or in the host's: other packages

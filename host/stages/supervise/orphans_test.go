@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphanRig returns a rig whose plugin leaves processes, with a fake for the kill that ends them. The processes end with the test.
+// orphanRig returns a rig whose plugin leaves processes, with a fake for the kill that ends them. The processes end
+// with the test.
 func orphanRig(t *testing.T, mode string, limit time.Duration, kill func(pid int) error) *rig {
 	r := newRig(t, "orphans,"+mode)
 	r.reaper = reaper{limit: limit, environ: readEnviron, kill: func(pid int, _ unix.Signal) error { return kill(pid) }}

@@ -12,8 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
-// Pool runs a plugin as n equal processes. All methods are safe for concurrent use. It is wide because callers and the workers'
-// goroutines share its processes under one lock.
+// Pool runs a plugin as n equal processes. All methods are safe for concurrent use. It is wide because callers and the
+// workers' goroutines share its processes under one lock.
 type Pool struct {
 	cfg   Config
 	files program
@@ -311,8 +311,8 @@ func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, ti
 	}
 }
 
-// best returns the process for the next call, or nil. A process that follows a lost one gets its first calls one at a time: if one
-// of them was the reason, the next loss names it. It requires mu.
+// best returns the process for the next call, or nil. A process that follows a lost one gets its first calls one at a
+// time: if one of them was the reason, the next loss names it. It requires mu.
 func (p *Pool) best() (best *worker) {
 	for _, w := range p.workers {
 		room := p.cfg.InFlight

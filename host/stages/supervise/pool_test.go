@@ -179,8 +179,8 @@ func TestLossReachesAllCalls(t *testing.T) {
 	}
 }
 
-// TestReasonOfLossIsFound: when a process is lost with several calls, those calls come one at a time, so that only the one that
-// is the reason is lost again.
+// TestReasonOfLossIsFound: when a process is lost with several calls, those calls come one at a time, so that only the
+// one that is the reason is lost again.
 func TestReasonOfLossIsFound(t *testing.T) {
 	r := newRig(t, "crash-at-slot-2="+filepath.Join(t.TempDir(), "mark"))
 	p := r.open()

@@ -160,8 +160,8 @@ func (p *process) configure(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// longestBelow is the length of the longest path of a socket below its root: the names of two folders and of a file, which
-// end in random numbers of 13, 10 and 10 digits.
+// longestBelow is the length of the longest path of a socket below its root: the names of two folders and of a file,
+// which end in random numbers of 13, 10 and 10 digits.
 const longestBelow = len("/"+socketPrefix+"1234567890123") + len("/plugin-dir1234567890") + len("/plugin1234567890")
 
 // socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)).

@@ -40,8 +40,8 @@ func (s *Store) Before(step int64) []int64 {
 	return steps
 }
 
-// Find loads the checkpoint of a name: rundir.Best, rundir.Last, a step, or "" for the last. The checkpoints that it returns in addition are
-// those of Latest, which only the last has.
+// Find loads the checkpoint of a name: rundir.Best, rundir.Last, a step, or "" for the last. The checkpoints that it
+// returns in addition are those of Latest, which only the last has.
 func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	switch name {
 	case "", rundir.Last:
@@ -118,8 +118,8 @@ func (s *Store) Remove(step int64) error {
 	return nil
 }
 
-// RemoveAfter removes the checkpoints of later steps, intact or not, and returns their steps. A run that went back to step does not
-// come to them any more: it writes the checkpoints of those steps again.
+// RemoveAfter removes the checkpoints of later steps, intact or not, and returns their steps. A run that went back to
+// step does not come to them any more: it writes the checkpoints of those steps again.
 func (s *Store) RemoveAfter(step int64) ([]int64, error) {
 	if err := s.Clean(); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// NotFiniteError says which value of a tensor is not a number or infinite. No training continues from such a value, and no
-// checkpoint has one.
+// NotFiniteError says which value of a tensor is not a number or infinite. No training continues from such a value, and
+// no checkpoint has one.
 type NotFiniteError struct {
 	Tensor  string
 	Shape   []int
@@ -43,8 +43,8 @@ func (e *NotFiniteError) Error() string {
 	return fmt.Sprintf("%s[%s] is %s (element %d of %d, counted from 0)", visible.Short(e.Tensor, 256), place, value, e.Element, all)
 }
 
-// Finite returns a *NotFiniteError for the first value of the tensors that is not finite. It reads each value once, with all cores:
-// next to the SHA-256 of a file that costs little.
+// Finite returns a *NotFiniteError for the first value of the tensors that is not finite. It reads each value once,
+// with all cores: next to the SHA-256 of a file that costs little.
 func Finite(lists ...[]Tensor) error {
 	var tensors []Tensor
 	for _, list := range lists {
@@ -108,8 +108,8 @@ func (c *Checkpoint) Finite() error {
 	return nil
 }
 
-// Sound loads the first of the checkpoints of some steps that is intact and finite. The caller closes it. It returns nil without one: a
-// search for advice has no errors.
+// Sound loads the first of the checkpoints of some steps that is intact and finite. The caller closes it. It returns
+// nil without one: a search for advice has no errors.
 func (s *Store) Sound(steps []int64) *Checkpoint {
 	for _, step := range steps {
 		c, err := load(s.fs, s.Path(step))
@@ -124,8 +124,8 @@ func (s *Store) Sound(steps []int64) *Checkpoint {
 	return nil
 }
 
-// A value is not finite exactly if all bits of its exponent are set. Adding 1 at the lowest of them then carries into the bit
-// of the sign, which was cleared, and no further: so one addition tests all values of a word.
+// A value is not finite exactly if all bits of its exponent are set. Adding 1 at the lowest of them then carries into
+// the bit of the sign, which was cleared, and no further: so one addition tests all values of a word.
 const (
 	exponents32, lowest32, signs32 = 0x7f800000_7f800000, 0x00800000_00800000, 0x80000000_80000000
 	exponents16, lowest16, signs16 = 0x7f80_7f80_7f80_7f80, 0x0080_0080_0080_0080, 0x8000_8000_8000_8000

@@ -76,9 +76,9 @@ type damage struct{ error }
 
 func (d damage) Unwrap() []error { return []error{ErrDamaged, d.error} }
 
-// Latest loads the newest intact checkpoint. It also returns the damaged ones that are newer, newest first, even with an
-// error, so that the caller can report them. The error is an ErrNone when no intact checkpoint is left. Latest changes
-// nothing, so it may read the folder of another run.
+// Latest loads the newest intact checkpoint. It also returns the damaged ones that are newer, newest first, even with
+// an error, so that the caller can report them. The error is an ErrNone when no intact checkpoint is left. Latest
+// changes nothing, so it may read the folder of another run.
 func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 	found, err := s.list()
 	if err != nil {
@@ -293,8 +293,8 @@ func (c *Checkpoint) RestoreWeights(params []Tensor) error {
 	return nil
 }
 
-// RestoreAverages fills the tensors with the saved averages of their names. The others, of weights that were frozen when
-// the checkpoint was saved, keep what they hold.
+// RestoreAverages fills the tensors with the saved averages of their names. The others, of weights that were frozen
+// when the checkpoint was saved, keep what they hold.
 func (c *Checkpoint) RestoreAverages(averages []Tensor) error {
 	for _, t := range averages {
 		if saved, ok := c.Averages.Tensor(t.Name); !ok || !t.Fits(saved) {
@@ -307,8 +307,8 @@ func (c *Checkpoint) RestoreAverages(averages []Tensor) error {
 	return nil
 }
 
-// unusedMoments counts the moments of weights that are frozen: version 1 has them for all weights, and a weight may have
-// been frozen since the checkpoint was saved.
+// unusedMoments counts the moments of weights that are frozen: version 1 has them for all weights, and a weight may
+// have been frozen since the checkpoint was saved.
 func (c *Checkpoint) unusedMoments(params []Tensor) int {
 	frozen := map[string]bool{}
 	for _, t := range params {

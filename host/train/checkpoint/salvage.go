@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// salvage says what can still be used of a damaged checkpoint: a file of weights from which a new run can start. It returns "" if
-// there is none. shown is the path as the user has it.
+// salvage says what can still be used of a damaged checkpoint: a file of weights from which a new run can start. It
+// returns "" if there is none. shown is the path as the user has it.
 func salvage(fsys fileSystem, path, shown string) string {
 	_, want, unknown := readManifest(fsys, path)
 	for _, f := range []struct{ name, what string }{{paramsFile, "its weights are"}, {averageFile, "the average of its weights is"}} {
@@ -43,7 +43,8 @@ func salvage(fsys fileSystem, path, shown string) string {
 	return ""
 }
 
-// mend adds to the error about a damaged checkpoint what can still be used: other checkpoints of its run by name, and its weights.
+// mend adds to the error about a damaged checkpoint what can still be used: other checkpoints of its run by name, and
+// its weights.
 func mend(s *Store, path, shown string, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err

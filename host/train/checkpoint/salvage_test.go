@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestDamageLeavesTheRest: whatever file of a checkpoint is damaged, the hint names what can still be used: another checkpoint of the
-// run, and the weights where they are intact.
+// TestDamageLeavesTheRest: whatever file of a checkpoint is damaged, the hint names what can still be used: another
+// checkpoint of the run, and the weights where they are intact.
 func TestDamageLeavesTheRest(t *testing.T) {
 	for _, c := range []struct{ file, weights string }{
 		{optimizerFile, paramsFile}, {stateFile, paramsFile}, {paramsFile, averageFile}, {averageFile, paramsFile}, {manifestFile, paramsFile},

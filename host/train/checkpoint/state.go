@@ -17,15 +17,15 @@ import (
 // of frozen ones, too.
 const Version = 2
 
-// State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs
-// save equal files; reasons of the quarantine must keep to that. It is wide because its fields are the keys of state.json.
+// State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs save
+// equal files; reasons of the quarantine must keep to that. It is wide because its fields are the keys of state.json.
 type State struct {
 	// Version is set by Save.
 	Version int `json:"version"`
 	// Step counts the windows that are over, skipped ones included; it is the next window's index from 0.
 	Step int64 `json:"step"`
-	// OptimizerStep counts the updates of the weights: windows that were not skipped. With several players it is that of
-	// the last one, as Schedule and Plateau are.
+	// OptimizerStep counts the updates of the weights: windows that were not skipped. With several players it is that
+	// of the last one, as Schedule and Plateau are.
 	OptimizerStep int64 `json:"optimizer_step"`
 	// Players has what differs by player, if there are several.
 	Players []Player `json:"players,omitempty"`
@@ -34,8 +34,8 @@ type State struct {
 	Batch int `json:"batch"`
 	// Seed is the run's seed.
 	Seed int64 `json:"seed"`
-	// Schedule is the course of the learning rate. The first checkpoint fixes TotalSteps: a resumed run with another length keeps its
-	// learning rates.
+	// Schedule is the course of the learning rate. The first checkpoint fixes TotalSteps: a resumed run with another
+	// length keeps its learning rates.
 	Schedule schedule.Schedule `json:"schedule"`
 	// Plateau is what the schedule plateau has seen, nil with another.
 	Plateau *schedule.State `json:"plateau,omitempty"`

@@ -54,9 +54,9 @@ func NewStore(runDir string) *Store {
 
 // Save writes the checkpoint of state.Step and returns its folder. It returns when the checkpoint is durable. If it
 // fails, or the process dies, earlier checkpoints are unchanged. Saving an identical checkpoint again changes nothing;
-// another state of the same step replaces the old one. params may hold averages (Tensor.Average) as well. A cancelled ctx stops a save between two tensors. Save removes
-// the leftovers of a save that was killed. Frozen weights are written once for all checkpoints of the run. The error
-// for a full disk is a *disk.FullError.
+// another state of the same step replaces the old one. params may hold averages (Tensor.Average) as well. A cancelled
+// ctx stops a save between two tensors. Save removes the leftovers of a save that was killed. Frozen weights are
+// written once for all checkpoints of the run. The error for a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
 	s.reached(Begin)

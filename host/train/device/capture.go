@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Capturable returns a function that decides from the nodes of a training graph whether it can be captured as a CUDA graph, and returns the
-// reason if it cannot: of a file of the bundle as exported, for nil, or fused. spec is --graph.
+// Capturable returns a function that decides from the nodes of a training graph whether it can be captured as a CUDA
+// graph, and returns the reason if it cannot: of a file of the bundle as exported, for nil, or fused. spec is --graph.
 func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte) error {
 	return func(file string, fused []byte) error {
 		if fused == nil {

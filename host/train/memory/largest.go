@@ -25,8 +25,8 @@ type Search struct {
 	// Precision of the training graph.
 	Precision manifest.DType
 	Log       *slog.Logger
-	// Try creates the model for batches of so many rows, as a run does, and closes it. room is how many times the memory
-	// of its graphs there is; 0 if that is unknown.
+	// Try creates the model for batches of so many rows, as a run does, and closes it. room is how many times the
+	// memory of its graphs there is; 0 if that is unknown.
 	Try func(rows int) (room float64, err error)
 }
 
@@ -51,7 +51,8 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	})
 }
 
-// guess returns the largest batch below the one that did not fit for which the arena of the graphs as exported fits by its plan.
+// guess returns the largest batch below the one that did not fit for which the arena of the graphs as exported fits by
+// its plan.
 func (s Search) guess(room int) int {
 	return sort.Search(s.Rows-1, func(rows int) bool { // whether one more row is too much
 		bytes, err := Activations(s.Bundle, s.Precision, s.Bucket, rows+1)
@@ -59,8 +60,8 @@ func (s Search) guess(room int) int {
 	})
 }
 
-// Activations returns the planned size of ONNX Runtime's arena for the training graphs as exported, with batches of so many rows
-// in a bucket: that of the player that needs the most.
+// Activations returns the planned size of ONNX Runtime's arena for the training graphs as exported, with batches of so
+// many rows in a bucket: that of the player that needs the most.
 func Activations(b *ortgraphs.Bundle, precision manifest.DType, bucket manifest.Bucket, rows int) (int64, error) {
 	m, most := b.Manifest, int64(0)
 	for _, player := range m.InTurn() {
@@ -82,8 +83,8 @@ func Activations(b *ortgraphs.Bundle, precision manifest.DType, bucket manifest.
 }
 
 // searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns how many times
-// the memory of the graphs there is, or an error about memory if they do not fit. From the first batch that does not fit
-// on, each trial halves what is left. Any other error ends the search, and the result is not sure.
+// the memory of the graphs there is, or an error about memory if they do not fit. From the first batch that does not
+// fit on, each trial halves what is left. Any other error ends the search, and the result is not sure.
 func searchLargest(high, guess int, try func(rows int) (room float64, err error)) (low int, sure bool) {
 	more := 1       // rows to add if the room for more is unknown or nearly used up
 	failed := false // whether there is an upper bound that has been tried

@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestSearchLargest has graphs that take memory in other ways than the shapes say: something fixed, something for each row, and from
-// some row on more than before, as a new block of an arena.
+// TestSearchLargest has graphs that take memory in other ways than the shapes say: something fixed, something for each
+// row, and from some row on more than before, as a new block of an arena.
 func TestSearchLargest(t *testing.T) {
 	type memory struct{ fixed, row, from, more int } // from: rows
 	const room = 10_000
@@ -59,8 +59,8 @@ func TestSearchLargest(t *testing.T) {
 	}
 }
 
-// TestSearchLargestBisects: from the first batch that does not fit on, each trial halves what is left, whatever the memory that
-// a smaller batch took seems to leave.
+// TestSearchLargestBisects: from the first batch that does not fit on, each trial halves what is left, whatever the
+// memory that a smaller batch took seems to leave.
 func TestSearchLargestBisects(t *testing.T) {
 	for _, tt := range []struct {
 		name              string

@@ -15,8 +15,8 @@ import (
 // runs the driver's figure takes its place.
 const Libraries = 920 * gpu.MB
 
-// Growth is reserved for what the process allocates after its trial runs, such as kernels that the driver loads at their
-// first use.
+// Growth is reserved for what the process allocates after its trial runs, such as kernels that the driver loads at
+// their first use.
 const Growth = 16 * gpu.MB
 
 // Plan divides the memory of the model GPU, in bytes.

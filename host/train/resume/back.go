@@ -72,8 +72,8 @@ func (b Back) Command() string {
 	return hint.Command(fmt.Sprintf("--resume %s %s", hint.Path(at), flags))
 }
 
-// lr is a learning rate below that of the run: that of the checkpoint if the run has raised it since, that of the bundle if it is lower,
-// or a tenth.
+// lr is a learning rate below that of the run: that of the checkpoint if the run has raised it since, that of the
+// bundle if it is lower, or a tenth.
 func (b Back) lr() float64 {
 	if b.Checkpoint != nil {
 		if was, _ := b.Checkpoint.State.ScheduleOf(b.Player); was.BaseLR > 0 && was.BaseLR < b.LR {

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
-// TestBack: the command has a lower learning rate than the run, allows every setting that has changed since the checkpoint, and takes
-// groups back that came later.
+// TestBack: the command has a lower learning rate than the run, allows every setting that has changed since the
+// checkpoint, and takes groups back that came later.
 func TestBack(t *testing.T) {
 	plain := map[string]string{"optimizer": `["adamw",0.001,[0.9,0.999],1e-8,0,0.01,1]`, "data": "a", "schedule": `["constant",0]`}
 	grouped := map[string]string{"optimizer": `["adamw",0.001,[0.9,0.999],1e-8,0,0.01,1,{"groups":[{"match":["a"],"lr_factor":100000}]}]`, "data": "a", "schedule": `["constant",0]`}

@@ -83,7 +83,8 @@ func (d *Decision) Comment() string {
 	return b.String()
 }
 
-// Comparable reports whether the losses of the run can be compared with those before all of its changes. A nil Decision has none.
+// Comparable reports whether the losses of the run can be compared with those before all of its changes. A nil Decision
+// has none.
 func (d *Decision) Comparable() bool {
 	return d == nil || !slices.ContainsFunc(d.History, func(c report.Change) bool {
 		name, _, _ := strings.Cut(c.Name, "/")

@@ -27,7 +27,8 @@ type Config struct {
 	Speakers, Languages []string
 	// Allow lists the settings that may change: --allow.
 	Allow []string
-	// Stored has the shapes of the bundle's weights and state by name, and Moments the tensors of the optimizer's state that the run needs.
+	// Stored has the shapes of the bundle's weights and state by name, and Moments the tensors of the optimizer's state
+	// that the run needs.
 	Stored  map[string][]int
 	Moments []string
 	// Length is the number of steps of the run from where the checkpoint's state lets it continue.

@@ -139,7 +139,8 @@ func TestAllowKnowsItsNames(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfTheRun: position, quarantine, schedule and optimizer state stay where a change leaves them a meaning.
+// TestWhatBecomesOfTheRun: position, quarantine, schedule and optimizer state stay where a change leaves them a
+// meaning.
 func TestWhatBecomesOfTheRun(t *testing.T) {
 	type fate struct {
 		batch, quarantine int
@@ -253,8 +254,8 @@ func TestOtherParameters(t *testing.T) {
 	}
 }
 
-// TestHistory: a change is accepted again as long as the run has no newer checkpoint, and what came after the step that a
-// run goes back to is no longer part of it.
+// TestHistory: a change is accepted again as long as the run has no newer checkpoint, and what came after the step that
+// a run goes back to is no longer part of it.
 func TestHistory(t *testing.T) {
 	c := saved(t)
 	earlier := report.Change{Step: 40, Name: "seed", From: "7", To: "1"}

@@ -19,8 +19,8 @@ func (r *run) diverges(first, last int64) {
 	}
 }
 
-// TestNothingIsRemovedWhileItDiverges: checkpoints of finite weights are saved, but none makes room for them, and afterwards the last
-// good one stays beside those of --keep-last.
+// TestNothingIsRemovedWhileItDiverges: checkpoints of finite weights are saved, but none makes room for them, and
+// afterwards the last good one stays beside those of --keep-last.
 func TestNothingIsRemovedWhileItDiverges(t *testing.T) {
 	r := newRun(t, Config{Steps: 1, KeepLast: 2})
 	r.train(t, 5)
@@ -46,8 +46,8 @@ func TestNothingIsRemovedWhileItDiverges(t *testing.T) {
 	}
 }
 
-// TestLastGoodIsKept: with --keep-last 1 the new checkpoint has not shown yet that it is good, so the one before it stays. An evaluation
-// shows it, too.
+// TestLastGoodIsKept: with --keep-last 1 the new checkpoint has not shown yet that it is good, so the one before it
+// stays. An evaluation shows it, too.
 func TestLastGoodIsKept(t *testing.T) {
 	r := newRun(t, Config{Steps: 2, KeepLast: 1, Total: 100})
 	r.train(t, 6)
@@ -86,8 +86,9 @@ func TestGoodOfAResumedRun(t *testing.T) {
 	}
 }
 
-// TestGoodIsKeptUntilALaterOne: losses that rose and stay there are normal after a while, so old checkpoints are removed again. The
-// last of before stays, also if the run goes on in another process and if evaluations follow, until a later one is good.
+// TestGoodIsKeptUntilALaterOne: losses that rose and stay there are normal after a while, so old checkpoints are
+// removed again. The last of before stays, also if the run goes on in another process and if evaluations follow, until
+// a later one is good.
 func TestGoodIsKeptUntilALaterOne(t *testing.T) {
 	r := newRun(t, Config{Steps: 10, KeepLast: 2})
 	r.train(t, 100)
@@ -131,8 +132,8 @@ func TestFullDiskWhileItDiverges(t *testing.T) {
 	}
 }
 
-// TestNotFiniteIsNotSaved: weights, averages or moments that are not finite end the run, in all its processes, whatever the reason of
-// the save. Nothing is written or removed, also on a full disk.
+// TestNotFiniteIsNotSaved: weights, averages or moments that are not finite end the run, in all its processes, whatever
+// the reason of the save. Nothing is written or removed, also on a full disk.
 func TestNotFiniteIsNotSaved(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for name, set := range map[string]func(*fakeTraining){

@@ -73,9 +73,10 @@ func New(c Config) *Saver {
 
 func positionOf(s *checkpoint.State) position { return position{s.Step, s.EvaluatedStep} }
 
-// Step saves the checkpoint that is due after a step. normal reports whether the step was as the steps before it: its loss and
-// gradients are finite, and the loss has not exploded. While steps are not normal, no checkpoint is removed. steady reports whether it
-// was normal and its loss near the best level of the run, which shows that the weights before it were good.
+// Step saves the checkpoint that is due after a step. normal reports whether the step was as the steps before it: its
+// loss and gradients are finite, and the loss has not exploded. While steps are not normal, no checkpoint is removed.
+// steady reports whether it was normal and its loss near the best level of the run, which shows that the weights before
+// it were good.
 func (s *Saver) Step(step int64, normal, steady bool) error {
 	s.health.step(step, normal, steady)
 	select {
@@ -97,8 +98,8 @@ func (s *Saver) Best() error {
 	return s.saveIfRoom(event.Best)
 }
 
-// Last saves the last checkpoint of the run. Unlike Step and Best it waits for a disk that has no room, and fails if that
-// does not change in the time of Patience.
+// Last saves the last checkpoint of the run. Unlike Step and Best it waits for a disk that has no room, and fails if
+// that does not change in the time of Patience.
 func (s *Saver) Last() error { return s.save(event.Last) }
 
 // Current reports whether the last checkpoint is up to date.
@@ -158,8 +159,8 @@ func (s *Saver) writeFor(why event.Reason, c contents) (path string, err error) 
 	return path, err
 }
 
-// save saves a checkpoint. It first makes the lines of the steps before it durable. All processes of a run find weights that are not
-// finite, because all of them end then.
+// save saves a checkpoint. It first makes the lines of the steps before it durable. All processes of a run find weights
+// that are not finite, because all of them end then.
 func (s *Saver) save(why event.Reason) error {
 	began := time.Now()
 	defer func() { s.cfg.Spent(began, time.Now()) }()

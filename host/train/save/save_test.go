@@ -98,8 +98,8 @@ func TestFollowerSavesNothing(t *testing.T) {
 	}
 }
 
-// TestFullDisk: if the disk is full, checkpoints are removed, the oldest first, but neither the last nor the best one. If
-// that does not suffice, the run continues without the checkpoint.
+// TestFullDisk: if the disk is full, checkpoints are removed, the oldest first, but neither the last nor the best one.
+// If that does not suffice, the run continues without the checkpoint.
 func TestFullDisk(t *testing.T) {
 	resumed := &checkpoint.Checkpoint{Path: "step-3", State: checkpoint.State{Step: 3, Best: &checkpoint.Best{Step: 1}}}
 	r := newRun(t, Config{Steps: 2, KeepLast: 5, Resumed: resumed})
@@ -133,7 +133,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskAtTheEnd: a checkpoint of the last step that does not fit is no warning, since Last tries again, and fails.
+// TestFullDiskAtTheEnd: a checkpoint of the last step that does not fit is no warning, since Last tries again, and
+// fails.
 func TestFullDiskAtTheEnd(t *testing.T) {
 	r := newRun(t, Config{Steps: 2, Total: 4})
 	full := []error{syscall.ENOSPC, syscall.ENOSPC}
@@ -166,7 +167,8 @@ func TestLastWaits(t *testing.T) {
 	})
 }
 
-// TestLastIsSavedOnce: an old checkpoint that cannot be removed does not make the last one wait, and a run that is to stop does not either.
+// TestLastIsSavedOnce: an old checkpoint that cannot be removed does not make the last one wait, and a run that is to
+// stop does not either.
 func TestLastIsSavedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t, Config{Steps: 9, Total: 4, KeepLast: 1, Patience: files.NewPatience(time.Minute, nil)})

@@ -33,8 +33,8 @@ type contents struct {
 	weights, moments []checkpoint.Tensor
 }
 
-// NotFiniteError is the end of a run whose weights, averages or moments are not finite any more: no later step mends them, so there is no
-// checkpoint of them.
+// NotFiniteError is the end of a run whose weights, averages or moments are not finite any more: no later step mends
+// them, so there is no checkpoint of them.
 type NotFiniteError struct {
 	Step int64
 	Err  *checkpoint.NotFiniteError
@@ -94,8 +94,8 @@ func (s *Saver) write(c contents) (string, error) {
 	}
 }
 
-// makeRoom removes the oldest checkpoint that is neither the last nor the best nor the last good one, and returns its folder. It
-// returns "" if there is none, or if all are kept.
+// makeRoom removes the oldest checkpoint that is neither the last nor the best nor the last good one, and returns its
+// folder. It returns "" if there is none, or if all are kept.
 func (s *Saver) makeRoom() (string, error) {
 	if s.cfg.KeepLast == 0 {
 		return "", nil
@@ -113,7 +113,8 @@ func (s *Saver) makeRoom() (string, error) {
 	return "", nil
 }
 
-// removeOld removes the checkpoints that are no longer needed after that of step was saved. While the run diverges it removes none.
+// removeOld removes the checkpoints that are no longer needed after that of step was saved. While the run diverges it
+// removes none.
 func (s *Saver) removeOld(step int64) error {
 	if s.odd {
 		return nil

@@ -26,8 +26,8 @@ var (
 	attentionBlock string
 )
 
-// attention is the program of an attention region. Its kernels are templates of attention.cuh; the functions written here are what the
-// graph computes at each place: scores, weights and gradients.
+// attention is the program of an attention region. Its kernels are templates of attention.cuh; the functions written
+// here are what the graph computes at each place: scores, weights and gradients.
 type attention struct {
 	region *fuse.Region
 	*fuse.Attention
@@ -44,8 +44,9 @@ type attention struct {
 
 const attentionThreads = 128
 
-// blocksPerProcessor is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide latencies better than three,
-// if registers suffice (docs/fusion.md has the times): not for wide matrices, and not if a thread keeps several terms of each key.
+// blocksPerProcessor is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide
+// latencies better than three, if registers suffice (docs/fusion.md has the times): not for wide matrices, and not if a
+// thread keeps several terms of each key.
 func blocksPerProcessor(a *attention, limit int) int {
 	switch {
 	case a.head > 64:
@@ -171,8 +172,8 @@ func (a *attention) matrices(list ...*fuse.Matrix) ([]matrix, error) {
 	return all, nil
 }
 
-// begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered are the lines that number the heads as batch. A
-// multiprocessor has registers for so many blocks.
+// begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered are the lines that
+// number the heads as batch. A multiprocessor has registers for so many blocks.
 func (a *attention) begin(w *writer, name string, threads, blocks int, numbered, functions []string, out []*fuse.Tensor, others []pointer) {
 	var parameters []string
 	for i, t := range a.inputs {

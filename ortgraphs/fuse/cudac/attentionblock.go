@@ -20,8 +20,8 @@ const (
 	sharedLimit = 227 << 10
 )
 
-// copiesInBlock is how many copies of the gradients of scores fit into the shared memory of a block that computes all gradients of a head, two or
-// one. 0 means that two functions compute them.
+// copiesInBlock is how many copies of the gradients of scores fit into the shared memory of a block that computes all
+// gradients of a head, two or one. 0 means that two functions compute them.
 func (g *gradients) copiesInBlock(target Target) int {
 	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
@@ -36,8 +36,9 @@ func (g *gradients) copiesInBlock(target Target) int {
 	return 0
 }
 
-// fillsMultiprocessors reports whether one block for each head is faster than the two functions. If all multiprocessors have a block, these take six
-// tenths of the time. But a multiprocessor has one at a time. So at least two thirds of the places must be taken, in as many rounds as it takes.
+// fillsMultiprocessors reports whether one block for each head is faster than the two functions. If all multiprocessors
+// have a block, these take six tenths of the time. But a multiprocessor has one at a time. So at least two thirds of
+// the places must be taken, in as many rounds as it takes.
 func (g *gradients) fillsMultiprocessors(multiprocessors int) bool {
 	rounds := ceil(g.batch, multiprocessors)
 	return 3*g.batch >= 2*rounds*multiprocessors

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 )
 
-// TestNumberBlocks: each part of each matrix has a block. Part 0 of all matrices of a group comes before part 1, or the last part before the one
-// before it, and a group before the next.
+// TestNumberBlocks: each part of each matrix has a block. Part 0 of all matrices of a group comes before part 1, or the
+// last part before the one before it, and a group before the next.
 func TestNumberBlocks(t *testing.T) {
 	type grid struct {
 		batch, parts, group int

@@ -15,8 +15,8 @@ type gradients struct {
 	operands []matrix // queries, keys, values, and the gradient of the result
 	result   *matrix  // nil if it is not written in rows
 	spans    []span   // of the results
-	// The functions that attentionbackward.cuh and attentionblock.cuh call. queries and keys return the gradient of a product, which is to be scaled
-	// for the result.
+	// The functions that attentionbackward.cuh and attentionblock.cuh call. queries and keys return the gradient of a
+	// product, which is to be scaled for the result.
 	score, weight, summed, queries, keys []string
 	scaleQueries, scaleKeys              string
 	statistics                           string // what the forward pass has left of each row

@@ -59,7 +59,8 @@ func matrixAt(pointer string, s span) matrix {
 	return matrix{fmt.Sprintf("%s + (%s)", pointer, s.first), fmt.Sprint(s.row)}
 }
 
-// batchIndex divides the number of a matrix into an index of these dimensions, some of which may be 1 where the scores have more.
+// batchIndex divides the number of a matrix into an index of these dimensions, some of which may be 1 where the scores
+// have more.
 func (a *attention) batchIndex(shape []int) ([]affine, error) {
 	own := a.Product.Shape[:len(a.Product.Shape)-2]
 	index := make([]affine, len(shape))
@@ -175,8 +176,8 @@ func (a *attention) result(r fuse.Result) (span, error) {
 	return s, nil
 }
 
-// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory. A reshape may have joined several
-// dimensions of one to one dimension of the other, as far as they are neighbours in that memory.
+// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory. A reshape may
+// have joined several dimensions of one to one dimension of the other, as far as they are neighbours in that memory.
 func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
 	whole := r.Shape()
 	steps = make([]int, len(shape))

@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// TestDistances: a dimension of a product may be several neighbours of the result, or a part of one, but not an axis along which other
-// results are between its elements.
+// TestDistances: a dimension of a product may be several neighbours of the result, or a part of one, but not an axis
+// along which other results are between its elements.
 func TestDistances(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape, part, whole []int

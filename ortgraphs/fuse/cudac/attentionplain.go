@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// plainSquares collects the conditions of plain squares of scores: there, each comparison of places, such as that of a causal mask, has the
-// result that it has for the first query and the first key. So scores in plain squares need no comparisons.
+// plainSquares collects the conditions of plain squares of scores: there, each comparison of places, such as that of a
+// causal mask, has the result that it has for the first query and the first key. So scores in plain squares need no
+// comparisons.
 type plainSquares struct{ conditions []string }
 
 // function is that of a square's first and last query and key.

@@ -6,8 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// scaled returns a tensor of which t is a multiple, by a power of two. A product of t is the same multiple of that tensor's, and has far
-// fewer elements.
+// scaled returns a tensor of which t is a multiple, by a power of two. A product of t is the same multiple of that
+// tensor's, and has far fewer elements.
 func scaled(t *fuse.Tensor) (*fuse.Tensor, float64) {
 	n := t.From
 	if n == nil || n.Kind != fuse.Elementwise || !isFloat(t.Type) {

@@ -20,8 +20,8 @@ func (a *attention) function(name string, t *fuse.Tensor, of ...place) ([]string
 	return f.write(name, t)
 }
 
-// scoreFunction writes the function of scores, whose first parameter says that the place is in a plain square, and a function that tells
-// which squares are plain.
+// scoreFunction writes the function of scores, whose first parameter says that the place is in a plain square, and a
+// function that tells which squares are plain.
 func (a *attention) scoreFunction() ([]string, error) {
 	f := &placeFunction{attention: a, of: []place{{a.Product, "x"}}, plain: &plainSquares{}}
 	lines, err := f.write("score", a.Scores)

@@ -15,14 +15,15 @@ type resultSums struct {
 	length int // of all partial sums
 }
 
-// pointer is a parameter of a function after those of inputs and outputs. at is its place in the list of arguments, counted from the last
-// output: the partial sums come first, if the kernel has any, and then the scratch memory.
+// pointer is a parameter of a function after those of inputs and outputs. at is its place in the list of arguments,
+// counted from the last output: the partial sums come first, if the kernel has any, and then the scratch memory.
 type pointer struct {
 	parameter string
 	at        int
 }
 
-// pointers are those of a function that computes some of the results. The scratch memory has an element of a type for each row.
+// pointers are those of a function that computes some of the results. The scratch memory has an element of a type for
+// each row.
 func (s *resultSums) pointers(perRow string, results ...int) (list []pointer) {
 	scratch := 0
 	if len(s.sums) > 0 {
@@ -78,7 +79,8 @@ func (a *attention) blocksOfResult(i int) int {
 	return ceil(a.columns, 64)
 }
 
-// divideColumns returns where a matrix begins as a number of rows of all columns, and the first of its columns in each row.
+// divideColumns returns where a matrix begins as a number of rows of all columns, and the first of its columns in each
+// row.
 func divideColumns(a *attention, s span, sum fuse.ColumnSum) (row, column affine, err error) {
 	row, column = s.first.dividedBy(sum.Columns)
 	least, most := a.places.bounds(column)

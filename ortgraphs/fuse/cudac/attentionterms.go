@@ -17,9 +17,9 @@ const (
 	ofPlace // a product, or another value that a function is given
 )
 
-// terms are the values of a query, or of a key, that functions of both read: lengths, biases, hashes. A thread keeps those of its own rows. Of the
-// other side, a block of threads asks for the next ones while it computes, and not at each place when a product has been waited for. The values
-// of neither are the same everywhere.
+// terms are the values of a query, or of a key, that functions of both read: lengths, biases, hashes. A thread keeps
+// those of its own rows. Of the other side, a block of threads asks for the next ones while it computes, and not at
+// each place when a product has been waited for. The values of neither are the same everywhere.
 type terms struct {
 	name     string
 	side     side
@@ -142,8 +142,8 @@ func newTermLists(a *attention) termLists {
 	return termLists{newTerms(a, "everywhere", 0), newTerms(a, "query", ofQuery), newTerms(a, "key", ofKey)}
 }
 
-// lines are the functions that return the terms of a query and of a key, and what is the same everywhere. They are complete when all functions
-// that read them have been generated.
+// lines are the functions that return the terms of a query and of a key, and what is the same everywhere. They are
+// complete when all functions that read them have been generated.
 func (l termLists) lines(query, key string) (lines []string) {
 	if len(l.everywhere.fields) > 0 {
 		lines = append(l.everywhere.lines(""), "const everywhere_terms everywhere = of_everywhere();")

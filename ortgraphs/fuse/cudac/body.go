@@ -9,8 +9,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// body is what a kernel computes at each place. It has phases: one begins with the results of the reductions of the one before it. What
-// depends on the columns is computed for each element of a vector, the rest once for each row. It is wide because each kind of node and of access is a method.
+// body is what a kernel computes at each place. It has phases: one begins with the results of the reductions of the one
+// before it. What depends on the columns is computed for each element of a vector, the rest once for each row. It is
+// wide because each kind of node and of access is a method.
 type body struct {
 	region *fuse.Region
 	loops  *fuse.Loops
@@ -27,7 +28,8 @@ type body struct {
 	equal  map[string]value     // what has been computed within a phase, by its code
 	begins map[*fuse.Node]int   // the phase in which a node is computed
 	lives  map[*fuse.Tensor]int // the last phase in which a node reads a tensor
-	// unrounded has outputs in bf16 as they are before they are rounded: a vector is rounded in pairs when it is stored.
+	// unrounded has outputs in bf16 as they are before they are rounded: a vector is rounded in pairs when it is
+	// stored.
 	unrounded map[*fuse.Tensor]string
 	names     int
 
@@ -189,7 +191,8 @@ func (b *body) advances(e affine) bool {
 	return false
 }
 
-// consecutive reports whether the elements of a vector are consecutive in memory and aligned, and all or none of them pass the guards.
+// consecutive reports whether the elements of a vector are consecutive in memory and aligned, and all or none of them
+// pass the guards.
 func (b *body) consecutive(at affine, guards []guard) bool {
 	if step, aligned := b.steps(at); b.shape.V == 1 || step != 1 || !aligned {
 		return false
@@ -207,8 +210,8 @@ func (b *body) consecutive(at affine, guards []guard) bool {
 
 const unsteady = math.MinInt
 
-// steps returns by how much a value grows from one element of a vector to the next, or unsteady, and whether it is a multiple of the
-// vector's length at the beginning of each vector.
+// steps returns by how much a value grows from one element of a vector to the next, or unsteady, and whether it is a
+// multiple of the vector's length at the beginning of each vector.
 func (b *body) steps(e affine) (step int, aligned bool) {
 	aligned = e.constant%b.shape.V == 0
 	for name, factor := range e.factors {
@@ -256,7 +259,8 @@ func (b *body) operand(n *fuse.Node, o fuse.Operand, axes [][]int) (value, error
 	return b.read(n, o, b.places.index(axes), nil)
 }
 
-// read returns the element of an operand for an index of a domain. Where a guard says that there is none, it may be any.
+// read returns the element of an operand for an index of a domain. Where a guard says that there is none, it may be
+// any.
 func (b *body) read(n *fuse.Node, o fuse.Operand, index []affine, guards []guard) (value, error) {
 	source := b.places.source(index, o)
 	if from := o.Tensor.From; from != nil && from.Inline {
@@ -315,8 +319,8 @@ func (b *body) load(n *fuse.Node, t *fuse.Tensor, at affine, guards []guard, fil
 	return v, nil
 }
 
-// array declares an array for a vector value and returns the variable that indexes it: one that lives through phases has elements for
-// the whole row.
+// array declares an array for a vector value and returns the variable that indexes it: one that lives through phases
+// has elements for the whole row.
 func (b *body) array(p *phase, register, name string, begins, until int, always bool) (index string) {
 	switch {
 	case until > begins:
@@ -347,7 +351,8 @@ func conditions(guards []guard) string {
 	return strings.Join(list, " && ")
 }
 
-// define adds a value that a node computes. Nodes that a region computes again, each for one reader, are computed once in a phase.
+// define adds a value that a node computes. Nodes that a region computes again, each for one reader, are computed once
+// in a phase.
 func (b *body) define(n *fuse.Node, vector bool, code string) {
 	t := n.Out[0]
 	register, _ := held(t.Type)

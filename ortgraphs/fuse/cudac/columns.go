@@ -2,8 +2,8 @@ package cudac
 
 import "slices"
 
-// columns is the program of a region that reduces no rows. The threads of a block compute neighbouring vectors of a row, and several rows
-// if one is short.
+// columns is the program of a region that reduces no rows. The threads of a block compute neighbouring vectors of a
+// row, and several rows if one is short.
 type columns struct {
 	*body
 	threads, across, down int    // of a block
@@ -12,15 +12,16 @@ type columns struct {
 }
 
 const (
-	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer partial sums.
+	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks
+	// leave fewer partial sums.
 	turnThreads = 264 * 1024
-	// narrowLoads is the number of vectors of bf16 up to which the 32 registers that two blocks of 1,024 threads leave each thread of a processor
-	// are enough, if it reads nothing else and keeps one sum of each column.
+	// narrowLoads is the number of vectors of bf16 up to which the 32 registers that two blocks of 1,024 threads leave
+	// each thread of a processor are enough, if it reads nothing else and keeps one sum of each column.
 	narrowLoads = 2
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
-	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so that there are no
-	// partial sums: a warp of vectors for each of 132 processors.
+	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so
+	// that there are no partial sums: a warp of vectors for each of 132 processors.
 	wholeColumns = 132 * 32
 )
 

@@ -16,7 +16,8 @@ func (b *body) join(n *fuse.Node) error {
 	return err
 }
 
-// inline computes a node where a reader needs its element with this index. Where a guard says that there is none, the value may be any.
+// inline computes a node where a reader needs its element with this index. Where a guard says that there is none, the
+// value may be any.
 func (b *body) inline(reader, n *fuse.Node, index []affine, guards []guard) (value, error) {
 	register, ok := held(n.Out[0].Type)
 	if !ok {
@@ -88,7 +89,8 @@ func (b *body) window(reader, n *fuse.Node, whole []affine, guards []guard) (val
 	return b.read(reader, n.In[0], index, guards)
 }
 
-// piece reads an operand that is a piece of the node's result, and begins after so many elements of each dimension. Elsewhere it is fill.
+// piece reads an operand that is a piece of the node's result, and begins after so many elements of each dimension.
+// Elsewhere it is fill.
 func (b *body) piece(reader, n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string, outer []guard) (value, error) {
 	shape := o.Shape()
 	index := slices.Clone(whole)

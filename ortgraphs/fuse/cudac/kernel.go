@@ -16,20 +16,23 @@ import (
 //go:embed prelude.cuh
 var Prelude string
 
-// Options are those with which NVRTC compiles a program: quotients and roots may be wrong in the last two bits, and numbers below 2^-126 are
-// 0. The exact versions are functions with branches, which cost more per element than reading it from memory.
+// Options are those with which NVRTC compiles a program: quotients and roots may be wrong in the last two bits, and
+// numbers below 2^-126 are 0. The exact versions are functions with branches, which cost more per element than reading
+// it from memory.
 var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 
 // Kernel is the program of a region.
 type Kernel struct {
-	// Source is the program without Prelude. Regions that compute the same have the same source. It is empty if a library does all.
+	// Source is the program without Prelude. Regions that compute the same have the same source. It is empty if a
+	// library does all.
 	Source string
-	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the partial sums of Sums and the scratch memory,
-	// as far as there are any.
+	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the partial sums of Sums
+	// and the scratch memory, as far as there are any.
 	In, Out []*fuse.Tensor
 	// Scratch is the size of the scratch memory in bytes. It has no contents before and none after.
 	Scratch int
-	// Sums are the region's other outputs: the program [Sums] completes them from partial sums, f32 of PartialsLength elements.
+	// Sums are the region's other outputs: the program [Sums] completes them from partial sums, f32 of PartialsLength
+	// elements.
 	Sums           []Sum
 	PartialsLength int
 	// Launches run one after another.
@@ -46,8 +49,8 @@ type Launch struct {
 	Shared int
 	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
-	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as [Addresses] says, and those of
-	// one that is planned as the first arguments of the call.
+	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as
+	// [Addresses] says, and those of one that is planned as the first arguments of the call.
 	Products *fuse.Products
 }
 
@@ -57,9 +60,9 @@ type Target struct {
 	Multiprocessors int
 }
 
-// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone. Most of its cards have 132
-// multiprocessors. On cards with another number, other programs may be
-// faster, but these are right.
+// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone.
+// Most of its cards have 132 multiprocessors. On cards with another number, other programs may be faster, but these are
+// right.
 func TargetOf(capability int) Target {
 	if capability == 90 {
 		return Target{Multiprocessors: 132}
@@ -221,7 +224,8 @@ func (w *writer) division(q division) {
 	w.line("const int %s = (%s) %s %d;", q.name, q.value, operator, q.divisor)
 }
 
-// vectors writes the statements of a phase for the elements of one vector, which begins at column c0 and at element base of the arrays.
+// vectors writes the statements of a phase for the elements of one vector, which begins at column c0 and at element
+// base of the arrays.
 func (w *writer) vectors(b *body, p *phase, base string) {
 	s := b.shape
 	for _, a := range slices.Concat(p.loads, p.stores) {
@@ -264,7 +268,8 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 	}
 }
 
-// readVector reads a vector. Numbers in bf16 are read as words of two: elements of 16 bits would take an instruction more for every second one.
+// readVector reads a vector. Numbers in bf16 are read as words of two: elements of 16 bits would take an instruction
+// more for every second one.
 func (w *writer) readVector(a access, v int, index string) {
 	if a.stored == "bf16" && v%2 == 0 {
 		w.line("const vec<unsigned, %d> v = *(const vec<unsigned, %d> *)(%s + (%s));", v/2, v/2, a.pointer, a.at)

@@ -7,8 +7,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// ofLogistic returns shorter code for a node that computes (1 + tanh(x)) / 2 or 1 - tanh(x)^2 from other nodes of the region, as the gradient of
-// GELU by the formula with tanh does. tanh has a branch for arguments near 0, for a precision that these results do not have there.
+// ofLogistic returns shorter code for a node that computes (1 + tanh(x)) / 2 or 1 - tanh(x)^2 from other nodes of the
+// region, as the gradient of GELU by the formula with tanh does. tanh has a branch for arguments near 0, for a
+// precision that these results do not have there.
 func (b *body) ofLogistic(n *fuse.Node) (code string, ok bool) {
 	function := "half_of_one_plus_tanh"
 	first, ok := b.chain(n, step{"Mul", 0.5}, step{"Add", 1})

@@ -8,10 +8,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// ofNormal returns shorter code for a node that computes a function of the normal distribution from other nodes of the region, as the gradient of
-// GELU does in graphs of PyTorch: the cumulative one, (1 + erf(x / sqrt(2))) / 2, or exp(-x * x / 2). The functions of prelude.cuh have half as
-// many instructions, of which they share some. The first keeps its relative precision far below 0, where 1 + erf has none; the second has up to
-// 8e-6. The compiler removes what no one else reads of the other nodes.
+// ofNormal returns shorter code for a node that computes a function of the normal distribution from other nodes of the
+// region, as the gradient of GELU does in graphs of PyTorch: the cumulative one, (1 + erf(x / sqrt(2))) / 2, or exp(-x
+// * x / 2). The functions of prelude.cuh have half as many instructions, of which they share some. The first keeps its
+// relative precision far below 0, where 1 + erf has none; the second has up to 8e-6. The compiler removes what no one
+// else reads of the other nodes.
 func (b *body) ofNormal(n *fuse.Node) (code string, ok bool) {
 	if first, ok := b.chain(n, step{"Mul", 0.5}, step{"Add", 1}, step{"Erf", 0}); ok {
 		if x, ok := b.rootScaled(first); ok {

@@ -11,7 +11,8 @@ import (
 // places computes the place of an element in memory from the index of the region's domain.
 type places struct {
 	sizes []int // of the axes
-	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ..., those of divisions, and those of guarded.
+	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ..., those of divisions, and
+	// those of guarded.
 	limits map[string]int
 	// divisions define variables, each after those that it uses.
 	divisions []division
@@ -74,8 +75,8 @@ func (p *places) define(q division, limit int) affine {
 	return variable(p.divisions[i].name, 1)
 }
 
-// divide returns e/k and e%k of a value that is from 0 up to limit wherever the element exists. Elsewhere it may be negative, for which C
-// rounds the quotient towards 0: a guard keeps that from being used.
+// divide returns e/k and e%k of a value that is from 0 up to limit wherever the element exists. Elsewhere it may be
+// negative, for which C rounds the quotient towards 0: a guard keeps that from being used.
 func (p *places) divide(e affine, k, limit int) (quotient, rest affine) {
 	switch {
 	case k == 1:

@@ -6,9 +6,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// Addresses is the program that precedes the launch of a library for many products: the library reads the addresses of their matrices from
-// the memory of the GPU. The function writes them to the beginning of the scratch memory: those of the left matrices, the right ones and
-// the results. The rest of the scratch memory, from a multiple of [WorkspaceAlign] bytes on, is the library's.
+// Addresses is the program that precedes the launch of a library for many products: the library reads the addresses of
+// their matrices from the memory of the GPU. The function writes them to the beginning of the scratch memory: those of
+// the left matrices, the right ones and the results. The rest of the scratch memory, from a multiple of
+// [WorkspaceAlign] bytes on, is the library's.
 //
 //go:embed addresses.cuh
 var Addresses string
@@ -16,10 +17,11 @@ var Addresses string
 const (
 	// WorkspaceAlign is the alignment of the library's memory, and the least size.
 	WorkspaceAlign = 256
-	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size, cuBLAS chose kernels that
-	// took up to 15 % longer.
+	// workspace is its size for products in TF32, which are faster with it. Those in bf16 are not: with this size,
+	// cuBLAS chose kernels that took up to 15 % longer.
 	workspace = 1 << 20
-	// plannedWorkspace is its size for a planned product. With 32 MiB, those with a bias took as long, and most of the others.
+	// plannedWorkspace is its size for a planned product. With 32 MiB, those with a bias took as long, and most of the
+	// others.
 	plannedWorkspace = WorkspaceAlign
 )
 

@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 )
 
-// TestResidue: the quotient by multiplication is exact next to all multiples of a divisor that could go wrong, up to the largest int.
+// TestResidue: the quotient by multiplication is exact next to all multiples of a divisor that could go wrong, up to
+// the largest int.
 func TestResidue(t *testing.T) {
 	divisors := []int{1, 2, 3, 5, 7, 10, 16, 641, 4633, 46337, 46341, 65535, 65536, 65537, 1<<30 - 1, 1 << 30, 1<<30 + 1, math.MaxInt32 - 1, math.MaxInt32}
 	var body strings.Builder

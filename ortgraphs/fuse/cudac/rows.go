@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// rows is the program of a region that reduces rows. A row is in the registers of a group of threads: of up to a warp if it is short,
-// otherwise of a block.
+// rows is the program of a region that reduces rows. A row is in the registers of a group of threads: of up to a warp
+// if it is short, otherwise of a block.
 type rows struct {
 	*body
 	width   int // threads of a group
@@ -18,7 +18,8 @@ type rows struct {
 const (
 	// maxWarpRow is the number of columns up to which a warp computes a row.
 	maxWarpRow = 1024
-	// summingBlocks limits the blocks of a region with column sums, each of which leaves a partial sum of each: two for each processor of an H200.
+	// summingBlocks limits the blocks of a region with column sums, each of which leaves a partial sum of each: two for
+	// each processor of an H200.
 	summingBlocks = 264
 )
 
@@ -76,8 +77,9 @@ func (k *rows) kernel() *Kernel {
 	return k.body.kernel(w, [2]int{k.blocks, 1}, blockThreads)
 }
 
-// fetchAhead asks for the group's next row before the present one is computed, so that it is in the GPU's cache when the group begins with it. Few
-// rows are computed at a time where each thread has sums of columns in its registers: the memory would wait for the reductions of each.
+// fetchAhead asks for the group's next row before the present one is computed, so that it is in the GPU's cache when
+// the group begins with it. Few rows are computed at a time where each thread has sums of columns in its registers: the
+// memory would wait for the reductions of each.
 func (k *rows) fetchAhead(w *writer) {
 	s, list := k.shape, slices.Clone(k.phases[0].loads)
 	list = slices.DeleteFunc(list, func(a access) bool { return !k.advances(a.at) })

@@ -6,7 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// shape is how threads divide the places of a region: into rows and columns. Neighbouring threads compute neighbouring columns.
+// shape is how threads divide the places of a region: into rows and columns. Neighbouring threads compute neighbouring
+// columns.
 type shape struct {
 	sizes      []int // of the axes
 	rows, cols []int // axes, the outermost first
@@ -80,7 +81,8 @@ func (s shape) vector(r *fuse.Region) int {
 // maxHeld is the number of elements that a thread reads at once, in vectors of 8, and keeps in registers.
 const maxHeld = 128
 
-// reads returns how many elements the nodes read from memory at each place. A convolution in each channel reads as many as its kernel has.
+// reads returns how many elements the nodes read from memory at each place. A convolution in each channel reads as many
+// as its kernel has.
 func (s shape) reads(r *fuse.Region) (count int) {
 	for _, n := range r.Nodes {
 		for _, o := range n.In {

@@ -11,7 +11,8 @@ import (
 type Sum struct {
 	Out *fuse.Tensor
 	Op  string // sum, max or min
-	// Partials is the number of partial sums, each of all columns: Columns. First is the place of the first one among those of the kernel.
+	// Partials is the number of partial sums, each of all columns: Columns. First is the place of the first one among
+	// those of the kernel.
 	Partials, Columns, First int
 }
 
@@ -46,8 +47,8 @@ func (b *body) left(blocks int) (list []Sum) {
 	return list
 }
 
-// Sums is the program that completes column sums. It is compiled after [Prelude]. Its function has one argument, an array of pointers:
-// the table, then those that the table numbers.
+// Sums is the program that completes column sums. It is compiled after [Prelude]. Its function has one argument, an
+// array of pointers: the table, then those that the table numbers.
 //
 //go:embed sums.cuh
 var Sums string
@@ -61,7 +62,8 @@ const SumsPointers = 256
 // SumsThreads is the number of threads of a block.
 const SumsThreads = 1024
 
-// Job is a sum to be completed. Source and Result are the numbers of the pointers to the kernel's partial sums and to the result.
+// Job is a sum to be completed. Source and Result are the numbers of the pointers to the kernel's partial sums and to
+// the result.
 type Job struct {
 	Sum
 	Source, Result int

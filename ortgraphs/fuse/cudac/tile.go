@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// tile is the program of a region that reads along one axis and writes along another. A block transposes a square in shared memory, so
-// neighbouring threads read and write neighbouring elements.
+// tile is the program of a region that reads along one axis and writes along another. A block transposes a square in
+// shared memory, so neighbouring threads read and write neighbouring elements.
 type tile struct {
 	shape
 	read, write int // axes

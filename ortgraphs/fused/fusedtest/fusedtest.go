@@ -15,7 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
-// Compiler implements [fused.Compiler] with the system's C++ compiler and an emulation of CUDA. It compiles the same sources once.
+// Compiler implements [fused.Compiler] with the system's C++ compiler and an emulation of CUDA. It compiles the same
+// sources once.
 type Compiler struct {
 	t testing.TB
 	// Change, if any, plants a fault in a program, or returns it unchanged.

@@ -17,8 +17,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// narrowest is the least width of a row on a GPU, in samples. The widths do not depend on the run's buckets, because the
-// bits of a row may depend on its width, and runs with other buckets share a feature cache.
+// narrowest is the least width of a row on a GPU, in samples. The widths do not depend on the run's buckets, because
+// the bits of a row may depend on its width, and runs with other buckets share a feature cache.
 const narrowest = 8192
 
 // widths returns the widths that rows of up to some number of samples need, the widest first. Each is twice the next:
@@ -53,8 +53,8 @@ func (s *Stage) openCard(cfg *stage.Config) error {
 	return nil
 }
 
-// load loads the part of the graph that makes the output, and runs it once on silence of each width. The widest is first:
-// the memory for it is enough for the others, whatever the order of the rows.
+// load loads the part of the graph that makes the output, and runs it once on silence of each width. The widest is
+// first: the memory for it is enough for the others, whatever the order of the rows.
 func (c *card) load(s *Stage, cfg *stage.Config, part *model) error {
 	longest, element := 0, cfg.Shape(0, s.output)[2:]
 	for bucket := range cfg.Buckets() {

@@ -238,8 +238,8 @@ func fill(r *batchtest.Runner, rows int, seed uint64) {
 	}
 }
 
-// TestGPUWithBundle compares both devices on the graphs of a bundle: at least 99.9 % of the codes are equal, spectrograms
-// are close, and a batch has the same bits again.
+// TestGPUWithBundle compares both devices on the graphs of a bundle: at least 99.9 % of the codes are equal,
+// spectrograms are close, and a batch has the same bits again.
 func TestGPUWithBundle(t *testing.T) {
 	const rows = 8
 	for name, x := range xtts {

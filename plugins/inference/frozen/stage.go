@@ -22,8 +22,8 @@ const (
 	waveformLengths = "waveform_lengths" // i32[B], in samples
 )
 
-// Stage runs an inference graph that makes a sequence of each waveform. It rejects a row with a sample that is not finite,
-// and one whose sequence is longer than the bucket's.
+// Stage runs an inference graph that makes a sequence of each waveform. It rejects a row with a sample that is not
+// finite, and one whose sequence is longer than the bucket's.
 type Stage struct {
 	output, lengths string         // ports
 	dtype           manifest.DType // of the output
@@ -87,8 +87,8 @@ func (s *Stage) Close() error {
 	return errors.Join(s.card.Close(), s.makes.Close(), s.counts.Close(), s.weights.Close())
 }
 
-// open opens what computes on the CPU: the part that counts, and, without a GPU, the part that makes the output, which it
-// returns.
+// open opens what computes on the CPU: the part that counts, and, without a GPU, the part that makes the output, which
+// it returns.
 func (s *Stage) open(file, frozen string) (*model, error) {
 	// The path of the library comes from the environment, as in the host. With a GPU, it is loaded already.
 	if err := ort.Init(ort.Options{}); err != nil {

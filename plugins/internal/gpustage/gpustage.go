@@ -45,15 +45,15 @@ type Opener func(*stage.Config) (Device, error)
 
 // Device is the GPU of the process. Its methods are safe for concurrent use.
 type Device interface {
-	// Load loads a graph and runs every bucket once, in their order, on zeros or on [Tensor.Trial]. It fails, with a hint, if
-	// the process's memory limit is too small, and, unless the graph allows it, if a node would run on the CPU. Programs
-	// with the same name and model share a session.
+	// Load loads a graph and runs every bucket once, in their order, on zeros or on [Tensor.Trial]. It fails, with a
+	// hint, if the process's memory limit is too small, and, unless the graph allows it, if a node would run on the
+	// CPU. Programs with the same name and model share a session.
 	Load(Graph) (Program, error)
 	// Pin registers the memory of all batches, so transfers run at full speed and overlap with other work. It may be
 	// called again for the same memory, which must stay mapped until Close.
 	Pin(memory []byte) error
-	// Used returns the GPU memory of the process, in bytes, as it counts towards the limit: what was allocated, and what
-	// CUDA and its libraries are expected to take.
+	// Used returns the GPU memory of the process, in bytes, as it counts towards the limit: what was allocated, and
+	// what CUDA and its libraries are expected to take.
 	Used() (int, error)
 	// Close releases the device. The last opener's Close closes it. All programs of the opener must be closed before.
 	Close() error

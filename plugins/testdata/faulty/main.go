@@ -1,7 +1,8 @@
 // Faulty is a plugin that works correctly except for the faults that XTTS_PLUGIN_FAULT lists, separated by commas.
-// host/run/faults_test.go has the list, and checks the effect of each on a run. Its stage mix applies a gain that is drawn
-// from the row's key, so a row that is processed twice, or not at all, changes the losses of a run. The stage tint is the
-// same without the lengths among its outputs, keyed is the same with a wrong declaration, and idle answers without having worked.
+// host/run/faults_test.go has the list, and checks the effect of each on a run. Its stage mix applies a gain that is
+// drawn from the row's key, so a row that is processed twice, or not at all, changes the losses of a run. The stage
+// tint is the same without the lengths among its outputs, keyed is the same with a wrong declaration, and idle answers
+// without having worked.
 package main
 
 import (

@@ -18,8 +18,8 @@ type mix struct {
 	calls  atomic.Int64
 }
 
-// A fault may occur at every second batch of a process, while others are in flight. failingStep is the step of the batch that
-// fails in every process.
+// A fault may occur at every second batch of a process, while others are in flight. failingStep is the step of the
+// batch that fails in every process.
 const (
 	every       = 2
 	failingStep = 5

@@ -60,8 +60,8 @@ type Request struct {
 type Measurement struct {
 	StepMs      []float64 `json:"step_ms"`      // of each whole step
 	GradientsMs []float64 `json:"gradients_ms"` // of each forward and backward pass
-	// PeakBytes is the peak memory of the tensors of forward and backward passes on a GPU, ReservedBytes what PyTorch's allocator has taken
-	// for them. OptimizerBytes is the size of the optimizer's state, which is in neither.
+	// PeakBytes is the peak memory of the tensors of forward and backward passes on a GPU, ReservedBytes what PyTorch's
+	// allocator has taken for them. OptimizerBytes is the size of the optimizer's state, which is in neither.
 	PeakBytes      int64   `json:"peak_bytes"`
 	ReservedBytes  int64   `json:"reserved_bytes"`
 	OptimizerBytes int64   `json:"optimizer_bytes"`

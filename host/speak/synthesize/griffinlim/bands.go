@@ -9,8 +9,8 @@ import (
 // rounds of the algorithm of Richardson and Lucy.
 const rounds = 50
 
-// bands finds the magnitudes of which a frame of a log-mel spectrogram is made. There are fewer bands than bins, so many
-// magnitudes have the same bands.
+// bands finds the magnitudes of which a frame of a log-mel spectrogram is made. There are fewer bands than bins, so
+// many magnitudes have the same bands.
 type bands struct {
 	mel.Tables
 	power  float64
@@ -48,8 +48,8 @@ func (b *bands) scratch() bandScratch {
 	return bandScratch{make([]float64, len(b.Bands)), make([]float64, len(b.Bands)), make([]float64, len(b.shares))}
 }
 
-// magnitudes writes those of a frame. The first ones are constant in a band; then the algorithm of Richardson (1972) and
-// Lucy (1974) makes the bands agree, without negative values: x *= transpose(A) (y / A x) / transpose(A) 1.
+// magnitudes writes those of a frame. The first ones are constant in a band; then the algorithm of Richardson (1972)
+// and Lucy (1974) makes the bands agree, without negative values: x *= transpose(A) (y / A x) / transpose(A) 1.
 func (b *bands) magnitudes(dst []float64, frame []float32, own bandScratch) {
 	want, ratios := own.want, own.ratios
 	for i, x := range frame {

@@ -47,8 +47,8 @@ func New(f manifest.Features, c Config) (*Vocoder, error) {
 	return &Vocoder{Config: c, features: f, mel: e, bands: newBands(e), plan: fft.New(f.NFFT)}, nil
 }
 
-// Waveform returns a waveform whose spectrogram is near to frames, f32[T, n_mels]. The seed and the number of a sequence
-// determine the first phases.
+// Waveform returns a waveform whose spectrogram is near to frames, f32[T, n_mels]. The seed and the number of a
+// sequence determine the first phases.
 func (v *Vocoder) Waveform(ctx context.Context, frames []float32, seed, sequence uint64) ([]float32, error) {
 	for i, x := range frames {
 		if x-x != 0 {

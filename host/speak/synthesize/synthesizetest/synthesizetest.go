@@ -1,12 +1,12 @@
 // Package synthesizetest makes a bundle that speaks, for tests. Its graphs compute what a test can compute as well:
 //
 //   - voice: the mean of the clip. speaker: its largest magnitude.
-//   - The model's keys are the voice, the tokens, and for each code the code plus its position. The target is the sum of
-//     the keys modulo 7, or 7 if there are more than 40 keys. The logit of a code is minus the square of its distance to
-//     the target. The latent has two numbers: the target plus the sum of the parameters stop_head.weight and stop_head.bias,
-//     and the number of keys.
-//   - A latent has 4 samples: a quarter of the first number of the latent before and of that after it, half of its own, and
-//     0.01 of its second number, times 0.1, times the speaker, times a pattern: 1/12, 2/12, ... of 12 samples.
+//   - The model's keys are the voice, the tokens, and for each code the code plus its position. The target is the sum
+//     of the keys modulo 7, or 7 if there are more than 40 keys. The logit of a code is minus the square of its
+//     distance to the target. The latent has two numbers: the target plus the sum of the parameters stop_head.weight
+//     and stop_head.bias, and the number of keys.
+//   - A latent has 4 samples: a quarter of the first number of the latent before and of that after it, half of its own,
+//     and 0.01 of its second number, times 0.1, times the speaker, times a pattern: 1/12, 2/12, ... of 12 samples.
 //
 // testdata/make_graphs.py writes the graphs.
 package synthesizetest
@@ -72,8 +72,8 @@ func synthesis() object {
 	}
 }
 
-// Write makes the bundle in a folder that does not exist: the bundle base with the graphs, and with the tokenizer of that
-// file, which has a tag for each language.
+// Write makes the bundle in a folder that does not exist: the bundle base with the graphs, and with the tokenizer of
+// that file, which has a tag for each language.
 func Write(folder, base, tokenizer string) error {
 	if err := os.CopyFS(folder, os.DirFS(base)); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package cudactest runs generated CUDA programs on the CPU, for tests on machines without a GPU: the system's C++ compiler compiles them
-// together with an emulation of blocks, threads, barriers, shuffles and shared memory.
+// Package cudactest runs generated CUDA programs on the CPU, for tests on machines without a GPU: the system's C++
+// compiler compiles them together with an emulation of blocks, threads, barriers, shuffles and shared memory.
 package cudactest
 
 /*
@@ -48,8 +48,8 @@ type Program struct {
 	Launch uintptr
 }
 
-// Source is a program with functions of the given names and numbers of arguments, which are pointers; 0 for a function that takes all
-// pointers as one structure of 256.
+// Source is a program with functions of the given names and numbers of arguments, which are pointers; 0 for a function
+// that takes all pointers as one structure of 256.
 type Source struct {
 	Text      string
 	Functions map[string]int
@@ -66,8 +66,8 @@ func Functions(text string) map[string]int {
 
 var heads = regexp.MustCompile(`__launch_bounds__\([0-9, ]*\) (\w+)\(([^)]*)\)`)
 
-// Contracted are options of Compile that make a product and a sum one operation with one rounding, as compilers for GPUs do, where this
-// machine's processor has one.
+// Contracted are options of Compile that make a product and a sum one operation with one rounding, as compilers for
+// GPUs do, where this machine's processor has one.
 func Contracted() []string {
 	if cpu.X86.HasFMA {
 		return []string{"-O1", "-fexpensive-optimizations", "-mfma", "-ffp-contract=fast"}
@@ -140,8 +140,8 @@ func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
 }
 
-// Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes of shared memory. launch
-// is the address of a function like cuLaunchKernel: a program's, or the driver's.
+// Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes
+// of shared memory. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
 func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
 	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
 	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads), C.unsigned(shared),

@@ -203,7 +203,8 @@ func TestRefusals(t *testing.T) {
 	check(t, errors.Join(p.Close(), d.Close()))
 }
 
-// TestPartsOfOneFile: two programs of one name have sessions of their own if their models differ, and rows of their own in the trial runs.
+// TestPartsOfOneFile: two programs of one name have sessions of their own if their models differ, and rows of their own
+// in the trial runs.
 func TestPartsOfOneFile(t *testing.T) {
 	d, _ := newDevice(t, 0)
 	var programs []gpustage.Program

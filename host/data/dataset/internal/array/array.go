@@ -9,8 +9,8 @@
 //	err = f.Read(data, manifest.I32)
 //
 // Files may come from anywhere: nothing is allocated for what only a header claims, and Python objects are refused, not
-// unpickled. The library for .npy, github.com/sbinet/npyio 0.6, allocates as many bytes as the length of the header says,
-// up to 4 GiB, and panics on a header without a line end.
+// unpickled. The library for .npy, github.com/sbinet/npyio 0.6, allocates as many bytes as the length of the header
+// says, up to 4 GiB, and panics on a header without a line end.
 package array
 
 import (

@@ -54,8 +54,8 @@ func (f *File) Fits(to manifest.DType) bool {
 	return to == manifest.F32
 }
 
-// Read converts all values, little-endian, to a type that Fits. dst has room for exactly them. The error names the first
-// value that the type cannot hold, or that is not finite.
+// Read converts all values, little-endian, to a type that Fits. dst has room for exactly them. The error names the
+// first value that the type cannot hold, or that is not finite.
 func (f *File) Read(dst []byte, to manifest.DType) error {
 	size, in := to.Size(), f.kind.size
 	if len(dst) != f.Elements()*size {

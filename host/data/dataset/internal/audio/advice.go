@@ -16,8 +16,8 @@ import (
 // replace is the advice for a file in which nothing can be saved.
 const replace = "copy the recording from its source again, or remove its lines from the list"
 
-// advise adds the command that makes the file readable to an error about its contents. FFmpeg reads damaged files up to the
-// damage or beyond it.
+// advise adds the command that makes the file readable to an error about its contents. FFmpeg reads damaged files up to
+// the damage or beyond it.
 func (f *File) advise(err error) error {
 	if err == nil {
 		return nil
@@ -40,8 +40,8 @@ func (f *File) advise(err error) error {
 // Convert returns the advice to convert the file to a supported format.
 func Convert(path string) string { return "convert with: " + command(path) }
 
-// command returns the command that converts a file. A WAV or FLAC file keeps its name, so that the list still names it. For
-// another one, metadata.csv finds the FLAC file of the same name first.
+// command returns the command that converts a file. A WAV or FLAC file keeps its name, so that the list still names it.
+// For another one, metadata.csv finds the FLAC file of the same name first.
 func command(path string) string {
 	ext := filepath.Ext(path)
 	old, stem := hint.Word(path), strings.TrimSuffix(path, ext)

@@ -1,9 +1,9 @@
 // Package audio opens sound files of common formats and reads them as mono float32 samples.
 //
-// It reads WAV, FLAC, Ogg Vorbis, Ogg Opus, FLAC in Ogg and MP3, recognized by content, not by name, also after a tag of
-// another format. It refuses other formats by name, with the command that converts them. A path may be a symbolic link,
-// because data sets often consist of links, but its target must be a regular file: a named pipe, device, socket or folder is
-// refused without opening it or waiting for it.
+// It reads WAV, FLAC, Ogg Vorbis, Ogg Opus, FLAC in Ogg and MP3, recognized by content, not by name, also after a tag
+// of another format. It refuses other formats by name, with the command that converts them. A path may be a symbolic
+// link, because data sets often consist of links, but its target must be a regular file: a named pipe, device, socket
+// or folder is refused without opening it or waiting for it.
 //
 //	f, err := audio.Open(path)
 //	...
@@ -124,8 +124,8 @@ func (f *File) header() (Info, error) {
 	return info, err
 }
 
-// skipTags returns the first bytes after the tags at the start of the file, which are left out unless they are those of MP3:
-// it reads them itself.
+// skipTags returns the first bytes after the tags at the start of the file, which are left out unless they are those of
+// MP3: it reads them itself.
 func (f *File) skipTags() ([]byte, error) {
 	w := tag.Reader{File: f.file, Size: f.size}
 	at, err := w.Skip(0)
@@ -216,7 +216,8 @@ func (r *Reader) Open(path string) (*File, error) { return open(path, &r.kept) }
 const block = 64 << 10
 
 // Read fills dst with the samples from, from+1, ... of a file, with from+len(dst) <= f.Frames: the mean of the
-// channels, with full scale at -1 and 1. Integer samples are in -1..1. Samples of float files, Vorbis and Opus may exceed that slightly.
+// channels, with full scale at -1 and 1. Integer samples are in -1..1. Samples of float files, Vorbis and Opus may
+// exceed that slightly.
 func (r *Reader) Read(dst []float32, f *File, from int) error {
 	if from < 0 || from+len(dst) > f.Frames {
 		return fmt.Errorf("samples %d to %d of a file of %d were asked for", from, from+len(dst), f.Frames)

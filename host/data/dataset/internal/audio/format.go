@@ -38,8 +38,8 @@ var codecs = []struct{ mark, codec string }{
 	{"\x80theora", "film (Theora)"},
 }
 
-// flacInOgg begins the first packet of FLAC in Ogg (xiph.org/flac/ogg_mapping.html); versions and the number of headers follow,
-// and then a FLAC file.
+// flacInOgg begins the first packet of FLAC in Ogg (xiph.org/flac/ogg_mapping.html); versions and the number of headers
+// follow, and then a FLAC file.
 const flacInOgg = "\x7fFLAC"
 
 // codecOf returns the name of the codec of an Ogg stream that is not read.

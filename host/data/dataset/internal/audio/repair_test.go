@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestAdviceWorks: the command of each refusal, followed to the letter by a shell, gives a file that is read: in place of the
-// old one, or before it in the order of metadata.csv.
+// TestAdviceWorks: the command of each refusal, followed to the letter by a shell, gives a file that is read: in place
+// of the old one, or before it in the order of metadata.csv.
 func TestAdviceWorks(t *testing.T) {
 	if _, err := exec.LookPath("ffmpeg"); err != nil {
 		t.Skip("ffmpeg is not installed")
@@ -34,7 +34,8 @@ func TestAdviceWorks(t *testing.T) {
 	}
 }
 
-// refusedFile is a file that is refused: its name, the arguments with which FFmpeg makes it, and what is done to it then.
+// refusedFile is a file that is refused: its name, the arguments with which FFmpeg makes it, and what is done to it
+// then.
 type refusedFile struct {
 	name    string
 	encoder string

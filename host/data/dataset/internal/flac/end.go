@@ -7,15 +7,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/tag"
 )
 
-// tails are how many bytes at the end of a file are searched for its last whole frame: most have some in the first number,
-// and the last one holds two of the largest.
+// tails are how many bytes at the end of a file are searched for its last whole frame: most have some in the first
+// number, and the last one holds two of the largest.
 var tails = [...]int64{16 << 10, 256 << 10, 4 << 20}
 
 // maxTries bounds the bytes that look like a frame and are none.
 const maxTries = 1000
 
-// CheckEnd compares the declared length with the last whole frame of the file. If frames are missing, the header gets the
-// length that is there; the error says that this is less than half.
+// CheckEnd compares the declared length with the last whole frame of the file. If frames are missing, the header gets
+// the length that is there; the error says that this is less than half.
 func (h *Header) CheckEnd(r io.ReaderAt, size int64) error {
 	if h.Remarks&remark.Length != 0 { // it declares none
 		return nil
@@ -32,8 +32,8 @@ func (h *Header) CheckEnd(r io.ReaderAt, size int64) error {
 	}
 }
 
-// end returns the number of samples up to the end of the last whole frame, or 0 if there is none. It adds what comes after it
-// to the remarks.
+// end returns the number of samples up to the end of the last whole frame, or 0 if there is none. It adds what comes
+// after it to the remarks.
 func (h *Header) end(r io.ReaderAt, size int64) int {
 	var d Decoder
 	d.bits.src, d.bits.size = r, size

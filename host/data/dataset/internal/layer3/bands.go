@@ -1,7 +1,7 @@
 package layer3
 
-// layout is how the lines of a granule are divided into bands, in the order of the data. The three short blocks of a band
-// come one after another.
+// layout is how the lines of a granule are divided into bands, in the order of the data. The three short blocks of a
+// band come one after another.
 type layout struct {
 	widths []int
 	long   int // bands of the long block; the others are three for each band of short blocks

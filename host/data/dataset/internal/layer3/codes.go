@@ -1,8 +1,8 @@
 package layer3
 
-// huffmanCodes are the tables of ISO/IEC 11172-3, table B.7: the codes of each in ascending order of their bits, for each its
-// length as a letter (a is 1) and the two values that it stands for, in hexadecimal. No length and order but one gives these
-// codes. 32 and 33 are those of four small values, which are the bits of the second digit.
+// huffmanCodes are the tables of ISO/IEC 11172-3, table B.7: the codes of each in ascending order of their bits, for
+// each its length as a letter (a is 1) and the two values that it stands for, in hexadecimal. No length and order but
+// one gives these codes. 32 and 33 are those of four small values, which are the bits of the second digit.
 var huffmanCodes = map[int]string{
 	1: "c11c01b10a00",
 	2: "f22f02e12e21e20c11c01c10a00",

@@ -54,8 +54,8 @@ func (s *side) scaleFactors(b *bitReader, f *Frame, number, channel int) error {
 	return nil
 }
 
-// lower reads the scale factors of MPEG-2. second says that they are positions of intensity stereo where the second channel
-// is silent.
+// lower reads the scale factors of MPEG-2. second says that they are positions of intensity stereo where the second
+// channel is silent.
 func (g *granule) lower(b *bitReader, second bool) {
 	var widths [4]int
 	var row int

@@ -16,8 +16,8 @@ var butterflies = func() (t [8][2]float32) {
 	return t
 }()
 
-// long36 are the rows 0 to 8 and 18 to 26 of the inverse MDCT of 18 lines, short12 those 0 to 2 and 6 to 8 of that of 6. The
-// others are the same in reverse order, those of the first half with the other sign.
+// long36 are the rows 0 to 8 and 18 to 26 of the inverse MDCT of 18 lines, short12 those 0 to 2 and 6 to 8 of that of
+// 6. The others are the same in reverse order, those of the first half with the other sign.
 var (
 	long36  = mdct[[18][18]float32](18)
 	short12 = mdct[[6][6]float32](6)

@@ -58,8 +58,8 @@ func (d *Decoder) Reset() {
 // ErrUnsupported is wrapped by errors about frames that are intact but not supported.
 var ErrUnsupported = errors.New("not a supported kind of MP3")
 
-// Decode decodes the next frame: dst, which has f.Samples() elements, gets the mean of the channels. After an error, the
-// decoder must be reset.
+// Decode decodes the next frame: dst, which has f.Samples() elements, gets the mean of the channels. After an error,
+// the decoder must be reset.
 func (d *Decoder) Decode(dst []float32, f *Frame) error {
 	if f.Version < 0 || f.Version > 2 || f.Rate < 0 || f.Rate > 2 || f.Channels < 1 || f.Channels > 2 ||
 		len(f.Side) != SideSize(f.Version, f.Channels) || len(dst) != f.Samples() {

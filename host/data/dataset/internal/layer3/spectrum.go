@@ -57,8 +57,8 @@ func (g *granule) scale(x *[lines]float32) {
 // half is the factor of the sum and the difference of two channels.
 const half = math.Sqrt2 / 2
 
-// stereo restores left and right. In the bands above the last line of the second channel, intensity stereo has a position
-// instead of its spectrum: the scale factor of the band. Its second channel must have the blocks of the first.
+// stereo restores left and right. In the bands above the last line of the second channel, intensity stereo has a
+// position instead of its spectrum: the scale factor of the band. Its second channel must have the blocks of the first.
 func (d *Decoder) stereo(f *Frame, number int) {
 	first, second := &d.side.granules[number][0], &d.side.granules[number][1]
 	a, b := &d.spectrum[0], &d.spectrum[1]

@@ -2,7 +2,8 @@ package layer3
 
 import "math"
 
-// synthesis is the state of the synthesis of 32 subbands (ISO/IEC 11172-3, section 2.4.3.2.2): the last 16 vectors of 64.
+// synthesis is the state of the synthesis of 32 subbands (ISO/IEC 11172-3, section 2.4.3.2.2): the last 16 vectors of
+// 64.
 type synthesis struct {
 	vectors [16][64]float32
 	newest  int

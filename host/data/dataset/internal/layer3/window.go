@@ -1,7 +1,7 @@
 package layer3
 
-// windowHalf is the first half of the window of the synthesis, ISO/IEC 11172-3, table B.3, in steps of 2^-16. In the second
-// half, the values come in reverse order, those that do not begin a block of 64 with the other sign.
+// windowHalf is the first half of the window of the synthesis, ISO/IEC 11172-3, table B.3, in steps of 2^-16. In the
+// second half, the values come in reverse order, those that do not begin a block of 64 with the other sign.
 var windowHalf = [257]int32{
 	0, -1, -1, -1, -1, -1, -1, -2, -2, -2, -2, -3, -3, -4, -4, -5, -5, -6, -7, -7, -8, -9, -10, -11, -13, -14,
 	-16, -17, -19, -21, -24, -26, -29, -31, -35, -38, -41, -45, -49, -53, -58, -63, -68, -73, -79, -85, -91, -97,

@@ -25,8 +25,8 @@ func letters(text string) []rune {
 	return out
 }
 
-// alike returns Dice's coefficient of the pairs of neighbouring letters of two texts: 1 for equal ones, 0 without a common
-// pair (L. R. Dice, Measures of the Amount of Ecologic Association Between Species, 1945).
+// alike returns Dice's coefficient of the pairs of neighbouring letters of two texts: 1 for equal ones, 0 without a
+// common pair (L. R. Dice, Measures of the Amount of Ecologic Association Between Species, 1945).
 func alike(a, b string) float64 {
 	if a == b {
 		return 1

@@ -18,8 +18,9 @@ func IsArray(head []byte) bool {
 	return is && bytes.HasPrefix(bytes.TrimLeft(rest, spaces), []byte("{"))
 }
 
-// ErrArray is the error about a list at a path that is one array of objects. Its hint is the command that writes a list of lines next to
-// it, under a name that is not taken. A pass over an array could not tell the line of a fault, and would need the whole file in memory.
+// ErrArray is the error about a list at a path that is one array of objects. Its hint is the command that writes a list
+// of lines next to it, under a name that is not taken. A pass over an array could not tell the line of a fault, and
+// would need the whole file in memory.
 func ErrArray(path string) error {
 	stem := strings.TrimSuffix(path, filepath.Ext(path))
 	to := stem + ".jsonl"

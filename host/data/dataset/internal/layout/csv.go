@@ -6,7 +6,8 @@ import (
 )
 
 // fields splits a line. With quotes, a field that begins with a quote ends at the next single one (RFC 4180); strict is
-// false if anything else follows it, or if it does not end. A quote within another field means itself, as to Python's csv.
+// false if anything else follows it, or if it does not end. A quote within another field means itself, as to Python's
+// csv.
 func fields(line string, sep byte, quotes bool) (list []string, strict bool) {
 	if !quotes || strings.IndexByte(line, '"') < 0 {
 		return strings.Split(line, string(sep)), true
@@ -50,8 +51,8 @@ func quoted(text string, sep byte) (value, rest string, ok bool) {
 	}
 }
 
-// quoting counts how fields with quotes are written. A writer of CSV quotes what needs it, or a whole column; the quotes
-// of a text are anywhere.
+// quoting counts how fields with quotes are written. A writer of CSV quotes what needs it, or a whole column; the
+// quotes of a text are anywhere.
 type quoting struct {
 	needed  int   // quoted fields with a quote, a separator or a line end in them
 	wrapped []int // quoted fields without, by column

@@ -13,8 +13,8 @@ import (
 // group is the names of lists of one kind in a folder. A split without its own list uses the common one.
 type group struct{ train, eval, all []string }
 
-// groups are the possible lists of a folder. The first group with an existing list counts, and the others are ignored: two
-// formats in one folder are usually copies.
+// groups are the possible lists of a folder. The first group with an existing list counts, and the others are ignored:
+// two formats in one folder are usually copies.
 var groups = []group{
 	{[]string{"metadata_train.csv"}, []string{"metadata_eval.csv", "metadata_val.csv", "metadata_dev.csv", "metadata_valid.csv", "metadata_validation.csv"}, []string{"metadata.csv"}},
 	{[]string{"train.jsonl", "train.json", "train_manifest.json", "train_manifest.jsonl", "manifest_train.json", "manifest_train.jsonl"},

@@ -88,8 +88,8 @@ func (m meaning) roles(n, text int) []Role {
 	return roles
 }
 
-// isHeader reports whether a line has the names of columns: at least two that are known, one of them that of a clip or of
-// a text.
+// isHeader reports whether a line has the names of columns: at least two that are known, one of them that of a clip or
+// of a text.
 func isHeader(names []string) bool {
 	n := 0
 	for _, name := range names {

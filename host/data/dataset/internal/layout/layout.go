@@ -101,8 +101,8 @@ func byName(name string) (Layout, bool) {
 
 const examples = "for example coqui, columns=id,text,speaker or keys=audio:file,text:sentence (docs/data.md#layouts)"
 
-// Parse reads the value of --list-layout: a name, a description of columns or of keys, with options after semicolons. nil
-// means auto.
+// Parse reads the value of --list-layout: a name, a description of columns or of keys, with options after semicolons.
+// nil means auto.
 func Parse(text string) (*Layout, error) {
 	parts := splitOptions(text)
 	var l Layout

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// lengths reports whether whole numbers are the lengths of the texts, in characters or words, or of the recordings, and whether that is sure: a few
-// small numbers may be those of speakers, too. No clip has the length 0.
+// lengths reports whether whole numbers are the lengths of the texts, in characters or words, or of the recordings, and
+// whether that is sure: a few small numbers may be those of speakers, too. No clip has the length 0.
 func (e *evidence) lengths(column, text int, paths bool) (is, sure bool) {
 	characters, words, seconds, n := 0, 0, 0, 0
 	l := Layout{Base: e.d.Base, Columns: []Role{ID}}

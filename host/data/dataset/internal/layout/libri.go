@@ -11,10 +11,11 @@ import (
 
 // LibriTTS (https://www.openslr.org/60/): SUBSET/SPEAKER/CHAPTER has, for each clip, X.wav, X.normalized.txt and
 // X.original.txt, and SPEAKER_CHAPTER.trans.tsv with lines of id, original and normalized text. LibriSpeech
-// (https://www.openslr.org/12/) has SPEAKER-CHAPTER.trans.txt with lines of id and text. A folder is all subsets or one.
+// (https://www.openslr.org/12/) has SPEAKER-CHAPTER.trans.txt with lines of id and text. A folder is all subsets or
+// one.
 
-// chapters returns the folders SPEAKER/CHAPTER or SUBSET/SPEAKER/CHAPTER with a file that ends in one of endings. With most, it
-// looks for so many, and not at all of a large folder.
+// chapters returns the folders SPEAKER/CHAPTER or SUBSET/SPEAKER/CHAPTER with a file that ends in one of endings. With
+// most, it looks for so many, and not at all of a large folder.
 func chapters(dir string, most int, walk Walk, endings ...string) (list []string, err error) {
 	speakers, err := below(dir, ".")
 	if err != nil {
@@ -87,8 +88,8 @@ func hasDev(dir string) (bool, error) {
 	return train && dev, err
 }
 
-// ofSplit returns the chapters of a split: of the subsets train-* those for training, of dev-* those for evaluation. A folder
-// without train-* is one subset.
+// ofSplit returns the chapters of a split: of the subsets train-* those for training, of dev-* those for evaluation. A
+// folder without train-* is one subset.
 func ofSplit(dir string, eval bool, walk Walk, endings []string) ([]string, error) {
 	list, err := chapters(dir, 0, walk, endings...)
 	if err != nil || !slices.ContainsFunc(list, func(c string) bool { return strings.HasPrefix(c, "train") }) {

@@ -14,14 +14,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
-// M-AILABS (https://github.com/i-celeste-aurora/m-ailabs-dataset): LANGUAGE/by_book/GENDER/SPEAKER/BOOK has metadata.csv,
-// with lines id|text|normalized text, and wavs/. LANGUAGE is one such as de_DE. Books of several readers are in by_book/mix/BOOK; their
-// speaker is mix.
+// M-AILABS (https://github.com/i-celeste-aurora/m-ailabs-dataset): LANGUAGE/by_book/GENDER/SPEAKER/BOOK has
+// metadata.csv, with lines id|text|normalized text, and wavs/. LANGUAGE is one such as de_DE. Books of several readers
+// are in by_book/mix/BOOK; their speaker is mix.
 
 const mailabsDepth = 7
 
-// books returns the folders with a metadata.csv below by_book, from the folder of the data set: at most so many, or all for 0. It follows
-// links, but not back to a folder that it is in.
+// books returns the folders with a metadata.csv below by_book, from the folder of the data set: at most so many, or all
+// for 0. It follows links, but not back to a folder that it is in.
 func books(dir string, most int, walk Walk) (list []string, err error) {
 	w := bookWalk{dir: dir, walk: walk, found: func(book string) bool {
 		list = append(list, book)

@@ -3,8 +3,8 @@ package layout
 // proseWords are the words that a name of a speaker seldom has.
 const proseWords = 3
 
-// proseBeside asks if a column of few values has as many words as that taken for the text: the list may have a few sentences that very
-// many voices read, and dates, hashes or names of files beside them.
+// proseBeside asks if a column of few values has as many words as that taken for the text: the list may have a few
+// sentences that very many voices read, and dates, hashes or names of files beside them.
 func (e *evidence) proseBeside(with func(columns ...int) Layout) error {
 	text, _ := e.v.columns[e.texts[len(e.texts)-1]].prose()
 	for _, j := range e.names {

@@ -19,8 +19,8 @@ type Decision struct {
 	plain    bool // ids and texts as LJSpeech has them
 }
 
-// Recognise finds out how a list is laid out, or how one of the asked layout is written. Without an asked one, it returns a
-// *Question if the list can be read in two ways.
+// Recognise finds out how a list is laid out, or how one of the asked layout is written. Without an asked one, it
+// returns a *Question if the list can be read in two ways.
 func Recognise(src Source, asked *Layout) (*Decision, error) {
 	head, err := src.head()
 	if err != nil {
@@ -77,8 +77,8 @@ func headLines(head string) (lines []string) {
 	return lines
 }
 
-// splitHead finds the separator and whether the first line has names. A header with known names decides; otherwise it is the
-// first separator that most lines have.
+// splitHead finds the separator and whether the first line has names. A header with known names decides; otherwise it
+// is the first separator that most lines have.
 func splitHead(lines []string) (sep byte, header []string) {
 	if len(lines) == 0 {
 		return '|', nil
@@ -129,8 +129,8 @@ func (s *Source) separator(lines []string, sep byte) byte {
 	return sep
 }
 
-// commaKeys reports whether what is before the first comma is a path of a recording or one word: else commas are those of
-// texts.
+// commaKeys reports whether what is before the first comma is a path of a recording or one word: else commas are those
+// of texts.
 func commaKeys(lines []string, sep byte) bool {
 	n := 0
 	for _, line := range lines {

@@ -42,7 +42,8 @@ func (c *column) sentences() bool {
 	return n > 2 && words >= sentenceWords || n >= manyPhrases && words >= phraseWords
 }
 
-// countWords counts words with letters and no digits. Where a script has no spaces, it takes the usual letters of a word.
+// countWords counts words with letters and no digits. Where a script has no spaces, it takes the usual letters of a
+// word.
 func countWords(value string) (n float64) {
 	for word := range strings.FieldsSeq(value) {
 		letters, dense := 0, 0.0

@@ -33,8 +33,8 @@ func (s *Source) open() (*files.File, error) {
 	return files.Open(filepath.Join(s.Dir, s.List))
 }
 
-// scan calls line for each line of the list that is valid UTF-8 and not empty; the bytes are valid until it returns. It ends early when line returns false, and
-// at a line that is too long.
+// scan calls line for each line of the list that is valid UTF-8 and not empty; the bytes are valid until it returns. It
+// ends early when line returns false, and at a line that is too long.
 func (s *Source) scan(split bufio.SplitFunc, line func(number int, text []byte) bool) error {
 	f, err := s.open()
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Source) scan(split bufio.SplitFunc, line func(number int, text []byte) 
 	return nil
 }
 
-// LinesOf returns how many lines of the file a line of a list has: more than one if a quoted field has line ends. The data
-// may have lost its own.
+// LinesOf returns how many lines of the file a line of a list has: more than one if a quoted field has line ends. The
+// data may have lost its own.
 func LinesOf(data []byte) int {
 	if len(data) == 0 || bytes.IndexByte(data, '\n') < 0 {
 		return 1
@@ -116,9 +116,9 @@ func (s *Source) countEnds() (e ends, err error) {
 	return e, err
 }
 
-// lineEnds says whether a carriage return alone ends a line: it does if there is no line feed, or if what follows each one
-// within a line begins as a line does. Otherwise it is white space. Both in one list is refused, except as version 75a547d6 read
-// lists: it is white space then.
+// lineEnds says whether a carriage return alone ends a line: it does if there is no line feed, or if what follows each
+// one within a line begins as a line does. Otherwise it is white space. Both in one list is refused, except as version
+// 75a547d6 read lists: it is white space then.
 func (s *Source) lineEnds(asBefore bool, begins func(string) bool) (cr bool, e ends, err error) {
 	if e, err = s.countEnds(); err != nil || e.returns == 0 {
 		return false, e, err
@@ -154,8 +154,8 @@ func (s *Source) lineEnds(asBefore bool, begins func(string) bool) (cr bool, e e
 // bases are the folders in which recordings are looked for, in this order.
 var bases = []string{"wavs/", "", "wav/", "clips/", "audio/", "audios/", "../"}
 
-// place finds the folder of the recordings of some lines, which has most of them, and how many it has. Without any it is
-// the first.
+// place finds the folder of the recordings of some lines, which has most of them, and how many it has. Without any it
+// is the first.
 func (s *Source) place(keys []string, paths bool) (base string, found int) {
 	base = bases[0]
 	if paths {

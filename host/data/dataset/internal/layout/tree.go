@@ -82,7 +82,8 @@ func familyOf(name string) *family {
 	return &families[i]
 }
 
-// TreeOf returns the name of the layout without a list that a folder has, or "". Where it finds none, it may be for the error.
+// TreeOf returns the name of the layout without a list that a folder has, or "". Where it finds none, it may be for the
+// error.
 func TreeOf(dir string) (name string, err error) {
 	for _, f := range families {
 		is, failed := f.is(dir)
@@ -223,7 +224,8 @@ func eachLine(file string, do func(number int, line string)) error {
 	return nil
 }
 
-// stems returns the recordings in a folder by their names without endings. The first ending in the order of names counts.
+// stems returns the recordings in a folder by their names without endings. The first ending in the order of names
+// counts.
 func stems(dir string) (map[string]string, error) {
 	names, err := namesIn(dir)
 	found := map[string]string{}

@@ -7,8 +7,8 @@ import (
 )
 
 // VCTK (https://datashare.ed.ac.uk/handle/10283/3443): txt/p225/p225_001.txt has the text of
-// wav48_silence_trimmed/p225/p225_001_mic1.flac, or in older versions of wav48/p225/p225_001.wav. Each sentence was recorded
-// by two microphones. The first is that of the older versions; the second is taken where the first is missing.
+// wav48_silence_trimmed/p225/p225_001_mic1.flac, or in older versions of wav48/p225/p225_001.wav. Each sentence was
+// recorded by two microphones. The first is that of the older versions; the second is taken where the first is missing.
 
 // wavFolders are those of the recordings, the newest version first.
 var wavFolders = []string{"wav48_silence_trimmed", "wav48", "wav24", "wav22", "wav16", "wavs", "wav", "flac"}

@@ -1,9 +1,9 @@
-// Package mp3 decodes MP3 (ISO/IEC 11172-3 and 13818-3, layer III, and MPEG-2.5) into mono float32 samples, any part of a file at a
-// time.
+// Package mp3 decodes MP3 (ISO/IEC 11172-3 and 13818-3, layer III, and MPEG-2.5) into mono float32 samples, any part of
+// a file at a time.
 //
-// Package github.com/hajimehoshi/go-mp3 decodes the files that it reads, to 16 bits, and package layer3 all others. This
-// package finds the frames, gives the decoder those of a part and those before it on which it depends, and guards go-mp3,
-// which was not made for damaged files.
+// Package github.com/hajimehoshi/go-mp3 decodes the files that it reads, to 16 bits, and package layer3 all others.
+// This package finds the frames, gives the decoder those of a part and those before it on which it depends, and guards
+// go-mp3, which was not made for damaged files.
 //
 //	h, err := mp3.ReadHeader(f, size)
 //	...
@@ -152,7 +152,8 @@ func (s *scan) frame(at int64) (frame, error) {
 	return f, nil
 }
 
-// maxFree is the largest distance at which the frame after one of free bit rate is looked for: that of 640 kbit/s at 8,000 Hz.
+// maxFree is the largest distance at which the frame after one of free bit rate is looked for: that of 640 kbit/s at
+// 8,000 Hz.
 const maxFree = 5760
 
 // findFree returns the size of frames of free bit rate, without padding: the distance of the next headers of this kind.
@@ -180,7 +181,8 @@ func (s *scan) findFree(at int64, f frame) (int, error) {
 // maxTries bounds the seeks for a frame behind the recording.
 const maxTries = 10_000
 
-// isEnd reports whether the recording has ended at an offset: it is the larger part of the file, and no two frames follow.
+// isEnd reports whether the recording has ended at an offset: it is the larger part of the file, and no two frames
+// follow.
 func (s *scan) isEnd(at int64) bool {
 	if at < s.Size-at {
 		return false

@@ -33,7 +33,8 @@ func read(b []byte) (Header, []float32, error) {
 	return h, samples, new(Decoder).Read(samples, r, h, 0)
 }
 
-// TestTags: tags before and after the frames change nothing. Without the tag of the encoder, the samples that it added stay.
+// TestTags: tags before and after the frames change nothing. Without the tag of the encoder, the samples that it added
+// stay.
 func TestTags(t *testing.T) {
 	b := file(t, "mpeg1-44100-1.mp3")
 	whole, want, err := read(b)
@@ -173,7 +174,8 @@ func TestReadHeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestCut: frames whose data lies before the start of the file are silent, and the frames after them as in the whole file.
+// TestCut: frames whose data lies before the start of the file are silent, and the frames after them as in the whole
+// file.
 func TestCut(t *testing.T) {
 	b := file(t, "mpeg1-32000-2.mp3")
 	h, _, err := read(b)

@@ -7,8 +7,8 @@ import (
 	"github.com/hajimehoshi/go-mp3"
 )
 
-// oldFrames decodes with go-mp3, to 16 bits. It does not know all frames and is not kept any more, but a file that it reads
-// keeps the bits that its samples always had.
+// oldFrames decodes with go-mp3, to 16 bits. It does not know all frames and is not kept any more, but a file that it
+// reads keeps the bits that its samples always had.
 type oldFrames struct {
 	dec *mp3.Decoder
 	pcm []byte // of one frame: two channels of 16 bits

@@ -6,8 +6,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/tag"
 )
 
-// A recording that was cut from a stream begins in the middle of a frame, or of a tag in front of the first one. Its first
-// whole frame is where the headers of several frames follow each other: bytes of audio look like one header now and then.
+// A recording that was cut from a stream begins in the middle of a frame, or of a tag in front of the first one. Its
+// first whole frame is where the headers of several frames follow each other: bytes of audio look like one header now
+// and then.
 const (
 	maxLead = 1 << 20 // bytes in front of the first whole frame
 	inRow   = 4       // frames
@@ -24,7 +25,8 @@ func BeginsLate(r io.ReaderAt, size int64) (bool, error) {
 	return ok, err
 }
 
-// start returns the offset of the first whole frame if none begins at an offset. ok is false if one does, or if there is none.
+// start returns the offset of the first whole frame if none begins at an offset. ok is false if one does, or if there
+// is none.
 func (s *scan) start(at int64) (begin int64, ok bool, err error) {
 	if n, end, err := s.inRow(at, 1); err != nil || n > 0 && s.follows(end) {
 		return at, false, err
@@ -49,8 +51,8 @@ func (s *scan) start(at int64) (begin int64, ok bool, err error) {
 	return at, false, nil
 }
 
-// inRow counts the frames that follow each other from an offset on, at most so many, and returns the offset after them. Those of free
-// bit rate have no size yet, and count as none.
+// inRow counts the frames that follow each other from an offset on, at most so many, and returns the offset after them.
+// Those of free bit rate have no size yet, and count as none.
 func (s *scan) inRow(at int64, most int) (n int, end int64, err error) {
 	var first frame
 	for ; n < most && at < s.Size; n++ {

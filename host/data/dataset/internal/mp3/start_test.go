@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/remark"
 )
 
-// TestStarts: a recording that was cut from a stream is read from its first whole frame on, as ffmpeg reads it. What depends on
-// no frame before the cut has the same samples.
+// TestStarts: a recording that was cut from a stream is read from its first whole frame on, as ffmpeg reads it. What
+// depends on no frame before the cut has the same samples.
 func TestStarts(t *testing.T) {
 	compared := 0
 	for _, name := range []string{"mpeg1-44100-1.mp3", "mpeg1-32000-2.mp3", "mpeg2-24000-1.mp3", "mpeg25-12000-2.mp3"} {

@@ -1,7 +1,7 @@
 // Package ogg reads the packets of an Ogg file (RFC 3533) that holds one stream.
 //
-// Files may come from untrusted sources: pages are checked by their checksums and numbers, every loop ends at the end of
-// the file, and the longest packet is limited. Files with several streams, side by side or one after another, are
+// Files may come from untrusted sources: pages are checked by their checksums and numbers, every loop ends at the end
+// of the file, and the longest packet is limited. Files with several streams, side by side or one after another, are
 // refused.
 //
 //	s, err := ogg.Open(f, size)
@@ -71,7 +71,8 @@ func Open(r io.ReaderAt, size int64) (*Stream, error) {
 // largest size.
 var tail = [...]int64{8 << 10, 2 * maxPage}
 
-// findEnd sets End. If the last whole page does not end the stream, the rest of it is missing, and the stream ends there.
+// findEnd sets End. If the last whole page does not end the stream, the rest of it is missing, and the stream ends
+// there.
 func (s *Stream) findEnd() error {
 	var err error
 	for _, n := range tail {

@@ -1,7 +1,7 @@
-// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of integers. A ratio of
-// large numbers, such as 22051 to 22050, has too many phases: it takes the two nearest of some and interpolates. The pass band
-// reaches 0.91 of the lower Nyquist frequency. The stop band, 120 dB down, starts at 1, so there is no
-// audible aliasing. These are the bands of soxr's quality HQ, and the results agree with it.
+// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of integers. A
+// ratio of large numbers, such as 22051 to 22050, has too many phases: it takes the two nearest of some and
+// interpolates. The pass band reaches 0.91 of the lower Nyquist frequency. The stop band, 120 dB down, starts at 1, so
+// there is no audible aliasing. These are the bands of soxr's quality HQ, and the results agree with it.
 //
 //	r := resample.New(48000, 22050)
 //	out := make([]float32, r.Len(len(clip)))
@@ -27,14 +27,14 @@ type Resampler struct {
 	up, down int         // the ratio in lowest terms
 	half     int         // taps on each side of the output time, in input samples
 	phases   [][]float32 // filters of 2*half taps, at equal distances between two input samples
-	// steps is the number of phases between two input samples: up, or fewer if the filter is interpolated. Then there is one
-	// phase more, that of the second sample.
+	// steps is the number of phases between two input samples: up, or fewer if the filter is interpolated. Then there
+	// is one phase more, that of the second sample.
 	steps int
 }
 
 const (
-	// maxTaps is the largest number of coefficients of a filter that has all phases: 4 MiB. Usual rates need at most half of
-	// that (384,000 to 22,050 Hz: 489,216).
+	// maxTaps is the largest number of coefficients of a filter that has all phases: 4 MiB. Usual rates need at most
+	// half of that (384,000 to 22,050 Hz: 489,216).
 	maxTaps = 1 << 20
 	// density is the number of phases of an interpolated filter for each period of the lower rate. The error of linear
 	// interpolation is pi^2/(8*density^2) of the highest frequency: -131 dB.
@@ -80,8 +80,8 @@ func bands(from, to int) (nyquist, window float64) {
 	return nyquist, halfWidth / nyquist
 }
 
-// Taps returns the number of f32 coefficients of a filter with all phases. It grows with the numbers of the ratio in lowest
-// terms.
+// Taps returns the number of f32 coefficients of a filter with all phases. It grows with the numbers of the ratio in
+// lowest terms.
 func Taps(from, to int) int {
 	_, window := bands(from, to)
 	return to / gcd(from, to) * 2 * int(math.Ceil(window))

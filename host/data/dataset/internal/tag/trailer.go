@@ -34,7 +34,8 @@ func (w *Reader) Trailer(at int64) (end int64, ok bool, err error) {
 	return min(end, w.Size), err == nil, err
 }
 
-// afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark, that of version 2 or 1.
+// afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark, that of
+// version 2 or 1.
 func (w *Reader) afterLyrics(at int64) (int64, error) {
 	const mark = len("LYRICS200")
 	// Tags may be short and many: more than a tag is read only if its end is not in it.

@@ -25,8 +25,8 @@ func (e *SampleError) Error() string {
 }
 
 // Mono fills dst with the mean of the channels of the frames in b, len(dst) of them. Integers of n bytes are divided by
-// 2^(8n-1); from single bytes, 128 is subtracted first. A companded byte stands for an integer of 2 bytes. A mean is rounded once: the sum of the channels, in their
-// order, and the quotient are float64.
+// 2^(8n-1); from single bytes, 128 is subtracted first. A companded byte stands for an integer of 2 bytes. A mean is
+// rounded once: the sum of the channels, in their order, and the quotient are float64.
 //
 // Float samples are not limited to -1..1, but samples that are not finite or beyond 8 cause a *SampleError.
 func (h Header) Mono(dst []float32, b []byte) error {

@@ -10,13 +10,13 @@ import (
 const (
 	// unknown is the declared size of data if the real size is in the ds64 chunk, or unknown.
 	unknown = 1<<32 - 1
-	// pretended is the smallest size that programs declare when they cannot know the length, because they write to a pipe or
-	// were stopped: sox 0x7ffff000, arecord 0x80000000, ffmpeg 0xffffffff. Others declare 0.
+	// pretended is the smallest size that programs declare when they cannot know the length, because they write to a
+	// pipe or were stopped: sox 0x7ffff000, arecord 0x80000000, ffmpeg 0xffffffff. Others declare 0.
 	pretended = 0x7f000000
 )
 
-// samples completes a header, whose samples begin at an offset and have the declared number of bytes. Where that cannot be
-// true, they extend to the end of the file, as for sox, libsndfile and FFmpeg, but without the chunks behind them.
+// samples completes a header, whose samples begin at an offset and have the declared number of bytes. Where that cannot
+// be true, they extend to the end of the file, as for sox, libsndfile and FFmpeg, but without the chunks behind them.
 func (f *file) samples(h Header, at, declared int64) (Header, error) {
 	if h.Channels == 0 {
 		return Header{}, remark.Lost("the data chunk comes before the fmt chunk")
@@ -60,8 +60,8 @@ var after = []string{
 	"afsp", "DISP", "PAD ", "FLLR", "_PMX", "chna", "umid", "levl", "link", "dbmd", "logf", "SNDM", "data", "fmt ",
 }
 
-// chunksFrom reports whether nothing or chunks follow from an offset to the end of the file. The last one may be cut, and one
-// byte may be padding, which a chunk of n bytes needs or lacks.
+// chunksFrom reports whether nothing or chunks follow from an offset to the end of the file. The last one may be cut,
+// and one byte may be padding, which a chunk of n bytes needs or lacks.
 func (f *file) chunksFrom(at, n int64) bool {
 	if n%2 == 1 {
 		at += f.padding(at)
@@ -121,8 +121,8 @@ func chain(b []byte) bool {
 	return true
 }
 
-// padding returns the number of bytes between a chunk of an odd size and the next one: 1, as the format says, or 0 if a known
-// chunk begins at once.
+// padding returns the number of bytes between a chunk of an odd size and the next one: 1, as the format says, or 0 if a
+// known chunk begins at once.
 func (f *file) padding(at int64) int64 {
 	var b [4]byte
 	if at+int64(len(b)) <= f.size && f.read(b[:], at) == nil && slices.Contains(after, string(b[:])) {

@@ -2,8 +2,8 @@
 //
 // It accepts integer PCM of 1 to 32 bits, IEEE float of 32 or 64 bits, and A-law and mu-law (ITU-T G.711), with plain
 // and extensible headers, in RIFF, RF64, BW64 and Wave64 files. It refuses other formats by name. Headers may come from
-// untrusted sources, so every declared size is compared with the real size of the file before it is used, and nothing is
-// allocated by a declared size. A size of the samples that cannot be true is replaced by that of the file.
+// untrusted sources, so every declared size is compared with the real size of the file before it is used, and nothing
+// is allocated by a declared size. A size of the samples that cannot be true is replaced by that of the file.
 //
 //	h, err := wav.ReadHeader(f, size)
 //	...

@@ -122,8 +122,8 @@ func TestReadHeader(t *testing.T) {
 	})
 }
 
-// TestDeclaredSizes: where the declared size of the samples cannot be true, they extend to the end of the file or to the chunks
-// there.
+// TestDeclaredSizes: where the declared size of the samples cannot be true, they extend to the end of the file or to
+// the chunks there.
 func TestDeclaredSizes(t *testing.T) {
 	pcm := chunk("fmt ", format(1, 1, 22050, 16))
 	data := chunk("data", make([]byte, 10))

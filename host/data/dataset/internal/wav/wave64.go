@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/remark"
 )
 
-// The ends of the identifiers of Wave64 (Sonic Foundry; Sony, "Wave64 file format"), which begin with those of WAV in small
-// letters.
+// The ends of the identifiers of Wave64 (Sonic Foundry; Sony, "Wave64 file format"), which begin with those of WAV in
+// small letters.
 var (
 	riff64  = []byte("riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00")
 	chunk64 = []byte("\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8a")
@@ -18,8 +18,8 @@ func isWave64(b []byte) bool {
 	return len(b) >= 40 && bytes.Equal(b[:16], riff64) && string(b[24:28]) == "wave" && bytes.Equal(b[28:40], chunk64)
 }
 
-// wave64 reads the chunks of a Wave64 file: their sizes have 64 bits and count the header of 24 bytes, and they begin at
-// multiples of 8 bytes.
+// wave64 reads the chunks of a Wave64 file: their sizes have 64 bits and count the header of 24 bytes, and they begin
+// at multiples of 8 bytes.
 func (f *file) wave64() (Header, error) {
 	var h Header
 	var b [40]byte
