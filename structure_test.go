@@ -4,10 +4,12 @@ package xttshost_test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -184,6 +186,47 @@ func TestEveryShelfIsUsed(t *testing.T) {
 		if _, err := os.Stat(r.folder); err != nil && r.folder != "" {
 			t.Error(err)
 		}
+	}
+}
+
+// prefixed is make's function that gives each word a prefix.
+var prefixed = regexp.MustCompile(`\$\(addprefix (\S+),([^)]*)\)`)
+
+// TestPackagesWithoutRaces: those that the Makefile tests without the race detector start no goroutine, and use nothing
+// of package sync for calls from several.
+func TestPackagesWithoutRaces(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(makefile), "\nPURE := ")
+	pure, _, _ := strings.Cut(strings.ReplaceAll(rest, "\\\n", " "), "\n")
+	pure = prefixed.ReplaceAllStringFunc(pure, func(call string) string {
+		m := prefixed.FindStringSubmatch(call)
+		return m[1] + strings.Join(strings.Fields(m[2]), " "+m[1])
+	})
+	if !found || pure == "" {
+		t.Fatal("the Makefile names no PURE packages")
+	}
+	for _, s := range sources(t) {
+		in := func(pattern string) bool {
+			folder, all := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
+			return path.Dir(s.path) == folder || all && below(path.Dir(s.path), folder)
+		}
+		if isTest(s.path) || !slices.ContainsFunc(strings.Fields(pure), in) {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			if strings.Contains(imp.Path.Value, "sync") {
+				t.Errorf("%s imports %s", s.path, imp.Path.Value)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if _, is := n.(*ast.GoStmt); is {
+				t.Errorf("%s starts a goroutine", s.fset.Position(n.Pos()))
+			}
+			return true
+		})
 	}
 }
 

@@ -15,6 +15,8 @@ unset XTTS_HOST_TREE # the program refuses a variable of its name that is no fla
 [ -x "$TREE/bin/xtts-host" ] || { echo "error: $TREE/bin/xtts-host is missing; build it by: make build" >&2; exit 1; }
 
 work=$(mktemp -d)
+export TESTS=$work/tests # programs of Go tests
+mkdir "$TESTS"
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 failed=0 ran=0
 while IFS= read -r line; do

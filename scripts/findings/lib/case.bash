@@ -34,9 +34,12 @@ wrapped() {
   chmod +x plugins/features/features_linux_amd64
 }
 
-# gotest PACKAGE REGEXP: the Go tests of that name, at least one of them.
+# gotest PACKAGE REGEXP: the Go tests of that name, at least one of them. The tests of a package are built once for all cases.
 gotest() {
-  (cd "$TREE" && go test -count=1 -v -run "$2" "$1") | tee gotest
+  local test=$TESTS/${1//\//_}.test
+  # By its path: shared is a module of its own.
+  [ -x "$test" ] || (cd "$TREE" && go test -c -vet=off -ldflags=-w -o "$test" "${1/#./github.com/xtts-host/xtts-host}")
+  (cd "$TREE/$1" && "$test" -test.timeout=10m -test.v -test.run "$2") | tee gotest
   grep -q '^=== RUN' gotest || { echo "no test $2 in $1"; return 1; }
 }
 
