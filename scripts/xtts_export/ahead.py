@@ -5,7 +5,6 @@ changes no further buffer. A dry run that finds otherwise, or a problem, ends th
 graph is traced after the dry run, which has the error.
 """
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 from . import clean, forked, joint, progress
@@ -28,10 +27,6 @@ class Ahead:
     def __exit__(self, *_) -> None:
         self.stop()
 
-    @property
-    def runs(self) -> bool:
-        return self._forked is not None
-
     def begin(self, export: Export, step: Step, sizes: dict[str, int]) -> None:
         """Traces with these sizes and the state that the step has now."""
         self.stop()
@@ -47,11 +42,10 @@ class Ahead:
         if forked.possible() and not export.players:
             self._forked = forked.Forked(work, export.module)
 
-    def made(self, outputs: tuple[str, ...], meanwhile: Callable[[], None]) -> tuple[bytes, clean.Gains] | None:
-        """The graph with these outputs, and what cleaning took away, or None. meanwhile is called while the process works."""
+    def made(self, outputs: tuple[str, ...]) -> tuple[bytes, clean.Gains] | None:
+        """The graph with these outputs, and what cleaning took away, or None."""
         if self._forked is None:
             return None
-        meanwhile()
         progress.at(self._forked.line)
         found, self._forked = self._forked.result(), None
         return found[:2] if found and found[2] == outputs else None

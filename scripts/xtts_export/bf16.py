@@ -48,7 +48,6 @@ def lower(graph: torch.fx.GraphModule, parameters: dict[str, str], gradients: di
         if node is not None and gradients.get(node.name) in lowered:
             results[i] = _narrowed(graph, node)
     returned.args = (tuple(results),)
-    graph.recompile()
 
 
 def _retype(node: torch.fx.Node, last: torch.fx.Node) -> None:

@@ -1,10 +1,8 @@
 """The files of a graph bundle (docs/bundle.md)."""
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +11,11 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, forked, inferencegraph, joint, progress, state, watch
+from . import bf16, cost, inferencegraph, joint, progress, state
 from .ahead import Ahead
 from .cache import Cache
 from .clean import Gains
+from .evalgraph import EVAL
 from .inputs import SEED, Input, zeros
 from .module import METRIC, Export, Player, Step
 from .progress import phase
@@ -24,7 +23,7 @@ from .refusal import Refusal
 from .tensors import aliases
 from .watch import DryRun
 
-TRAIN, BF16, EVAL, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx", "params.safetensors", "bundle.json"
+TRAIN, BF16, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "params.safetensors", "bundle.json"
 TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
 # What bundle.json says of the exporter (docs/bundle.md). It grows when graphs of before may have a fault, which the host then names.
@@ -36,59 +35,45 @@ def training_file(player: str, precision: str = "f32") -> str:
     return ".".join(["training_model", *filter(None, [player]), *([] if precision == "f32" else [precision]), "onnx"])
 
 
-def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path, cache: Cache,
-          ahead: Ahead) -> dict[str, Gains]:
-    """Writes the files into a folder and returns what clean-up took away from each graph that was traced.
+def training(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path, cache: Cache,
+             ahead: Ahead) -> tuple[onnx.ModelProto, dict[str, Gains]]:
+    """Writes the training graphs into a folder. Returns the last player's in f32, and what clean-up took away from each.
 
     dry has the dry runs of steps, and ahead the training graph, if it is traced beside them.
     """
     held, sizes, gains = next(iter(steps.values())).state, next(iter(dry.values())).sizes, {}
     if held and not export.eval_graph:
         raise Refusal(f"eval_graph is False, but forward changes {held[0].name} in training", "state needs an eval graph: leave eval_graph out")
+    inputs = [*export.inputs, SEED, *held]
+    for player, step in steps.items():
+        of = f" of {player}" if player else ""
+        with step.alone():
+            for precision in precisions:
+                with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
+                    options = {"ahead": ahead.made} if precision == "f32" else {}
+                    file = training_file(player, precision)
+                    model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), step.returned(), folder / file, dry=dry[player],
+                                                      compute=precision, buckets=export.sizes(), cache=cache, **options)
+                # Not needed, where the cache has the graph.
+                ahead.stop()
+                if precision == "f32":
+                    last = model
+    if export.players and "bf16" in precisions:
+        _unite([folder / training_file(player, "bf16") for player in steps])
+    return last, gains
 
-    def graph(step: Step, file: str, inputs: list, outputs: tuple[str, ...], cache: Cache = cache,
-              **options) -> tuple[onnx.ModelProto, Gains]:
-        return joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), cache=cache,
-                            **options)
 
-    def evaluated(cache: Cache = cache) -> Gains:
-        if export.players or held:
-            whole = evaluation(export, steps)
-            with whole.evaluating():
-                return graph(whole, EVAL, [*export.inputs, *held], whole.outputs, cache, backward=False)[1]
-        [(player, step)] = steps.items()
-        with step.evaluating():
-            return graph(step, EVAL, export.inputs, step.outputs, cache, dry=dry[player], backward=False)[1]
-
-    draws = any(step.drawn or step.draws_noise for step in steps.values())
-    with _Meanwhile(evaluated, export, cache, ahead, bool(export.players or held or draws)) as meanwhile:
-        for player, step in steps.items():
-            of = f" of {player}" if player else ""
-            with step.alone():
-                for precision in precisions:
-                    with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}"), export.module):
-                        options = {"ahead": partial(ahead.made, meanwhile=meanwhile.now)} if precision == "f32" else {}
-                        file = training_file(player, precision)
-                        model, gains[file] = graph(step, file, [*export.inputs, SEED, *held], step.returned(),
-                                                   dry=dry[player], compute=precision, **options)
-                    # Not needed, where the cache has the graph.
-                    ahead.stop()
-                    if precision == "f32":
-                        training = model
-        if export.players and "bf16" in precisions:
-            _unite([folder / training_file(player, "bf16") for player in steps])
-        if export.eval_graph:
-            with phase("eval graph", export.module):
-                if export.players or held or joint.uses(training, SEED.name) or _depends_on_mode(export, step, sizes):
-                    gains[EVAL] = meanwhile.taken() or evaluated()
-                else:
-                    meanwhile.stop()
-                    joint.part(training, step.outputs, SEED.name, folder / EVAL)
+def weights_file(step: Step, folder: Path) -> None:
     with phase("weights"):
         progress.at(f"{len(list(step.parameters()))} tensors")
         save_file(_arrays(step, step.state), folder / PARAMS)
-        # safetensors makes a file that only its owner reads.
-        (folder / PARAMS).chmod((folder / training_file(player)).stat().st_mode & 0o777)
+
+
+def write(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path) -> None:
+    """Writes all other files than weights and graphs of the loss, and the index of all."""
+    step = steps[export.turns()[-1]]
+    # safetensors makes a file that only its owner reads.
+    (folder / PARAMS).chmod((folder / training_file(next(iter(steps)))).stat().st_mode & 0o777)
     if export.tokenizer is not None:
         (folder / TOKENIZER).write_text(export.tokenizer, encoding="utf-8")
     for name, text in export.files.items():
@@ -103,69 +88,6 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
             graphs.append(inferencegraph.write(entry, shared, folder))
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
-    return gains
-
-
-class _Meanwhile:
-    """The eval graph, made beside the training graph: in a process of its own or, if the training graph has one, in this one."""
-
-    def __init__(self, evaluated: Callable[[Cache], Gains], export: Export, cache: Cache, ahead: Ahead, apart: bool):
-        """evaluated makes the graph. apart says that it is no part of the training graph, as far as is known."""
-        self._cache, self._apart = cache, bool(apart and export.eval_graph)
-        self._made: tuple[Gains, Cache] | None = None
-
-        def work() -> tuple[Gains, Cache]:
-            own = Cache(cache.folder, cache.limit)
-            return evaluated(own), own
-
-        self._work = work
-        beside = self._apart and not ahead.runs and forked.possible()
-        self._beside = forked.Forked(work, export.module) if beside else None
-
-    def __enter__(self) -> "_Meanwhile":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.stop()
-
-    def now(self) -> None:
-        """Makes it in this process. What fails is done again when its turn comes, which shows the error."""
-        if self._apart and self._beside is None:
-            with contextlib.suppress(Exception):
-                self._made = self._work()
-
-    def taken(self) -> Gains | None:
-        """What cleaning took away from it. None if it is not made."""
-        if self._beside:
-            progress.at(self._beside.line)
-            self._made = self._beside.result()
-        if self._made is None:
-            return None
-        progress.at("made beside the training graph")
-        gains, own = self._made
-        for notes in ("found", "made", "remarks"):
-            mine = getattr(self._cache, notes)
-            mine.extend(x for x in getattr(own, notes) if x not in mine)
-        return gains
-
-    def stop(self) -> None:
-        if self._beside:
-            self._beside.stop()
-
-
-def _depends_on_mode(export: Export, step: Step, sizes: dict[str, int]) -> bool:
-    """Whether the step computes something else in evaluation mode."""
-    inputs = [*export.inputs, SEED]
-
-    def program() -> str | None:
-        return watch.dry_run(step, inputs, zeros(inputs, sizes), backward=False, buckets=export.sizes()).program.digest()
-
-    with state.mode_reads() as asked:
-        training = program()
-    if not asked:
-        return False
-    with step.evaluating():
-        return training is None or training != program()
 
 
 def _unite(files: list[Path]) -> None:
@@ -174,14 +96,6 @@ def _unite(files: list[Path]) -> None:
     bf16.unite(models)
     for file, model in zip(files, models, strict=True):
         onnx.save(model, file)
-
-
-def evaluation(export: Export, steps: dict[str, Step]) -> Step:
-    """The loss of the last player, and the metrics of all."""
-    step = Step(export)
-    step.keep({name: line for s in steps.values() for name, line in s.written.items()})
-    step.outputs = tuple(dict.fromkeys(["loss", "loss_weight", *(name for s in steps.values() for name in s.outputs)]))
-    return step
 
 
 def _player(name: str, player: Player) -> dict:

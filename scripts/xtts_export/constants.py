@@ -19,7 +19,6 @@ def lift(graph: torch.fx.GraphModule, sizes: Sizes) -> dict[str, Tensor]:
             last.meta["val"] = sizes.mode.from_tensor(constants[node.target], static_shapes=True)
         node.replace_all_uses_with(lifted[node.target])
         graph.graph.erase_node(node)
-    graph.recompile()
     for name in constants:
         delattr(graph, name)
     return constants

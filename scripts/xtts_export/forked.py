@@ -51,16 +51,15 @@ class Forked:
     def __init__(self, work: Callable[[], object], module: nn.Module):
         self._line = mmap.mmap(-1, _LINE)
         self._reading, writing = os.pipe()
-        # Or else the first collection would write to all objects, and so copy their memory.
-        gc.freeze()
         self._pid = os.fork()
         if self._pid == 0:
             self._run(work, module, writing)
-        gc.unfreeze()
         os.close(writing)
 
     def _run(self, work: Callable[[], object], module: nn.Module, writing: int) -> None:
         status = 1
+        # Or else the first collection would write to all objects, and so copy their memory.
+        gc.freeze()
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):

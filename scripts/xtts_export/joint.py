@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch import aot_autograd
 
-from . import bf16, capture, clean, constants, flattened, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
+from . import bf16, capture, clean, collection, constants, flattened, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
 from .cache import Cache
 from .cache import key as keyed
 from .inputs import Input
@@ -74,6 +74,7 @@ def _kept(notes: dict, graph: bytes) -> tuple[onnx.ModelProto, clean.Gains, byte
     return onnx.load_from_string(graph), clean.Gains(**notes), graph
 
 
+@collection.off()
 def made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...] | Callable[[], tuple[str, ...]],
          backward: bool, dry: DryRun, compute: str, buckets: list[dict] | tuple) -> tuple[onnx.ModelProto, clean.Gains]:
     """The graph of trace cleaned and checked, and what cleaning took away. Raises Refusal."""
@@ -105,7 +106,8 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     progress.at("traced")
     sizes = Sizes(inputs, example, buckets)
     try:
-        with (progress.tracing(), watch.quiet(), flattened.copied(),
+        # The file has no stack traces, and tracing is faster without them.
+        with (progress.tracing(), watch.quiet(), flattened.copied(), mock.patch.object(torch.fx.config, "do_not_emit_stack_traces", True),
               tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
               mock.patch.object(aot_autograd, "create_graph_signature", _signature)):
             graph, signature = aot_autograd.aot_export_module(
@@ -152,7 +154,6 @@ def _signature(graph: torch.fx.GraphModule, *metadata, num_user_fw_outs: int | N
             results[i].meta = dict(node.meta)
         seen.add(node)
     returned.args = (tuple(results),)
-    graph.recompile()
     return _SIGNATURE(graph, *metadata, num_user_fw_outs=num_user_fw_outs, **rest)
 
 

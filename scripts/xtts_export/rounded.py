@@ -37,7 +37,6 @@ def exact(graph: GraphModule) -> None:
         node.replace_all_uses_with(made)
         graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
-    graph.recompile()
 
 
 def _program(x: object) -> object:

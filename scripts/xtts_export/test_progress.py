@@ -58,7 +58,7 @@ def test_no_phase_is_silent(cores, notes, tmp_path, monkeypatch, capsys):
         "dry run": (r"forward of first \(1 of 3 parts\)", r"gradients, aten\.\S+ \([\d,]+ of [\d,]+\)", "on a batch of numbers"),
         "training graph": (r"traced, forward of last \(3 of 3 parts\)", r"traced, gradients, aten\.\S+ \([\d,]+ of [\d,]+\)", r"to ONNX, aten\.\S+ \(\d+ of \d+\)",
                            r"tidied \(\d+ of \d+\)", r"cleaned, round 1, gemm \(5 of 10\)"),
-        "verify": (r"one row \(1 of 7\), the graph", r"PyTorch's gradient of first.weight \(\d of 6\)", r"what the loss counts, run \(\d+ of 13\)", r"state \(7 of 7\)"),
+        "verify": (r"one row \(1 of 6\), the graph", r"PyTorch's gradient of first.weight \(\d of 6\)", r"what the loss counts, run \(\d+ of 13\)", r"state \(5 of 6\)"),
         "verify bf16": ("PyTorch in bf16", "PyTorch in f32"),
         "bundle.json": (r"cost of a step in bucket \(2 of 2\)", r"hash of params.safetensors \(\d of \d\)"),
     }

@@ -144,7 +144,6 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
             node.replace_all_uses_with(known[size.node.expr])
             graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
-    graph.recompile()
 
 
 def _floor_sizes(graph: torch.fx.GraphModule) -> None:

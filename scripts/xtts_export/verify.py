@@ -26,7 +26,7 @@ from .refusal import Refusal
 TOLERANCE_OF_ROWS = 1e-4
 _BATCHES = 3
 # Of check, as the output counts them.
-_PARTS = 7
+_PARTS = 6
 # Besides the gradients: activations of small batches, and the session.
 _WORKING_MEMORY = 1 << 30
 
@@ -54,35 +54,33 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     """
     if not lengths(export.inputs):
         raise Refusal("no input has lengths, so that the empty rows of a batch would count", "give a tensor of the rows its lengths, as xtts_export.sequence does")
-    apart = _apart(export, step, sizes, path)
+    # Without a second core, or if two copies of the gradients do not fit, nothing runs apart.
+    beside = forked.gradients_possible() and not lacks_memory(step, 2)
+    # A fork has no threads, and with two processes each has one core.
+    graph = Graph(export, path, threads=1 if beside else None)
+    apart = forked.Forked(partial(_apart, export, step, graph, sizes), export.module) if beside else None
     try:
-        return _checked(export, step, sizes, path, apart)
+        return _checked(export, step, graph, sizes, apart)
     finally:
         if apart:
             apart.stop()
 
 
-def _apart(export: Export, step: Step, sizes: dict[str, int], path: Path) -> forked.Forked | None:
-    """The check of equal elements and large numbers in a process of its own, which returns its remarks.
-
-    None without a second core, or if two copies of the gradients do not fit.
-    """
-    if not forked.gradients_possible() or lacks_memory(step, 2):
-        return None
-
-    def work() -> list[str]:
-        remarks = []
-        with mock.patch.object(progress, "remark", remarks.append):
-            graph = Graph(export, path)
-            extremes.check(export, step, sizes, graph.run, graph.chosen)
-        return remarks
-
-    return forked.Forked(work, export.module)
+def _apart(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> tuple[tuple[float, str], list[str]]:
+    """The part of the check that runs in a process of its own, with its remarks."""
+    remarks = []
+    with mock.patch.object(progress, "remark", remarks.append):
+        return _random_and_extreme(export, step, graph, sizes), remarks
 
 
-def _checked(export: Export, step: Step, sizes: dict[str, int], path: Path, apart: forked.Forked | None) -> tuple[float, str]:
+def _random_and_extreme(export: Export, step: Step, graph: "Graph", sizes: dict[str, int]) -> tuple[float, str]:
+    worst = _full(export, step, graph, sizes)
+    extremes.check(export, step, sizes, graph.run, graph.chosen)
+    return worst
+
+
+def _checked(export: Export, step: Step, graph: "Graph", sizes: dict[str, int], apart: forked.Forked | None) -> tuple[float, str]:
     """What check returns. apart runs a part of it."""
-    graph = Graph(export, path)
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (sizes["B"], 1)):
@@ -101,17 +99,15 @@ def _checked(export: Export, step: Step, sizes: dict[str, int], path: Path, apar
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
     nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
     _refuse_weight_of_nothing(step, nothing, graph.run(nothing))
-    progress.at("random numbers", 5, _PARTS)
-    worst = max(worst, _full(export, step, graph, sizes))
-    progress.at("equal elements and large numbers", 6, _PARTS)
-    if (remarks := apart and apart.result()) is None:
-        extremes.check(export, step, sizes, graph.run, graph.chosen)
-    for remark in remarks or ():
-        progress.remark(remark)
-    progress.at("state", 7, _PARTS)
+    progress.at("state", 5, _PARTS)
     if step.state:
         worst = max(worst, _check_state(export, step, graph, sizes, nothing))
-    return worst
+    progress.at("random numbers, equal elements and large numbers", 6, _PARTS)
+    # If it fails there, this process has the error.
+    further, remarks = (apart and apart.result()) or (_random_and_extreme(export, step, graph, sizes), ())
+    for remark in remarks:
+        progress.remark(remark)
+    return max(worst, further)
 
 
 def left_by_batches(export: Export, step: Step, sizes: dict[str, int]) -> dict[str, np.ndarray]:
@@ -198,9 +194,10 @@ def _refuse_counted_rows(export: Export, step: Step, graph: "Graph", sizes: dict
 class Graph:
     """A training graph of an Export, fed the module's own weights and state. outputs are those of the last run: the next one overwrites them."""
 
-    def __init__(self, export: Export, path: Path):
+    def __init__(self, export: Export, path: Path, threads: int | None = None):
+        """threads is PyTorch's number, if none is given."""
         try:
-            self.session = session.load(path, threads=torch.get_num_threads())
+            self.session = session.load(path, threads=threads or torch.get_num_threads())
         except Exception as error:
             raise Refusal(f"ONNX Runtime cannot load the graph: {str(error).splitlines()[0].rpartition(' : ')[2]}",
                           "compute in float32: convert what is of another type by .float()") from error

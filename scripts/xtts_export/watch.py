@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import captured, forked, hooks, lowering, precision, progress, refusal, state, ways_out
+from . import captured, collection, forked, hooks, lowering, precision, progress, refusal, state, ways_out
 from .inputs import Input
 from .program import Program
 from .refusal import Refusal
@@ -315,6 +315,7 @@ def _writes(operator) -> bool:
     return any(argument.alias_info is not None and argument.alias_info.is_write for argument in operator._schema.arguments)
 
 
+@collection.off()
 def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,
              buckets: Sequence[dict[str, int]] = ()) -> DryRun:
     """Runs module(*example) with symbolic sizes. loss picks the loss from the result.

@@ -13,6 +13,7 @@ from . import bundle, captured, leftovers, mixed, progress, randomness, state, v
 from .ahead import Ahead
 from .cache import Cache
 from .clean import Gains
+from .evalgraph import EVAL, EvalGraph, evaluation
 from .inputs import SEED, batch, unequal, zeros
 from .module import Export, Step, steps
 from .progress import phase
@@ -51,13 +52,19 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
 def _write(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path, precisions: tuple[str, ...], accept: Callable[[Path], None],
            cache: Cache, ahead: Ahead) -> None:
     """What write does after the dry runs."""
-    with staged(folder) as place:
-        gains = bundle.write(export, made, dry, precisions, place, cache, ahead)
-        for line in cache.report():
-            print(line)
+    with staged(folder) as place, EvalGraph(export, made, dry, place, cache) as evalgraph:
+        bundle.weights_file(list(made.values())[-1], place)
+        training, gains = bundle.training(export, made, dry, precisions, place, cache, ahead)
         for player, step in made.items():
             with step.alone():
                 _verify(export, step, dry[player], precisions, place, player)
+        if export.eval_graph:
+            with phase("eval graph", export.module):
+                if (cleaned := evalgraph.write(training)) is not None:
+                    gains[EVAL] = cleaned
+        bundle.write(export, made, precisions, place)
+        for line in cache.report():
+            print(line)
         if export.eval_graph and not verify.lacks_memory(step):
             _verify_evaluation(export, made, dry, place)
         _report(export, made, place, gains)
@@ -134,12 +141,12 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
 
 
 def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
-    step = bundle.evaluation(export, made)
+    step = evaluation(export, made)
     sizes = checked(next(iter(dry.values())))
     with phase("verify evaluation", export.module):
         held = verify.left_by_batches(export, step, sizes)
         with step.evaluating():
-            error, name = verify.check_evaluation(export, step, sizes, folder / bundle.EVAL, held)
+            error, name = verify.check_evaluation(export, step, sizes, folder / EVAL, held)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
 
 
