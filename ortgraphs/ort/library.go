@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ const (
 	LibraryVersion = "1.29.0"
 
 	libraryName = "libonnxruntime.so." + LibraryVersion
+
+	fetchScript = "scripts/fetch-ort.sh"
 
 	// CachedLibrary is where scripts/fetch-ort.sh puts the library, relative to the repository's root.
 	CachedLibrary = ".cache/ort/" + LibraryVersion + "/" + libraryName
@@ -53,7 +56,27 @@ func (e *LibraryError) Hint() string {
 	if e.CUDA {
 		return "xtts-host fetch cuda fetches the library with CUDA; to use another one, set --ort-lib or " + LibraryEnv
 	}
-	return "scripts/fetch-ort.sh fetches the library (make run does it too); to use another one, set --ort-lib or " + LibraryEnv
+	dir, err := executableDir()
+	return e.hint(err == nil && filepath.Base(dir) == "bin" && !exists(filepath.Join(dir, "..", fetchScript)))
+}
+
+// hint says it for a program that is installed, or one of a checkout. A program of tests is in no folder bin.
+func (e *LibraryError) hint(installed bool) string {
+	switch {
+	case e.Err != nil && cxxMissing.MatchString(e.Err.Error()):
+		return "install the C++ library of GCC, which ONNX Runtime needs: the package libstdc++6 of Debian and Ubuntu, libstdc++ of others"
+	case installed:
+		return "a release has the library in lib beside the program's folder bin: install both, or set --ort-lib or " + LibraryEnv
+	}
+	return fetchScript + " fetches the library (make run does it too); to use another one, set --ort-lib or " + LibraryEnv
+}
+
+// cxxMissing is what the dynamic loader says on a machine without the C++ library. Its version may also be too old.
+var cxxMissing = regexp.MustCompile(`^(libstdc\+\+|libgcc_s)\.so\.\d+: |/libstdc\+\+\.so\.6: version `)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // candidates lists the possible paths of the library, best first. A named library (option, then environment) is the
@@ -126,7 +149,7 @@ func userCache() string {
 func executableDir() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find the program's folder: %w", err)
+		return "", fmt.Errorf("find the program's folder, for which /proc must be mounted: %w", err)
 	}
 	if exe, err = filepath.EvalSymlinks(exe); err != nil {
 		return "", fmt.Errorf("find the program's folder: %w", err)

@@ -85,6 +85,28 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLibraryHint: one way out, which exists where the program is.
+func TestLibraryHint(t *testing.T) {
+	missing := &LibraryError{Err: fs.ErrNotExist}
+	noCXX := &LibraryError{Err: errors.New("libstdc++.so.6: cannot open shared object file: No such file or directory")}
+	oldCXX := &LibraryError{Err: errors.New("/lib64/libstdc++.so.6: version `GLIBCXX_3.4.22' not found (required by lib.so)")}
+	for _, tt := range []struct {
+		err       *LibraryError
+		installed bool
+		want      string
+	}{
+		{missing, false, fetchScript + " fetches"},
+		{missing, true, "a release has the library in lib"},
+		{noCXX, true, "install the C++ library of GCC"},
+		{noCXX, false, "install the C++ library of GCC"},
+		{oldCXX, true, "install the C++ library of GCC"},
+	} {
+		if got := tt.err.hint(tt.installed); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%v, installed %v: the hint is %s", tt.err, tt.installed, got)
+		}
+	}
+}
+
 func TestFetchScriptAgrees(t *testing.T) {
 	script, err := os.ReadFile("../../scripts/fetch-ort.sh")
 	if err != nil {

@@ -290,12 +290,15 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 // errMissing is the reason of a program that is not there.
 var errMissing = errors.New("is missing")
 
-// howToBuild names the command for a folder.
+// howToBuild names the command for a folder. A checkout's own plugins are built together; a release has no Makefile.
 func howToBuild(root *os.Root) string {
 	if _, err := root.Stat("Makefile"); err == nil {
 		return "make -C " + hint.Path(root.Name())
 	}
-	return "build it; make build builds the plugins that come with xtts-host"
+	if _, err := os.Stat(filepath.Join(root.Name(), "../../scripts/build.sh")); err == nil {
+		return "make build builds the plugins that come with xtts-host"
+	}
+	return "build it, or install it again"
 }
 
 func checkExecutable(root *os.Root, name string) error {

@@ -95,10 +95,10 @@ var states = []struct {
 		Broken, `plugin.json: top level: unknown key "color"`, brokenHint, nil, false},
 	{"another protocol", map[string]string{"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
 		Broken, "it uses protocol 2, but this host uses 1", "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false},
-	{"not built", map[string]string{"plugin.json": programJSON}, NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
+	{"not built", map[string]string{"plugin.json": programJSON}, NotBuilt, "executable prog is missing", "build it, or install it again", nil, false},
 	{"not built, with a Makefile", map[string]string{"plugin.json": programJSON, "Makefile": "build:"}, NotBuilt, "executable prog is missing", "make -C DIR", nil, false},
 	{"not built, with sums", map[string]string{"plugin.json": programJSON, "plugin.sum": sumOf("x", "prog")},
-		NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
+		NotBuilt, "executable prog is missing", "build it, or install it again", nil, false},
 	{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
 		Broken, "plugin noise has no executable for " + platform, brokenHint, nil, false},
 	{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
@@ -163,6 +163,17 @@ func TestScanStates(t *testing.T) {
 				t.Errorf("sum %q", e.Sum)
 			}
 		})
+	}
+}
+
+// TestScanNotBuiltInCheckout: only a checkout has a Makefile that builds its plugins.
+func TestScanNotBuiltInCheckout(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "scripts", "build.sh"), "")
+	write(t, filepath.Join(dir, "plugins", "one", "plugin.json"), programJSON)
+	entries, err := Scan(filepath.Join(dir, "plugins"))
+	if err != nil || len(entries) != 1 || entries[0].Hint != "make build builds the plugins that come with xtts-host" {
+		t.Errorf("%v, %+v", err, entries)
 	}
 }
 
