@@ -24,7 +24,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz bench docs generate notices clean
+.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz bench docs generate notices release test-release clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -109,6 +109,12 @@ generate: need ## the pages, the schema and the pictures of docs that are made f
 
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices
+
+release: need $(ORT) ## dist/xtts-host-VERSION-linux-*.tar.gz, with VERSION=v0.2.0 or what git describe says
+	scripts/release.sh $(VERSION)
+
+test-release: need $(ORT) ## that an archive is complete, runs without Go and a compiler, and has the same bytes in two folders
+	scripts/test-release.sh
 
 clean: ## remove what make build makes; runs and .cache stay
 	rm -rf bin plugins/*/*_$(PLATFORM) plugins/*/plugin.sum plugins/*/plugin.sources

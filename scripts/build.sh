@@ -3,14 +3,19 @@
 #
 #   scripts/build.sh           all
 #   scripts/build.sh plugins   the plugins
+#   scripts/build.sh release FOLDER VERSION   all, below FOLDER; the program is named VERSION in place of the commit
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 env=$(scripts/cgo-env.sh)
 eval "$env"
+out=. ldflags='-s -w -buildid=' vcs=auto name=
+if [ "${1:-}" = release ]; then
+	out=$2 vcs=false name=" -X github.com/xtts-host/xtts-host/cmd/internal/cli.release=$3"
+fi
 if [ "${1:-}" != plugins ]; then
-	[ -e bin/xtts-host ] || echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"
-	go build -trimpath -ldflags '-s -w -buildid=' -o bin/xtts-host ./cmd/xtts-host
+	[ -e "$out/bin/xtts-host" ] || echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"
+	go build -trimpath -buildvcs=$vcs -ldflags "$ldflags$name" -o "$out/bin/xtts-host" ./cmd/xtts-host
 	echo "bin/xtts-host: built"
 fi
 
@@ -20,9 +25,10 @@ fi
 # with the plugins that it began with.
 platform=$(go env GOOS)_$(go env GOARCH)
 for p in features augment inference; do
-	program=${p}_$platform
-	go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "plugins/$p/$program" "./plugins/$p"
-	python3 scripts/plugin_sources.py "./plugins/$p" >"plugins/$p/plugin.sources"
-	(cd "plugins/$p" && sha256sum plugin.json plugin.sources "$program" >plugin.sum)
+	program=${p}_$platform folder=$out/plugins/$p
+	go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "$folder/$program" "./plugins/$p"
+	[ "$out" = . ] || cp "plugins/$p/plugin.json" "$folder"
+	python3 scripts/plugin_sources.py "./plugins/$p" >"$folder/plugin.sources"
+	(cd "$folder" && sha256sum plugin.json plugin.sources "$program" >plugin.sum)
 	echo "plugins/$p: built"
 done

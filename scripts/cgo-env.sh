@@ -45,6 +45,10 @@ fetch() {
 }
 
 include=$root/.cache/cuda/include library=$root/.cache/cuda/lib
+# For another platform than this one, GOARCH and CC name it and its compiler, and it has a library of its own.
+if [ -n "${GOARCH:-}" ] && [ "$GOARCH" != "$(go env GOHOSTARCH)" ]; then
+	library+=-$GOARCH cross=1
+fi
 pinned "$include/cuda.h" || fetch "$include/cuda.h"
 "$root/scripts/libcuda.sh" "$include" "$library"
 
@@ -56,4 +60,5 @@ headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$library'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
 [[ $cflags == *"$headers"* ]] || cflags+=" $headers"
 [[ $ldflags == *"$library"* ]] || ldflags+=" $library"
+[ -z "${cross:-}" ] || ldflags+=" -Wl,--no-warn-search-mismatch" # package cu names folders of this machine
 printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q\n' "$cflags" "$ldflags"

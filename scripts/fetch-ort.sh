@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Fetches the ONNX Runtime CPU library that xtts-host is tested with.
 #
-#   scripts/fetch-ort.sh [DEST]
+#   scripts/fetch-ort.sh [DEST [MACHINE]]
 #
 # DEST is the file to write; the default is .cache/ort/1.29.0/libonnxruntime.so.1.29.0
-# in the repository, where the program and its tests look for it. An existing library
-# with the right checksum is kept, without network access.
+# in the repository, where the program and its tests look for it. Its licenses are written
+# beside it, LICENSE and ThirdPartyNotices.txt. An existing library with the right checksum
+# is kept with them, without network access. MACHINE is x86_64 or aarch64; the default is
+# this machine's.
 #
 # The library comes from the ONNX Runtime wheel on PyPI. pip checks the pinned hash of
 # the wheel, then this script checks that of the library. The wheel is built for one
@@ -21,7 +23,8 @@ fail() {
 	exit 1
 }
 
-case "$(uname -s) $(uname -m)" in
+machine=${2:-$(uname -m)}
+case "$(uname -s) $machine" in
 "Linux x86_64")
 	platform=manylinux_2_28_x86_64
 	wheel_sha256=85f8e8406c52658735fe5c7fbfd3ebaa1ed340768324f6252e4274e374580a23
@@ -33,7 +36,7 @@ case "$(uname -s) $(uname -m)" in
 	library_sha256=1444bdca675524f4d265f71397810c9b1f39164b6dccc8f1a39cd81d938e98f4
 	;;
 *)
-	fail "no pinned library for $(uname -s) $(uname -m); supported are Linux on x86_64 and aarch64"
+	fail "no pinned library for $(uname -s) $machine; supported are Linux on x86_64 and aarch64"
 	;;
 esac
 
@@ -44,7 +47,8 @@ is_right() {
 	[ -f "$1" ] && echo "$library_sha256  $1" | sha256sum --check --status
 }
 
-if is_right "$dest"; then
+folder=$(dirname "$dest")
+if is_right "$dest" && [ -s "$folder/LICENSE" ] && [ -s "$folder/ThirdPartyNotices.txt" ]; then
 	exit 0
 fi
 
@@ -52,8 +56,8 @@ command -v python3 >/dev/null || fail "python3 is missing: it fetches and unpack
 python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing: install it for $(command -v python3) (python3-pip on Debian)"
 
 # The temporary folder is in the target's folder, so that the last step is an atomic rename.
-mkdir -p "$(dirname "$dest")"
-tmp=$(mktemp -d "$(dirname "$dest")/.fetch-XXXXXX")
+mkdir -p "$folder"
+tmp=$(mktemp -d "$folder/.fetch-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
 echo "onnxruntime==$version --hash=sha256:$wheel_sha256" >"$tmp/requirements.txt"
@@ -71,10 +75,12 @@ import pathlib, sys, zipfile
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
 (wheel,) = folder.glob("onnxruntime-*.whl")
 with zipfile.ZipFile(wheel) as z:
-    (folder / name).write_bytes(z.read(f"onnxruntime/capi/{name}"))
+    for file in f"capi/{name}", "LICENSE", "ThirdPartyNotices.txt":
+        (folder / pathlib.Path(file).name).write_bytes(z.read(f"onnxruntime/{file}"))
 PYTHON
 
 is_right "$tmp/$name" || fail "the library in the wheel has an unexpected checksum"
 chmod 0755 "$tmp/$name"
+mv -f "$tmp/LICENSE" "$tmp/ThirdPartyNotices.txt" "$folder"
 mv -f "$tmp/$name" "$dest"
 echo "fetch-ort: ONNX Runtime $version at $dest" >&2

@@ -16,7 +16,7 @@ fetches. ` + "`make notices`" + ` writes it, and ` + "`make check`" + ` fails if
 
 These Go modules are linked into ` + "`bin/xtts-host`" + ` or a first-party plugin, on x86-64 or arm64, with or without
 CUDA. The numbers refer to the texts at the end. Some modules contain C headers of another project; the notices at the
-top of these headers are among the texts.
+top of these headers are among the texts. The sources of a module are at its path, in the version of the table.
 
 | module | version | license | texts |
 |---|---|---|---|
@@ -33,11 +33,13 @@ BSD-3-Clause by The Go Authors, with a patent grant: the texts of golang.org/x/s
 | ` + "`ortgraphs/onnxpb/onnx.proto`" + ` | the ONNX project | Apache-2.0 |
 | ` + "`host/data/dataset/sample/sample.zip`" + ` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
 
-## Fetched by a build, not redistributed
+## Fetched by a build
 
-The repository and its builds contain none of these files. The scripts fetch them from PyPI, with pinned hashes, to
-` + "`.cache`" + ` on the machine that builds. If you pass them on, for example in a container image, their licenses apply
-to you. Each wheel contains its license.
+The repository and ` + "`make build`" + ` contain none of these files. The scripts fetch them from PyPI, with pinned hashes,
+to ` + "`.cache`" + ` on the machine that builds. An archive of a release (` + "`make release`" + `) contains one of them:
+` + "`lib/libonnxruntime.so`" + `, ONNX Runtime without CUDA, with its license and notices in ` + "`licenses/onnxruntime`" + `.
+If you pass the others on, for example in a container image, their licenses apply to you. Each wheel contains its
+license.
 
 | what | fetched by | license |
 |---|---|---|

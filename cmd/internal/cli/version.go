@@ -25,8 +25,14 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// version is the module's version, or the commit that was built.
+// release is set by scripts/build.sh: a release is named by its tag, and contains nothing that depends on the checkout.
+var release string
+
+// version is that of a release, the module's version, or the commit that was built.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
