@@ -23,7 +23,7 @@ third-party-notices() {
   cd "$TREE"
   go run ./scripts/notices -check
   cd -
-  go list -C "$TREE" -deps -f '{{with .Module}}{{if not .Main}}| {{.Path}} | {{.Version}} |{{end}}{{end}}' \
+  go list -C "$TREE" -deps -f '{{with .Module}}{{if not (or .Main .Replace)}}| {{.Path}} | {{.Version}} |{{end}}{{end}}' \
     ./cmd/xtts-host ./plugins/augment ./plugins/features ./plugins/inference | sort -u >modules
   [ "$(wc -l <modules)" -gt 20 ]
   while IFS= read -r module; do says "$module" "$TREE/THIRD_PARTY_NOTICES.md"; done < <(grep . modules)
