@@ -89,7 +89,7 @@ func (b *Bundle) checkManifest() []Fault {
 			return o.File == g.File || o.Kind == g.Kind && o.Precision == g.Precision && o.Player == g.Player
 		}
 		if j := slices.IndexFunc(m.Graphs, same); j < i {
-			f.add(place, "graphs[%d] has the same file, or the same kind and precision%s", j, of(g.Player))
+			f.add(place, "graphs[%d] has the same file, or the same kind and precision%s", j, ofPlayer(g.Player))
 		}
 	}
 	for i, g := range m.Inference {
@@ -107,7 +107,7 @@ func (b *Bundle) checkManifest() []Fault {
 	}
 	for _, player := range m.InTurn() {
 		if !slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" && g.Player == player.Name }) {
-			f.add("graphs", "none is of kind train%s", of(player.Name))
+			f.add("graphs", "none is of kind train%s", ofPlayer(player.Name))
 		}
 	}
 	if _, ok := m.EvalGraph(); !ok && len(m.State) > 0 {
@@ -147,14 +147,14 @@ func checkPrecisions(m *manifest.Bundle, f *faults) {
 	for _, player := range m.InTurn() {
 		for _, precision := range []manifest.DType{manifest.F32, manifest.BF16} {
 			if _, ok := m.TrainingGraph(player.Name, precision); !ok {
-				f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph%s has precision %s", of(player.Name), precision)
+				f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph%s has precision %s", ofPlayer(player.Name), precision)
 			}
 		}
 	}
 }
 
-// of is the addition to a message for a player; a bundle without players has one without a name.
-func of(player string) string {
+// ofPlayer is the addition to a message for a player; a bundle without players has one without a name.
+func ofPlayer(player string) string {
 	if player == "" {
 		return ""
 	}

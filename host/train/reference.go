@@ -18,7 +18,7 @@ type reference struct {
 
 // references are the batches of a proof, in the order in which they are tried: with another one, some graphs give
 // finite results. The last one is of the first kind again, for the case that none does.
-var references = []madeUp{{edges: true}, {edges: true, positive: true}, {positive: true}, {edges: true}}
+var references = []synthetic{{edges: true}, {edges: true, positive: true}, {positive: true}, {edges: true}}
 
 // reference runs the graph as exported on the first batch for which its results are finite. It uses memory for
 // gradients.

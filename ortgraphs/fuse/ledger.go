@@ -161,7 +161,7 @@ func isProduct(op string) bool {
 // readers has the nodes that read each value of a graph. Each graph is searched once.
 type readers map[*shapes.Result]map[*shapes.Value][]*shapes.Node
 
-func (all readers) of(r *shapes.Result) map[*shapes.Value][]*shapes.Node {
+func (all readers) in(r *shapes.Result) map[*shapes.Value][]*shapes.Node {
 	if all[r] == nil {
 		all[r] = map[*shapes.Value][]*shapes.Node{}
 		for _, n := range r.Nodes {
@@ -176,7 +176,7 @@ func (all readers) of(r *shapes.Result) map[*shapes.Value][]*shapes.Node {
 // count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX
 // Runtime folds a transpose of the last two dimensions into the products that read it.
 func (all readers) count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
-	reads := all.of(r)
+	reads := all.in(r)
 	for _, n := range nodes {
 		bytes := traffic(n)
 		switch op := n.Op(); {

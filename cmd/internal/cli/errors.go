@@ -106,7 +106,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func unknownCommand(below *cobra.Command, args []string) error {
 	root := below.Root()
 	typed := strings.TrimSpace(typedAs(below) + " " + args[0])
-	advice := hint.DidYouMean(typed, names(below))
+	advice := hint.DidYouMean(typed, commandsBelow(below))
 	if other := otherNames(below)[args[0]]; len(other) > 0 {
 		advice = "did you mean " + strings.Join(other, " or ") + "?"
 	}
@@ -130,11 +130,11 @@ func otherNames(below *cobra.Command) map[string][]string {
 
 // missingCommand names the commands below a group.
 func missingCommand(cmd *cobra.Command) error {
-	return exit.Usage(fmt.Errorf("%q is not a command by itself", cmd.CommandPath()), "the commands are: "+strings.Join(names(cmd), ", "))
+	return exit.Usage(fmt.Errorf("%q is not a command by itself", cmd.CommandPath()), "the commands are: "+strings.Join(commandsBelow(cmd), ", "))
 }
 
-// names returns the commands below one that can be run, as they are typed.
-func names(cmd *cobra.Command) []string {
+// commandsBelow returns the commands below one that can be run, as they are typed.
+func commandsBelow(cmd *cobra.Command) []string {
 	var list []string
 	for _, c := range runnable(cmd) {
 		list = append(list, typedAs(c))

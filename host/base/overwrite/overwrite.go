@@ -115,7 +115,7 @@ func clash(to Place, outInfo fs.FileInfo, in Place) string {
 	if !outInfo.Mode().IsRegular() {
 		return ""
 	}
-	belongs := of(in.Kind, folder)
+	belongs := belongsTo(in.Kind, folder)
 	for _, rel := range below(folder, out) {
 		if belongs(rel) {
 			return "a file"
@@ -198,8 +198,8 @@ var (
 	ofPlugins = regexp.MustCompile(`(^|/)(plugin\.json|plugin\.sum)$|\.(py|so)$`)
 )
 
-// of returns which files in a folder belong to an input.
-func of(kind Kind, folder string) func(rel string) bool {
+// belongsTo returns which files in a folder belong to an input.
+func belongsTo(kind Kind, folder string) func(rel string) bool {
 	switch kind {
 	case Data:
 		return ofData.MatchString

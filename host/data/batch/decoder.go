@@ -18,7 +18,7 @@ type decoder struct {
 
 // Decode implements pipeline.Decoder.
 func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pipeline.Rejected, error) {
-	slot, s := d.ring.Slot(b.Slot), d.data.of(b)
+	slot, s := d.ring.Slot(b.Slot), d.data.splitOf(b)
 	d.proof.decode(b.Slot)
 	defer d.proof.decoded(b.Slot, b.Bucket)
 	d.guards.begin(b)

@@ -213,7 +213,7 @@ func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejecte
 		default:
 			a.rows = append(a.rows, row)
 			if again++; again == 1 {
-				s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s %s; rebuilding the batch", s.plugin, s.instance.Name, f.tensor, s.data.of(b).Index.Rows[row].ID, f.why))
+				s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s %s; rebuilding the batch", s.plugin, s.instance.Name, f.tensor, s.data.splitOf(b).Index.Rows[row].ID, f.why))
 			}
 		}
 	}

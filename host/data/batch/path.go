@@ -108,7 +108,7 @@ func New(c Config) (*Path, error) {
 		},
 		Device: p.copier, Measure: p.copier.measure(c.Scalars),
 		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {
-			return c.Quarantine.rejected(c.Data.of(b), b, rows)
+			return c.Quarantine.rejected(c.Data.splitOf(b), b, rows)
 		},
 		RingSlots: c.Depths.Ring, DeviceSlots: c.Depths.Device, Workers: c.Depths.Workers, Prefetch: c.Depths.Prefetch,
 	}

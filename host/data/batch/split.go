@@ -28,8 +28,8 @@ func (d Data) Splits() []*Split {
 	return []*Split{d.Train, d.Val}
 }
 
-// of returns the split of a batch.
-func (d Data) of(b *pipeline.Batch) *Split {
+// splitOf returns the split of a batch.
+func (d Data) splitOf(b *pipeline.Batch) *Split {
 	if b.Eval {
 		return d.Val
 	}

@@ -241,7 +241,7 @@ func (s *stageRunner) describe(b *pipeline.Batch) string {
 		text = fmt.Sprintf("batch %d of an evaluation", b.Index+1)
 	}
 	var ids []string
-	rows := s.data.of(b).Index.Rows
+	rows := s.data.splitOf(b).Index.Rows
 	for _, row := range b.Rows {
 		if row >= 0 {
 			ids = append(ids, rows[row].ID)
@@ -259,7 +259,7 @@ func (s *stageRunner) describe(b *pipeline.Batch) string {
 
 // nameRows writes the key and the clip of each row that the stage computes.
 func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch, rows []int32) {
-	clips := s.data.of(b).Index.Rows
+	clips := s.data.splitOf(b).Index.Rows
 	clear(a.keys)
 	clear(a.ids)
 	for i, row := range rows {
@@ -282,7 +282,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) ([]pipe
 
 // misaligned rejects the rows whose columns do not have as many steps as the stage has counted.
 func (s *stageRunner) misaligned(b *pipeline.Batch) (rejected []pipeline.Rejected) {
-	s.outputs[b.Bucket].misaligned(s.ring.Slot(b.Slot), b.Rows, s.data.of(b).Index.Rows, func(i int, why string) {
+	s.outputs[b.Bucket].misaligned(s.ring.Slot(b.Slot), b.Rows, s.data.splitOf(b).Index.Rows, func(i int, why string) {
 		if !slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }) {
 			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(why)})
 		}

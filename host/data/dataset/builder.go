@@ -58,7 +58,7 @@ func (b *builder) add(s *scannedRow) {
 		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels), Samples: s.samples,
 		Remarks: Remarks(s.recording.remarks),
 		Text:    s.text, Tokens: s.tokens,
-		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
+		LanguageID: b.langs.number(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.number(s.speaker),
 		Values: s.values,
 	})
 	if s.language != "" {
@@ -115,12 +115,12 @@ type numbers struct {
 func newNumbers(names []string) numbers {
 	n := numbers{ids: map[string]int32{}}
 	for _, name := range names {
-		n.of(name)
+		n.number(name)
 	}
 	return n
 }
 
-func (n *numbers) of(name string) int32 {
+func (n *numbers) number(name string) int32 {
 	id, ok := n.ids[name]
 	if !ok {
 		id = int32(len(n.names))

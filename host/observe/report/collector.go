@@ -211,7 +211,7 @@ type Run struct {
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
 		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt, Changes: run.Changes,
-		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(), TimeS: c.walltime.of(run.Began, run.Wall),
+		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(), TimeS: c.walltime.since(run.Began, run.Wall),
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),

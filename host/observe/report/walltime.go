@@ -67,8 +67,8 @@ func (w *walltime) work(e *event.Work) {
 	w.within[w.at()] += e.Time
 }
 
-// of returns the parts of the wall time since a moment.
-func (w *walltime) of(began time.Time, wall time.Duration) WallTime {
+// since returns the parts of the wall time since a moment.
+func (w *walltime) since(began time.Time, wall time.Duration) WallTime {
 	end := began.Add(wall)
 	trained, ended := w.training, w.ending
 	if ended.IsZero() {

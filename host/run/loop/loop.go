@@ -43,22 +43,22 @@ type Config struct {
 
 // Loop is the batch pipeline with the training loop.
 type Loop struct {
-	Path     *batch.Path
-	Train    *train.Loop
-	Timeline *trace.Timeline // nil without a trace
-	cfg      Config
-	told     told
+	Path       *batch.Path
+	Train      *train.Loop
+	Timeline   *trace.Timeline // nil without a trace
+	cfg        Config
+	evaluating evaluating
 }
 
 // New creates the pipeline and the training loop. Nothing runs before Run.
 func New(c Config) (*Loop, error) {
 	p := c.Plan
-	l := &Loop{cfg: c, told: told{Observer: c.Observer, bus: c.Bus}}
+	l := &Loop{cfg: c, evaluating: evaluating{Observer: c.Observer, bus: c.Bus}}
 	if p.Data.Val != nil {
-		l.told.batches = p.Data.Val.Plan.Batches()
+		l.evaluating.batches = p.Data.Val.Plan.Batches()
 	}
 	l.Train = &train.Loop{
-		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: &l.told, Stop: c.Stop, Progress: c.Progress,
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: &l.evaluating, Stop: c.Stop, Progress: c.Progress,
 		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
 	}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
@@ -118,7 +118,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished()})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
-	l.told.job.End()
+	l.evaluating.job.End()
 	stopPipe()
 	l.Path.Close()
 	<-done

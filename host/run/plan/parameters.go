@@ -21,7 +21,7 @@ func (d *Draft) layOutParameters() error {
 	}
 	d.Frozen, d.Players = selection.FrozenIdentity(frozen, len(b.Parameters)), nil
 	for _, p := range b.InTurn() {
-		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c), Schedule: course(*p.Schedule, *b.Last().Schedule, c)}
+		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c), Schedule: scheduleOf(*p.Schedule, *b.Last().Schedule, c)}
 		player.Optimizer.Groups, err = selection.Groups(b.ParametersOf(p.Name), selection.Settings{
 			Bundle: p.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf, Known: b.Parameters,
 		})
@@ -58,9 +58,9 @@ func settings(own, last manifest.Optimizer, c *config.Config) manifest.Optimizer
 	return own
 }
 
-// course returns the schedule of a player with the settings of a run, whose defaults are those of the last player.
+// scheduleOf returns the schedule of a player with the settings of a run, whose defaults are those of the last player.
 // Others are those of all.
-func course(own, last manifest.Schedule, c *config.Config) manifest.Schedule {
+func scheduleOf(own, last manifest.Schedule, c *config.Config) manifest.Schedule {
 	if c.Schedule != last.Name {
 		own.Name = c.Schedule
 	}

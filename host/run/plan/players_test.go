@@ -45,10 +45,10 @@ func TestSchedulesOfPlayers(t *testing.T) {
 		{config.Config{Schedule: "linear", WarmupSteps: 20}, manifest.Schedule{Name: "linear", WarmupSteps: 5}},
 		{config.Config{Schedule: "cosine", WarmupSteps: 0}, manifest.Schedule{Name: "constant"}},
 	} {
-		if got := course(other, last, &c.set); got != c.want {
+		if got := scheduleOf(other, last, &c.set); got != c.want {
 			t.Errorf("%+v: %+v", c.set, got)
 		}
-		if got := course(last, last, &c.set); got.Name != c.set.Schedule || int64(got.WarmupSteps) != c.set.WarmupSteps {
+		if got := scheduleOf(last, last, &c.set); got.Name != c.set.Schedule || int64(got.WarmupSteps) != c.set.WarmupSteps {
 			t.Errorf("the last player: %+v", got)
 		}
 	}

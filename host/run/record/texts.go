@@ -21,7 +21,7 @@ func unseen(train, val *dataset.Index) (lines []string) {
 	}{{"a speaker", "voices", speakers}, {"a language", "languages", languages}} {
 		if len(missing.of) > 0 {
 			lines = append(lines, fmt.Sprintf("%s %s that no training clip has (%s): the validation loss is that of %s that the model does not learn",
-				validationClips(missing.of), missing.what, names(missing.of), missing.kind))
+				validationClips(missing.of), missing.what, clipNames(missing.of), missing.kind))
 		}
 	}
 	return lines
@@ -41,8 +41,8 @@ func validationClips(of []dataset.Clips) string {
 // mostNames limits the names in a message.
 const mostNames = 5
 
-// names lists names with their clips.
-func names(of []dataset.Clips) string {
+// clipNames lists names with their clips.
+func clipNames(of []dataset.Clips) string {
 	var list []string
 	for i, c := range of {
 		if i == mostNames {

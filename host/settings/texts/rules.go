@@ -77,8 +77,8 @@ func Parse(text string) (r Rules, err error) {
 	return r, nil
 }
 
-// names are what Parse takes.
-func names() []string {
+// ruleNames are what Parse takes.
+func ruleNames() []string {
 	list := []string{"all"}
 	for _, n := range named {
 		list = append(list, n.name)
@@ -87,9 +87,9 @@ func names() []string {
 }
 
 func unknown(name string) error {
-	advice := hint.DidYouMean(name, names())
+	advice := hint.DidYouMean(name, ruleNames())
 	if advice == "" {
-		advice = "name all, none, or some of " + strings.Join(names()[1:], ", ") + ", separated by commas"
+		advice = "name all, none, or some of " + strings.Join(ruleNames()[1:], ", ") + ", separated by commas"
 	}
 	return hint.Errorf(advice, "there is no rule %q", name)
 }

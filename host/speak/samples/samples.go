@@ -123,7 +123,7 @@ func (s *Speaker) open(ctx context.Context) error {
 	defer job.End()
 	for i, sample := range c.Samples {
 		texts = append(texts, sample.Text)
-		if _, err := heard.of(ctx, s.speaker, sample.Voice); err != nil {
+		if _, err := heard.voice(ctx, s.speaker, sample.Voice); err != nil {
 			return fmt.Errorf("%s: %w", sample.Place, err)
 		}
 		if len(sample.Text.Unknown) > 0 {
@@ -135,7 +135,7 @@ func (s *Speaker) open(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	voice, err := heard.of(ctx, s.speaker, c.Samples[0].Voice)
+	voice, err := heard.voice(ctx, s.speaker, c.Samples[0].Voice)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (s *Speaker) speak(ctx context.Context, step int64) (err error) {
 		if _, err := path.Lstat(); err == nil {
 			continue
 		}
-		voice, err := heard.of(ctx, s.speaker, sample.Voice)
+		voice, err := heard.voice(ctx, s.speaker, sample.Voice)
 		if err == nil {
 			err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
 		}
@@ -302,7 +302,7 @@ type clip struct {
 	offset, frames int
 }
 
-func (v voices) of(ctx context.Context, speaker *synthesize.Speaker, row *dataset.Row) (*synthesize.Voice, error) {
+func (v voices) voice(ctx context.Context, speaker *synthesize.Speaker, row *dataset.Row) (*synthesize.Voice, error) {
 	var key clip
 	var clips []*dataset.Row
 	if row != nil {

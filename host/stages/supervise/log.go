@@ -33,7 +33,7 @@ type journal struct {
 
 	mu    sync.Mutex // guards the rest
 	tail  []byte
-	words lastWords
+	words crashCause
 	quota quota
 }
 

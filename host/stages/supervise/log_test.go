@@ -173,7 +173,7 @@ func FuzzLastWords(f *testing.F) {
 	f.Add("terminate called x:\n" + strings.Repeat(traceback+"\n"+strings.Repeat("A", 1000)+":\n", 100))
 	f.Add("panic: " + strings.Repeat("A", 1<<16) + "\n" + strings.Repeat(strings.Repeat("A", 10_000)+"\n", 100))
 	f.Fuzz(func(t *testing.T, text string) {
-		var w lastWords
+		var w crashCause
 		for _, l := range strings.Split(text, "\n") {
 			w.line(l)
 		}

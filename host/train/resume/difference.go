@@ -92,7 +92,7 @@ func values(hashes map[string]string) map[string]string {
 		if kind, player, ok := strings.Cut(name, "/"); ok && kind == "optimizer" {
 			ofPlayer(out, player, func(own map[string]string) {
 				list(own, ofOptimizer, value)
-				course(own, cmp.Or(hashes["schedule/"+player], hashes["schedule"]))
+				addSchedule(own, cmp.Or(hashes["schedule/"+player], hashes["schedule"]))
 			})
 			continue
 		} else if ok && kind == "schedule" { // taken with the optimizer of its player
@@ -104,7 +104,7 @@ func values(hashes map[string]string) map[string]string {
 			list(out, ofOptimizer, value)
 		case "schedule":
 			if !players {
-				course(out, value)
+				addSchedule(out, value)
 			}
 		case "plugins":
 			plugins(out, value)
@@ -135,8 +135,8 @@ func ofPlayer(out map[string]string, player string, add func(own map[string]stri
 	}
 }
 
-// course adds the values of a schedule.
-func course(out map[string]string, value string) {
+// addSchedule adds the values of a schedule.
+func addSchedule(out map[string]string, value string) {
 	var all []any
 	if json.Unmarshal([]byte(value), &all) == nil && len(all) > 0 {
 		list(out, ofSchedule(fmt.Sprint(all[0])), value)

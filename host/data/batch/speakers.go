@@ -8,8 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// names are the speakers and languages of a run. The number of a name, which the model gets, is its place in the list.
-type names struct {
+// numbered has the speakers and languages of a run. The number of a name, which the model gets, is its place in the
+// list.
+type numbered struct {
 	Speakers  []string `json:"speakers"`
 	Languages []string `json:"languages"`
 }
@@ -26,7 +27,7 @@ func (d Data) Names() (speakers, languages []string) {
 // WriteNames writes speakers.json.
 func (d Data) WriteNames(dir string) error {
 	speakers, languages := d.Names()
-	text, err := json.MarshalIndent(names{speakers, languages}, "", " ")
+	text, err := json.MarshalIndent(numbered{speakers, languages}, "", " ")
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ type Observer interface {
 	Evaluated(e *event.Evaluation) error
 }
 
-// told is an Observer with the events about evaluations.
-type told struct {
+// evaluating is an Observer with the events about evaluations.
+type evaluating struct {
 	Observer
 	bus     *event.Bus
 	batches int // of an evaluation
@@ -24,7 +24,7 @@ type told struct {
 }
 
 // Evaluating implements train.Observer.
-func (t *told) Evaluating(began time.Time, done int) {
+func (t *evaluating) Evaluating(began time.Time, done int) {
 	if done == 0 {
 		t.job = t.bus.Begin(event.Work{Task: event.Evaluating, Unit: "batches", Of: t.batches, Began: began})
 		return

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// lastWords finds the cause in the output of a program that crashes. Of a Go program that is the message and the first
+// crashCause finds the cause in the output of a program that crashes. Of a Go program that is the message and the first
 // frame of the program's own code: a dump may have thousands of lines after them, and ends with registers. Of other
 // programs it is one line, which may be far above the last ones.
-type lastWords struct {
+type crashCause struct {
 	lines []string // of the dump of a Go program
 	part  int      // of it that comes next
 	fatal string   // the cause, if no program of any language goes on after such a line
@@ -42,7 +42,7 @@ const (
 // goDump begins the dump of a Go program: it panicked, its runtime gave up, or a signal ended it.
 var goDump = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-func (w *lastWords) line(text string) {
+func (w *crashCause) line(text string) {
 	if len(text) > maxWords {
 		text = strings.ToValidUTF8(text[:maxWords], "")
 	}
@@ -95,7 +95,7 @@ var within = []string{": Assertion `", "ERROR: AddressSanitizer", "ERROR: LeakSa
 const traceback = "Traceback (most recent call last):"
 
 // other looks for the cause of a program that is not written in Go.
-func (w *lastWords) other(text string) {
+func (w *crashCause) other(text string) {
 	indented := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
 	switch {
 	case text == traceback:
@@ -118,7 +118,7 @@ func (w *lastWords) other(text string) {
 }
 
 // dump returns the excerpt of a Go program's dump, or "".
-func (w *lastWords) dump() string {
+func (w *crashCause) dump() string {
 	if w.part != complete {
 		return ""
 	}
@@ -138,7 +138,7 @@ func summary(lines string) string {
 		}
 		return all[0]
 	}
-	var w lastWords
+	var w crashCause
 	for _, l := range all {
 		w.line(l)
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// madeUp says what synthetic batches contain: noise for numbers, 0 and 1 for possible indices, and lengths within the
-// bucket.
-type madeUp struct {
+// synthetic says what synthetic batches contain: noise for numbers, 0 and 1 for possible indices, and lengths within
+// the bucket.
+type synthetic struct {
 	edges    bool // the first row has the full length, and the last row of several is empty
 	positive bool // numbers are between 0 and 1: some graphs have the logarithm of an input
 }
 
 // anyRows is for trial runs.
-var anyRows = madeUp{}
+var anyRows = synthetic{}
 
 // fill fills a synthetic batch.
-func (t *trial) fill(slot, bucket int, with madeUp) error {
+func (t *trial) fill(slot, bucket int, with synthetic) error {
 	layout, mem := &t.layouts[bucket], t.slots[slot].host
 	if t.stage != nil {
 		mem = t.stage.Bytes()
@@ -34,7 +34,7 @@ func (t *trial) fill(slot, bucket int, with madeUp) error {
 	}
 	for _, tensor := range layout.Tensors {
 		if tensor.Offset < layout.InputBytes {
-			t.makeUp(tensor, mem, axis[tensor.Name], with.positive)
+			t.fillTensor(tensor, mem, axis[tensor.Name], with.positive)
 			if with.edges && axis[tensor.Name] > 0 {
 				if v := ort.View[int32](tensor.In(mem)); len(v) > 1 {
 					v[0], v[len(v)-1] = int32(axis[tensor.Name]), 0
@@ -51,7 +51,7 @@ func (t *trial) fill(slot, bucket int, with madeUp) error {
 	return t.device.Compute.Synchronize()
 }
 
-func (t *trial) makeUp(tensor ring.Tensor, mem []byte, longest int, positive bool) {
+func (t *trial) fillTensor(tensor ring.Tensor, mem []byte, longest int, positive bool) {
 	data := tensor.In(mem)
 	clear(data)
 	switch tensor.DType {
