@@ -40,13 +40,13 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("%s: %s (%d)", f.call, C.GoString(name), int(f.result))
 }
 
-// known matches an error of package gpu and has the text of a driver error.
+// known is an error of package gpu, with its exit status, and has the text of a driver error.
 type known struct {
 	error
 	as error
 }
 
-func (k known) Is(target error) bool { return target == k.as }
+func (k known) Unwrap() []error { return []error{k.error, k.as} }
 
 // wrap is check for an error of cu. These are integers, CUresult, of an unexported type.
 func wrap(call string, err error) error {
