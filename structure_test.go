@@ -181,6 +181,9 @@ func TestEveryShelfIsUsed(t *testing.T) {
 		if doc, err := os.ReadFile(r.folder + "/doc.go"); err != nil || !strings.Contains(string(doc), "This shelf") {
 			t.Errorf("%s/doc.go does not say what belongs on \"This shelf\"", r.folder)
 		}
+		if own, _ := filepath.Glob(r.folder + "/*.go"); len(own) > 1 && r.folder != "host/train" && r.folder != "host/run" {
+			t.Errorf("%s is the page of a shelf: %s belongs in a package on it", r.folder, own[0])
+		}
 	}
 	for _, r := range folders {
 		if _, err := os.Stat(r.folder); err != nil && r.folder != "" {

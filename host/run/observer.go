@@ -84,17 +84,17 @@ func (o *observer) addSinks(p train.Progress) (*report.Evaluation, error) {
 	if !r.plan.Start.Change.Comparable() {
 		o.divergence.Forget()
 	}
-	r.bus.Require(report.MetricsFile, metrics)
+	r.bus.RequireFile(report.MetricsFile, metrics)
 	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {
 		return nil, err
 	}
-	r.bus.Require(report.EvalFile, evaluations)
+	r.bus.RequireFile(report.EvalFile, evaluations)
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step, r.wait); err != nil {
 		return nil, err
 	}
 	if o.ledger != nil {
-		r.bus.Require("ledger", o.ledger)
+		r.bus.RequireFile("ledger", o.ledger)
 	}
 	before := report.Before{Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm()}
 	if p.Step > 0 { // a report that cannot be read is written again, without its figures

@@ -68,6 +68,9 @@ func (b *Bus) Require(name string, s Sink) {
 	b.changeSinks(func() { b.required = append(b.required, &required{Sink: s, name: name}) })
 }
 
+// RequireFile is Require for a file of the run folder: a checkpoint is saved only when the lines before it are durable.
+func (b *Bus) RequireFile(name string, s Durable) { b.Require(name, s) }
+
 // Offer adds a best-effort sink, such as a console or a dashboard. It receives the events that are published from now
 // on, through a queue of QueueLength events and on a goroutine of its own. If the queue is full, events are dropped,
 // counted and reported: training never waits for the sink and does not fail if the sink fails. fault is called with

@@ -14,26 +14,29 @@
 //
 // # How to add a sink
 //
-// Write one type with the methods of [Sink], in a file of its own, and add it in addSinks of package run, with the
-// other sinks of the run. Take receives many events at a time. A sink ignores the types that it does not use:
+// Write one type with the methods of [Sink] and add it in addSinks of package run, with the other sinks of the run.
+// Take receives many events at a time. A sink ignores the types that it does not use:
 //
-//	// losses writes one line per step, for a spreadsheet.
-//	type losses struct{ file *os.File }
+//	// meter shows the last loss, on a display for example.
+//	type meter struct{ to io.Writer }
 //
-//	func (l *losses) Take(events []event.Event) error {
-//		var text []byte
-//		for _, e := range events {
+//	func (m *meter) Take(events []event.Event) error {
+//		for _, e := range slices.Backward(events) {
 //			if s, ok := e.(*event.Step); ok {
-//				text = fmt.Appendf(text, "%d,%g\n", s.Step, s.Loss)
+//				_, err := fmt.Fprintf(m.to, "step %d: %.3f\n", s.Step, s.Loss)
+//				return err
 //			}
 //		}
-//		_, err := l.file.Write(text)
-//		return err
+//		return nil
 //	}
 //
-//	func (l *losses) Close() error { return l.file.Close() }
+//	func (m *meter) Close() error { return nil }
 //
-//	bus.Offer("losses.csv", &losses{file}, warn)
+//	bus.Offer("meter", &meter{display}, warn)
+//
+// A file of the run folder that must not lose a line is a [Durable] of package report, such as its Ledger: it is cut
+// back to the step of the checkpoint when a run is resumed, waits for a disk that is full, and makes its lines durable
+// before a checkpoint is saved. [Bus.RequireFile] adds it.
 //
 // # The trainer's thread
 //

@@ -7,7 +7,7 @@
 //	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step, disk.NewPatience(time.Minute, nil)) // step 0: a new run
 //	...
 //	collector := report.NewCollector(names, report.Before{Steps: metrics.History(), Recent: metrics.Recent()})
-//	bus.Require("metrics.jsonl", metrics)
+//	bus.RequireFile("metrics.jsonl", metrics)
 //	bus.Require("report.json", collector)
 //	bus.Offer("console", report.NewConsole(os.Stdout, os.Stderr, warn), warn)
 //	... // the run publishes its events

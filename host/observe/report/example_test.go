@@ -28,7 +28,7 @@ func Example() {
 	console.Follow(report.Lines{Progress: report.Progress{Metrics: names, Total: 2, Every: 1}})
 
 	bus := event.NewBus()
-	bus.Require("metrics.jsonl", metrics)
+	bus.RequireFile("metrics.jsonl", metrics)
 	bus.Require("report.json", collector)
 	bus.Offer("console", console, func(text string) { log.Print(text) })
 	for step := range int64(2) {
