@@ -16,6 +16,11 @@ LINKED = ["gpu/cuda/libcuda/libcuda.c", "gpu/cuda/libcuda/libcuda.h", "scripts/l
 KINDS = ["GoFiles", "CgoFiles", "CFiles", "HFiles", "SFiles", "EmbedFiles"]
 
 
+def ours(module: dict) -> bool:
+    """Whether a module is in this repository, as shared is; modules that Go fetched may be below it, in .cache."""
+    return not os.path.relpath(module["Dir"]).startswith((os.pardir, ".cache"))
+
+
 def main() -> None:
     fields = ",".join(["Dir", "Module", *KINDS])
     packages = subprocess.run(["go", "list", "-deps", f"-json={fields}", sys.argv[1]], check=True, capture_output=True, text=True).stdout
@@ -25,7 +30,7 @@ def main() -> None:
         package, at = decoder.raw_decode(packages, at)
         at += 1  # the line feed
         module = package.get("Module")
-        if module and (module.get("Main") or module.get("Replace", {}).get("Path", "").startswith(".")):  # shared is a module of this repository
+        if module and ours(module):
             files += [os.path.join(package["Dir"], name) for kind in KINDS for name in package.get(kind, [])]
         elif module:  # not the standard library, which belongs to the compiler
             modules.add(f"{module['Path']} {module['Version']}")
@@ -35,6 +40,9 @@ def main() -> None:
         module, _, total = line.strip().rpartition(" ")
         if module in modules:
             print(total, "", module)
+            modules.remove(module)
+    if modules:
+        sys.exit(f"error: go.sum has no sum of {', '.join(sorted(modules))}\nhint: go mod tidy")
 
 
 main()

@@ -30,8 +30,8 @@ tagged=$(git rev-parse --quiet --verify "refs/tags/$version^{commit}" || true)
 [ -z "${1:-}" ] || grep -qF "## $version " CHANGELOG.md ||
 	echo "note: CHANGELOG.md has no heading \"## $version - DATE\": see CONTRIBUTING.md, Release" >&2
 
-# Nothing of the shell enters the bytes.
-unset CGO_CFLAGS CGO_LDFLAGS CGO_CPPFLAGS CGO_CXXFLAGS GOFLAGS GOEXPERIMENT GOAMD64 GOARM64 GOARCH GOOS
+# Nothing of the shell enters the bytes but CC.
+unset CGO_CFLAGS CGO_LDFLAGS CGO_CPPFLAGS CGO_CXXFLAGS GOFLAGS GOEXPERIMENT GOAMD64 GOARM64 GOARCH GOOS TAR_OPTIONS GZIP
 export CGO_ENABLED=1 LC_ALL=C TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH # also for the date of the manual pages
@@ -52,7 +52,7 @@ archive() {
 	scripts/fetch-ort.sh "$PWD/$ort/libonnxruntime.so.$ort_version" "$2"
 	cp "$ort/libonnxruntime.so.$ort_version" "$folder/lib"
 	cp "$ort/LICENSE" "$ort/ThirdPartyNotices.txt" "$folder/licenses/onnxruntime"
-	cp LICENSE THIRD_PARTY_NOTICES.md CHANGELOG.md "$folder"
+	cp LICENSE THIRD_PARTY_NOTICES.md README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md "$folder" # pages link to them
 	git ls-files -z docs ':!docs/results' | xargs -0 cp --parents -t "$folder" # messages of the program name pages
 	[ -d "$stage/share" ] || (share "$folder/bin")
 	cp -r "$stage/share" "$folder"
@@ -108,6 +108,7 @@ amd64) machines=(x86_64 aarch64) other=arm64 compiler=aarch64-linux-gnu-gcc pack
 arm64) machines=(aarch64 x86_64) other=amd64 compiler=x86_64-linux-gnu-gcc package=gcc-x86-64-linux-gnu ;;
 *) fail "no release can be made on linux/$native" "make it on amd64 or arm64" ;;
 esac
+rm -f "$dist/xtts-host-$version-linux-"*.tar.gz # SHA256SUMS names those of this call
 archive "$native" "${machines[0]}"
 if [ "${CROSS:-}" = no ]; then
 	:

@@ -175,6 +175,10 @@ func testOutOfMemory(s *suite) {
 	if m, err := s.c.Allocate(total + 1); !errors.Is(err, gpu.ErrOutOfMemory) || m != nil {
 		s.Errorf("a block larger than the card: %v, %v, not gpu.ErrOutOfMemory", m, err)
 	}
+	var status interface{ ExitStatus() int }
+	if _, err := s.c.Allocate(total + 1); !errors.As(err, &status) || status.ExitStatus() != 3 {
+		s.Errorf("a block larger than the card: %v has no exit status 3", err)
+	}
 	s.memory(1) // the context still works
 }
 

@@ -5,5 +5,5 @@
 //     to the device.
 //
 // This shelf imports observe (it lists what it leaves out), settings, stages and base. The trainer is above it: data
-// does not know what a step is.
+// counts its steps and knows nothing of weights.
 package data

@@ -29,7 +29,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
 	f.Diverged, f.GoodCheckpoint = ending.IsDiverged(outcome), ending.GoodOf(ending.Before(&o.divergence, o.saver))
-	f.EarlyStop, f.FeatureCache, f.Spoken = report.EarlyStopOf(r.stopped()), r.loop.Path.FeatureCache(), r.samples.Report()
+	f.EarlyStop, f.FeatureCache, f.Spoken = report.EarlyStopOf(r.earlyStop()), r.loop.Path.FeatureCache(), r.samples.Report()
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
 		f.Plugins = append(f.Plugins, report.Plugin{

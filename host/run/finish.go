@@ -87,7 +87,7 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
-	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall, EarlyStop: r.stopped()})
+	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
 }

@@ -2,8 +2,8 @@ package run
 
 import "github.com/xtts-host/xtts-host/host/observe/event"
 
-// lowered publishes that an evaluation has lowered the learning rate of a player.
-func (o *observer) lowered(step int64) {
+// publishLowered publishes that an evaluation has lowered the learning rate of a player.
+func (o *observer) publishLowered(step int64) {
 	for i, s := range o.run.loop.Train.Policy.Schedules {
 		now := o.run.loop.Train.Progress.Plateaus[i].Reductions
 		if now == o.reductions[i] {
@@ -14,8 +14,8 @@ func (o *observer) lowered(step int64) {
 	}
 }
 
-// stopped returns why the run ended before its last step, if the validation loss was the reason.
-func (r *run) stopped() *event.EarlyStop {
+// earlyStop returns why the run ended before its last step, if the validation loss was the reason.
+func (r *run) earlyStop() *event.EarlyStop {
 	p, e := &r.loop.Train.Progress, r.loop.Train.Policy.EarlyStop
 	if !e.Over(p.EarlyStop) {
 		return nil

@@ -179,7 +179,7 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	best := o.run.loop.Train.Progress.Best
 	e.Best = best != nil && best.Step == e.Step
 	o.run.bus.Publish(e)
-	o.lowered(e.Step)
+	o.publishLowered(e.Step)
 	o.shows(e.Loss, e.Step, best)
 	if err := o.run.bus.Flush(); err != nil {
 		return err

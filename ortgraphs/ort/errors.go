@@ -53,7 +53,7 @@ type outOfMemory struct{}
 
 func (outOfMemory) Error() string { return "out of memory" }
 
-// ExitStatus is that of a command that fails for want of memory (docs/run.md).
+// ExitStatus is that of a command that fails for want of memory (README.md has the list).
 func (outOfMemory) ExitStatus() int { return 3 }
 
 // noThread is the type of ErrThread.

@@ -1,7 +1,7 @@
 // Package exit maps the error of a command to its exit status, its message and its hint.
 //
 // An error says its status itself, as it says its hint: by a method ExitStatus() int, which an error of [New] has. So
-// this package knows none of the errors, and the package of an error decides what a script sees of it.
+// the package of an error decides what a script sees of it, and this one knows only the errors of files.
 package exit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Exit statuses other than 0, of a command that did its work, and 1, of an error without a status.
+// The exit statuses of errors. A command without an error has 0, and one with an error that has no status 1.
 const (
 	StatusRefused     = 2   // found before the first step
 	StatusMemory      = 3   // out of memory, or a memory limit that is too small
@@ -31,7 +31,12 @@ var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, Sta
 var ErrInterrupted = New(StatusInterrupted, "interrupted")
 
 // New returns an error with a status. Every call returns an error of its own, as errors.New does.
-func New(status int, text string) error { return &withStatus{text, status} }
+func New(status int, text string) error {
+	if !slices.Contains(order, status) {
+		panic(fmt.Sprintf("exit status %d has no place in the order", status))
+	}
+	return &withStatus{text, status}
+}
 
 type withStatus struct {
 	text   string
@@ -118,7 +123,8 @@ func Interrupted(err error) bool {
 	return err == ErrInterrupted
 }
 
-// Has reports whether an error, or one that it wraps, has the status.
+// Has reports whether an error, or one that it wraps, has the status. A method Is does not count: it says nothing of a
+// status.
 func Has(err error, status int) bool {
 	if e, ok := err.(interface{ ExitStatus() int }); ok && e.ExitStatus() == status {
 		return true

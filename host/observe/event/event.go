@@ -25,8 +25,10 @@ type Start struct {
 type Phase struct {
 	Phase RunPhase
 	At    time.Time
-	// Ready counts the batches that the pipeline has prepared when the phase is Training.
-	Ready int
+	// Ready counts the batches that the pipeline has prepared when the phase is Training, and Filling is the time that
+	// it took for them.
+	Ready   int
+	Filling time.Duration
 }
 
 // RunPhase is a phase of a run.

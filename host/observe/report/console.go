@@ -29,7 +29,6 @@ type Console struct {
 
 	printing sync.Mutex // guards what follows, and the outputs
 	spoke    time.Time  // the last line
-	filling  time.Time  // since when the pipeline fills
 	ended    bool       // training has ended: nothing but messages follows
 }
 
@@ -189,10 +188,9 @@ func (c *Console) Take(events []event.Event) error {
 func (c *Console) phase(p *event.Phase) {
 	switch p.Phase {
 	case event.WarmingUp:
-		c.filling = p.At
 		c.say("waiting for the data pipeline to warm up")
 	case event.Training:
-		c.say(fmt.Sprintf("training starting now: %s ready after %.2f s\n", units.Count(p.Ready, "batch"), p.At.Sub(c.filling).Seconds()))
+		c.say(fmt.Sprintf("training starting now: %s ready after %.2f s\n", units.Count(p.Ready, "batch"), p.Filling.Seconds()))
 		if c.bar != nil && c.now != nil {
 			c.bar.Start(c.now)
 		}

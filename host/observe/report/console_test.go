@@ -26,9 +26,7 @@ func TestConsole(t *testing.T) {
 	})
 	skipped := metricsStep(1)
 	skipped.Skipped = true
-	filling := time.Now()
-	c.Take(events(&event.Phase{Phase: event.WarmingUp, At: filling},
-		&event.Phase{Phase: event.Training, At: filling.Add(1250 * time.Millisecond), Ready: 3}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
+	c.Take(events(&event.Phase{Phase: event.WarmingUp}, &event.Phase{Phase: event.Training, Ready: 3, Filling: 1250 * time.Millisecond}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
 		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20}, &event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
 	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true},
 		&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2}, &event.Finish{}, metricsStep(2)))

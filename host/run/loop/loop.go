@@ -114,8 +114,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		defer close(done)
 		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
 	}()
-	l.warmUp(ctx)
-	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished()})
+	filling := l.warmUp(ctx)
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished(), Filling: filling})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
 	l.evaluating.job.End()
@@ -139,12 +139,15 @@ func (l *Loop) complete() bool {
 	return source.Done() || l.Train.Policy.EarlyStop.Over(at.EarlyStop)
 }
 
-// warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.
-func (l *Loop) warmUp(ctx context.Context) {
+// warmUp lets the pipeline fill, until the prefetch target is ready or for --model-start-delay at most, and returns how
+// long that took.
+func (l *Loop) warmUp(ctx context.Context) time.Duration {
+	began := time.Now()
 	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))
 	defer delay.Stop()
-	l.cfg.Bus.Publish(&event.Phase{Phase: event.WarmingUp, At: time.Now()})
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.WarmingUp, At: began})
 	l.fill(ctx, delay.C)
+	return time.Since(began)
 }
 
 // fill waits until the prefetch target is ready, and publishes how far the pipeline is.

@@ -14,7 +14,8 @@ import (
 )
 
 // Log writes every line to log.jsonl, and publishes warnings. As a required event.Sink it writes the lines of
-// checkpoints, lowered rates and samples, and ends the run if a line is lost. It may be used before it has a file.
+// checkpoints, lowered rates, samples and an early stop, and ends the run if a line is lost. It may be used before it
+// has a file.
 type Log struct {
 	*slog.Logger
 	file *logFile
@@ -114,6 +115,10 @@ func (l *Log) Take(events []event.Event) error {
 				args = append(args, "player", e.Player)
 			}
 			l.Info("learning rate lowered", args...)
+		case *event.Finish:
+			if stop := e.EarlyStop; stop != nil {
+				l.Info("stopped early", "step", stop.Step, "evaluations", stop.Evaluations)
+			}
 		case *event.Spoken:
 			l.Info("samples spoken", "step", e.Step, "folder", e.Folder, "samples", e.Samples, "s", e.Time.Seconds())
 		}

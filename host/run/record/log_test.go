@@ -31,6 +31,9 @@ func TestLog(t *testing.T) {
 	l.Error("broken")
 	if err := l.Take([]event.Event{
 		&event.Step{}, &event.Checkpoint{Step: 20, Path: "step-20", Reason: event.Best}, &event.Checkpoint{Step: 40, Err: errors.New("no room")},
+		&event.Lowered{Step: 60, LR: 0.5}, &event.Lowered{Step: 60, Player: "generator", LR: 0.25},
+		&event.Spoken{Step: 60, Folder: "samples/step-60", Samples: 2, Time: time.Second}, &event.Finish{},
+		&event.Finish{EarlyStop: &event.EarlyStop{Step: 80, Evaluations: 3}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +62,10 @@ func TestLog(t *testing.T) {
 		`{"level":"WARN","msg":"slow","of":"8","plugin":"codes","step":7}`,
 		`{"level":"ERROR","msg":"broken"}`,
 		`{"level":"INFO","msg":"checkpoint","path":"step-20","reason":"best","step":20}`,
+		`{"level":"INFO","lr":0.5,"msg":"learning rate lowered","step":60}`,
+		`{"level":"INFO","lr":0.25,"msg":"learning rate lowered","player":"generator","step":60}`,
+		`{"folder":"samples/step-60","level":"INFO","msg":"samples spoken","s":1,"samples":2,"step":60}`,
+		`{"evaluations":3,"level":"INFO","msg":"stopped early","step":80}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

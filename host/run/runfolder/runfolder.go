@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -202,9 +203,10 @@ func (f *Folder) Remake() error {
 // step, leaves no folder that this process created; it is removed before its lock. The last lines of a plugin and a
 // list of bad clips stay.
 func (f *Folder) Close(outcome error) error {
+	removing := []int{exit.StatusRefused, exit.StatusMemory, exit.StatusInterrupted}
 	code := exit.Code(outcome)
 	var err error
-	if f.made && exit.IsRefusal(outcome) && (code == 2 || code == 3 || code == 130) {
+	if f.made && exit.IsRefusal(outcome) && slices.Contains(removing, code) {
 		err = removeFolder(f.Path)
 	}
 	return errors.Join(err, f.Log.Close())

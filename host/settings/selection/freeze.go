@@ -30,7 +30,7 @@ func Frozen(parameters []manifest.Parameter, p Patterns) (map[string]bool, error
 	}
 	named := map[string]bool{}
 	for _, pattern := range patterns {
-		if err := Check(flag+" "+pattern, pattern, parameters); err != nil {
+		if err := check(flag+" "+pattern, pattern, parameters); err != nil {
 			return nil, err
 		}
 		for _, q := range parameters {
@@ -56,8 +56,8 @@ func Frozen(parameters []manifest.Parameter, p Patterns) (map[string]bool, error
 	return frozen, nil
 }
 
-// Check refuses a pattern that matches no parameter. setting is the flag and its value, for the message.
-func Check(setting, pattern string, parameters []manifest.Parameter) error {
+// check refuses a pattern that matches no parameter. setting is the flag and its value, for the message.
+func check(setting, pattern string, parameters []manifest.Parameter) error {
 	for _, q := range parameters {
 		ok, err := q.Matches(pattern)
 		if err != nil {

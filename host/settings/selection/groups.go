@@ -18,7 +18,7 @@ type Settings struct {
 	Bundle []manifest.Group
 	// LRFactor and WeightDecay are those of --lr-factor and --weight-decay-of: PATTERN=NUMBER.
 	LRFactor, WeightDecay []string
-	// Known are the parameters of which the flags' patterns must match one.
+	// Known are parameters: each pattern of a flag must match one of them.
 	Known []manifest.Parameter
 }
 
@@ -97,7 +97,7 @@ func parse(flag string, texts []string, parameters []manifest.Parameter) (entrie
 			return nil, hint.Errorf("write a pattern of names and a number of at least 0: text_encoder=0.1",
 				"%s %s: not PATTERN=NUMBER", flag, text)
 		}
-		if err := Check(flag+" "+text, pattern, parameters); err != nil {
+		if err := check(flag+" "+text, pattern, parameters); err != nil {
 			return nil, err
 		}
 		entries = append(entries, entry{[]string{pattern}, value})
