@@ -251,6 +251,6 @@ func TestOwnBundles(t *testing.T) {
 
 func ExampleFinding() {
 	fmt.Println(lint.Finding{Rule: lint.CPUNode, Place: "node encoder/pad", Op: "Pad", Reason: "the CUDA provider has no kernel for it with i32", Fix: "compute it in f32 and cast"})
-	// Output: cpu-node: node encoder/pad (Pad): the CUDA provider has no kernel for it with i32; compute it in f32 and
-	// cast
+	// Output:
+	// cpu-node: node encoder/pad (Pad): the CUDA provider has no kernel for it with i32; compute it in f32 and cast
 }
