@@ -16,8 +16,8 @@ export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
 # Every package: shared is a module of its own, in this repository.
 ALL := ./... github.com/xtts-host/xtts-host/shared/...
 # Packages without goroutines: under the race detector their tests take several times as long, and it has nothing to find.
-PURE := ./ortgraphs/fuse/cudac ./ortgraphs/fused ./ortgraphs/lifetime ./ortgraphs/lint ./ortgraphs/prune \
-	./ortgraphs/shapes ./ortgraphs/steady ./host/settings/schedule ./host/settings/selection ./host/settings/texts \
+PURE := ./ortgraphs/lifetime ./ortgraphs/lint ./ortgraphs/prune ./ortgraphs/shapes ./ortgraphs/steady \
+	./host/settings/schedule ./host/settings/selection ./host/settings/texts \
 	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav)
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)

@@ -24,6 +24,10 @@ func TestResidue(t *testing.T) {
 	program := cudactest.Compile(t, cudac.Prelude, []cudactest.Source{{Text: source, Functions: map[string]int{"f": 2}}})
 	f := program.Function(0, "f")
 	x, y := make([]int32, len(divisors)), make([]int32, len(divisors))
+	var pinned runtime.Pinner // the kernel has addresses, and Go may move what is on a stack
+	defer pinned.Unpin()
+	pinned.Pin(&x[0])
+	pinned.Pin(&y[0])
 	for round := range 2000 {
 		for i, d := range divisors {
 			most := math.MaxInt32 / d
@@ -36,7 +40,6 @@ func TestResidue(t *testing.T) {
 		if err := cudactest.Launch(program.Launch, f, 0, [2]int{1, 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
 			t.Fatal(err)
 		}
-		runtime.KeepAlive(x)
 		for i, d := range divisors {
 			if int(y[i]) != int(x[i])%d {
 				t.Fatalf("%d by %d: %d", x[i], d, y[i])
