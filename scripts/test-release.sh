@@ -26,8 +26,11 @@ root=$(echo "$place"/*)
 (cd "$root" && find . -type f ! -path './docs/*' ! -name '*.1' | sort) >"$work/content"
 sort >"$work/want" <<END
 ./CHANGELOG.md
+./CONTRIBUTING.md
 ./LICENSE
+./README.md
 ./README.txt
+./SECURITY.md
 ./THIRD_PARTY_NOTICES.md
 ./bin/xtts-host
 ./lib/libonnxruntime.so.1.29.0
