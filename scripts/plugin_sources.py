@@ -17,8 +17,8 @@ KINDS = ["GoFiles", "CgoFiles", "CFiles", "HFiles", "SFiles", "EmbedFiles"]
 
 
 def ours(module: dict) -> bool:
-    """Whether a module is in this repository, as shared is; modules that Go fetched may be below it, in .cache."""
-    return not os.path.relpath(module["Dir"]).startswith((os.pardir, ".cache"))
+    """Whether a module is a folder, as this repository and shared in it are, and has no sum in go.sum."""
+    return "Main" in module or "Replace" in module and "Version" not in module["Replace"]
 
 
 def main() -> None:

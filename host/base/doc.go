@@ -1,4 +1,4 @@
-// Package base is the page of the lowest shelf of host: what every package of the program stands on.
+// Package base is the lowest shelf of host: what every package of the program stands on.
 //
 // Files: files is the one place that opens, writes, renames and locks files; disk explains a full disk; cachedir makes
 // and recognises folders of what can be computed again; overwrite finds outputs that are inputs; rundir names the

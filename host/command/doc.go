@@ -1,4 +1,4 @@
-// Package command is the page of the highest shelf: the work of every command but the run's own and synthesize.
+// Package command is the highest shelf: the work of every command but the run's own and synthesize.
 // cmd/internal/cli has the flags and the help of each.
 //
 // validate, doctor, preflight and probe check before a run; bench and evaluate measure; datacheck, inspect, plugintest

@@ -1,4 +1,4 @@
-// Package data is the page of the shelf between a user's recordings and the batch in a slot.
+// Package data is the shelf between a user's recordings and the batch in a slot.
 //
 //   - dataset indexes a list, plans which rows form which batch, decodes, resamples and tokenizes.
 //   - batch takes those batches into ring slots, through the stages of plugins, past the checks of what they wrote, and

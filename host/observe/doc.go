@@ -1,4 +1,4 @@
-// Package observe is the page of the shelf for all that watches a run: the events of a run, and the sinks that make
+// Package observe is the shelf for all that watches a run: the events of a run, and the sinks that make
 // files, lines and a report of them.
 //
 //   - event delivers events to sinks; whoever trains publishes, and knows no sink.

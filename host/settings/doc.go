@@ -1,4 +1,4 @@
-// Package settings is the page of the shelf on which a user's words become values: flags, environment and files, and
+// Package settings is the shelf on which a user's words become values: flags, environment and files, and
 // what each of them means.
 //
 //   - config has the flag, the default and the origin of every setting.

@@ -1,4 +1,4 @@
-// Package speak is the page of the shelf that makes speech with a bundle's inference graphs.
+// Package speak is the shelf that makes speech with a bundle's inference graphs.
 //
 //   - inference runs the graphs on the device of the model.
 //   - synthesize turns texts into waveforms, and is the command of that name.

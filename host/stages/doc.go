@@ -1,4 +1,4 @@
-// Package stages is the page of the shelf that brings a batch through the stages of plugins, without knowing what is in
+// Package stages is the shelf that brings a batch through the stages of plugins, without knowing what is in
 // the batch or where it goes.
 //
 //   - catalog finds and checks plugins, and plans which stage runs after which.
