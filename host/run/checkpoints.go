@@ -36,7 +36,7 @@ func (r *run) State() checkpoint.State {
 	}
 	state := checkpoint.State{
 		Step: p.Step, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
-		EvaluatedStep: p.EvaluatedStep, Samples: o.samples, Frames: o.frames,
+		EvaluatedStep: p.EvaluatedStep, Samples: o.trained.samples, Frames: o.trained.frames,
 		Quarantine: checkpoint.QuarantineOf(o.quarantine.List()), Hashes: r.plan.Hashes,
 	}
 	state.Speakers, state.Languages = r.plan.Data.Names()

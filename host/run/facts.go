@@ -6,39 +6,47 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/ending"
+	"github.com/xtts-host/xtts-host/host/run/summary"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// facts collects the part of the report that is not about steps.
-func (o *observer) facts(outcome error) (report.Run, error) {
-	r := o.run
-	wall := time.Since(r.began)
-	memory, utilization, err := r.session.Usage(wall, r.machine.Watch.Figures())
-	if err != nil {
-		return report.Run{}, err
+// describe returns the report of the run. outcome is the error that the run ends with.
+func (r *run) describe(outcome error) (*report.Report, error) {
+	o, path := r.observer, r.loop.Path
+	m := report.Measured{
+		Began: r.began, Wall: time.Since(r.began), Pipeline: path.Pipeline.Stats(), Baselines: o.baselines.Losses(),
+		Transfers: report.Transfers(r.session.Device.Timer.Transfers()), Setup: summary.Setup(r.plan),
+		Diverged: ending.IsDiverged(outcome),
 	}
-	f := r.plan.Record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
-	f.Outcome, f.Began, f.Wall = ending.Outcome(outcome), r.began, wall
-	if change := r.plan.Start.Change; change != nil {
-		f.Changes = change.History
-	}
-	f.Graphs, f.Memory, f.Utilization = r.session.Graphs(), memory, utilization
-	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
-	f.Warnings, f.Quarantined, f.Baselines = r.warnings.List(), o.quarantine.Count(), o.baselines.Losses()
 	if best := r.loop.Train.Progress.Best; best != nil {
-		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
+		m.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
-	f.Diverged, f.GoodCheckpoint = ending.IsDiverged(outcome), ending.GoodOf(ending.Before(&o.divergence, o.saver))
-	f.EarlyStop, f.FeatureCache, f.Spoken = report.EarlyStopOf(r.earlyStop()), r.loop.Path.FeatureCache(), r.samples.Report()
+	out := summary.Report(r.plan, map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
+	var err error
+	if out.Memory, out.Utilization, err = r.session.Usage(m.Wall, r.machine.Watch.Figures()); err != nil {
+		return nil, err
+	}
+	if change := r.plan.Start.Change; change != nil {
+		out.Changes = change.History
+	}
+	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
+	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.plugins(m.Setup), r.warnings.List()
+	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.samples.Report(), o.quarantine.Count()
+	out.GoodCheckpoint = ending.GoodOf(ending.Before(&o.divergence, o.saver))
+	o.collector.Complete(out, m)
+	return out, nil
+}
+
+// plugins describes the work of the plugins.
+func (r *run) plugins(setup report.Setup) (list []report.Plugin) {
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
-		f.Plugins = append(f.Plugins, report.Plugin{
-			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls), Failed: int64(s.Failed), Lost: int64(s.Lost),
-			PeakMemoryBytes: s.PeakMemory,
-			P50Ms:           milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+		list = append(list, report.Plugin{
+			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls), Failed: int64(s.Failed),
+			Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
 		})
 	}
-	return f, nil
+	return list
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

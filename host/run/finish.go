@@ -75,19 +75,19 @@ func (r *run) rescue(lost error) error {
 
 // report writes report.json and its table, and prints the table. outcome is the error that the run ends with.
 func (r *run) report(outcome error) (*report.Report, error) {
-	facts, err := r.observer.facts(outcome)
+	r.bus.Flush() // the last checkpoint and its time; an error of it is known by now
+	out, err := r.describe(outcome)
 	if err != nil {
 		return nil, err
 	}
-	r.bus.Flush() // the last checkpoint and its time; an error of it is known by now
-	if c := facts.FeatureCache; c != nil {
+	if c := out.FeatureCache; c != nil {
 		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses, "hit_ratio", c.HitRatio)
 	}
-	out := r.observer.collector.Build(facts)
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
-	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall, EarlyStop: r.earlyStop()})
+	wall := time.Duration(out.WallS * float64(time.Second))
+	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
-	"github.com/xtts-host/xtts-host/host/run/record"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -18,14 +18,13 @@ import (
 
 // outputs are the event bus, the log, the console and the debug files of a run.
 type outputs struct {
-	began       time.Time
-	bus         *event.Bus
-	log         *record.Log
-	warnings    report.Warnings
-	consoleSink *report.Console
-	console     console.Console
-	debug       *debug.Folder // nil if it was not requested; so is the trace
-	trace       *trace.Writer
+	began    time.Time
+	bus      *event.Bus
+	log      *runlog.Log
+	warnings report.Warnings
+	console  console.Console
+	debug    *debug.Folder // nil if it was not requested; so is the trace
+	trace    *trace.Writer
 
 	wait     *files.Patience   // for the disk
 	folder   *runfolder.Folder // nil before open
@@ -35,10 +34,9 @@ type outputs struct {
 // newOutputs returns the outputs of a run without a folder.
 func newOutputs(c console.Console, diskWait float64) *outputs {
 	o := &outputs{began: time.Now(), bus: event.NewBus()}
-	o.log = record.NewLog(func(w *event.Warning) { o.warnings.Add(w.Text); o.bus.Publish(w) })
+	o.log = runlog.New(func(w *event.Warning) { o.warnings.Add(w.Text); o.bus.Publish(w) })
 	warn := func(text string) { o.log.Warn(text) }
-	o.consoleSink = c.Sink(o.bus.Snapshot, warn)
-	o.bus.Offer("console", o.consoleSink, warn)
+	o.bus.Offer("console", c.Sink(o.bus.Snapshot, warn), warn)
 	o.console = c.Through(o.bus)
 	o.wait = o.console.Patience(diskWait)
 	o.wait.Warn(func(err error, limit time.Duration) { o.log.Warn(console.Awaited(err, limit)) })

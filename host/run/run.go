@@ -23,8 +23,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/run/summary"
 	"github.com/xtts-host/xtts-host/host/settings/config"
-	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
@@ -76,8 +76,8 @@ func TrainWith(ctx context.Context, set *config.Set, console console.Console, mo
 	if err := config.Confirm(set); err != nil {
 		out.log.Info("code of this run is not remembered", "error", err)
 	}
-	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
-	p.Warn(out.log.Logger)
+	io.WriteString(out.console.Out, summary.Banner(p, folder.Path))
+	summary.Warn(p, out.log.Logger)
 	m, err := machine.Open(machine.Config{
 		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
 	})
@@ -172,7 +172,6 @@ type run struct {
 	source   *batch.Source
 	loop     *loop.Loop
 	observer *observer
-	samples  *samples.Speaker // nil without
 }
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
@@ -197,8 +196,14 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 		return nil, err
 	}
 	job.End()
+	bundle := p.Bundle.Manifest
+	began := event.Start{
+		Dir: dir, Bundle: bundle.Name, Device: p.Device(), Metrics: bundle.Metrics(),
+		Step: progress.Step, Total: r.source.Total(), Every: p.Config.LogEvery,
+	}
+	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
-		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Progress: progress, Stop: r.console.Stop,
+		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
 	if err == nil {

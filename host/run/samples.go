@@ -23,6 +23,6 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 	if r.plan.World.Leads() && !r.mode.Measures() {
 		c.Samples = r.plan.Samples.Sentences
 	}
-	r.samples, err = samples.Open(ctx, c)
+	r.observer.samples, err = samples.Open(ctx, c)
 	return err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/run/record"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
@@ -35,7 +35,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(record.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
+	log := slog.New(runlog.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
 	s := session.New(p, batch.Overlapped, nil, log)
 	t.Cleanup(func() { s.Close() })
 	if err := s.Open(nil); err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/run/record"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -144,7 +144,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
 	bus.Offer("progress", works{console.Waiting()}, nil)
-	e := &evaluation{plan: p, bus: bus, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
+	e := &evaluation{plan: p, bus: bus, log: slog.New(runlog.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())

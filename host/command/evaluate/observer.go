@@ -4,6 +4,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // observer keeps the evaluation. There are no training batches and no steps.
@@ -16,7 +17,7 @@ func (*observer) Batch(*pipeline.DeviceSlot) {}
 func (*observer) Step(*event.Step) error { return nil }
 
 // Evaluated implements loop.Observer.
-func (o *observer) Evaluated(e *event.Evaluation) error {
+func (o *observer) Evaluated(e *event.Evaluation, _ *train.Best) error {
 	o.found = *e
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/summary"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -121,7 +122,7 @@ func (s *settings) plugins(ctx context.Context) (string, error) {
 	if err := s.draft.ResolveStages(ctx); err != nil {
 		return "", err
 	}
-	return strings.Join(s.draft.Record().Plugins(), ", "), nil
+	return strings.Join(summary.Plugins(&s.draft.Plan), ", "), nil
 }
 
 func (s *settings) buffers(ctx context.Context) (string, error) {
@@ -129,7 +130,7 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 	if err := d.Fit(ctx); err != nil {
 		return "", err
 	}
-	lines := slices.Concat([]string{d.Record().Clips()}, d.Data.Usage.Train.Lines(), []string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
+	lines := slices.Concat([]string{summary.Clips(&d.Plan)}, d.Data.Usage.Train.Lines(), []string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
 	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
 		units.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), units.Count(d.Slots.Device, "device slot"),
 		units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
@@ -137,7 +138,7 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 
 // Warnings returns those of a complete plan.
 func Warnings(draft *plan.Draft) []string {
-	lines := plan.Warnings(&draft.Plan)
+	lines := summary.Warnings(&draft.Plan)
 	for i, line := range lines {
 		lines[i] = unlisted(line)
 	}

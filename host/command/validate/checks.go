@@ -148,8 +148,8 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 type rehearsal struct{ done []event.Step }
 
 // Batch, Step and Evaluated implement loop.Observer.
-func (*rehearsal) Batch(*pipeline.DeviceSlot)        {}
-func (*rehearsal) Evaluated(*event.Evaluation) error { return nil }
+func (*rehearsal) Batch(*pipeline.DeviceSlot)                     {}
+func (*rehearsal) Evaluated(*event.Evaluation, *train.Best) error { return nil }
 
 func (r *rehearsal) Step(w *event.Step) error {
 	if w.Skipped {

@@ -17,10 +17,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/run/record"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
@@ -113,7 +113,7 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	}
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
-	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))
+	log := slog.New(runlog.Warnings(func(w *event.Warning) { bus.Publish(w) }))
 	return &validation{set: set, draft: plan.NewDraft(set, console.Waiting()), bus: bus, log: log, stop: console.Stop, command: command}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning,
+// Event is one of *Start, *Phase, *Step, *Pace, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning,
 // *Message and *Finish.
 type Event interface{ event() }
 
@@ -19,6 +19,14 @@ type Start struct {
 	Metrics []string
 	// Step is the step that the run continues from, 0 for a new run. Total is its last step.
 	Step, Total int64
+	// Every is the number of steps between progress lines, 0 for no lines.
+	Every int64
+}
+
+// Due reports whether a progress line is due after a step: after the first step of a process, at multiples of Every,
+// and after the last step.
+func (s *Start) Due(step int64) bool {
+	return s.Every > 0 && (step == s.Step+1 || step%s.Every == 0 || step == s.Total)
 }
 
 // Phase is published when the run enters a phase, at a time.
@@ -164,6 +172,7 @@ type Finish struct {
 func (*Start) event()      {}
 func (*Phase) event()      {}
 func (*Step) event()       {}
+func (*Pace) event()       {}
 func (*Evaluation) event() {}
 func (*Lowered) event()    {}
 func (*Spoken) event()     {}

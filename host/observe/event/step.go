@@ -20,9 +20,25 @@ type Step struct {
 	Players []Player
 	// Rows are the rows of the step in the data set, without empty rows.
 	Rows []int32
+	// Named are the first of them, at most MaxNamed, by their ids in the data set. Only a skipped step has names.
+	Named []string
 	// Frames is the number of valid target frames in them.
 	Frames int
+	// Bottleneck is the part of the pipeline that limits the run, if the step waited long for its batch.
+	Bottleneck string
 	Times
+}
+
+// MaxNamed limits the rows that a skipped step names.
+const MaxNamed = 5
+
+// Pace is how fast and how even the steps of a period were. The first step of the process is in no period.
+type Pace struct {
+	Step      int64   // the last one of the period
+	Mean, Std float64 // of the time of a step, in ms; Std is that within buckets
+	Rate      float64 // steps per second
+	Variation float64 // Std relative to Mean
+	Stall     float64 // the share of the time in which training waited for batches
 }
 
 // Player is what a step was for one of several players.
@@ -68,7 +84,8 @@ func (t *Times) Other() time.Duration { return t.Time - t.InputWait - t.Train - 
 
 // copyTo makes dst a copy of s, and reuses the memory of dst's slices.
 func (s *Step) copyTo(dst *Step) {
-	metrics, rows, players := dst.Metrics[:0], dst.Rows[:0], dst.Players[:0]
+	metrics, rows, named, players := dst.Metrics[:0], dst.Rows[:0], dst.Named[:0], dst.Players[:0]
 	*dst = *s
-	dst.Metrics, dst.Rows, dst.Players = append(metrics, s.Metrics...), append(rows, s.Rows...), append(players, s.Players...)
+	dst.Metrics, dst.Rows = append(metrics, s.Metrics...), append(rows, s.Rows...)
+	dst.Named, dst.Players = append(named, s.Named...), append(players, s.Players...)
 }

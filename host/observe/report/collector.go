@@ -175,61 +175,44 @@ type Transfers struct {
 	Time, Hidden time.Duration
 }
 
-// Run has the part of a report that is not in the events. It is wide because a report describes every part of a run.
-type Run struct {
-	Bundle, Device, Outcome string
-	Precision               string
-	Graphs                  []Graph
-	Parameters              Parameters
-	Versions                map[string]string
-	Changes                 []Change
-	Began                   time.Time
-	Wall                    time.Duration
-	Pipeline                pipeline.Stats
-	Transfers               Transfers
-	// Best is the best evaluation of the whole run; nil means the best of this process.
-	Best              *Best
-	EarlyStop         *EarlyStop
-	GoodCheckpoint    *GoodCheckpoint
-	Diverged          bool // Outcome says why the model is ruined
-	FeatureCache      *FeatureCache
-	Spoken            *Spoken
-	Memory            []Memory
-	Utilization       []Utilization
-	Plugins           []Plugin
-	Warnings          []string // each once
-	Quarantined       int
-	Excluded          int
-	Data              Data
-	UnknownCharacters []UnknownCharacter
-	Accumulation      Accumulation
-	Baselines         []BaselineLosses
-	Setup             Setup
+// Measured is what a run measures beside its events.
+type Measured struct {
+	Began     time.Time
+	Wall      time.Duration
+	Pipeline  pipeline.Stats
+	Transfers Transfers
+	Baselines []BaselineLosses
+	Best      *Best // the best evaluation of the whole run; nil means the best of this process
+	Setup     Setup // the settings that the advice may name
+	Diverged  bool  // the outcome says why the model is ruined
 }
 
-// Build returns the report. The collector may continue afterwards.
-func (c *Collector) Build(run Run) *Report {
-	r := &Report{
-		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt, Changes: run.Changes,
-		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(), TimeS: c.walltime.since(run.Began, run.Wall),
-		Loss:       c.losses(),
-		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
-		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved, GoodCheckpoint: run.GoodCheckpoint, Warnings: append([]string{}, run.Warnings...),
-		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
-		TransferHiddenRatio: transferHidden(run),
-	}
-	r.Baselines = c.baselines(run.Baselines, r.Evaluation)
+// Complete fills in a report what follows from events and measurements; what they do not say is in r already. The
+// collector may continue afterwards.
+func (c *Collector) Complete(r *Report, m Measured) {
+	r.Version, r.ResumedAt, r.Loss, r.Evaluation = Version, c.resumedAt, c.losses(), c.lastEvaluation(m.Best)
+	r.Steps, r.SkippedSteps, r.Samples, r.Frames = c.last, c.history.Skipped, c.history.Samples, c.history.Frames
+	r.WallS, r.TimeS, r.UnsavedCheckpoints = m.Wall.Seconds(), c.walltime.since(m.Began, m.Wall), c.unsaved
+	r.Baselines = c.baselines(m.Baselines, r.Evaluation)
+	r.withoutNull()
 	c.speed(r)
-	c.steps(r, run)
-	r.Verdict = judge(diagnose(r, run.Pipeline, run.Setup))
-	if run.Diverged { // how fast it was does not matter
-		r.Verdict.Diverged, r.Verdict.Advice = true, []string{run.Outcome + "."}
-		return r
+	c.steps(r, m)
+	r.TransferHiddenRatio = transferHidden(m)
+	r.Verdict = judge(diagnose(r, m.Pipeline, m.Setup))
+	if m.Diverged { // how fast it was does not matter
+		r.Verdict.Diverged, r.Verdict.Advice = true, []string{r.Outcome + "."}
+		return
 	}
-	r.Verdict.SecondGPU = second(r, run.Setup)
-	return r
+	r.Verdict.SecondGPU = second(r, m.Setup)
 }
+
+// withoutNull makes empty lists of those that are missing: report.json has no null for a list.
+func (r *Report) withoutNull() {
+	r.Graphs, r.Memory, r.Utilization = listOf(r.Graphs), listOf(r.Memory), listOf(r.Utilization)
+	r.Plugins, r.Warnings, r.UnknownCharacters = listOf(r.Plugins), listOf(r.Warnings), listOf(r.UnknownCharacters)
+}
+
+func listOf[T any](list []T) []T { return append([]T{}, list...) }
 
 func (c *Collector) losses() Losses {
 	if c.history.Steps == c.history.Skipped {
@@ -268,7 +251,7 @@ func (c *Collector) speed(r *Report) {
 }
 
 // steps fills in the times of steps and phases.
-func (c *Collector) steps(r *Report, run Run) {
+func (c *Collector) steps(r *Report, m Measured) {
 	n, t := c.windows-1, c.rest
 	var all sample
 	passes := c.gradients
@@ -298,8 +281,8 @@ func (c *Collector) steps(r *Report, run Run) {
 	phase := func(name string, sum time.Duration, n int64) {
 		r.PhasesMs = append(r.PhasesMs, Phase{name, millis(sum) / float64(max(1, n))})
 	}
-	for _, p := range run.Pipeline.Phases {
-		phase(p.Name, p.Busy, int64(run.Pipeline.Batches))
+	for _, p := range m.Pipeline.Phases {
+		phase(p.Name, p.Busy, int64(m.Pipeline.Batches))
 	}
 	phase("wait", t.InputWait, n)
 	phase("train", t.Train, n)
@@ -309,18 +292,18 @@ func (c *Collector) steps(r *Report, run Run) {
 		phase("gpu_train", t.GPUTrain, n)
 		phase("gpu_optimizer", t.GPUOptimize, n)
 	}
-	if run.Transfers.Batches > 0 {
-		phase("gpu_transfer", run.Transfers.Time, int64(run.Transfers.Batches))
+	if m.Transfers.Batches > 0 {
+		phase("gpu_transfer", m.Transfers.Time, int64(m.Transfers.Batches))
 	}
 }
 
 // transferHidden returns the share of the transfer time in which the GPU computed. Without measurements of the GPU, it
 // returns the share in which the trainer did not wait for transfers.
-func transferHidden(run Run) float64 {
-	if t := run.Transfers; t.Time > 0 {
+func transferHidden(m Measured) float64 {
+	if t := m.Transfers; t.Time > 0 {
 		return ratio(t.Hidden, t.Time)
 	}
-	s := run.Pipeline
+	s := m.Pipeline
 	for _, p := range s.Phases {
 		if p.Name == "transfer" && p.Busy > 0 {
 			return 1 - ratio(s.Exposed, p.Busy)

@@ -37,7 +37,7 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 		}
 		c.Take(events(w))
 	}
-	r := c.Build(Run{})
+	r := complete(c, Report{}, Measured{})
 	if r.Steps != 21 || r.Samples != 84 || r.Frames != 21*50 || r.ResumedAt != 0 || r.SkippedSteps != 0 {
 		t.Errorf("counts: %+v", r)
 	}
@@ -68,7 +68,7 @@ func TestCollectorLeavesWarmStepsOut(t *testing.T) {
 		}
 		c.Take(events(w))
 	}
-	r := c.Build(Run{})
+	r := complete(c, Report{}, Measured{})
 	if s := r.StepMs; r.Steps != 21 || r.ResumedAt != 0 || !s.FirstStepExcluded || s.Steps != 11 || s.Max != 100 {
 		t.Errorf("%d steps from %d, step_ms: %+v", r.Steps, r.ResumedAt, s)
 	}
@@ -76,14 +76,14 @@ func TestCollectorLeavesWarmStepsOut(t *testing.T) {
 	near(t, "input_stall_ratio", r.InputStallRatio, 0.2)
 	c = NewCollector([]string{"mel_loss"}, Before{Warm: 9})
 	c.Take(events(timed(1, 0, time.Second, 0)))
-	if r := c.Build(Run{}); r.Steps != 1 || r.StepMs.Steps != 0 || r.StepsPerSecond != 0 {
+	if r := complete(c, Report{}, Measured{}); r.Steps != 1 || r.StepMs.Steps != 0 || r.StepsPerSecond != 0 {
 		t.Errorf("a run of warm steps alone: %+v", r)
 	}
 }
 
 func TestCollectorOfShortRuns(t *testing.T) {
 	c := NewCollector([]string{"mel_loss"}, Before{})
-	r := c.Build(Run{})
+	r := complete(c, Report{}, Measured{})
 	if !math.IsNaN(float64(r.Loss.First)) || r.Evaluation != nil || r.StepMs.Steps != 0 || r.StepsPerSecond != 0 {
 		t.Errorf("without a step: %+v", r)
 	}
@@ -92,7 +92,7 @@ func TestCollectorOfShortRuns(t *testing.T) {
 	}
 
 	c.Take(events(timed(1, 3, time.Second, 900*time.Millisecond)))
-	r = c.Build(Run{})
+	r = complete(c, Report{}, Measured{})
 	if s := r.StepMs; s.FirstStepExcluded || s.Steps != 1 || s.Mean != 1000 || s.ByBucket[3].Steps != 1 {
 		t.Errorf("one step: %+v", s)
 	}
@@ -100,7 +100,7 @@ func TestCollectorOfShortRuns(t *testing.T) {
 	near(t, "input_stall_ratio", r.InputStallRatio, 0) // the first wait is the pipeline's start
 
 	c.Take(events(timed(2, 3, 100*time.Millisecond, 50*time.Millisecond)))
-	r = c.Build(Run{})
+	r = complete(c, Report{}, Measured{})
 	if s := r.StepMs; s.Steps != 2 || s.Mean != 550 || s.ByBucket[3].Steps != 2 {
 		t.Errorf("two steps: %+v", s)
 	}
@@ -115,14 +115,14 @@ func TestCollectorGoesOn(t *testing.T) {
 	c.Take(events(w))
 	w.Step, w.Loss, w.Skipped = 102, math.NaN(), true
 	c.Take(events(w))
-	r := c.Build(Run{})
+	r := complete(c, Report{}, Measured{})
 	if r.Steps != 102 || r.ResumedAt != 100 || r.Samples != 408 || r.Frames != 9020 || r.SkippedSteps != 2 {
 		t.Errorf("counts: %+v", r)
 	}
 	near(t, "loss.first", float64(r.Loss.First), 5)
 	near(t, "loss.last", float64(r.Loss.Last), 10.0/101)
 	near(t, "loss.best", float64(r.Loss.Best), 0.01)
-	if r := NewCollector(nil, Before{Steps: History{Steps: 7}}).Build(Run{}); r.Steps != 7 {
+	if r := complete(NewCollector(nil, Before{Steps: History{Steps: 7}}), Report{}, Measured{}); r.Steps != 7 {
 		t.Errorf("resumed at its end: %d steps", r.Steps)
 	}
 }
@@ -133,11 +133,11 @@ func TestCollectorEvaluations(t *testing.T) {
 		c.Take(events(&event.Evaluation{Step: int64(i+1) * 100, Loss: loss, Metrics: []float64{loss / 2}, Samples: 8}))
 	}
 	want := &Evaluation{Step: 300, Loss: 2, Metrics: map[string]Float{"mel_loss": 1}, Samples: 8, Best: Best{200, 1}}
-	if r := c.Build(Run{}); !reflect.DeepEqual(r.Evaluation, want) {
+	if r := complete(c, Report{}, Measured{}); !reflect.DeepEqual(r.Evaluation, want) {
 		t.Errorf("got %+v, want %+v", r.Evaluation, want)
 	}
 	want.Best = Best{50, 0.5} // found before the run was resumed
-	if r := c.Build(Run{Best: &Best{Step: 50, Loss: 0.5}}); !reflect.DeepEqual(r.Evaluation, want) {
+	if r := complete(c, Report{}, Measured{Best: &Best{Step: 50, Loss: 0.5}}); !reflect.DeepEqual(r.Evaluation, want) {
 		t.Errorf("got %+v, want %+v", r.Evaluation, want)
 	}
 }
@@ -158,7 +158,7 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 		Constant: 40, PreviousFrame: 30, TrainMeanLast20: 19.5, RatioTrain: 19.5 / 40, // steps 10 to 29
 		EvalConstant: 28, EvalPreviousFrame: 20, Eval: 7, RatioEval: 0.25,
 	}
-	if got := c.Build(Run{Baselines: list}).Baselines; len(got) != 1 || got[0] != want {
+	if got := complete(c, Report{}, Measured{Baselines: list}).Baselines; len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -166,7 +166,7 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 func TestPhasesOfABatch(t *testing.T) {
 	s := pipeline.Stats{Batches: 4, Exposed: 10 * time.Millisecond, Phases: []pipeline.Phase{
 		{Name: "decode", Busy: 8 * time.Millisecond}, {Name: "target", Busy: 6 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}}
-	r := NewCollector(nil, Before{}).Build(Run{Pipeline: s})
+	r := complete(NewCollector(nil, Before{}), Report{}, Measured{Pipeline: s})
 	if want := (Phases{{"decode", 2}, {"target", 1.5}, {"transfer", 10}}); !reflect.DeepEqual(r.PhasesMs[:3], want) {
 		t.Errorf("phases_ms %v, want %v", r.PhasesMs[:3], want)
 	}
@@ -175,9 +175,9 @@ func TestPhasesOfABatch(t *testing.T) {
 		want    float64
 	}{{0, 1}, {10 * time.Millisecond, 0.75}, {40 * time.Millisecond, 0}} {
 		s.Exposed = c.exposed
-		near(t, "transfer_hidden_ratio", transferHidden(Run{Pipeline: s}), c.want)
+		near(t, "transfer_hidden_ratio", transferHidden(Measured{Pipeline: s}), c.want)
 	}
-	near(t, "transfer_hidden_ratio without transfers", transferHidden(Run{}), 1)
+	near(t, "transfer_hidden_ratio without transfers", transferHidden(Measured{}), 1)
 }
 
 func TestPhasesOnAGPU(t *testing.T) {
@@ -187,7 +187,7 @@ func TestPhasesOnAGPU(t *testing.T) {
 		w.Metrics, w.GPUTrain, w.GPUOptimize = nil, 55*time.Millisecond, 2*time.Millisecond
 		c.Take(events(w))
 	}
-	r := c.Build(Run{
+	r := complete(c, Report{}, Measured{
 		Transfers: Transfers{Batches: 20, Time: 80 * time.Millisecond, Hidden: 60 * time.Millisecond},
 		Pipeline:  pipeline.Stats{Batches: 21, Exposed: 3 * time.Second, Phases: []pipeline.Phase{{Name: "transfer", Busy: 5 * time.Second}}},
 	})
@@ -209,11 +209,17 @@ func TestWarnings(t *testing.T) {
 	for _, text := range []string{"slow", "silent", "slow"} {
 		warnings.Add(text)
 	}
-	r := NewCollector(nil, Before{}).Build(Run{Warnings: warnings.List()})
+	r := complete(NewCollector(nil, Before{}), Report{Warnings: warnings.List()}, Measured{})
 	if want := []string{"slow", "silent"}; !slices.Equal(r.Warnings, want) {
 		t.Errorf("%q, want %q", r.Warnings, want)
 	}
 	if text := r.Table("run"); !strings.Contains(text, "  warnings        2, listed in report.json; the last one: silent\n") {
 		t.Error(text)
 	}
+}
+
+// complete returns a report that c has completed.
+func complete(c *Collector, r Report, m Measured) *Report {
+	c.Complete(&r, m)
+	return &r
 }

@@ -24,10 +24,8 @@ type Console struct {
 	over     chan struct{} // closed by Close; nil before Live
 	watched  sync.WaitGroup
 
-	mu    sync.Mutex // guards lines
-	lines *Lines     // nil before Follow
-
 	printing sync.Mutex // guards what follows, and the outputs
+	progress *Progress  // nil before the run starts
 	spoke    time.Time  // the last line
 	ended    bool       // training has ended: nothing but messages follows
 }
@@ -40,16 +38,6 @@ const (
 	// lookEvery is the time between two looks at the progress of the run.
 	lookEvery = time.Second
 )
-
-// Lines formats the lines of a Console about steps and evaluations.
-type Lines struct {
-	Progress Progress
-	Pace     Pace
-	// Row names a row of the training data.
-	Row func(row int32) string
-	// Warn gets the warnings of Pace.
-	Warn func(step int64, text string)
-}
 
 // NewConsole returns a console that writes to out, and warnings to err. lost, which may be nil, is called once for each
 // output that cannot be written to, on the sink's goroutine.
@@ -88,9 +76,6 @@ func (c *Console) Live(now func() event.Snapshot) {
 // look shows the bar when a work has begun to last, or prints a line after a long silence.
 func (c *Console) look(at time.Time) {
 	s := c.now()
-	c.mu.Lock()
-	lines := c.lines
-	c.mu.Unlock()
 	c.printing.Lock()
 	defer c.printing.Unlock()
 	switch {
@@ -99,7 +84,7 @@ func (c *Console) look(at time.Time) {
 		if s.Work != nil && at.Sub(s.Work.Began) >= patience {
 			c.bar.Start(c.now)
 		}
-	case lines != nil && lines.Progress.Every == 0: // the user wants no lines of progress
+	case c.progress != nil && c.progress.Run.Every == 0: // the user wants no lines of progress
 	case at.Sub(c.spoke) >= longest(s):
 		c.say(underWay(s, at))
 	}
@@ -132,19 +117,8 @@ func underWay(s event.Snapshot, at time.Time) string {
 	return string(s.Phase)
 }
 
-// Follow makes the console print lines about steps from now on. Any goroutine may call it.
-func (c *Console) Follow(l Lines) {
-	l.Progress.Bar = c.bar != nil
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lines = &l
-}
-
-// Take prints the lines of the events.
+// Take prints the lines of the events. Those of steps and evaluations follow an event.Start.
 func (c *Console) Take(events []event.Event) error {
-	c.mu.Lock()
-	lines := c.lines
-	c.mu.Unlock()
 	c.printing.Lock()
 	defer c.printing.Unlock()
 	for _, e := range events {
@@ -157,8 +131,12 @@ func (c *Console) Take(events []event.Event) error {
 			}
 		case *event.Warning:
 			c.print(c.err, fmt.Sprintln(e))
+		case *event.Start:
+			c.progress = &Progress{Run: *e, Bar: c.bar != nil}
 		case *event.Phase:
 			c.phase(e)
+		case *event.Pace:
+			c.say(paceLine(e))
 		case *event.Lowered:
 			c.say(lowered(e))
 		case *event.Finish:
@@ -169,16 +147,14 @@ func (c *Console) Take(events []event.Event) error {
 				c.print(c.out, fmt.Sprintln(e))
 			}
 		case *event.Step:
-			if lines != nil {
-				lines.step(e, c.say)
-			}
+			c.step(e)
 		case *event.Evaluation:
-			if lines != nil {
-				c.say(lines.Progress.Evaluated(e))
+			if c.progress != nil {
+				c.say(c.progress.Evaluated(e))
 			}
 		case *event.Work:
-			if lines != nil {
-				lines.Progress.Work(e)
+			if c.progress != nil {
+				c.progress.Work(e)
 			}
 		}
 	}
@@ -234,14 +210,12 @@ func (c *Console) removeBar() {
 	}
 }
 
-func (l *Lines) step(s *event.Step, say func(line string)) {
+func (c *Console) step(s *event.Step) {
+	if c.progress == nil {
+		return
+	}
 	if s.Skipped {
-		say(l.Progress.Skipped(s, l.Row))
+		c.say(c.progress.Skipped(s))
 	}
-	say(l.Progress.Step(s))
-	line, warning := l.Pace.Step(s)
-	say(line)
-	if warning != "" {
-		l.Warn(s.Step, warning)
-	}
+	c.say(c.progress.Step(s))
 }

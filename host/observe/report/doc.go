@@ -12,7 +12,8 @@
 //	bus.Offer("console", report.NewConsole(os.Stdout, os.Stderr, warn), warn)
 //	... // the run publishes its events
 //	err = bus.Flush()
-//	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Wall: wall, Pipeline: p.Stats()})
+//	r := &report.Report{Bundle: "myxtts-nano", Device: "cpu", Outcome: report.Done}
+//	collector.Complete(r, report.Measured{Began: began, Wall: wall, Pipeline: p.Stats()})
 //	if err := r.Write(dir); err != nil { ... }
 //	fmt.Print(r.Table(dir))
 //

@@ -25,12 +25,12 @@ func Example() {
 	}
 	collector := report.NewCollector(names, report.Before{Steps: metrics.History(), Recent: metrics.Recent()})
 	console := report.NewConsole(os.Stdout, os.Stderr, nil)
-	console.Follow(report.Lines{Progress: report.Progress{Metrics: names, Total: 2, Every: 1}})
 
 	bus := event.NewBus()
 	bus.RequireFile("metrics.jsonl", metrics)
 	bus.Require("report.json", collector)
 	bus.Offer("console", console, func(text string) { log.Print(text) })
+	bus.Publish(&event.Start{Metrics: names, Total: 2, Every: 1})
 	for step := range int64(2) {
 		s := &event.Step{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
 			Frames: 2000, Times: event.Times{Time: 100 * time.Millisecond, InputWait: time.Millisecond}}
@@ -41,7 +41,8 @@ func Example() {
 	if err := bus.Close(); err != nil {
 		log.Fatal(err)
 	}
-	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Wall: time.Second})
+	r := &report.Report{Bundle: "myxtts-nano", Device: "cpu", Outcome: report.Done}
+	collector.Complete(r, report.Measured{Wall: time.Second})
 	if err := r.Write(dir); err != nil {
 		log.Fatal(err)
 	}

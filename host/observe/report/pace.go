@@ -12,16 +12,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
-// Pace regularly reports how fast and how even the steps are, and warns if they are uneven. The zero value reports
-// nothing.
+// Pace measures how fast and how even the steps are, and finds why they are uneven. The zero value measures nothing.
 type Pace struct {
-	// Every is the number of steps between progress lines. Every tenth progress line comes with a line of Pace, but
-	// after at least 20 steps. 0 switches it off.
+	// Every is the number of steps between progress lines. Ten progress lines make a period, but at least 20 steps do.
+	// 0 switches it off.
 	Every int64
 	// Setup has the settings that the advice may suggest to change.
 	Setup Setup
-	// Pipeline returns the pipeline's figures since the start of the run.
-	Pipeline func() pipeline.Stats
+	// Pipeline has the pipeline's figures since the start of the run.
+	Pipeline interface{ Stats() pipeline.Stats }
 
 	started bool
 	since   pace
@@ -81,49 +80,62 @@ func (p *pace) uneven() string {
 	return paceParts[worst]
 }
 
-// Step counts a step. If a period ends with it, line has the period's figures. warning names the cause of uneven steps
-// and a fix; it is repeated only for another cause or after an even period. The first step of the process is left out.
-func (p *Pace) Step(w *event.Step) (line, warning string) {
+// Step counts a step. If a period ends with it, found has the period's figures, and is nil otherwise. warning names the
+// cause of uneven steps and a fix; it is repeated only for another cause or after an even period. The first step of the
+// process is left out.
+func (p *Pace) Step(w *event.Step) (found *event.Pace, warning string) {
 	if p.Every <= 0 {
-		return "", ""
+		return nil, ""
 	}
 	if !p.started {
 		p.started = true
-		p.before = p.Pipeline()
-		return "", ""
+		p.before = p.Pipeline.Stats()
+		return nil, ""
 	}
 	p.since.add(w)
 	if w.Step%max(paceSteps, paceLines*p.Every) != 0 {
-		return "", ""
+		return nil, ""
 	}
-	now := p.Pipeline()
-	line, warning = p.period(between(p.before, now))
+	now := p.Pipeline.Stats()
+	found = p.since.figures(w.Step)
+	warning = p.warn(found.Variation, between(p.before, now))
 	p.since, p.before = pace{}, now
-	return line, warning
+	return found, warning
 }
 
-func (p *Pace) period(s pipeline.Stats) (line, warning string) {
-	t := &p.since
-	mean, std := millis(t.time)/float64(t.steps), t.std(0)
-	variation, stall := 0.0, ratio(t.wait, t.time)
-	if mean > 0 {
-		variation = std / mean
+// figures sums up the period that ends with a step.
+func (p *pace) figures(step int64) *event.Pace {
+	f := &event.Pace{
+		Step: step, Mean: millis(p.time) / float64(p.steps), Std: p.std(0), Stall: ratio(p.wait, p.time),
+		Rate: float64(p.steps) / max(p.time.Seconds(), 1e-9),
 	}
-	line = fmt.Sprintf("pipeline  step %.1f ± %.1f ms  %s steps/s  variation %s  stall %s",
-		mean, std, units.Rate(float64(t.steps)/max(t.time.Seconds(), 1e-9)), units.Percent(variation), units.Percent(stall))
-	if t.steps < paceSteps {
-		return line, "" // resumed in the middle of a period
+	if f.Mean > 0 {
+		f.Variation = f.Std / f.Mean
+	}
+	return f
+}
+
+// paceLine returns the line of a period.
+func paceLine(p *event.Pace) string {
+	return fmt.Sprintf("pipeline  step %.1f ± %.1f ms  %s steps/s  variation %s  stall %s",
+		p.Mean, p.Std, units.Rate(p.Rate), units.Percent(p.Variation), units.Percent(p.Stall))
+}
+
+// warn returns the warning of a period whose steps vary by a share, "" for none.
+func (p *Pace) warn(variation float64, s pipeline.Stats) string {
+	if p.since.steps < paceSteps {
+		return "" // resumed in the middle of a period
 	}
 	if variation <= variationLimit {
 		p.warned = ""
-		return line, ""
+		return ""
 	}
 	cause, advice := p.cause(s)
 	if cause == p.warned {
-		return line, ""
+		return ""
 	}
 	p.warned = cause
-	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause, advice)
+	return fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause, advice)
 }
 
 // cause names the phase that makes the steps uneven, and suggests a fix.

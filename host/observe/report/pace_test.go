@@ -15,9 +15,9 @@ func paceRun(p *Pace, n int64, window func(step int64) (bucket int, wait, train,
 	for step := int64(1); step <= n; step++ {
 		bucket, wait, training, other := window(step)
 		w := &event.Step{Step: step, Bucket: bucket, Times: event.Times{InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other)}}
-		line, warning := p.Step(w)
-		if line != "" {
-			lines = append(lines, line)
+		found, warning := p.Step(w)
+		if found != nil {
+			lines = append(lines, paceLine(found))
 		}
 		if warning != "" {
 			warnings = append(warnings, warning)
@@ -26,18 +26,24 @@ func paceRun(p *Pace, n int64, window func(step int64) (bucket int, wait, train,
 	return lines, warnings
 }
 
-func queueing(phase string) func() pipeline.Stats {
-	n := time.Duration(0)
-	return func() pipeline.Stats {
-		n++
-		s := pipeline.Stats{Phases: []pipeline.Phase{{Name: "decode", Busy: n * time.Second}, {Name: "target", Busy: n * time.Second}}}
-		for i := range s.Phases {
-			if s.Phases[i].Name == phase {
-				s.Phases[i].Queue = n * time.Second
-			}
+// queue is a pipeline in which batches queue for a phase, a second more at each look.
+type queue struct {
+	phase string
+	looks time.Duration
+}
+
+func queueing(phase string) *queue { return &queue{phase: phase} }
+
+func (q *queue) Stats() pipeline.Stats {
+	q.looks++
+	busy := q.looks * time.Second
+	s := pipeline.Stats{Phases: []pipeline.Phase{{Name: "decode", Busy: busy}, {Name: "target", Busy: busy}}}
+	for i := range s.Phases {
+		if s.Phases[i].Name == q.phase {
+			s.Phases[i].Queue = busy
 		}
-		return s
 	}
+	return s
 }
 
 func TestPaceLine(t *testing.T) {
@@ -120,16 +126,16 @@ func TestPaceWarnsOnce(t *testing.T) {
 // TestPaceNeedsSteps: a run that was resumed shortly before the end of a period has too few steps for a warning.
 func TestPaceNeedsSteps(t *testing.T) {
 	p := &Pace{Every: 10, Pipeline: queueing("decode")}
-	var said []string
+	var last *event.Pace
 	for step := int64(85); step <= 100; step++ {
 		w := &event.Step{Step: step, Times: event.Times{Time: time.Duration(1+step%2) * time.Second}}
-		line, warning := p.Step(w)
-		said = append(said, line)
+		found, warning := p.Step(w)
+		last = found
 		if warning != "" {
 			t.Errorf("warning %q", warning)
 		}
 	}
-	if last := said[len(said)-1]; !strings.Contains(last, "variation 34 %") {
-		t.Errorf("got %q", last)
+	if last == nil || !strings.Contains(paceLine(last), "variation 34 %") {
+		t.Errorf("got %+v", last)
 	}
 }

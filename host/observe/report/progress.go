@@ -13,20 +13,13 @@ import (
 
 // Progress formats the lines that show the progress of a run. It measures time by the durations of the steps.
 type Progress struct {
-	// Metrics names the metrics of a step.
-	Metrics []string
-	// Total is the run's last step, 0 if it is not known: then there is no estimate of the remaining time.
-	Total int64
-	// Every is the number of steps between lines. 0 switches the lines off.
-	Every int64
+	// Run is the run. Its Total is 0 if the end is not known: then there is no estimate of the remaining time.
+	Run event.Start
 	// Bar says that a Bar shows speed and remaining time, so the lines omit them.
 	Bar bool
-	// Bottleneck names the bottleneck of the pipeline. It is called for a line with a high input stall. If it is nil,
-	// the line has no name.
-	Bottleneck func() string
 
-	first int64 // step of this process; 0 before it
-	since span  // the last line
+	begun bool // by the first step of this process
+	since span // the last line
 	rate  event.Rate
 }
 
@@ -34,31 +27,31 @@ type Progress struct {
 type span struct {
 	steps      int64
 	time, wait time.Duration
+	bottleneck string // of the last one that waited long
 }
 
 func (s *span) add(w *event.Step) {
 	s.steps++
 	s.time += w.Time
 	s.wait += w.InputWait
+	if w.Bottleneck != "" {
+		s.bottleneck = w.Bottleneck
+	}
 }
 
-// Due reports whether a progress line is due after a step: after the first step of a process, at multiples of every,
-// and after the last step, total. every is 0 for no lines.
-func Due(step, first, every, total int64) bool {
-	return every > 0 && (step == first || step%every == 0 || step == total)
-}
+// Stalled reports whether a step waited so long for its batch that its line shall name what limits the run.
+func Stalled(t event.Times) bool { return ratio(t.InputWait, t.Time) >= stallLimit }
 
 // Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the
 // steps since the last line took long. Speed and input stall are means since the previous line.
 func (p *Progress) Step(w *event.Step) string {
 	p.rate.Step(w)
-	if p.first == 0 {
-		p.first = w.Step // it waits for the pipeline to fill, so it is not typical
-	} else {
+	if p.begun {
 		p.since.add(w)
 	}
-	late := p.Every > 0 && !p.Bar && p.since.time >= silence
-	if !late && !Due(w.Step, p.first, p.Every, p.Total) {
+	p.begun = true // the first step waits for the pipeline to fill, so it is not typical
+	late := p.Run.Every > 0 && !p.Bar && p.since.time >= silence
+	if !late && !p.Run.Due(w.Step) {
 		return ""
 	}
 	line := p.line(w)
@@ -68,7 +61,7 @@ func (p *Progress) Step(w *event.Step) string {
 
 func (p *Progress) line(w *event.Step) string {
 	var b strings.Builder
-	b.WriteString(head(w.Step, p.Total))
+	b.WriteString(head(w.Step, p.Run.Total))
 	p.losses(&b, w.Loss, w.Metrics, w.Skipped)
 	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, norms(w))
 	stall := ratio(p.since.wait, p.since.time)
@@ -78,10 +71,10 @@ func (p *Progress) line(w *event.Step) string {
 	if p.since.time > 0 && !p.Bar || stall >= stallLimit {
 		fmt.Fprintf(&b, "  input stall %5s", units.Percent(stall))
 	}
-	if stall >= stallLimit && p.Bottleneck != nil {
-		fmt.Fprintf(&b, " (%s)", p.Bottleneck())
+	if stall >= stallLimit && p.since.bottleneck != "" {
+		fmt.Fprintf(&b, " (%s)", p.since.bottleneck)
 	}
-	if left := p.rate.Speed(w.Step, p.Total).Left; left > 0 && !p.Bar {
+	if left := p.rate.Speed(w.Step, p.Run.Total).Left; left > 0 && !p.Bar {
 		b.WriteString("  eta " + units.Duration(left))
 	}
 	return b.String()
@@ -93,7 +86,7 @@ func (p *Progress) Work(w *event.Work) { p.rate.Work(w) }
 // Evaluated returns the line of an evaluation.
 func (p *Progress) Evaluated(e *event.Evaluation) string {
 	var b strings.Builder
-	b.WriteString("evaluation after " + head(e.Step, p.Total))
+	b.WriteString("evaluation after " + head(e.Step, p.Run.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)
 	fmt.Fprintf(&b, "  %s in %s", units.Count(int64(e.Samples), "row"), units.Duration(e.Time))
 	if e.Best {
@@ -125,13 +118,10 @@ func notFinite(w *event.Step) string {
 	return strings.Join(list, ", ")
 }
 
-// maxNames limits the rows that a line names.
-const maxNames = 5
-
-// Skipped returns the line of a skipped step, with the reason and the rows of the step. name returns a row's id in the
-// data set. Such a line is due immediately, for any Every.
-func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
-	line := head(w.Step, p.Total) + "  skipped"
+// Skipped returns the line of a skipped step, with the reason and the rows of the step. Such a line is due immediately,
+// whatever the number of steps between lines.
+func (p *Progress) Skipped(w *event.Step) string {
+	line := head(w.Step, p.Run.Total) + "  skipped"
 	if len(w.Players) > 0 {
 		line += " by " + strings.Join(w.SkippedPlayers(), " and ")
 	}
@@ -144,12 +134,8 @@ func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
 	default:
 		line += fmt.Sprintf("the gradients are not finite (grad_norm %s); rows ", notFinite(w))
 	}
-	names := make([]string, 0, maxNames)
-	for _, row := range w.Rows[:min(maxNames, len(w.Rows))] {
-		names = append(names, name(row))
-	}
-	line += strings.Join(names, ", ")
-	if more := len(w.Rows) - maxNames; more > 0 {
+	line += strings.Join(w.Named, ", ")
+	if more := len(w.Rows) - len(w.Named); more > 0 {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	return line
@@ -172,7 +158,7 @@ func (p *Progress) losses(b *strings.Builder, loss float64, metrics []float64, s
 		fmt.Fprintf(b, "  %s %5s", name, units.Number(v))
 	}
 	value("loss", loss)
-	for i, name := range p.Metrics {
+	for i, name := range p.Run.Metrics {
 		value(name, metrics[i])
 	}
 }

@@ -14,7 +14,7 @@ func progressStep(step int64) *event.Step {
 }
 
 func TestProgress(t *testing.T) {
-	p := Progress{Metrics: []string{"mel_loss"}, Total: 240, Every: 100, Bottleneck: func() string { return "target" }}
+	p := Progress{Run: event.Start{Metrics: []string{"mel_loss"}, Total: 240, Every: 100}}
 	var got []string
 	for step := int64(1); step <= 240; step++ {
 		w := progressStep(step)
@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 		case step == 1:
 			w.Time = time.Minute // the pipeline fills: no speed is made of it
 		case step > 200:
-			w.InputWait = 30 * time.Millisecond
+			w.InputWait, w.Bottleneck = 30*time.Millisecond, "target"
 		}
 		w.Skipped = step == 200
 		if line := p.Step(w); line != "" {
@@ -51,7 +51,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestProgressBesideABar(t *testing.T) {
-	p := Progress{Metrics: []string{"mel_loss"}, Total: 240, Every: 1, Bar: true, Bottleneck: func() string { return "target" }}
+	p := Progress{Run: event.Start{Metrics: []string{"mel_loss"}, Total: 240, Every: 1}, Bar: true}
 	for step, want := range []string{
 		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
 		"step   2/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
@@ -59,7 +59,7 @@ func TestProgressBesideABar(t *testing.T) {
 	} {
 		w := progressStep(int64(step + 1))
 		if step == 2 {
-			w.InputWait = 30 * time.Millisecond
+			w.InputWait, w.Bottleneck = 30*time.Millisecond, "target"
 		}
 		if got := p.Step(w); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -68,7 +68,7 @@ func TestProgressBesideABar(t *testing.T) {
 }
 
 func TestProgressOfPlayers(t *testing.T) {
-	p, w := Progress{Every: 1}, progressStep(1)
+	p, w := Progress{Run: event.Start{Every: 1}}, progressStep(1)
 	w.Players = []event.Player{{Name: "judge", GradNorm: 2}, {Name: "maker", GradNorm: w.GradNorm}}
 	if got, want := p.Step(w), "step      1  loss 1.234  lr 2.9e-03  grad_norm 0.812 (judge 2.000)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -80,7 +80,7 @@ func TestProgressOff(t *testing.T) {
 	if line := p.Step(progressStep(1)); line != "" {
 		t.Errorf("the zero value says %q", line)
 	}
-	p.Every = 1 // and no total: the end is not known
+	p.Run.Every = 1 // and no total: the end is not known
 	p.Step(progressStep(1))
 	if got, want := p.Step(progressStep(2)), "step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -88,8 +88,7 @@ func TestProgressOff(t *testing.T) {
 }
 
 func TestSkippedLine(t *testing.T) {
-	p := Progress{Total: 240}
-	name := func(row int32) string { return fmt.Sprintf("LJ%03d", row) }
+	p := Progress{Run: event.Start{Total: 240}}
 	for _, c := range []struct {
 		w    event.Step
 		want string
@@ -102,7 +101,10 @@ func TestSkippedLine(t *testing.T) {
 			"step   7/240  skipped by judge: the gradients are not finite (grad_norm +Inf); rows LJ001"},
 	} {
 		c.w.Step, c.w.Skipped = 7, true
-		if got := p.Skipped(&c.w, name); got != c.want {
+		for _, row := range c.w.Rows[:min(event.MaxNamed, len(c.w.Rows))] {
+			c.w.Named = append(c.w.Named, fmt.Sprintf("LJ%03d", row))
+		}
+		if got := p.Skipped(&c.w); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
@@ -110,7 +112,7 @@ func TestSkippedLine(t *testing.T) {
 
 // TestProgressOfSlowSteps: without a bar, a line is due after 30 s of steps, whatever the number.
 func TestProgressOfSlowSteps(t *testing.T) {
-	for _, p := range []Progress{{Every: 100}, {Every: 100, Bar: true}, {}} {
+	for _, p := range []Progress{{Run: event.Start{Every: 100}}, {Run: event.Start{Every: 100}, Bar: true}, {}} {
 		var said []int64
 		for step := int64(1); step <= 12; step++ {
 			w := progressStep(step)
@@ -120,11 +122,11 @@ func TestProgressOfSlowSteps(t *testing.T) {
 			}
 		}
 		want := map[bool]string{true: "[1 5 9]", false: "[1]"}[!p.Bar]
-		if p.Every == 0 {
+		if p.Run.Every == 0 {
 			want = "[]"
 		}
 		if got := fmt.Sprint(said); got != want {
-			t.Errorf("a line each %d, bar %v: lines after %s, want %s", p.Every, p.Bar, got, want)
+			t.Errorf("a line each %d, bar %v: lines after %s, want %s", p.Run.Every, p.Bar, got, want)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func whole() *Report {
 	c.Take(events(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second}))
 	phase(event.Ending, 24)
 	work(event.Saving, 400*time.Millisecond)
-	return c.Build(Run{
-		Began: began, Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
+	return complete(c, Report{
+		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"},
 		Parameters: Parameters{
 			Trained: Tensors{2, 340}, Frozen: Tensors{44, 8513}, WeightsBytes: 39680, GradientsBytes: 1536, MomentsBytes: 3072, AccumulatorBytes: 1536,
 		},
@@ -64,9 +64,6 @@ func whole() *Report {
 			Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7}, Left: []string{"Add over [2 8192]: a row of 8192 elements"}, Faulty: []string{"bucket 0: Exp over [8], which computes y"}, Unproved: []string{"metric.accuracy"},
 			PlanS: 0.5, CompileS: 2.25, OpenS: 0.125, ProofS: 0.75,
 		}}},
-		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{
-			{Name: "decode", Busy: 1500 * time.Millisecond}, {Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},
-			{Name: "reference", Busy: 720 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}},
 		Memory:      []Memory{{Device: "cpu", Role: "model", ProcessPeakBytes: 812 << 20}},
 		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
 		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
@@ -76,6 +73,11 @@ func whole() *Report {
 			Validation: &DataList{Clips: 64, Seconds: 250, LeftOut: []LeftOut{}}, Shared: 3,
 			Buckets: []manifest.Bucket{{"T_wav": 44032}, {"T_wav": 88064}}, Padding: Padding{0.095, 0.012},
 		},
+	}, Measured{
+		Began: began, Wall: 24600 * time.Millisecond,
+		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{
+			{Name: "decode", Busy: 1500 * time.Millisecond}, {Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},
+			{Name: "reference", Busy: 720 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}},
 		Baselines: []BaselineLosses{{Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011}, Baseline: baseline("mel_loss", "huber", 1)}},
 		Setup:     Setup{OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3, PluginOf: map[string]string{"target": "features"}},
 	})
@@ -100,8 +102,8 @@ func TestGPUs(t *testing.T) {
 		one = "GPU 0 (NVIDIA H200, GPU-0f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
 		two = "GPU 1 (NVIDIA H200, GPU-8f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
 	)
-	r := NewCollector(nil, Before{}).Build(Run{
-		Bundle: "myxtts-nano", Device: two, Outcome: "done", Wall: 25 * time.Second,
+	r := complete(NewCollector(nil, Before{}), Report{
+		Bundle: "myxtts-nano", Device: two, Outcome: "done",
 		Memory: []Memory{
 			{Device: "cpu", Role: "data", ProcessPeakBytes: 2 << 30},
 			{Device: one, Role: "data", ProcessPeakBytes: 812 << 20},
@@ -111,7 +113,7 @@ func TestGPUs(t *testing.T) {
 			{Device: "cpu", Role: "data", Mean: 0.25}, {Device: one, Role: "data"},
 			{Device: two, Role: "model", Mean: 0.913, Std: 0.0412, Samples: 25},
 		},
-	})
+	}, Measured{Wall: 25 * time.Second})
 	golden(t, "table_gpus.txt", r.Table("runs/x/"))
 	b, err := json.Marshal(r.Utilization[2])
 	if want := `{"device":"` + two + `","role":"model","mean":0.913,"std":0.0412,"samples":25}`; err != nil || string(b) != want {
@@ -121,7 +123,7 @@ func TestGPUs(t *testing.T) {
 
 // The table of a run that ended before anything happened has no empty lines of figures.
 func TestTableOfNothing(t *testing.T) {
-	r := NewCollector(nil, Before{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})
+	r := complete(NewCollector(nil, Before{}), Report{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"}, Measured{})
 	golden(t, "table_empty.txt", r.Table("runs/x/"))
 }
 

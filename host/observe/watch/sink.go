@@ -2,24 +2,27 @@ package watch
 
 import "github.com/xtts-host/xtts-host/host/observe/event"
 
-// Sink returns the sink that counts the run's steps. due reports whether a step brings a progress line. The sink must
-// be a required one: the Watch needs all steps to detect growing memory.
-func (w *Watch) Sink(due func(step int64) bool) event.Sink { return sink{w, due} }
+// Sink returns the sink that counts the run's steps. It must be a required one: the Watch needs all steps to detect
+// growing memory.
+func (w *Watch) Sink() event.Sink { return &sink{watch: w} }
 
 type sink struct {
 	watch *Watch
-	due   func(step int64) bool
+	run   event.Start
 }
 
 // Take implements event.Sink.
-func (s sink) Take(events []event.Event) error {
+func (s *sink) Take(events []event.Event) error {
 	for _, e := range events {
-		if step, ok := e.(*event.Step); ok {
-			s.watch.Window(step.Step, s.due(step.Step))
+		switch e := e.(type) {
+		case *event.Start:
+			s.run = *e
+		case *event.Step:
+			s.watch.Window(e.Step, s.run.Due(e.Step))
 		}
 	}
 	return nil
 }
 
 // Close implements event.Sink.
-func (sink) Close() error { return nil }
+func (*sink) Close() error { return nil }

@@ -28,6 +28,7 @@ type Config struct {
 
 	Source    *batch.Source // starts after Progress
 	InputMode batch.InputMode
+	Run       event.Start // has been published; the zero value has no progress lines
 	Progress  train.Progress
 	Stop      <-chan struct{}
 
@@ -43,22 +44,19 @@ type Config struct {
 
 // Loop is the batch pipeline with the training loop.
 type Loop struct {
-	Path       *batch.Path
-	Train      *train.Loop
-	Timeline   *trace.Timeline // nil without a trace
-	cfg        Config
-	evaluating evaluating
+	Path     *batch.Path
+	Train    *train.Loop
+	Timeline *trace.Timeline // nil without a trace
+	cfg      Config
+	reporter *reporter
 }
 
 // New creates the pipeline and the training loop. Nothing runs before Run.
 func New(c Config) (*Loop, error) {
 	p := c.Plan
-	l := &Loop{cfg: c, evaluating: evaluating{Observer: c.Observer, bus: c.Bus}}
-	if p.Data.Val != nil {
-		l.evaluating.batches = p.Data.Val.Plan.Batches()
-	}
+	l := &Loop{cfg: c}
 	l.Train = &train.Loop{
-		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: &l.evaluating, Stop: c.Stop, Progress: c.Progress,
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Progress: c.Progress,
 		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
 	}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
@@ -68,14 +66,15 @@ func New(c Config) (*Loop, error) {
 	var err error
 	l.Path, err = batch.New(batch.Config{
 		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
-		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Placement.Decoders(p.Config.NumWorkers), Prefetch: p.Ring.Prefetch},
+		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch},
 		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
 		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: batch.OnRangeOf(p.Config.OnRange, p.Config.VerifyPlugins), Contract: p.Bundle.Manifest.Features, Hooks: hooks,
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.Train.Feed = l.Path.Feed
+	l.reporter = newReporter(c, l)
+	l.Train.Feed, l.Train.Observer = l.Path.Feed, l.reporter
 	return l, nil
 }
 
@@ -118,7 +117,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished(), Filling: filling})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
-	l.evaluating.job.End()
+	l.reporter.evaluating.End()
 	stopPipe()
 	l.Path.Close()
 	<-done

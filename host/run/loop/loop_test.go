@@ -127,8 +127,9 @@ func TestRun(t *testing.T) {
 				}
 				stop := make(chan struct{})
 				l := &Loop{
-					Path:  &batch.Path{Pipeline: pipe, Feed: pipe},
-					Train: &train.Loop{Model: new(train.Model), Feed: pipe, Stop: stop},
+					Path:     &batch.Path{Pipeline: pipe, Feed: pipe},
+					reporter: new(reporter),
+					Train:    &train.Loop{Model: new(train.Model), Feed: pipe, Stop: stop},
 					cfg: Config{
 						Plan: &plan.Plan{Config: &config.Config{ModelStartDelay: tt.delay.Seconds()}}, Machine: new(machine.Machine),
 						Source: &batch.Source{Train: new(dataset.Plan), Val: tt.val, Accumulate: 1, MaxSteps: 5},

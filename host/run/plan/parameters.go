@@ -96,8 +96,8 @@ func (p *Player) memory(of *Plan) ortgraphs.Memory {
 	return m
 }
 
-// trained describes the trained parameters for the report.
-func (p *Plan) trained() (all report.Parameters) {
+// Parameters describes the trained parameters for the report.
+func (p *Plan) Parameters() (all report.Parameters) {
 	for i := range p.Players {
 		player := &p.Players[i]
 		m := player.memory(p)

@@ -125,6 +125,17 @@ func (p *Plan) card() *gpu.Device {
 	return &p.Placement.Model.GPU
 }
 
+// Device names the device of the model.
+func (p *Plan) Device() string {
+	if !p.OnGPU() {
+		return place.CPU
+	}
+	return p.Placement.Model.GPU.String()
+}
+
+// Decoders is the number of batches that are decoded at the same time.
+func (p *Plan) Decoders() int { return p.Placement.Decoders(p.Config.NumWorkers) }
+
 // Threads is the number of CPU threads that compute.
 func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROCS(0)) }
 

@@ -1,4 +1,4 @@
-package record
+package summary
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 )
 
 // maxCharacters limits the characters that a line names.
@@ -64,7 +65,7 @@ func spelling(found []dataset.UnknownChar) string {
 const maxReportedCharacters = 200
 
 // UnknownCharacters lists the characters that the tokenizer does not know, the most frequent first, for the report.
-func (p *Plan) UnknownCharacters() []report.UnknownCharacter {
+func UnknownCharacters(p *plan.Plan) []report.UnknownCharacter {
 	var out []report.UnknownCharacter
 	for _, s := range p.Data.Splits() {
 		as := "unknown"

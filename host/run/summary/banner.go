@@ -1,4 +1,4 @@
-package record
+package summary
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
-	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 )
 
 // banner is lines with labels.
@@ -30,16 +30,16 @@ func (b *banner) rows(label string, lines []string) {
 func (b *banner) gap() { b.text.WriteByte('\n') }
 
 // Banner describes the run that is about to start in the folder dir.
-func (p *Plan) Banner(dir string) string {
+func Banner(p *plan.Plan, dir string) string {
 	var b banner
-	visible.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
-	p.model(&b)
-	b.rows("data", p.data())
-	b.row("validation", "%s", p.validation())
-	b.row("batches", "%s", p.batches())
-	b.row("", "%s", p.Data.Usage.Fit(p.Manifest.Features))
+	visible.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Bundle.Manifest.Name)
+	b.model(p)
+	b.rows("data", dataLines(p))
+	b.row("validation", "%s", validation(p))
+	b.row("batches", "%s", batches(p))
+	b.row("", "%s", p.Data.Usage.Fit(p.Bundle.Manifest.Features))
 	b.gap()
-	p.path(&b)
+	b.path(p)
 	b.row("run folder", "%s", dir)
 	if c := p.Config; c.Trace != "" {
 		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, units.Count(c.TraceSteps, "step"))
@@ -49,8 +49,8 @@ func (p *Plan) Banner(dir string) string {
 }
 
 // model describes the model and its training settings.
-func (p *Plan) model(b *banner) {
-	c, n := p.Config, p.Parameters
+func (b *banner) model(p *plan.Plan) {
+	c, n := p.Config, p.Parameters()
 	values := n.Trained.Values + n.Frozen.Values
 	b.row("model", "%s parameters in %s", units.Thousands(values), p.Precision)
 	b.row("trained", "%s of %s, %s of %s parameters", units.Thousands(n.Trained.Tensors),
@@ -77,7 +77,7 @@ func (p *Plan) model(b *banner) {
 		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, units.Mebibytes(float64(n.AverageBytes)))
 	}
 	if n.StateBytes > 0 {
-		b.row("state", "%s that training changes, evaluated and saved, %s MiB", units.Count(len(p.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
+		b.row("state", "%s that training changes, evaluated and saved, %s MiB", units.Count(len(p.Bundle.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
 	}
 	schedules := p.Schedules()
 	for i, player := range p.Players {
@@ -88,23 +88,23 @@ func (p *Plan) model(b *banner) {
 		if player.Name != "" {
 			name = player.Name + ": "
 		}
-		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i].Until(p.source().Total()))
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i].Until(p.Source().Total()))
 	}
 }
 
 // path describes the path of the batches.
-func (p *Plan) path(b *banner) {
+func (b *banner) path(p *plan.Plan) {
 	c := p.Config
 	var stages []string
-	for _, in := range p.Pipeline.Instances {
+	for _, in := range p.Stages.Resolved.Instances {
 		stages = append(stages, in.Name)
 	}
 	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
-	b.row("plugins", "%s", strings.Join(p.Plugins(), ", "))
-	b.rows("devices", p.Placement.Lines(p.Decoders, p.Threads))
+	b.row("plugins", "%s", strings.Join(Plugins(p), ", "))
+	b.rows("devices", p.Placement.Lines(p.Decoders(), p.Threads()))
 	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
-		units.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), units.Count(p.DeviceSlots, "device slot"))
-	are, ready := "are", min(p.Prefetch, c.BufferSize)
+		units.Count(c.BufferSize, "slot"), float64(p.Slots.Size())/(1<<20), units.Count(p.Slots.Device, "device slot"))
+	are, ready := "are", min(p.Ring.Prefetch, c.BufferSize)
 	if ready == 1 {
 		are = "is"
 	}
@@ -112,7 +112,7 @@ func (p *Plan) path(b *banner) {
 }
 
 // validation describes the data of evaluations, and when they run.
-func (p *Plan) validation() string {
+func validation(p *plan.Plan) string {
 	val := p.Data.Val
 	if val == nil {
 		why := ""
@@ -136,13 +136,13 @@ func (p *Plan) validation() string {
 }
 
 // data says what is trained on, and what is left out.
-func (p *Plan) data() []string {
+func dataLines(p *plan.Plan) []string {
 	ix := p.Data.Train.Index
-	lines := append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
+	lines := append([]string{filepath.Join(ix.Dir, ix.List), Clips(p)}, p.Data.Usage.Train.RunLines()...)
 	if len(p.Data.Usage.Lists) > 0 {
 		lines = append(lines, p.Data.Usage.Lists[0].Lines()...)
 	}
-	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages {
+	if _, languages := ix.Numbered(p.Stages.Resolved.Dataset); languages != nil && !ix.NamesLanguages {
 		lines = append(lines, dataset.NoLanguages(ix))
 	}
 	if rules := p.Config.Normalize; rules.On() {
@@ -152,15 +152,15 @@ func (p *Plan) data() []string {
 }
 
 // Clips says how much is trained on.
-func (p *Plan) Clips() string {
+func Clips(p *plan.Plan) string {
 	return fmt.Sprintf("%s of %s", &p.Data.Usage.Train, units.Count(len(p.Data.Train.Index.Speakers), "speaker"))
 }
 
 // batches describes the length of the run.
-func (p *Plan) batches() string {
+func batches(p *plan.Plan) string {
 	c := p.Config
-	s := p.source()
-	s.Start(p.From.Position())
+	s := p.Source()
+	s.Start(p.Progress().Position())
 	size := units.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
@@ -173,19 +173,13 @@ func (p *Plan) batches() string {
 		size, units.Count(int(s.StepsPerEpoch()), "step"), units.Count(int(s.Total()), "step"), limit)
 }
 
-// source is the sequence of batches, used only for its length.
-func (p *Plan) source() *batch.Source {
-	c := p.Config
-	return &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
-}
-
 // Plugins names the plugins, the stages that they serve, and their processes.
-func (p *Plan) Plugins() []string {
-	workers := p.Setup().WorkersOf
+func Plugins(p *plan.Plan) []string {
+	workers := Setup(p).WorkersOf
 	var out []string
-	for i, e := range p.Pipeline.Plugins {
+	for i, e := range p.Stages.Resolved.Plugins {
 		var stages []string
-		for _, in := range p.Pipeline.Instances {
+		for _, in := range p.Stages.Resolved.Instances {
 			if in.Plugin == i {
 				stages = append(stages, in.Name)
 			}

@@ -1,4 +1,4 @@
-package record
+package runlog
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 
 func TestLog(t *testing.T) {
 	var said []string
-	l := NewLog(func(w *event.Warning) { said = append(said, w.String()) })
+	l := New(func(w *event.Warning) { said = append(said, w.String()) })
 	l.Warn("before there is a file")
 	f, err := os.Create(filepath.Join(t.TempDir(), "log.jsonl"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestLostLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	l := NewLog(func(*event.Warning) {})
+	l := New(func(*event.Warning) {})
 	l.Open(files.From(full), nil)
 	if err := l.Take(nil); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestLogWaits(t *testing.T) {
 	}
 	defer full.Close()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLog(func(*event.Warning) {})
+		l := New(func(*event.Warning) {})
 		l.Open(files.From(full), files.NewPatience(time.Minute, nil))
 		began, taken := time.Now(), make(chan error)
 		l.Info("first")

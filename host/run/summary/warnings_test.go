@@ -1,4 +1,4 @@
-package record
+package summary
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -94,10 +95,10 @@ func TestPoorSchedules(t *testing.T) {
 	warm, short := constant, constant
 	warm.WarmupSteps, short.WarmupSteps = 20, 1
 	of := func(all ...schedule.Schedule) []schedule.Schedule { return all }
-	alone, two := []manifest.Player{{}}, []manifest.Player{{Name: "judge"}, {Name: "voice"}}
+	alone, two := []plan.Player{{}}, []plan.Player{{Name: "judge"}, {Name: "voice"}}
 	for _, c := range []struct {
 		steps   int64
-		players []manifest.Player
+		players []plan.Player
 		all     []schedule.Schedule
 		want    []string
 	}{

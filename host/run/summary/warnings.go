@@ -1,4 +1,4 @@
-package record
+package summary
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -129,7 +130,7 @@ func badChoices(c choices) []string {
 }
 
 // few warns of evaluations on so few clips that their loss says little. The embedded sample is not the user's.
-func (p *Plan) few() []string {
+func few(p *plan.Plan) []string {
 	n := p.Data.Usage.Validation.Clips
 	if n >= report.FewEvaluated || p.Config.TrainData == "" {
 		return nil
@@ -141,13 +142,25 @@ func (p *Plan) few() []string {
 	return []string{report.FewText(n) + ": " + report.FewAdvice(share, p.Data.Larger)}
 }
 
-// Warnings returns a line for each problem of the plan, with a fix.
-func (p *Plan) Warnings() []string {
+// Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
+func Warnings(p *plan.Plan) []string {
+	m, ix := p.Bundle.Manifest, p.Data.Train.Index
+	return slices.Concat(
+		idle(p.Config, p.Placement.Model.OnCPU()),
+		badSchedules(p.Source().Total(), p.Progress().Step > 0, p.Players, p.Schedules()),
+		badChoices(choicesOf(p)), mixed(ix, m), unused(ix, m), unwritten(ix, p.Config.Normalize.Rules),
+		badValidation(p), formerExporter(p), stateOfRanks(p), lackOfRoom(p), exposed(p),
+	)
+}
+
+// choicesOf returns what badChoices judges.
+func choicesOf(p *plan.Plan) choices {
 	c := p.Config
 	all := choices{
 		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
-		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringLimit: p.RingLimit,
-		workers: c.NumWorkers, threads: c.Threads, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), emptyRows: p.Data.Usage.Padding.EmptyRows, slots: int(c.Slots),
+		bufferSize: c.BufferSize, bufferAsked: p.Ring.Asked, slotSize: p.Slots.Size(), ringLimit: p.Ring.Limit,
+		workers: c.NumWorkers, threads: c.Threads, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(),
+		emptyRows: p.Data.Usage.Padding.EmptyRows, slots: int(c.Slots),
 	}
 	all.data = append(all.data, findingsOf(p.Data.Train, &p.Data.Usage.Train))
 	if p.Data.Val != nil {
@@ -155,16 +168,17 @@ func (p *Plan) Warnings() []string {
 		all.data[1].shared = p.Data.Usage.Shared
 	}
 	for i := range all.data {
-		all.data[i].advice = p.lengthAdvice()
+		all.data[i].advice = lengthAdvice(p)
 	}
-	ix, texts := p.Data.Train.Index, []string{}
-	if p.Data.Val != nil {
-		texts = append(p.few(), unseen(ix, p.Data.Val.Index)...)
+	return all
+}
+
+// badValidation warns of validation data whose loss says little.
+func badValidation(p *plan.Plan) []string {
+	if p.Data.Val == nil {
+		return nil
 	}
-	return slices.Concat(
-		idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.From.Step > 0, p.Players, p.Schedules()), badChoices(all),
-		mixed(ix, p.Manifest), unused(ix, p.Manifest), unwritten(ix, p.Config.Normalize.Rules), texts,
-	)
+	return append(few(p), unseen(p.Data.Train.Index, p.Data.Val.Index)...)
 }
 
 // mixed returns a line if clips have several languages that the bundle does not tell apart.
@@ -199,7 +213,7 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 
 // badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps. A
 // resumed run keeps its warm-up unless a change is allowed.
-func badSchedules(steps int64, resumed bool, players []manifest.Player, all []schedule.Schedule) (lines []string) {
+func badSchedules(steps int64, resumed bool, players []plan.Player, all []schedule.Schedule) (lines []string) {
 	for i, s := range all {
 		reached := ""
 		switch {
@@ -231,9 +245,9 @@ func findingsOf(s *batch.Split, used *report.DataList) findings {
 }
 
 // lengthAdvice says what to do about clips that are too long.
-func (p *Plan) lengthAdvice() string {
-	if limits := p.Manifest.Dynamic; limits != nil && !p.Config.Buckets.Auto() {
-		return fmt.Sprintf("--buckets auto takes clips of up to %.2f s and %d tokens", p.Manifest.LongestClip(), limits[manifest.SymbolText])
+func lengthAdvice(p *plan.Plan) string {
+	if limits := p.Bundle.Manifest.Dynamic; limits != nil && !p.Config.Buckets.Auto() {
+		return fmt.Sprintf("--buckets auto takes clips of up to %.2f s and %d tokens", p.Bundle.Manifest.LongestClip(), limits[manifest.SymbolText])
 	}
 	return "cut them into shorter clips, or train a bundle that takes longer ones with --graph"
 }

@@ -1,4 +1,4 @@
-package record
+package summary
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -20,8 +21,8 @@ func TestLanguageThatNoLineNames(t *testing.T) {
 		want         bool
 	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
 		ix := &dataset.Index{List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
-		p := &Plan{Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
-		if got := p.data(); slices.Contains(got, line) != c.want {
+		p := &plan.Plan{Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}}, Stages: plan.Stages{Resolved: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}}
+		if got := dataLines(p); slices.Contains(got, line) != c.want {
 			t.Errorf("%s, %s: %q", c.list, c.tensor, got)
 		}
 	}

@@ -1,4 +1,6 @@
-package record
+// Package runlog writes log.jsonl, and makes events of the warnings among its lines. docs/report.md is the
+// specification.
+package runlog
 
 import (
 	"context"
@@ -79,8 +81,8 @@ func (l *logFile) finish() error {
 	return l.failed
 }
 
-// NewLog returns a log that calls warn, from any goroutine, with each warning.
-func NewLog(warn func(*event.Warning)) *Log {
+// New returns a log that calls warn, from any goroutine, with each warning.
+func New(warn func(*event.Warning)) *Log {
 	file := new(logFile)
 	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
 }

@@ -1,4 +1,4 @@
-package plan
+package summary
 
 import (
 	"cmp"
@@ -6,19 +6,20 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
 // lackOfRoom returns a line if the disk of the run folder has no room for the checkpoints that the run keeps. It is an
 // estimate: how many checkpoints a resumed run has, and how soon it ends, is not counted.
-func lackOfRoom(p *Plan) []string {
+func lackOfRoom(p *plan.Plan) []string {
 	c := p.Config
 	free, err := disk.FreeFor(cmp.Or(c.Resume, c.RunDir, runfolder.Dated))
 	if err != nil || !p.World.Leads() {
 		return nil // the check of the run folder says why, or another process saves
 	}
-	size := p.Training.checkpointBytes(c.EMA > 0)
+	size := checkpointBytes(&p.Training, c.EMA > 0)
 	if often := c.CheckpointEvery > 0 || c.CheckpointMinutes > 0; !often || p.Start.Resumed != nil { // the others are there, or are removed for the next one
 		return roomFor(free, size, 0, false)
 	}
@@ -48,7 +49,7 @@ func roomFor(free, size int64, keepLast int, best bool) []string {
 
 // checkpointBytes is the size of a checkpoint: the trained parameters, their average, if there is one, and the state of
 // the optimizers, in f32.
-func (t *Training) checkpointBytes(averaged bool) (bytes int64) {
+func checkpointBytes(t *plan.Training, averaged bool) (bytes int64) {
 	copies := 1
 	if averaged {
 		copies = 2

@@ -1,8 +1,9 @@
-package plan
+package summary
 
 import (
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -13,7 +14,7 @@ const checkedExporter = 2
 
 // formerExporter returns a line for each fault that a graph of an exporter of before may have: nothing in the graph
 // says whether it has it. The program's own bundles were compared.
-func formerExporter(p *Plan) []string {
+func formerExporter(p *plan.Plan) []string {
 	if ortgraphs.IsBuiltin(p.Config.Graph) {
 		return nil
 	}

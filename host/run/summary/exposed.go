@@ -1,0 +1,23 @@
+package summary
+
+import (
+	"os"
+
+	"github.com/xtts-host/xtts-host/host/base/cachedir"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+)
+
+// exposed returns a line for each place that decides what the run does and that another user can change.
+func exposed(p *plan.Plan) []string {
+	uid := os.Geteuid()
+	lines := catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, uid)
+	if dir := p.Config.FeatureCache; dir != "" {
+		lines = append(lines, cachedir.Exposed("--feature-cache", dir, uid)...)
+	}
+	if dir, err := config.CacheFolder(p.Config.CacheDir); err == nil {
+		lines = append(lines, cachedir.Exposed("--cache-dir", dir, uid)...)
+	}
+	return lines
+}

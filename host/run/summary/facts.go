@@ -1,0 +1,44 @@
+package summary
+
+import (
+	"maps"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+)
+
+// Setup has the settings that advice about the speed may name.
+func Setup(p *plan.Plan) report.Setup {
+	c, at := p.Config, p.Placement
+	s := report.Setup{
+		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads(),
+		NumWorkers: p.Decoders(), BufferSize: c.BufferSize, Slots: p.Slots.Device, Cores: runtime.GOMAXPROCS(0),
+		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
+		DataGPU: !at.Data.OnCPU() && !at.Shared(), SharedGPU: at.Shared(),
+	}
+	if c.BufferSize < p.Ring.Asked {
+		s.RingLimit = p.Ring.Limit
+	}
+	for _, in := range p.Stages.Resolved.Instances {
+		id := p.Stages.Resolved.Plugins[in.Plugin].Name()
+		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, c.PluginWorkers[id])
+		s.UsesGPU[id] = p.Stages.Resolved.UsesGPU(in.Plugin)
+	}
+	return s
+}
+
+// Report returns a report with what the plan knows, and the versions of all that computes: those of the plugins are
+// added to versions.
+func Report(p *plan.Plan, versions map[string]string) *report.Report {
+	versions = maps.Clone(versions)
+	for _, e := range p.Stages.Resolved.Plugins {
+		versions["plugin "+e.Name()] = e.Manifest.Version
+	}
+	m := p.Bundle.Manifest
+	return &report.Report{
+		Bundle: m.Name, Device: p.Device(), Precision: p.Precision.Name, Versions: versions, Parameters: p.Parameters(),
+		Excluded: p.Data.Excluded(), Data: p.Data.Usage, UnknownCharacters: UnknownCharacters(p),
+		Accumulation: report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
+	}
+}

@@ -1,0 +1,23 @@
+package summary
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+)
+
+// Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.
+func Warn(p *plan.Plan, log *slog.Logger) {
+	for _, line := range Warnings(p) {
+		log.Warn(line)
+	}
+	for _, e := range p.Stages.Folders {
+		if e.State != catalog.Verified {
+			log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
+		}
+	}
+	for _, c := range UnknownCharacters(p) {
+		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count, "first", c.First, "as", c.As)
+	}
+}
