@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/command/bench/pytorch"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -111,8 +112,8 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 // for.
 func (b *benchmark) precisions(bundle *ortgraphs.Bundle) []string {
 	switch {
-	case b.set.Precision != "auto":
-		return []string{b.set.Precision}
+	case b.set.Precision != config.AutoPrecision:
+		return []string{string(b.set.Precision)}
 	case b.at.name == OnCPU:
 		return []string{"f32"}
 	}
@@ -208,7 +209,8 @@ func (c *comparer) batches(ctx context.Context, size int) (string, error) {
 	}
 	short := *c.benchmark
 	short.set, short.Steps = c.set.Copy(), 2
-	short.set.DebugDir, short.set.Precision, short.set.Fuse, short.set.Attention = debug, "f32", "off", "auto"
+	short.set.DebugDir, short.set.Precision = debug, config.F32
+	short.set.Fuse, short.set.Attention = config.Off, config.AutoAttention
 	r, err := short.once(ctx, size, Variant{c.at.name, ComputeOnly})
 	if err != nil {
 		return "", fmt.Errorf("batch size %d: %w", size, err)
@@ -246,7 +248,7 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 func (c *comparer) ours(ctx context.Context, size int, precision string) (Times, *float64, error) {
 	b := *c.benchmark
 	b.set = c.set.Copy()
-	b.set.Precision = precision
+	b.set.Precision = config.Precision(precision)
 	r, err := b.once(ctx, size, Variant{c.at.name, ComputeOnly})
 	if err != nil {
 		return Times{}, nil, err

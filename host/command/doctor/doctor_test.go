@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
 )
 
@@ -145,7 +146,7 @@ func TestBad(t *testing.T) {
 		want   []string // beginnings
 	}{
 		{"no GPU", all, nil, placing(place.Request{}), false, nil},
-		{"no GPU, but asked for", all, nil, placing(place.Request{Device: place.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver --device cpu uses the CPU"}},
+		{"no GPU, but asked for", all, nil, placing(place.Request{Device: config.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver --device cpu uses the CPU"}},
 		{"nothing there", few, nil, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
 		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
 			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},

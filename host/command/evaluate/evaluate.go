@@ -154,7 +154,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 	if err != nil {
 		return nil, err
 	}
-	p.Config.Fuse = "off" // the training graph does not run
+	p.Config.Fuse = config.Off // the training graph does not run
 	e.session = session.New(p, batch.Overlapped, e.machine.Watch, e.log)
 	if err := e.session.OpenBeside(ctx, e.machine.Ring.Bytes(), e.machine.StartPlugins); err != nil {
 		return nil, e.session.TooLarge(ctx, err)

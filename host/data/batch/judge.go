@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
@@ -12,27 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
-
-// OnRange says what follows when a stage writes values that cannot be right.
-type OnRange string
-
-const (
-	// QuarantineRows rejects the rows. A batch of which no row is right ends the run: the fault is the stage's, not the
-	// clips'.
-	QuarantineRows OnRange = "quarantine"
-	// StopAtOnce ends the run at the first such row.
-	StopAtOnce OnRange = "stop"
-	// WarnOnly warns once for each tensor, and trains with what the stage wrote, unless it is not finite.
-	WarnOnly OnRange = "warn"
-)
-
-// OnRangeOf is the meaning of --on-range, with or without --verify-plugins.
-func OnRangeOf(word string, verify bool) OnRange {
-	if verify {
-		return StopAtOnce
-	}
-	return OnRange(word)
-}
 
 // judge holds the outputs of an instance in one bucket to their ranges and to the level of its input.
 type judge struct {
@@ -190,7 +170,7 @@ func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
 func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejected []pipeline.Rejected) ([]pipeline.Rejected, error) {
 	a := &s.attempts[b.Slot]
 	flaws := s.judges[b.Bucket].find(&s.outputs[b.Bucket], s.ring.Slot(b.Slot), b.Rows, a.before)
-	if s.onRange == WarnOnly {
+	if s.onRange == config.WarnOnly {
 		flaws = slices.DeleteFunc(flaws, func(f flaw) bool {
 			if f.finite {
 				s.warnOf(b, f)
@@ -202,7 +182,7 @@ func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejecte
 	for _, f := range flaws {
 		row := b.Rows[f.row]
 		switch {
-		case s.onRange == StopAtOnce && (f.finite || s.ranges[f.tensor] > 0):
+		case s.onRange == config.StopAtOnce && (f.finite || s.ranges[f.tensor] > 0):
 			return nil, s.violated(b, f, "")
 		case row < 0: // once, however many rows: a process ends once
 			return nil, s.replace(b, id, fmt.Errorf("the empty row %d of %s %s", f.row, f.tensor, f.why))

@@ -6,6 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
@@ -32,7 +33,7 @@ type Config struct {
 	Features   *Features // nil without a feature cache
 	Log        *slog.Logger
 	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
-	OnRange    OnRange
+	OnRange    config.OnRange
 	Contract   manifest.Features // of the bundle: what spectrograms may be
 	Hooks      Hooks
 }
@@ -64,7 +65,7 @@ type common struct {
 	proof   *proof // nil without Config.Verify
 	seals   *seals // nil with it
 	ranges  ranges
-	onRange OnRange
+	onRange config.OnRange
 	data    Data
 }
 

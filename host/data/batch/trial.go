@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
@@ -40,7 +41,7 @@ func NewTrial(c TrialConfig) *Trial {
 		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
 	}
 	shared := &common{
-		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: StopAtOnce,
+		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: config.StopAtOnce,
 		data: Data{Train: &Split{Index: ix}},
 	}
 	shared.watch(c.Verify)

@@ -1,8 +1,8 @@
 // Package event delivers the events of a training run to sinks.
 //
-// The run publishes events, plain values, on a [Bus]: [Start], [Phase], [Work], [Step], [Evaluation], [Lowered],
-// [Spoken], [Checkpoint], [Memory], [Warning], [Message] and [Finish]. The Bus delivers them to its sinks in the order
-// in which they were published. There are two kinds of sinks:
+// The run publishes events, plain values, on a [Bus]: [Start], [Phase], [Work], [Step], [Pace], [Evaluation],
+// [Lowered], [Spoken], [Checkpoint], [Memory], [Warning], [Message] and [Finish]. The Bus delivers them to its sinks in
+// the order in which they were published. There are two kinds of sinks:
 //
 //   - Required sinks ([Bus.Require]) must not lose an event: metrics.jsonl, eval.jsonl, ledger.jsonl, the log and the
 //     figures of the report. An error of a required sink ends the run.

@@ -68,7 +68,7 @@ func New(c Config) (*Loop, error) {
 		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
 		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch},
 		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
-		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: batch.OnRangeOf(p.Config.OnRange, p.Config.VerifyPlugins), Contract: p.Bundle.Manifest.Features, Hooks: hooks,
+		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(), Contract: p.Bundle.Manifest.Features, Hooks: hooks,
 	})
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 	switch {
 	case !s.plan.OnGPU() || s.Fusion.never:
 		return nil, nil
-	case c.Fuse == "off":
+	case c.Fuse == config.Off:
 		s.Fusion.reason = errUnfused
 		return nil, nil
 	}
@@ -61,14 +61,14 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 }
 
 // leave records why no training graph can be fused. With --fuse on that is an error.
-func (f *Fusion) leave(mode string, reason error) error {
+func (f *Fusion) leave(mode config.Switch, reason error) error {
 	f.reason = reason
 	return required(mode, reason)
 }
 
 // required returns an error if --fuse on requires what cannot be done for the reason.
-func required(mode string, reason error) error {
-	if mode != "on" {
+func required(mode config.Switch, reason error) error {
+	if mode != config.On {
 		return nil
 	}
 	return hint.Errorf(hint.Of(reason)+", or train with --fuse auto", "--fuse on: %w", reason)
@@ -99,7 +99,7 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 		}
 		f.graphs = append(f.graphs, g)
 	}
-	if c.Attention == "bf16" && fused && narrowed == 0 {
+	if c.Attention == config.BF16Attention && fused && narrowed == 0 {
 		log.Warn("--attention bf16 has no effect: the graph has no attention in f32 for which there is a kernel")
 	}
 	return nil

@@ -19,12 +19,13 @@ import (
 func TestFusionIsReported(t *testing.T) {
 	missing := hint.Errorf("fetch it", "load NVRTC: not found")
 	for _, c := range []struct {
-		name, mode, text string
-		attention        string
-		before           error // why there is no compiler
-		prepared         train.Prepared
-		warnings         []string
-		refused          string
+		name, text string
+		mode       config.Switch
+		attention  config.Attention
+		before     error // why there is no compiler
+		prepared   train.Prepared
+		warnings   []string
+		refused    string
 	}{
 		{name: "fused", mode: "auto", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
 			text: "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -47,7 +48,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 		return "", err
 	}
 	if p.fault != nil {
-		if s.plan.Config.CUDAGraphs == "on" {
+		if s.plan.Config.CUDAGraphs == config.On {
 			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.fault)
 		}
 		s.fault = p.fault

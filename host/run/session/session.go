@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/watch"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/device"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -90,10 +91,10 @@ func (s *Session) openDevice(ring []byte) error {
 func (s *Session) openModel(slots plan.Slots) (err error) {
 	threads := s.plan.Threads()
 	model := train.ModelConfig{Bundle: s.plan.Bundle, Arenas: s.plan.Arenas(), Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA}
-	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != "off" {
+	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != config.Off {
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
 	}
-	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == "bf16"
+	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == config.BF16Attention
 	model.Fuse.Form.Capability = s.plan.Placement.Model.GPU.Capability
 	if model.Fuse.Compiler, err = newCompiler(s); err != nil {
 		return err

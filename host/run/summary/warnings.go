@@ -193,16 +193,16 @@ func mixed(ix *dataset.Index, b *manifest.Bundle) []string {
 // idle returns a line for each setting that has no effect.
 func idle(c *config.Config, onCPU bool) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if onCPU && c.Precision == "tf32" {
+	if onCPU && c.Precision == config.TF32 {
 		say("--precision tf32 has no effect on the CPU, which computes in f32")
 	}
-	if onCPU && c.CUDAGraphs == "on" {
+	if onCPU && c.CUDAGraphs == config.On {
 		say("--cuda-graphs on has no effect on the CPU")
 	}
-	if onCPU && c.Fuse == "on" {
+	if onCPU && c.Fuse == config.On {
 		say("--fuse on has no effect on the CPU")
 	}
-	if onCPU && c.Attention == "bf16" {
+	if onCPU && c.Attention == config.BF16Attention {
 		say("--attention bf16 has no effect on the CPU")
 	}
 	if onCPU && c.MemoryBaseline > 0 {

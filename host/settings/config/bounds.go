@@ -37,21 +37,6 @@ var bounds = map[string]bound{
 // shares are the settings that are parts of a whole, which other programs have in percent or as a number of clips.
 var shares = map[string]bool{"val-share": true, "lr-decay": true, "plateau-factor": true, "ema": true}
 
-// choices are the words that a setting accepts.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "attention": {"auto", "bf16"}, "on-range": {"quarantine", "stop", "warn"}}
-
-// meant are other words for choices, as other programs have them. By letters, gpu would be nearest to its opposite.
-var meant = map[string]string{
-	"gpu": "cuda", "nvidia": "cuda", "host": "cpu", "fp32": "f32", "float32": "f32", "float": "f32", "full": "f32",
-	"fp16": "bf16", "f16": "bf16", "float16": "bf16", "half": "bf16", "32": "f32", "32-true": "f32", "16": "bf16", "16-mixed": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16", "mixed": "bf16", "amp": "bf16", "bfloat16": "bf16",
-	"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "none": "off", "0": "off", "const": "constant", "cos": "cosine", "exp": "exponential",
-}
-
-// Choices returns the words that a setting accepts, or nil if it is not a choice.
-func Choices(flag string) []string {
-	return slices.DeleteFunc(slices.Clone(choices[flag]), func(word string) bool { return word == "" })
-}
-
 // Check refuses values that no run can use.
 func (s *Set) Check() (err error) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -87,16 +72,16 @@ func (s *Set) Check() (err error) {
 		return hint.Errorf("leave one of them out", "%s cannot be combined with %s, which keeps calls from the plugins",
 			s.place(s.flags.Lookup("verify-plugins")), s.place(s.flags.Lookup("feature-cache")))
 	}
-	if c.Attention == "bf16" {
+	if c.Attention == BF16Attention {
 		attention := s.place(s.flags.Lookup("attention"))
 		switch {
-		case c.Precision == "f32":
+		case c.Precision == F32:
 			return fmt.Errorf("%s rounds more than %s allows", attention, s.place(s.flags.Lookup("precision")))
-		case c.Fuse == "off":
+		case c.Fuse == Off:
 			return fmt.Errorf("%s needs the fused graph, so it cannot be combined with %s", attention, s.place(s.flags.Lookup("fuse")))
 		}
 	}
-	if c.Device == "cpu" {
+	if c.Device == CPU {
 		for _, name := range gpuFlags {
 			if f := s.flags.Lookup(name); f.Value.String() != f.DefValue {
 				return fmt.Errorf("%s cannot be combined with %s", s.place(s.flags.Lookup("device")), s.place(f))
@@ -111,8 +96,8 @@ var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "dat
 
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()
-	if words, ok := choices[f.Name]; ok && !slices.Contains(words, text) {
-		words = Choices(f.Name)
+	if all, ok := words[f.Name]; ok && !slices.Contains(all, text) {
+		words := Choices(f.Name)
 		advice := hint.DidYouMean(text, words)
 		if word := meant[strings.ToLower(text)]; slices.Contains(words, word) {
 			advice = "did you mean " + word + "?"

@@ -70,15 +70,15 @@ type Config struct {
 	RingMemory                      Bytes
 	FeatureCache                    string // folder; empty: none
 	FeatureCacheSize                Bytes
-	Slots                           Auto
+	Slots                           SlotCount
 	ModelStartDelay                 float64 // seconds
 	StaticShapes                    bool
 
-	Device            string
-	Precision         string // of the training graph
-	CUDAGraphs        string
-	Fuse              string
-	Attention         string
+	Device            Device
+	Precision         Precision // of the training graph
+	CUDAGraphs        Switch
+	Fuse              Switch
+	Attention         Attention
 	Deterministic     bool
 	DataGPU, ModelGPU GPU
 	MemoryIsolation   bool
@@ -88,7 +88,7 @@ type Config struct {
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
 	VerifyPlugins     bool
-	OnRange           string // quarantine, stop or warn
+	OnRange           OnRange
 	ORTLib, CacheDir  string
 	CacheUnconfirmed  bool // only a run folder names CacheDir
 

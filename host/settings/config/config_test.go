@@ -324,7 +324,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("bound of an unknown flag %s", name)
 		}
 	}
-	for name := range choices {
+	for name := range words {
 		if s.flags.Lookup(name) == nil {
 			t.Errorf("choices of an unknown flag %s", name)
 		}

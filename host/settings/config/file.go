@@ -210,15 +210,13 @@ func valueText(f *pflag.Flag) string {
 	switch v := f.Value.(type) {
 	case pflag.SliceValue:
 		return jsonText(append([]string{}, v.GetSlice()...))
-	case *choice:
-		return jsonText(v.String())
 	case *workers:
 		if len(*v) == 0 {
 			return "{}" // as JSON, a nil map is null
 		}
 		return jsonText(*v)
 	}
-	if t := f.Value.Type(); t == "string" || t == "gpu" || t == "buckets" || t == "rules" {
+	if t := f.Value.Type(); Choices(f.Name) != nil || t == "string" || t == "gpu" || t == "buckets" || t == "rules" {
 		return jsonText(f.Value.String())
 	}
 	return f.Value.String()
@@ -247,7 +245,7 @@ func schemaOf(s *Set, ranges bool) map[string]any {
 		_, usage := pflag.UnquoteUsage(f)
 		p := map[string]any{"description": usage}
 		kind := f.Value.Type()
-		if _, ok := f.Value.(*choice); ok {
+		if Choices(f.Name) != nil {
 			kind = "string"
 		}
 		switch kind {

@@ -185,8 +185,8 @@ func equal(a, b Config) bool {
 
 // draw returns a value that the flag accepts.
 func draw(r *rand.Rand, f *pflag.Flag) string {
-	if words, ok := choices[f.Name]; ok {
-		return words[r.IntN(len(words))]
+	if all, ok := words[f.Name]; ok {
+		return all[r.IntN(len(all))]
 	}
 	b, bounded := bounds[f.Name]
 	if !bounded {

@@ -96,7 +96,7 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
 	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; auto means memory_mb in its plugin.json, or no limit")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
-	choose(f, &c.OnRange, "on-range", "quarantine", "what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch without a right row ends the run, but for warn; --verify-plugins stops")
+	choose(f, &c.OnRange, "on-range", QuarantineRows, "what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch without a right row ends the run, but for warn; --verify-plugins stops")
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
@@ -110,11 +110,11 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 }
 
 func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
-	choose(f, &c.Device, "device", "auto", "device that trains")
-	choose(f, &c.Precision, "precision", "auto", "precision of matrix products; auto means tf32 (10 bits of mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
-	choose(f, &c.CUDAGraphs, "cuda-graphs", "auto", "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
-	choose(f, &c.Fuse, "fuse", "auto", "kernels for the parts of the training graph between matrix products, compiled at the start on a GPU; auto means on where NVRTC is installed")
-	choose(f, &c.Attention, "attention", "auto", "precision of the matrices of attention; auto means that of --precision; bf16 is faster and needs the fused graph")
+	choose(f, &c.Device, "device", AutoDevice, "device that trains")
+	choose(f, &c.Precision, "precision", AutoPrecision, "precision of matrix products; auto means tf32 (10 bits of mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
+	choose(f, &c.CUDAGraphs, "cuda-graphs", AutoSwitch, "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
+	choose(f, &c.Fuse, "fuse", AutoSwitch, "kernels for the parts of the training graph between matrix products, compiled at the start on a GPU; auto means on where NVRTC is installed")
+	choose(f, &c.Attention, "attention", AutoAttention, "precision of the matrices of attention; auto means that of --precision; bf16 is faster and needs the fused graph")
 	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the CPU, with any --threads, one thread for graphs that need it")
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")

@@ -137,7 +137,7 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 		}
 	}
 	// So a run on GPUs can be resumed with --device cpu.
-	if device := s.origins["device"]; s.Device == "cpu" && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
+	if device := s.origins["device"]; s.Device == CPU && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
 		return false
 	}
 	// A run folder may come from someone else, who must not choose the files that this run overwrites.

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/xtts-host/xtts-host/host/settings/texts"
 )
 
@@ -120,35 +118,11 @@ func (g *GPU) String() string { return string(*g) }
 // Type implements pflag.Value.
 func (g *GPU) Type() string { return "gpu" }
 
-// choice is one of the words in choices. It is checked after all settings are read, because the message names the
-// source.
-type choice struct {
-	value *string
-	words []string
-}
-
-// choose defines a flag whose value is one of its Choices.
-func choose(f *pflag.FlagSet, value *string, name, standard, usage string) {
-	*value = standard
-	f.Var(&choice{value, Choices(name)}, name, usage)
-}
+// SlotCount is a number of device slots, or 0 for "auto".
+type SlotCount int
 
 // Set implements pflag.Value.
-func (c *choice) Set(text string) error {
-	*c.value = text
-	return nil
-}
-
-func (c *choice) String() string { return *c.value }
-
-// Type implements pflag.Value. The help shows it as the placeholder of the value.
-func (c *choice) Type() string { return strings.Join(c.words, "|") }
-
-// Auto is a number of device slots, or 0 for "auto".
-type Auto int
-
-// Set implements pflag.Value.
-func (a *Auto) Set(text string) error {
+func (a *SlotCount) Set(text string) error {
 	if text == "auto" {
 		*a = 0
 		return nil
@@ -157,11 +131,11 @@ func (a *Auto) Set(text string) error {
 	if err != nil || n < 2 || n > 8 {
 		return errors.New("must be 2 to 8, or auto")
 	}
-	*a = Auto(n)
+	*a = SlotCount(n)
 	return nil
 }
 
-func (a *Auto) String() string {
+func (a *SlotCount) String() string {
 	if *a == 0 {
 		return "auto"
 	}
@@ -169,7 +143,7 @@ func (a *Auto) String() string {
 }
 
 // Type implements pflag.Value.
-func (a *Auto) Type() string { return "n" }
+func (a *SlotCount) Type() string { return "n" }
 
 // workers is the number of processes by plugin.
 type workers map[string]int

@@ -61,14 +61,14 @@ func TestLimit(t *testing.T) {
 }
 
 func TestAuto(t *testing.T) {
-	for text, want := range map[string]Auto{"auto": 0, "2": 2, "8": 8} {
-		a := Auto(5)
+	for text, want := range map[string]SlotCount{"auto": 0, "2": 2, "8": 8} {
+		a := SlotCount(5)
 		if err := a.Set(text); err != nil || a != want || a.String() != text {
 			t.Errorf("%q is %d, printed %s, %v", text, a, a.String(), err)
 		}
 	}
 	for _, text := range []string{"", "0", "1", "9", "-2", "x", "3.0"} {
-		if a := Auto(5); a.Set(text) == nil || a != 5 {
+		if a := SlotCount(5); a.Set(text) == nil || a != 5 {
 			t.Errorf("%q: accepted, or the value is gone: %d", text, a)
 		}
 	}

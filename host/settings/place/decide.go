@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Decide places the roles. It never gives less than the request: if the machine cannot provide it, the result is an
 // error with a hint.
 func Decide(r Request, m gpu.Machine) (Placement, error) {
-	if r.Device == CPU {
+	if r.Device == config.CPU {
 		if r.Data != "" || r.Model != "" || r.Isolate {
 			return Placement{}, refuse("--device cpu does not go with --data-gpu, --model-gpu and --enable-memory-isolation", "omit --device to train on a GPU")
 		}
@@ -73,7 +74,7 @@ func look(r Request, m gpu.Machine) (*roles, error) {
 func (s *roles) withoutGPU() (Placement, error) {
 	why := s.nothing()
 	switch {
-	case s.Device == CUDA:
+	case s.Device == config.CUDA:
 		return Placement{}, refuse("--device cuda: "+why, hint.Command("doctor says what is missing; --device cpu uses the CPU"))
 	case s.Isolate:
 		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")

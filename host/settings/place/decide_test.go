@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -49,8 +50,8 @@ var byDevice = []placement{
 	{"no GPU", 0, Request{}, cpu, cpu, "no GPU found: NVIDIA's driver is not loaded", "", ""},
 	{"one GPU", 1, Request{}, cpu, 0, "the first GPU", "", ""},
 	{"two GPUs", 2, Request{Device: Auto}, cpu, 0, "the first GPU", "", ""},
-	{"cuda without GPU", 0, Request{Device: CUDA}, 0, 0, "", "--device cuda: no GPU found: NVIDIA's driver is not loaded", "xtts-host doctor says what is missing"},
-	{"cuda", 1, Request{Device: CUDA}, cpu, 0, "the first GPU", "", ""},
+	{"cuda without GPU", 0, Request{Device: config.CUDA}, 0, 0, "", "--device cuda: no GPU found: NVIDIA's driver is not loaded", "xtts-host doctor says what is missing"},
+	{"cuda", 1, Request{Device: config.CUDA}, cpu, 0, "the first GPU", "", ""},
 	{"isolation without GPU", 0, Request{Isolate: true}, 0, 0, "", "--enable-memory-isolation: no GPU found", "omit it"},
 	{"all hidden", 2, Request{Visible: &none}, cpu, cpu, "CUDA_VISIBLE_DEVICES= hides every GPU", "", ""},
 	{"first hidden", 2, Request{Visible: &second}, cpu, 1, "the first GPU", "", ""},
@@ -210,8 +211,8 @@ func TestNeeds(t *testing.T) {
 		want    int
 	}{
 		{Request{}, 0}, {Request{Device: Auto}, 0}, {Request{Device: CPU}, 0},
-		{Request{Device: CUDA}, 1}, {Request{Isolate: true}, 1}, {Request{Data: CPU, Model: "1"}, 1}, {Request{Data: "1", Model: "1"}, 1},
-		{Request{Data: "0", Model: "1"}, 2}, {Request{Data: Auto, Model: Auto}, 2}, {Request{Device: CUDA, Data: "0", Model: Auto}, 2},
+		{Request{Device: config.CUDA}, 1}, {Request{Isolate: true}, 1}, {Request{Data: CPU, Model: "1"}, 1}, {Request{Data: "1", Model: "1"}, 1},
+		{Request{Data: "0", Model: "1"}, 2}, {Request{Data: Auto, Model: Auto}, 2}, {Request{Device: config.CUDA, Data: "0", Model: Auto}, 2},
 	} {
 		if got := tt.request.Needs(); got != tt.want {
 			t.Errorf("%+v needs %d, want %d", tt.request, got, tt.want)

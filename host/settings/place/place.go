@@ -13,7 +13,7 @@ import (
 // Find places the roles by the request and the machine. With --device cpu it does not call the driver.
 func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, error) {
 	var m gpu.Machine
-	if c.Device != CPU {
+	if c.Device != config.CPU {
 		inventory, err := open()
 		if err != nil {
 			if advice := hint.Of(err); advice != "" {

@@ -1,16 +1,17 @@
 package place
 
+import "github.com/xtts-host/xtts-host/host/settings/config"
+
 // Values of a Request other than GPUs.
 const (
 	Auto = "auto"
 	CPU  = "cpu"
-	CUDA = "cuda" // as Request.Device
 )
 
 // Request is the requested placement. The zero Request trains on the first GPU, or on the CPU of a machine without one.
 type Request struct {
-	// Device is Auto (also if empty), CPU, or CUDA, which refuses a machine without a GPU.
-	Device string
+	// Device is the one that trains; empty means AutoDevice.
+	Device config.Device
 	// Data and Model name GPUs in the syntax of gpu.Resolve, or are Auto. Data may be CPU. Both are set, or neither.
 	Data, Model string
 	// Isolate limits the memory of each role: DataLimit and ModelLimit in bytes, 0 for OptimalLimits.
@@ -23,11 +24,11 @@ type Request struct {
 // Needs returns the number of GPUs that the request requires: 0 if it would train on the CPU of a machine without one.
 func (r Request) Needs() int {
 	switch {
-	case r.Device == CPU:
+	case r.Device == config.CPU:
 		return 0
 	case r.Data != "" && r.Model != "" && r.Data != CPU && (r.Data != r.Model || r.Data == Auto):
 		return 2
-	case r.Device == CUDA || r.Data != "" || r.Model != "" || r.Isolate:
+	case r.Device == config.CUDA || r.Data != "" || r.Model != "" || r.Isolate:
 		return 1
 	}
 	return 0

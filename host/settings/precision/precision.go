@@ -8,6 +8,7 @@ package precision
 
 import (
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -15,8 +16,8 @@ import (
 
 // Precision is the precision of a run's matrix products.
 type Precision struct {
-	// Name is f32, tf32 or bf16.
-	Name string
+	// Name is F32, TF32 or BF16.
+	Name config.Precision
 	// Graph is the precision of the training graph: F32 or BF16.
 	Graph manifest.DType
 	// TF32 allows products of f32 operands to round them to 10 bits of mantissa.
@@ -27,8 +28,8 @@ type Precision struct {
 const leastCapability = 80
 
 // Check refuses a precision that a device does not support. card is nil for the CPU.
-func Check(asked string, card *gpu.Device) error {
-	if asked != "bf16" {
+func Check(asked config.Precision, card *gpu.Device) error {
+	if asked != config.BF16 {
 		return nil
 	}
 	if card == nil {
@@ -43,17 +44,17 @@ func Check(asked string, card *gpu.Device) error {
 }
 
 // Resolve returns the precision of a run on a device. card is nil for the CPU.
-func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, error) {
+func Resolve(asked config.Precision, card *gpu.Device, b *ortgraphs.Bundle) (Precision, error) {
 	p := Precision{Name: asked, Graph: manifest.F32}
 	switch {
-	case asked == "bf16":
+	case asked == config.BF16:
 		p.Graph = manifest.BF16
-	case asked == "auto" && card != nil:
-		p.Name = "tf32"
-	case asked == "auto", card == nil:
-		p.Name = "f32"
+	case asked == config.AutoPrecision && card != nil:
+		p.Name = config.TF32
+	case asked == config.AutoPrecision, card == nil:
+		p.Name = config.F32
 	}
-	p.TF32 = p.Name != "f32"
+	p.TF32 = p.Name != config.F32
 	if !b.Manifest.HasPrecision(p.Graph) {
 		advice := "export the bundle again"
 		if p.Graph == manifest.BF16 {
@@ -67,9 +68,9 @@ func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, er
 // String describes it for the user.
 func (p Precision) String() string {
 	switch p.Name {
-	case "tf32":
+	case config.TF32:
 		return "f32, matrix products in tf32"
-	case "bf16":
+	case config.BF16:
 		return "f32, matrix products in bf16"
 	}
 	return string(p.Graph)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/precision"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -24,7 +25,7 @@ func TestResolve(t *testing.T) {
 	both := bundle("f32", "bf16")
 	f32, tf32, bf16 := precision.Precision{Name: "f32", Graph: "f32"}, precision.Precision{Name: "tf32", Graph: "f32", TF32: true}, precision.Precision{Name: "bf16", Graph: "bf16", TF32: true}
 	for _, c := range []struct {
-		asked   string
+		asked   config.Precision
 		card    *gpu.Device
 		bundle  *ortgraphs.Bundle
 		want    precision.Precision
@@ -58,7 +59,7 @@ func TestResolve(t *testing.T) {
 
 func TestString(t *testing.T) {
 	for _, name := range []string{"f32", "tf32", "bf16"} {
-		p, err := precision.Resolve(name, &gpu.Device{}, bundle("f32", "bf16"))
+		p, err := precision.Resolve(config.Precision(name), &gpu.Device{}, bundle("f32", "bf16"))
 		if err != nil || !strings.HasPrefix(p.String(), "f32") || strings.Contains(p.String(), "products") != (name != "f32") || !strings.Contains(p.String(), name) {
 			t.Errorf("%s: %q, %v", name, p, err)
 		}
