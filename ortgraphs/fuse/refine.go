@@ -2,8 +2,9 @@ package fuse
 
 import "slices"
 
-// refine lets a node compute over the dimensions of which a reshape has made one, if they are not neighbours in memory:
-// groups of channels and the time, say, of channels that were transposed. Then it can compute in the order of memory.
+// refine divides a dimension of a node that a reshape has joined from several. It does so if these are not neighbours
+// in memory, as after a transposition of groups of channels and the time. Then the node can compute in the order of
+// memory.
 func (n *Node) refine(uses map[*Tensor][]use) {
 	if n.Kind == Join || slices.ContainsFunc(uses[n.Out[0]], func(u use) bool { return u.node.role == inAttention }) {
 		return

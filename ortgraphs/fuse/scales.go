@@ -30,8 +30,8 @@ func sinkScales(g *Graph) {
 	g.Nodes = reachable(g)
 }
 
-// scaled returns what an operand is a multiple of, and the constant, if that is a power of two, only products read the
-// multiple, and others read what it is a multiple of.
+// scaled splits an operand x·factor into x and the factor. It does so if three things hold: the factor is a constant
+// power of two, only products read x·factor, and other nodes read x too.
 func scaled(o Operand, uses map[*Tensor][]use, outputs map[*Tensor]bool) (x, factor Operand, ok bool) {
 	n := o.Tensor.From
 	if n == nil || n.Kind != Elementwise || n.Op != "Mul" || outputs[o.Tensor] || o.Tensor.Type != onnxpb.TensorProto_BFLOAT16 {

@@ -9,10 +9,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// shorten keeps normalized values in bf16 from one pass to the other, in graphs that compute in bf16: where a region
-// normalizes an f32 tensor that no other region needs so long, it reads them instead. That halves the memory, and the
-// bytes are the same: those who normalize the tensor first write half as many as are not read later. Normalized values
-// are of the order of 1. The tensor itself is not rounded.
+// shorten saves memory between the two passes of graphs that compute in bf16. Some regions normalize an f32 tensor
+// that every other region has finished with. Such a region then reads the normalized values, stored in bf16, instead
+// of the tensor. That halves the memory. The traffic stays equal: an earlier region writes the values, which costs as
+// many bytes as the last region saves. Normalized values are of the order of 1. The tensor itself is not rounded.
 func (d *derivation) shorten(nodes []*Node) {
 	if !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 }) {
 		return

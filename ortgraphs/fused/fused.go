@@ -101,8 +101,8 @@ func kernelOf(r *fuse.Region, target cudac.Target) (*cudac.Kernel, error) {
 	return k, nil
 }
 
-// Kernels returns the names of the functions that compute a region on a GPU of any compute capability but 9.0, in the
-// order in which they run, as a profiler shows them. Sums over columns are completed by [cudac.SumsFunction], for many
+// Kernels returns the names of the functions that compute a region, in the order in which they run. A profiler shows
+// the same names, except on GPUs of compute capability 9.0. [cudac.SumsFunction] completes sums over columns, for many
 // regions at once. The error says why the region stays plain.
 func Kernels(r *fuse.Region) (names []string, err error) {
 	k, err := kernelOf(r, cudac.Target{})

@@ -68,7 +68,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.IntVar(&c.Epochs, "epochs", 100, "`passes` over the training data; with --max-steps and without this flag there is no limit")
 	f.Int64Var(&c.MaxSteps, "max-steps", 0, "stop after this many optimizer `steps` (default 0: no limit)")
 	f.IntVar(&c.BatchSize, "batch-size", 16, "`rows` (clips) per batch")
-	f.Var(&c.Buckets, "buckets", "`lengths` that batches are padded to: auto or a number of them for those with the least padding, bundle for the bundle's, or seconds: 2.5s,5s,11s")
+	f.Var(&c.Buckets, "buckets", "`lengths` that batches are padded to: auto (the host chooses those with the least padding), a number (it chooses so many), bundle (those of the bundle), or a list in seconds such as 2.5s,5s,11s")
 	f.IntVar(&c.Accumulate, "accumulate", 1, "`batches` per optimizer step")
 	f.Int64Var(&c.Seed, "seed", 1, "`number` that determines batch order, reference clips, augmentation and dropout")
 	f.BoolVar(&c.StaticShapes, "enable-static-shapes", false, "pad every batch to the largest bucket")

@@ -86,7 +86,7 @@ func Decide(c Config) (*Decision, error) {
 	d.apply(c, needed)
 	d.stretch(c, history, needed)
 	if len(d.Changes) > 0 {
-		d.note("from here on the bits are those of no run with one set of settings; the same changes at the same steps give them again")
+		d.note("from here on, a run whose settings never changed would give other bits; repeating the same changes at the same steps gives these")
 	}
 	d.Unused = slices.DeleteFunc(slices.Clone(c.Allow), func(name string) bool { return needed[name] })
 	d.History = merge(history, d, values(c.Now))
