@@ -69,7 +69,8 @@ func TestDocLinesFit(t *testing.T) {
 func (p page) tooWide() (numbers []int) {
 	for i, line := range p.lines {
 		text := strings.TrimSpace(line)
-		free := p.block[i] == "json" || p.block[i] == "text" || strings.HasPrefix(text, "|") || !strings.Contains(strings.TrimPrefix(text, "- "), " ")
+		free := p.block[i] == "json" || p.block[i] == "text" || strings.HasPrefix(text, "|") ||
+			!strings.Contains(strings.TrimPrefix(text, "- "), " ")
 		if utf8.RuneCountInString(line) > docColumns && !free {
 			numbers = append(numbers, i+1)
 		}
@@ -168,7 +169,8 @@ func TestDocsNameWhatExists(t *testing.T) {
 			}
 			for _, command := range commands {
 				command = strings.Trim(command, "`")
-				if target, ok := makeTarget(command); ok && root && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).Match(makefile) {
+				target, ok := makeTarget(command)
+				if ok && root && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).Match(makefile) {
 					t.Errorf("%s:%d: the Makefile has no target %s", p.path, i+1, target)
 				}
 				for _, m := range script.FindAllStringSubmatch(command, -1) {
@@ -202,8 +204,9 @@ func makeTarget(command string) (string, bool) {
 func TestDocsAreReadAsMeant(t *testing.T) {
 	wide := strings.Repeat("word ", 30)
 	p := newPage("a.md", strings.Join([]string{
-		"# A `b`, and c!", "## Twice", "## Twice", wide, "| " + wide, "```json", wide, "# no heading", "```", "```sh", wide, "```",
-		"- " + strings.Repeat("x", 130), "see [that", "page](b.md#twice-1), [there](https://example.org) and `[x](y)`",
+		"# A `b`, and c!", "## Twice", "## Twice", wide, "| " + wide, "```json", wide, "# no heading", "```", "```sh",
+		wide, "```", "- " + strings.Repeat("x", 130), "see [that",
+		"page](b.md#twice-1), [there](https://example.org) and `[x](y)`",
 	}, "\n"))
 	if got, want := p.tooWide(), []int{4, 11}; !slices.Equal(got, want) {
 		t.Errorf("too wide are lines %v, want %v", got, want)
@@ -214,7 +217,9 @@ func TestDocsAreReadAsMeant(t *testing.T) {
 	if got, want := p.links(), []string{"b.md#twice-1"}; !slices.Equal(got, want) {
 		t.Errorf("links are %q, want %q", got, want)
 	}
-	for command, want := range map[string]string{"make torture KILLS=2": "torture", "make CUDA=0 build  # why": "build", "make -C x y": "", "make": ""} {
+	for command, want := range map[string]string{
+		"make torture KILLS=2": "torture", "make CUDA=0 build  # why": "build", "make -C x y": "", "make": "",
+	} {
 		if got, _ := makeTarget(command); got != want {
 			t.Errorf("the target of %q is %q, want %q", command, got, want)
 		}

@@ -40,7 +40,8 @@ func TestErrorsOfSeveralLinesHaveLines(t *testing.T) {
 }
 
 // ownCommand is a command of the program that is written out.
-var ownCommand = regexp.MustCompile(`xtts-host (--[a-z]|(train|evaluate|synthesize|validate|doctor|bench|data|graph|plugins|version|completion|help)\b)`)
+var ownCommand = regexp.MustCompile(
+	`xtts-host (--[a-z]|(train|evaluate|synthesize|validate|doctor|bench|data|graph|plugins|version|completion|help)\b)`)
 
 // TestMessagesNameTheProgramAsCalled: a command in a message is made by hint.Command, with the word that the program
 // was called by. The examples of the help, which are the same in docs/commands.md, get it when they are printed.

@@ -14,14 +14,18 @@ import (
 // opens are the functions that open, make, rename or remove files by a name, by the path of their package.
 var opens = map[string][]string{
 	"os": {
-		"Open", "OpenFile", "Create", "CreateTemp", "ReadFile", "WriteFile", "Rename", "Remove", "RemoveAll", "Mkdir", "MkdirAll", "MkdirTemp",
-		"OpenRoot", "OpenInRoot", "Link", "Symlink", "Truncate", "Chmod", "Chtimes", "ReadDir", "CopyFS",
+		"Open", "OpenFile", "Create", "CreateTemp", "ReadFile", "WriteFile", "Rename", "Remove", "RemoveAll", "Mkdir",
+		"MkdirAll", "MkdirTemp", "OpenRoot", "OpenInRoot", "Link", "Symlink", "Truncate", "Chmod", "Chtimes", "ReadDir",
+		"CopyFS",
 	},
 	"io/ioutil": {"ReadFile", "WriteFile", "TempFile", "TempDir", "ReadDir"},
-	"syscall":   {"Open", "Openat", "Creat", "Rename", "Unlink", "Unlinkat", "Mkdir", "Mkdirat", "Rmdir", "Flock", "Link", "Symlink", "Truncate"},
-	"golang.org/x/sys/unix": {
-		"Open", "Openat", "Openat2", "Creat", "Rename", "Renameat", "Renameat2", "Unlink", "Unlinkat", "Mkdir", "Mkdirat", "Rmdir", "Flock", "Link",
+	"syscall": {
+		"Open", "Openat", "Creat", "Rename", "Unlink", "Unlinkat", "Mkdir", "Mkdirat", "Rmdir", "Flock", "Link",
 		"Symlink", "Truncate",
+	},
+	"golang.org/x/sys/unix": {
+		"Open", "Openat", "Openat2", "Creat", "Rename", "Renameat", "Renameat2", "Unlink", "Unlinkat", "Mkdir",
+		"Mkdirat", "Rmdir", "Flock", "Link", "Symlink", "Truncate",
 	},
 }
 
@@ -75,7 +79,9 @@ func TestFilesAreOpenedInOnePlace(t *testing.T) {
 
 // isTest reports whether a file is that of tests, or of a package or a program for tests.
 func isTest(file string) bool {
-	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") || strings.HasSuffix(filepath.Base(filepath.Dir(file)), "test") && !strings.HasPrefix(file, "host/command/plugintest/") ||
+	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") ||
+		strings.HasSuffix(filepath.Base(filepath.Dir(file)), "test") &&
+			!strings.HasPrefix(file, "host/command/plugintest/") ||
 		strings.HasPrefix(file, "ortgraphs/variant/")
 }
 

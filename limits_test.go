@@ -57,7 +57,8 @@ func sources(t *testing.T) []source {
 func walk(t *testing.T, ending string, visit func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && (len(path) > 1 && strings.HasPrefix(d.Name(), ".") || path == "bin" || path == "runs") {
+		if err == nil && d.IsDir() &&
+			(len(path) > 1 && strings.HasPrefix(d.Name(), ".") || path == "bin" || path == "runs") {
 			return fs.SkipDir
 		}
 		if err == nil && strings.HasSuffix(path, ending) && d.Type().IsRegular() {
@@ -115,7 +116,9 @@ func TestRunIsSmall(t *testing.T) {
 		}
 	}
 	if lines == 0 || lines > runLines {
-		t.Errorf("package run has %d lines, at most %d are wanted: loop, session, record and ending are packages beside it", lines, runLines)
+		t.Errorf(
+			"package run has %d lines, at most %d are wanted: loop, session, record and ending are packages beside it",
+			lines, runLines)
 	}
 }
 
@@ -216,7 +219,8 @@ func TestCommentsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(text), "\n") {
-			if m := commentLine.FindStringSubmatch(line); m != nil && 4*len(m[1])+utf8.RuneCountInString(m[2]) > docColumns {
+			m := commentLine.FindStringSubmatch(line)
+			if m != nil && 4*len(m[1])+utf8.RuneCountInString(m[2]) > docColumns {
 				t.Errorf("%s:%d: the comment is wider than %d columns", s.path, i+1, docColumns)
 			}
 		}

@@ -61,7 +61,8 @@ var folders = []rule{
 	{"ortgraphs/fuse", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/fuse/cudac", "ortgraphs/fuse ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/fuse/cudac/cudactest", ""},
-	{"ortgraphs/fused", "ortgraphs/fuse/... ortgraphs/lifetime ortgraphs/onnxpb ortgraphs/ort ortgraphs/shapes shared/..."},
+	{"ortgraphs/fused", "ortgraphs/fuse/... ortgraphs/lifetime ortgraphs/onnxpb ortgraphs/ort ortgraphs/shapes " +
+		"shared/..."},
 	{"ortgraphs/fused/fusedtest", "ortgraphs/fuse/... ortgraphs/fused ortgraphs/ort/..."},
 	{"ortgraphs/lifetime", "ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/ort", "shared/manifest"},
@@ -69,7 +70,8 @@ var folders = []rule{
 	{"ortgraphs/variant", "ortgraphs ortgraphs/onnxpb ortgraphs/safetensors shared/manifest"},
 
 	{"plugins", "plugins/... shared/..."},
-	{"plugins/inference/frozen", "ortgraphs/onnxpb ortgraphs/ort ortgraphs/prune ortgraphs/safetensors plugins/... shared/..."},
+	{"plugins/inference/frozen", "ortgraphs/onnxpb ortgraphs/ort ortgraphs/prune ortgraphs/safetensors plugins/... " +
+		"shared/..."},
 	{"plugins/internal/datagpu", "gpu/cuda ortgraphs/ort plugins/internal/gpustage/... shared/..."},
 	{"plugins/internal/gpustage/engine", "gpu ortgraphs/ort plugins/internal/gpustage shared/..."},
 	{"plugins/internal/gpustage/gpustagetest", "gpu/... ortgraphs/ort/... plugins/internal/... shared/..."},
@@ -125,7 +127,8 @@ type pkg struct {
 // list returns the packages of a build.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...", module+"shared/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...",
+		module+"shared/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +185,8 @@ func TestEveryShelfIsUsed(t *testing.T) {
 		if doc, err := os.ReadFile(r.folder + "/doc.go"); err != nil || !strings.Contains(string(doc), "This shelf") {
 			t.Errorf("%s/doc.go does not say what belongs on \"This shelf\"", r.folder)
 		}
-		if own, _ := filepath.Glob(r.folder + "/*.go"); len(own) > 1 && r.folder != "host/train" && r.folder != "host/run" {
+		own, _ := filepath.Glob(r.folder + "/*.go")
+		if len(own) > 1 && r.folder != "host/train" && r.folder != "host/run" {
 			t.Errorf("%s is the page of a shelf: %s belongs in a package on it", r.folder, own[0])
 		}
 	}
@@ -236,7 +240,9 @@ func TestPackagesWithoutRaces(t *testing.T) {
 
 // TestReportsLinkNoONNXRuntime: what reads a run's files and events is built without ONNX Runtime.
 func TestReportsLinkNoONNXRuntime(t *testing.T) {
-	for folder, want := range map[string]bool{"host/observe/event": false, "host/observe/report": false, "host/train": true} {
+	for folder, want := range map[string]bool{
+		"host/observe/event": false, "host/observe/report": false, "host/train": true,
+	} {
 		out, err := exec.Command("go", "list", "-deps", "./"+folder).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -328,7 +334,8 @@ func TestNoTensorOfAModelIsNamed(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^[^/\n]*"[a-z_.]*(mel_spectrograms|mel_lengths|mel_loss|stop_loss|text_sequences)"`)
 	for _, folder := range []string{"cmd", "host", "ortgraphs", "shared", "gpu"} {
 		err := filepath.WalkDir(folder, func(file string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "host/data/dataset/") {
+			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") ||
+				strings.HasPrefix(file, "host/data/dataset/") {
 				return err
 			}
 			data, err := os.ReadFile(file)

@@ -8,7 +8,8 @@ import (
 
 func TestDetect(t *testing.T) {
 	card := func(model, uuid, bus string) *fstest.MapFile {
-		return &fstest.MapFile{Data: []byte("Model: \t\t " + model + "\nIRQ:   \t\t 42\nGPU UUID: \t " + uuid + "\nVideo BIOS: \t 96.00\nBus Location: \t " + bus + "\n")}
+		return &fstest.MapFile{Data: []byte("Model: \t\t " + model + "\nIRQ:   \t\t 42\nGPU UUID: \t " + uuid +
+			"\nVideo BIOS: \t 96.00\nBus Location: \t " + bus + "\n")}
 	}
 	root := fstest.MapFS{
 		"proc/driver/nvidia/gpus/0000:db:00.0/information": card("NVIDIA H200", "GPU-bbbb", "0000:db:00.0"),

@@ -73,7 +73,10 @@ const (
 	CrossNode                    // the connection of NUMA nodes
 )
 
-var distances = [...]string{"on one board", "through one PCIe switch", "through several PCIe switches", "through the CPU's host bridge", "through the bridges of one NUMA node", "across NUMA nodes"}
+var distances = [...]string{
+	"on one board", "through one PCIe switch", "through several PCIe switches", "through the CPU's host bridge",
+	"through the bridges of one NUMA node", "across NUMA nodes",
+}
 
 func (d Distance) String() string {
 	if d < 0 || int(d) >= len(distances) {

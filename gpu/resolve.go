@@ -19,7 +19,8 @@ func Resolve(name string, devices []Device) (Device, error) {
 		return Device{}, fmt.Errorf("no GPU %d: %s", index, thereAre(devices))
 	}
 	if !hasPrefixFold(name, uuidPrefix) || len(name) == len(uuidPrefix) {
-		return Device{}, fmt.Errorf("neither an index nor a UUID, or the beginning of one (%s...): %s", uuidPrefix, thereAre(devices))
+		return Device{}, fmt.Errorf("neither an index nor a UUID, or the beginning of one (%s...): %s", uuidPrefix,
+			thereAre(devices))
 	}
 	var found []Device
 	for _, d := range devices {
@@ -70,7 +71,10 @@ func Visible(list string, devices []Device) ([]Device, error) {
 		}
 		d, err := Resolve(name, devices)
 		if err != nil {
-			return nil, &AdvisedError{Reason: fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s: %s: %v", list, name, err), Advice: "correct the variable, or unset it"}
+			return nil, &AdvisedError{
+				Reason: fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s: %s: %v", list, name, err),
+				Advice: "correct the variable, or unset it",
+			}
 		}
 		shown = append(shown, d)
 	}

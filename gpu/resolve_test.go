@@ -7,7 +7,8 @@ import (
 )
 
 var three = []Device{
-	{Index: 0, UUID: "GPU-aa11", Name: "A"}, {Index: 1, UUID: "GPU-aa22", Name: "B"}, {Index: 2, UUID: "GPU-1234", Name: "C"},
+	{Index: 0, UUID: "GPU-aa11", Name: "A"}, {Index: 1, UUID: "GPU-aa22", Name: "B"},
+	{Index: 2, UUID: "GPU-1234", Name: "C"},
 }
 
 func TestResolve(t *testing.T) {
@@ -23,7 +24,8 @@ func TestResolve(t *testing.T) {
 		{"GPU-b", 0, "no such GPU: there are GPU 0"},
 		{"GPU-aa111", 0, "no such GPU: there are"},
 		{"GPU-", 0, "neither an index nor a UUID, or the beginning of one (GPU-...): there are"},
-		{"aa11", 0, "neither an index"}, {"", 0, "neither an index"}, {"MIG-1", 0, "neither an index"}, {"1.0", 0, "neither an index"},
+		{"aa11", 0, "neither an index"}, {"", 0, "neither an index"}, {"MIG-1", 0, "neither an index"},
+		{"1.0", 0, "neither an index"},
 	} {
 		d, err := Resolve(tt.name, three)
 		switch {
@@ -42,7 +44,8 @@ func TestResolve(t *testing.T) {
 
 func TestVisible(t *testing.T) {
 	for list, want := range map[string][]int{
-		"": nil, "-1": nil, "0": {0}, "2,0": {0, 2}, "1, 2": {1, 2}, "GPU-1": {2}, "GPU-aa2,GPU-aa1": {0, 1}, "1,1": {1}, "1,-1,0": {1}, "1,,0": {1},
+		"": nil, "-1": nil, "0": {0}, "2,0": {0, 2}, "1, 2": {1, 2}, "GPU-1": {2}, "GPU-aa2,GPU-aa1": {0, 1},
+		"1,1": {1}, "1,-1,0": {1}, "1,,0": {1},
 	} {
 		shown, err := Visible(list, three)
 		var got []int
@@ -54,7 +57,8 @@ func TestVisible(t *testing.T) {
 		}
 	}
 	for _, list := range []string{"3", "0,x", "GPU-aa", "MIG-1"} {
-		if _, err := Visible(list, three); err == nil || !strings.HasPrefix(err.Error(), "CUDA_VISIBLE_DEVICES="+list+": ") {
+		_, err := Visible(list, three)
+		if err == nil || !strings.HasPrefix(err.Error(), "CUDA_VISIBLE_DEVICES="+list+": ") {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
@@ -62,7 +66,9 @@ func TestVisible(t *testing.T) {
 
 // FuzzVisible parses any list. Each GPU in the result exists, occurs once and is in order.
 func FuzzVisible(f *testing.F) {
-	for _, list := range []string{"", "0,1", "GPU-aa1", "-1", "2,GPU-1,0", "GPU-", "99999999999999999999", "0,,1", "\x00"} {
+	for _, list := range []string{
+		"", "0,1", "GPU-aa1", "-1", "2,GPU-1,0", "GPU-", "99999999999999999999", "0,,1", "\x00",
+	} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {

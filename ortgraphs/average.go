@@ -15,8 +15,10 @@ import (
 func Average() ([]byte, error) {
 	f32, flag := onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BOOL
 	g := &onnxpb.GraphProto{
-		Name:   proto.String("average"),
-		Input:  []*onnxpb.ValueInfoProto{declared("average", f32, "N"), declared("param", f32, "N"), declared("rate", f32), declared("finite", flag)},
+		Name: proto.String("average"),
+		Input: []*onnxpb.ValueInfoProto{
+			declared("average", f32, "N"), declared("param", f32, "N"), declared("rate", f32), declared("finite", flag),
+		},
 		Output: []*onnxpb.ValueInfoProto{declared("average_out", f32, "N")},
 		Node: []*onnxpb.NodeProto{
 			operation("Sub", "difference", "param", "average"),
@@ -31,7 +33,8 @@ func Average() ([]byte, error) {
 // marshalGraph returns the file of a graph that is made here, not exported.
 func marshalGraph(g *onnxpb.GraphProto) ([]byte, error) {
 	model := &onnxpb.ModelProto{
-		IrVersion: proto.Int64(10), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
+		IrVersion: proto.Int64(10), Graph: g,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(model)
 }
@@ -44,9 +47,12 @@ func operation(operator, output string, inputs ...string) *onnxpb.NodeProto {
 func declared(name string, t onnxpb.TensorProto_DataType, symbols ...string) *onnxpb.ValueInfoProto {
 	shape := &onnxpb.TensorShapeProto{}
 	for _, s := range symbols {
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: s}})
+		shape.Dim = append(shape.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: s}})
 	}
 	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{
-		Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: elementType(t), Shape: shape}},
+		Value: &onnxpb.TypeProto_TensorType{
+			TensorType: &onnxpb.TypeProto_Tensor{ElemType: elementType(t), Shape: shape},
+		},
 	}}
 }

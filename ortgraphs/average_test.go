@@ -5,7 +5,8 @@ import "testing"
 // TestMadeGraphs: these graphs are made here, so nothing else says that their parts fit together.
 func TestMadeGraphs(t *testing.T) {
 	for name, make := range map[string]func() ([]byte, error){
-		"average": Average, "choose": Choose, "weighted_sum": WeightedSum, "deviation": Deviation, "mean_of_ranks": MeanOfRanks,
+		"average": Average, "choose": Choose, "weighted_sum": WeightedSum, "deviation": Deviation,
+		"mean_of_ranks": MeanOfRanks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := make()

@@ -41,7 +41,8 @@ func Builtins() []string {
 // cache folder. Any number of processes may call it at the same time.
 func Builtin(name, cacheDir string) (*Bundle, error) {
 	if !slices.Contains(Builtins(), name) {
-		return nil, hint.Errorf("there is "+builtinPrefix+strings.Join(Builtins(), " and "+builtinPrefix), "%w %q", ErrUnknownBuiltin, name)
+		return nil, hint.Errorf("there is "+builtinPrefix+strings.Join(Builtins(), " and "+builtinPrefix), "%w %q",
+			ErrUnknownBuiltin, name)
 	}
 	if cacheDir == "" {
 		user, err := os.UserCacheDir()

@@ -55,16 +55,21 @@ var bundleFS = fstest.MapFS{
 
 func TestUnpack(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
-		"nothing":            func(string) error { return nil },
-		"file changed":       func(dir string) error { return os.WriteFile(filepath.Join(dir, WeightsFile), []byte("Weights"), 0o666) },
-		"file missing":       func(dir string) error { return os.Remove(filepath.Join(dir, WeightsFile)) },
-		"file too many":      func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o666) },
-		"file for a folder":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o666)) },
+		"nothing": func(string) error { return nil },
+		"file changed": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, WeightsFile), []byte("Weights"), 0o666)
+		},
+		"file missing":  func(dir string) error { return os.Remove(filepath.Join(dir, WeightsFile)) },
+		"file too many": func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o666) },
+		"file for a folder": func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o666))
+		},
 		"folder is empty":    func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)) },
 		"folder is not here": os.RemoveAll,
 		"link": func(dir string) error {
 			other := filepath.Join(filepath.Dir(filepath.Dir(dir)), "other")
-			return errors.Join(os.Rename(filepath.Join(dir, WeightsFile), other), os.Symlink(other, filepath.Join(dir, WeightsFile)))
+			return errors.Join(os.Rename(filepath.Join(dir, WeightsFile), other),
+				os.Symlink(other, filepath.Join(dir, WeightsFile)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +96,8 @@ func TestUnpack(t *testing.T) {
 			if again != dir || !same(bundleFS, dir) {
 				t.Errorf("%s, then %s, is not what was unpacked", dir, again)
 			}
-			if reused := os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()); reused != (name == "nothing") {
+			reused := os.SameFile(before, after) && before.ModTime().Equal(after.ModTime())
+			if reused != (name == "nothing") {
 				t.Errorf("reused: %v", reused)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) != 1 {

@@ -92,9 +92,12 @@ func Load(dir string) (*Bundle, error) {
 		return nil, hint.Errorf(advice, "bundle: %s: %s", filepath.Join(dir, ManifestFile), reason)
 	}
 	if err != nil {
-		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
+		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again",
+			"bundle: %w", err)
 	}
-	b := &Bundle{Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}, frozen: map[string][]safetensors.Info{}}
+	b := &Bundle{
+		Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}, frozen: map[string][]safetensors.Info{},
+	}
 	list := b.check(root)
 	if b.unread != nil {
 		return nil, fmt.Errorf("bundle %s: %w", dir, b.unread)
@@ -109,7 +112,9 @@ func notABundle(err error) error {
 	if files.OfMachine(err) {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	return hint.Errorf("a bundle is a folder with a bundle.json, or "+builtinPrefix+strings.Join(Builtins(), " or "+builtinPrefix), "bundle: %w", err)
+	return hint.Errorf(
+		"a bundle is a folder with a bundle.json, or "+builtinPrefix+strings.Join(Builtins(), " or "+builtinPrefix),
+		"bundle: %w", err)
 }
 
 // Path returns the absolute path of one of the bundle's files.

@@ -63,18 +63,33 @@ func TestLoadFollowsLinks(t *testing.T) {
 		"git-annex": {func(path string) error {
 			return errors.Join(os.Remove(path), os.Symlink("../.git/annex/objects/x/SHA256E-s1--0", path))
 		}, "is not there", "git annex get ."},
-		"DVC": {func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path+".dvc", nil, 0o666)) }, "DVC has not fetched it", "dvc pull"},
+		"DVC": {func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path+".dvc", nil, 0o666)) },
+			"DVC has not fetched it", "dvc pull"},
 		"DVC with links": {func(path string) error {
 			return errors.Join(os.Remove(path), os.Symlink("/nowhere/.dvc/cache/files/md5/00/1", path))
 		}, "is not there", "dvc pull"},
-		"huggingface_hub": {func(path string) error { return errors.Join(os.Remove(path), os.Symlink("../../blobs/00", path)) }, "is not there", "download the bundle again"},
-		"dangling":        {func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nowhere", path)) }, "a link to nowhere, which is not there", "cp -rL"},
+		"huggingface_hub": {func(path string) error {
+			return errors.Join(os.Remove(path), os.Symlink("../../blobs/00", path))
+		},
+			"is not there", "download the bundle again"},
+		"dangling": {func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nowhere", path)) },
+			"a link to nowhere, which is not there", "cp -rL"},
 		"Git LFS": {func(path string) error {
-			return os.WriteFile(path, []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), 0o666)
+			return os.WriteFile(path, []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+				0o666)
 		}, "a pointer of Git LFS", "git lfs pull"},
-		"git-annex, unlocked":       {func(path string) error { return os.WriteFile(path, []byte("/annex/objects/SHA256E-s1--0\n"), 0o666) }, "a pointer of git-annex", "git annex get ."},
-		"a loop":                    {func(path string) error { return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path)) }, "too many levels", "copy the folder again"},
-		"folder in place of a file": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o777)) }, "not a regular file", "copy the folder again"},
+		"git-annex, unlocked": {
+			func(path string) error { return os.WriteFile(path, []byte("/annex/objects/SHA256E-s1--0\n"), 0o666) },
+			"a pointer of git-annex", "git annex get .",
+		},
+		"a loop": {
+			func(path string) error { return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path)) },
+			"too many levels", "copy the folder again",
+		},
+		"folder in place of a file": {
+			func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o777)) },
+			"not a regular file", "copy the folder again",
+		},
 	} {
 		for _, file := range []string{WeightsFile, ManifestFile} {
 			dir := newFixture().write(t)
@@ -87,7 +102,8 @@ func TestLoadFollowsLinks(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, file, err)
 			case c.reason != "" && err == nil:
 				t.Errorf("%s: %s is accepted", name, file)
-			case file == WeightsFile && c.reason != "" && (!strings.Contains(err.Error(), c.reason) || !strings.Contains(hint.Of(err), c.hint)):
+			case file == WeightsFile && c.reason != "" &&
+				(!strings.Contains(err.Error(), c.reason) || !strings.Contains(hint.Of(err), c.hint)):
 				t.Errorf("%s: %s: %v (%s)", name, file, err, hint.Of(err))
 			}
 			os.RemoveAll(store)
@@ -98,7 +114,8 @@ func TestLoadFollowsLinks(t *testing.T) {
 
 // TestFetchHub: the hint names the snapshot.
 func TestFetchHub(t *testing.T) {
-	if got := fetchHub("/home/me/.cache/huggingface/hub/models--anna--my-voice/snapshots/0a1b"); got != "download it again: hf download anna/my-voice --revision 0a1b" {
+	got := fetchHub("/home/me/.cache/huggingface/hub/models--anna--my-voice/snapshots/0a1b")
+	if got != "download it again: hf download anna/my-voice --revision 0a1b" {
 		t.Error(got)
 	}
 }

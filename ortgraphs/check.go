@@ -48,7 +48,8 @@ func (b *Bundle) limit(name string) float64 {
 // isModel reports whether a file must be ONNX: a graph of the manifest, whatever it is named, or a file with that
 // extension.
 func (b *Bundle) isModel(name string) bool {
-	return filepath.Ext(name) == ".onnx" || slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name }) ||
+	return filepath.Ext(name) == ".onnx" ||
+		slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name }) ||
 		slices.ContainsFunc(b.Manifest.Inference, func(g manifest.InferenceGraph) bool { return g.File == name })
 }
 
@@ -106,7 +107,9 @@ func (b *Bundle) checkManifest() []Fault {
 		listed(place, g.Weights)
 	}
 	for _, player := range m.InTurn() {
-		if !slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" && g.Player == player.Name }) {
+		if !slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool {
+			return g.Kind == "train" && g.Player == player.Name
+		}) {
 			f.add("graphs", "none is of kind train%s", ofPlayer(player.Name))
 		}
 	}
@@ -139,7 +142,8 @@ func checkPrecisions(m *manifest.Bundle, f *faults) {
 		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no parameter has compute bf16")
 	}
 	if parameter >= 0 && graph < 0 {
-		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, but no graph has precision bf16", m.Parameters[parameter].Name)
+		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, but no graph has precision bf16",
+			m.Parameters[parameter].Name)
 	}
 	if graph < 0 {
 		return
@@ -147,7 +151,8 @@ func checkPrecisions(m *manifest.Bundle, f *faults) {
 	for _, player := range m.InTurn() {
 		for _, precision := range []manifest.DType{manifest.F32, manifest.BF16} {
 			if _, ok := m.TrainingGraph(player.Name, precision); !ok {
-				f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph%s has precision %s", ofPlayer(player.Name), precision)
+				f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph%s has precision %s",
+					ofPlayer(player.Name), precision)
 			}
 		}
 	}

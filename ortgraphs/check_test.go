@@ -101,7 +101,8 @@ func outside(location, key, value string) *onnxpb.TensorProto {
 		return &onnxpb.StringStringEntryProto{Key: proto.String(k), Value: proto.String(v)}
 	}
 	return &onnxpb.TensorProto{
-		Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1}, DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
+		Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1},
+		DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
 		ExternalData: []*onnxpb.StringStringEntryProto{entry("location", location), entry(key, value)},
 	}
 }

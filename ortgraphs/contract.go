@@ -45,7 +45,8 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 	inputs, outputs, needed := contract(m, g)
 	unknown := "is not in outputs, nor the gradient of a parameter that is trained, nor state"
 	if g.Player != "" {
-		unknown = fmt.Sprintf("is not an output of player %s, nor the gradient of a parameter that it trains, nor its state", g.Player)
+		unknown = fmt.Sprintf(
+			"is not an output of player %s, nor the gradient of a parameter that it trains, nor its state", g.Player)
 	}
 	if g.Kind == "eval" {
 		unknown = "is not in outputs"
@@ -73,7 +74,9 @@ func (c *comparison) inputs(graph *onnxpb.GraphProto, want map[string]tensorType
 }
 
 // values compares inputs or outputs with those that a graph may have. It returns their names.
-func (c *comparison) values(kind string, values []*onnxpb.ValueInfoProto, want map[string]tensorType, needed []string, unknown string) map[string]bool {
+func (c *comparison) values(
+	kind string, values []*onnxpb.ValueInfoProto, want map[string]tensorType, needed []string, unknown string,
+) map[string]bool {
 	seen := map[string]bool{}
 	for _, v := range values {
 		place := fmt.Sprintf("%s %q", kind, v.GetName())
@@ -176,7 +179,8 @@ func (c *comparison) check(place string, t *onnxpb.TypeProto, want tensorType) {
 			c.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
 			return
 		case w.Symbol != "" && name == "":
-			c.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile, want.shape)
+			c.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile,
+				want.shape)
 			return
 		case w.Symbol != "":
 			if _, ok := c.symbols[name]; !ok {

@@ -22,7 +22,8 @@ func ExampleNewArena() {
 		gradient, ok := a.Parameter(ortgraphs.Gradients, i)
 		fmt.Println(p.Name, weight.Offset, gradient.Offset, ok)
 	}
-	fmt.Println(a.Bytes(ortgraphs.Weights), a.Bytes(ortgraphs.Gradients), a.Memory(manifest.Optimizer{Name: "adamw"}, false, false).Moments)
+	fmt.Println(a.Bytes(ortgraphs.Weights), a.Bytes(ortgraphs.Gradients),
+		a.Memory(manifest.Optimizer{Name: "adamw"}, false, false).Moments)
 	// Output:
 	// in.weight 1024 0 false
 	// out.weight 0 0 true

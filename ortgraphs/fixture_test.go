@@ -31,9 +31,15 @@ func newFixture() *fixture {
 		manifest: &manifest.Bundle{
 			Version: 1, Name: "tiny",
 			Inputs: []manifest.TensorSpec{
-				{Name: "mel_spectrograms", DType: manifest.F32, Shape: dims(b, t, manifest.Fixed(4)), Lengths: "mel_lengths", Origin: "stage"},
+				{
+					Name: "mel_spectrograms", DType: manifest.F32, Shape: dims(b, t, manifest.Fixed(4)),
+					Lengths: "mel_lengths", Origin: "stage",
+				},
 				{Name: "mel_lengths", DType: manifest.I32, Shape: dims(b), Origin: "stage"},
-				{Name: "text_sequences", DType: manifest.I32, Shape: dims(b, manifest.Sym("T_text")), Origin: "dataset"},
+				{
+					Name: "text_sequences", DType: manifest.I32, Shape: dims(b, manifest.Sym("T_text")),
+					Origin: "dataset",
+				},
 			},
 			Outputs: []manifest.TensorSpec{
 				{Name: "loss", DType: manifest.F32, Shape: dims()},
@@ -47,8 +53,9 @@ func newFixture() *fixture {
 			},
 			Buckets: []manifest.Bucket{{"T_mel": 10, "T_text": 5}, {"T_mel": 20, "T_text": 5}},
 			Features: manifest.Features{
-				SampleRate: 22050, NFFT: 512, WinLength: 512, HopLength: 256, Window: "hann", Center: true, PadMode: "constant",
-				Power: 1, NMels: 4, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln", LogFloor: 1e-5,
+				SampleRate: 22050, NFFT: 512, WinLength: 512, HopLength: 256, Window: "hann", Center: true,
+				PadMode: "constant", Power: 1, NMels: 4, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln",
+				LogFloor: 1e-5,
 			},
 			Pipeline:  []manifest.StageInstance{},
 			Optimizer: manifest.Optimizer{Name: "adamw", LR: 0.001, Betas: [2]float64{0.9, 0.999}, Eps: 1e-8},
@@ -84,8 +91,9 @@ func newModel(compute onnxpb.TensorProto_DataType, train bool) *onnxpb.ModelProt
 	g := &onnxpb.GraphProto{
 		Name: proto.String("g"),
 		Input: []*onnxpb.ValueInfoProto{
-			value("mel_spectrograms", f32, "batch", "frames", 4), value("mel_lengths", onnxpb.TensorProto_INT32, "batch"),
-			value("out.weight", compute, 4, 3), value("out.bias", f32, 3), value("table", f32, 2),
+			value("mel_spectrograms", f32, "batch", "frames", 4),
+			value("mel_lengths", onnxpb.TensorProto_INT32, "batch"), value("out.weight", compute, 4, 3),
+			value("out.bias", f32, 3), value("table", f32, 2),
 		},
 		Output: []*onnxpb.ValueInfoProto{value("loss", f32), value("loss_weight", f32)},
 		Node: []*onnxpb.NodeProto{
@@ -95,15 +103,17 @@ func newModel(compute onnxpb.TensorProto_DataType, train bool) *onnxpb.ModelProt
 	}
 	if train {
 		g.Input = append(g.Input, value("seed", onnxpb.TensorProto_INT64))
-		g.Output = append(g.Output, value("metric.mel_loss", f32), value("grad.out.weight", compute, 4, 3), value("grad.out.bias", f32, 3))
+		g.Output = append(g.Output, value("metric.mel_loss", f32), value("grad.out.weight", compute, 4, 3),
+			value("grad.out.bias", f32, 3))
 	}
 	return &onnxpb.ModelProto{
 		IrVersion: proto.Int64(10), ProducerName: proto.String("test"),
 		OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 20), opset("xtts.fused.v1", 1)},
 		Graph:       g,
 		Functions: []*onnxpb.FunctionProto{{
-			Domain: proto.String("xtts.fused.v1"), Name: proto.String("Gelu"), Input: []string{"x"}, Output: []string{"y"},
-			OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 20)}, Node: []*onnxpb.NodeProto{node("Erf", "", "x")},
+			Domain: proto.String("xtts.fused.v1"), Name: proto.String("Gelu"), Input: []string{"x"},
+			Output: []string{"y"}, OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 20)},
+			Node: []*onnxpb.NodeProto{node("Erf", "", "x")},
 		}},
 	}
 }
@@ -118,7 +128,10 @@ func opset(domain string, version int64) *onnxpb.OperatorSetIdProto {
 }
 
 func node(op, domain string, inputs ...string) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{Name: proto.String("n"), OpType: proto.String(op), Domain: proto.String(domain), Input: inputs, Output: []string{"y"}}
+	return &onnxpb.NodeProto{
+		Name: proto.String("n"), OpType: proto.String(op), Domain: proto.String(domain), Input: inputs,
+		Output: []string{"y"},
+	}
 }
 
 // value declares an input or output. A dimension is a name, a number or nil.
@@ -135,7 +148,9 @@ func value(name string, t onnxpb.TensorProto_DataType, dims ...any) *onnxpb.Valu
 		shape.Dim = append(shape.Dim, dim)
 	}
 	tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(t)), Shape: shape}
-	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+	return &onnxpb.ValueInfoProto{
+		Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+	}
 }
 
 // write writes the bundle to a new folder and returns it. Files that are already in the manifest's list keep their

@@ -68,7 +68,10 @@ func stored(b *Bundle, weights []safetensors.Info, f *faults) map[string]tensorT
 
 // checkInference compares a graph with its entry. inputs are the tensors that it may take from files; it takes all of
 // weights.
-func checkInference(g manifest.InferenceGraph, graph *onnxpb.GraphProto, inputs map[string]tensorType, weights []safetensors.Info, f *faults) {
+func checkInference(
+	g manifest.InferenceGraph, graph *onnxpb.GraphProto, inputs map[string]tensorType, weights []safetensors.Info,
+	f *faults,
+) {
 	outputs := map[string]tensorType{}
 	var given, made []string
 	for _, t := range weights {

@@ -90,8 +90,8 @@ func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
-		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, State: m.State, Buckets: m.Buckets, Dynamic: m.Dynamic,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters)},
+		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, State: m.State, Buckets: m.Buckets,
+		Dynamic: m.Dynamic, Parameters: ParameterSummary{Tensors: len(m.Parameters)},
 	}
 	for i, arena := range NewArenas(m, Policy{}) {
 		s.Parameters.Memory.Add(arena.Memory(m.InTurn()[i].Optimizer, false, false))

@@ -25,7 +25,10 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.Inspect()
-	if want := (ParameterSummary{Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, BF16Tensors: 1, BF16: 12, Memory: Memory{Weights: 3 * 256, Gradients: 2 * 256, Moments: 2 * 2 * 256}}); s.Parameters != want {
+	if want := (ParameterSummary{
+		Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, BF16Tensors: 1, BF16: 12,
+		Memory: Memory{Weights: 3 * 256, Gradients: 2 * 256, Moments: 2 * 2 * 256},
+	}); s.Parameters != want {
 		t.Errorf("parameters %+v, want %+v", s.Parameters, want)
 	}
 	if s.Name != "tiny" || s.Hash != b.Hash() || len(s.Buckets) != 2 || len(s.Inputs) != 3 || len(s.Outputs) != 3 {
@@ -36,8 +39,11 @@ func TestInspect(t *testing.T) {
 		want = append(want, GraphSummary{Graph: g.Graph, Bytes: g.Bytes, Producer: "test", IRVersion: 10, Nodes: 5,
 			Ops:       []OpCount{{"Identity", 2}, {"Erf", 1}, {"ReduceSum", 1}, {"xtts.fused.v1.Gelu", 1}},
 			Functions: []string{"xtts.fused.v1.Gelu"},
-			Inputs:    []string{"mel_spectrograms f32[batch,frames,4]", "mel_lengths i32[batch]", "out.weight f32[4,3]", "out.bias f32[3]", "table f32[2]"},
-			Outputs:   []string{"loss f32[]", "loss_weight f32[]"}})
+			Inputs: []string{
+				"mel_spectrograms f32[batch,frames,4]", "mel_lengths i32[batch]", "out.weight f32[4,3]",
+				"out.bias f32[3]", "table f32[2]",
+			},
+			Outputs: []string{"loss f32[]", "loss_weight f32[]"}})
 		if g.Bytes == 0 {
 			t.Errorf("%s has no size", g.File)
 		}
@@ -49,7 +55,8 @@ func TestInspect(t *testing.T) {
 	}
 	for i := range 2 {
 		want[i].Inputs = append(want[i].Inputs, "seed i64[]")
-		want[i].Outputs = append(want[i].Outputs, "metric.mel_loss f32[]", "grad.out.weight f32[4,3]", "grad.out.bias f32[3]")
+		want[i].Outputs = append(want[i].Outputs, "metric.mel_loss f32[]", "grad.out.weight f32[4,3]",
+			"grad.out.bias f32[3]")
 	}
 	want[1].Inputs[2], want[1].Outputs[3] = "out.weight bf16[4,3]", "grad.out.weight bf16[4,3]"
 	if !reflect.DeepEqual(s.Graphs, want) {

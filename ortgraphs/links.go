@@ -45,7 +45,8 @@ func fetchHub(dir string) string {
 	for i, part := range parts {
 		repository, ok := strings.CutPrefix(part, "models--")
 		if ok && len(parts) > i+2 && parts[i+1] == "snapshots" {
-			return "download it again: hf download " + hint.Path(strings.Replace(repository, "--", "/", 1)) + " --revision " + hint.Path(parts[i+2])
+			return "download it again: hf download " + hint.Path(strings.Replace(repository, "--", "/", 1)) +
+				" --revision " + hint.Path(parts[i+2])
 		}
 	}
 	return "download the bundle again"
@@ -81,5 +82,6 @@ func pointer(dir string, file io.ReaderAt) (reason, advice string) {
 // there, and pages for people. The host reads none of them.
 func noContent(e fs.DirEntry) bool {
 	name := e.Name()
-	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".dvc") || strings.HasSuffix(strings.ToLower(name), ".md") || name == "LICENSE" || name == "NOTICE"
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".dvc") ||
+		strings.HasSuffix(strings.ToLower(name), ".md") || name == "LICENSE" || name == "NOTICE"
 }

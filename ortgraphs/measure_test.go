@@ -35,12 +35,16 @@ func TestMeasure(t *testing.T) {
 		"half a million":    {bytes.Repeat(field(25, nil), maxFields/2), ""},
 		"too many messages": {bytes.Repeat(field(25, nil), maxFields+1), "more than 1000000 fields"},
 		"too many inside":   {field(7, bytes.Repeat(field(1, nil), maxFields+1)), "more than 1000000 fields"},
-		"too many numbers":  {field(7, field(1, field(5, field(8, make([]byte, 17*maxFields))))), "more than 1000000 fields"},
-		"large constant":    {field(7, field(5, field(9, make([]byte, 17*maxFields)))), ""},
-		"32 graphs deep":    {nested(32), ""},
-		"40 graphs deep":    {nested(40), "nested deeper than 100"},
-		"cut":               {field(7, []byte{1, 2, 3})[:3], "unexpected EOF"},
-		"length of 2^62":    {protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.BytesType), 1<<62), "unexpected EOF"},
+		"too many numbers": {
+			field(7, field(1, field(5, field(8, make([]byte, 17*maxFields))))), "more than 1000000 fields",
+		},
+		"large constant": {field(7, field(5, field(9, make([]byte, 17*maxFields)))), ""},
+		"32 graphs deep": {nested(32), ""},
+		"40 graphs deep": {nested(40), "nested deeper than 100"},
+		"cut":            {field(7, []byte{1, 2, 3})[:3], "unexpected EOF"},
+		"length of 2^62": {
+			protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.BytesType), 1<<62), "unexpected EOF",
+		},
 	} {
 		err := measure(c.data)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

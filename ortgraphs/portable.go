@@ -68,7 +68,8 @@ func (p *portable) opsets(place string, imports []*onnxpb.OperatorSetIdProto) {
 				p.add(place, "opset %d, must be %d", o.GetVersion(), opsetVersion)
 			}
 		case !p.domains[o.GetDomain()]:
-			p.add(place, "domain %q is neither the default domain of ONNX nor that of a function of the model", o.GetDomain())
+			p.add(place, "domain %q is neither the default domain of ONNX nor that of a function of the model",
+				o.GetDomain())
 		}
 	}
 	if !found {
@@ -141,7 +142,8 @@ func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
 		return
 	}
 	if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
-		if size, raw := shapes.ElementSize(shapes.Type(t.GetDataType())), int64(len(t.GetRawData())); raw > 0 && size > 0 && raw/size != elements {
+		size, raw := shapes.ElementSize(shapes.Type(t.GetDataType())), int64(len(t.GetRawData()))
+		if raw > 0 && size > 0 && raw/size != elements {
 			p.add(place, "has %d bytes for %d values of %d bytes", raw, elements, size)
 		}
 		return

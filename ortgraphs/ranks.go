@@ -14,8 +14,10 @@ import (
 func WeightedSum() ([]byte, error) {
 	f32, flag := onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BOOL
 	return marshalGraph(&onnxpb.GraphProto{
-		Name:        proto.String("weighted_sum"),
-		Input:       []*onnxpb.ValueInfoProto{declared("sum", f32), declared("value", f32), declared("weight", f32), declared("first", flag)},
+		Name: proto.String("weighted_sum"),
+		Input: []*onnxpb.ValueInfoProto{
+			declared("sum", f32), declared("value", f32), declared("weight", f32), declared("first", flag),
+		},
 		Initializer: []*onnxpb.TensorProto{number("zero", 0)},
 		Output:      []*onnxpb.ValueInfoProto{declared("sum_out", f32)},
 		Node: []*onnxpb.NodeProto{
@@ -37,8 +39,9 @@ func WeightedSum() ([]byte, error) {
 func Deviation() ([]byte, error) {
 	f32 := onnxpb.TensorProto_FLOAT
 	return marshalGraph(&onnxpb.GraphProto{
-		Name:        proto.String("deviation"),
-		Input:       []*onnxpb.ValueInfoProto{declared("own", f32, "N"), declared("lead", f32, "N"), declared("rows", f32)},
+		Name: proto.String("deviation"),
+		Input: []*onnxpb.ValueInfoProto{declared("own", f32, "N"), declared("lead", f32, "N"), declared("rows",
+			f32)},
 		Initializer: []*onnxpb.TensorProto{number("zero", 0)},
 		Output:      []*onnxpb.ValueInfoProto{declared("deviation", f32, "N")},
 		Node: []*onnxpb.NodeProto{
@@ -60,8 +63,10 @@ func Deviation() ([]byte, error) {
 func MeanOfRanks() ([]byte, error) {
 	f32 := onnxpb.TensorProto_FLOAT
 	return marshalGraph(&onnxpb.GraphProto{
-		Name:        proto.String("mean_of_ranks"),
-		Input:       []*onnxpb.ValueInfoProto{declared("deviation", f32, "N"), declared("lead", f32, "N"), declared("rows", f32)},
+		Name: proto.String("mean_of_ranks"),
+		Input: []*onnxpb.ValueInfoProto{
+			declared("deviation", f32, "N"), declared("lead", f32, "N"), declared("rows", f32),
+		},
 		Initializer: []*onnxpb.TensorProto{number("one", 1)},
 		Output:      []*onnxpb.ValueInfoProto{declared("mean", f32, "N")},
 		Node: []*onnxpb.NodeProto{
@@ -74,5 +79,7 @@ func MeanOfRanks() ([]byte, error) {
 
 // number is an f32 scalar.
 func number(name string, v float32) *onnxpb.TensorProto {
-	return &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{v}}
+	return &onnxpb.TensorProto{
+		Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{v},
+	}
 }

@@ -79,45 +79,57 @@ var refusals = map[string]struct {
 		func(f *fixture) {
 			f.models[evalFile].Graph.Initializer = []*onnxpb.TensorProto{{
 				Name: proto.String("table0"), DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
-				ExternalData: []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("../secret")}},
+				ExternalData: []*onnxpb.StringStringEntryProto{
+					{Key: proto.String("location"), Value: proto.String("../secret")},
+				},
 			}}
 		},
 		`eval_model.onnx: initializer "table0": has its data in "../secret"`,
 	},
 	"external data with a key twice": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "location", "/etc/passwd")}
+			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "location",
+				"/etc/passwd")}
 		},
 		`training_model.onnx: initializer "w": has the key "location" twice
   training_model.onnx: initializer "w": has its data in "/etc/passwd", which is not a file of the bundle`,
 	},
 	"external data before its file": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "offset", "-4096")}
+			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "offset",
+				"-4096")}
 		},
 		`training_model.onnx: initializer "w": has the impossible offset "-4096"`,
 	},
 	"memory of the process": { // ONNX Runtime's own mark for an address
 		func(f *fixture) {
-			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("*/_ORT_MEM_ADDR_/*", "offset", "4096")}
+			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{outside("*/_ORT_MEM_ADDR_/*", "offset",
+				"4096")}
 		},
 		`training_model.onnx: initializer "w": has its data in "*/_ORT_MEM_ADDR_/*", which is not a file of the bundle`,
 	},
 	"external data of a function's default": {
 		func(f *fixture) {
-			f.models[trainFile].Functions[0].AttributeProto = []*onnxpb.AttributeProto{{Name: proto.String("bias"), T: outside("../secret", "offset", "0")}}
+			f.models[trainFile].Functions[0].AttributeProto = []*onnxpb.AttributeProto{
+				{Name: proto.String("bias"), T: outside("../secret", "offset", "0")},
+			}
 		},
 		`training_model.onnx: function xtts.fused.v1.Gelu attribute "bias" "w": has its data in "../secret", which is not a file of the bundle`,
 	},
 	"shape beyond all memory": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 62, 1 << 62}, RawData: []byte("1234")}}
+			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{{
+				Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 62, 1 << 62},
+				RawData: []byte("1234"),
+			}}
 		},
 		`training_model.onnx: initializer "w": has the impossible shape [4611686018427387904 4611686018427387904]`,
 	},
 	"shape of another constant": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 40}, RawData: []byte("1234")}}
+			f.models[trainFile].Graph.Initializer = []*onnxpb.TensorProto{
+				{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 40}, RawData: []byte("1234")},
+			}
 		},
 		`training_model.onnx: initializer "w": has 4 bytes for 1099511627776 values of 4 bytes`,
 	},
@@ -171,7 +183,8 @@ var refusals = map[string]struct {
 	},
 	"number": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "frames", 5)
+			f.models[trainFile].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "frames",
+				5)
 		},
 		`training_model.onnx: input "mel_spectrograms": has shape [batch,frames,5], bundle.json says [B,T_mel,4]`,
 	},
@@ -189,7 +202,8 @@ var refusals = map[string]struct {
 	},
 	"one name for two symbols": {
 		func(f *fixture) {
-			f.models[trainFile].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "batch", 4)
+			f.models[trainFile].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "batch",
+				4)
 		},
 		`training_model.onnx: input "mel_spectrograms": the graph calls both B and T_mel "batch"`,
 	},
@@ -231,7 +245,8 @@ var refusals = map[string]struct {
 	},
 	"bf16 batch in the bf16 graph": {
 		func(f *fixture) {
-			f.models[bf16File].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_BFLOAT16, "batch", "frames", 4)
+			f.models[bf16File].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_BFLOAT16, "batch",
+				"frames", 4)
 		},
 		`training_model.bf16.onnx: input "mel_spectrograms": is bf16, bundle.json says f32`,
 	},
@@ -324,7 +339,10 @@ var refusals = map[string]struct {
 	},
 	"stage graph": {
 		func(f *fixture) {
-			f.models["logmel.onnx"] = &onnxpb.ModelProto{IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 21)}, Graph: &onnxpb.GraphProto{}}
+			f.models["logmel.onnx"] = &onnxpb.ModelProto{
+				IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 21)},
+				Graph: &onnxpb.GraphProto{},
+			}
 		},
 		"logmel.onnx: opset_import: opset 21, must be 20",
 	},
@@ -373,7 +391,8 @@ var refusals = map[string]struct {
 			f.manifest.Parameters[0].Compute = ""
 			delete(f.models, bf16File)
 		},
-		"bundle.json: graphs[1]: training_model.bf16.onnx is not listed in files\n  bundle.json: graphs[1]: graphs[0] has the same file, or the same kind and precision",
+		"bundle.json: graphs[1]: training_model.bf16.onnx is not listed in files\n" +
+			"  bundle.json: graphs[1]: graphs[0] has the same file, or the same kind and precision",
 	},
 	"tokenizer not listed": {
 		func(f *fixture) { f.manifest.Tokenizer = &manifest.Tokenizer{File: "tokenizer.json"} },

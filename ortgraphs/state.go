@@ -42,8 +42,10 @@ func StateBytes(list []manifest.State, alone bool) int {
 func Choose() ([]byte, error) {
 	i32 := onnxpb.TensorProto_INT32
 	g := &onnxpb.GraphProto{
-		Name:   proto.String("choose"),
-		Input:  []*onnxpb.ValueInfoProto{declared("flag", onnxpb.TensorProto_BOOL), declared("new", i32, "N"), declared("old", i32, "N")},
+		Name: proto.String("choose"),
+		Input: []*onnxpb.ValueInfoProto{
+			declared("flag", onnxpb.TensorProto_BOOL), declared("new", i32, "N"), declared("old", i32, "N"),
+		},
 		Output: []*onnxpb.ValueInfoProto{declared("chosen", i32, "N")},
 		Node:   []*onnxpb.NodeProto{operation("Where", "chosen", "flag", "new", "old")},
 	}

@@ -21,7 +21,8 @@ func withState(f *fixture) {
 			m.Graph.Output = append(m.Graph.Output, value("state."+name, f32, 4))
 		}
 	}
-	f.weights = append(f.weights, safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: []int{4}, Data: make([]byte, 16)})
+	f.weights = append(f.weights,
+		safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: []int{4}, Data: make([]byte, 16)})
 }
 
 func TestState(t *testing.T) {

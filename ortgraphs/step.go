@@ -84,7 +84,8 @@ func (c *StepCost) count(model *onnxpb.ModelProto, sizes shapes.Sizes) {
 		return
 	}
 	cost := r.Cost()
-	c.FLOPs, c.Bytes, c.ActivationBytes = c.FLOPs+cost.FLOPs, c.Bytes+cost.Bytes, max(c.ActivationBytes, float64(cost.Peak))
+	c.FLOPs, c.Bytes, c.ActivationBytes = c.FLOPs+cost.FLOPs, c.Bytes+cost.Bytes,
+		max(c.ActivationBytes, float64(cost.Peak))
 	if cost.Unknown > 0 {
 		c.Problem = "the shapes of some nodes are not known"
 	}

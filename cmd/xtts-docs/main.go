@@ -42,6 +42,7 @@ func write(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "wrote %d manual pages to %s: man -l %s\n", len(pages), dir, hint.Word(filepath.Join(dir, "xtts-host.1")))
+	_, err = fmt.Fprintf(out, "wrote %d manual pages to %s: man -l %s\n", len(pages), dir,
+		hint.Word(filepath.Join(dir, "xtts-host.1")))
 	return err
 }

@@ -15,7 +15,8 @@ func TestWriteSaysWhatItMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(dir, "xtts-host.1")
-	if _, err := os.Stat(page); err != nil || !strings.HasSuffix(out.String(), " manual pages to "+dir+": man -l '"+page+"'\n") {
+	_, err := os.Stat(page)
+	if err != nil || !strings.HasSuffix(out.String(), " manual pages to "+dir+": man -l '"+page+"'\n") {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

@@ -35,9 +35,11 @@ func TestFakeGPU(t *testing.T) {
 		buildPlugin(t, plugins, id)
 	}
 	mixed := bundletest.Mixed(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
-	single := bundletest.Rewrite(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico"), func(_ string, m *manifest.Bundle) { m.Buckets, m.Cost = m.Buckets[2:], nil }).Dir
+	single := bundletest.Rewrite(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico"),
+		func(_ string, m *manifest.Bundle) { m.Buckets, m.Cost = m.Buckets[2:], nil }).Dir
 	players := bundletest.WithPlayers(t, bundletest.Stateful(t, single).Dir, func(name string) bool {
-		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
+		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") ||
+			name == "metric.stop_loss"
 	}, nil).Dir
 	frozen := bundletest.Frozen(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
 	setup := p.Setup
@@ -52,7 +54,9 @@ func TestFakeGPU(t *testing.T) {
 		env.Setenv("SINGLE", single)
 		env.Setenv("PLAYERS", players)
 		env.Setenv("FROZEN", frozen)
-		for variable, value := range map[string]string{"PLUGINS": plugins, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
+		for variable, value := range map[string]string{
+			"PLUGINS": plugins, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4",
+		} {
 			env.Setenv("XTTS_HOST_"+variable, value)
 		}
 		return err

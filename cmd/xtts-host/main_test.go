@@ -61,7 +61,9 @@ func scripts(t *testing.T, dir string) testscript.Params {
 		t.Fatal(err)
 	}
 	speaking := filepath.Join(root, "speaking")
-	if err := synthesizetest.Write(speaking, pico, "../../host/data/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
+	if err := synthesizetest.Write(
+		speaking, pico, "../../host/data/dataset/testdata/voicebpe/tokenizer.json",
+	); err != nil {
 		t.Fatal(err)
 	}
 	adapted := filepath.Join(root, "adapted")
@@ -98,7 +100,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			env.Setenv(ort.LibraryEnv, library)
 			env.Setenv("XTTS_HOST_DEVICE", "cpu")            // also on a machine with a GPU
 			env.Setenv("XTTS_HOST_MODEL_START_DELAY", "0.1") // runs of a few batches never fill the pipeline
-			env.Setenv("GORACE", "atexit_sleep_ms=0")        // under -race each program would rest for a second at its end
+			// under -race each program would rest for a second at its end
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Values[background{}] = new(background)
 			return nil
 		},

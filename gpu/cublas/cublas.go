@@ -55,13 +55,19 @@ func Open(beside string) (*Library, error) {
 	runtime.LockOSThread() // dlerror is per thread
 	defer runtime.UnlockOSThread()
 	l := &Library{lt: (*C.lt_library)(C.calloc(1, C.sizeof_lt_library))}
-	if err := load(Name, beside, func(name *C.char, lacks **C.char) *C.char { return C.cublas_open(name, &l.calls, lacks) }); err != nil {
+	if err := load(Name, beside, func(name *C.char, lacks **C.char) *C.char {
+		return C.cublas_open(name, &l.calls, lacks)
+	}); err != nil {
 		return nil, err
 	}
-	if err := load(LtName, beside, func(name *C.char, lacks **C.char) *C.char { return C.lt_open(name, l.lt, lacks) }); err != nil {
+	if err := load(LtName, beside, func(name *C.char, lacks **C.char) *C.char {
+		return C.lt_open(name, l.lt, lacks)
+	}); err != nil {
 		return nil, err
 	}
-	if err := load(driver, "", func(name *C.char, lacks **C.char) *C.char { return C.lt_open_driver(name, l.lt, lacks) }); err != nil {
+	if err := load(driver, "", func(name *C.char, lacks **C.char) *C.char {
+		return C.lt_open_driver(name, l.lt, lacks)
+	}); err != nil {
 		return nil, err
 	}
 	return l, nil

@@ -103,7 +103,9 @@ func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
 		return gpu.Device{}, wrap("cuDeviceGetName", err)
 	}
 	var pci [len("0000:00:00.0") + 1]C.char
-	if err := check("cuDeviceGetPCIBusId", C.cuDeviceGetPCIBusId(&pci[0], C.int(len(pci)), C.CUdevice(ordinal))); err != nil {
+	if err := check(
+		"cuDeviceGetPCIBusId", C.cuDeviceGetPCIBusId(&pci[0], C.int(len(pci)), C.CUdevice(ordinal)),
+	); err != nil {
 		return gpu.Device{}, err
 	}
 	var capability [2]int
@@ -113,7 +115,8 @@ func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
 		}
 	}
 	return gpu.Device{
-		Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name, Capability: 10*capability[0] + capability[1],
+		Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name,
+		Capability: 10*capability[0] + capability[1],
 	}, nil
 }
 

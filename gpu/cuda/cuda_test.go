@@ -65,7 +65,9 @@ func TestOpenOfAnUnknownGPU(t *testing.T) {
 	if c != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("returns %v, %v, want %s", c, err, want)
 	}
-	for visible, hint := range map[string]string{"0": "CUDA_VISIBLE_DEVICES=0 hides the others", "": "nvidia-smi -L lists the GPUs of this machine"} {
+	for visible, hint := range map[string]string{
+		"0": "CUDA_VISIBLE_DEVICES=0 hides the others", "": "nvidia-smi -L lists the GPUs of this machine",
+	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
 		var h interface{ Hint() string }
 		if !errors.As(err, &h) || h.Hint() != hint {
@@ -99,7 +101,8 @@ func TestStartWithoutGPU(t *testing.T) {
 	program := exec.Command(os.Args[0], "-test.run=^TestStartWithoutGPU$")
 	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=", "XTTS_HOST_TEST_START=1")
 	out, err := program.CombinedOutput()
-	if want := "the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\n"; err != nil || !strings.HasPrefix(string(out), want) {
+	want := "the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\n"
+	if err != nil || !strings.HasPrefix(string(out), want) {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 }
@@ -109,12 +112,14 @@ func TestCompiledKernels(t *testing.T) {
 	c, compiler := bound(t), nvrtctest.Open(t)
 	const threads, blocks = 64, 3
 	source := func(n int) string {
-		return fmt.Sprintf(`extern "C" __global__ void __launch_bounds__(64) add(const int *__restrict__ x, int *__restrict__ y) {
+		return fmt.Sprintf(
+			`extern "C" __global__ void __launch_bounds__(64) add(const int *__restrict__ x, int *__restrict__ y) {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	y[i] = x[i] + %d;
 }`, n)
 	}
-	compiled, err := compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability, Cache: t.TempDir()}, []string{source(7), source(100)})
+	compiled, err := compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability, Cache: t.TempDir()},
+		[]string{source(7), source(100)})
 	must(t, err)
 	stream, err := c.NewStream()
 	must(t, err)
@@ -168,7 +173,8 @@ func BenchmarkUpload(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			runtime.LockOSThread()
 			must(b, c.Bind())
-			batch, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON|syscall.MAP_POPULATE)
+			batch, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+				syscall.MAP_SHARED|syscall.MAP_ANON|syscall.MAP_POPULATE)
 			must(b, err)
 			defer syscall.Munmap(batch)
 			registration, err := pin(batch)

@@ -71,7 +71,8 @@ func (m *module) Close() error {
 func (k *kernel) SetShared(bytes int) error {
 	err := k.module.open()
 	if err == nil {
-		err = check("cuFuncSetAttribute", C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&k.function)), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
+		err = check("cuFuncSetAttribute", C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&k.function)),
+			C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 	}
 	return during("set the shared memory of a kernel", err)
 }

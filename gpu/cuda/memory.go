@@ -113,7 +113,8 @@ func (c *context) Register(mem []byte) (gpu.Registration, error) {
 		err = c.open()
 	}
 	if err == nil {
-		err = check("cuMemHostRegister", C.cuMemHostRegister(unsafe.Pointer(&mem[0]), C.size_t(len(mem)), C.CU_MEMHOSTREGISTER_PORTABLE))
+		err = check("cuMemHostRegister",
+			C.cuMemHostRegister(unsafe.Pointer(&mem[0]), C.size_t(len(mem)), C.CU_MEMHOSTREGISTER_PORTABLE))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pin %d bytes of memory: %w", len(mem), err)

@@ -25,7 +25,9 @@ func onCard(t *testing.T, f func(c *card)) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime.LockOSThread()
 		c := &card{T: t}
-		c.Context = gputest.New(gputest.Config{Memory: 1 << 20, Bandwidth: 1e9, Misuse: func(err error) { c.misuses = append(c.misuses, err) }})
+		c.Context = gputest.New(gputest.Config{
+			Memory: 1 << 20, Bandwidth: 1e9, Misuse: func(err error) { c.misuses = append(c.misuses, err) },
+		})
 		c.no(c.Bind())
 		f(c)
 	})
@@ -148,8 +150,9 @@ func TestFailedWorkLosesTheContext(t *testing.T) {
 				_, happened := e.Happened()
 				_, allocated := c.Allocate(1)
 				for what, err := range map[string]error{
-					"Synchronize": s.Synchronize(), "Synchronize of another stream": other.Synchronize(), "event's Synchronize": e.Synchronize(),
-					"Happened": happened, "Allocate": allocated, "Upload": other.Upload(m, 0, host.Bytes()), "Bind": c.Bind(),
+					"Synchronize": s.Synchronize(), "Synchronize of another stream": other.Synchronize(),
+					"event's Synchronize": e.Synchronize(), "Happened": happened, "Allocate": allocated,
+					"Upload": other.Upload(m, 0, host.Bytes()), "Bind": c.Bind(),
 				} {
 					if !errors.Is(err, broken) {
 						c.Errorf("%s: %v, not the failure", what, err)
@@ -234,7 +237,9 @@ func TestMisuse(t *testing.T) {
 			}()
 			return <-err
 		},
-		"close the GPU before everything that was created with it: open are 1 of GPU memory, 2 of stream": func(c *card) error {
+		"close the GPU before everything that was created with it: open are 1 of GPU memory, 2 of stream": func(
+			c *card,
+		) error {
 			c.memory(1)
 			c.stream()
 			c.stream()

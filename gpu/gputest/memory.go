@@ -66,12 +66,15 @@ func (c *Context) add(op Op, kind string, size int, mem []byte) (*Memory, error)
 		return nil, fmt.Errorf("%s: it is already pinned", op)
 	}
 	if kind == cardMemory && size > c.config.Memory-c.used {
-		return nil, fmt.Errorf("%s: %d bytes of %d, of which %d are used: %w", op, size, c.config.Memory, c.used, gpu.ErrOutOfMemory)
+		return nil, fmt.Errorf("%s: %d bytes of %d, of which %d are used: %w", op, size, c.config.Memory, c.used,
+			gpu.ErrOutOfMemory)
 	}
 	if mem == nil {
 		// Outside Go's heap, because C libraries keep its address, and a use after Close must crash.
 		var err error
-		if mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
+		if mem, err = syscall.Mmap(
+			-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON,
+		); err != nil {
 			return nil, fmt.Errorf("%s: %w", op, err)
 		}
 	}
@@ -88,7 +91,8 @@ func (c *Context) add(op Op, kind string, size int, mem []byte) (*Memory, error)
 func (c *Context) find(address uintptr, size int, kinds ...string) *Memory {
 	for _, b := range c.blocks {
 		start := addressOf(b.mem)
-		if slices.Contains(kinds, b.kind) && address >= start && address <= start+uintptr(len(b.mem)) && size <= len(b.mem)-int(address-start) {
+		if slices.Contains(kinds, b.kind) && address >= start && address <= start+uintptr(len(b.mem)) &&
+			size <= len(b.mem)-int(address-start) {
 			return b
 		}
 	}

@@ -197,7 +197,9 @@ func testCopies(s *suite) {
 	s.no(q.Upload(b, size-at, src[:at]))
 	copy(want[size-at:], src)
 	s.no(q.Download(dst, b, 0))
-	for _, err := range []error{q.Upload(a, size, nil), q.Download(nil, a, 0), q.Copy(a, 0, b, size, 0), q.Clear(a, size, 0)} {
+	for _, err := range []error{
+		q.Upload(a, size, nil), q.Download(nil, a, 0), q.Copy(a, 0, b, size, 0), q.Clear(a, size, 0),
+	} {
 		if err != nil {
 			s.Errorf("a copy of no bytes: %v", err)
 		}

@@ -9,8 +9,9 @@ import (
 )
 
 var distances = map[nvml.GpuTopologyLevel]gpu.Distance{
-	nvml.TOPOLOGY_INTERNAL: gpu.SameBoard, nvml.TOPOLOGY_SINGLE: gpu.OneSwitch, nvml.TOPOLOGY_MULTIPLE: gpu.ManySwitches,
-	nvml.TOPOLOGY_HOSTBRIDGE: gpu.HostBridge, nvml.TOPOLOGY_NODE: gpu.SameNode, nvml.TOPOLOGY_SYSTEM: gpu.CrossNode,
+	nvml.TOPOLOGY_INTERNAL: gpu.SameBoard, nvml.TOPOLOGY_SINGLE: gpu.OneSwitch,
+	nvml.TOPOLOGY_MULTIPLE: gpu.ManySwitches, nvml.TOPOLOGY_HOSTBRIDGE: gpu.HostBridge,
+	nvml.TOPOLOGY_NODE: gpu.SameNode, nvml.TOPOLOGY_SYSTEM: gpu.CrossNode,
 }
 
 func (i *inventory) Link(a, b string) (gpu.Link, error) {
@@ -35,7 +36,8 @@ func (i *inventory) Link(a, b string) (gpu.Link, error) {
 	if !ok {
 		distance = gpu.CrossNode // an unknown level is the farthest
 	}
-	l := gpu.Link{Distance: distance, Peer: peer(x, y, nvml.P2P_CAPS_INDEX_READ) && peer(x, y, nvml.P2P_CAPS_INDEX_WRITE)}
+	l := gpu.Link{Distance: distance, Peer: peer(x, y, nvml.P2P_CAPS_INDEX_READ) && peer(x, y,
+		nvml.P2P_CAPS_INDEX_WRITE)}
 	if peer(x, y, nvml.P2P_CAPS_INDEX_NVLINK) {
 		l.NVLinks = nvlinks(x, y)
 	}
@@ -60,7 +62,8 @@ func nvlinks(x, y nvml.Device) int {
 		}
 		active++
 		remote, remoteRet := x.GetNvLinkRemotePciInfo(link)
-		if ret == nvml.SUCCESS && remoteRet == nvml.SUCCESS && remote.Domain == target.Domain && remote.Bus == target.Bus && remote.Device == target.Device {
+		if ret == nvml.SUCCESS && remoteRet == nvml.SUCCESS && remote.Domain == target.Domain &&
+			remote.Bus == target.Bus && remote.Device == target.Device {
 			direct++
 		}
 	}

@@ -137,7 +137,8 @@ func (i *inventory) identify(n int) (gpu.Device, nvml.Device, error) {
 	}
 	// A GPU is always function 0 of its card.
 	address := fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
-	return gpu.Device{UUID: uuid, Name: name, PCI: address, Memory: int64(memory.Total), Capability: 10*major + minor}, handle, nil
+	return gpu.Device{UUID: uuid, Name: name, PCI: address, Memory: int64(memory.Total), Capability: 10*major + minor},
+		handle, nil
 }
 
 func (i *inventory) Driver() gpu.Driver { return i.driver }

@@ -31,11 +31,13 @@ func server() *dgxa100.Server {
 			return nvml.Utilization{Gpu: 50, Memory: 25}, nvml.SUCCESS
 		}
 		d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
-			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 20}, {Pid: 8, UsedGpuMemory: ^uint64(0)}}, nvml.SUCCESS
+			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 20}, {Pid: 8, UsedGpuMemory: ^uint64(0)}},
+				nvml.SUCCESS
 		}
 		d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 			m := d.MemoryInfo
-			return nvml.Memory_v2{Total: m.Total, Reserved: m.Total - m.Used - m.Free, Used: m.Used, Free: m.Free}, nvml.SUCCESS
+			return nvml.Memory_v2{Total: m.Total, Reserved: m.Total - m.Used - m.Free, Used: m.Used, Free: m.Free},
+				nvml.SUCCESS
 		}
 		d.GetTopologyCommonAncestorFunc = func(nvml.Device) (nvml.GpuTopologyLevel, nvml.Return) {
 			return nvml.TOPOLOGY_NODE, nvml.SUCCESS
@@ -86,7 +88,8 @@ func TestMemory(t *testing.T) {
 			device(s, 0).GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 				return nvml.Memory_v2{Total: 40 * gib, Reserved: 2 * gib, Used: 1 * gib, Free: 37 * gib}, tt.v2
 			}
-			if m, err := opened(t, s).Memory("GPU-0"); err != nil || m != (gpu.MemoryUse{Used: tt.used, Free: 37 * gib, Total: 40 * gib}) {
+			m, err := opened(t, s).Memory("GPU-0")
+			if err != nil || m != (gpu.MemoryUse{Used: tt.used, Free: 37 * gib, Total: 40 * gib}) {
 				t.Errorf("memory %+v, %v", m, err)
 			}
 		})
@@ -101,7 +104,10 @@ func TestInventory(t *testing.T) {
 		t.Errorf("driver %+v", got)
 	}
 	devices := i.Devices()
-	want := gpu.Device{Index: 7, UUID: "GPU-0", PCI: "0001:20:03.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 40 << 30, Capability: 80}
+	want := gpu.Device{
+		Index: 7, UUID: "GPU-0", PCI: "0001:20:03.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 40 << 30,
+		Capability: 80,
+	}
 	if len(devices) != 8 || devices[7] != want || devices[0].UUID != "GPU-7" {
 		t.Errorf("devices %v", devices)
 	}
@@ -111,7 +117,8 @@ func TestInventory(t *testing.T) {
 	if u, err := i.Utilization("GPU-0"); err != nil || u != (gpu.Utilization{GPU: 0.5, Memory: 0.25}) {
 		t.Errorf("utilization %+v, %v", u, err)
 	}
-	if p, err := i.Processes("GPU-0"); err != nil || len(p) != 2 || p[0] != (gpu.Process{PID: 7, Used: 1 << 20}) || p[1].Used != -1 {
+	if p, err := i.Processes("GPU-0"); err != nil || len(p) != 2 || p[0] != (gpu.Process{PID: 7, Used: 1 << 20}) ||
+		p[1].Used != -1 {
 		t.Errorf("processes %+v, %v", p, err)
 	}
 	if _, err := i.Memory("GPU-9"); err == nil || err.Error() != "no GPU GPU-9" {
@@ -144,9 +151,20 @@ func TestAbsent(t *testing.T) {
 	}{
 		{nvml.ERROR_LIBRARY_NOT_FOUND, nil, "NVIDIA's driver library (libnvidia-ml.so.1) is not installed", "", ""},
 		{nvml.ERROR_DRIVER_NOT_LOADED, nil, "NVIDIA's driver is not loaded", "", ""},
-		{nvml.ERROR_LIBRARY_NOT_FOUND, one, "", "this machine has GPU 0 (NVIDIA L4, GPU-1), but NVIDIA's driver library (libnvidia-ml.so.1) is not installed", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
-		{nvml.ERROR_LIB_RM_VERSION_MISMATCH, nil, "", "NVIDIA's driver library and kernel module are of different versions", "restart the machine"},
-		{nvml.ERROR_NO_PERMISSION, one, "", "this machine has GPU 0 (NVIDIA L4, GPU-1), but no permission to use NVIDIA's driver", "/dev/nvidia*"},
+		{
+			nvml.ERROR_LIBRARY_NOT_FOUND, one, "",
+			"this machine has GPU 0 (NVIDIA L4, GPU-1), but NVIDIA's driver library (libnvidia-ml.so.1) is not " +
+				"installed",
+			"NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+		},
+		{
+			nvml.ERROR_LIB_RM_VERSION_MISMATCH, nil, "",
+			"NVIDIA's driver library and kernel module are of different versions", "restart the machine",
+		},
+		{
+			nvml.ERROR_NO_PERMISSION, one, "",
+			"this machine has GPU 0 (NVIDIA L4, GPU-1), but no permission to use NVIDIA's driver", "/dev/nvidia*",
+		},
 		{nvml.ERROR_UNKNOWN, nil, "", "NVML does not start (error 999)", "nvidia-smi"},
 	} {
 		lib := &mock.Interface{InitFunc: func() nvml.Return { return tt.ret }}
@@ -209,7 +227,8 @@ func TestOpenFails(t *testing.T) {
 	s := server()
 	s.ShutdownFunc = func() nvml.Return { ends++; return nvml.SUCCESS }
 	device(s, 3).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
-	if _, err := open(s, none); err == nil || err.Error() != "list GPUs by NVML: GPU 3: UUID: ERROR_GPU_IS_LOST" || ends != 1 {
+	_, err := open(s, none)
+	if err == nil || err.Error() != "list GPUs by NVML: GPU 3: UUID: ERROR_GPU_IS_LOST" || ends != 1 {
 		t.Errorf("error %v, %d shutdowns", err, ends)
 	}
 }
@@ -343,7 +362,8 @@ func TestWatchNothing(t *testing.T) {
 	for n := range s.Devices {
 		device(s, n).RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.ERROR_NOT_SUPPORTED }
 	}
-	if _, err := opened(t, s).Watch(); err == nil || err.Error() != "watch GPUs: ERROR_NOT_SUPPORTED" || freed.Load() != 1 {
+	_, err := opened(t, s).Watch()
+	if err == nil || err.Error() != "watch GPUs: ERROR_NOT_SUPPORTED" || freed.Load() != 1 {
 		t.Errorf("error %v, freed %d", err, freed.Load())
 	}
 }

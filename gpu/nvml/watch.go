@@ -49,7 +49,9 @@ func (i *inventory) Watch() (gpu.Watcher, error) {
 	}
 	// Faults come in bursts: the buffer is for a late reader. Faults that do not fit are dropped; the first ones are
 	// the most useful.
-	w := &watcher{inventory: i, set: set, faults: make(chan gpu.Fault, 64), stop: make(chan struct{}), done: make(chan struct{})}
+	w := &watcher{
+		inventory: i, set: set, faults: make(chan gpu.Fault, 64), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	i.watchers[w] = true
 	go w.run()
 	return w, nil

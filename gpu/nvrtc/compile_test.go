@@ -16,13 +16,17 @@ import (
 // it has compiled.
 func fake() (*Compiler, *atomic.Int32) {
 	n := new(atomic.Int32)
-	return &Compiler{major: 13, known: []int{80, 90, 100}, compile: func(source string, options []string, ptx bool) ([]byte, string, error) {
-		n.Add(1)
-		if strings.Contains(source, "wrong") {
-			return nil, "kernel.cu(7): error: this is wrong\n    wrong;\n    ^\n\n1 error detected", errors.New("no success")
-		}
-		return []byte(strings.Join(options, " ") + source), "", nil
-	}}, n
+	return &Compiler{
+		major: 13, known: []int{80, 90, 100},
+		compile: func(source string, options []string, ptx bool) ([]byte, string, error) {
+			n.Add(1)
+			if strings.Contains(source, "wrong") {
+				return nil, "kernel.cu(7): error: this is wrong\n    wrong;\n    ^\n\n1 error detected",
+					errors.New("no success")
+			}
+			return []byte(strings.Join(options, " ") + source), "", nil
+		},
+	}, n
 }
 
 func TestTarget(t *testing.T) {
@@ -30,7 +34,10 @@ func TestTarget(t *testing.T) {
 	for capability, want := range map[int]struct {
 		arch string
 		ptx  bool
-	}{80: {"sm_80", false}, 89: {"compute_80", true}, 90: {"sm_90a", false}, 86: {"compute_80", true}, 103: {"compute_100", true}, 990: {"compute_100", true}} {
+	}{
+		80: {"sm_80", false}, 89: {"compute_80", true}, 90: {"sm_90a", false}, 86: {"compute_80", true},
+		103: {"compute_100", true}, 990: {"compute_100", true},
+	} {
 		if arch, ptx, err := c.target(capability); arch != want.arch || ptx != want.ptx || err != nil {
 			t.Errorf("%d: %s, %v, %v", capability, arch, ptx, err)
 		}
@@ -53,7 +60,8 @@ func TestCache(t *testing.T) {
 			t.Fatal(err, compiled.CacheError)
 		}
 		if compiled.Cached != want || compiled.New != compiles || int(n.Load()) != compiles {
-			t.Errorf("%d from the cache and %d new, compiled %d; want %d and %d", compiled.Cached, compiled.New, n.Load(), want, compiles)
+			t.Errorf("%d from the cache and %d new, compiled %d; want %d and %d", compiled.Cached, compiled.New,
+				n.Load(), want, compiles)
 		}
 		for i, image := range compiled.Images {
 			if !strings.HasSuffix(string(image), sources[i]) || !strings.HasPrefix(string(image), "-arch=sm_") {
@@ -135,7 +143,8 @@ func TestRefused(t *testing.T) {
 	n.Store(0)
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, err := c.Compile(ended, Options{Capability: 90}, sources); !errors.Is(err, context.Canceled) || n.Load() != 0 {
+	_, err = c.Compile(ended, Options{Capability: 90}, sources)
+	if !errors.Is(err, context.Canceled) || n.Load() != 0 {
 		t.Errorf("%v after %d programs", err, n.Load())
 	}
 }

@@ -71,7 +71,8 @@ func (c *Compiler) target(capability int) (arch string, ptx bool, err error) {
 	}
 	switch {
 	case newest == 0:
-		return "", false, fmt.Errorf("NVRTC %s does not compile for compute capability %d.%d", c.Version(), capability/10, capability%10)
+		return "", false, fmt.Errorf("NVRTC %s does not compile for compute capability %d.%d", c.Version(),
+			capability/10, capability%10)
 	case newest == capability && capability == 90:
 		return "sm_90a", false, nil // with instructions that no later card has, such as products of warpgroups
 	case newest == capability:

@@ -48,7 +48,8 @@ func TestNewerCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ptx := string(compiled.Images[0]); !strings.Contains(ptx, "\n.target sm_1") || !strings.Contains(ptx, ".visible .entry softmax(") {
+	ptx := string(compiled.Images[0])
+	if !strings.Contains(ptx, "\n.target sm_1") || !strings.Contains(ptx, ".visible .entry softmax(") {
 		t.Errorf("not PTX: %.300s", ptx)
 	}
 }
@@ -60,14 +61,16 @@ func TestErrorsNameTheLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "compile for sm_80: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION: kernel.cu(2): error: identifier \"y\" is undefined: x[0] = y;"
+	want := "compile for sm_80: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION: kernel.cu(2): error: identifier \"y\" " +
+		"is undefined: x[0] = y;"
 	if err := compiled.Refused[1]; err == nil || err.Error() != want || compiled.Images[1] != nil {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if compiled.Refused[0] != nil || compiled.Images[0] == nil {
 		t.Errorf("the other source: %v", compiled.Refused[0])
 	}
-	compiled, err = c.Compile(context.Background(), nvrtc.Options{Capability: 80, Flags: []string{"-no-such-option"}}, []string{kernels})
+	compiled, err = c.Compile(context.Background(), nvrtc.Options{Capability: 80, Flags: []string{"-no-such-option"}},
+		[]string{kernels})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,8 @@ func TestOpenFails(t *testing.T) {
 		if out, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if _, err := nvrtc.Open(file); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
+		if _, err := nvrtc.Open(file); err == nil || !strings.Contains(err.Error(), file) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %s", err, want)
 		}
 		if err := os.Remove(file); err != nil {

@@ -68,7 +68,9 @@ func play(t *testing.T, d Device, micros int) played {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,8 @@ func runPlayed(t *testing.T, l *Loop, f *twoSlots) {
 		t.Fatal(err)
 	}
 	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizers[0].Steps != 5 || l.Optimizers[0].Incomplete() {
-		t.Errorf("held %v, progress %+v, %d updates, incomplete %v", f.held, l.Progress, l.Optimizers[0].Steps, l.Optimizers[0].Incomplete())
+		t.Errorf("held %v, progress %+v, %d updates, incomplete %v", f.held, l.Progress, l.Optimizers[0].Steps,
+			l.Optimizers[0].Incomplete())
 	}
 	if err := l.Model.Pull(); err != nil {
 		t.Fatal(err)

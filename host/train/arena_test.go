@@ -53,7 +53,9 @@ func TestCapturedGraphsKeepArenas(t *testing.T) {
 	d, _ := fakeDevice(t)
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

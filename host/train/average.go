@@ -28,9 +28,11 @@ func (a *average) bind(o *Optimizer, g *graphs) {
 		for _, over := range o.device.chunks(s.Range) {
 			averages := o.flat(o.player.averages, over)
 			e := o.execution(session, tensors{
-				"average": averages, "param": o.flat(o.player.weights, over), "rate": a.rate.tensor, "finite": o.finite.tensor,
+				"average": averages, "param": o.flat(o.player.weights, over), "rate": a.rate.tensor,
+				"finite": o.finite.tensor,
 			}, tensors{"average_out": averages})
-			a.updates = append(a.updates, update{e, fmt.Sprintf("element %d on", over.Start), []region{o.player.averages.region(over)}})
+			a.updates = append(a.updates,
+				update{e, fmt.Sprintf("element %d on", over.Start), []region{o.player.averages.region(over)}})
 		}
 	}
 }

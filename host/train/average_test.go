@@ -17,7 +17,8 @@ func averaging(t *testing.T, d Device, policy ortgraphs.Policy, decay float64) (
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	m, err := NewModel(ModelConfig{
-		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, Average: decay,
+		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)}, Layouts: layouts,
+		Slots: 1, Threads: 1, Device: d, Average: decay,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +161,8 @@ func TestNoAverage(t *testing.T) {
 	if m.Average() != nil || m.players[0].averages.size != 0 || len(o.average.updates) > 0 {
 		t.Errorf("%d averages of %d bytes", len(m.Average()), m.players[0].averages.size)
 	}
-	if got := m.players[0].arena.Memory(plainSGD, false, true).Average; got != m.players[0].arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
+	got := m.players[0].arena.Memory(plainSGD, false, true).Average
+	if got != m.players[0].arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
 		t.Errorf("an average takes %d bytes", got)
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 // edges are numbers at which rounding to bf16 decides.
 var edges = []uint32{
-	0, 0x80000000, 1, 0x80000001, 0x7fff, 0x8000, 0x8001, 0x18000, 0x17fff, // zeros, the smallest, halfway and next to it
-	0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f807fff, 0xbf808000, 0xbf818000, // 1 and halfway to its neighbours
+	// zeros, the smallest, halfway and next to it
+	0, 0x80000000, 1, 0x80000001, 0x7fff, 0x8000, 0x8001, 0x18000, 0x17fff,
+	// 1 and halfway to its neighbours
+	0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f807fff, 0xbf808000, 0xbf818000,
 	0x7f7fffff, 0x7f7f8000, 0x7f7f7fff, 0xff7fffff, 0x7f800000, 0xff800000, // the largest, which rounds to infinity
 }
 
@@ -23,8 +25,9 @@ func TestNarrow(t *testing.T) {
 		from uint32
 		want uint16
 	}{
-		{0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82}, {0x3f807fff, 0x3f80}, {0xbf818000, 0xbf82},
-		{0, 0}, {0x80000000, 0x8000}, {0x8000, 0}, {0x8001, 1}, {0x18000, 2}, {0x7f7fffff, 0x7f80}, {0x7f7f7fff, 0x7f7f}, {0xff800000, 0xff80},
+		{0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82}, {0x3f807fff, 0x3f80},
+		{0xbf818000, 0xbf82}, {0, 0}, {0x80000000, 0x8000}, {0x8000, 0}, {0x8001, 1}, {0x18000, 2},
+		{0x7f7fffff, 0x7f80}, {0x7f7f7fff, 0x7f7f}, {0xff800000, 0xff80},
 	} {
 		if got := toBF16(math.Float32frombits(c.from)); got != c.want {
 			t.Errorf("%#08x is %#04x, want %#04x", c.from, got, c.want)
@@ -75,7 +78,8 @@ func TestGraphsRoundAsGoDoes(t *testing.T) {
 			}
 			for i, got := range ort.View[uint16](v.copies.host[:2*proofs]) {
 				if want := toBF16(weights[i]); got != want {
-					t.Fatalf("%s: %#08x is %#04x in the graph and %#04x in Go", name, math.Float32bits(weights[i]), got, want)
+					t.Fatalf("%s: %#08x is %#04x in the graph and %#04x in Go", name, math.Float32bits(weights[i]), got,
+						want)
 				}
 			}
 		}

@@ -52,7 +52,9 @@ func (e *Evaluated) Tensor(name string) (safetensors.Info, bool) {
 	if !ok {
 		return safetensors.Info{}, false
 	}
-	return safetensors.Info{Name: name, DType: safetensors.F32, Shape: e.Tensors[name].Shape(), Bytes: int64(at.Bytes())}, true
+	return safetensors.Info{
+		Name: name, DType: safetensors.F32, Shape: e.Tensors[name].Shape(), Bytes: int64(at.Bytes()),
+	}, true
 }
 
 // Read copies the present value of a tensor, after all work queued so far.

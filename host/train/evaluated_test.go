@@ -40,7 +40,8 @@ func TestEvaluatedIsRead(t *testing.T) {
 					}
 				}
 			}
-			if err := averaged.Evaluated.Read("none", nil); err == nil || err.Error() != `the model has no tensor "none"` {
+			err := averaged.Evaluated.Read("none", nil)
+			if err == nil || err.Error() != `the model has no tensor "none"` {
 				t.Error(err)
 			}
 		})

@@ -20,7 +20,8 @@ func BenchmarkFreeze(b *testing.B) {
 	var steps []func() time.Duration
 	for _, frozen := range []map[string]bool{nil, two} {
 		arena := ortgraphs.NewArena(bundle.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
-		m, err := NewModel(ModelConfig{Bundle: bundle, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1})
+		m, err := NewModel(
+			ModelConfig{Bundle: bundle, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1})
 		if err != nil {
 			b.Fatal(err)
 		}

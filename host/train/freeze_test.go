@@ -14,12 +14,15 @@ import (
 var plainSGD = manifest.Optimizer{Name: "sgd", LR: 0.1, WeightDecay: 0.02}
 
 // afterSteps trains pico on its golden run's first batch and returns its weights by name.
-func afterSteps(t *testing.T, d Device, policy ortgraphs.Policy, accumulating bool, steps int) (map[string][]byte, *Model, *Optimizer) {
+func afterSteps(
+	t *testing.T, d Device, policy ortgraphs.Policy, accumulating bool, steps int,
+) (map[string][]byte, *Model, *Optimizer) {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(
+		ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +83,17 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 					t.Errorf("%s (frozen: %v) has other bits", p.Name, policy.Frozen[p.Name])
 				}
 				if still := bytes.Equal(later[p.Name], got[p.Name]); still != policy.Frozen[p.Name] {
-					t.Errorf("%s (frozen: %v) keeps its bits in the second step: %v", p.Name, policy.Frozen[p.Name], still)
+					t.Errorf("%s (frozen: %v) keeps its bits in the second step: %v", p.Name, policy.Frozen[p.Name],
+						still)
 				}
 			}
 			if n := len(parameters) / 2; len(o.Moments()) != n || len(gradients(t, m)) != n {
-				t.Errorf("%d moments and %d gradients of %d trained parameters", len(o.Moments()), len(gradients(t, m)), n)
+				t.Errorf("%d moments and %d gradients of %d trained parameters", len(o.Moments()), len(gradients(t, m)),
+					n)
 			}
 			if _, grads, _ := m.Bytes(); grads != size || o.Bytes() != c.vectors*size {
-				t.Errorf("gradients of %d and state of %d bytes, want %d and %d", grads, o.Bytes(), size, c.vectors*size)
+				t.Errorf("gradients of %d and state of %d bytes, want %d and %d", grads, o.Bytes(), size,
+					c.vectors*size)
 			}
 			part, _ := m.Programs()
 			if all, _ := whole.Programs(); part[0].Nodes >= all[0].Nodes {

@@ -82,7 +82,9 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 // newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the
 // graph as exported.
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
-	f := &fusedGraphs{model: m, player: p, config: config, form: choice.Form, compared: compared{unproved: map[string]bool{}}}
+	f := &fusedGraphs{
+		model: m, player: p, config: config, form: choice.Form, compared: compared{unproved: map[string]bool{}},
+	}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
 		return nil, err
@@ -138,12 +140,15 @@ func (f *fusedGraphs) closeAll() (err error) {
 // makePlans plans all buckets in parallel.
 func (f *fusedGraphs) makePlans() error {
 	buckets := len(f.model.layouts)
-	f.plans, f.faults, f.distances = make([]*fused.Plan, buckets), make([]map[int]error, buckets), make([]float64, buckets)
+	f.plans, f.faults, f.distances = make([]*fused.Plan, buckets), make([]map[int]error, buckets),
+		make([]float64, buckets)
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range f.plans {
 		all.Go(func() (err error) {
-			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i]), f.form); err != nil {
+			if f.plans[i], err = fused.NewPlan(
+				f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i]), f.form,
+			); err != nil {
 				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
 			}
 			if i < buckets-1 {
@@ -159,7 +164,9 @@ func (f *fusedGraphs) makePlans() error {
 // planMemory plans the arena for training and evaluation, in the order of [trial.settle].
 func (f *fusedGraphs) planMemory(evaluation []byte) {
 	plans := []*lifetime.Plan{f.largest}
-	if l, err := lifetime.OfFile(evaluation, bucketSizes(f.model.inputs, &f.model.layouts[len(f.plans)-1])); err == nil {
+	if l, err := lifetime.OfFile(
+		evaluation, bucketSizes(f.model.inputs, &f.model.layouts[len(f.plans)-1]),
+	); err == nil {
 		plans = append([]*lifetime.Plan{l}, plans...)
 	}
 	f.arena = lifetime.Arena(plans...)
@@ -239,13 +246,19 @@ func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), ArenaBytes: f.arena, Distances: f.distances, Times: f.times}
+	out := &Fusion{
+		Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), ArenaBytes: f.arena,
+		Distances: f.distances, Times: f.times,
+	}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket, len(f.faults[bucket])))
+			out.Faulty = append(out.Faulty, fmt.Sprintf(
+				"bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket,
+				len(f.faults[bucket])))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
+			out.Faulty = append(out.Faulty,
+				fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
 		}
 	}
 	largest := f.plans[len(f.plans)-1]

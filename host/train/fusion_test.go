@@ -48,7 +48,8 @@ func refuseOne() func(string) bool {
 func TestFusion(t *testing.T) {
 	b := open(t, pico)
 	layouts, _ := shaped(t, b, 3, []goldenBatch{
-		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
+		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}},
+		{Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
 	})
 	open := func(c ModelConfig) *Model {
 		c.Bundle, c.Arenas, c.Layouts, c.Slots, c.Threads = b, arenasOf(b), layouts, 1, 1
@@ -64,14 +65,19 @@ func TestFusion(t *testing.T) {
 		faults int
 		refuse func(string) bool
 		want   []string
-	}{{0, nil, nil}, {2, refuseOne(), []string{"results are not those of the graph as exported", "CUDA failure 9", "kernel.cu(7): error: this is wrong"}}} {
+	}{{0, nil, nil}, {2, refuseOne(), []string{
+		"results are not those of the graph as exported", "CUDA failure 9", "kernel.cu(7): error: this is wrong",
+	}}} {
 		d, _ := fakeDevice(t)
 		checked, before := 0, sessions(t)
 		compiler.Faults, compiler.Refuse = c.faults, c.refuse
-		m := open(ModelConfig{Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true, Capturable: func(_ string, fused []byte) error {
-			checked += min(1, len(fused))
-			return nil
-		}})
+		m := open(ModelConfig{
+			Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true,
+			Capturable: func(_ string, fused []byte) error {
+				checked += min(1, len(fused))
+				return nil
+			},
+		})
 		p, err := m.Prepare()
 		if err != nil || p.Fault != nil {
 			t.Fatal(p.Fault, err)
@@ -158,13 +164,17 @@ func TestProofLosesTheGPU(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	d, _ := fakeDevice(t)
 	d.Compute = &lost{Stream: d.Compute}
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: failingCompiler(t)}})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+		Fuse: FuseConfig{Compiler: failingCompiler(t)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	_, err = m.Prepare()
-	if !errors.Is(err, errLost) || !errors.Is(err, ort.ErrLaunch) || !strings.HasPrefix(err.Error(), "prove the fused training graph of bucket 0: ") ||
+	if !errors.Is(err, errLost) || !errors.Is(err, ort.ErrLaunch) ||
+		!strings.HasPrefix(err.Error(), "prove the fused training graph of bucket 0: ") ||
 		hint.Of(err) != "train with --fuse off" {
 		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}
@@ -214,15 +224,21 @@ func (p *lacksLaunch) Launch() uintptr {
 func TestUnopened(t *testing.T) {
 	b := open(t, pico)
 	layouts, _ := shaped(t, b, 3, []goldenBatch{
-		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
+		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}},
+		{Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
 	})
 	compiler := fusedtest.NewCompiler(t)
 	refused := *compiler
 	refused.Refuse = func(string) bool { return true }
-	for want, compiler := range map[string]fused.Compiler{"kernels without a launch function": unlaunchable{compiler}, fusedtest.ErrRefused.Error(): &refused} {
+	for want, compiler := range map[string]fused.Compiler{
+		"kernels without a launch function": unlaunchable{compiler}, fusedtest.ErrRefused.Error(): &refused,
+	} {
 		d, _ := fakeDevice(t)
 		before := sessions(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
+		m, err := NewModel(ModelConfig{
+			Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+			Fuse: FuseConfig{Compiler: compiler},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +246,9 @@ func TestUnopened(t *testing.T) {
 		if open := sessions(t) - before; open != 2 {
 			t.Errorf("%d sessions are open for training and evaluation", open)
 		}
-		if p, err := m.Prepare(); err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil || !strings.Contains(p.Forms[0].Unfused.Error(), want) {
+		p, err := m.Prepare()
+		if err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil ||
+			!strings.Contains(p.Forms[0].Unfused.Error(), want) {
 			t.Errorf("%v, want %s; %v", p.Forms, want, err)
 		}
 	}
@@ -243,19 +261,23 @@ func TestUnfused(t *testing.T) {
 	uncapturable := errors.New("a table from the host")
 	for _, want := range []error{nil, uncapturable} {
 		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: refusing{}}, CUDAGraphs: true,
+		m, err := NewModel(ModelConfig{
+			Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+			Fuse: FuseConfig{Compiler: refusing{}}, CUDAGraphs: true,
 			Capturable: func(_ string, fused []byte) error {
 				if fused != nil {
 					t.Error("a fused graph is to be captured")
 				}
 				return want
-			}})
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
 		p, err := m.Prepare()
-		if err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil || p.Forms[0].Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
+		if err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil ||
+			p.Forms[0].Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
 			t.Errorf("%+v, %v", p, err)
 		}
 		if r, err := m.Try(0, 0); err != nil || !(r.Loss > 0) {

@@ -117,7 +117,8 @@ func (notFinite) Error() string { return "loss or gradients are not finite" }
 
 // Hint implements the interface of package hint.
 func (notFinite) Hint() string {
-	return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the clips of the skipped steps"
+	return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the clips of the " +
+		"skipped steps"
 }
 
 // Run trains. It locks its goroutine to its thread.
@@ -363,7 +364,8 @@ func (l *Loop) outcome(step int64) {
 		w.GradNorm, w.LR = norm, l.rate(i, step) // the last player's stay
 		w.Skipped = w.Skipped || !updated
 		if len(l.Optimizers) > 1 {
-			w.Players = append(w.Players, event.Player{Name: l.Model.players[i].name, LR: w.LR, GradNorm: norm, Skipped: !updated})
+			w.Players = append(w.Players,
+				event.Player{Name: l.Model.players[i].name, LR: w.LR, GradNorm: norm, Skipped: !updated})
 		}
 	}
 }

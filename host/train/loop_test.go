@@ -69,7 +69,10 @@ func steps(n, k int) []pipeline.Batch {
 	var out []pipeline.Batch
 	for s := range n {
 		for micro := range k {
-			out = append(out, pipeline.Batch{Step: int64(s), Index: s*k + micro, Micro: micro, Last: micro == k-1, Seed: int64(10*s + micro), Rows: []int32{int32(s), -1, 2, 3}})
+			out = append(out, pipeline.Batch{
+				Step: int64(s), Index: s*k + micro, Micro: micro, Last: micro == k-1, Seed: int64(10*s + micro),
+				Rows: []int32{int32(s), -1, 2, 3},
+			})
 		}
 	}
 	return out
@@ -79,8 +82,11 @@ func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
 	t.Helper()
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
 	return &Loop{
-		Model: m, Optimizers: Optimizers{newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating)}, Feed: f, Observer: r,
-		Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}}, MaxSkipped: 3},
+		Model: m, Optimizers: Optimizers{newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating)}, Feed: f,
+		Observer: r,
+		Policy: Policy{
+			Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}}, MaxSkipped: 3,
+		},
 	}
 }
 
@@ -94,7 +100,8 @@ func TestLoopLearns(t *testing.T) {
 	if !(last.Loss < 0.9*first.Loss) {
 		t.Errorf("loss %v -> %v", first.Loss, last.Loss)
 	}
-	if first.Step != 1 || first.LR != 0.5e-3 || last.LR != 1e-3 || len(first.Rows) != 3 || first.Train <= 0 || first.InputWait != time.Millisecond {
+	if first.Step != 1 || first.LR != 0.5e-3 || last.LR != 1e-3 || len(first.Rows) != 3 || first.Train <= 0 ||
+		first.InputWait != time.Millisecond {
 		t.Errorf("first window: %+v", first)
 	}
 	if p := l.Progress; p.Step != 30 || p.Batch != 30 || l.Optimizers[0].Steps != 30 {
@@ -116,7 +123,9 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 		}
 	}
 	all := func() []byte {
-		return bytes.Join(append([][]byte{}, l.Model.players[0].weights.host, l.Optimizers[0].state[0].host, l.Optimizers[0].state[1].host), nil)
+		return bytes.Join(append([][]byte{}, l.Model.players[0].weights.host, l.Optimizers[0].state[0].host,
+			l.Optimizers[0].state[1].host),
+			nil)
 	}
 	var before []byte
 	r.onStep = func(w *event.Step) error {
@@ -195,7 +204,8 @@ func TestEvaluationIsTheWeightedMean(t *testing.T) {
 	if got := fmt.Sprint(r.evaluating); got != "[0 1 2]" {
 		t.Errorf("batches done %s", got)
 	}
-	if len(r.evals) != 1 || math.Abs(r.evals[0].Loss-want/weight) > 1e-12 || r.evals[0].Samples != 5 || l.Progress.Best == nil {
+	if len(r.evals) != 1 || math.Abs(r.evals[0].Loss-want/weight) > 1e-12 || r.evals[0].Samples != 5 ||
+		l.Progress.Best == nil {
 		t.Errorf("%+v, want loss %v", r.evals, want/weight)
 	}
 	if l.Progress.Step != 0 || l.Optimizers[0].Steps != 0 {

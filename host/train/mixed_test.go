@@ -28,7 +28,8 @@ func newMixed(t testing.TB, b *ortgraphs.Bundle, d Device, frozen ...string) (*M
 	g := readGolden(t, "pico.json")
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	m, err := NewModel(ModelConfig{
-		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)}, Precision: manifest.BF16, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true,
+		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)},
+		Precision: manifest.BF16, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,14 +161,18 @@ func byHand(param, grad []float32, state [2][]float32, p manifest.Optimizer, nor
 	hand.norm = norm
 	address := func(at unsafe.Pointer) uint64 { return uint64(uintptr(at)) }
 	arguments := []uint64{
-		address(unsafe.Pointer(&param[0])), address(unsafe.Pointer(&grad[0])), address(unsafe.Pointer(&state[0][0])), address(unsafe.Pointer(&state[1][0])),
-		uint64(len(param)), address(unsafe.Pointer(&hand.norm)), address(unsafe.Pointer(&hand.scale)), address(unsafe.Pointer(&hand.finite)),
+		address(unsafe.Pointer(&param[0])), address(unsafe.Pointer(&grad[0])), address(unsafe.Pointer(&state[0][0])),
+		address(unsafe.Pointer(&state[1][0])), uint64(len(param)), address(unsafe.Pointer(&hand.norm)),
+		address(unsafe.Pointer(&hand.scale)), address(unsafe.Pointer(&hand.finite)),
 	}
 	fakeAdamW(forms{}, 0)(adamwNumbers(arguments, p, p.LR, p.WeightDecay, step))
 }
 
 // run trains some batches, every other one of which ends a window when gradients are accumulated.
-func run(t *testing.T, m *Model, o *Optimizer, g golden, layouts []ring.Layout, index map[string]int, accumulating bool, from, to int) (losses []float64) {
+func run(
+	t *testing.T, m *Model, o *Optimizer, g golden, layouts []ring.Layout, index map[string]int, accumulating bool,
+	from, to int,
+) (losses []float64) {
 	t.Helper()
 	for i, want := range g.Steps[from:to] {
 		bucket := index[want.shape()]
@@ -331,7 +336,8 @@ func TestMixedEvaluation(t *testing.T) {
 		t.Errorf("without an eval graph: loss %v, training without dropout %v", rounded.Loss, trained.Loss)
 	}
 	training, evaluation := b.Programs()
-	if evaluation.Precision != "bf16" || training[0].Precision != "bf16" || !strings.HasSuffix(evaluation.File, ".bf16.onnx") || evaluation.Nodes >= training[0].Nodes {
+	if evaluation.Precision != "bf16" || training[0].Precision != "bf16" ||
+		!strings.HasSuffix(evaluation.File, ".bf16.onnx") || evaluation.Nodes >= training[0].Nodes {
 		t.Errorf("training by %+v, evaluation by %+v", training, evaluation)
 	}
 }

@@ -102,7 +102,12 @@ func (r *results) result() Result {
 // releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), players: newPlayers(cfg), inputs: b.Inputs, batchScalars: batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted}, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{
+		memory: newMemory(cfg.Device), players: newPlayers(cfg), inputs: b.Inputs,
+		batchScalars:  batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted},
+		captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable},
+		precision:     cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts,
+	}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.players.load(&m.memory, cfg.Bundle)
@@ -134,7 +139,9 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 		return nil
 	}
 	timer := m.device.Timer
-	if err := errors.Join(timer.begin(Transferring), m.device.Transfer.Upload(dst.dev, 0, src), timer.end(Transferring)); err != nil {
+	if err := errors.Join(
+		timer.begin(Transferring), m.device.Transfer.Upload(dst.dev, 0, src), timer.end(Transferring),
+	); err != nil {
 		return err
 	}
 	if err := m.device.arrive(); err != nil {

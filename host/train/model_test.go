@@ -192,7 +192,8 @@ func TestSeedDrivesDropout(t *testing.T) {
 	if a.Loss == off.Loss || a.Loss == b.Loss {
 		t.Errorf("losses: off %v, seed 5 %v, seed 6 %v", off.Loss, a.Loss, b.Loss)
 	}
-	if a.Loss != again.Loss || !bytes.Equal(aGrads, againGrads) || off.Loss != other.Loss || !bytes.Equal(offGrads, otherGrads) {
+	if a.Loss != again.Loss || !bytes.Equal(aGrads, againGrads) || off.Loss != other.Loss ||
+		!bytes.Equal(offGrads, otherGrads) {
 		t.Error("the same seed gives other numbers")
 	}
 	load(t, m, 0)

@@ -37,7 +37,9 @@ func device(t testing.TB) Device {
 		t.Cleanup(func() { must((*s).Close()) })
 	}
 	d.Deterministic = true // tests compare bits
-	d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), Wait: d.Context.Synchronize}
+	d.CUDA = &ort.CUDA{
+		Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), Wait: d.Context.Synchronize,
+	}
 	return d
 }
 

@@ -122,12 +122,16 @@ type scalars struct {
 func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) scalars {
 	constants := r.scalars(p)
 	constants["max_norm"] = p.GradClip
-	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut), constants: map[float64]*ort.Tensor{}, factored: map[float64]word[float64]{}}
+	s := scalars{
+		in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut), constants: map[float64]*ort.Tensor{},
+		factored: map[float64]word[float64]{},
+	}
 	s.lr, s.step = newWord[float64](m, s.in, manifest.F64), newWord[int64](m, s.in, manifest.I64)
 	s.gradNorm, s.finite = newWord[float32](m, s.out, manifest.F32), newWord[uint8](m, s.out, manifest.Bool)
 	s.scale = newWord[float32](m, s.out, manifest.F32)
 	s.inputs = map[string]*ort.Tensor{
-		"lr": s.lr.tensor, "step": s.step.tensor, "grad_scale": s.scale.tensor, "grad_norm": s.gradNorm.tensor, "finite": s.finite.tensor,
+		"lr": s.lr.tensor, "step": s.step.tensor, "grad_scale": s.scale.tensor, "grad_norm": s.gradNorm.tensor,
+		"finite": s.finite.tensor,
 	}
 	for name, v := range constants {
 		s.inputs[name] = s.constant(m, v)
@@ -163,7 +167,8 @@ func (s *scalars) output(m *memory) *ort.Tensor {
 func NewOptimizer(m *Model, player int, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
 	r, ok := rules[p.Name]
 	if !ok {
-		return nil, fmt.Errorf("optimizer %q is unknown: there are %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
+		return nil, fmt.Errorf("optimizer %q is unknown: there are %s", p.Name,
+			strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 	}
 	o := &Optimizer{memory: newMemory(m.device), model: m, player: m.players[player], params: p, rule: r}
 	o.build(accumulating, threads)
@@ -181,7 +186,8 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for range o.rule.state {
 		o.state = append(o.state, o.vector(o.player.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.player.arena.Segments())+len(o.player.params)+2*len(o.params.Groups), 5)
+	o.scalars = newScalars(&o.memory, o.rule, o.params,
+		4+len(o.player.arena.Segments())+len(o.player.params)+2*len(o.params.Groups), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.window.share.graphs = graphs
 	o.bindWindow(graphs, accumulating)
@@ -212,7 +218,10 @@ func (o *Optimizer) Step(lr float64) error {
 	o.setRate(lr)
 	*o.step.value = o.Steps + 1
 	o.average.next(o.Averaged)
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(&o.memory), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
+	if err := errors.Join(
+		o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(&o.memory), o.window.measure(&o.memory),
+		o.receive(o.out),
+	); err != nil {
 		return err
 	}
 	o.incomplete = true

@@ -75,12 +75,15 @@ func TestOptimizerState(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s keeps %v, want %v", name, got, want)
 		}
-		if want := m.players[0].arena.Memory(manifest.Optimizer{Name: name}, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.players[0].weights.size {
+		if want := m.players[0].arena.Memory(
+			manifest.Optimizer{Name: name}, false, false,
+		).Moments; o.Bytes() != want || want != len(kinds)*m.players[0].weights.size {
 			t.Errorf("%s has %d bytes, want %d", name, o.Bytes(), want)
 		}
 	}
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
-	if _, err := NewOptimizer(m, 0, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adafactor, adamw, lion, muon, sgd") {
+	_, err := NewOptimizer(m, 0, manifest.Optimizer{Name: "norm"}, false, 1)
+	if err == nil || !strings.Contains(err.Error(), "adafactor, adamw, lion, muon, sgd") {
 		t.Errorf("got %v", err)
 	}
 }

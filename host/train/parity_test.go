@@ -153,7 +153,8 @@ func open(t testing.TB, dir string) *ortgraphs.Bundle {
 
 func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
 	t.Helper()
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
+	m, err := NewModel(
+		ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,9 @@ func grouped(groups []manifest.Group) map[string]int {
 func newGrouped(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, groups []manifest.Group) *Model {
 	t.Helper()
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Groups: grouped(groups)})
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 2, Device: device(t)})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 2, Device: device(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +277,8 @@ func TestParityWithPyTorch(t *testing.T) {
 			if worstTensor > 1e-3 {
 				t.Errorf("%s differs by %.2g of its size", worstName, worstTensor)
 			}
-			t.Logf("%d steps: largest relative error of a loss %.2g, of a tensor %.2g (%s)", len(g.Steps), worst, worstTensor, worstName)
+			t.Logf("%d steps: largest relative error of a loss %.2g, of a tensor %.2g (%s)", len(g.Steps), worst,
+				worstTensor, worstName)
 		})
 	}
 }

@@ -27,7 +27,8 @@ type players []*player
 func newPlayers(cfg ModelConfig) (all players) {
 	for i, p := range cfg.Bundle.Manifest.InTurn() {
 		arena := cfg.Arenas[i]
-		all = append(all, &player{name: p.Name, parameters: parameters{params: arena.Parameters(), arena: arena, decay: cfg.Average}})
+		all = append(all,
+			&player{name: p.Name, parameters: parameters{params: arena.Parameters(), arena: arena, decay: cfg.Average}})
 	}
 	return all
 }
@@ -139,7 +140,8 @@ func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
 // Pull updates Weights. On the CPU they are always up to date.
 func (m *Model) Pull() error {
 	return m.each(func(p *player) error {
-		if err := errors.Join(m.pull(&p.weights.block), p.state.pull(&m.memory)); err != nil || p.averages.arena == nil {
+		err := errors.Join(m.pull(&p.weights.block), p.state.pull(&m.memory))
+		if err != nil || p.averages.arena == nil {
 			return err
 		}
 		return m.pull(&p.averages.block)

@@ -75,16 +75,22 @@ const micros = 2
 
 // playInTurn prepares to train pico with two players on a device for some steps of two micro-batches. fill, which may
 // be nil, changes a batch.
-func playInTurn(t *testing.T, d Device, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(slot int, layout *ring.Layout, room []byte)) inTurn {
+func playInTurn(t *testing.T, d Device, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(
+	slot int, layout *ring.Layout, room []byte,
+)) inTurn {
 	t.Helper()
 	g := readGolden(t, "pico.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: micros, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: micros, Threads: 1, Device: d, CUDAGraphs: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	r := inTurn{record: &record{}, feed: &several{t: t, slots: make([]pipeline.DeviceSlot, micros), held: map[int]bool{}, batches: steps(count, micros)}}
+	r := inTurn{record: &record{}, feed: &several{
+		t: t, slots: make([]pipeline.DeviceSlot, micros), held: map[int]bool{}, batches: steps(count, micros),
+	}}
 	r.loop = &Loop{Model: m, Feed: r.feed, Observer: r, Policy: Policy{MaxSkipped: 2}}
 	for i, p := range b.Manifest.InTurn() {
 		r.loop.Policy.Schedules = append(r.loop.Policy.Schedules, schedule.Schedule{Name: "constant", BaseLR: lr[i]})
@@ -134,7 +140,8 @@ func alone(t *testing.T, b *ortgraphs.Bundle, trains func(name string) bool) one
 	g := readGolden(t, "pico.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: micros, Threads: 1})
+	m, err := NewModel(
+		ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: micros, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +216,9 @@ func trainInTurn(t *testing.T, d Device) {
 		handOver(t, first.m, second.m)
 		loss := second.window(t, all, lr[1])
 		handOver(t, second.m, first.m)
-		if w := both.windows[s]; w.Loss != loss || w.Skipped || len(w.Players) != 2 || w.Players[0].Name != bundletest.First || w.GradNorm != w.Players[1].GradNorm {
+		w := both.windows[s]
+		if w.Loss != loss || w.Skipped || len(w.Players) != 2 || w.Players[0].Name != bundletest.First ||
+			w.GradNorm != w.Players[1].GradNorm {
 			t.Errorf("step %d: %+v, want loss %v", s+1, w, loss)
 		}
 	}
@@ -256,7 +265,9 @@ func infiniteWhereLoud(g *onnxpb.GraphProto) {
 		return &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}}
 	}
 	most := node("ReduceMax", "loudest", "mel_spectrograms")
-	most.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0)}}
+	most.Attribute = []*onnxpb.AttributeProto{
+		{Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0)},
+	}
 	g.Node = append(g.Node, most, node("Exp", "huge", "loudest"), node("Add", "loss", "finite_loss", "huge"))
 }
 
@@ -342,7 +353,8 @@ func TestPlayersHaveSchedules(t *testing.T) {
 // one reads it.
 func TestPlayersKeepTheirState(t *testing.T) {
 	stateful := bundletest.Stateful(t, pico)
-	b := bundletest.WithPlayers(t, stateful.Dir, func(name string) bool { return ofFirst(name) || strings.HasPrefix(name, "statistics.") }, nil)
+	b := bundletest.WithPlayers(t, stateful.Dir,
+		func(name string) bool { return ofFirst(name) || strings.HasPrefix(name, "statistics.") }, nil)
 	const count = 3
 	r := playInTurn(t, Device{}, b, count, [2]float64{1e-3, 1e-3}, nil)
 	if err := r.loop.Run(t.Context()); err != nil {
@@ -394,7 +406,9 @@ func TestPlayersAreFused(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, name := range []string{bundletest.First, bundletest.Second} {
-		if form := p.Forms[i]; form.Player != name || form.Unfused != nil || form.Fusion.Kernels < 20 || len(form.Fusion.Faulty) > 0 || len(form.Fusion.Unproved) > 0 {
+		form := p.Forms[i]
+		if form.Player != name || form.Unfused != nil || form.Fusion.Kernels < 20 || len(form.Fusion.Faulty) > 0 ||
+			len(form.Fusion.Unproved) > 0 {
 			t.Errorf("%+v: %+v", form, form.Fusion)
 		}
 	}

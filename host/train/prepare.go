@@ -135,7 +135,8 @@ func newTrial(m *Model) (*trial, error) {
 	for i := range m.layouts {
 		t.order = append(t.order, i)
 	}
-	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(m.layouts[b].InputBytes, m.layouts[a].InputBytes) })
+	slices.SortStableFunc(t.order,
+		func(a, b int) int { return cmp.Compare(m.layouts[b].InputBytes, m.layouts[a].InputBytes) })
 	if !m.device.onGPU() {
 		return t, nil
 	}
@@ -228,7 +229,8 @@ func (t *trial) capture() (n int, err error) {
 					return 0, err
 				}
 				if _, err := t.Train(player, slot, bucket, 1); err != nil {
-					return 0, fmt.Errorf("capture the CUDA graph of %sslot %d, bucket %d: %w", p.text(), slot, bucket, err)
+					return 0,
+						fmt.Errorf("capture the CUDA graph of %sslot %d, bucket %d: %w", p.text(), slot, bucket, err)
 				}
 				n++
 			}
@@ -293,7 +295,9 @@ func (t *trial) compare() (fault, err error) {
 			return nil, err
 		}
 		if d := distance(replayed, eager); !(d <= toleranceOf(t.precision)) {
-			return fmt.Errorf("the replayed CUDA graph of %sslot %d, bucket %d differs from its kernels by %.2g", at.text(), at.slot, at.bucket, d), nil
+			return fmt.Errorf("the replayed CUDA graph of %sslot %d, bucket %d differs from its kernels by %.2g",
+					at.text(), at.slot, at.bucket, d),
+				nil
 		}
 	}
 	return nil, nil

@@ -68,7 +68,8 @@ func (o *Optimizer) rehearsals() []rehearsal {
 			a := &w.accumulate[first][i]
 			acc := w.acc.region(a.Range)
 			acc.size = min(acc.size, sampledBytes)
-			all = append(all, rehearsal{&a.execution, fmt.Sprintf("accumulation of element %d on", a.Start), []region{acc, out}})
+			all = append(all,
+				rehearsal{&a.execution, fmt.Sprintf("accumulation of element %d on", a.Start), []region{acc, out}})
 		}
 	}
 	for i := range o.updates {
@@ -150,7 +151,9 @@ func (o *rehearsed) compare() (fault, err error) {
 				return nil, err
 			}
 			if d := distance(replayed, eager); !(d <= toleranceOf(o.model.precision)) {
-				return fmt.Errorf("the replayed CUDA graph of the optimizer's %s differs from its kernels by %.2g", r.name, d), nil
+				return fmt.Errorf("the replayed CUDA graph of the optimizer's %s differs from its kernels by %.2g",
+						r.name, d),
+					nil
 			}
 		}
 	}

@@ -154,7 +154,8 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, pruned := optimized(whole.Model), optimized(forward.Model)
-	t.Logf("%d nodes in training, %d in evaluation; ONNX Runtime runs %d and %d", training[0].Nodes, evaluation.Nodes, all, pruned)
+	t.Logf("%d nodes in training, %d in evaluation; ONNX Runtime runs %d and %d", training[0].Nodes, evaluation.Nodes,
+		all, pruned)
 	if 2*pruned > all {
 		t.Errorf("of %d nodes ONNX Runtime runs %d in evaluation", all, pruned)
 	}
@@ -172,7 +173,8 @@ func TestConstantsInDataFiles(t *testing.T) {
 		}
 		var values []byte
 		for _, c := range model.Graph.Initializer {
-			if c.GetDataType() != int32(onnxpb.TensorProto_FLOAT) || len(c.RawData) == 0 { // shapes must lie in the graph
+			// shapes must lie in the graph
+			if c.GetDataType() != int32(onnxpb.TensorProto_FLOAT) || len(c.RawData) == 0 {
 				continue
 			}
 			entry := func(key, value string) *onnxpb.StringStringEntryProto {
@@ -182,7 +184,9 @@ func TestConstantsInDataFiles(t *testing.T) {
 			size, _ := json.Marshal(len(c.RawData))
 			values = append(values, c.RawData...)
 			c.RawData, c.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
-			c.ExternalData = []*onnxpb.StringStringEntryProto{entry("location", data), entry("offset", string(at)), entry("length", string(size))}
+			c.ExternalData = []*onnxpb.StringStringEntryProto{
+				entry("location", data), entry("offset", string(at)), entry("length", string(size)),
+			}
 			moved++
 		}
 		out, err := proto.Marshal(model)

@@ -78,7 +78,8 @@ func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (manifest.Graph, ten
 func owners(b *manifest.Bundle) (players []int) {
 	for _, t := range b.Outputs {
 		if t.IsMetric() {
-			players = append(players, slices.IndexFunc(b.InTurn(), func(p manifest.Player) bool { return p.Name == t.Player }))
+			players = append(players,
+				slices.IndexFunc(b.InTurn(), func(p manifest.Player) bool { return p.Name == t.Player }))
 		}
 	}
 	return players
@@ -162,7 +163,10 @@ func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors) (o
 		m.err = fmt.Errorf("%s: %w", cfg.Bundle.Path(g.File), err)
 		return out
 	}
-	return program{Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash(), OneThread: alone}, session: session}
+	return program{
+		Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash(), OneThread: alone},
+		session: session,
+	}
 }
 
 // Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.

@@ -63,7 +63,8 @@ func (x experiment) plan(t *testing.T, w world.World) *dataset.Plan {
 			rows = append(rows, dataset.Row{Samples: x.bundle.Manifest.Buckets[bucket]["T_wav"]})
 		}
 	}
-	p, err := dataset.NewPlan(rows, dataset.PlanConfig{Seed: seed, BatchSize: w.BatchSize(x.rows), Buckets: x.bundle.Manifest.Buckets})
+	p, err := dataset.NewPlan(rows,
+		dataset.PlanConfig{Seed: seed, BatchSize: w.BatchSize(x.rows), Buckets: x.bundle.Manifest.Buckets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +122,15 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 		t.Fatal(err)
 	}
 	arenas := ortgraphs.NewArenas(b, ortgraphs.Policy{})
-	m, err := train.NewModel(train.ModelConfig{Bundle: x.bundle, Arenas: arenas, Layouts: layouts, Slots: x.accumulate, Threads: 1})
+	m, err := train.NewModel(
+		train.ModelConfig{Bundle: x.bundle, Arenas: arenas, Layouts: layouts, Slots: x.accumulate, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	r := &rank{experiment: x, t: t, world: w, layouts: layouts, slots: make([]pipeline.DeviceSlot, x.accumulate), memory: make([]byte, layouts[len(layouts)-1].Size)}
+	r := &rank{experiment: x, t: t, world: w, layouts: layouts, slots: make([]pipeline.DeviceSlot,
+		x.accumulate), memory: make(
+		[]byte, layouts[len(layouts)-1].Size)}
 	for i := range r.slots {
 		r.slots[i].Index = i
 	}
@@ -138,14 +142,16 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 		}
 		t.Cleanup(func() { o.Close() })
 		r.loop.Optimizers = append(r.loop.Optimizers, o)
-		r.loop.Policy.Schedules = append(r.loop.Policy.Schedules, schedule.Schedule{Name: "constant", BaseLR: p.Optimizer.LR})
+		r.loop.Policy.Schedules = append(r.loop.Policy.Schedules,
+			schedule.Schedule{Name: "constant", BaseLR: p.Optimizer.LR})
 	}
 	if x.resume {
 		r.restore()
 	}
 	if r.source = x.source(t, w, r.loop.Progress); x.halves {
 		r.source = &halves{ranks: [2]pipeline.Source{
-			x.source(t, world.World{Rank: 0, Size: 2}, r.loop.Progress), x.source(t, world.World{Rank: 1, Size: 2}, r.loop.Progress),
+			x.source(t, world.World{Rank: 0, Size: 2}, r.loop.Progress),
+			x.source(t, world.World{Rank: 1, Size: 2}, r.loop.Progress),
 		}}
 	}
 	return r
@@ -185,7 +191,9 @@ func (r *rank) save() error {
 	p := r.loop.Progress
 	state := checkpoint.State{Step: p.Step, Epoch: p.Epoch, Batch: p.Batch, Hashes: r.identity()}
 	for i, player := range r.bundle.Manifest.InTurn() {
-		state.Add(checkpoint.Player{Name: player.Name, OptimizerStep: r.loop.Optimizers[i].Steps, Schedule: &r.loop.Policy.Schedules[i]})
+		state.Add(checkpoint.Player{
+			Name: player.Name, OptimizerStep: r.loop.Optimizers[i].Steps, Schedule: &r.loop.Policy.Schedules[i],
+		})
 	}
 	_, err := checkpoint.NewStore(r.dir).Save(r.t.Context(), state, r.loop.Model.Weights(), r.loop.Optimizers.Moments())
 	return err
@@ -201,7 +209,9 @@ func (r *rank) restore() {
 	if !maps.Equal(c.State.Hashes, r.identity()) {
 		r.t.Fatalf("the checkpoint is that of %v, not %v", c.State.Hashes, r.identity())
 	}
-	if err := errors.Join(c.Restore(r.loop.Model.Weights(), r.loop.Optimizers.Moments()), r.loop.Model.Push()); err != nil {
+	if err := errors.Join(
+		c.Restore(r.loop.Model.Weights(), r.loop.Optimizers.Moments()), r.loop.Model.Push(),
+	); err != nil {
 		r.t.Fatal(err)
 	}
 	for i, player := range r.bundle.Manifest.InTurn() {

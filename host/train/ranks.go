@@ -51,7 +51,8 @@ func (o *Optimizer) Share(r Ranks) error {
 		return errors.New("an optimizer that does not accumulate has no gradients to share")
 	}
 	s := &w.share
-	s.ranks, s.parts = r, []Part{w.acc.part(w.acc.span(o.player.arena.Trained())), o.out.one(w.loss), o.out.one(w.weight)}
+	s.ranks, s.parts = r,
+		[]Part{w.acc.part(w.acc.span(o.player.arena.Trained())), o.out.one(w.loss), o.out.one(w.weight)}
 	s.in, s.out = o.words(3), o.words(len(o.model.metrics))
 	s.rows = newWord[float32](&o.memory, s.in, manifest.F32)
 	s.bindMetrics(o)
@@ -80,7 +81,8 @@ func (s *share) sum(m *memory) error {
 func (s *share) rehearsals(o *Optimizer) (all []rehearsal) {
 	for i := range s.metrics {
 		for later := range s.metrics[i].add {
-			all = append(all, rehearsal{&s.metrics[i].add[later], "metrics", []region{{s.out.dev, 0, s.out.used, manifest.F32}}})
+			all = append(all,
+				rehearsal{&s.metrics[i].add[later], "metrics", []region{{s.out.dev, 0, s.out.used, manifest.F32}}})
 		}
 	}
 	return append(all, s.state.rehearsals(o)...)

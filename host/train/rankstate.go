@@ -35,8 +35,10 @@ func (s *stateMean) bind(o *Optimizer) {
 	all := ortgraphs.Span{DType: manifest.F32, Elements: s.lead.size / manifest.F32.Size()}
 	flat := func(b block) *ort.Tensor { return o.tensor(b, 0, manifest.F32, all.Elements) }
 	own, lead, rows := flat(state.next), flat(s.lead), share.rows.tensor
-	s.deviation = o.execution(share.graphs.session(graph{name: deviationGraph}), tensors{"own": own, "lead": lead, "rows": rows}, tensors{"deviation": own})
-	s.mean = o.execution(share.graphs.session(graph{name: stateMeanGraph}), tensors{"deviation": own, "lead": lead, "rows": rows}, tensors{"mean": own})
+	s.deviation = o.execution(share.graphs.session(graph{name: deviationGraph}),
+		tensors{"own": own, "lead": lead, "rows": rows}, tensors{"deviation": own})
+	s.mean = o.execution(share.graphs.session(graph{name: stateMeanGraph}),
+		tensors{"deviation": own, "lead": lead, "rows": rows}, tensors{"mean": own})
 	if o.err == nil {
 		s.broadcast, s.sum = []Part{s.lead.part(all)}, []Part{state.next.part(all), share.in.one(share.rows)}
 	}

@@ -30,7 +30,8 @@ func TestAWorldOfOneChangesNothing(t *testing.T) {
 			same(t, fmt.Sprintf("%s, step %d: weights", name, i+1), got[i].weights, want[i].weights)
 			same(t, fmt.Sprintf("%s, step %d: moments", name, i+1), got[i].moments, want[i].moments)
 			for j, v := range want[i].numbers {
-				if difference := math.Abs(got[i].numbers[j]/v - 1); !(difference < 1e-6) && !(math.IsNaN(v) && math.IsNaN(got[i].numbers[j])) {
+				difference := math.Abs(got[i].numbers[j]/v - 1)
+				if !(difference < 1e-6) && !(math.IsNaN(v) && math.IsNaN(got[i].numbers[j])) {
 					t.Errorf("%s, step %d: loss and metrics %v, want %v", name, i+1, got[i].numbers, want[i].numbers)
 				}
 			}
@@ -70,7 +71,10 @@ func TestMeanOfRanks(t *testing.T) {
 		own, another, want []float32
 	}{
 		{"rows weigh", 3, 1, []float32{1, -2, 0}, []float32{5, 2, 4}, []float32{2, -1, 1}},
-		{"equal values keep their bits", 3, 2, []float32{1 << 24, 0.1, 1e-40}, []float32{1 << 24, 0.1, 1e-40}, []float32{1 << 24, 0.1, 1e-40}},
+		{
+			"equal values keep their bits", 3, 2, []float32{1 << 24, 0.1, 1e-40}, []float32{1 << 24, 0.1, 1e-40},
+			[]float32{1 << 24, 0.1, 1e-40},
+		},
 		{"infinite ones as well", 3, 2, []float32{inf, -inf, 1}, []float32{inf, -inf, 1}, []float32{inf, -inf, 1}},
 		{"a rank without rows does not count", 3, 0, []float32{0.3, 7, 1}, []float32{inf, -1, 0}, []float32{0.3, 7, 1}},
 		{"no rank has rows", 0, 0, []float32{0.3, 7, inf}, []float32{0.3, 7, inf}, []float32{0.3, 7, inf}},

@@ -81,7 +81,8 @@ func (k *squaresKernel) prove(m *memory) (fault, err error) {
 	defer func() { err = errors.Join(err, own.Close()) }()
 	const size = 8*squaresThreads + 1024
 	parameter := manifest.Parameter{Shape: []int{size}, Compute: manifest.BF16}
-	v := own.vector(ortgraphs.NewArena([]manifest.Parameter{parameter}, ortgraphs.Policy{Precision: manifest.BF16}), ortgraphs.Gradients)
+	v := own.vector(ortgraphs.NewArena([]manifest.Parameter{parameter}, ortgraphs.Policy{Precision: manifest.BF16}),
+		ortgraphs.Gradients)
 	out := own.words(1)
 	got := newWord[float32](&own, out, manifest.F32)
 	if own.err == nil {
@@ -106,7 +107,8 @@ func (k *squaresKernel) prove(m *memory) (fault, err error) {
 			want += float64(y) * float64(y)
 		}
 		at := uint64(out.dev.Pointer()) + uint64(got.at)
-		err := errors.Join(own.push(&v.block), own.blank(out), k.sum(v.address(ortgraphs.Range{}), c.n, at), own.receive(out), k.stream.Synchronize())
+		err := errors.Join(own.push(&v.block), own.blank(out), k.sum(v.address(ortgraphs.Range{}), c.n, at),
+			own.receive(out), k.stream.Synchronize())
 		if err != nil {
 			return nil, err
 		}

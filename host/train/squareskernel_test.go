@@ -10,7 +10,8 @@ import (
 // up everything, and the others nothing.
 func fakeSums(off float32) map[string]func([]uint64) {
 	add := func(a []uint64, square func(at unsafe.Pointer, i int) float32) {
-		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a[i])) } // as addresses they are no numbers
+		// as addresses they are no numbers
+		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a[i])) }
 		sum := float64(0)
 		for i := range int(a[2]) {
 			sum += float64(square(at(0), i))

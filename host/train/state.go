@@ -70,7 +70,9 @@ func (s *state) mirror(m *memory) error {
 func (s *state) views() (out []checkpoint.Tensor) {
 	for i, t := range s.tensors {
 		at := s.places[i]
-		out = append(out, checkpoint.Tensor{Name: t.Name, DType: at.DType, Shape: t.Shape, Data: s.kept.host[at.Offset : at.Offset+at.Bytes()]})
+		out = append(out, checkpoint.Tensor{
+			Name: t.Name, DType: at.DType, Shape: t.Shape, Data: s.kept.host[at.Offset : at.Offset+at.Bytes()],
+		})
 	}
 	return out
 }
@@ -99,7 +101,8 @@ func (u *stateUpdate) bind(o *Optimizer, g *graphs) {
 	}
 	integers := func(b block) *ort.Tensor { return o.tensor(b, 0, manifest.I32, b.size/manifest.I32.Size()) }
 	kept := integers(s.kept)
-	u.choose = o.execution(g.session(graph{name: chooseGraph}), tensors{"flag": o.finite.tensor, "new": integers(s.next), "old": kept}, tensors{"chosen": kept})
+	u.choose = o.execution(g.session(graph{name: chooseGraph}),
+		tensors{"flag": o.finite.tensor, "new": integers(s.next), "old": kept}, tensors{"chosen": kept})
 }
 
 // end queues the end of a window, after its norm: a skipped window leaves the state that was before it.

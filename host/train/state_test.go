@@ -25,7 +25,9 @@ func stateful(t *testing.T, d Device, slots int) (*Model, golden, []ring.Layout)
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), bundletest.Stateful(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: slots, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: slots, Threads: 1, Device: d, CUDAGraphs: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,8 @@ func TestStateByHand(t *testing.T) {
 					}
 					got, n := stateOf(t, m)
 					if !near(got, want) || n != count || !updated && !slices.Equal(got, before) {
-						t.Fatalf("after window %d the state is %v of %v batches, want %v of %v", window, got[:3], n, want[:3], count)
+						t.Fatalf("after window %d the state is %v of %v batches, want %v of %v", window, got[:3], n,
+							want[:3], count)
 					}
 				}
 			})
@@ -107,7 +110,8 @@ func TestStateByHand(t *testing.T) {
 
 // bandsOf returns the mean over the rows of a batch, without its empty ones, of each band of their spectrograms.
 func bandsOf(rows int, layout *ring.Layout, room []byte) (means []float32) {
-	lengths, mel := ort.View[int32](layout.View(room, "mel_lengths")), ort.View[float32](layout.View(room, "mel_spectrograms"))
+	lengths, mel := ort.View[int32](layout.View(room, "mel_lengths")),
+		ort.View[float32](layout.View(room, "mel_spectrograms"))
 	const bands = 20
 	frames := len(mel) / rows / bands
 	sums, filled := make([]float64, bands), 0
@@ -208,12 +212,15 @@ func TestStateIsSavedAndResumed(t *testing.T) {
 		got := runStateful(t, d, micros, nil, 0, nil)
 		resumed := runStateful(t, Device{}, micros, &want[2], 3, nil)
 		for i := range want {
-			same(t, fmt.Sprintf("%d micro-batches, step %d, ahead: weights", micros, i+1), got[i].weights, want[i].weights)
+			same(t, fmt.Sprintf("%d micro-batches, step %d, ahead: weights", micros, i+1), got[i].weights,
+				want[i].weights)
 			if i > 2 {
-				same(t, fmt.Sprintf("%d micro-batches, step %d, resumed: weights", micros, i+1), resumed[i-3].weights, want[i].weights)
+				same(t, fmt.Sprintf("%d micro-batches, step %d, resumed: weights", micros, i+1), resumed[i-3].weights,
+					want[i].weights)
 				same(t, "moments", resumed[i-3].moments, want[i].moments)
 			}
-			skipped := i > 0 && bytes.Equal(want[i].weights[bundletest.StateMean], want[i-1].weights[bundletest.StateMean])
+			skipped := i > 0 &&
+				bytes.Equal(want[i].weights[bundletest.StateMean], want[i-1].weights[bundletest.StateMean])
 			if skipped != (i == 3) {
 				t.Errorf("%d micro-batches, step %d: the state stays %v", micros, i+1, skipped)
 			}
@@ -275,7 +282,10 @@ func runStateful(t *testing.T, d Device, micros int, from *saved, first int, ran
 		out = append(out, s)
 		return nil
 	}}
-	l := &Loop{Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen, Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3}}, MaxSkipped: 2}}
+	l := &Loop{
+		Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen,
+		Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3}}, MaxSkipped: 2},
+	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +303,10 @@ func TestFusedState(t *testing.T) {
 			return strings.Replace(program, "3.000000119e-01f", "3.100000000e-01f", 1)
 		}
 		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
+		m, err := NewModel(ModelConfig{
+			Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+			Fuse: FuseConfig{Compiler: compiler},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +318,9 @@ func TestFusedState(t *testing.T) {
 		if len(p.Forms[0].Fusion.Faulty) != faults {
 			t.Errorf("with %d wrong kernels of the state, found %q", faults, p.Forms[0].Fusion.Faulty)
 		}
-		if slices.ContainsFunc(p.Forms[0].Fusion.Unproved, func(name string) bool { return strings.HasPrefix(name, ortgraphs.StatePrefix) }) {
+		if slices.ContainsFunc(p.Forms[0].Fusion.Unproved, func(name string) bool {
+			return strings.HasPrefix(name, ortgraphs.StatePrefix)
+		}) {
 			t.Errorf("unproved %q", p.Forms[0].Fusion.Unproved)
 		}
 		if mean, count := stateOf(t, m); mean[0] != 0.5 || count != 0.5 {

@@ -33,7 +33,9 @@ func TestDeterministicOnTheCPU(t *testing.T) {
 	b := bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {
 		for _, g := range m.Graphs {
 			convolve(t, filepath.Join(dir, g.File))
-			for op, n := range map[string]int{"Add": 1, "Conv": 1, "LSTM": 1, "MatMul": 1, "Squeeze": 1, "Transpose": 3} {
+			for op, n := range map[string]int{
+				"Add": 1, "Conv": 1, "LSTM": 1, "MatMul": 1, "Squeeze": 1, "Transpose": 3,
+			} {
 				g.Nodes[op] += n
 			}
 		}
@@ -55,7 +57,8 @@ func TestDeterministicOnTheCPU(t *testing.T) {
 				}
 			}
 			if !depends {
-				depends = !bytes.Equal(trained(t, b, optimizer, rows, 3, false), trained(t, b, optimizer, rows, 1, false))
+				depends = !bytes.Equal(trained(t, b, optimizer, rows, 3, false),
+					trained(t, b, optimizer, rows, 1, false))
 			}
 		}
 	}
@@ -74,13 +77,17 @@ func trained(t *testing.T, b *ortgraphs.Bundle, optimizer string, rows, threads 
 		p = readGolden(t, "pico."+optimizer+".json").Optimizer
 	}
 	layouts, _ := shaped(t, b, rows, []goldenBatch{batch})
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: Device{Deterministic: deterministic}})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: threads,
+		Device: Device{Deterministic: deterministic},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	training, evaluation := m.Programs()
-	if alone := training[0].OneThread; strings.HasPrefix(alone, "Conv (") != deterministic || evaluation.OneThread != alone {
+	alone := training[0].OneThread
+	if strings.HasPrefix(alone, "Conv (") != deterministic || evaluation.OneThread != alone {
 		t.Errorf("deterministic %v: one thread because of %q", deterministic, alone)
 	}
 	p.Name, p.Groups = optimizer, nil
@@ -141,8 +148,11 @@ func convolve(t *testing.T, file string) {
 		node("MatMul", "mel.f mel.out", "mel.g"), node("Add", mel+" mel.g", "mel.new"),
 	}, g.Node...)
 	g.Initializer = append(g.Initializer,
-		weights("mel.conv", hidden, bands, 3), weights("mel.w", 1, 4*hidden, hidden), weights("mel.r", 1, 4*hidden, hidden), weights("mel.out", hidden, bands),
-		&onnxpb.TensorProto{Name: proto.String("mel.one"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{1}})
+		weights("mel.conv", hidden, bands, 3), weights("mel.w", 1, 4*hidden,
+			hidden), weights("mel.r", 1, 4*hidden, hidden), weights("mel.out", hidden, bands), &onnxpb.TensorProto{
+			Name: proto.String("mel.one"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+			Int64Data: []int64{1},
+		})
 	if data, err = proto.Marshal(m); err == nil {
 		err = os.WriteFile(file, data, 0o666)
 	}
@@ -152,7 +162,9 @@ func convolve(t *testing.T, file string) {
 }
 
 func node(op, inputs, output string, attributes ...*onnxpb.AttributeProto) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{OpType: proto.String(op), Input: strings.Fields(inputs), Output: []string{output}, Attribute: attributes}
+	return &onnxpb.NodeProto{
+		OpType: proto.String(op), Input: strings.Fields(inputs), Output: []string{output}, Attribute: attributes,
+	}
 }
 
 func turned(from, to string, order ...int64) *onnxpb.NodeProto {
@@ -164,7 +176,9 @@ func list(name string, values ...int64) *onnxpb.AttributeProto {
 }
 
 func whole(name string, value int64) *onnxpb.AttributeProto {
-	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(value)}
+	return &onnxpb.AttributeProto{
+		Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(value),
+	}
 }
 
 func weights(name string, shape ...int64) *onnxpb.TensorProto {
@@ -176,5 +190,8 @@ func weights(name string, shape ...int64) *onnxpb.TensorProto {
 	for i := range values {
 		values[i] = float32(rng.NormFloat64() * 0.1)
 	}
-	return &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Dims: shape, FloatData: values}
+	return &onnxpb.TensorProto{
+		Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Dims: shape,
+		FloatData: values,
+	}
 }

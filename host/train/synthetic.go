@@ -146,7 +146,9 @@ func sendSpan(t *trial, b *block, at ortgraphs.Span) error {
 	stage := t.stage.Bytes()
 	for from, end := at.Offset, at.Offset+at.Bytes(); from < end; from += len(stage) {
 		n := copy(stage, b.host[from:end])
-		if err := errors.Join(t.device.Compute.Upload(b.dev, from, stage[:n]), t.device.Compute.Synchronize()); err != nil {
+		if err := errors.Join(
+			t.device.Compute.Upload(b.dev, from, stage[:n]), t.device.Compute.Synchronize(),
+		); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,10 @@ func bindTensor(o *Optimizer, g *graphs, i int, u ortgraphs.Update, state []stat
 	f := forms{gradients: grads.DType == manifest.BF16, copies: role.Compute == manifest.BF16}
 	rates := o.rates(&o.memory, groupOf(o.params, role))
 	inputs := tensors(maps.Clone(o.inputs))
-	inputs["lr"], inputs["weight_decay"], inputs["adjust"] = rates.lr, rates.weightDecay, o.constant(&o.memory, muonAdjust(u.Shape))
-	inputs["param"], inputs["grad"] = o.view(v.weights.block, weights, u.Shape...), o.view(v.grads.block, grads, u.Shape...)
+	inputs["lr"], inputs["weight_decay"], inputs["adjust"] = rates.lr, rates.weightDecay,
+		o.constant(&o.memory, muonAdjust(u.Shape))
+	inputs["param"], inputs["grad"] = o.view(v.weights.block, weights, u.Shape...),
+		o.view(v.grads.block, grads, u.Shape...)
 	outputs := tensors{"param_out": inputs["param"]}
 	written := []region{{v.weights.dev, weights.Offset, weights.Bytes(), weights.DType}}
 	for _, s := range state {

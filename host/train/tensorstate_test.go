@@ -18,7 +18,10 @@ func goldenOn(t *testing.T, d Device, name string, policy ortgraphs.Policy) (*Mo
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	policy.Groups = grouped(g.Optimizer.Groups)
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+		CUDAGraphs: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +71,16 @@ func TestOptimizersOnTheDevice(t *testing.T) {
 			m, o, run := goldenOn(t, Device{}, name, half)
 			run(3)
 			dir := t.TempDir()
-			if _, err := checkpoint.NewStore(dir).Save(t.Context(), checkpoint.State{Step: 3}, m.Weights(), o.Moments()); err != nil {
+			if _, err := checkpoint.NewStore(dir).Save(
+				t.Context(), checkpoint.State{Step: 3}, m.Weights(), o.Moments(),
+			); err != nil {
 				t.Fatal(err)
 			}
 			run(3)
 			want := bits(m, o)
 			if m.players[0].arena.OptimizerStateBytes(o.params) != o.Bytes() {
-				t.Errorf("the state has %d bytes, %d were computed", o.Bytes(), m.players[0].arena.OptimizerStateBytes(o.params))
+				t.Errorf("the state has %d bytes, %d were computed", o.Bytes(),
+					m.players[0].arena.OptimizerStateBytes(o.params))
 			}
 
 			d, _ := fakeWith(t, fakeKernels()) // the kernel of AdamW

@@ -109,7 +109,8 @@ func TestTimer(t *testing.T) {
 			settle()
 			if micro == 2 {
 				if train, optimize, done := b.takeWindow(); train != 102*ms || optimize != 10*ms || b.ms(done) != 115 {
-					t.Errorf("train %v, optimizer %v, done after %v ms, want 102ms, 10ms and 115", train, optimize, b.ms(done))
+					t.Errorf("train %v, optimizer %v, done after %v ms, want 102ms, 10ms and 115", train, optimize,
+						b.ms(done))
 				}
 			}
 			b.queue(Accumulating, ms)
@@ -123,8 +124,9 @@ func TestTimer(t *testing.T) {
 		b.wait()
 		b.want([]interval{
 			{Transferring, 0, 3},
-			{Training, 3, 53}, {Accumulating, 53, 54}, {Training, 54, 104}, {Accumulating, 104, 105}, {Optimizing, 105, 115},
-			{Training, 115, 165}, {Accumulating, 165, 166}, {Training, 166, 216}, {Accumulating, 216, 217}, {Optimizing, 217, 227},
+			{Training, 3, 53}, {Accumulating, 53, 54}, {Training, 54, 104}, {Accumulating, 104, 105},
+			{Optimizing, 105, 115}, {Training, 115, 165}, {Accumulating, 165, 166}, {Training, 166, 216},
+			{Accumulating, 216, 217}, {Optimizing, 217, 227},
 			{Evaluating, 227, 247},
 		}, Transfers{})
 		b.restart()
@@ -205,7 +207,9 @@ func TestAnchors(t *testing.T) {
 			b.arrive()
 			b.wait()
 			time.Sleep(30 * ms)
-			if want = append(want, interval{Transferring, at, at + 1}, interval{Training, at, at + 70}); b.anchor.event != first {
+			if want = append(
+				want, interval{Transferring, at, at + 1}, interval{Training, at, at + 70},
+			); b.anchor.event != first {
 				others++
 			}
 		}
@@ -256,11 +260,14 @@ func TestModelIsTimed(t *testing.T) {
 	}
 	step := g.Steps[0]
 	bucket := index[step.shape()]
-	f := &feed{batches: append(steps(2, 2), pipeline.Batch{Eval: true, Last: true, Bucket: bucket}), before: func(p *pipeline.Batch) {
-		p.Bucket = bucket
-		g.fill(t, step, &layouts[bucket], input(t, m))
-		load(t, m, bucket)
-	}}
+	f := &feed{
+		batches: append(steps(2, 2), pipeline.Batch{Eval: true, Last: true, Bucket: bucket}),
+		before: func(p *pipeline.Batch) {
+			p.Bucket = bucket
+			g.fill(t, step, &layouts[bucket], input(t, m))
+			load(t, m, bucket)
+		},
+	}
 	seen := new(record)
 	l := &Loop{
 		Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen,
@@ -304,7 +311,10 @@ func TestTimerFailures(t *testing.T) {
 		}
 		defer timer.Close()
 		card.Fail(gputest.Run, 1, failed)
-		if err := errors.Join(timer.begin(Training), d.Compute.(*gputest.Stream).Run(ms, func() error { return nil }), timer.end(Training)); err != nil {
+		if err := errors.Join(
+			timer.begin(Training), d.Compute.(*gputest.Stream).Run(ms, func() error { return nil }),
+			timer.end(Training),
+		); err != nil {
 			t.Fatal(err)
 		}
 		d.Compute.Synchronize()
@@ -316,7 +326,9 @@ func TestTimerFailures(t *testing.T) {
 			t.Errorf("a timer on a lost card: %v", err)
 		}
 		var none *Timer
-		if err := errors.Join(none.begin(Training), none.end(Training), none.computed(), none.transferred()); err != nil {
+		if err := errors.Join(
+			none.begin(Training), none.end(Training), none.computed(), none.transferred(),
+		); err != nil {
 			t.Error(err)
 		}
 		if none.Transfers() != (Transfers{}) {

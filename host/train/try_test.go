@@ -17,7 +17,8 @@ func TestTry(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
 	card, fake := fakeDevice(t)
 	for _, d := range []Device{{}, card} {
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+		m, err := NewModel(
+			ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,8 @@ func TestTry(t *testing.T) {
 			if !bytes.Equal(weightsOf(t, m), before) {
 				t.Error("weights have changed")
 			}
-			if again, updated := step(t, m, o, 1e-3); again != norm || !updated || bytes.Equal(weightsOf(t, m), before) {
+			again, updated := step(t, m, o, 1e-3)
+			if again != norm || !updated || bytes.Equal(weightsOf(t, m), before) {
 				t.Errorf("the step finds norm %g, updates %v; before it was %g", again, updated, norm)
 			}
 		}

@@ -133,7 +133,9 @@ func (o *Optimizer) bindUpdates(g *graphs) {
 }
 
 // bind returns an execution of a rule's graph over a range.
-func (s *scalars) bind(m *memory, session *ort.Session, r rule, rates rates, v vectors, f forms, over ortgraphs.Range) execution {
+func (s *scalars) bind(
+	m *memory, session *ort.Session, r rule, rates rates, v vectors, f forms, over ortgraphs.Range,
+) execution {
 	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
 	inputs["lr"], inputs["weight_decay"], inputs["grad"] = rates.lr, rates.weightDecay, m.flat(v.grads, over)
 	// In place: the graph is elementwise, so it reads an element before it writes it.

@@ -30,8 +30,8 @@ func adamwNumbers(to []uint64, p manifest.Optimizer, lr, weightDecay float64, st
 	f32 := func(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 	beta1, beta2, t := p.Betas[0], p.Betas[1], float64(step)
 	return append(to,
-		math.Float64bits(p.GradClip), f32(1-beta1), f32(beta2), f32(1-beta2), f32(math.Sqrt(1-math.Pow(beta2, t))), f32(p.Eps),
-		f32(lr/(1-math.Pow(beta1, t))), f32(1-lr*weightDecay))
+		math.Float64bits(p.GradClip), f32(1-beta1), f32(beta2), f32(1-beta2), f32(math.Sqrt(1-math.Pow(beta2, t))),
+		f32(p.Eps), f32(lr/(1-math.Pow(beta1, t))), f32(1-lr*weightDecay))
 }
 
 // drawAdamW draws means of gradients and of their squares, sometimes zero as before the first step.
@@ -74,11 +74,15 @@ func kernelName(optimizer string, f forms) string {
 
 func newKernel(k gpu.Kernel, u *updateKernel, stream gpu.Stream, v vectors, s *scalars) *kernel {
 	word := func(at int) uint64 { return uint64(s.out.dev.Pointer()) + uint64(at) }
-	return &kernel{Kernel: k, updateKernel: u, stream: stream, vectors: v.list(), words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
+	return &kernel{Kernel: k, updateKernel: u, stream: stream, vectors: v.list(), words: [3]uint64{
+		word(s.gradNorm.at), word(s.scale.at), word(s.finite.at),
+	}}
 }
 
 // update queues the update of a range, with at most so many blocks of threads.
-func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64) error {
+func (k *kernel) update(
+	over ortgraphs.Range, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64,
+) error {
 	a := k.arguments[:0]
 	for _, v := range k.vectors {
 		a = append(a, v.address(over))
@@ -135,7 +139,10 @@ type proof struct {
 	finite      uint8
 }
 
-var toProve = []proof{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}}
+var toProve = []proof{
+	{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1},
+	{1e-3, 0.01, 3, float32(math.NaN()), 1, 0},
+}
 
 // newProof allocates vectors of proofs elements in the forms.
 func newProof(m *memory, r rule, f forms) vectors {
@@ -186,7 +193,8 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 		got, err := v.updated(&m, &s, before, func() error { // in parts, with so few threads that each loops
 			const part = proofs / 4
 			first, rest := ortgraphs.Range{End: part}, ortgraphs.Range{Start: part, End: proofs}
-			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step), k.update(rest, 5, p, c.lr, c.decay, c.step))
+			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step),
+				k.update(rest, 5, p, c.lr, c.decay, c.step))
 		})
 		if err != nil {
 			return nil, err
@@ -211,7 +219,8 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 	notFinite := [...]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}
 	state := make([]float32, len(r.state))
 	for i := range proofs {
-		out[0][i], out[1][i] = float32(random.NormFloat64()), float32(random.NormFloat64()*math.Pow(10, float64(-random.IntN(12))))
+		out[0][i], out[1][i] = float32(random.NormFloat64()),
+			float32(random.NormFloat64()*math.Pow(10, float64(-random.IntN(12))))
 		if c.finite == 0 && i%3 == 0 {
 			out[1][i] = notFinite[i/3%3]
 		}

@@ -29,10 +29,12 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 func flatModel(t testing.TB, n int) *Model {
 	t.Helper()
 	list := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
-	m := &Model{memory: newMemory(device(t)), players: players{{parameters: parameters{arena: ortgraphs.NewArena(list, ortgraphs.Policy{})}}}}
+	m := &Model{memory: newMemory(device(t)), players: players{{parameters: parameters{arena: ortgraphs.NewArena(list,
+		ortgraphs.Policy{})}}}}
 	t.Cleanup(func() { m.Close() })
 	m.in, m.out = m.words(1), m.words(2)
-	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
+	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32),
+		newWord[float32](&m.memory, m.out, manifest.F32)
 	p := m.players[0]
 	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	*m.loss.value, *m.weight.value = 1, 1
@@ -42,7 +44,9 @@ func flatModel(t testing.TB, n int) *Model {
 	return m
 }
 
-var adamw = manifest.Optimizer{Name: "adamw", LR: 1e-4, Betas: [2]float64{0.9, 0.98}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1}
+var adamw = manifest.Optimizer{
+	Name: "adamw", LR: 1e-4, Betas: [2]float64{0.9, 0.98}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1,
+}
 
 // TestUpdateKernelGridStride updates more elements than there are threads.
 func TestUpdateKernelGridStride(t *testing.T) {
@@ -92,7 +96,8 @@ func TestUpdateKernelChangesNoBit(t *testing.T) {
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	var weights [2][]byte
 	for i, inKernel := range []bool{false, true} {
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
+		m, err := NewModel(
+			ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,9 @@ import (
 // fakeAdamW is gpu/kernels/adamw.cu on the CPU, with an error in every new weight.
 func fakeAdamW(f forms, off float32) func([]uint64) {
 	return func(arguments []uint64) {
-		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&arguments[i])) } // as addresses they are no numbers
-		n := 4                                                                                        // vectors
+		// as addresses they are no numbers
+		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&arguments[i])) }
+		n := 4 // vectors
 		if f.copies {
 			n++
 		}

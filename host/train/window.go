@@ -71,9 +71,11 @@ func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	w := &o.window
 	w.acc = o.vector(o.player.arena, ortgraphs.State)
-	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32), newWord[float32](&o.memory, o.out, manifest.F32)
+	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32),
+		newWord[float32](&o.memory, o.out, manifest.F32)
 	loss, weight := w.loss.tensor, w.weight.tensor
-	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)} // the sums of all parts but the first, which are the same
+	// the sums of all parts but the first, which are the same
+	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)}
 	narrow, wide := spans(o.player.grads)
 	parts := o.device.chunks(narrow)
 	if wide.Len() > 0 {
@@ -88,8 +90,8 @@ func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 			acc := o.flat(w.acc, part)
 			session := g.session(graph{"accumulate", forms{gradients: part.Start < narrow.End}})
 			e := o.execution(session, tensors{
-				"acc": acc, "grads": o.flat(o.player.grads, part), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
-				"first": first, "loss_sum": sums[0], "weight_sum": sums[1],
+				"acc": acc, "grads": o.flat(o.player.grads, part), "loss": o.model.loss.tensor,
+				"loss_weight": o.model.weight.tensor, "first": first, "loss_sum": sums[0], "weight_sum": sums[1],
 			}, tensors{"acc_out": acc, "loss_sum_out": sums[0], "weight_sum_out": sums[1]})
 			w.accumulate[i] = append(w.accumulate[i], accumulation{e, part})
 		}
@@ -109,7 +111,8 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 		if fault == nil {
 			return word.tensor
 		}
-		if !errors.Is(fault, gpu.ErrNoKernel) { // without a kernel for the GPU, ONNX Runtime adds them up, which only takes longer
+		// without a kernel for the GPU, ONNX Runtime adds them up, which only takes longer
+		if !errors.Is(fault, gpu.ErrNoKernel) {
 			o.fault = fault
 		}
 	}
@@ -138,7 +141,8 @@ func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (faul
 // next batch begin with the state that the last one left. The first batch of a window overwrites the previous window's
 // gradients. Without accumulation Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(first bool) error {
-	return errors.Join(o.window.add(&o.memory, first, func() error { return o.window.share.add(o, first) }), o.player.state.advance(&o.memory))
+	return errors.Join(o.window.add(&o.memory, first, func() error { return o.window.share.add(o, first) }),
+		o.player.state.advance(&o.memory))
 }
 
 // add queues the addition of the last batch's gradients, and what goes with it.
@@ -179,7 +183,10 @@ func (w *window) measure(m *memory) error {
 // and whether loss and gradients are finite and the batch has a weight. It waits for the result and changes nothing.
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
 	alone := func() error { return nil }
-	if err := errors.Join(o.window.add(&o.memory, true, alone), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
+	if err := errors.Join(
+		o.window.add(&o.memory, true, alone), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out),
+		o.model.Fetch(),
+	); err != nil {
 		return 0, false, err
 	}
 	_, err = o.model.Result()

@@ -42,7 +42,8 @@ func each(t *testing.T, test func(t *testing.T, b *ortgraphs.Bundle)) {
 func players(t *testing.T, dir string) *ortgraphs.Bundle {
 	t.Helper()
 	return bundletest.WithPlayers(t, dir, func(name string) bool {
-		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
+		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") ||
+			name == "metric.stop_loss"
 	}, nil)
 }
 
@@ -88,7 +89,8 @@ func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {
 			t.Errorf("step %d: the ranks train on %v and %v, one on %v", s.Step.Step, a.rows, b.rows, s.rows)
 		}
 		if a.Loss != b.Loss || a.GradNorm != b.GradNorm || a.Skipped || b.Skipped {
-			t.Errorf("step %d: rank 0 reports %v of norm %v, rank 1 %v of norm %v", s.Step.Step, a.Loss, a.GradNorm, b.Loss, b.GradNorm)
+			t.Errorf("step %d: rank 0 reports %v of norm %v, rank 1 %v of norm %v", s.Step.Step, a.Loss, a.GradNorm,
+				b.Loss, b.GradNorm)
 		}
 		worst = max(worst, math.Abs(a.Loss/s.Loss-1), math.Abs(a.GradNorm/s.GradNorm-1), distance(a.weights, s.weights))
 		for i, v := range s.Metrics {
@@ -116,7 +118,10 @@ func TestRanksAreMicroBatches(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		bundle     *ortgraphs.Bundle
-	}{{"exact", "exact", load(t, pico)}, {"mean", "mean", load(t, multispeaker)}, {"players", "exact", players(t, pico)}} {
+	}{
+		{"exact", "exact", load(t, pico)}, {"mean", "mean", load(t, multispeaker)},
+		{"players", "exact", players(t, pico)},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := c.bundle
 			if b.Manifest.Accumulation != c.kind {

@@ -42,7 +42,9 @@ func Mixed(t testing.TB, dir string, wide ...string) *ortgraphs.Bundle {
 }
 
 // WithPlayers copies a bundle with two players.
-func WithPlayers(t testing.TB, dir string, first func(name string) bool, change func(*onnxpb.GraphProto)) *ortgraphs.Bundle {
+func WithPlayers(
+	t testing.TB, dir string, first func(name string) bool, change func(*onnxpb.GraphProto),
+) *ortgraphs.Bundle {
 	t.Helper()
 	return with(t, dir, variant.Players(first, change))
 }

@@ -21,7 +21,8 @@ func TestMixed(t *testing.T) {
 			t.Errorf("%s of %d dimensions is %s", p.Name, len(p.Shape), p.Compute)
 		}
 	}
-	if got := b.Policy(manifest.BF16).Gradients; len(got) < 2 || got["mel_head.weight"] != manifest.F32 || got["stop_head.weight"] != "" {
+	got := b.Policy(manifest.BF16).Gradients
+	if len(got) < 2 || got["mel_head.weight"] != manifest.F32 || got["stop_head.weight"] != "" {
 		t.Errorf("gradients in f32: %v", got)
 	}
 	if folder := os.Getenv("XTTS_HOST_TEST_MIXED"); folder != "" {
@@ -35,7 +36,8 @@ func TestMixed(t *testing.T) {
 func TestWithPlayers(t *testing.T) {
 	first := func(name string) bool { return strings.HasPrefix(name, "text_encoder.") || name == "metric.stop_loss" }
 	b := WithPlayers(t, "../testdata/pico", first, nil)
-	if g, ok := b.Manifest.TrainingGraph(Second, manifest.F32); !ok || len(ortgraphs.NewArenas(b.Manifest, ortgraphs.Policy{})) != 2 {
+	g, ok := b.Manifest.TrainingGraph(Second, manifest.F32)
+	if !ok || len(ortgraphs.NewArenas(b.Manifest, ortgraphs.Policy{})) != 2 {
 		t.Errorf("graph %+v", g)
 	}
 	file := filepath.Join(b.Dir, ortgraphs.ManifestFile)

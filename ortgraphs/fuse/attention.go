@@ -73,7 +73,10 @@ func attentions(g *Graph) []*attention {
 		if !ok {
 			continue
 		}
-		f := &finding{softmax: s, element: onnxpb.TensorProto_BFLOAT16, uses: uses, outputs: outputs, depends: map[*Tensor]source{}}
+		f := &finding{
+			softmax: s, element: onnxpb.TensorProto_BFLOAT16, uses: uses, outputs: outputs,
+			depends: map[*Tensor]source{},
+		}
 		if !f.find() {
 			continue
 		}

@@ -21,13 +21,18 @@ func (k *kernels) inOneBlock(t *testing.T) {
 	k.attend(t, []attending{
 		{batch: 2, heads: 1, queries: 70, keys: 66, head: 64},
 		{batch: 1, heads: 2, queries: 64, keys: 128, head: 64, lengths: true, penalty: 3e38},
-		{batch: 3, heads: 1, queries: 130, keys: 150, head: 64, causal: true, lengths: true, penalty: 1e9}, // both warpgroups have the last keys
+		// both warpgroups have the last keys
+		{batch: 3, heads: 1, queries: 130, keys: 150, head: 64, causal: true, lengths: true, penalty: 1e9},
 		{batch: 3, heads: 1, queries: 130, keys: 130, head: 64, causal: true, lengths: true, infinite: true},
 		{batch: 2, heads: 1, queries: 200, keys: 130, head: 64, causal: true, lengths: true, added: 1e4},
-		{batch: 1, heads: 2, queries: 140, keys: 140, head: 64, causal: true, merged: true, joined: 3, biases: true, multiplied: true},
+		{
+			batch: 1, heads: 2, queries: 140, keys: 140, head: 64, causal: true, merged: true, joined: 3, biases: true,
+			multiplied: true,
+		},
 		{batch: 1, heads: 1, queries: 20, keys: 300, head: 64, dropout: true, form: "hashes", biases: true, joined: 2},
 		{batch: 2, heads: 1, queries: 100, keys: 90, head: 64, bias: true, dropout: true, transposedKeys: true},
-		{batch: 1, heads: 1, queries: 500, keys: 40, head: 64, lengths: true, dropout: true}, // with one copy of the gradients of scores
+		// with one copy of the gradients of scores
+		{batch: 1, heads: 1, queries: 500, keys: 40, head: 64, lengths: true, dropout: true},
 		{batch: 1, heads: 1, queries: 500, keys: 140, head: 64},
 		{batch: 1, heads: 1, queries: 560, keys: 20, head: 64},
 		{batch: 1, heads: 1, queries: 20, keys: 4200, head: 64}, // a bit of the keys in reach is for keys of two passes
@@ -40,8 +45,10 @@ func TestGradientsInOneBlock(t *testing.T) {
 	var k kernels
 	k.inOneBlock(t)
 	for i, r := range k.regions {
-		if r.Attention != nil && r.Attention.Backward != nil && !strings.HasPrefix(k.kernels[i].Launches[0].Function, "gradients_") {
-			t.Errorf("the gradient of %v is computed by %s", r.Attention.Product.Shape, k.kernels[i].Launches[0].Function)
+		if r.Attention != nil && r.Attention.Backward != nil &&
+			!strings.HasPrefix(k.kernels[i].Launches[0].Function, "gradients_") {
+			t.Errorf("the gradient of %v is computed by %s", r.Attention.Product.Shape,
+				k.kernels[i].Launches[0].Function)
 		}
 	}
 	k.check(t, &emulation{}, 2e-2)
@@ -73,7 +80,8 @@ func TestWarpgroupsNVRTC(t *testing.T) {
 func TestMaskedNaN(t *testing.T) {
 	for _, target := range []cudac.Target{{}, warpgroups} {
 		k := kernels{target: target}
-		a := attending{batch: 1, heads: 1, queries: 70, keys: 140, head: 64, lengths: true, penalty: 1e9} // seven keys count
+		// seven keys count
+		a := attending{batch: 1, heads: 1, queries: 70, keys: 140, head: 64, lengths: true, penalty: 1e9}
 		_, g, regions := partition(t, a.model(), shapes.Sizes{})
 		m, err := interpret(g, regions, given(g))
 		if err != nil {
@@ -92,7 +100,9 @@ func TestMaskedNaN(t *testing.T) {
 // TestTargetOfHeads: one block computes the gradients of a head where enough multiprocessors have one.
 func TestTargetOfHeads(t *testing.T) {
 	for heads, launches := range map[int]int{87: 2, 88: 1, 132: 1, 133: 2, 175: 2, 176: 1} {
-		if got := gradientLaunches(t, attending{batch: heads, heads: 1, queries: 9, keys: 11, head: 64}, cudac.TargetOf(90)); got != launches {
+		if got := gradientLaunches(
+			t, attending{batch: heads, heads: 1, queries: 9, keys: 11, head: 64}, cudac.TargetOf(90),
+		); got != launches {
 			t.Errorf("%d heads: %d launches, want %d", heads, got, launches)
 		}
 	}

@@ -18,7 +18,8 @@ func softmaxOf(n *Node, uses map[*Tensor][]use) (s softmax, ok bool) {
 		return s, false
 	}
 	power, sum := n.In[0].Tensor.From, n.In[1].Tensor.From
-	if power == nil || sum == nil || power.Op != "Exp" || sum.Op != "sum" || !overLast(sum) || sum.In[0].Tensor != power.Out[0] || !power.In[0].Plain() {
+	if power == nil || sum == nil || power.Op != "Exp" || sum.Op != "sum" || !overLast(sum) ||
+		sum.In[0].Tensor != power.Out[0] || !power.In[0].Plain() {
 		return s, false
 	}
 	difference := power.In[0].Tensor.From
@@ -150,7 +151,8 @@ func (f *finding) spread(t *Tensor, from source) bool {
 			if !ok {
 				return false
 			}
-			f.readers = slices.DeleteFunc(f.readers, func(r reader) bool { return r.node == u.node && r.operand == u.operand })
+			f.readers = slices.DeleteFunc(f.readers,
+				func(r reader) bool { return r.node == u.node && r.operand == u.operand })
 			f.readers = append(f.readers, reader{u.node, u.operand, turned == (u.operand == 0), f.depends[t]})
 		case u.node.Kind == Reduction:
 			if f.sum != nil && f.sum != u.node || u.node.Op != "sum" || !overLast(u.node) || !f.spreadSum(u.node) {

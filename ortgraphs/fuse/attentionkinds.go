@@ -24,7 +24,8 @@ func (f *finding) classify() bool {
 		}
 	}
 	result, _ := f.reader(false, false)
-	return homogeneous(result.node.In[result.operand].Tensor, f.result) && f.headSizes() && (want == 1 || f.sameMatrices())
+	return homogeneous(result.node.In[result.operand].Tensor, f.result) && f.headSizes() &&
+		(want == 1 || f.sameMatrices())
 }
 
 // maxHead is the largest number of columns of a matrix, of which a kernel keeps a tile.
@@ -64,7 +65,8 @@ func (f *finding) headSizes() bool {
 
 // reader returns the product that sums over queries, if turned, and depends on the gradient.
 func (f *finding) reader(turned, gradient bool) (reader, bool) {
-	i := slices.IndexFunc(f.readers, func(r reader) bool { return r.turned == turned && r.source&ofGradient != 0 == gradient })
+	i := slices.IndexFunc(f.readers,
+		func(r reader) bool { return r.turned == turned && r.source&ofGradient != 0 == gradient })
 	if i < 0 {
 		return reader{}, false
 	}

@@ -16,7 +16,9 @@ func NarrowAttention(g *Graph) int {
 		if !ok {
 			continue
 		}
-		f := &finding{softmax: s, element: onnxpb.TensorProto_FLOAT, uses: uses, outputs: outputs, depends: map[*Tensor]source{}}
+		f := &finding{
+			softmax: s, element: onnxpb.TensorProto_FLOAT, uses: uses, outputs: outputs, depends: map[*Tensor]source{},
+		}
 		if !f.find() {
 			continue
 		}

@@ -130,12 +130,16 @@ func (f *finding) separate(g *Graph) []*attention {
 	}
 	a.Reach = forward.reach(g, a)
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
-	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach}}
+	b := &attention{Attention: Attention{
+		Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach,
+	}}
 	dv, _ := f.reader(true, false)
 	dq, _ := f.reader(false, true)
 	dk, _ := f.reader(true, true)
 	b.Weights = backward.tensor(dv.node.In[dv.operand].Tensor)
-	b.Backward = &AttentionGradient{Queries: backward.tensor(dq.node.In[dq.operand].Tensor), Keys: backward.tensor(dk.node.In[dk.operand].Tensor)}
+	b.Backward = &AttentionGradient{
+		Queries: backward.tensor(dq.node.In[dq.operand].Tensor), Keys: backward.tensor(dk.node.In[dk.operand].Tensor),
+	}
 	b.Results = []Result{backward.result(g, dq), backward.result(g, dk), backward.result(g, dv)}
 	backward.joinResults(g, b.Results)
 	b.Backward.Product = backward.tensor(f.gradient.Out[0])
@@ -164,7 +168,10 @@ func (s *separation) describe(g *Graph, a *attention) {
 
 // reach adds the node that tells the backward region which keys a row attends to.
 func (s *separation) reach(g *Graph, a *attention) *Tensor {
-	n := &Node{Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1}, role: inAttention}
+	n := &Node{
+		Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1},
+		role: inAttention,
+	}
 	t := &Tensor{Name: a.Softmax.Name + "/reach", Type: onnxpb.TensorProto_INT32, Shape: a.Most.Shape, From: n}
 	n.Out = []*Tensor{t}
 	a.nodes = append(a.nodes, n)
@@ -243,7 +250,8 @@ func (s *separation) multiplied(t *Tensor) (u use, factor float64, ok bool) {
 		return use{}, 0, false
 	}
 	u = s.uses[t][0]
-	if u.node.Kind != Elementwise || u.node.Op != "Mul" || !u.node.In[u.operand].reshaped() || u.node.Out[0].Elements() != t.Elements() {
+	if u.node.Kind != Elementwise || u.node.Op != "Mul" || !u.node.In[u.operand].reshaped() ||
+		u.node.Out[0].Elements() != t.Elements() {
 		return use{}, 0, false
 	}
 	factor, ok = small(u.node.In[1-u.operand])

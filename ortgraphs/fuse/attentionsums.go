@@ -28,7 +28,8 @@ func sumResults(p *partition) {
 			continue
 		}
 		whole := s.Of.From.group
-		readElsewhere := p.outputs[s.Of] || slices.ContainsFunc(p.uses[s.Of], func(u use) bool { return u.node.group != whole && u.node.group != g })
+		readElsewhere := p.outputs[s.Of] ||
+			slices.ContainsFunc(p.uses[s.Of], func(u use) bool { return u.node.group != whole && u.node.group != g })
 		if !readElsewhere || !whole.attention.sums(s) {
 			continue
 		}
@@ -43,7 +44,8 @@ func sumResults(p *partition) {
 // columnSum returns the sum that a conversion to f32 and a reduction compute.
 func columnSum(cast, n *Node) (s ColumnSum, ok bool) {
 	t := cast.Out[0]
-	if cast.Op != "Cast" || n.Op != "sum" || t.Type != onnxpb.TensorProto_FLOAT || n.In[0].Tensor != t || !cast.In[0].reshaped() || !n.In[0].reshaped() {
+	if cast.Op != "Cast" || n.Op != "sum" || t.Type != onnxpb.TensorProto_FLOAT || n.In[0].Tensor != t ||
+		!cast.In[0].reshaped() || !n.In[0].reshaped() {
 		return s, false
 	}
 	s = ColumnSum{Of: cast.In[0].Tensor, Out: n.Out[0], Columns: n.Out[0].Elements()}

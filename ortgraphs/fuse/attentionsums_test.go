@@ -64,7 +64,8 @@ func TestOtherSums(t *testing.T) {
 		a.columnSums("joined", c.dimensions...)
 		model.Graph = a.graph
 		if _, _, regions := partition(t, model, shapes.Sizes{}); columnSums(regions) != c.want {
-			t.Errorf("%s: the kernels of attention add up the columns of %d tensors, want %d", name, columnSums(regions), c.want)
+			t.Errorf("%s: the kernels of attention add up the columns of %d tensors, want %d", name,
+				columnSums(regions), c.want)
 		}
 	}
 }
@@ -74,7 +75,8 @@ func TestUnreadResult(t *testing.T) {
 	a := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, joined: 2}
 	model := a.model()
 	a.columnSums("joined", 0, 1)
-	a.graph.Output = slices.DeleteFunc(a.graph.Output, func(o *onnxpb.ValueInfoProto) bool { return o.GetName() == "joined" })
+	a.graph.Output = slices.DeleteFunc(a.graph.Output,
+		func(o *onnxpb.ValueInfoProto) bool { return o.GetName() == "joined" })
 	model.Graph = a.graph
 	_, g, regions := partition(t, model, shapes.Sizes{})
 	if n := columnSums(regions); n != 0 {

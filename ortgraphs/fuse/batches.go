@@ -83,7 +83,8 @@ func (p *partition) waits(n *Node) bool {
 		bytes += o.Tensor.Bytes()
 	}
 	float := t.Type == onnxpb.TensorProto_BFLOAT16 || t.Type == onnxpb.TensorProto_FLOAT
-	return float && bytes*minBatch <= batchBytes && t.Elements() < largeResult && min(t.Shape[0], t.Shape[1]) >= minBatchSide
+	return float && bytes*minBatch <= batchBytes && t.Elements() < largeResult &&
+		min(t.Shape[0], t.Shape[1]) >= minBatchSide
 }
 
 // waiting are the products that wait for others of their form.
@@ -186,7 +187,10 @@ func newProducts(nodes []*Node) *Products {
 	n := nodes[0]
 	t := n.Out[0]
 	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed, Type: t.Type}
+	p := &Products{
+		Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed,
+		Type: t.Type,
+	}
 	if n.role == planned {
 		p.Count, p.Planned, p.Bias, p.Residual = 1, true, n.addsBias(), n.addsResidual()
 		if len(nodes) == 2 {

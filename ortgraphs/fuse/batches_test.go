@@ -14,25 +14,32 @@ import (
 // gradients is a graph of products x_i' y: as many as there are widths of x_i, each an output. The last one is read,
 // too.
 func gradients(rows, width int64, widths ...int64) *onnxpb.ModelProto {
-	g := &onnxpb.GraphProto{Name: proto.String("gradients"), Input: []*onnxpb.ValueInfoProto{matrixInfo("y", rows, width)}}
+	g := &onnxpb.GraphProto{Name: proto.String("gradients"), Input: []*onnxpb.ValueInfoProto{matrixInfo("y", rows,
+		width)}}
 	for i, w := range widths {
 		n := string(rune('a' + i))
 		g.Input = append(g.Input, matrixInfo(n, rows, w))
 		g.Node = append(g.Node,
 			&onnxpb.NodeProto{OpType: proto.String("Gemm"), Input: []string{n, "y"}, Output: []string{"d" + n},
-				Attribute: []*onnxpb.AttributeProto{{Name: proto.String("transA"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(1)}}})
+				Attribute: []*onnxpb.AttributeProto{
+					{Name: proto.String("transA"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(1)},
+				}})
 		g.Output = append(g.Output, matrixInfo("d"+n, w, width))
 	}
 	last := "d" + string(rune('a'+len(widths)-1))
-	g.Node = append(g.Node, &onnxpb.NodeProto{OpType: proto.String("Neg"), Input: []string{last}, Output: []string{"read"}})
+	g.Node = append(g.Node,
+		&onnxpb.NodeProto{OpType: proto.String("Neg"), Input: []string{last}, Output: []string{"read"}})
 	g.Output = append(g.Output, matrixInfo("read", widths[len(widths)-1], width))
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 func matrixInfo(name string, rows, columns int64) *onnxpb.ValueInfoProto {
 	shape := &onnxpb.TensorShapeProto{}
 	for _, d := range []int64{rows, columns} {
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
+		shape.Dim = append(shape.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
 	}
 	return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
 		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}}}}
@@ -62,7 +69,8 @@ func TestBatches(t *testing.T) {
 			for _, r := range regions {
 				if p := r.Products; p != nil {
 					got = append(got, p.Count)
-					if p.Count != len(r.Nodes) || p.Inner != int(c.rows) || p.Columns != int(c.width) || p.Transposed != [2]bool{true, false} {
+					if p.Count != len(r.Nodes) || p.Inner != int(c.rows) || p.Columns != int(c.width) ||
+						p.Transposed != [2]bool{true, false} {
 						t.Errorf("%+v of %d nodes", p, len(r.Nodes))
 					}
 				}

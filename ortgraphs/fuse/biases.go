@@ -15,7 +15,8 @@ func addBiases(g *Graph) {
 	gone := map[*Node]bool{}
 	for _, n := range g.Nodes {
 		p, bias := biased(n)
-		if p == nil || gone[p] || outputs[p.Out[0]] || len(uses[p.Out[0]]) != 1 || slices.ContainsFunc(uses[n.Out[0]], use.copies) {
+		if p == nil || gone[p] || outputs[p.Out[0]] || len(uses[p.Out[0]]) != 1 ||
+			slices.ContainsFunc(uses[n.Out[0]], use.copies) {
 			continue
 		}
 		gone[p] = true
@@ -33,7 +34,8 @@ func addBiases(g *Graph) {
 // copies reports whether an operand is that of a product which takes it in another order than it has in memory. What
 // copies it adds the bias as well.
 func (u use) copies() bool {
-	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) && u.node.In[u.operand].needsCopy()
+	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) &&
+		u.node.In[u.operand].needsCopy()
 }
 
 // biased returns the product and the bias that a node adds, or nil.
@@ -43,10 +45,12 @@ func biased(n *Node) (p *Node, bias Operand) {
 	}
 	for i, o := range n.In {
 		p, bias = o.Tensor.From, n.In[1-i]
-		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() || !slices.Equal(o.Shape(), n.Out[0].Shape) {
+		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() ||
+			!slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
-		if columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]; p.ofTwoMatrices() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
+		columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]
+		if p.ofTwoMatrices() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
 			return p, bias
 		}
 	}
@@ -56,8 +60,8 @@ func biased(n *Node) (p *Node, bias Operand) {
 // isBias reports whether an operand is a parameter, as it is or converted.
 func isBias(o Operand) bool {
 	c := o.Tensor.From
-	return o.Plain() && (c == nil || c.Kind == Elementwise && c.Op == "Cast" && c.In[0].Plain() && c.In[0].Tensor.From == nil &&
-		c.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT)
+	return o.Plain() && (c == nil || c.Kind == Elementwise && c.Op == "Cast" && c.In[0].Plain() &&
+		c.In[0].Tensor.From == nil && c.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT)
 }
 
 // activation returns the node that computes GELU of a product, as a library computes it, if only products read that: a

@@ -22,7 +22,8 @@ func (p *partition) derive() {
 	d := &derivation{partition: p}
 	p.sort()
 	nodes := nodesOf(p.order)
-	for _, n := range slices.Backward(nodes) { // what a tensor is computed from may still be read, and then be replaced itself
+	// what a tensor is computed from may still be read, and then be replaced itself
+	for _, n := range slices.Backward(nodes) {
 		if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline {
 			d.replace(n.Out[0])
 		}
@@ -94,7 +95,9 @@ func (d *derivation) plan(t *Tensor, g *group) *derived {
 		return nil
 	}
 	in, _, _ := d.traffic(g)
-	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, known: map[step]int{}, plan: &derived{again: map[*Tensor]bool{}}}
+	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, known: map[step]int{}, plan: &derived{
+		again: map[*Tensor]bool{},
+	}}
 	for _, x := range in {
 		s.reads[x] = x != t
 	}
@@ -126,7 +129,8 @@ const impossible = math.MaxInt / 64
 
 // cost returns the bytes that the group has to read in addition for a tensor, from memory or to compute it again.
 func (s *search) cost(t *Tensor, depth int) int {
-	if t == nil || t.Constant || s.reads[t] || t.Elements()*smallPart <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
+	if t == nil || t.Constant || s.reads[t] ||
+		t.Elements()*smallPart <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
 		return 0
 	}
 	return min(s.memory(t), s.again(t, depth))
@@ -134,7 +138,8 @@ func (s *search) cost(t *Tensor, depth int) int {
 
 // memory returns the bytes of a tensor that is in memory in any case.
 func (s *search) memory(t *Tensor) int {
-	if t.From == nil || !t.From.fusible() || s.outputs[t] || slices.ContainsFunc(s.uses[t], func(u use) bool { return u.node.group != t.From.group }) {
+	if t.From == nil || !t.From.fusible() || s.outputs[t] ||
+		slices.ContainsFunc(s.uses[t], func(u use) bool { return u.node.group != t.From.group }) {
 		return t.Bytes()
 	}
 	return impossible
@@ -166,7 +171,8 @@ func (s *search) collect(t *Tensor, depth int) {
 			continue
 		}
 		switch cost := s.cost(c, depth+1); {
-		case s.plan.again[c] || cost == 0 && (c.Constant || s.reads[c] || c.Elements()*smallPart <= s.tensor.Elements()):
+		case s.plan.again[c] ||
+			cost == 0 && (c.Constant || s.reads[c] || c.Elements()*smallPart <= s.tensor.Elements()):
 		case s.memory(c) <= s.again(c, depth+1):
 			s.reads[c] = true
 			clear(s.known)
@@ -304,7 +310,8 @@ func (d *derivation) leave(nodes []*Node) {
 // what it reads may write that.
 func (d *derivation) fits(g *group, before *iteration) bool {
 	it := iterate(g.nodes)
-	if it == nil || before == nil || len(g.nodes) > maxNodes || it.axes.elements(it.domain) != before.axes.elements(before.domain) ||
+	if it == nil || before == nil || len(g.nodes) > maxNodes ||
+		it.axes.elements(it.domain) != before.axes.elements(before.domain) ||
 		it.axes.elements(it.row) != before.axes.elements(before.row) || len(it.columns) != len(before.columns) {
 		return false
 	}
@@ -356,7 +363,8 @@ func without(nodes, gone []*Node) []*Node {
 func (d *derivation) unread(n *Node) (gone []*Node) {
 	var visit func(n *Node)
 	visit = func(n *Node) {
-		if n == nil || !n.fusible() || len(n.Out) != 1 || n.group == nil || d.outputs[n.Out[0]] || slices.Contains(gone, n) ||
+		if n == nil || !n.fusible() || len(n.Out) != 1 || n.group == nil || d.outputs[n.Out[0]] ||
+			slices.Contains(gone, n) ||
 			slices.ContainsFunc(d.uses[n.Out[0]], func(u use) bool { return !slices.Contains(gone, u.node) }) {
 			return
 		}

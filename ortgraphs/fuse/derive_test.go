@@ -28,13 +28,17 @@ func TestDerive(t *testing.T) {
 			relu := func(name string) string { return b.add("Relu", b.add("MatMul", name, "w")) }
 			sum := b.add("Mul", relu("x"), relu("y"))
 			axis := b.numbers(1)
-			normal := b.add("Div", b.add("Sub", sum, b.add("ReduceMean", sum, axis)), b.add("Exp", b.add("ReduceMax", sum, axis)))
+			normal := b.add("Div", b.add("Sub", sum, b.add("ReduceMean", sum, axis)),
+				b.add("Exp", b.add("ReduceMax", sum, axis)))
 			wide := b.add("MatMul", b.add("Tanh", normal), "w")
 			b.graph.Output = append(b.graph.Output, info(b.add("Mul", wide, normal), nil))
 			if tt.product {
 				b.graph.Output = append(b.graph.Output, info(b.add("MatMul", sum, "w"), nil))
 			}
-			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			model := &onnxpb.ModelProto{
+				IrVersion: proto.Int64(9), Graph: b.graph,
+				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+			}
 			r, g, regions := partition(t, model, shapes.Sizes{})
 			inputs := map[string][]float64{}
 			for i, in := range g.Inputs {
@@ -72,12 +76,16 @@ func TestDeriveInline(t *testing.T) {
 	sum := b.add("Add", product(x, "w"), x)
 	wide := b.add("Cast", sum, to(f32))
 	padded := b.add("Pad", b.add("LeakyRelu", wide), b.numbers(2, 0, 2, 0))
-	windows := b.add("Concat", b.add("Slice", padded, b.numbers(0), b.numbers(6), b.numbers(0)), b.add("Slice", padded, b.numbers(4), b.numbers(10), b.numbers(0)), attribute("axis", 1))
+	windows := b.add("Concat", b.add("Slice", padded, b.numbers(0), b.numbers(6), b.numbers(0)),
+		b.add("Slice", padded, b.numbers(4), b.numbers(10), b.numbers(0)), attribute("axis", 1))
 	late := b.add("Mul", b.add("Tanh", b.add("Cast", product(b.add("Cast", windows, to(bf16)), "v"), to(f32))), wide)
 	for _, name := range []string{late, b.add("Cast", product(sum, "w"), to(f32))} {
 		b.graph.Output = append(b.graph.Output, info(name, nil))
 	}
-	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 	_, g, regions := partition(t, model, shapes.Sizes{})
 	for _, r := range regions {
 		if err := fuse.CheckPlaces(r); err != nil {

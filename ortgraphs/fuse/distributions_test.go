@@ -31,19 +31,38 @@ func distributions() map[string]distribution {
 		"cumulative, divided, in the other order": {func(b *builder) string {
 			return b.add("Mul", "half", b.add("Add", "one", b.add("Erf", b.add("Div", "x", "root of 2"))))
 		}, "normal_of", cumulative},
-		"bell":             {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "minus half")) }, "bell_of", bell},
-		"bell, by a power": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Pow", "x", "two"), "minus half")) }, "bell_of", bell},
-		"product of two":   {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "y"), "minus half")) }, "expf", nil},
-		"another constant": {func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "half")) }, "expf", nil},
-		"logistic":         {func(b *builder) string { return b.add("Mul", b.add("Add", b.add("Tanh", "x"), "one"), "half") }, "half_of_one_plus_tanh", logistic},
+		"bell": {
+			func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "minus half")) },
+			"bell_of", bell,
+		},
+		"bell, by a power": {
+			func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Pow", "x", "two"), "minus half")) },
+			"bell_of", bell,
+		},
+		"product of two": {
+			func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "y"), "minus half")) }, "expf",
+			nil,
+		},
+		"another constant": {
+			func(b *builder) string { return b.add("Exp", b.add("Mul", b.add("Mul", "x", "x"), "half")) }, "expf", nil,
+		},
+		"logistic": {
+			func(b *builder) string { return b.add("Mul", b.add("Add", b.add("Tanh", "x"), "one"), "half") },
+			"half_of_one_plus_tanh", logistic,
+		},
 		"logistic of a part": {func(b *builder) string {
 			return b.add("Mul", "half", b.add("Add", "one", b.add("Tanh", b.add("Mul", "half", "x"))))
 		}, "half_of_one_plus_tanh", func(x float64) float64 { return logistic(x / 2) }},
-		"slope": {func(b *builder) string { return b.add("Sub", "one", square(b, b.add("Tanh", "x"))) }, "one_minus_tanh_squared", slope},
+		"slope": {
+			func(b *builder) string { return b.add("Sub", "one", square(b, b.add("Tanh", "x"))) },
+			"one_minus_tanh_squared", slope,
+		},
 		"slope of a multiple, by a power": {func(b *builder) string {
 			return b.add("Sub", "one", b.add("Pow", b.add("Tanh", b.add("Mul", "x", "half")), "two"))
 		}, "one_minus_tanh_squared", func(x float64) float64 { return slope(x / 2) }},
-		"slope of the difference": {func(b *builder) string { return b.add("Sub", square(b, b.add("Tanh", "x")), "one") }, "tanh_of", nil},
+		"slope of the difference": {
+			func(b *builder) string { return b.add("Sub", square(b, b.add("Tanh", "x")), "one") }, "tanh_of", nil,
+		},
 		"erf that is whole": {func(b *builder) string {
 			return b.add("Mul", b.add("Add", b.add("Erf", b.add("Mul", "x", "half")), "one"), "half")
 		}, "erff", nil},
@@ -57,7 +76,8 @@ func TestDistributions(t *testing.T) {
 	for name, c := range distributions() {
 		t.Run(name, func(t *testing.T) {
 			arguments := all
-			if c.function == "one_minus_tanh_squared" { // far above 0, it is as 1 - tanh(x)^2: a difference of almost equal numbers
+			// far above 0, it is as 1 - tanh(x)^2: a difference of almost equal numbers
+			if c.function == "one_minus_tanh_squared" {
 				arguments = slices.DeleteFunc(slices.Clone(all), func(x float64) bool { return x > 2 })
 			}
 			model := small([]int{len(arguments)}, []string{"x", "y", "inverse"}, func(b *builder) []string {
@@ -67,7 +87,8 @@ func TestDistributions(t *testing.T) {
 			values := memory{}
 			for _, in := range g.Inputs {
 				list := arguments
-				if in.Name == "inverse" { // by which all products are about 1, so that none of their differences is small
+				// by which all products are about 1, so that none of their differences is small
+				if in.Name == "inverse" {
 					list = nil
 					for _, x := range arguments {
 						inverse := 1.0

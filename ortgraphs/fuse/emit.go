@@ -52,7 +52,9 @@ func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb
 		return nil, e.err
 	}
 	e.graph.Node = leaves.Last(e.graph.Node)
-	m := &onnxpb.ModelProto{IrVersion: g.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph, OpsetImport: e.imports}
+	m := &onnxpb.ModelProto{
+		IrVersion: g.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph, OpsetImport: e.imports,
+	}
 	if e.functions {
 		m.Functions = g.model.Functions
 	}
@@ -80,7 +82,10 @@ type placed struct {
 }
 
 func newEmitter(g *Graph) *emitter {
-	e := &emitter{newModelFile(g.model), map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{}, map[*shapes.Value]string{}, false}
+	e := &emitter{
+		newModelFile(g.model), map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{},
+		map[*shapes.Value]string{}, false,
+	}
 	for _, t := range g.Inputs {
 		e.names[t.Name] = true
 		e.stored[t] = placed{t.Name, t.Shape}

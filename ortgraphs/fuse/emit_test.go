@@ -83,7 +83,8 @@ func rewritten(t *testing.T, model *onnxpb.ModelProto) *onnxpb.ModelProto {
 	r, g, regions := partition(t, model, shapes.Sizes{})
 	for _, n := range g.Nodes {
 		for _, o := range n.In {
-			if o.Tensor != nil && o.Tensor.Type == i64 && slices.ContainsFunc(o.Tensor.Data, func(x float64) bool { return x >= 1<<53 }) {
+			if o.Tensor != nil && o.Tensor.Type == i64 &&
+				slices.ContainsFunc(o.Tensor.Data, func(x float64) bool { return x >= 1<<53 }) {
 				t.Errorf("%s has the rounded numbers %v", o.Tensor.Name, o.Tensor.Data)
 			}
 		}
@@ -99,7 +100,10 @@ func rewritten(t *testing.T, model *onnxpb.ModelProto) *onnxpb.ModelProto {
 
 // calls returns the node of a custom operator for each region.
 func calls(r *fuse.Region) []*fuse.Call {
-	return []*fuse.Call{{Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In, Out: r.Out, Shapes: r.Shapes}}
+	return []*fuse.Call{{
+		Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In,
+		Out: r.Out, Shapes: r.Shapes,
+	}}
 }
 
 // TestCalls: a region's kernel is one node. It writes the outputs of the model in their shapes, and another tensor as a
@@ -131,7 +135,10 @@ func TestCalls(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"xtts.host.Kernel [x] [v2] call=7", "xtts.host.Kernel [y] [v5] call=7", ".Gemm [v5 n] [v7]", ".Gemm [v2 v2] [v4] transB=1"}
+	want := []string{
+		"xtts.host.Kernel [x] [v2] call=7", "xtts.host.Kernel [y] [v5] call=7", ".Gemm [v5 n] [v7]",
+		".Gemm [v2 v2] [v4] transB=1",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("nodes\n%s", strings.Join(got, "\n"))
 	}
@@ -170,13 +177,21 @@ func TestFunctions(t *testing.T) {
 	}
 	model := b.outputs("v0", "v1")
 	inner := newForm()
-	inner.add("CumSum", "in", inner.add("Constant", &onnxpb.AttributeProto{Name: proto.String("value_int"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along")}))
+	inner.add("CumSum", "in", inner.add("Constant", &onnxpb.AttributeProto{
+		Name: proto.String("value_int"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along"),
+	}))
 	inner.add("Tanh", "v1")
 	inner.add("Gather", "v2", inner.add("Constant", list("value_ints", 1, 0)),
-		&onnxpb.AttributeProto{Name: proto.String("axis"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along")})
-	model.Functions = []*onnxpb.FunctionProto{{Name: proto.String("Flip"), Domain: proto.String("local"), Input: []string{"in"}, Output: []string{"v4"},
-		Attribute: []string{"along"}, Node: inner.graph.Node, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}}
-	model.OpsetImport = append(model.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("local"), Version: proto.Int64(1)})
+		&onnxpb.AttributeProto{
+			Name: proto.String("axis"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along"),
+		})
+	model.Functions = []*onnxpb.FunctionProto{{
+		Name: proto.String("Flip"), Domain: proto.String("local"), Input: []string{"in"}, Output: []string{"v4"},
+		Attribute: []string{"along"}, Node: inner.graph.Node,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}}
+	model.OpsetImport = append(model.OpsetImport,
+		&onnxpb.OperatorSetIdProto{Domain: proto.String("local"), Version: proto.Int64(1)})
 	rewritten(t, model)
 }
 
@@ -184,14 +199,21 @@ func TestFunctions(t *testing.T) {
 func TestInitializers(t *testing.T) {
 	b := newForm()
 	b.add("Mul", "m", b.floats(4))
-	large := &onnxpb.TensorProto{Name: proto.String("v1"), Dims: []int64{5000}, DataType: proto.Int32(int32(f32)), FloatData: make([]float32, 5000)}
+	large := &onnxpb.TensorProto{
+		Name: proto.String("v1"), Dims: []int64{5000}, DataType: proto.Int32(int32(f32)),
+		FloatData: make([]float32, 5000),
+	}
 	b.add("Constant", content("value", large))
 	b.add("Neg", "v1")
 	c := b.graph.Initializer[0]
 	c.FloatData, c.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
-	c.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
+	c.ExternalData = []*onnxpb.StringStringEntryProto{
+		{Key: proto.String("location"), Value: proto.String("weights.bin")},
+	}
 	_, g, regions := partition(t, b.outputs("v0", "v2"), shapes.Sizes{})
-	if m := emit(t, g, regions); len(m.Graph.Initializer) != 2 || !proto.Equal(m.Graph.Initializer[0], c) || !proto.Equal(m.Graph.Initializer[1], large) {
+	m := emit(t, g, regions)
+	if len(m.Graph.Initializer) != 2 || !proto.Equal(m.Graph.Initializer[0], c) ||
+		!proto.Equal(m.Graph.Initializer[1], large) {
 		t.Errorf("initializers %v", m.Graph.Initializer)
 	}
 }
@@ -220,7 +242,9 @@ func TestModelErrors(t *testing.T) {
 	for want, change := range map[string]func(m *onnxpb.ModelProto){
 		"the model's opset is older than 18": func(m *onnxpb.ModelProto) { m.OpsetImport[0].Version = proto.Int64(17) },
 		`versions 20 and 21 of the domain ""`: func(m *onnxpb.ModelProto) {
-			m.Functions = []*onnxpb.FunctionProto{{OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(21)}}}}
+			m.Functions = []*onnxpb.FunctionProto{
+				{OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(21)}}},
+			}
 		},
 		"the node of v0 (CumSum): its graph reads nothing, which nothing computes": func(m *onnxpb.ModelProto) {
 			body := &onnxpb.GraphProto{Output: []*onnxpb.ValueInfoProto{{Name: proto.String("nothing")}}}

@@ -67,13 +67,17 @@ func (e *emitter) original(n *shapes.Node, reads, out []string) {
 	}
 	inner := innerGraphs{e, n}
 	name := slices.IndexFunc(out, func(name string) bool { return name != "" })
-	e.graph.Node = append(e.graph.Node, &onnxpb.NodeProto{Name: proto.String(out[name]), OpType: n.Proto.OpType, Domain: n.Proto.Domain,
-		Overload: n.Proto.Overload, Input: in, Output: out, Attribute: inner.attributes(n.Proto.Attribute, captured)})
+	e.graph.Node = append(e.graph.Node, &onnxpb.NodeProto{
+		Name: proto.String(out[name]), OpType: n.Proto.OpType, Domain: n.Proto.Domain, Overload: n.Proto.Overload,
+		Input: in, Output: out, Attribute: inner.attributes(n.Proto.Attribute, captured),
+	})
 }
 
 // renamed returns a tensor that has the same content in memory, or in the same file.
 func renamed(t *onnxpb.TensorProto, name string) *onnxpb.TensorProto {
-	return &onnxpb.TensorProto{Name: proto.String(name), Dims: t.Dims, DataType: t.DataType, Segment: t.Segment, FloatData: t.FloatData, Int32Data: t.Int32Data,
-		StringData: t.StringData, Int64Data: t.Int64Data, DoubleData: t.DoubleData, Uint64Data: t.Uint64Data, RawData: t.RawData,
-		ExternalData: t.ExternalData, DataLocation: t.DataLocation}
+	return &onnxpb.TensorProto{
+		Name: proto.String(name), Dims: t.Dims, DataType: t.DataType, Segment: t.Segment, FloatData: t.FloatData,
+		Int32Data: t.Int32Data, StringData: t.StringData, Int64Data: t.Int64Data, DoubleData: t.DoubleData,
+		Uint64Data: t.Uint64Data, RawData: t.RawData, ExternalData: t.ExternalData, DataLocation: t.DataLocation,
+	}
 }

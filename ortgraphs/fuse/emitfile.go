@@ -25,7 +25,10 @@ type modelFile struct {
 }
 
 func newModelFile(from *onnxpb.ModelProto) *modelFile {
-	f := &modelFile{graph: &onnxpb.GraphProto{Name: proto.String(from.Graph.GetName())}, names: map[string]bool{"": true}, initializers: map[string]string{}}
+	f := &modelFile{
+		graph: &onnxpb.GraphProto{Name: proto.String(from.Graph.GetName())}, names: map[string]bool{"": true},
+		initializers: map[string]string{},
+	}
 	f.opsets(from)
 	return f
 }
@@ -39,7 +42,9 @@ func (f *modelFile) opsets(m *onnxpb.ModelProto) {
 	for _, o := range slices.Concat(lists...) {
 		f.require(o.GetDomain(), o.GetVersion())
 	}
-	if !slices.ContainsFunc(f.imports, func(o *onnxpb.OperatorSetIdProto) bool { return o.GetDomain() == "" && o.GetVersion() >= minOpset }) {
+	if !slices.ContainsFunc(f.imports, func(o *onnxpb.OperatorSetIdProto) bool {
+		return o.GetDomain() == "" && o.GetVersion() >= minOpset
+	}) {
 		f.fail("the model's opset is older than %d", minOpset)
 	}
 }
@@ -51,7 +56,8 @@ func (f *modelFile) require(domain string, version int64) {
 	}
 	i := slices.IndexFunc(f.imports, func(o *onnxpb.OperatorSetIdProto) bool { return o.GetDomain() == domain })
 	if i < 0 {
-		f.imports = append(f.imports, &onnxpb.OperatorSetIdProto{Domain: proto.String(domain), Version: proto.Int64(version)})
+		f.imports = append(f.imports,
+			&onnxpb.OperatorSetIdProto{Domain: proto.String(domain), Version: proto.Int64(version)})
 	} else if other := f.imports[i].GetVersion(); other != version {
 		f.fail("versions %d and %d of the domain %q", other, version, domain)
 	}
@@ -74,7 +80,9 @@ func (f *modelFile) unique(name string) string {
 
 // node adds a node.
 func (f *modelFile) node(op string, in, out []string, attributes ...*onnxpb.AttributeProto) *onnxpb.NodeProto {
-	n := &onnxpb.NodeProto{Name: proto.String(out[0]), OpType: proto.String(op), Input: in, Output: out, Attribute: attributes}
+	n := &onnxpb.NodeProto{
+		Name: proto.String(out[0]), OpType: proto.String(op), Input: in, Output: out, Attribute: attributes,
+	}
 	f.graph.Node = append(f.graph.Node, n)
 	return n
 }

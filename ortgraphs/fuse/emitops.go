@@ -50,7 +50,9 @@ func (e *emitter) elementwise(n *Node) {
 		e.node("Sqrt", in, []string{root})
 		e.node("Reciprocal", []string{root}, out)
 	case "GeluTanh":
-		e.node("Gelu", in, out, &onnxpb.AttributeProto{Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh")})
+		e.node("Gelu", in, out, &onnxpb.AttributeProto{
+			Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh"),
+		})
 	case "LeakyRelu", "Elu":
 		e.node(n.Op, in, out, floatAttribute("alpha", n.Alpha))
 	case "Cast":
@@ -148,5 +150,6 @@ func (e *emitter) opaque(n *Node) {
 }
 
 func isFloating(t shapes.Type) bool {
-	return t == onnxpb.TensorProto_FLOAT || t == onnxpb.TensorProto_BFLOAT16 || t == onnxpb.TensorProto_FLOAT16 || t == onnxpb.TensorProto_DOUBLE
+	return t == onnxpb.TensorProto_FLOAT || t == onnxpb.TensorProto_BFLOAT16 || t == onnxpb.TensorProto_FLOAT16 ||
+		t == onnxpb.TensorProto_DOUBLE
 }

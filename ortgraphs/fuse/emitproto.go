@@ -14,18 +14,23 @@ import (
 func valueInfo(name string, t shapes.Type, shape []int) *onnxpb.ValueInfoProto {
 	dims := &onnxpb.TensorShapeProto{}
 	for _, d := range shape {
-		dims.Dim = append(dims.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
+		dims.Dim = append(dims.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
 	}
 	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
 		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(t)), Shape: dims}}}}
 }
 
 func integerAttribute(name string, x int) *onnxpb.AttributeProto {
-	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(x))}
+	return &onnxpb.AttributeProto{
+		Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(x)),
+	}
 }
 
 func floatAttribute(name string, x float64) *onnxpb.AttributeProto {
-	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_FLOAT.Enum(), F: proto.Float32(float32(x))}
+	return &onnxpb.AttributeProto{
+		Name: proto.String(name), Type: onnxpb.AttributeProto_FLOAT.Enum(), F: proto.Float32(float32(x)),
+	}
 }
 
 func integers(name string, list []int) *onnxpb.AttributeProto {

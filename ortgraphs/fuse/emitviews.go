@@ -34,7 +34,8 @@ func (e *emitter) through(source string, views []View) string {
 		key := viewKey{source, fmt.Sprint(v.Op, v.To, v.Perm, v.Axis, v.Start, v.Step)}
 		name, ok := e.views[key]
 		if !ok {
-			name = e.unique(source + "~" + [...]string{Reshape: "reshape", Transpose: "transpose", Expand: "expand", Slice: "slice"}[v.Op])
+			name = e.unique(source + "~" +
+				[...]string{Reshape: "reshape", Transpose: "transpose", Expand: "expand", Slice: "slice"}[v.Op])
 			e.view(source, v, name)
 			e.views[key] = name
 		}
@@ -58,7 +59,9 @@ func (e *emitter) view(source string, v View, out string) {
 		if end < 0 {
 			end = math.MinInt64 // -1 would be the last element
 		}
-		e.node("Slice", []string{source, e.shape([]int{v.Start}), e.shape([]int{end}), e.shape([]int{v.Axis}), e.shape([]int{v.Step})}, outs)
+		e.node("Slice", []string{
+			source, e.shape([]int{v.Start}), e.shape([]int{end}), e.shape([]int{v.Axis}), e.shape([]int{v.Step}),
+		}, outs)
 	}
 }
 

@@ -71,7 +71,9 @@ func batch(r *shapes.Result, sizes shapes.Sizes) map[string][]float64 {
 		for i := range x {
 			switch {
 			case strings.HasSuffix(v.Name, "_lengths"):
-				longest := sizes[map[string]string{"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel"}[v.Name]]
+				longest := sizes[map[string]string{
+					"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel",
+				}[v.Name]]
 				if longest == 0 {
 					longest = sizes["T_mel"]
 				}
@@ -91,7 +93,10 @@ func batch(r *shapes.Result, sizes shapes.Sizes) map[string][]float64 {
 
 // compare runs the model in ONNX Runtime, its regions in the interpreter, and the model that the graph is written as in
 // ONNX Runtime. Each output may differ by within times its norm, plus least.
-func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64, within, least float64) {
+func compare(
+	t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region,
+	inputs map[string][]float64, within, least float64,
+) {
 	t.Helper()
 	for _, r := range regions {
 		if err := fuse.CheckPlaces(r); err != nil {
@@ -116,7 +121,10 @@ func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.G
 
 // results returns all tensors of a graph, from the interpreter, to which ONNX Runtime gives the results of opaque
 // nodes, and what ONNX Runtime returns.
-func results(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64) (memory, map[string][]float64) {
+func results(
+	t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region,
+	inputs map[string][]float64,
+) (memory, map[string][]float64) {
 	t.Helper()
 	var opaque []*fuse.Tensor
 	for _, n := range g.Nodes {
@@ -155,7 +163,9 @@ func near(t *testing.T, name string, got, want []float64, within, least float64)
 }
 
 // runModel runs the model in ONNX Runtime and returns its outputs and the other tensors.
-func runModel(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, others []*fuse.Tensor, inputs map[string][]float64) map[string][]float64 {
+func runModel(
+	t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, others []*fuse.Tensor, inputs map[string][]float64,
+) map[string][]float64 {
 	t.Helper()
 	model = proto.Clone(model).(*onnxpb.ModelProto)
 	type output struct {
@@ -172,8 +182,11 @@ func runModel(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, others [
 		outputs = append(outputs, output{model.Graph.Output[i].GetName(), v.Type, shape})
 	}
 	for _, x := range others {
-		model.Graph.Output = append(model.Graph.Output, &onnxpb.ValueInfoProto{Name: proto.String(x.Name), Type: &onnxpb.TypeProto{
-			Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(x.Type))}}}})
+		model.Graph.Output = append(model.Graph.Output,
+			&onnxpb.ValueInfoProto{Name: proto.String(x.Name), Type: &onnxpb.TypeProto{
+				Value: &onnxpb.TypeProto_TensorType{
+					TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(x.Type))},
+				}}})
 		outputs = append(outputs, output{x.Name, x.Type, x.Shape})
 	}
 	data, err := proto.Marshal(model)
@@ -219,8 +232,10 @@ func runModel(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, others [
 
 func newTensor(t *testing.T, kind shapes.Type, shape []int) *ort.Tensor {
 	t.Helper()
-	dtype := map[shapes.Type]manifest.DType{onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_INT32: manifest.I32,
-		onnxpb.TensorProto_INT64: manifest.I64, onnxpb.TensorProto_BOOL: manifest.Bool}[kind]
+	dtype := map[shapes.Type]manifest.DType{
+		onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_INT32: manifest.I32,
+		onnxpb.TensorProto_INT64: manifest.I64, onnxpb.TensorProto_BOOL: manifest.Bool,
+	}[kind]
 	b, err := ort.NewBuffer(max(dtype.Size()*elements(shape), 1))
 	if err != nil {
 		t.Fatal(fmt.Errorf("%v: %w", kind, err))

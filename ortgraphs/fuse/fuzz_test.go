@@ -25,7 +25,8 @@ func FuzzLedger(f *testing.F) {
 			b.spoil()
 		}
 		model := b.model()
-		if l, err := fuse.NewLedger(model, shapes.Sizes{}, fused.Kernels); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
+		if l, err := fuse.NewLedger(model, shapes.Sizes{}, fused.Kernels); err == nil &&
+			(l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
 			t.Errorf("%+v", l)
 		}
 		r, err := shapes.Infer(model, shapes.Sizes{})
@@ -55,8 +56,11 @@ func (b *builder) spoil() {
 	case 1:
 		n.Input = n.Input[:b.IntN(len(n.Input)+1)]
 	case 2:
-		ops := []string{"Add", "Where", "Cast", "Clip", "Sum", "LayerNormalization", "ReduceSum", "MatMul", "Gemm", "Reshape", "Squeeze",
-			"Unsqueeze", "Flatten", "Transpose", "Expand", "Tile", "ConstantOfShape", "Range", "Slice", "Split", "Concat", "Pad", "Softmax", "Gather", "Mod", "Conv"}
+		ops := []string{
+			"Add", "Where", "Cast", "Clip", "Sum", "LayerNormalization", "ReduceSum", "MatMul", "Gemm", "Reshape",
+			"Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Tile", "ConstantOfShape", "Range", "Slice",
+			"Split", "Concat", "Pad", "Softmax", "Gather", "Mod", "Conv",
+		}
 		n.OpType = proto.String(ops[b.IntN(len(ops))])
 	case 3:
 		for _, a := range n.Attribute {
@@ -85,10 +89,14 @@ func (b *builder) spoil() {
 
 // TestNoShape: a graph whose shapes depend on data is refused.
 func TestNoShape(t *testing.T) {
-	b := &builder{Rand: rand.New(rand.NewPCG(1, 1)), graph: &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("in0", []int{2, 3})}}}
+	b := &builder{
+		Rand:  rand.New(rand.NewPCG(1, 1)),
+		graph: &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("in0", []int{2, 3})}},
+	}
 	b.values = []value{{"in0", []int{2, 3}}}
 	b.node("NonZero", nil, nil, "in0")
-	if _, err := fuse.NewLedger(b.model(), nil, fused.Kernels); err == nil || err.Error() != "the node of v0 (NonZero): its shape is not known" {
+	_, err := fuse.NewLedger(b.model(), nil, fused.Kernels)
+	if err == nil || err.Error() != "the node of v0 (NonZero): its shape is not known" {
 		t.Errorf("error %v", err)
 	}
 }

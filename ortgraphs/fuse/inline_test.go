@@ -18,7 +18,9 @@ import (
 func convolution() *onnxpb.ModelProto {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("convolution")}}
 	const rows, time, channels, margin = 2, 12, 16, 2
-	for _, in := range []value{{"x", []int{rows * time, 8}}, {"w", []int{8, channels}}, {"v", []int{3 * channels, channels}}} {
+	for _, in := range []value{
+		{"x", []int{rows * time, 8}}, {"w", []int{8, channels}}, {"v", []int{3 * channels, channels}},
+	} {
 		b.graph.Input = append(b.graph.Input, info(in.name, in.shape))
 	}
 	last := func() string { return b.values[len(b.values)-1].name }
@@ -49,7 +51,8 @@ func convolution() *onnxpb.ModelProto {
 	gradient, sum := last(), ""
 	for i := range 3 {
 		slice(gradient, 1, i*channels, (i+1)*channels, []int{rows, channels, time})
-		b.node("Pad", []int{rows, channels, time + 2*margin}, nil, last(), b.numbers(0, 0, i*margin, 0, 0, (2-i)*margin))
+		b.node("Pad", []int{rows, channels, time + 2*margin}, nil, last(),
+			b.numbers(0, 0, i*margin, 0, 0, (2-i)*margin))
 		if i > 0 {
 			b.node("Add", []int{rows, channels, time + 2*margin}, nil, sum, last())
 		}
@@ -57,7 +60,10 @@ func convolution() *onnxpb.ModelProto {
 	}
 	b.node("ReduceSum", []int{1, channels, 1}, nil, sum, b.numbers(0, 2))
 	b.graph.Output = append(b.graph.Output, info(last(), nil))
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 // TestConvolution: a convolution is one region before its product, and one after the product of its gradient. They read
@@ -103,7 +109,10 @@ func TestJoinedWindows(t *testing.T) {
 	b.node("Pad", []int{6, 5, 3}, nil, last(), b.numbers(0, 2, 0, 0, 1, 0))
 	b.node("Sigmoid", []int{6, 5, 3}, nil, last())
 	b.graph.Output = append(b.graph.Output, info(last(), nil))
-	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 	r, g, regions := partition(t, model, shapes.Sizes{})
 	if want := "Pad 2, Windows 2, Concat, Tanh"; len(regions) != 2 || regions[0].Ops() != want {
 		t.Errorf("regions %v, want two, the first %s", regions, want)
@@ -134,7 +143,10 @@ func TestSplitReductions(t *testing.T) {
 		b.node("ReduceSum", nil, nil, "v0", b.numbers(axes...))
 		b.graph.Output = append(b.graph.Output, info(b.values[len(b.values)-1].name, nil))
 	}
-	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 	r, g, regions := partition(t, model, shapes.Sizes{})
 	compare(t, model, r, g, regions, batch(r, nil), 1e-5, 1e-5)
 	for _, region := range regions {
@@ -165,7 +177,10 @@ func TestWholeColumns(t *testing.T) {
 			b.node(op, nil, nil, "v0", b.numbers(0))
 			b.graph.Output = append(b.graph.Output, info(b.values[len(b.values)-1].name, nil))
 		}
-		model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+		model := &onnxpb.ModelProto{
+			IrVersion: proto.Int64(9), Graph: b.graph,
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+		}
 		r, g, regions := partition(t, model, shapes.Sizes{})
 		for _, region := range regions {
 			k, err := cudac.Generate(region, cudac.Target{})

@@ -38,7 +38,8 @@ func interpret(g *fuse.Graph, regions []*fuse.Region, given memory) (memory, err
 	fetch := func(nodes []*fuse.Node) error {
 		for _, n := range nodes {
 			for _, o := range n.In {
-				if o.Tensor != nil && o.Tensor.From != nil && m[o.Tensor] == nil && !slices.Contains(nodes, o.Tensor.From) {
+				if o.Tensor != nil && o.Tensor.From != nil && m[o.Tensor] == nil &&
+					!slices.Contains(nodes, o.Tensor.From) {
 					if err := run(o.Tensor.From); err != nil {
 						return err
 					}
@@ -301,24 +302,31 @@ func join(n *fuse.Node, x []func([]int) number, index []int) number {
 // unary and binary are the functions of floating-point numbers, integers those of integers.
 var unary = map[string]func(x float64) float64{
 	"Copy": func(x float64) float64 { return x }, "Neg": func(x float64) float64 { return -x },
-	"Abs": math.Abs, "Exp": math.Exp, "Log": math.Log, "Tanh": math.Tanh, "Sqrt": math.Sqrt, "Erf": math.Erf, "Floor": math.Floor,
-	"Ceil": math.Ceil, "Round": math.RoundToEven, "Cos": math.Cos, "Sin": math.Sin,
-	"Rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) }, "Reciprocal": func(x float64) float64 { return 1 / x },
-	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, "Relu": func(x float64) float64 { return max(x, 0) },
-	"Softplus": func(x float64) float64 { return math.Log1p(math.Exp(x)) }, "Not": func(x float64) float64 { return truth(x == 0) },
-	"Sign":     func(x float64) float64 { return truth(x > 0) - truth(x < 0) },
-	"Gelu":     func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
-	"GeluTanh": func(x float64) float64 { return x / (1 + math.Exp(-math.Sqrt(8/math.Pi)*(x+0.044715*x*x*x))) },
+	"Abs": math.Abs, "Exp": math.Exp, "Log": math.Log, "Tanh": math.Tanh, "Sqrt": math.Sqrt, "Erf": math.Erf,
+	"Floor": math.Floor, "Ceil": math.Ceil, "Round": math.RoundToEven, "Cos": math.Cos, "Sin": math.Sin,
+	"Rsqrt":      func(x float64) float64 { return 1 / math.Sqrt(x) },
+	"Reciprocal": func(x float64) float64 { return 1 / x },
+	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"Relu":       func(x float64) float64 { return max(x, 0) },
+	"Softplus":   func(x float64) float64 { return math.Log1p(math.Exp(x)) },
+	"Not":        func(x float64) float64 { return truth(x == 0) },
+	"Sign":       func(x float64) float64 { return truth(x > 0) - truth(x < 0) },
+	"Gelu":       func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
+	"GeluTanh":   func(x float64) float64 { return x / (1 + math.Exp(-math.Sqrt(8/math.Pi)*(x+0.044715*x*x*x))) },
 }
 
 var binary = map[string]func(a, b float64) float64{
 	"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
 	"Mul": func(a, b float64) float64 { return a * b }, "Div": func(a, b float64) float64 { return a / b },
-	"Max": func(a, b float64) float64 { return max(a, b) }, "Min": func(a, b float64) float64 { return min(a, b) }, "Pow": math.Pow,
-	"Less": func(a, b float64) float64 { return truth(a < b) }, "LessOrEqual": func(a, b float64) float64 { return truth(a <= b) },
-	"Greater": func(a, b float64) float64 { return truth(a > b) }, "GreaterOrEqual": func(a, b float64) float64 { return truth(a >= b) },
-	"Equal": func(a, b float64) float64 { return truth(a == b) }, "And": func(a, b float64) float64 { return truth(a != 0 && b != 0) },
-	"Or": func(a, b float64) float64 { return truth(a != 0 || b != 0) }, "Xor": func(a, b float64) float64 { return truth((a != 0) != (b != 0)) },
+	"Max": func(a, b float64) float64 { return max(a, b) }, "Min": func(a, b float64) float64 { return min(a, b) },
+	"Pow": math.Pow, "Less": func(a, b float64) float64 { return truth(a < b) },
+	"LessOrEqual":    func(a, b float64) float64 { return truth(a <= b) },
+	"Greater":        func(a, b float64) float64 { return truth(a > b) },
+	"GreaterOrEqual": func(a, b float64) float64 { return truth(a >= b) },
+	"Equal":          func(a, b float64) float64 { return truth(a == b) },
+	"And":            func(a, b float64) float64 { return truth(a != 0 && b != 0) },
+	"Or":             func(a, b float64) float64 { return truth(a != 0 || b != 0) },
+	"Xor":            func(a, b float64) float64 { return truth((a != 0) != (b != 0)) },
 }
 
 var integers = map[string]func(a, b int64) int64{

@@ -27,7 +27,9 @@ type iteration struct {
 
 // iterate finds how one kernel can compute the nodes, which are in order. It returns nil if none can.
 func iterate(nodes []*Node) *iteration {
-	it := &iteration{axes: newAxes(), layouts: map[*Tensor]layout{}, operands: map[*Node]layout{}, inside: map[*Tensor]bool{}}
+	it := &iteration{
+		axes: newAxes(), layouts: map[*Tensor]layout{}, operands: map[*Node]layout{}, inside: map[*Tensor]bool{},
+	}
 	for _, n := range nodes {
 		if n.Inline {
 			it.inline = append(it.inline, n)
@@ -302,7 +304,8 @@ func (it *iteration) classify() bool {
 		return false
 	}
 	for _, s := range last {
-		if it.row == nil && s.whole && innermost(s.along) && len(s.along) < len(it.domain) && it.axes.elements(s.along) <= maxRow {
+		if it.row == nil && s.whole && innermost(s.along) && len(s.along) < len(it.domain) &&
+			it.axes.elements(s.along) <= maxRow {
 			it.row = s.along
 		}
 	}

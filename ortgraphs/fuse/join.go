@@ -80,7 +80,8 @@ func (p *partition) join(a, b *group) {
 		first, last = b, a
 	}
 	if len(nodes) > maxNodes || p.tooEarly(nodes) || p.detour(first, last) || !p.oneKernel(nodes, a, b) {
-		p.apart[[2]*group{a, b}], p.apart[[2]*group{b, a}] = true, true // a detour stays one, whatever is joined on the way
+		// a detour stays one, whatever is joined on the way
+		p.apart[[2]*group{a, b}], p.apart[[2]*group{b, a}] = true, true
 		return
 	}
 	joined := &group{nodes: nodes}

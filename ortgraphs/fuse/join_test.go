@@ -38,7 +38,8 @@ func TestTurns(t *testing.T) {
 			}
 			for _, o := range n.In {
 				if from := o.Tensor.From; from != nil && from.group != n.group && from.group.turn >= n.group.turn {
-					t.Fatalf("%s, at turn %d, reads %s of turn %d", n.Out[0].Name, n.group.turn, o.Tensor.Name, from.group.turn)
+					t.Fatalf("%s, at turn %d, reads %s of turn %d", n.Out[0].Name, n.group.turn, o.Tensor.Name,
+						from.group.turn)
 				}
 			}
 		}

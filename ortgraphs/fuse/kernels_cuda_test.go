@@ -64,7 +64,8 @@ func (c *card) compile(t *testing.T, sources []cudactest.Source) {
 	for _, s := range sources {
 		texts = append(texts, cudac.Prelude+s.Text)
 	}
-	compiled, err := c.compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability, Flags: cudac.Options}, texts)
+	compiled, err := c.compiler.Compile(t.Context(),
+		nvrtc.Options{Capability: c.Device().Capability, Flags: cudac.Options}, texts)
 	must(t, err)
 	for i, image := range compiled.Images {
 		must(t, compiled.Refused[i])
@@ -100,7 +101,9 @@ func (c *card) run(t *testing.T, source int, launches []cudac.Launch, buffers []
 }
 
 // runOn runs the launches of a program on a GPU's memory with the contents of buffers, which it changes.
-func (c *card) runOn(t *testing.T, source int, launches []cudac.Launch, blocks []gpu.Memory, buffers [][]byte, stage []byte) {
+func (c *card) runOn(
+	t *testing.T, source int, launches []cudac.Launch, blocks []gpu.Memory, buffers [][]byte, stage []byte,
+) {
 	t.Helper()
 	for i, b := range buffers {
 		copy(stage, b)
@@ -117,7 +120,8 @@ func (c *card) runOn(t *testing.T, source int, launches []cudac.Launch, blocks [
 		for _, at := range l.Arguments {
 			pointers = append(pointers, blocks[at].Pointer())
 		}
-		must(t, cudactest.Launch(c.LaunchAddress(), kernel.Pointer(), c.stream.Pointer(), l.Blocks, l.Threads, l.Shared, pointers))
+		must(t, cudactest.Launch(c.LaunchAddress(), kernel.Pointer(), c.stream.Pointer(), l.Blocks, l.Threads, l.Shared,
+			pointers))
 	}
 	must(t, c.stream.Synchronize())
 	for i, b := range buffers {

@@ -58,7 +58,8 @@ func (k *kernels) add(t *testing.T, regions []*fuse.Region, m memory) {
 			at = len(k.sources)
 			k.sources = append(k.sources, source)
 		}
-		k.regions, k.kernels, k.memory, k.source = append(k.regions, r), append(k.kernels, kernel), append(k.memory, m), append(k.source, at)
+		k.regions, k.kernels, k.memory, k.source = append(k.regions, r), append(k.kernels, kernel), append(k.memory, m),
+			append(k.source, at)
 	}
 }
 
@@ -86,7 +87,9 @@ func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffe
 		for _, at := range l.Arguments {
 			pointers = append(pointers, uintptr(unsafe.Pointer(unsafe.SliceData(buffers[at]))))
 		}
-		if err := cudactest.Launch(e.program.Launch, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers); err != nil {
+		if err := cudactest.Launch(
+			e.program.Launch, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +147,8 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 			}
 			d := apart(got, want)
 			if worst = max(worst, d); !(d <= limit) {
-				t.Errorf("%s of %v: %g away from the interpreter's\n%s", out.Name, k.regions[i].Nodes[0].Op, d, kernel.Source)
+				t.Errorf("%s of %v: %g away from the interpreter's\n%s", out.Name, k.regions[i].Nodes[0].Op, d,
+					kernel.Source)
 			}
 		}
 	}
@@ -163,7 +167,9 @@ func (k *kernels) checkReach(t *testing.T, got, want []number) {
 }
 
 // finishSums completes the column sums of a kernel from their parts, and returns the memory of the second launch.
-func (k *kernels) finishSums(t *testing.T, p processor, kernel *cudac.Kernel, parts []byte, results map[*fuse.Tensor][]byte) [][]byte {
+func (k *kernels) finishSums(
+	t *testing.T, p processor, kernel *cudac.Kernel, parts []byte, results map[*fuse.Tensor][]byte,
+) [][]byte {
 	t.Helper()
 	buffers := [][]byte{nil, parts}
 	var jobs []cudac.Job

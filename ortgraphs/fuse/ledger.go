@@ -81,7 +81,9 @@ type Left struct {
 
 // NewLedger partitions the graph of a model for one set of sizes. kernels returns the names of the functions that
 // compute a region, or why there are none.
-func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Region) ([]string, error)) (*Ledger, error) {
+func NewLedger(
+	model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Region) ([]string, error),
+) (*Ledger, error) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
 		return nil, err
@@ -199,7 +201,8 @@ func (all readers) count(r *shapes.Result, nodes []*shapes.Node) (products, othe
 func swapsLast(n *shapes.Node) bool {
 	perm, given, _ := numbers(n, len(n.In), "perm")
 	rank := len(perm)
-	return !given && len(n.Out[0].Shape) == 2 || rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
+	return !given && len(n.Out[0].Shape) == 2 ||
+		rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
 }
 
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
@@ -231,7 +234,10 @@ func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, err
 			kernels++ // that adds what the blocks of the others have summed
 		}
 		l.Fused.add(kernels, bytes)
-		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums, Kernels: []string{}, Plain: []string{}}
+		k := RegionKind{
+			Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums,
+			Kernels: []string{}, Plain: []string{},
+		}
 		key := fmt.Sprint(k)
 		if kinds[key] == nil {
 			kinds[key] = &k

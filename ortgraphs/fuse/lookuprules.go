@@ -30,7 +30,8 @@ func (l *lowering) gatherElements(n *shapes.Node) bool {
 	shape := x.Shape()
 	last := len(shape) - 1
 	axis, ok := within(integer(n, "axis", 0), len(shape))
-	if !ok || axis != last || shape[last] > maxRow || !isFloat(v.Type) || v.Shape[last] != 1 || !slices.Equal(sizes(v)[:last], shape[:last]) {
+	if !ok || axis != last || shape[last] > maxRow || !isFloat(v.Type) || v.Shape[last] != 1 ||
+		!slices.Equal(sizes(v)[:last], shape[:last]) {
 		return false
 	}
 	places := &Tensor{Name: v.Name + "/places", Type: index.Tensor.Type, Shape: []int{shape[last]}, Constant: true}

@@ -170,10 +170,10 @@ func (l *lowering) opaque(n *shapes.Node) {
 
 // elementwiseOps are the operators that are elementwise as they are, with their number of operands; 0 is any number.
 var elementwiseOps = map[string]int{
-	"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Neg": 1, "Abs": 1, "Exp": 1, "Log": 1, "Tanh": 1, "Sqrt": 1, "Reciprocal": 1, "Where": 3,
-	"Less": 2, "LessOrEqual": 2, "Greater": 2, "GreaterOrEqual": 2, "Equal": 2, "And": 2, "Or": 2, "Xor": 2, "Not": 1, "Max": 0, "Min": 0,
-	"Sign": 1, "Erf": 1, "Sigmoid": 1, "Relu": 1, "LeakyRelu": 1, "Elu": 1, "Softplus": 1, "Pow": 2, "Floor": 1, "Ceil": 1, "Round": 1,
-	"Cos": 1, "Sin": 1,
+	"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Neg": 1, "Abs": 1, "Exp": 1, "Log": 1, "Tanh": 1, "Sqrt": 1,
+	"Reciprocal": 1, "Where": 3, "Less": 2, "LessOrEqual": 2, "Greater": 2, "GreaterOrEqual": 2, "Equal": 2, "And": 2,
+	"Or": 2, "Xor": 2, "Not": 1, "Max": 0, "Min": 0, "Sign": 1, "Erf": 1, "Sigmoid": 1, "Relu": 1, "LeakyRelu": 1,
+	"Elu": 1, "Softplus": 1, "Pow": 2, "Floor": 1, "Ceil": 1, "Round": 1, "Cos": 1, "Sin": 1,
 }
 
 // lower adds the nodes for one of the model. It returns false if no rule knows the operator in this form.
@@ -182,7 +182,8 @@ func (l *lowering) lower(n *shapes.Node) bool {
 		return has(n, r.inputs) && r.apply(l, n)
 	}
 	operands, ok := elementwiseOps[n.Op()]
-	if !ok || !has(n, max(operands, 1)) || operands > 0 && len(n.In) > operands || slices.Contains(n.In, nil) || len(n.Out) != 1 {
+	if !ok || !has(n, max(operands, 1)) || operands > 0 && len(n.In) > operands || slices.Contains(n.In, nil) ||
+		len(n.Out) != 1 {
 		return false
 	}
 	p := &Node{Kind: Elementwise, Op: n.Op()}
@@ -232,7 +233,8 @@ func text(n *shapes.Node, name, otherwise string) string {
 func numbers(n *shapes.Node, input int, attribute string) (list []int, given, ok bool) {
 	values, given, ok := n.Integers(input, attribute)
 	for _, x := range values {
-		list = append(list, int(max(-farAway, min(x, farAway)))) // a slice to the end of any size has the largest integer
+		// a slice to the end of any size has the largest integer
+		list = append(list, int(max(-farAway, min(x, farAway))))
 	}
 	return list, given, ok
 }

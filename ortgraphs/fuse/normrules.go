@@ -29,7 +29,8 @@ func (l *lowering) instanceNormalization(n *shapes.Node) bool {
 	}
 	centered := l.elementwise("Sub", v.Name+"/centered", f32, over, x, mean(x, "mean"))
 	variance := mean(l.elementwise("Mul", v.Name+"/square", f32, over, centered, centered), "variance")
-	safe := l.elementwise("Add", v.Name+"/safe", f32, variance.Shape(), variance, scalar(float(n, "epsilon", 1e-5), f32))
+	safe := l.elementwise("Add", v.Name+"/safe", f32, variance.Shape(), variance,
+		scalar(float(n, "epsilon", 1e-5), f32))
 	inverse := l.elementwise("Rsqrt", v.Name+"/inverse", f32, safe.Shape(), safe)
 	y := l.elementwise("Mul", v.Name+"/normal", f32, over, centered, inverse)
 	y = y.view(View{Op: Reshape, To: shape})

@@ -30,7 +30,8 @@ func CheckPlaces(r *Region) error {
 				needed := element(it.index(out, place, n.domain()))
 				computed := flat(it.index(it.layouts[o.Tensor], place, o.Tensor.Shape), o.Tensor.Shape)
 				if needed != computed {
-					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed", n.Out[0].Name, needed, o.Tensor.Name, place, computed)
+					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed",
+						n.Out[0].Name, needed, o.Tensor.Name, place, computed)
 				}
 			}
 		}
@@ -52,8 +53,11 @@ func (it *iteration) checkRow(n *Node) error {
 			elements *= from.In[0].Shape()[a]
 		}
 		slices.Sort(along)
-		if !slices.Equal(along, it.row) || elements > maxRow || len(along) > 0 && !slices.Contains(along, it.domain[len(it.domain)-1]) || slices.Contains(it.columns, from) {
-			return fmt.Errorf("%s reads %s, which is no reduction along a row: atoms %v of %v", n.Out[0].Name, o.Tensor.Name, along, it.domain)
+		if !slices.Equal(along, it.row) || elements > maxRow ||
+			len(along) > 0 && !slices.Contains(along, it.domain[len(it.domain)-1]) ||
+			slices.Contains(it.columns, from) {
+			return fmt.Errorf("%s reads %s, which is no reduction along a row: atoms %v of %v", n.Out[0].Name,
+				o.Tensor.Name, along, it.domain)
 		}
 	}
 	return nil

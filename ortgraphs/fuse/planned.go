@@ -20,8 +20,8 @@ func findPlanned(g *Graph) {
 // large reports whether a node is a product in bf16 with a large result, as a library computes it with an algorithm of
 // its own.
 func (n *Node) large() bool {
-	return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 && n.Out[0].Elements() >= largeResult && n.ofTwoMatrices() &&
-		n.In[0].reshaped() && n.In[1].reshaped()
+	return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 && n.Out[0].Elements() >= largeResult &&
+		n.ofTwoMatrices() && n.In[0].reshaped() && n.In[1].reshaped()
 }
 
 // ofTwoMatrices reports whether a product is that of two matrices of aligned sizes, the first of which may have its

@@ -17,8 +17,12 @@ func TestNegativeGelu(t *testing.T) {
 		b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("gelu")}}
 		shape := []int{len(arguments)}
 		b.graph.Input = append(b.graph.Input, info("x", shape), info("inverse", shape))
-		b.graph.Output = append(b.graph.Output, info(b.add("Mul", b.add("Gelu", "x", word("approximate", approximate)), "inverse"), nil))
-		model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+		b.graph.Output = append(b.graph.Output,
+			info(b.add("Mul", b.add("Gelu", "x", word("approximate", approximate)), "inverse"), nil))
+		model := &onnxpb.ModelProto{
+			IrVersion: proto.Int64(9), Graph: b.graph,
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+		}
 		_, g, regions := partition(t, model, shapes.Sizes{})
 		gelu := unary[map[string]string{"none": "Gelu", "tanh": "GeluTanh"}[approximate]]
 		var inverse []float64 // by which all products are about 1, so that none of their differences is small

@@ -54,7 +54,9 @@ func newWideBuilder(seed uint64) *builder {
 }
 
 func buildOf(seed uint64, dimensions []int, most int) *builder {
-	b := &builder{Rand: rand.New(rand.NewPCG(seed, 7)), graph: &onnxpb.GraphProto{Name: proto.String("random")}, most: most}
+	b := &builder{
+		Rand: rand.New(rand.NewPCG(seed, 7)), graph: &onnxpb.GraphProto{Name: proto.String("random")}, most: most,
+	}
 	for i := range 3 {
 		shape := dimensions[b.IntN(3):]
 		name := fmt.Sprintf("in%d", i)
@@ -72,7 +74,10 @@ func (b *builder) model() *onnxpb.ModelProto {
 	for _, v := range b.values[max(len(b.values)-4, 0):] {
 		b.graph.Output = append(b.graph.Output, info(v.name, nil))
 	}
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 func info(name string, shape []int) *onnxpb.ValueInfoProto {
@@ -80,23 +85,31 @@ func info(name string, shape []int) *onnxpb.ValueInfoProto {
 	if shape != nil {
 		tensor.Shape = &onnxpb.TensorShapeProto{}
 		for _, d := range shape {
-			tensor.Shape.Dim = append(tensor.Shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
+			tensor.Shape.Dim = append(tensor.Shape.Dim, &onnxpb.TensorShapeProto_Dimension{
+				Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)},
+			})
 		}
 	}
-	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+	return &onnxpb.ValueInfoProto{
+		Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+	}
 }
 
 // node adds a node with one output.
 func (b *builder) node(op string, shape []int, attributes []*onnxpb.AttributeProto, in ...string) {
 	name := fmt.Sprintf("v%d", len(b.graph.Node))
-	b.graph.Node = append(b.graph.Node, &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{name}, Attribute: attributes})
+	b.graph.Node = append(b.graph.Node,
+		&onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{name}, Attribute: attributes})
 	b.values = append(b.values, value{name, shape})
 }
 
 // numbers adds a constant list of integers.
 func (b *builder) numbers(list ...int) string {
 	name := fmt.Sprintf("c%d", len(b.graph.Initializer))
-	t := &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{int64(len(list))}}
+	t := &onnxpb.TensorProto{
+		Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)),
+		Dims: []int64{int64(len(list))},
+	}
 	for _, x := range list {
 		t.Int64Data = append(t.Int64Data, int64(x))
 	}
@@ -105,7 +118,9 @@ func (b *builder) numbers(list ...int) string {
 }
 
 func attribute(name string, i int) *onnxpb.AttributeProto {
-	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(i))}
+	return &onnxpb.AttributeProto{
+		Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(i)),
+	}
 }
 
 func attributes(name string, list []int) []*onnxpb.AttributeProto {
@@ -161,7 +176,8 @@ func (b *builder) step() {
 		if keep == 0 {
 			shape = slices.Delete(shape, axis, axis+1)
 		}
-		b.node([]string{"ReduceSum", "ReduceMean", "ReduceMax"}[b.IntN(3)], shape, []*onnxpb.AttributeProto{attribute("keepdims", keep)}, v.name, b.numbers(axis))
+		b.node([]string{"ReduceSum", "ReduceMean", "ReduceMax"}[b.IntN(3)], shape,
+			[]*onnxpb.AttributeProto{attribute("keepdims", keep)}, v.name, b.numbers(axis))
 	case op == 6 && rank > 1:
 		perm := b.Perm(rank)
 		shape := make([]int, rank)
@@ -186,7 +202,8 @@ func (b *builder) step() {
 		shape[axis] += pads[axis] + pads[axis+rank]
 		b.node("Pad", shape, nil, v.name, b.numbers(pads...))
 	case op == 11 && rank > 0:
-		b.node([]string{"Softmax", "LogSoftmax"}[b.IntN(2)], v.shape, []*onnxpb.AttributeProto{attribute("axis", axis)}, v.name)
+		b.node([]string{"Softmax", "LogSoftmax"}[b.IntN(2)], v.shape, []*onnxpb.AttributeProto{attribute("axis", axis)},
+			v.name)
 	case op == 12 && rank > 1 && v.shape[rank-2] <= 64: // x times its own transpose
 		perm := slices.Collect(func(yield func(int) bool) {
 			for i := range rank {
@@ -247,7 +264,8 @@ func (b *builder) windows(v value, axis, along int) {
 	part[along] = (v.shape[along] + step - 1) / step
 	var names []string
 	for i := range parts {
-		b.node("Slice", part, nil, padded, b.numbers(i*distance), b.numbers(i*distance+v.shape[along]), b.numbers(along), b.numbers(step))
+		b.node("Slice", part, nil, padded, b.numbers(i*distance), b.numbers(i*distance+v.shape[along]),
+			b.numbers(along), b.numbers(step))
 		names = append(names, b.values[len(b.values)-1].name)
 	}
 	whole := slices.Clone(part)

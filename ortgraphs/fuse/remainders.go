@@ -26,5 +26,6 @@ func repeatsRemainders(nodes []*Node) bool {
 	for _, n := range nodes {
 		places = max(places, product(n.domain()))
 	}
-	return slices.ContainsFunc(nodes, func(n *Node) bool { return n.longRemainder() && smallPart*product(n.domain()) < places })
+	return slices.ContainsFunc(nodes,
+		func(n *Node) bool { return n.longRemainder() && smallPart*product(n.domain()) < places })
 }

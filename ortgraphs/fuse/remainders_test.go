@@ -16,7 +16,8 @@ import (
 func TestRepeatedRemainders(t *testing.T) {
 	const prime = 46337
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("remainders")}}
-	b.graph.Input = append(b.graph.Input, info("x", []int{16, 32}), info("rows", []int{16, 1}), info("columns", []int{32}))
+	b.graph.Input = append(b.graph.Input, info("x", []int{16, 32}), info("rows", []int{16, 1}),
+		info("columns", []int{32}))
 	integer, long := onnxpb.TensorProto_INT32, onnxpb.TensorProto_INT64
 	hash := func(axis string, salt int) string {
 		x := b.add("Add", b.add("Cast", b.add("Mul", axis, b.number(1e6)), to(long)), b.numbers(salt))
@@ -27,10 +28,14 @@ func TestRepeatedRemainders(t *testing.T) {
 		row, column := hash("rows", 100*site+1), hash("columns", 100*site+2)
 		y := b.add("Mod", b.add("Add", b.add("Mul", row, column), row), divisor)
 		y = b.add("Mod", b.add("Add", b.add("Mul", y, y), column), divisor)
-		keep := b.add("Cast", b.add("GreaterOrEqual", y, b.add("Cast", b.numbers(prime/2), to(integer))), to(onnxpb.TensorProto_FLOAT))
+		keep := b.add("Cast", b.add("GreaterOrEqual", y, b.add("Cast", b.numbers(prime/2), to(integer))),
+			to(onnxpb.TensorProto_FLOAT))
 		b.graph.Output = append(b.graph.Output, info(b.add("Mul", "x", keep), nil))
 	}
-	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 	_, g, regions := partition(t, model, shapes.Sizes{})
 	masks := 0
 	for _, r := range regions {
@@ -71,7 +76,9 @@ func TestRemaindersOfAttention(t *testing.T) {
 		t.Fatalf("%d regions of attention", forward)
 	}
 	for _, r := range regions {
-		if r.Attention != nil && slices.ContainsFunc(r.Nodes, func(n *fuse.Node) bool { return n.Op == "Mod" && n.Out[0].Type == onnxpb.TensorProto_INT64 }) {
+		if r.Attention != nil && slices.ContainsFunc(r.Nodes, func(n *fuse.Node) bool {
+			return n.Op == "Mod" && n.Out[0].Type == onnxpb.TensorProto_INT64
+		}) {
 			t.Errorf("attention computes %s", r.Ops())
 		}
 	}
@@ -83,12 +90,15 @@ func (a *attending) hashes() {
 	const prime, i32 = 46337, onnxpb.TensorProto_INT32
 	hash := func(name string, shape ...int) string {
 		x := a.input(name, i64, shape...)
-		return a.cast(a.node("Mod", name+".residue", nil, a.node("Mul", name+".square", nil, x, x), a.ints(prime)), name+".hash", i32)
+		return a.cast(a.node("Mod", name+".residue", nil, a.node("Mul", name+".square", nil, x, x), a.ints(prime)),
+			name+".hash", i32)
 	}
 	row, column := hash("rows", a.batch, a.heads, a.queries, 1), hash("columns", a.keys)
 	divisor := a.cast(a.ints(prime), "divisor", i32)
-	y := a.node("Mod", "mixed", nil, a.node("Add", "sum.of.both", nil, a.node("Mul", "of.both", nil, row, column), row), divisor)
-	y = a.node("Mod", "mixed.again", nil, a.node("Add", "sum.again", nil, a.node("Mul", "mixed.square", nil, y, y), column), divisor)
+	y := a.node("Mod", "mixed", nil, a.node("Add", "sum.of.both", nil, a.node("Mul", "of.both", nil, row, column), row),
+		divisor)
+	y = a.node("Mod", "mixed.again", nil,
+		a.node("Add", "sum.again", nil, a.node("Mul", "mixed.square", nil, y, y), column), divisor)
 	a.node("GreaterOrEqual", "kept", nil, y, a.cast(a.ints(2), "least", i32))
 }
 
@@ -113,12 +123,17 @@ func TestMost(t *testing.T) {
 		t    *fuse.Tensor
 		most int
 	}{
-		"an input": {x, -1}, "a remainder": {rest(7), 6}, "a negative divisor": {rest(-7), -1}, "no constant": {node("Mod", long, x, rest(7)), -1},
-		"a sum": {node("Add", long, rest(7), number(3)), 9}, "a sum of what may be negative": {node("Add", long, rest(7), x), -1},
-		"a negative number": {node("Add", long, rest(7), number(-1)), -1}, "a difference": {node("Sub", long, rest(7), rest(3)), -1},
-		"a product": {square(narrow(rest(46337))), 46336 * 46336}, "a product that overflows": {square(narrow(rest(46343))), -1},
-		"a product of 64 bits": {square(square(rest(46343))), 46342 * 46342 * 46342 * 46342}, "more than 64 bits": {square(square(square(rest(46343)))), -1},
-		"too large for the type": {narrow(square(rest(46343))), -1}, "other types": {node("Cast", onnxpb.TensorProto_FLOAT, rest(7)), -1},
+		"an input": {x, -1}, "a remainder": {rest(7), 6}, "a negative divisor": {rest(-7), -1},
+		"no constant": {node("Mod", long, x, rest(7)), -1}, "a sum": {node("Add", long, rest(7), number(3)), 9},
+		"a sum of what may be negative": {node("Add", long, rest(7), x), -1},
+		"a negative number":             {node("Add", long, rest(7), number(-1)), -1},
+		"a difference":                  {node("Sub", long, rest(7), rest(3)), -1},
+		"a product":                     {square(narrow(rest(46337))), 46336 * 46336},
+		"a product that overflows":      {square(narrow(rest(46343))), -1},
+		"a product of 64 bits":          {square(square(rest(46343))), 46342 * 46342 * 46342 * 46342},
+		"more than 64 bits":             {square(square(square(rest(46343)))), -1},
+		"too large for the type":        {narrow(square(rest(46343))), -1},
+		"other types":                   {node("Cast", onnxpb.TensorProto_FLOAT, rest(7)), -1},
 	} {
 		if most, ok := c.t.Most(); ok != (c.most >= 0) || ok && most != c.most {
 			t.Errorf("%s: at most %d, %t; want %d", name, most, ok, c.most)

@@ -38,8 +38,8 @@ type residuals struct {
 
 // find returns the product and the matrix that a node adds, if the product can add it, or nil.
 func (r *residuals) find(n *Node) (p *Node, residual Operand) {
-	if n.Kind != Elementwise || n.Op != "Add" || n.role == inAttention || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 ||
-		slices.ContainsFunc(r.uses[n.Out[0]], use.copies) {
+	if n.Kind != Elementwise || n.Op != "Add" || n.role == inAttention ||
+		n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 || slices.ContainsFunc(r.uses[n.Out[0]], use.copies) {
 		return nil, residual
 	}
 	for i, o := range n.In {

@@ -13,7 +13,9 @@ import (
 )
 
 // constants are the numbers that small graphs use.
-var constants = map[string]float32{"root": math.Sqrt2 / 2, "root of 2": math.Sqrt2, "one": 1, "half": 0.5, "minus half": -0.5, "two": 2}
+var constants = map[string]float32{
+	"root": math.Sqrt2 / 2, "root of 2": math.Sqrt2, "one": 1, "half": 0.5, "minus half": -0.5, "two": 2,
+}
 
 // small returns the model of a graph whose inputs have one shape, and whose outputs are what write returns.
 func small(shape []int, inputs []string, write func(b *builder) []string) *onnxpb.ModelProto {
@@ -22,22 +24,32 @@ func small(shape []int, inputs []string, write func(b *builder) []string) *onnxp
 		b.graph.Input = append(b.graph.Input, info(in, shape))
 	}
 	for name, x := range constants {
-		b.graph.Initializer = append(b.graph.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(f32)), FloatData: []float32{x}})
+		b.graph.Initializer = append(b.graph.Initializer,
+			&onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(f32)), FloatData: []float32{x}})
 	}
 	for _, out := range write(b) {
 		b.graph.Output = append(b.graph.Output, info(out, nil))
 	}
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 // TestFetchAhead: a kernel that computes several rows after another, with sums of columns, asks for its next row at
 // addresses that are there, and computes what it would without.
 func TestFetchAhead(t *testing.T) {
-	const rows, columns = 291, 1032 // with so many columns, a block computes one row at a time, and there are 264 blocks
+	// with so many columns, a block computes one row at a time, and there are 264 blocks
+	const rows, columns = 291, 1032
 	model := small([]int{rows, columns}, []string{"x", "y"}, func(b *builder) []string {
 		b.graph.Initializer = append(b.graph.Initializer,
-			&onnxpb.TensorProto{Name: proto.String("last"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{1}},
-			&onnxpb.TensorProto{Name: proto.String("first"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{0}})
+			&onnxpb.TensorProto{
+				Name: proto.String("last"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+				Int64Data: []int64{1},
+			}, &onnxpb.TensorProto{
+				Name: proto.String("first"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+				Int64Data: []int64{0},
+			})
 		z := b.add("Mul", b.add("Sub", "x", b.add("ReduceMean", "x", "last")), "y")
 		return []string{z, b.add("ReduceSum", z, "first")}
 	})

@@ -15,23 +15,29 @@ type rule struct {
 }
 
 var rules = map[string]rule{
-	"Cast": {1, (*lowering).cast}, "CastLike": {1, (*lowering).cast}, "Clip": {1, (*lowering).clip}, "Gelu": {1, (*lowering).gelu},
-	"Mod": {2, (*lowering).mod}, "Sum": {1, (*lowering).sum}, "Softmax": {1, (*lowering).softmax}, "LogSoftmax": {1, (*lowering).softmax},
-	"LayerNormalization": {1, (*lowering).layerNormalization}, "ReduceSum": {1, (*lowering).reduction}, "ReduceMean": {1, (*lowering).reduction},
-	"ReduceMax": {1, (*lowering).reduction}, "ReduceMin": {1, (*lowering).reduction}, "ReduceSumSquare": {1, (*lowering).reduction},
+	"Cast": {1, (*lowering).cast}, "CastLike": {1, (*lowering).cast}, "Clip": {1, (*lowering).clip},
+	"Gelu": {1, (*lowering).gelu}, "Mod": {2, (*lowering).mod}, "Sum": {1, (*lowering).sum},
+	"Softmax": {1, (*lowering).softmax}, "LogSoftmax": {1, (*lowering).softmax},
+	"LayerNormalization": {1, (*lowering).layerNormalization}, "ReduceSum": {1, (*lowering).reduction},
+	"ReduceMean": {1, (*lowering).reduction}, "ReduceMax": {1, (*lowering).reduction},
+	"ReduceMin": {1, (*lowering).reduction}, "ReduceSumSquare": {1, (*lowering).reduction},
 	"ReduceL2": {1, (*lowering).reduction}, "MatMul": {2, (*lowering).matMul}, "Gemm": {2, (*lowering).gemm},
 	"Reshape": {1, (*lowering).reshape}, "Squeeze": {1, (*lowering).reshape}, "Unsqueeze": {1, (*lowering).reshape},
 	"Flatten": {1, (*lowering).reshape}, "Identity": {1, (*lowering).reshape}, "Transpose": {1, (*lowering).transpose},
-	"Expand": {1, (*lowering).expand}, "Tile": {2, (*lowering).tile}, "Constant": {0, (*lowering).constant}, "ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
-	"Gather": {2, (*lowering).gather}, "GatherElements": {2, (*lowering).gatherElements}, "InstanceNormalization": {3, (*lowering).instanceNormalization},
-	"Slice": {1, (*lowering).slice}, "Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
+	"Expand": {1, (*lowering).expand}, "Tile": {2, (*lowering).tile}, "Constant": {0, (*lowering).constant},
+	"ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
+	"Gather": {2, (*lowering).gather}, "GatherElements": {2, (*lowering).gatherElements},
+	"InstanceNormalization": {3, (*lowering).instanceNormalization}, "Slice": {1, (*lowering).slice},
+	"Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
 }
 
 // cast drops the rounding of f32 -> bf16 -> f32: the result is closer to the exact one.
 func (l *lowering) cast(n *shapes.Node) bool {
 	x, v := l.operand(n.In[0]), n.Out[0]
-	if from := x.Tensor.From; from != nil && from.Op == "Cast" && v.Type == onnxpb.TensorProto_FLOAT && x.Tensor.Type == onnxpb.TensorProto_BFLOAT16 &&
-		len(from.In[0].Views) == 0 && from.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT {
+	from := x.Tensor.From
+	if from != nil && from.Op == "Cast" && v.Type == onnxpb.TensorProto_FLOAT &&
+		x.Tensor.Type == onnxpb.TensorProto_BFLOAT16 && len(from.In[0].Views) == 0 &&
+		from.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT {
 		x = Operand{from.In[0].Tensor, x.Views}
 	}
 	if x.Tensor.Type != v.Type {

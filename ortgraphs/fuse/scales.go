@@ -34,7 +34,8 @@ func sinkScales(g *Graph) {
 // power of two, only products read x·factor, and other nodes read x too.
 func scaled(o Operand, uses map[*Tensor][]use, outputs map[*Tensor]bool) (x, factor Operand, ok bool) {
 	n := o.Tensor.From
-	if n == nil || n.Kind != Elementwise || n.Op != "Mul" || outputs[o.Tensor] || o.Tensor.Type != onnxpb.TensorProto_BFLOAT16 {
+	if n == nil || n.Kind != Elementwise || n.Op != "Mul" || outputs[o.Tensor] ||
+		o.Tensor.Type != onnxpb.TensorProto_BFLOAT16 {
 		return x, factor, false
 	}
 	x, factor = n.In[0], n.In[1]
@@ -42,7 +43,8 @@ func scaled(o Operand, uses map[*Tensor][]use, outputs map[*Tensor]bool) (x, fac
 		x, factor = factor, x
 	}
 	c, constant := small(factor)
-	if fraction, _ := math.Frexp(math.Abs(c)); !constant || fraction != 0.5 || len(uses[x.Tensor]) < 2 || !slices.Equal(x.Shape(), o.Tensor.Shape) {
+	fraction, _ := math.Frexp(math.Abs(c))
+	if !constant || fraction != 0.5 || len(uses[x.Tensor]) < 2 || !slices.Equal(x.Shape(), o.Tensor.Shape) {
 		return x, factor, false
 	}
 	for _, u := range uses[o.Tensor] {

@@ -22,8 +22,9 @@ func TestScales(t *testing.T) {
 		both   bool // operands are multiples
 		sunk   bool
 	}{
-		{"a power of two", 0.125, false, false, true}, {"negative", -2, false, false, true}, {"another factor", 0.3, false, false, false},
-		{"nothing else reads it", 0.125, true, false, false}, {"both operands", 0.125, false, true, true},
+		{"a power of two", 0.125, false, false, true}, {"negative", -2, false, false, true},
+		{"another factor", 0.3, false, false, false}, {"nothing else reads it", 0.125, true, false, false},
+		{"both operands", 0.125, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			short := to(onnxpb.TensorProto_BFLOAT16)
@@ -35,11 +36,16 @@ func TestScales(t *testing.T) {
 			if tt.both {
 				other = b.add("Mul", y, b.add("Cast", b.number(-2), short))
 			}
-			b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", multiple, other), to(onnxpb.TensorProto_FLOAT)), nil))
+			b.graph.Output = append(b.graph.Output,
+				info(b.add("Cast", b.add("MatMul", multiple, other), to(onnxpb.TensorProto_FLOAT)), nil))
 			if !tt.alone {
-				b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", y, x), to(onnxpb.TensorProto_FLOAT)), nil))
+				b.graph.Output = append(b.graph.Output,
+					info(b.add("Cast", b.add("MatMul", y, x), to(onnxpb.TensorProto_FLOAT)), nil))
 			}
-			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			model := &onnxpb.ModelProto{
+				IrVersion: proto.Int64(9), Graph: b.graph,
+				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+			}
 			_, g, regions := partition(t, model, shapes.Sizes{})
 			written := slices.ContainsFunc(regions, func(r *fuse.Region) bool {
 				return slices.ContainsFunc(r.Out, func(t *fuse.Tensor) bool { return t.Name == multiple })

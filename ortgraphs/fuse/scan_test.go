@@ -38,11 +38,15 @@ func (b *builder) scan(depth int) {
 	b.node("ReduceMean", item, []*onnxpb.AttributeProto{attribute("keepdims", 0)}, v.name, b.numbers(0))
 	start := b.values[len(b.values)-1]
 	n := len(b.graph.Node)
-	node := &onnxpb.NodeProto{OpType: proto.String("Scan"), Input: []string{start.name, v.name}, Output: []string{fmt.Sprintf("v%d", n), fmt.Sprintf("v%d/all", n)},
+	node := &onnxpb.NodeProto{
+		OpType: proto.String("Scan"), Input: []string{start.name, v.name},
+		Output: []string{fmt.Sprintf("v%d", n), fmt.Sprintf("v%d/all", n)},
 		Attribute: []*onnxpb.AttributeProto{
-			attribute("num_scan_inputs", 1), attributes("scan_input_directions", []int{b.IntN(2)})[0], attributes("scan_output_directions", []int{b.IntN(2)})[0],
+			attribute("num_scan_inputs", 1), attributes("scan_input_directions", []int{b.IntN(2)})[0],
+			attributes("scan_output_directions", []int{b.IntN(2)})[0],
 			{Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: b.body(item, depth, "")},
-		}}
+		},
+	}
 	b.graph.Node = append(b.graph.Node, node)
 	b.values = append(b.values, value{node.Output[0], item}, value{node.Output[1], v.shape})
 }
@@ -53,7 +57,9 @@ func (b *builder) body(shape []int, depth int, outer string) *onnxpb.GraphProto 
 	g := &onnxpb.GraphProto{Name: proto.String("step")}
 	for _, name := range []string{prefix + "state", "constant~" + fmt.Sprint(depth)} {
 		g.Input = append(g.Input, &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{
-			Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(f32))}}}})
+			Value: &onnxpb.TypeProto_TensorType{
+				TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(f32))},
+			}}})
 	}
 	last := prefix + "sum"
 	add := func(op, out string, in ...string) {
@@ -81,7 +87,8 @@ func (b *builder) body(shape []int, depth int, outer string) *onnxpb.GraphProto 
 		inner := g.Node[len(g.Node)-1]
 		inner.Output = append(inner.Output, prefix+"inner")
 		inner.Attribute = []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1),
-			{Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: b.body(shape[1:], depth-1, start)}}
+			{Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: b.body(shape[1:], depth-1,
+				start)}}
 		last = prefix + "inner"
 	}
 	add("Tanh", prefix+"after", last)
@@ -127,7 +134,9 @@ func TestScanInFunction(t *testing.T) {
 	model := b.outputs(fmt.Sprintf("v%d", n-1), fmt.Sprintf("v%d", n-3))
 	tensor := func(name string) *onnxpb.ValueInfoProto {
 		return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{
-			Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(f32))}}}}
+			Value: &onnxpb.TypeProto_TensorType{
+				TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(f32))},
+			}}}
 	}
 	node := func(op string, out []string, in ...string) *onnxpb.NodeProto {
 		return &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: out}
@@ -135,15 +144,27 @@ func TestScanInFunction(t *testing.T) {
 	call := node("Half", []string{"half"}, "sum")
 	call.Domain = proto.String("local")
 	scan := node("Scan", []string{"last", "all"}, "start", "items")
-	scan.Attribute = []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(),
-		G: &onnxpb.GraphProto{Name: proto.String("step"), Input: []*onnxpb.ValueInfoProto{tensor("x"), tensor("m")}, Output: []*onnxpb.ValueInfoProto{tensor("v0"), tensor("v1")},
-			Node: []*onnxpb.NodeProto{node("Add", []string{"sum"}, "x", "m"), call, node("Mul", []string{"v0"}, "half", "scale"), node("Identity", []string{"v1"}, "half")}}}}
-	opset := []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}, {Domain: proto.String("local"), Version: proto.Int64(1)}}
+	scan.Attribute = []*onnxpb.AttributeProto{
+		attribute("num_scan_inputs", 1), {Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(),
+			G: &onnxpb.GraphProto{Name: proto.String("step"), Input: []*onnxpb.ValueInfoProto{
+				tensor("x"), tensor("m"),
+			}, Output: []*onnxpb.ValueInfoProto{tensor("v0"), tensor("v1")}, Node: []*onnxpb.NodeProto{
+				node("Add", []string{"sum"}, "x", "m"), call, node("Mul", []string{"v0"}, "half", "scale"),
+				node("Identity", []string{"v1"}, "half"),
+			}}},
+	}
+	opset := []*onnxpb.OperatorSetIdProto{
+		{Version: proto.Int64(20)}, {Domain: proto.String("local"), Version: proto.Int64(1)},
+	}
 	function := func(name string, in, out []string, nodes ...*onnxpb.NodeProto) *onnxpb.FunctionProto {
-		return &onnxpb.FunctionProto{Name: proto.String(name), Domain: proto.String("local"), Input: in, Output: out, Node: nodes, OpsetImport: opset}
+		return &onnxpb.FunctionProto{
+			Name: proto.String(name), Domain: proto.String("local"), Input: in, Output: out, Node: nodes,
+			OpsetImport: opset,
+		}
 	}
 	model.Functions = []*onnxpb.FunctionProto{
-		function("Sums", []string{"start", "items", "weight"}, []string{"all"}, node("Tanh", []string{"scale"}, "weight"), scan),
+		function("Sums", []string{"start", "items", "weight"}, []string{"all"},
+			node("Tanh", []string{"scale"}, "weight"), scan),
 		function("Half", []string{"x"}, []string{"y"}, node("Sigmoid", []string{"y"}, "x")),
 	}
 	model.OpsetImport = opset

@@ -100,8 +100,10 @@ func (n *Node) matrix(i int) (o Operand, transposed bool) {
 func (s *windowSharing) findParts(c *convolution) bool {
 	for _, u := range s.uses[c.dy.Tensor] {
 		n := u.node
-		if n.Kind != Product || n.adds() || u.operand != 0 || n.Transposed[0] || !sameViews(n.In[0].Views, c.dy.Views) ||
-			n.Out[0].Shape[len(n.Out[0].Shape)-1] != c.weight.Out[0].Shape[1] || s.outputs[n.Out[0]] || len(s.uses[n.Out[0]]) != c.Parts {
+		if n.Kind != Product || n.adds() || u.operand != 0 || n.Transposed[0] ||
+			!sameViews(n.In[0].Views, c.dy.Views) ||
+			n.Out[0].Shape[len(n.Out[0].Shape)-1] != c.weight.Out[0].Shape[1] || s.outputs[n.Out[0]] ||
+			len(s.uses[n.Out[0]]) != c.Parts {
 			continue
 		}
 		c.parted = n
@@ -212,7 +214,8 @@ func (s *windowSharing) trim(c *convolution, l *lowering) {
 	size, first := whole[c.Axis], pad.Pads[c.Axis]
 	whole[c.Axis] = c.x.Shape()[c.Axis]
 	before := c.before - first
-	if !slices.Equal(whole, c.x.Shape()) || before < 0 || size+c.reach() < before+c.positions || !s.readsOnly(c.dx, c.Axis, first, size) {
+	if !slices.Equal(whole, c.x.Shape()) || before < 0 || size+c.reach() < before+c.positions ||
+		!s.readsOnly(c.dx, c.Axis, first, size) {
 		return
 	}
 	for _, u := range s.uses[c.dx] {
@@ -237,7 +240,8 @@ func (s *windowSharing) trim(c *convolution, l *lowering) {
 func (s *windowSharing) readsOnly(t *Tensor, axis, start, size int) bool {
 	return !s.outputs[t] && !slices.ContainsFunc(s.uses[t], func(u use) bool {
 		views := u.node.In[u.operand].Views
-		return len(views) == 0 || views[0].Op != Slice || views[0].Axis != axis || views[0].Start != start || views[0].Step != 1 || views[0].To[axis] != size
+		return len(views) == 0 || views[0].Op != Slice || views[0].Axis != axis || views[0].Start != start ||
+			views[0].Step != 1 || views[0].To[axis] != size
 	})
 }
 
@@ -259,9 +263,12 @@ func (s *windowSharing) rewrite(c *convolution) {
 	taps = in(taps, results, c.Parts, channels)
 	weights := in(cut(taps, 1, c.Parts-1, -1, c.Parts).moved([]int{1, 0, 2}), c.Parts*results, channels)
 	kind := c.parted.Out[0].Type
-	dx := l.add(&Node{Kind: Product, Op: "MatMul", In: []Operand{windows, weights}}, c.dx.Name, kind, []int{rows, channels})
+	dx := l.add(&Node{Kind: Product, Op: "MatMul", In: []Operand{windows, weights}}, c.dx.Name, kind,
+		[]int{rows, channels})
 	kind = c.weight.Out[0].Type
-	dw := l.add(&Node{Kind: Product, Op: "MatMul", In: []Operand{in(c.x, rows, channels), windows}, Transposed: [2]bool{true, false}},
+	dw := l.add(&Node{
+		Kind: Product, Op: "MatMul", In: []Operand{in(c.x, rows, channels), windows}, Transposed: [2]bool{true, false},
+	},
 		c.weight.Out[0].Name, kind, []int{channels, c.Parts * results})
 	taps = in(dw, channels, c.Parts, results)
 	s.show(c.weight.Out[0], in(cut(taps, 1, c.Parts-1, -1, c.Parts).moved([]int{2, 1, 0}), results, c.Parts*channels))

@@ -14,11 +14,15 @@ import (
 // of the tensor. That halves the memory. The traffic stays equal: an earlier region writes the values, which costs as
 // many bytes as the last region saves. Normalized values are of the order of 1. The tensor itself is not rounded.
 func (d *derivation) shorten(nodes []*Node) {
-	if !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 }) {
+	if !slices.ContainsFunc(nodes, func(n *Node) bool {
+		return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16
+	}) {
 		return
 	}
 	for _, n := range nodes {
-		if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline && n.Out[0].Type == onnxpb.TensorProto_FLOAT && !d.outputs[n.Out[0]] {
+		dropped := n.group == nil
+		if !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline && n.Out[0].Type == onnxpb.TensorProto_FLOAT &&
+			!d.outputs[n.Out[0]] {
 			d.shortenNormal(n.Out[0])
 		}
 	}
@@ -68,7 +72,8 @@ func (d *derivation) normalization(x *Tensor, g *group) []*Node {
 			return nil
 		}
 		n, at := inside[0].node, inside[0].operand
-		if n.Kind != Elementwise || n.Inline || !slices.Contains(ops, n.Op) || n.Op != "Mul" && at != 0 || n.Out[0].Elements() != x.Elements() || n.Out[0].Type != x.Type {
+		if n.Kind != Elementwise || n.Inline || !slices.Contains(ops, n.Op) || n.Op != "Mul" && at != 0 ||
+			n.Out[0].Elements() != x.Elements() || n.Out[0].Type != x.Type {
 			return nil
 		}
 		if other := n.In[1-at].Tensor; other.Elements()*8 > x.Elements() || other.From != nil && other.From.group == g {

@@ -75,7 +75,10 @@ func residual(kind onnxpb.TensorProto_DataType, longer, difference bool) *onnxpb
 		out = b.add("Add", out, sum)
 	}
 	b.graph.Output = append(b.graph.Output, info(out, nil))
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 // computed returns the tensors of a graph on made-up inputs.

@@ -51,8 +51,11 @@ func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
 		v := o.Views[at]
 		i := slices.IndexFunc(added, func(m *Node) bool { return sameViews(m.In[0].Views, part.Views) })
 		if i < 0 {
-			m := &Node{Kind: Elementwise, Op: "Add", In: []Operand{part, cut(bias, 0, v.Start, v.Step, v.To[len(v.To)-1])}}
-			m.Out = []*Tensor{{Name: fmt.Sprintf("%s/part%d", sum.Name, len(added)), Type: sum.Type, Shape: v.To, From: m}}
+			m := &Node{Kind: Elementwise, Op: "Add", In: []Operand{part, cut(bias, 0, v.Start, v.Step,
+				v.To[len(v.To)-1])}}
+			m.Out = []*Tensor{
+				{Name: fmt.Sprintf("%s/part%d", sum.Name, len(added)), Type: sum.Type, Shape: v.To, From: m},
+			}
 			added, i = append(added, m), len(added)
 		}
 		*o = Operand{added[i].Out[0], slices.Clone(o.Views[at+1:])}
@@ -77,6 +80,7 @@ func sliceOfColumns(views []View, shape []int) int {
 
 func sameViews(a, b []View) bool {
 	return slices.EqualFunc(a, b, func(v, w View) bool {
-		return v.Op == w.Op && v.Axis == w.Axis && v.Start == w.Start && v.Step == w.Step && slices.Equal(v.To, w.To) && slices.Equal(v.Perm, w.Perm)
+		return v.Op == w.Op && v.Axis == w.Axis && v.Start == w.Start && v.Step == w.Step && slices.Equal(v.To, w.To) &&
+			slices.Equal(v.Perm, w.Perm)
 	})
 }

@@ -37,7 +37,8 @@ func movable(n *Node, order []int, uses map[*Tensor][]use, outputs map[*Tensor]b
 	if onlyOnesMove(t.Shape, inverse(order)) {
 		return !slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention })
 	}
-	return !outputs[t] && !slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention || u.node.Kind == Opaque })
+	return !outputs[t] &&
+		!slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention || u.node.Kind == Opaque })
 }
 
 // order returns how the domain of the node shows that in which most bytes of its operands are in memory: dimension i is

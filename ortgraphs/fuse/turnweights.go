@@ -45,7 +45,9 @@ func (n *Node) strided() (operand int, ok bool) {
 	// The left operand is summed along its rows, the right one along its columns.
 	apart := [2]bool{n.Transposed[0], !n.Transposed[1]}
 	for i, o := range n.In[:2] {
-		if other := n.In[1-i]; apart[i] && !apart[1-i] && o.reshaped() && other.reshaped() && len(o.Shape()) == 2 && 4*product(o.Shape()) <= product(other.Shape()) {
+		other := n.In[1-i]
+		if apart[i] && !apart[1-i] && o.reshaped() && other.reshaped() && len(o.Shape()) == 2 &&
+			4*product(o.Shape()) <= product(other.Shape()) {
 			return i, true
 		}
 	}

@@ -14,10 +14,15 @@ import (
 // squares is a graph of two products with the same weight and one with its transpose, from as many rows.
 func squares(t onnxpb.TensorProto_DataType, rows, width int64) *onnxpb.ModelProto {
 	turn := op("Transpose", "w'", "w")
-	turn.Attribute = []*onnxpb.AttributeProto{{Name: new("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{1, 0}}}
+	turn.Attribute = []*onnxpb.AttributeProto{
+		{Name: new("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{1, 0}},
+	}
 	most := op("ReduceMax", "y", "z")
-	m := linear(t, width, width, op("MatMul", "xww", "xw", "w"), turn, op("MatMul", "z'", "xww", "w'"), op("Abs", "z", "z'"), most)
-	m.Graph.Input, m.Graph.Output[0] = []*onnxpb.ValueInfoProto{typed("x", t, rows, width), typed("w", t, width, width)}, typed("y", t, 1, 1)
+	m := linear(t, width, width, op("MatMul", "xww", "xw", "w"), turn, op("MatMul", "z'", "xww", "w'"),
+		op("Abs", "z", "z'"), most)
+	m.Graph.Input, m.Graph.Output[0] = []*onnxpb.ValueInfoProto{typed("x", t, rows, width), typed("w", t, width,
+		width)},
+		typed("y", t, 1, 1)
 	return m
 }
 
@@ -29,8 +34,8 @@ func TestTurnWeights(t *testing.T) {
 		model  *onnxpb.ModelProto
 		copies int
 	}{
-		"large": {squares(f32, 1<<16, 256), 1}, "small": {squares(f32, 1<<15, 256), 0}, "bf16": {squares(bf16, 1<<16, 256), 0},
-		"as large as the other operand": {squares(f32, 1<<11, 1<<11), 0},
+		"large": {squares(f32, 1<<16, 256), 1}, "small": {squares(f32, 1<<15, 256), 0},
+		"bf16": {squares(bf16, 1<<16, 256), 0}, "as large as the other operand": {squares(f32, 1<<11, 1<<11), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, g, regions := partition(t, c.model, shapes.Sizes{})
@@ -46,7 +51,8 @@ func TestTurnWeights(t *testing.T) {
 				}
 			}
 			if want := 2 - 2*c.copies; copies != c.copies || apart != want {
-				t.Errorf("%d copies, and %d products of a weight whose elements of a sum are apart, want %d", copies, apart, want)
+				t.Errorf("%d copies, and %d products of a weight whose elements of a sum are apart, want %d", copies,
+					apart, want)
 			}
 			written := emit(t, g, regions)
 			if c.copies == 0 {
@@ -60,7 +66,8 @@ func TestTurnWeights(t *testing.T) {
 				}
 			}
 			got, want := runModel(t, written, r, nil, inputs)["y"], runModel(t, c.model, r, nil, inputs)["y"]
-			if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b) }) || want[0] == 0 {
+			if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b) }) ||
+				want[0] == 0 {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})

@@ -46,7 +46,8 @@ func (l *lowering) expand(n *shapes.Node) bool {
 func (l *lowering) tile(n *shapes.Node) bool {
 	x, v := l.operand(n.In[0]), n.Out[0]
 	repeats, given, ok := numbers(n, 1, "")
-	if !given || !ok || len(repeats) != len(x.Shape()) || slices.ContainsFunc(repeats, func(times int) bool { return times < 1 }) {
+	if !given || !ok || len(repeats) != len(x.Shape()) ||
+		slices.ContainsFunc(repeats, func(times int) bool { return times < 1 }) {
 		return false
 	}
 	var apart, expanded []int
@@ -57,7 +58,8 @@ func (l *lowering) tile(n *shapes.Node) bool {
 		apart, expanded = append(apart, size), append(expanded, size)
 	}
 	if len(apart) > len(x.Shape()) {
-		x = x.view(View{Op: Reshape, To: apart}).view(View{Op: Expand, To: expanded}).view(View{Op: Reshape, To: sizes(v)})
+		x = x.view(View{Op: Reshape, To: apart}).view(View{Op: Expand, To: expanded}).view(
+			View{Op: Reshape, To: sizes(v)})
 	}
 	l.operands[v] = x
 	return true

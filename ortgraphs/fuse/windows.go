@@ -33,8 +33,8 @@ func windowsOf(n *Node) (x Operand, w Windows, ok bool) {
 		if i == 0 {
 			w.Distance = v.Start - w.Start
 		}
-		if !ok || other.Tensor != x.Tensor || !sameViews(other.Views, x.Views) || v.Axis != w.Axis || v.Step != w.Step ||
-			v.Start != w.Start+(i+1)*w.Distance || !slices.Equal(o.Shape(), n.In[0].Shape()) {
+		if !ok || other.Tensor != x.Tensor || !sameViews(other.Views, x.Views) || v.Axis != w.Axis ||
+			v.Step != w.Step || v.Start != w.Start+(i+1)*w.Distance || !slices.Equal(o.Shape(), n.In[0].Shape()) {
 			return x, w, false
 		}
 	}

@@ -211,7 +211,10 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 }
 
 func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
-	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch, Multiplier: p.library}, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
+	l := &linking{
+		plan: p, kernels: &ort.Kernels{Launch: p.launch, Multiplier: p.library}, completed: map[int][]int{},
+		partials: map[int]*fuse.Tensor{},
+	}
 	var run []int
 	for i, c := range p.calls {
 		if c != nil && (plain == nil || !plain(i)) {

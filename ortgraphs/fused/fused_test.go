@@ -52,7 +52,8 @@ func TestTrainingGraphs(t *testing.T) {
 					}
 				}
 				if len(kernels.Calls) != regions+completing || completing == 0 || completing > 6 {
-					t.Fatalf("%d kernel calls, of which %d complete sums, for %d regions", len(kernels.Calls), completing, regions)
+					t.Fatalf("%d kernel calls, of which %d complete sums, for %d regions", len(kernels.Calls),
+						completing, regions)
 				}
 				return run(t, ort.SessionConfig{Model: fusedModel, Kernels: kernels}, sizes)
 			}
@@ -120,7 +121,8 @@ func TestRecurrences(t *testing.T) {
 			if len(kernels.Calls) < p.Regions() || p.Regions() < 10 {
 				t.Errorf("%d kernel calls for %d regions", len(kernels.Calls), p.Regions())
 			}
-			compare(t, run(t, ort.SessionConfig{Model: model, Kernels: kernels}, sizes), run(t, ort.SessionConfig{Model: data}, sizes))
+			compare(t, run(t, ort.SessionConfig{Model: model, Kernels: kernels}, sizes),
+				run(t, ort.SessionConfig{Model: data}, sizes))
 		})
 	}
 }
@@ -131,7 +133,9 @@ func batch(sizes shapes.Sizes) func(v ort.ValueInfo, at int) float64 {
 	return func(v ort.ValueInfo, at int) float64 {
 		switch {
 		case strings.HasSuffix(v.Name, "lengths"):
-			longest := sizes[map[string]string{"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel", "lengths": "T", "id_lengths": "N"}[v.Name]]
+			longest := sizes[map[string]string{
+				"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel", "lengths": "T", "id_lengths": "N",
+			}[v.Name]]
 			if longest == 0 {
 				longest = sizes["T_mel"]
 			}
@@ -159,7 +163,8 @@ func run(t *testing.T, c ort.SessionConfig, sizes shapes.Sizes) map[string][]flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	sort := slices.SortedFunc(slices.Values(s.Inputs()), func(a, b ort.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
+	sort := slices.SortedFunc(slices.Values(s.Inputs()),
+		func(a, b ort.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
 	for _, v := range sort {
 		x := tensor(t, v, sizes)
 		for i := range len(x.Bytes()) / v.DType.Size() {

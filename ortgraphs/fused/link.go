@@ -32,15 +32,21 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 		if err != nil {
 			return nil, err
 		}
-		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Shared: l.Shared, Arguments: l.Arguments})
+		call.Launches = append(call.Launches, ort.KernelLaunch{
+			Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Shared: l.Shared,
+			Arguments: l.Arguments,
+		})
 	}
 	return call, nil
 }
 
 // products translates a launch of the library.
 func products(p *fuse.Products) *ort.Products {
-	return &ort.Products{DType: dtypes[p.Type], Count: p.Count, Rows: p.Rows, Inner: p.Inner, Columns: p.Columns, Transposed: p.Transposed,
-		Workspace: cudac.TablesBytes(p.Count), Planned: p.Planned, Bias: p.Bias, Residual: p.Residual, Gelu: p.Gelu != nil}
+	return &ort.Products{
+		DType: dtypes[p.Type], Count: p.Count, Rows: p.Rows, Inner: p.Inner, Columns: p.Columns,
+		Transposed: p.Transposed, Workspace: cudac.TablesBytes(p.Count), Planned: p.Planned, Bias: p.Bias,
+		Residual: p.Residual, Gelu: p.Gelu != nil,
+	}
 }
 
 // output describes an output of a region.
@@ -125,7 +131,8 @@ func (l *linking) calls(region int) []*fuse.Call {
 func (l *linking) node(call ort.KernelCall, in, out []*fuse.Tensor) *fuse.Call {
 	l.kernels.Calls = append(l.kernels.Calls, call)
 	c := &fuse.Call{Op: call.Op(), Domain: ort.KernelDomain, In: in, Out: out, Attributes: []*onnxpb.AttributeProto{{
-		Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(l.kernels.Calls) - 1)),
+		Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(),
+		I: proto.Int64(int64(len(l.kernels.Calls) - 1)),
 	}}}
 	for _, o := range call.Outputs {
 		c.Shapes = append(c.Shapes, o.Shape)
@@ -151,12 +158,15 @@ func (l *linking) sums(regions []int) *fuse.Call {
 	table.Data, blocks = cudac.SumsTable(jobs)
 	table.Shape = []int{len(table.Data)}
 	call.Inputs = len(in)
-	call.Launches = []ort.KernelLaunch{{Function: l.plan.sums, Grid: [3]int{blocks, 1, 1}, Block: cudac.SumsThreads, Arguments: []int{0}}}
+	call.Launches = []ort.KernelLaunch{
+		{Function: l.plan.sums, Grid: [3]int{blocks, 1, 1}, Block: cudac.SumsThreads, Arguments: []int{0}},
+	}
 	return l.node(call, in, out)
 }
 
 // dtypes are the element types of kernels.
 var dtypes = map[shapes.Type]manifest.DType{
-	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_BFLOAT16: manifest.BF16, onnxpb.TensorProto_INT32: manifest.I32,
-	onnxpb.TensorProto_INT64: manifest.I64, onnxpb.TensorProto_BOOL: manifest.Bool,
+	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_BFLOAT16: manifest.BF16,
+	onnxpb.TensorProto_INT32: manifest.I32, onnxpb.TensorProto_INT64: manifest.I64,
+	onnxpb.TensorProto_BOOL: manifest.Bool,
 }

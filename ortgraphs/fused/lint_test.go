@@ -40,21 +40,28 @@ func TestCapturable(t *testing.T) {
 	}
 	mel := r.Value("mel_spectrograms")
 	m.Graph.Node = append(m.Graph.Node,
-		node("Neg", "", "parts/a", "mel_spectrograms"), node("ReduceSum", "keepdims", "parts/b", "mel_spectrograms", "parts/axes"),
+		node("Neg", "", "parts/a", "mel_spectrograms"),
+		node("ReduceSum", "keepdims", "parts/b", "mel_spectrograms", "parts/axes"),
 		node("Concat", "axis", "joined", "parts/a", "parts/b"),
 	)
 	m.Graph.Initializer = append(m.Graph.Initializer, &onnxpb.TensorProto{
-		Name: proto.String("parts/axes"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{1},
+		Name: proto.String("parts/axes"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+		Int64Data: []int64{1},
 	})
 	shape := &onnxpb.TensorShapeProto{}
 	for i, n := range mel.Shape {
 		if i == 1 {
 			n++
 		}
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: n}})
+		shape.Dim = append(shape.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: n}})
 	}
-	m.Graph.Output = append(m.Graph.Output, &onnxpb.ValueInfoProto{Name: proto.String("joined"), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}}}})
+	m.Graph.Output = append(m.Graph.Output, &onnxpb.ValueInfoProto{
+		Name: proto.String("joined"), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+			TensorType: &onnxpb.TypeProto_Tensor{
+				ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape,
+			}}},
+	})
 	if found := lint.Check(m, []shapes.Sizes{sizes}); len(found) != 1 || found[0].Rule != lint.CUDAGraph {
 		t.Fatalf("as exported: %v", found)
 	}
@@ -87,14 +94,19 @@ func TestCapturable(t *testing.T) {
 func node(op, attribute, out string, in ...string) *onnxpb.NodeProto {
 	n := &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}}
 	if attribute != "" {
-		n.Attribute = []*onnxpb.AttributeProto{{Name: proto.String(attribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(1)}}
+		n.Attribute = []*onnxpb.AttributeProto{
+			{Name: proto.String(attribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(1)},
+		}
 	}
 	return n
 }
 
 // TestEmbeddedBundlesAreCapturable: nothing is found in the fused graphs of the embedded bundles.
 func TestEmbeddedBundlesAreCapturable(t *testing.T) {
-	for _, file := range []string{"myxtts-nano/training_model.onnx", "myxtts-nano/training_model.bf16.onnx", "myxtts-multispeaker/training_model.onnx"} {
+	for _, file := range []string{
+		"myxtts-nano/training_model.onnx", "myxtts-nano/training_model.bf16.onnx",
+		"myxtts-multispeaker/training_model.onnx",
+	} {
 		data, err := os.ReadFile("../builtin/" + file)
 		if err != nil {
 			t.Fatal(err)

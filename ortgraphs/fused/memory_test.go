@@ -46,7 +46,8 @@ func TestLifetimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("peak %d, arena %d, taken %d", peak, lifetime.Arena(l), taken)
-	if planned := float64(lifetime.Arena(l)); float64(taken) < 0.95*planned || float64(taken) > 1.05*planned || float64(peak) > planned {
+	planned := float64(lifetime.Arena(l))
+	if float64(taken) < 0.95*planned || float64(taken) > 1.05*planned || float64(peak) > planned {
 		t.Errorf("the arena has %d bytes, planned are %.0f, of which %d are used at one time", taken, planned, peak)
 	}
 }

@@ -21,11 +21,13 @@ func TestNVRTC(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, capability := range []int{80, 90} {
-			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128}, fused.Form{Capability: capability})
+			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128},
+				fused.Form{Capability: capability})
 			if err != nil {
 				t.Fatal(err)
 			}
-			compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: capability, Flags: fused.Options}, p.Sources())
+			compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: capability, Flags: fused.Options},
+				p.Sources())
 			if err := errors.Join(append(compiled.Refused, err)...); err != nil {
 				t.Errorf("%s for %d: %v", file, capability, err)
 			}

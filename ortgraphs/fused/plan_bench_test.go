@@ -48,7 +48,10 @@ func contents(b *testing.B, path string) []byte {
 func blocks(b *testing.B, count int) []byte {
 	const rows, width = 4096, 256
 	g := &onnxpb.GraphProto{Name: proto.String("blocks"), Initializer: []*onnxpb.TensorProto{
-		{Name: proto.String("axes"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{1}},
+		{
+			Name: proto.String("axes"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+			Int64Data: []int64{1},
+		},
 		{Name: proto.String("one"), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{1}},
 	}}
 	add := func(op, out string, in ...string) string {
@@ -69,9 +72,12 @@ func blocks(b *testing.B, count int) []byte {
 		noisy := add("Mul", name+"dnoisy", add("Mul", name+"dtanh", dh, slope), "noise")
 		x = add("Add", name+"dx", x, centred(noisy, name+"dcentred"))
 	}
-	g.Input = []*onnxpb.ValueInfoProto{matrix("x", rows, width), matrix("noise", rows, width), matrix("weights", width, width)}
+	g.Input = []*onnxpb.ValueInfoProto{matrix("x", rows, width), matrix("noise", rows, width), matrix("weights", width,
+		width)}
 	g.Output = []*onnxpb.ValueInfoProto{matrix(x, rows, width)}
-	data, err := proto.Marshal(&onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}})
+	data, err := proto.Marshal(&onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -81,7 +87,8 @@ func blocks(b *testing.B, count int) []byte {
 func matrix(name string, rows, columns int) *onnxpb.ValueInfoProto {
 	shape := &onnxpb.TensorShapeProto{}
 	for _, d := range []int{rows, columns} {
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
+		shape.Dim = append(shape.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
 	}
 	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
 		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}}}}

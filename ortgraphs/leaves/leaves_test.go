@@ -15,11 +15,14 @@ func TestLast(t *testing.T) {
 	node := func(output string, inputs ...string) *onnxpb.NodeProto {
 		return &onnxpb.NodeProto{OpType: proto.String("Add"), Input: inputs, Output: []string{output}}
 	}
-	branch := &onnxpb.NodeProto{OpType: proto.String("If"), Input: []string{"c"}, Output: []string{"if"}, Attribute: []*onnxpb.AttributeProto{{
-		G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{node("inner", "outer")}},
-	}}}
+	branch := &onnxpb.NodeProto{
+		OpType: proto.String("If"), Input: []string{"c"}, Output: []string{"if"}, Attribute: []*onnxpb.AttributeProto{{
+			G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{node("inner", "outer")}},
+		}},
+	}
 	nodes := []*onnxpb.NodeProto{
-		node("loss", "x"), node("a", "x"), node("outer", "x"), node("grad.all", "c", "a"), node("grad.2", "a"), branch, node("b", "if", "a"), node("grad.1", "b"), node("c", "b"),
+		node("loss", "x"), node("a", "x"), node("outer", "x"), node("grad.all", "c", "a"), node("grad.2", "a"), branch,
+		node("b", "if", "a"), node("grad.1", "b"), node("c", "b"),
 	}
 	var got []string
 	for _, n := range leaves.Last(nodes) {

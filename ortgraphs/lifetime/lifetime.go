@@ -46,7 +46,10 @@ type planning struct {
 
 // Of plans a graph whose shapes are known.
 func Of(r *shapes.Result) *Plan {
-	p := &planning{Plan: &Plan{Nodes: order(r)}, of: map[*shapes.Value]*Buffer{}, uses: map[*Buffer]int{}, reads: map[*shapes.Value]int{}, kept: map[*shapes.Value]bool{}}
+	p := &planning{
+		Plan: &Plan{Nodes: order(r)}, of: map[*shapes.Value]*Buffer{}, uses: map[*Buffer]int{},
+		reads: map[*shapes.Value]int{}, kept: map[*shapes.Value]bool{},
+	}
 	for _, v := range r.Outputs {
 		p.kept[v] = true
 	}

@@ -18,8 +18,12 @@ func graph(t *testing.T, numbers int64, lines ...string) *shapes.Result {
 	t.Helper()
 	info := func(name string) *onnxpb.ValueInfoProto {
 		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: numbers}}
-		return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
-			ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{dim}}}}}}
+		return &onnxpb.ValueInfoProto{
+			Name: proto.String(name),
+			Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
+				ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)),
+				Shape:    &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{dim}}}}},
+		}
 	}
 	g := &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("x")}}
 	for _, line := range lines {
@@ -29,7 +33,8 @@ func graph(t *testing.T, numbers int64, lines ...string) *shapes.Result {
 			g.Output = append(g.Output, info(w[0]))
 		}
 	}
-	r, err := shapes.Infer(&onnxpb.ModelProto{Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}, nil)
+	r, err := shapes.Infer(
+		&onnxpb.ModelProto{Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +64,27 @@ func TestPlan(t *testing.T) {
 		want  string
 		peak  int64
 	}{
-		{"the last leaf comes first, and what it reads just before it", []string{"a = Relu x", "out1 = Neg a", "b = Exp x", "out2 = Neg b"},
-			"b out2 a out1 | b a 0-3 400", 400},
-		{"of two operands the later one is computed first", []string{"a = Relu x", "b = Exp x", "out = Add a b"}, "b a out | b 0-2 400 | a 1-2 400", 800},
-		{"a buffer serves later values", []string{"a = Relu x", "b = Exp a", "c = Neg b", "out = Add c b"}, "a b c out | a c 0-3 400 | b 1-3 400", 800},
-		{"an unread result is there while its node runs", []string{"a = Relu x", "out = Neg x"}, "out a | a 1-1 400", 400},
-		{"a view has no memory", []string{"a = Relu x", "b = Identity a", "c = Identity b", "d = Exp x", "out = Add c d"}, "d a b c out | d 0-4 400 | a b c 1-4 400", 800},
+		{
+			"the last leaf comes first, and what it reads just before it",
+			[]string{"a = Relu x", "out1 = Neg a", "b = Exp x", "out2 = Neg b"}, "b out2 a out1 | b a 0-3 400", 400,
+		},
+		{
+			"of two operands the later one is computed first", []string{"a = Relu x", "b = Exp x", "out = Add a b"},
+			"b a out | b 0-2 400 | a 1-2 400", 800,
+		},
+		{
+			"a buffer serves later values", []string{"a = Relu x", "b = Exp a", "c = Neg b", "out = Add c b"},
+			"a b c out | a c 0-3 400 | b 1-3 400", 800,
+		},
+		{
+			"an unread result is there while its node runs", []string{"a = Relu x", "out = Neg x"}, "out a | a 1-1 400",
+			400,
+		},
+		{
+			"a view has no memory",
+			[]string{"a = Relu x", "b = Identity a", "c = Identity b", "d = Exp x", "out = Add c d"},
+			"d a b c out | d 0-4 400 | a b c 1-4 400", 800,
+		},
 		{"so has a view of an input", []string{"a = Identity x", "out = Neg a"}, "a out", 0},
 	} {
 		p := lifetime.Of(graph(t, 100, tt.lines...))
@@ -96,8 +116,13 @@ func TestArena(t *testing.T) {
 	}{
 		{"sizes are multiples of 256", []*lifetime.Buffer{buffer(1, 0, 0)}, 256},
 		{"a chunk is divided", []*lifetime.Buffer{buffer(3*mb, 0, 0), buffer(2*mb, 1, 2), buffer(mb, 1, 2)}, 3 * mb},
-		{"the smallest chunk is taken", []*lifetime.Buffer{buffer(4*mb, 0, 0), buffer(mb, 0, 0), buffer(mb, 1, 2), buffer(4*mb, 1, 2)}, 5 * mb},
-		{"neighbors are joined", []*lifetime.Buffer{buffer(4*mb, 0, 0), buffer(2*mb, 1, 1), buffer(2*mb, 1, 2), buffer(4*mb, 3, 3)}, 4 * mb},
+		{
+			"the smallest chunk is taken",
+			[]*lifetime.Buffer{buffer(4*mb, 0, 0), buffer(mb, 0, 0), buffer(mb, 1, 2), buffer(4*mb, 1, 2)}, 5 * mb,
+		},
+		{"neighbors are joined", []*lifetime.Buffer{
+			buffer(4*mb, 0, 0), buffer(2*mb, 1, 1), buffer(2*mb, 1, 2), buffer(4*mb, 3, 3),
+		}, 4 * mb},
 		{"regions are not", []*lifetime.Buffer{buffer(mb, 0, 0), buffer(mb, 0, 0), buffer(2*mb, 1, 1)}, 4 * mb},
 	} {
 		p := &lifetime.Plan{Nodes: make([]*shapes.Node, 4), Buffers: tt.buffers}

@@ -136,8 +136,9 @@ func (l *linter) frozen(err error, sizes shapes.Sizes) {
 		return
 	}
 	l.add(Finding{
-		Rule: FrozenDimension, Place: fault.Place, Op: fault.Op, Reason: fmt.Sprintf("%s with %s", fault.Reason, sizesText(sizes)),
-		Fix: "take the size from an input's shape instead of a number of the example batch",
+		Rule: FrozenDimension, Place: fault.Place, Op: fault.Op,
+		Reason: fmt.Sprintf("%s with %s", fault.Reason, sizesText(sizes)),
+		Fix:    "take the size from an input's shape instead of a number of the example batch",
 	})
 }
 
@@ -154,8 +155,9 @@ func (l *linter) constants(r *shapes.Result) {
 	large := func(v *shapes.Value, place, op string) {
 		if v != nil && v.Bytes() > MaxConstant {
 			l.add(Finding{
-				Rule: OversizedConstant, Place: place, Op: op, Reason: fmt.Sprintf("%.1f MiB of numbers in the graph", float64(v.Bytes())/(1<<20)),
-				Fix: "make it a parameter, or compute it from positions",
+				Rule: OversizedConstant, Place: place, Op: op,
+				Reason: fmt.Sprintf("%.1f MiB of numbers in the graph", float64(v.Bytes())/(1<<20)),
+				Fix:    "make it a parameter, or compute it from positions",
 			})
 		}
 	}
@@ -170,35 +172,43 @@ func (l *linter) constants(r *shapes.Result) {
 }
 
 // random draws from a generator of the session, whose state is in no checkpoint.
-var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+var random = []string{
+	"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial",
+}
 
 func (l *linter) node(n *shapes.Node, p placement) {
 	op := n.Op()
 	switch {
 	case slices.Contains(random, op) || op == "Dropout" && n.Input(2) != nil:
-		l.found(NonDeterministic, n, "compute the mask from the seed input", "draws numbers from a generator of the session")
+		l.found(NonDeterministic, n, "compute the mask from the seed input",
+			"draws numbers from a generator of the session")
 		return
 	case op == "NonZero" || op == "Compress" || op == "Unique" || op == "NonMaxSuppression":
-		l.found(HostSync, n, "multiply by a mask, or use Where", "the shape of its output depends on the data, so the host must read it")
+		l.found(HostSync, n, "multiply by a mask, or use Where",
+			"the shape of its output depends on the data, so the host must read it")
 		return
 	case op == "Scan":
-		l.found(HostSync, n, "use convolutions or attention over time where speed matters", "the host starts every step of the recurrence, and no CUDA graph holds it")
+		l.found(HostSync, n, "use convolutions or attention over time where speed matters",
+			"the host starts every step of the recurrence, and no CUDA graph holds it")
 		return
 	case op == "If" || op == "Loop":
-		l.found(HostSync, n, "write it without a branch or loop: use Where, or unroll the steps", "the host decides what runs next")
+		l.found(HostSync, n, "write it without a branch or loop: use Where, or unroll the steps",
+			"the host decides what runs next")
 		return
 	case p.cpu[n]:
 		return
 	}
 	if op == "MemcpyToHost" || op == "MemcpyFromHost" {
-		l.found(Memcpy, n, "find the neighbouring node that runs on the CPU", "ONNX Runtime inserted a copy between host and device here")
+		l.found(Memcpy, n, "find the neighbouring node that runs on the CPU",
+			"ONNX Runtime inserted a copy between host and device here")
 		return
 	}
 	if has, types := kernel(n); !has {
 		reason := "the CUDA provider has no kernel for it"
 		fix := "write it with other operators"
 		if types != "" {
-			reason = fmt.Sprintf("the CUDA provider has no kernel for it with %s (only %s)", typeNames[n.Input(data[op]).Type], types)
+			reason = fmt.Sprintf("the CUDA provider has no kernel for it with %s (only %s)",
+				typeNames[n.Input(data[op]).Type], types)
 			fix = "compute it in f32 and cast, or write it with other operators"
 		}
 		l.found(CPUNode, n, fix, "%s", reason)
@@ -208,12 +218,14 @@ func (l *linter) node(n *shapes.Node, p placement) {
 	l.capture(n)
 	if op == "ScatterND" || op == "ScatterElements" {
 		if a := n.Attribute("reduction"); a != nil && string(a.GetS()) != "none" {
-			l.found(NonDeterministic, n, "multiply by a one-hot matrix", "adds with atomic operations, in a different order in each run")
+			l.found(NonDeterministic, n, "multiply by a one-hot matrix",
+				"adds with atomic operations, in a different order in each run")
 		}
 	}
 	unknown := func(v *shapes.Value) bool { return v != nil && !v.Known() }
 	if len(l.seen[n.Place]) == 0 && slices.ContainsFunc(n.Out, unknown) && !slices.ContainsFunc(n.In, unknown) {
-		l.found(Unknown, n, "write it with other operators", "the shape of its output cannot be derived, so the nodes after it are not checked")
+		l.found(Unknown, n, "write it with other operators",
+			"the shape of its output cannot be derived, so the nodes after it are not checked")
 	}
 }
 
@@ -223,16 +235,19 @@ func (l *linter) transfers(n *shapes.Node, p placement) {
 		switch want := slices.Contains(onHost[n.Op()], i); {
 		case v == nil || v.Constant:
 		case want && !p.host[v]:
-			l.found(HostSync, n, "compute it from Shape, or make it a constant", "%s is computed on the device, but the host needs it for the output's shape", v.Name)
+			l.found(HostSync, n, "compute it from Shape, or make it a constant",
+				"%s is computed on the device, but the host needs it for the output's shape", v.Name)
 		case !want && p.host[v] && n.Op() != "Shape" && n.Op() != "Size":
-			l.found(Memcpy, n, "compute it from a tensor on the device: a mean by a sum and a count that is a tensor (lengths, the sum of a mask)",
+			l.found(Memcpy, n, "compute it from a tensor on the device: a mean by a sum and a count that is a tensor "+
+				"(lengths, the sum of a mask)",
 				"%s is computed from shapes on the host and copied to the device here", v.Name)
 		}
 	}
 	// A Range whose first number comes from a shape moves a number of the host to the device indirectly: the captured
 	// graph keeps the number of the shape with which it was captured.
 	if n.Op() == "Range" && n.Input(0) != nil && !n.In[0].Constant {
-		l.found(CUDAGraph, n, "compute it from a tensor on the device", "brings a number that is computed from shapes to the device; it is stale when replayed for another shape")
+		l.found(CUDAGraph, n, "compute it from a tensor on the device",
+			"brings a number that is computed from shapes to the device; it is stale when replayed for another shape")
 	}
 }
 
@@ -240,24 +255,31 @@ func (l *linter) transfers(n *shapes.Node, p placement) {
 func (l *linter) capture(n *shapes.Node) {
 	switch n.Op() {
 	case "GatherND":
-		l.found(CUDAGraph, n, "use Gather or GatherElements", "its kernel copies a table from the host, which is stale at replay")
+		l.found(CUDAGraph, n, "use Gather or GatherElements",
+			"its kernel copies a table from the host, which is stale at replay")
 	case "Concat":
 		if len(n.In) > maxInputs {
-			l.found(CUDAGraph, n, "concatenate in two steps", "%d inputs: from %d on its kernel copies a table from the host, which is stale at replay", len(n.In), maxInputs+1)
+			l.found(CUDAGraph, n, "concatenate in two steps",
+				"%d inputs: from %d on its kernel copies a table from the host, which is stale at replay", len(n.In),
+				maxInputs+1)
 		} else if unequal(n.In) {
-			l.found(CUDAGraph, n, "pad each part with zeros and add them", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
+			l.found(CUDAGraph, n, "pad each part with zeros and add them",
+				"parts of different sizes: its kernel copies a table from the host, which is stale at replay")
 		}
 	case "Split":
 		if unequal(n.Out) {
-			l.found(CUDAGraph, n, "slice instead", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
+			l.found(CUDAGraph, n, "slice instead",
+				"parts of different sizes: its kernel copies a table from the host, which is stale at replay")
 		}
 	case "MatMul", "com.microsoft.FusedMatMul":
 		a, b, ok := n.MatMulShapes()
 		if !ok || len(b) == 2 {
 			return
 		}
-		if batchA, batchB := a[:len(a)-2], b[:len(b)-2]; !slices.Equal(batchA, batchB) && !(ones(batchA) && ones(batchB)) {
-			l.found(CUDAGraph, n, "expand the smaller operand, or fold the batch into the rows", "broadcasts %d by %d: its kernel copies a table from the host, which is stale at replay", a, b)
+		batchA, batchB := a[:len(a)-2], b[:len(b)-2]
+		if !slices.Equal(batchA, batchB) && !(ones(batchA) && ones(batchB)) {
+			l.found(CUDAGraph, n, "expand the smaller operand, or fold the batch into the rows",
+				"broadcasts %d by %d: its kernel copies a table from the host, which is stale at replay", a, b)
 		}
 	}
 }

@@ -44,12 +44,15 @@ func (g graph) input(name string, t shapes.Type, dims ...any) {
 		shape.Dim = append(shape.Dim, dim)
 	}
 	tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(t)), Shape: shape}
-	g.Input = append(g.Input, &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}})
+	g.Input = append(g.Input, &onnxpb.ValueInfoProto{
+		Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+	})
 }
 
 // ints adds an i64 constant, a scalar without dims.
 func (g graph) ints(name string, dims []int64, values ...int64) {
-	g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: dims, Int64Data: values})
+	g.Initializer = append(g.Initializer,
+		&onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: dims, Int64Data: values})
 }
 
 // node adds "out = Op(in, in)"; attributes are name, value pairs.
@@ -223,7 +226,8 @@ func TestGoodPatterns(t *testing.T) {
 	g.node("turned = Transpose(x)", "perm", []int64{0, 2, 1})
 	g.node("product = MatMul(x, turned)")
 	g.node("twice = Concat(x, x)", "axis", 2)
-	g.node("gate = com.microsoft.FusedGemm(rows, rows)", "transB", 1) // Gemm and Sigmoid, fused by ONNX Runtime's optimizer
+	// Gemm and Sigmoid, fused by ONNX Runtime's optimizer
+	g.node("gate = com.microsoft.FusedGemm(rows, rows)", "transB", 1)
 	g.node("gated = MatMul(gate, rows)")
 	if findings := lint.Check(&onnxpb.ModelProto{Graph: g.GraphProto}, trials); len(findings) > 0 {
 		t.Errorf("%v", findings)
@@ -250,7 +254,10 @@ func TestOwnBundles(t *testing.T) {
 }
 
 func ExampleFinding() {
-	fmt.Println(lint.Finding{Rule: lint.CPUNode, Place: "node encoder/pad", Op: "Pad", Reason: "the CUDA provider has no kernel for it with i32", Fix: "compute it in f32 and cast"})
+	fmt.Println(lint.Finding{
+		Rule: lint.CPUNode, Place: "node encoder/pad", Op: "Pad",
+		Reason: "the CUDA provider has no kernel for it with i32", Fix: "compute it in f32 and cast",
+	})
 	// Output:
 	// cpu-node: node encoder/pad (Pad): the CUDA provider has no kernel for it with i32; compute it in f32 and cast
 }

@@ -137,9 +137,15 @@ func TestFailedBindIsFinal(t *testing.T) {
 		x     *ort.Tensor
 		want  string
 	}{
-		{"name", "f31", floats(t, []int{1, 3, 1}), `types.onnx: binding is unusable: bind input "f31": the graph has no such name`},
+		{
+			"name", "f31", floats(t, []int{1, 3, 1}),
+			`types.onnx: binding is unusable: bind input "f31": the graph has no such name`,
+		},
 		{"output as input", "f32_out", floats(t, []int{1, 3, 1}), `bind input "f32_out": the graph has no such name`},
-		{"type", "f32", ints(t, []int{1, 3, 1}), `bind input "f32": the graph has f32[B,3,-1], but the tensor is i64[1 3 1]`},
+		{
+			"type", "f32", ints(t, []int{1, 3, 1}),
+			`bind input "f32": the graph has f32[B,3,-1], but the tensor is i64[1 3 1]`,
+		},
 		{"rank", "f32", floats(t, []int{1, 3}), "the tensor is f32[1 3]"},
 		{"dimension", "f32", floats(t, []int{3, 1, 1}), "the tensor is f32[3 1 1]"},
 		{"nil", "f32", nil, "no tensor"},
@@ -153,7 +159,8 @@ func TestFailedBindIsFinal(t *testing.T) {
 				t.Fatalf("error %v, want %s", first, tt.want)
 			}
 			for name, err := range map[string]error{
-				"run": b.Run(nil), "bind input": b.BindInput("f32", x), "bind output": b.BindOutput("f32_out", y), "run again": b.Run(nil),
+				"run": b.Run(nil), "bind input": b.BindInput("f32", x), "bind output": b.BindOutput("f32_out", y),
+				"run again": b.Run(nil),
 			} {
 				if err != first {
 					t.Errorf("%s: %v", name, err)

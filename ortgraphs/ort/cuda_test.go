@@ -14,7 +14,9 @@ func TestCUDALibrariesAreFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, name := range regexp.MustCompile(`libcu(dart|blas|blasLt|rand|fft|dnn)\.so\.\d+`).FindAllString(string(source), -1) {
+	for _, name := range regexp.MustCompile(`libcu(dart|blas|blasLt|rand|fft|dnn)\.so\.\d+`).FindAllString(
+		string(source), -1,
+	) {
 		named[name] = true
 	}
 	for _, name := range CUDALibraries() {

@@ -95,7 +95,8 @@ func Find(o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir, userCache(), o.CUDA), func(string) error { return nil })
+	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir, userCache(), o.CUDA),
+		func(string) error { return nil })
 	if library, ok := errors.AsType[*LibraryError](err); ok {
 		library.CUDA = o.CUDA
 	}

@@ -80,7 +80,8 @@ func TestTelemetryIsOff(t *testing.T) {
 	t.Parallel()
 	home, tmp := t.TempDir(), t.TempDir()
 	for _, wish := range []string{"", "0"} {
-		out, err := startChild(t, "quiet", "HOME="+home, "TMPDIR="+tmp, "XDG_CACHE_HOME=", "ORT_DISABLE_TELEMETRY="+wish)
+		out, err := startChild(t, "quiet", "HOME="+home, "TMPDIR="+tmp, "XDG_CACHE_HOME=",
+			"ORT_DISABLE_TELEMETRY="+wish)
 		if err != nil || out != "" {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -162,7 +163,8 @@ func lifecycleChild() error {
 	if err != nil {
 		return err
 	}
-	if err := ort.Shutdown(); err == nil || !strings.Contains(err.Error(), "1 sessions, 0 tensors, 0 run options and 0 arenas") {
+	if err := ort.Shutdown(); err == nil ||
+		!strings.Contains(err.Error(), "1 sessions, 0 tensors, 0 run options and 0 arenas") {
 		return fmt.Errorf("Shutdown with a session: %v", err)
 	}
 	if err := errors.Join(addOne(s), s.Close(), s.Close(), ort.Shutdown(), ort.Shutdown()); err != nil {

@@ -45,7 +45,9 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 		return o, fmt.Errorf("operators of %s: %w", KernelDomain, err)
 	}
 	o.products = o.multiplier(k.Multiplier)
-	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.products}})
+	set := inC(&o, []C.kernel_set{
+		{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.products},
+	})
 	calls := make([]C.kernel_call, len(k.Calls))
 	byName := map[string]*C.kernel_op{}
 	for i, call := range k.Calls {
@@ -74,7 +76,9 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 	outputs := make([]C.kernel_output, len(call.Outputs))
 	for i, out := range call.Outputs {
 		shape := convert[C.int64_t](out.Shape)
-		outputs[i] = C.kernel_output{C.ONNXTensorElementDataType(elementTypes[out.DType]), inC(o, shape), C.size_t(len(shape))}
+		outputs[i] = C.kernel_output{
+			C.ONNXTensorElementDataType(elementTypes[out.DType]), inC(o, shape), C.size_t(len(shape)),
+		}
 	}
 	launches := make([]C.kernel_launch, len(call.Launches))
 	for i, l := range call.Launches {
@@ -116,7 +120,8 @@ func (o *operators) product(p *Products) *C.kernel_products {
 	}
 	return inC(o, []C.kernel_products{{
 		count: C.int(p.Count), rows: C.int(p.Rows), inner: C.int(p.Inner), columns: C.int(p.Columns),
-		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), residual: C.bool(p.Residual), gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
+		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), residual: C.bool(p.Residual),
+		gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
 	}})
 }
 
@@ -127,8 +132,10 @@ func (o *operators) multiplier(m *Multiplier) *C.kernel_multiplier {
 	}
 	c := inC(o, []C.kernel_multiplier{{tf32: C.bool(m.TF32)}})
 	// The addresses are numbers in Go, which cannot be converted to pointers there.
-	C.kernel_set_functions(c, C.uintptr_t(m.Handle), C.uintptr_t(m.SetStream), C.uintptr_t(m.SetWorkspace), C.uintptr_t(m.GemmBatched))
-	C.kernel_set_linear(c, C.uintptr_t(m.LinearHandle), C.uintptr_t(m.Linear), C.uintptr_t(m.Check), C.uintptr_t(m.Forget))
+	C.kernel_set_functions(c, C.uintptr_t(m.Handle), C.uintptr_t(m.SetStream), C.uintptr_t(m.SetWorkspace),
+		C.uintptr_t(m.GemmBatched))
+	C.kernel_set_linear(c, C.uintptr_t(m.LinearHandle), C.uintptr_t(m.Linear), C.uintptr_t(m.Check),
+		C.uintptr_t(m.Forget))
 	return c
 }
 
@@ -141,7 +148,9 @@ func (m *Multiplier) CanCompute(call KernelCall) error {
 		if l.Products == nil || !l.Products.Planned {
 			continue
 		}
-		if status := C.kernel_check(o.products, o.product(l.Products), len(call.Outputs) > 1, C.size_t(call.Scratch)); status != 0 {
+		if status := C.kernel_check(
+			o.products, o.product(l.Products), len(call.Outputs) > 1, C.size_t(call.Scratch),
+		); status != 0 {
 			return fmt.Errorf("cuBLAS has no algorithm for the product: failure %d", int(status))
 		}
 	}

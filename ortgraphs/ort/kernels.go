@@ -110,7 +110,8 @@ func (k *Kernels) check() error {
 		return errors.New("kernels without a launch function")
 	}
 	for i, c := range k.Calls {
-		if k.Multiplier == nil && slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Products != nil }) {
+		if k.Multiplier == nil &&
+			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Products != nil }) {
 			return fmt.Errorf("kernel call %d: products without a multiplier", i)
 		}
 		if err := c.check(); err != nil {
@@ -173,7 +174,8 @@ func (p *Products) check(c KernelCall) error {
 		return fmt.Errorf("a planned product has %d outputs", len(c.Outputs))
 	case p.Planned:
 	case p.Workspace < 3*8*p.Count || scratch < p.Workspace:
-		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch, p.Workspace, p.Count)
+		return fmt.Errorf("%d bytes of scratch memory, %d of them before the workspace, for %d products", scratch,
+			p.Workspace, p.Count)
 	}
 	return nil
 }

@@ -25,7 +25,9 @@ func kernelModel(t testing.TB, outputs map[string]onnxpb.TensorProto_DataType, n
 			tensor.Shape = &onnxpb.TensorShapeProto{Dim: append(tensor.GetShape().GetDim(),
 				&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: n}})}
 		}
-		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+		return &onnxpb.ValueInfoProto{
+			Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+		}
 	}
 	graph := &onnxpb.GraphProto{Name: proto.String("kernels"), Node: nodes,
 		Input: []*onnxpb.ValueInfoProto{value("x", onnxpb.TensorProto_FLOAT, 4)}}
@@ -45,8 +47,13 @@ func kernelModel(t testing.TB, outputs map[string]onnxpb.TensorProto_DataType, n
 
 // callNode is a node that executes a call.
 func callNode(call ort.KernelCall, index int, inputs, outputs []string) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{OpType: proto.String(call.Op()), Domain: proto.String(ort.KernelDomain), Input: inputs, Output: outputs,
-		Attribute: []*onnxpb.AttributeProto{{Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(index))}}}
+	return &onnxpb.NodeProto{
+		OpType: proto.String(call.Op()), Domain: proto.String(ort.KernelDomain), Input: inputs, Output: outputs,
+		Attribute: []*onnxpb.AttributeProto{{
+			Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(),
+			I: proto.Int64(int64(index)),
+		}},
+	}
 }
 
 func launch(function uintptr, arguments ...int) ort.KernelLaunch {
@@ -69,13 +76,16 @@ func single(t testing.TB, call ort.KernelCall, inputs ...string) ort.SessionConf
 		inputs = slices.Repeat([]string{"x"}, call.Inputs)
 	}
 	return ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Calls: []ort.KernelCall{call}},
-		Model: kernelModel(t, map[string]onnxpb.TensorProto_DataType{"y": onnxpb.TensorProto_FLOAT}, callNode(call, 0, inputs, []string{"y"}))}
+		Model: kernelModel(t, map[string]onnxpb.TensorProto_DataType{"y": onnxpb.TensorProto_FLOAT},
+			callNode(call, 0, inputs, []string{"y"}))}
 }
 
 // TestKernelCalls mixes calls of several output types with a node of ONNX Runtime's own.
 func TestKernelCalls(t *testing.T) {
 	convert := ort.KernelCall{Inputs: 1, Launches: []ort.KernelLaunch{launch(orttest.Convert, 0, 1, 2, 3)},
-		Outputs: []ort.KernelOutput{{manifest.I64, []int{2, 2}}, {manifest.Bool, []int{4}}, {manifest.BF16, []int{4, 1}}}}
+		Outputs: []ort.KernelOutput{
+			{manifest.I64, []int{2, 2}}, {manifest.Bool, []int{4}}, {manifest.BF16, []int{4, 1}},
+		}}
 	s := open(t, ort.SessionConfig{Threads: 1,
 		Kernels: &ort.Kernels{Launch: orttest.Launch, Calls: []ort.KernelCall{convert, double, addSquare}},
 		Model: kernelModel(t, map[string]onnxpb.TensorProto_DataType{
@@ -86,7 +96,10 @@ func TestKernelCalls(t *testing.T) {
 			callNode(convert, 0, []string{"x²-2x"}, []string{"i", "b", "h"}),
 		)})
 	for _, out := range s.Outputs() {
-		want := map[string]manifest.Shape{"i": {manifest.Fixed(2), manifest.Fixed(2)}, "b": {manifest.Fixed(4)}, "h": {manifest.Fixed(4), manifest.Fixed(1)}}
+		want := map[string]manifest.Shape{
+			"i": {manifest.Fixed(2), manifest.Fixed(2)}, "b": {manifest.Fixed(4)},
+			"h": {manifest.Fixed(4), manifest.Fixed(1)},
+		}
 		if !reflect.DeepEqual(out.Shape, want[out.Name]) {
 			t.Errorf("output %s has the shape %v, want %v", out.Name, out.Shape, want[out.Name])
 		}
@@ -114,13 +127,23 @@ func TestKernelCalls(t *testing.T) {
 
 // An empty tensor may have no memory.
 func TestKernelCallOfAnEmptyTensor(t *testing.T) {
-	empty := ort.KernelCall{Inputs: 1, Outputs: []ort.KernelOutput{{manifest.F32, []int{0}}}, Launches: []ort.KernelLaunch{launch(orttest.Nothing, 1)}}
-	last := ort.KernelCall{Inputs: 2, Outputs: f32x4, Launches: []ort.KernelLaunch{launch(orttest.Nothing, 1), launch(orttest.Square, 0, 2)}}
-	s := open(t, ort.SessionConfig{Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Calls: []ort.KernelCall{empty, last}},
+	empty := ort.KernelCall{
+		Inputs: 1, Outputs: []ort.KernelOutput{{manifest.F32, []int{0}}},
+		Launches: []ort.KernelLaunch{launch(orttest.Nothing, 1)},
+	}
+	last := ort.KernelCall{Inputs: 2, Outputs: f32x4, Launches: []ort.KernelLaunch{
+		launch(orttest.Nothing, 1), launch(orttest.Square, 0, 2),
+	}}
+	s := open(t, ort.SessionConfig{
+		Threads: 1, Kernels: &ort.Kernels{Launch: orttest.Launch, Calls: []ort.KernelCall{empty, last}},
 		Model: kernelModel(t, map[string]onnxpb.TensorProto_DataType{"y": onnxpb.TensorProto_FLOAT},
-			callNode(empty, 0, []string{"x"}, []string{"none"}), callNode(last, 1, []string{"x", "none"}, []string{"y"}))})
+			callNode(empty, 0, []string{"x"}, []string{"none"}),
+			callNode(last, 1, []string{"x", "none"}, []string{"y"})),
+	})
 	y := floats(t, []int{4})
-	if err := ready(t, s, map[string]*ort.Tensor{"x": floats(t, []int{4}, 1, 2, 3, 4)}, map[string]*ort.Tensor{"y": y}).Run(nil); err != nil {
+	if err := ready(
+		t, s, map[string]*ort.Tensor{"x": floats(t, []int{4}, 1, 2, 3, 4)}, map[string]*ort.Tensor{"y": y},
+	).Run(nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := ort.View[float32](y.Bytes()); !slices.Equal(got, []float32{1, 4, 9, 16}) {
@@ -143,20 +166,31 @@ func TestKernelsRefused(t *testing.T) {
 		call ort.KernelCall
 		want string
 	}{
-		{"no inputs", change(func(c *ort.KernelCall) { c.Inputs = 0 }), "0 inputs, but a node of ONNX Runtime has at least one"},
+		{"no inputs", change(func(c *ort.KernelCall) { c.Inputs = 0 }),
+			"0 inputs, but a node of ONNX Runtime has at least one"},
 		{"no outputs", change(func(c *ort.KernelCall) { c.Outputs = nil }), "no outputs"},
 		{"negative scratch", change(func(c *ort.KernelCall) { c.Scratch = -1 }), "-1 bytes of scratch memory"},
-		{"too many inputs", change(func(c *ort.KernelCall) { c.Inputs = 255 }), "257 pointers, at most 256 are possible"},
+		{"too many inputs", change(func(c *ort.KernelCall) { c.Inputs = 255 }),
+			"257 pointers, at most 256 are possible"},
 		{"no launches", change(func(c *ort.KernelCall) { c.Launches = nil }), "no launches"},
-		{"unknown type", change(func(c *ort.KernelCall) { c.Outputs = []ort.KernelOutput{{"f8", nil}} }), `output 0: unknown element type "f8"`},
-		{"negative dimension", change(func(c *ort.KernelCall) { c.Outputs = []ort.KernelOutput{{manifest.F32, []int{1, -1}}} }), "output 0: dimension -1 is negative"},
+		{"unknown type", change(func(c *ort.KernelCall) { c.Outputs = []ort.KernelOutput{{"f8", nil}} }),
+			`output 0: unknown element type "f8"`},
+		{"negative dimension",
+			change(func(c *ort.KernelCall) { c.Outputs = []ort.KernelOutput{{manifest.F32, []int{1, -1}}} }),
+			"output 0: dimension -1 is negative"},
 		{"no function", l(func(l *ort.KernelLaunch) { l.Function = 0 }), "launch 1: no function"},
-		{"no blocks", l(func(l *ort.KernelLaunch) { l.Grid = [3]int{1, 0, 1} }), "launch 1: the grid [1 0 1] is not between 1 and [2147483647 65535 65535]"},
-		{"too many threads", l(func(l *ort.KernelLaunch) { l.Block = 1025 }), "launch 1: a block of 1025 threads is not between 1 and 1024"},
-		{"negative shared memory", l(func(l *ort.KernelLaunch) { l.Shared = -1 }), "launch 1: -1 bytes of shared memory"},
-		{"too many arguments", l(func(l *ort.KernelLaunch) { l.Arguments = make([]int, 257) }), "launch 1: 257 arguments, at most 256 are possible"},
-		{"beyond the scratch memory", l(func(l *ort.KernelLaunch) { l.Arguments = []int{0, 4} }), "launch 1: argument 1 is pointer 4, but the call has only 4 pointers"},
-		{"scratch memory without any", change(func(c *ort.KernelCall) { c.Scratch = 0 }), "launch 0: argument 1 is pointer 3, but the call has only 3 pointers"},
+		{"no blocks", l(func(l *ort.KernelLaunch) { l.Grid = [3]int{1, 0, 1} }),
+			"launch 1: the grid [1 0 1] is not between 1 and [2147483647 65535 65535]"},
+		{"too many threads", l(func(l *ort.KernelLaunch) { l.Block = 1025 }),
+			"launch 1: a block of 1025 threads is not between 1 and 1024"},
+		{"negative shared memory", l(func(l *ort.KernelLaunch) { l.Shared = -1 }),
+			"launch 1: -1 bytes of shared memory"},
+		{"too many arguments", l(func(l *ort.KernelLaunch) { l.Arguments = make([]int, 257) }),
+			"launch 1: 257 arguments, at most 256 are possible"},
+		{"beyond the scratch memory", l(func(l *ort.KernelLaunch) { l.Arguments = []int{0, 4} }),
+			"launch 1: argument 1 is pointer 4, but the call has only 4 pointers"},
+		{"scratch memory without any", change(func(c *ort.KernelCall) { c.Scratch = 0 }),
+			"launch 0: argument 1 is pointer 3, but the call has only 3 pointers"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := single(t, addSquare)
@@ -174,8 +208,13 @@ func TestKernelsRefused(t *testing.T) {
 }
 
 func TestNodesWithoutACall(t *testing.T) {
-	i64 := ort.KernelCall{Inputs: 1, Outputs: []ort.KernelOutput{{manifest.I64, nil}}, Launches: []ort.KernelLaunch{launch(orttest.Nothing)}}
-	pair := ort.KernelCall{Inputs: 1, Outputs: slices.Concat(f32x4, f32x4), Launches: []ort.KernelLaunch{launch(orttest.Nothing)}}
+	i64 := ort.KernelCall{
+		Inputs: 1, Outputs: []ort.KernelOutput{{manifest.I64, nil}},
+		Launches: []ort.KernelLaunch{launch(orttest.Nothing)},
+	}
+	pair := ort.KernelCall{
+		Inputs: 1, Outputs: slices.Concat(f32x4, f32x4), Launches: []ort.KernelLaunch{launch(orttest.Nothing)},
+	}
 	bare := callNode(double, 0, []string{"x"}, []string{"y"})
 	bare.Attribute = nil
 	for _, tt := range []struct {
@@ -184,18 +223,25 @@ func TestNodesWithoutACall(t *testing.T) {
 		want string
 	}{
 		{"no attribute", bare, "call"},
-		{"beyond the list", callNode(double, 4, []string{"x"}, []string{"y"}), "KernelCall_F32: there is no kernel call 4 with these outputs"},
-		{"negative", callNode(double, -1, []string{"x"}, []string{"y"}), "KernelCall_F32: there is no kernel call -1 with these outputs"},
-		{"other outputs", callNode(double, 1, []string{"x"}, []string{"y"}), "KernelCall_F32: there is no kernel call 1 with these outputs"},
-		{"more inputs", callNode(double, 0, []string{"x", "x"}, []string{"y"}), "kernel call 0 has 1 inputs, but its node has 2"},
+		{"beyond the list", callNode(double, 4, []string{"x"}, []string{"y"}),
+			"KernelCall_F32: there is no kernel call 4 with these outputs"},
+		{"negative", callNode(double, -1, []string{"x"}, []string{"y"}),
+			"KernelCall_F32: there is no kernel call -1 with these outputs"},
+		{"other outputs", callNode(double, 1, []string{"x"}, []string{"y"}),
+			"KernelCall_F32: there is no kernel call 1 with these outputs"},
+		{"more inputs", callNode(double, 0, []string{"x", "x"}, []string{"y"}),
+			"kernel call 0 has 1 inputs, but its node has 2"},
 		{"no inputs", callNode(double, 0, nil, []string{"y"}), "has input size 0 not in range [min=1"},
-		{"an input left out", callNode(addSquare, 2, []string{"x", ""}, []string{"y"}), "Input0 is absent, but not optional"},
-		{"an output left out", callNode(pair, 3, []string{"x"}, []string{"", "y"}), "output 0 is marked single but has an empty string"},
+		{"an input left out", callNode(addSquare, 2, []string{"x", ""}, []string{"y"}),
+			"Input0 is absent, but not optional"},
+		{"an output left out", callNode(pair, 3, []string{"x"}, []string{"", "y"}),
+			"output 0 is marked single but has an empty string"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := single(t, double)
 			config.Kernels.Calls = append(config.Kernels.Calls, i64, addSquare, pair)
-			config.Model = kernelModel(t, map[string]onnxpb.TensorProto_DataType{"y": onnxpb.TensorProto_FLOAT}, tt.node)
+			config.Model = kernelModel(t, map[string]onnxpb.TensorProto_DataType{"y": onnxpb.TensorProto_FLOAT},
+				tt.node)
 			if _, err := ort.NewSession(config); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %s", err, tt.want)
 			}
@@ -222,10 +268,12 @@ func TestLaunchErrors(t *testing.T) {
 			call := addSquare
 			call.Launches = []ort.KernelLaunch{call.Launches[0], launch(tt.function)}
 			s := open(t, single(t, call))
-			b := ready(t, s, map[string]*ort.Tensor{"x": floats(t, []int{4})}, map[string]*ort.Tensor{"y": floats(t, []int{4})})
+			b := ready(t, s, map[string]*ort.Tensor{"x": floats(t, []int{4})},
+				map[string]*ort.Tensor{"y": floats(t, []int{4})})
 			for range 2 {
 				err := b.Run(nil)
-				if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ort.ErrOutOfMemory) != tt.memory || errors.Is(err, ort.ErrLaunch) == tt.memory {
+				if err == nil || !strings.Contains(err.Error(), tt.want) ||
+					errors.Is(err, ort.ErrOutOfMemory) != tt.memory || errors.Is(err, ort.ErrLaunch) == tt.memory {
 					t.Errorf("error %v, want %s", err, tt.want)
 				}
 			}
@@ -259,7 +307,9 @@ func TestScratchMemoryBeyondTheLimit(t *testing.T) {
 	other := open(t, config)
 	defer other.Close()
 	y := floats(t, []int{4})
-	err = ready(t, other, map[string]*ort.Tensor{"x": floats(t, []int{4}, 1, 2, 3, 4)}, map[string]*ort.Tensor{"y": y}).Run(nil)
+	err = ready(t, other, map[string]*ort.Tensor{"x": floats(t, []int{4}, 1, 2, 3, 4)},
+		map[string]*ort.Tensor{"y": y}).Run(
+		nil)
 	if got := ort.View[float32](y.Bytes()); err != nil || !slices.Equal(got, []float32{2, 6, 12, 20}) {
 		t.Errorf("a run with less memory: %v (%v)", got, err)
 	}
@@ -337,7 +387,8 @@ func TestKernelsAreFreed(t *testing.T) {
 // The cost of a call in addition to BenchmarkRun.
 func BenchmarkKernelCall(b *testing.B) {
 	x := floats(b, []int{4})
-	bound := ready(b, open(b, single(b, addSquare)), map[string]*ort.Tensor{"x": x}, map[string]*ort.Tensor{"y": floats(b, []int{4})})
+	bound := ready(b, open(b, single(b, addSquare)), map[string]*ort.Tensor{"x": x},
+		map[string]*ort.Tensor{"y": floats(b, []int{4})})
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := bound.Run(nil); err != nil {

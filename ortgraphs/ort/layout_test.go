@@ -24,7 +24,8 @@ func TestLayoutOfForeignStructs(t *testing.T) {
 		{reflect.TypeFor[onnx.SessionOptions](), "o", "_Ctype_struct_OrtSessionOptions"},
 	} {
 		f := tt.in.Field(0)
-		if f.Name != tt.field || f.Offset != 0 || f.Type.Kind() != reflect.Pointer || !strings.HasSuffix(f.Type.String(), tt.kind) {
+		if f.Name != tt.field || f.Offset != 0 || f.Type.Kind() != reflect.Pointer ||
+			!strings.HasSuffix(f.Type.String(), tt.kind) {
 			t.Errorf("%v starts with %s %v at %d, want %s %s", tt.in, f.Name, f.Type, f.Offset, tt.field, tt.kind)
 		}
 	}

@@ -64,11 +64,14 @@ func (e *LibraryError) Hint() string {
 func (e *LibraryError) hint(installed bool) string {
 	switch {
 	case e.Err != nil && cxxMissing.MatchString(e.Err.Error()):
-		return "install the C++ library of GCC, which ONNX Runtime needs: the package libstdc++6 of Debian and Ubuntu, libstdc++ of others"
+		return "install the C++ library of GCC, which ONNX Runtime needs: the package libstdc++6 of Debian and " +
+			"Ubuntu, libstdc++ of others"
 	case installed:
-		return "a release has the library in lib beside the program's folder bin: install both, or set --ort-lib or " + LibraryEnv
+		return "a release has the library in lib beside the program's folder bin: install both, or set --ort-lib or " +
+			LibraryEnv
 	}
-	return fetchScript + " fetches the library (make run does it too); to use another one, set --ort-lib or " + LibraryEnv
+	return fetchScript + " fetches the library (make run does it too); to use another one, set --ort-lib or " +
+		LibraryEnv
 }
 
 // cxxMissing is what the dynamic loader says on a machine without the C++ library. Its version may also be too old.

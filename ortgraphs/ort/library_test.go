@@ -25,12 +25,15 @@ func TestCandidates(t *testing.T) {
 		{"environment", "", "/b/lib.so", false, []string{"/b/lib.so"}},
 		{"a bare name is a file here, not one for the loader", "lib.so", "", false, []string{"./lib.so"}},
 		{"neither", "", "", false, []string{
-			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort/1.29.0/" + name, "libonnxruntime.so.1"}},
+			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort/1.29.0/" + name,
+			"libonnxruntime.so.1"}},
 		{"neither, CUDA", "", "", true, []string{
-			"/opt/xtts/.cache/ort-gpu/1.29.0/" + name, "/home/me/.cache/xtts-host/ort-gpu/1.29.0/" + name, "libonnxruntime.so.1"}},
+			"/opt/xtts/.cache/ort-gpu/1.29.0/" + name, "/home/me/.cache/xtts-host/ort-gpu/1.29.0/" + name,
+			"libonnxruntime.so.1"}},
 	} {
 		t.Run(tt.test, func(t *testing.T) {
-			if got := candidates(tt.option, tt.env, "/opt/xtts/bin", "/home/me/.cache", tt.cuda); !slices.Equal(got, tt.want) {
+			got := candidates(tt.option, tt.env, "/opt/xtts/bin", "/home/me/.cache", tt.cuda)
+			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -39,7 +42,8 @@ func TestCandidates(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	good, other, broken, absent := filepath.Join(dir, "good"), filepath.Join(dir, "other"), filepath.Join(dir, "broken"), filepath.Join(dir, "absent")
+	good, other, broken, absent := filepath.Join(dir, "good"), filepath.Join(dir, "other"),
+		filepath.Join(dir, "broken"), filepath.Join(dir, "absent")
 	for _, f := range []string{good, other, broken} {
 		if err := os.WriteFile(f, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -60,7 +64,10 @@ func TestLoad(t *testing.T) {
 		{"loader", []string{absent, loaderDefault}, true, loaderDefault, nil, nil},
 		{"nothing", []string{absent, loaderDefault}, false, "", []string{absent, loaderDefault}, errBroken},
 		{"named and absent", []string{absent}, true, "", []string{absent}, fs.ErrNotExist},
-		{"below a file", []string{filepath.Join(good, "lib"), other}, true, "", []string{filepath.Join(good, "lib")}, unix.ENOTDIR},
+		{
+			"below a file", []string{filepath.Join(good, "lib"), other}, true, "", []string{filepath.Join(good, "lib")},
+			unix.ENOTDIR,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := load(tt.candidates, func(path string) error {
@@ -73,7 +80,8 @@ func TestLoad(t *testing.T) {
 				t.Errorf("loaded %q, want %q", got, tt.want)
 			}
 			e, _ := errors.AsType[*LibraryError](err)
-			if (tt.tried != nil) != (e != nil) || e != nil && (!slices.Equal(e.Tried, tt.tried) || !errors.Is(e, tt.err)) {
+			if (tt.tried != nil) != (e != nil) ||
+				e != nil && (!slices.Equal(e.Tried, tt.tried) || !errors.Is(e, tt.err)) {
 				t.Errorf("error %v, want one that tried %q: %v", err, tt.tried, tt.err)
 			}
 			for _, path := range tt.tried {
@@ -89,7 +97,8 @@ func TestLoad(t *testing.T) {
 func TestLibraryHint(t *testing.T) {
 	missing := &LibraryError{Err: fs.ErrNotExist}
 	noCXX := &LibraryError{Err: errors.New("libstdc++.so.6: cannot open shared object file: No such file or directory")}
-	oldCXX := &LibraryError{Err: errors.New("/lib64/libstdc++.so.6: version `GLIBCXX_3.4.22' not found (required by lib.so)")}
+	oldCXX := &LibraryError{Err: errors.New(
+		"/lib64/libstdc++.so.6: version `GLIBCXX_3.4.22' not found (required by lib.so)")}
 	for _, tt := range []struct {
 		err       *LibraryError
 		installed bool
@@ -113,7 +122,8 @@ func TestFetchScriptAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := strings.TrimPrefix(libraryName, "libonnxruntime.so.")
-	if !bytes.Contains(script, []byte("\nversion="+version+"\n")) || !bytes.Contains(script, []byte("/.cache/ort/$version/$name")) {
+	if !bytes.Contains(script, []byte("\nversion="+version+"\n")) ||
+		!bytes.Contains(script, []byte("/.cache/ort/$version/$name")) {
 		t.Errorf("scripts/fetch-ort.sh does not make %s", CachedLibrary)
 	}
 }
@@ -131,7 +141,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("found %s, %v", got, err)
 	}
 	t.Setenv(LibraryEnv, "/nowhere/lib.so")
-	if got, err := Find(Options{CUDA: true}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.(*LibraryError).Hint(), "fetch cuda") {
+	got, err := Find(Options{CUDA: true})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.(*LibraryError).Hint(), "fetch cuda") {
 		t.Errorf("found %s, %v", got, err)
 	}
 }

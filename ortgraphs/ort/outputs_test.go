@@ -25,7 +25,8 @@ func TestOutputsFeedTheNextRun(t *testing.T) {
 			}
 			x.Close() // the binding holds it
 			x = found["y"]
-			if y := ort.View[float32](x.Bytes()); len(found) != 1 || len(y) != n || y[n-1] != float32(round+1) || x.Shape()[0] != n || x.DType() != "f32" {
+			y := ort.View[float32](x.Bytes())
+			if len(found) != 1 || len(y) != n || y[n-1] != float32(round+1) || x.Shape()[0] != n || x.DType() != "f32" {
 				t.Errorf("%d elements, round %d: %v of shape %s%v", n, round, y, x.DType(), x.Shape())
 			}
 		}

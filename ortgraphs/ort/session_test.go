@@ -21,7 +21,9 @@ func TestSessionDescribesItself(t *testing.T) {
 	s := graph(t, "types")
 	shape := manifest.Shape{manifest.Sym("B"), manifest.Fixed(3), manifest.Fixed(-1)}
 	var in, out []ort.ValueInfo
-	for _, d := range []manifest.DType{manifest.F32, manifest.F64, manifest.F16, manifest.BF16, manifest.I32, manifest.I64, manifest.U8, manifest.Bool} {
+	for _, d := range []manifest.DType{
+		manifest.F32, manifest.F64, manifest.F16, manifest.BF16, manifest.I32, manifest.I64, manifest.U8, manifest.Bool,
+	} {
 		in = append(in, ort.ValueInfo{Name: string(d), DType: d, Shape: shape})
 		out = append(out, ort.ValueInfo{Name: string(d) + "_out", DType: d, Shape: shape})
 	}
@@ -42,11 +44,23 @@ func TestNewSessionErrors(t *testing.T) {
 		{"nothing", ort.SessionConfig{}, "open graph: needs either a path or a model"},
 		{"both", ort.SessionConfig{Path: "a/b.onnx", Model: []byte{1}}, "open b.onnx: needs either a path or a model"},
 		{"negative threads", ort.SessionConfig{Path: "b.onnx", Threads: -1}, "open b.onnx: -1 threads"},
-		{"no file", ort.SessionConfig{Path: "testdata/none.onnx"}, "open none.onnx: Load model from testdata/none.onnx failed"},
-		{"not a graph", ort.SessionConfig{Path: "testdata/make_models.py", Name: "script"}, "open script: Load model from testdata/make_models.py failed"},
+		{
+			"no file", ort.SessionConfig{Path: "testdata/none.onnx"},
+			"open none.onnx: Load model from testdata/none.onnx failed",
+		},
+		{
+			"not a graph", ort.SessionConfig{Path: "testdata/make_models.py", Name: "script"},
+			"open script: Load model from testdata/make_models.py failed",
+		},
 		{"not a graph in memory", ort.SessionConfig{Model: []byte("none")}, "open graph: Failed to load model"},
-		{"strings", ort.SessionConfig{Path: "testdata/strings.onnx"}, `open strings.onnx: input "x" has an element type that is not supported (ONNX number 8)`},
-		{"sequence", ort.SessionConfig{Path: "testdata/sequence.onnx"}, `open sequence.onnx: output "y" is not a tensor`},
+		{
+			"strings", ort.SessionConfig{Path: "testdata/strings.onnx"},
+			`open strings.onnx: input "x" has an element type that is not supported (ONNX number 8)`,
+		},
+		{
+			"sequence", ort.SessionConfig{Path: "testdata/sequence.onnx"},
+			`open sequence.onnx: output "y" is not a tensor`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := ort.NewSession(tt.config); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
@@ -149,7 +163,10 @@ func TestCUDAOfTheCPULibrary(t *testing.T) {
 		cuda      ort.CUDA
 		err, hint string
 	}{
-		{"no provider", ort.CUDA{Stream: 8, Wait: func() error { return nil }}, ": it has no CUDA", "xtts-host fetch cuda fetches the library with CUDA"},
+		{
+			"no provider", ort.CUDA{Stream: 8, Wait: func() error { return nil }}, ": it has no CUDA",
+			"xtts-host fetch cuda fetches the library with CUDA",
+		},
 		{"no stream", ort.CUDA{}, "CUDA needs a stream", ""},
 		{"no wait", ort.CUDA{Stream: 8}, "CUDA needs a function that waits", ""},
 	} {
@@ -159,7 +176,8 @@ func TestCUDAOfTheCPULibrary(t *testing.T) {
 				t.Fatalf("error %v, want %s", err, tt.err)
 			}
 			var library *ort.LibraryError
-			if errors.As(err, &library) != (tt.hint != "") || tt.hint != "" && !strings.HasPrefix(library.Hint(), tt.hint) {
+			if errors.As(err, &library) != (tt.hint != "") ||
+				tt.hint != "" && !strings.HasPrefix(library.Hint(), tt.hint) {
 				t.Errorf("error %v without the hint %q", err, tt.hint)
 			}
 		})

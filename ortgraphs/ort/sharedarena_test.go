@@ -163,7 +163,10 @@ func TestArenaErrors(t *testing.T) {
 		cuda CUDA
 		want string
 	}{
-		{"limit", CUDA{Stream: 8, MemoryLimit: 1}, "open add_one.onnx: a session with an arena has no memory limit of its own"},
+		{
+			"limit", CUDA{Stream: 8, MemoryLimit: 1},
+			"open add_one.onnx: a session with an arena has no memory limit of its own",
+		},
 		{"device", CUDA{Stream: 8}, "open add_one.onnx: the arena is on another device than the session"},
 	} {
 		_, err := NewSession(SessionConfig{Path: "testdata/add_one.onnx", CUDA: &tt.cuda, Arena: a})

@@ -60,7 +60,10 @@ func TestSlots(t *testing.T) {
 	// The check itself must fail if the lists differ.
 	differences := []struct{ list, old, new, want string }{
 		{"slots.h", "X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
-		{"slots.h", "X(BindInput, 136, OrtStatus *, OrtIoBinding *,", "X(BindInput, 136, OrtStatus *,", "type of BindInput"},
+		{
+			"slots.h", "X(BindInput, 136, OrtStatus *, OrtIoBinding *,", "X(BindInput, 136, OrtStatus *,",
+			"type of BindInput",
+		},
 		{"slots.h", "X(ORT_API_VERSION, 29)", "X(ORT_API_VERSION, 28)", "value of ORT_API_VERSION"},
 		{"structs.h", "X(KernelDestroy, void, void *)", "X(KernelDestroy, int, void *)", "type of KernelDestroy"},
 		{"structs.h", "\tX(GetStartVersion, int, const OrtCustomOp *) \\\n", "", "place of GetEndVersion"},

@@ -24,7 +24,10 @@ func TestNewTensor(t *testing.T) {
 		{"exact", mem, manifest.F32, []int{4, 4}, 64, ""},
 		{"larger memory", mem, manifest.BF16, []int{3}, 6, ""},
 		{"inside", mem[2:], manifest.F16, []int{3}, 6, ""},
-		{"one byte short", mem[:63], manifest.F32, []int{4, 4}, 0, "tensor f32[4 4]: needs 64 bytes, but the memory has 63"},
+		{
+			"one byte short", mem[:63], manifest.F32, []int{4, 4}, 0,
+			"tensor f32[4 4]: needs 64 bytes, but the memory has 63",
+		},
 		{"no memory", nil, manifest.U8, nil, 0, "needs 1 bytes, but the memory has 0"},
 		{"misaligned", mem[2:], manifest.F32, []int{1}, 0, "is not aligned to 4 bytes"},
 		{"empty", mem, manifest.F32, []int{4, 0}, 0, "dimension 0 is not positive"},
@@ -44,7 +47,8 @@ func TestNewTensor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x.DType() != tt.dtype || !slices.Equal(x.Shape(), tt.shape) || len(x.Bytes()) != tt.bytes || &x.Bytes()[0] != &tt.mem[0] {
+			if x.DType() != tt.dtype || !slices.Equal(x.Shape(), tt.shape) || len(x.Bytes()) != tt.bytes ||
+				&x.Bytes()[0] != &tt.mem[0] {
 				t.Errorf("%s%v, %d bytes", x.DType(), x.Shape(), len(x.Bytes()))
 			}
 			for range 2 {

@@ -44,11 +44,12 @@ func Model(model *onnxpb.ModelProto, keep func(output string) bool) (*onnxpb.Mod
 	c := called(out.Node, model.Functions)
 	return &onnxpb.ModelProto{
 		IrVersion: model.IrVersion, ProducerName: model.ProducerName, ProducerVersion: model.ProducerVersion,
-		Domain: model.Domain, ModelVersion: model.ModelVersion, DocString: model.DocString, MetadataProps: model.MetadataProps,
-		TrainingInfo: model.TrainingInfo, Configuration: model.Configuration,
-		Graph:       out,
-		Functions:   filter(model.Functions, func(f *onnxpb.FunctionProto) bool { return c.functions[idOf(f)] }),
-		OpsetImport: filter(model.OpsetImport, func(o *onnxpb.OperatorSetIdProto) bool { return c.domains[domain(o.GetDomain())] }),
+		Domain: model.Domain, ModelVersion: model.ModelVersion, DocString: model.DocString,
+		MetadataProps: model.MetadataProps, TrainingInfo: model.TrainingInfo, Configuration: model.Configuration,
+		Graph:     out,
+		Functions: filter(model.Functions, func(f *onnxpb.FunctionProto) bool { return c.functions[idOf(f)] }),
+		OpsetImport: filter(model.OpsetImport,
+			func(o *onnxpb.OperatorSetIdProto) bool { return c.domains[domain(o.GetDomain())] }),
 	}, nil
 }
 

@@ -13,7 +13,10 @@ import (
 
 // node makes a node that is named after its operator and first output.
 func node(op string, inputs, outputs []string, attributes ...*onnxpb.AttributeProto) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{Name: proto.String(op + " " + outputs[0]), OpType: proto.String(op), Input: inputs, Output: outputs, Attribute: attributes}
+	return &onnxpb.NodeProto{
+		Name: proto.String(op + " " + outputs[0]), OpType: proto.String(op), Input: inputs, Output: outputs,
+		Attribute: attributes,
+	}
 }
 
 func in(domain string, n *onnxpb.NodeProto) *onnxpb.NodeProto {
@@ -62,7 +65,8 @@ func example() *onnxpb.ModelProto {
 		Node: []*onnxpb.NodeProto{
 			node("Mul", []string{"outer", "mine"}, []string{"m"}),
 			node("Loop", []string{"m"}, []string{"l"}, body(&onnxpb.GraphProto{
-				Input: values("i"), Node: []*onnxpb.NodeProto{node("Add", []string{"i", "deep"}, []string{"s"})}, Output: values("s"),
+				Input: values("i"), Node: []*onnxpb.NodeProto{node("Add", []string{"i", "deep"}, []string{"s"})},
+				Output: values("s"),
 			})),
 		},
 		Output: values("l", "through"),
@@ -71,7 +75,9 @@ func example() *onnxpb.ModelProto {
 		return &onnxpb.SparseTensorProto{Values: &onnxpb.TensorProto{Name: proto.String(name)}}
 	}
 	return &onnxpb.ModelProto{
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String("ai.onnx")}, {Domain: proto.String("fn")}, {Domain: proto.String("back")}},
+		OpsetImport: []*onnxpb.OperatorSetIdProto{
+			{Domain: proto.String("ai.onnx")}, {Domain: proto.String("fn")}, {Domain: proto.String("back")},
+		},
 		Graph: &onnxpb.GraphProto{
 			Name:              proto.String("g"),
 			Input:             values("x", "w", "only back", "cond"),
@@ -107,7 +113,10 @@ func TestModel(t *testing.T) {
 	type left struct{ outputs, inputs, nodes, initializers, sparse, infos, annotations, functions, domains []string }
 	leftOf := func(m *onnxpb.ModelProto) (l left) {
 		g := m.Graph
-		l = left{outputs: names(g.Output), inputs: names(g.Input), nodes: names(g.Node), initializers: names(g.Initializer), infos: names(g.ValueInfo), functions: names(m.Functions)}
+		l = left{
+			outputs: names(g.Output), inputs: names(g.Input), nodes: names(g.Node), initializers: names(g.Initializer),
+			infos: names(g.ValueInfo), functions: names(m.Functions),
+		}
 		for _, s := range g.SparseInitializer {
 			l.sparse = append(l.sparse, s.Values.GetName())
 		}
@@ -125,16 +134,20 @@ func TestModel(t *testing.T) {
 		want left
 	}{
 		{[]string{"metric", "loss"}, left{
-			[]string{"loss", "metric"}, []string{"x", "w", "cond"}, append(slices.Clone(forward), "Neg metric"), []string{"deep", "c"},
-			[]string{"through"}, []string{"outer", "indices", "y"}, []string{"y"}, []string{"Outer", "Inner"}, []string{"ai.onnx", "fn"},
+			[]string{"loss", "metric"}, []string{"x", "w", "cond"}, append(slices.Clone(forward), "Neg metric"),
+			[]string{"deep", "c"}, []string{"through"}, []string{"outer", "indices", "y"}, []string{"y"},
+			[]string{"Outer", "Inner"}, []string{"ai.onnx", "fn"},
 		}},
 		{[]string{"loss"}, left{
 			[]string{"loss"}, []string{"x", "w", "cond"}, forward, []string{"deep", "c"},
-			[]string{"through"}, []string{"outer", "indices", "y"}, []string{"y"}, []string{"Outer", "Inner"}, []string{"ai.onnx", "fn"},
+			[]string{"through"}, []string{"outer", "indices", "y"}, []string{"y"}, []string{"Outer", "Inner"},
+			[]string{"ai.onnx", "fn"},
 		}},
 		{[]string{"grad.w"}, left{
-			[]string{"grad.w"}, []string{"x", "w", "only back", "cond"}, []string{"Relu outer", "TopK y", "Grad dx", "If branch", "Sum grad.w"}, []string{"deep", "c", "back c"},
-			[]string{"through", "back sparse"}, []string{"outer", "indices", "dx", "y"}, []string{"y", "dx"}, []string{"Grad"}, []string{"ai.onnx", "back"},
+			[]string{"grad.w"}, []string{"x", "w", "only back", "cond"},
+			[]string{"Relu outer", "TopK y", "Grad dx", "If branch", "Sum grad.w"}, []string{"deep", "c", "back c"},
+			[]string{"through", "back sparse"}, []string{"outer", "indices", "dx", "y"}, []string{"y", "dx"},
+			[]string{"Grad"}, []string{"ai.onnx", "back"},
 		}},
 		{[]string{"x"}, left{outputs: []string{"x"}, inputs: []string{"x"}, domains: []string{"ai.onnx"}}},
 	} {
@@ -144,10 +157,11 @@ func TestModel(t *testing.T) {
 		}
 		got := leftOf(m)
 		for what, lists := range map[string][2][]string{
-			"outputs": {got.outputs, c.want.outputs}, "inputs": {got.inputs, c.want.inputs}, "nodes": {got.nodes, c.want.nodes},
-			"initializers": {got.initializers, c.want.initializers}, "sparse initializers": {got.sparse, c.want.sparse},
-			"value infos": {got.infos, c.want.infos}, "annotations": {got.annotations, c.want.annotations},
-			"functions": {got.functions, c.want.functions}, "domains": {got.domains, c.want.domains},
+			"outputs": {got.outputs, c.want.outputs}, "inputs": {got.inputs, c.want.inputs},
+			"nodes": {got.nodes, c.want.nodes}, "initializers": {got.initializers, c.want.initializers},
+			"sparse initializers": {got.sparse, c.want.sparse}, "value infos": {got.infos, c.want.infos},
+			"annotations": {got.annotations, c.want.annotations}, "functions": {got.functions, c.want.functions},
+			"domains": {got.domains, c.want.domains},
 		} {
 			if !slices.Equal(lists[0], lists[1]) {
 				t.Errorf("to %q: %s %q, want %q", c.keep, what, lists[0], lists[1])

@@ -150,7 +150,8 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 		if size != last-first {
 			return fmt.Errorf("tensor %q: %s%v needs %d bytes, has %d", name, t.DType, t.Shape, size, last-first)
 		}
-		r.tensors = append(r.tensors, Info{Name: name, DType: t.DType, Shape: shape, Bytes: int64(size), Offset: start + int64(first)})
+		r.tensors = append(r.tensors,
+			Info{Name: name, DType: t.DType, Shape: shape, Bytes: int64(size), Offset: start + int64(first)})
 	}
 	slices.SortFunc(r.tensors, func(a, b Info) int {
 		switch {
@@ -164,7 +165,8 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 	at := start
 	for i, t := range r.tensors {
 		if t.Offset != at {
-			return fmt.Errorf("tensor %q begins at byte %d, but the one before ends at %d", t.Name, t.Offset-start, at-start)
+			return fmt.Errorf("tensor %q begins at byte %d, but the one before ends at %d", t.Name, t.Offset-start,
+				at-start)
 		}
 		at += t.Bytes
 		r.index[t.Name] = i

@@ -112,7 +112,9 @@ func TestWriteDoesNotCopyData(t *testing.T) {
 	data := make([]byte, 4<<20)
 	var w aliasWriter
 	w.want = &data[0]
-	if err := safetensors.Write(&w, []safetensors.Tensor{{Name: "x", DType: safetensors.F32, Shape: []int{1 << 20}, Data: data}}, nil); err != nil {
+	if err := safetensors.Write(
+		&w, []safetensors.Tensor{{Name: "x", DType: safetensors.F32, Shape: []int{1 << 20}, Data: data}}, nil,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if !w.seen {
@@ -174,19 +176,23 @@ var hostile = map[string][]byte{
 	"too many elements":   file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}`, 4),
 	"negative offsets":    file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4),
 	"hole":                file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8),
-	"overlap":             file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4),
-	"negative shape":      file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4),
-	"fractional shape":    file(`{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}`, 4),
-	"a name twice":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4),
-	"a key twice":         file(`{"a":{"dtype":"F64","dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4),
-	"a key too many":      file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}`, 4),
-	"unknown dtype":       file(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4),
-	"bytes after":         file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8),
-	"data missing":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 3),
-	"reversed":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}`, 4),
-	"one offset":          file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}}`, 4),
-	"tensor is null":      file(`{"a":null}`, 0),
-	"metadata not text":   file(`{"__metadata__":{"a":1}}`, 0),
+	"overlap": file(
+		`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`,
+		4),
+	"negative shape":   file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4),
+	"fractional shape": file(`{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}`, 4),
+	"a name twice": file(
+		`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`,
+		4),
+	"a key twice":       file(`{"a":{"dtype":"F64","dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4),
+	"a key too many":    file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}`, 4),
+	"unknown dtype":     file(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4),
+	"bytes after":       file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8),
+	"data missing":      file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 3),
+	"reversed":          file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}`, 4),
+	"one offset":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}}`, 4),
+	"tensor is null":    file(`{"a":null}`, 0),
+	"metadata not text": file(`{"__metadata__":{"a":1}}`, 0),
 }
 
 func TestRefusesHostileFiles(t *testing.T) {
@@ -252,7 +258,9 @@ func FuzzNewReader(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add(write(f, pythonTensors, map[string]string{"format": "pt"}))
-	f.Add(file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4))
+	f.Add(file(
+		`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`,
+		4))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := safetensors.NewReader(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
@@ -264,7 +272,8 @@ func FuzzNewReader(f *testing.F) {
 			if err := r.Read(info.Name, data); err != nil {
 				t.Fatal(err)
 			}
-			tensors = append(tensors, safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
+			tensors = append(tensors,
+				safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
 		}
 		// An accepted file can be written and read again.
 		again := write(t, tensors, r.Metadata())

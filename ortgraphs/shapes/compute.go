@@ -46,7 +46,8 @@ func compute(n *Node) []float64 {
 			data[i] = unary(n.Op(), x)
 		}
 		return data
-	case "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or":
+	case "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater",
+		"GreaterOrEqual", "And", "Or":
 		if len(n.In) != 2 {
 			return nil
 		}
@@ -72,7 +73,8 @@ func compute(n *Node) []float64 {
 // may pass it.
 func moves(op string) bool {
 	switch op {
-	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Gather", "Slice", "Expand", "Where", "Min", "Max":
+	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Gather", "Slice", "Expand", "Where",
+		"Min", "Max":
 		return true
 	}
 	return false

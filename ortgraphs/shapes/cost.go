@@ -16,13 +16,19 @@ type Cost struct {
 }
 
 // free are operators that cost nothing in a good implementation.
-var free = map[string]bool{"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Shape": true, "Identity": true, "Constant": true, "Range": true, "Expand": true}
+var free = map[string]bool{
+	"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Shape": true, "Identity": true, "Constant": true,
+	"Range": true, "Expand": true,
+}
 
 // IsView reports whether the output is the input's memory with another shape, or needs no memory.
 func (n *Node) IsView() bool { return views[n.Op()] }
 
 // views are operators whose output is the input's memory with another shape.
-var views = map[string]bool{"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Identity": true, "Shape": true, "Size": true, "Constant": true}
+var views = map[string]bool{
+	"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Identity": true, "Shape": true, "Size": true,
+	"Constant": true,
+}
 
 // Cost sums the cost of the graph.
 func (r *Result) Cost() Cost {

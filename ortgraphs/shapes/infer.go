@@ -53,7 +53,10 @@ func Infer(model *onnxpb.ModelProto, sizes Sizes) (*Result, error) {
 	if model.GetGraph() == nil {
 		return nil, errors.New("the model has no graph")
 	}
-	in := &inference{result: &Result{Model: model, values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{}, declared: map[string]*onnxpb.ValueInfoProto{}}
+	in := &inference{
+		result: &Result{Model: model, values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{},
+		declared: map[string]*onnxpb.ValueInfoProto{},
+	}
 	for _, f := range model.Functions {
 		in.functions[[2]string{f.GetDomain(), f.GetName()}] = f
 	}
@@ -126,7 +129,9 @@ func (in *inference) declare(n *Node) {
 }
 
 // run processes nodes in the scope of their values. attributes are those of the call if the nodes belong to a function.
-func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, attributes []*onnxpb.AttributeProto, where string, depth int) error {
+func (in *inference) run(
+	nodes []*onnxpb.NodeProto, scope map[string]*Value, attributes []*onnxpb.AttributeProto, where string, depth int,
+) error {
 	if depth > maxDepth {
 		return errTooLarge
 	}
@@ -221,7 +226,10 @@ func resolve(p *onnxpb.NodeProto, call []*onnxpb.AttributeProto) *onnxpb.NodePro
 				continue
 			}
 			c := call[i]
-			a = &onnxpb.AttributeProto{Name: a.Name, Type: c.Type, F: c.F, I: c.I, S: c.S, T: c.T, Floats: c.Floats, Ints: c.Ints, Strings: c.Strings}
+			a = &onnxpb.AttributeProto{
+				Name: a.Name, Type: c.Type, F: c.F, I: c.I, S: c.S, T: c.T, Floats: c.Floats, Ints: c.Ints,
+				Strings: c.Strings,
+			}
 		}
 		out.Attribute = append(out.Attribute, a)
 	}

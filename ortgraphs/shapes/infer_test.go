@@ -37,7 +37,8 @@ func TestExportedGraphs(t *testing.T) {
 				for _, n := range r.Nodes {
 					for _, v := range n.Out {
 						if v != nil && !v.Known() {
-							t.Fatalf("%s %v: %s (%s): the shape of %s is not known", dir, sizes, n.Place, n.Op(), v.Name)
+							t.Fatalf("%s %v: %s (%s): the shape of %s is not known", dir, sizes, n.Place, n.Op(),
+								v.Name)
 						}
 					}
 				}
@@ -56,7 +57,8 @@ func TestExportedGraphs(t *testing.T) {
 					}
 					compared++
 					if got := r.Cost(); got.FLOPs != c.FLOPs || got.Bytes != c.Bytes || got.Unknown != 0 {
-						t.Errorf("%s %v: %+v, the exporter counted %g operations and %g bytes", dir, sizes, got, c.FLOPs, c.Bytes)
+						t.Errorf("%s %v: %+v, the exporter counted %g operations and %g bytes", dir, sizes, got,
+							c.FLOPs, c.Bytes)
 					}
 				}
 			}

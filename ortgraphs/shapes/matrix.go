@@ -94,7 +94,8 @@ func conv(n *Node) error {
 		return fmt.Errorf("%d channels, the kernel is for %d in %d groups", x[1], w[1], group)
 	}
 	spatial := len(x) - 2
-	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1), n.integers("pads", 2*spatial, 0)
+	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1),
+		n.integers("pads", 2*spatial, 0)
 	auto := "NOTSET"
 	if a := n.Attribute("auto_pad"); a != nil {
 		auto = string(a.GetS())
@@ -125,12 +126,14 @@ func convTranspose(n *Node) error {
 	if len(x) < 3 || len(w) != len(x) || group <= 0 || x[1] != w[0] {
 		return fmt.Errorf("an input of %d and a kernel of %d in %d groups", x, w, group)
 	}
-	if n.Attribute("auto_pad") != nil && string(n.Attribute("auto_pad").GetS()) != "NOTSET" || n.Attribute("output_shape") != nil {
+	if n.Attribute("auto_pad") != nil && string(n.Attribute("auto_pad").GetS()) != "NOTSET" ||
+		n.Attribute("output_shape") != nil {
 		types(n)
 		return nil
 	}
 	spatial := len(x) - 2
-	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1), n.integers("pads", 2*spatial, 0)
+	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1),
+		n.integers("pads", 2*spatial, 0)
 	more := n.integers("output_padding", spatial, 0)
 	shape := []int64{x[0], w[1] * group}
 	for i := range spatial {

@@ -20,15 +20,19 @@ func init() {
 			rules[op] = r
 		}
 	}
-	add(elementwise, "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Mean", "PRelu", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
-		"GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "com.microsoft.BiasGelu", "com.microsoft.FastGelu")
-	add(like, "Abs", "Neg", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Gelu", "HardSigmoid", "HardSwish",
-		"Mish", "Softplus", "Softsign", "ThresholdedRelu", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil",
-		"Round", "Reciprocal", "Sign", "Not", "BitwiseNot", "Clip", "Identity", "Softmax", "LogSoftmax", "Hardmax", "CumSum", "Trilu", "LpNormalization",
-		"InstanceNormalization", "GroupNormalization", "BatchNormalization", "MeanVarianceNormalization", "IsNaN", "IsInf", "Dropout", "ReverseSequence",
-		"ScatterElements", "ScatterND", "com.microsoft.QuickGelu", "MemcpyFromHost", "MemcpyToHost")
+	add(elementwise, "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Mean", "PRelu", "And", "Or", "Xor",
+		"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+		"BitShift", "com.microsoft.BiasGelu", "com.microsoft.FastGelu")
+	add(like, "Abs", "Neg", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Celu",
+		"Gelu", "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "ThresholdedRelu", "Sin", "Cos", "Tan",
+		"Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Round", "Reciprocal",
+		"Sign", "Not", "BitwiseNot", "Clip", "Identity", "Softmax", "LogSoftmax", "Hardmax", "CumSum", "Trilu",
+		"LpNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization",
+		"MeanVarianceNormalization", "IsNaN", "IsInf", "Dropout", "ReverseSequence", "ScatterElements", "ScatterND",
+		"com.microsoft.QuickGelu", "MemcpyFromHost", "MemcpyToHost")
 	add(cast, "Cast", "CastLike")
-	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization", "com.microsoft.SkipLayerNormalization")
+	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization",
+		"com.microsoft.SkipLayerNormalization")
 	add(matMul, "MatMul", "com.microsoft.FusedMatMul")
 	add(gemm, "Gemm", "com.microsoft.FusedGemm")
 	add(transpose, "Transpose")
@@ -46,7 +50,8 @@ func init() {
 	add(tile, "Tile")
 	add(padding, "Pad")
 	add(oneHot, "OneHot")
-	add(reduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+	add(reduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+		"ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 	add(arg, "ArgMax", "ArgMin")
 	add(topK, "TopK")
 	add(shapeOf, "Shape")

@@ -14,7 +14,9 @@ func (in *inference) scan(n *Node, depth int) error {
 	if !ok || slices.ContainsFunc(n.In, func(v *Value) bool { return !v.Known() }) {
 		return nil
 	}
-	step := &inference{result: &Result{values: map[string]*Value{}}, visited: in.visited, numbers: in.numbers, functions: in.functions}
+	step := &inference{
+		result: &Result{values: map[string]*Value{}}, visited: in.visited, numbers: in.numbers, functions: in.functions,
+	}
 	values := step.result.values
 	for _, c := range n.Captured {
 		values[c.Name] = c.Value
@@ -28,7 +30,8 @@ func (in *inference) scan(n *Node, depth int) error {
 		shape := v.Shape
 		if i >= carries {
 			if len(shape) == 0 || i > carries && shape[0] != steps {
-				return &NodeError{n.Place, n.Op(), fmt.Sprintf("sequence %d has the shape %v, the first one %d steps", i-carries, shape, steps)}
+				return &NodeError{n.Place, n.Op(), fmt.Sprintf("sequence %d has the shape %v, the first one %d steps",
+					i-carries, shape, steps)}
 			}
 			steps, shape = shape[0], shape[1:]
 		}
@@ -61,7 +64,8 @@ func recurrence(n *Node) (body *onnxpb.GraphProto, carries int, ok bool) {
 		return nil, 0, false
 	}
 	for _, name := range []string{"scan_input_axes", "scan_output_axes"} {
-		if axes := n.Attribute(name); axes != nil && slices.ContainsFunc(axes.Ints, func(x int64) bool { return x != 0 }) {
+		axes := n.Attribute(name)
+		if axes != nil && slices.ContainsFunc(axes.Ints, func(x int64) bool { return x != 0 }) {
 			return nil, 0, false
 		}
 	}

@@ -86,7 +86,8 @@ func constantNode(n *Node) error {
 		case "value_ints":
 			out.Type, out.Shape, out.Data = onnxpb.TensorProto_INT64, []int64{int64(len(a.Ints))}, floats(a.Ints)
 		case "value_floats":
-			out.Type, out.Shape, out.Data = onnxpb.TensorProto_FLOAT, []int64{int64(len(a.Floats))}, make([]float64, len(a.Floats))
+			out.Type, out.Shape, out.Data = onnxpb.TensorProto_FLOAT, []int64{int64(len(a.Floats))},
+				make([]float64, len(a.Floats))
 			for i, f := range a.Floats {
 				out.Data[i] = float64(f)
 			}

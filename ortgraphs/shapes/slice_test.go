@@ -28,14 +28,29 @@ func TestSlice(t *testing.T) {
 		{5, 5, 1, 0},
 	} {
 		numbers := func(name string, n int64) *onnxpb.TensorProto {
-			return &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1}, Int64Data: []int64{n}}
+			return &onnxpb.TensorProto{
+				Name: &name, DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
+				Int64Data: []int64{n},
+			}
 		}
-		dims := []*onnxpb.TensorShapeProto_Dimension{{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "T"}}}
-		tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: &onnxpb.TensorShapeProto{Dim: dims}}
+		dims := []*onnxpb.TensorShapeProto_Dimension{
+			{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "T"}},
+		}
+		tensor := &onnxpb.TypeProto_Tensor{
+			ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: &onnxpb.TensorShapeProto{Dim: dims},
+		}
 		model := &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
-			Input:       []*onnxpb.ValueInfoProto{{Name: proto.String("x"), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}},
-			Initializer: []*onnxpb.TensorProto{numbers("start", c.start), numbers("end", c.end), numbers("axis", 0), numbers("step", c.step)},
-			Node:        []*onnxpb.NodeProto{{OpType: proto.String("Slice"), Input: []string{"x", "start", "end", "axis", "step"}, Output: []string{"y"}}},
+			Input: []*onnxpb.ValueInfoProto{{
+				Name: proto.String("x"),
+				Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+			}},
+			Initializer: []*onnxpb.TensorProto{
+				numbers("start", c.start), numbers("end", c.end), numbers("axis", 0), numbers("step", c.step),
+			},
+			Node: []*onnxpb.NodeProto{{
+				OpType: proto.String("Slice"), Input: []string{"x", "start", "end", "axis", "step"},
+				Output: []string{"y"},
+			}},
 		}}
 		r, err := shapes.Infer(model, shapes.Sizes{"T": 9})
 		if err != nil {

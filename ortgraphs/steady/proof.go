@@ -10,7 +10,8 @@ import (
 
 // sameWithAll are the operators whose results have the same bits with any number of threads: each element is computed
 // alone, or each row by one thread, or nothing is computed. A test compares those that compute.
-var sameWithAll = wordsOf(`Abs Add And Cast Ceil Clip Concat Constant ConstantOfShape Cos Div Equal Exp Expand Flatten Floor Gather
+var sameWithAll = wordsOf(
+	`Abs Add And Cast Ceil Clip Concat Constant ConstantOfShape Cos Div Equal Exp Expand Flatten Floor Gather
 	Greater GreaterOrEqual Identity LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Max Min Mod Mul Neg Not Or Pad Pow Range
 	Reciprocal Relu Reshape Shape Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where`)
 

@@ -25,7 +25,9 @@ func TestElementwise(t *testing.T) {
 	for operands, ops := range elementwise {
 		for _, op := range strings.Fields(ops) {
 			for _, shape := range [][]int64{{1009, 1013}, {7, 100003}, {3, 5, 7001}} {
-				nodes := []*onnxpb.NodeProto{{OpType: proto.String(op), Input: []string{"x", "x"}[:operands], Output: []string{"y"}}}
+				nodes := []*onnxpb.NodeProto{
+					{OpType: proto.String(op), Input: []string{"x", "x"}[:operands], Output: []string{"y"}},
+				}
 				if op == "LayerNormalization" {
 					nodes[0].Input[1] = "one"
 					nodes = []*onnxpb.NodeProto{ones("one", int(shape[len(shape)-1])), nodes[0]}
@@ -52,14 +54,18 @@ func ones(name string, n int) *onnxpb.NodeProto {
 	for i := range values {
 		values[i] = 1
 	}
-	return &onnxpb.NodeProto{OpType: proto.String("Constant"), Output: []string{name}, Attribute: []*onnxpb.AttributeProto{{
-		Name: proto.String("value_floats"), Type: onnxpb.AttributeProto_FLOATS.Enum(), Floats: values,
-	}}}
+	return &onnxpb.NodeProto{
+		OpType: proto.String("Constant"), Output: []string{name}, Attribute: []*onnxpb.AttributeProto{{
+			Name: proto.String("value_floats"), Type: onnxpb.AttributeProto_FLOATS.Enum(), Floats: values,
+		}},
+	}
 }
 
 // TestUnproven: what is not known to have the same bits is named.
 func TestUnproven(t *testing.T) {
-	for _, op := range []string{"Conv", "LSTM", "Scan", "If", "CumSum", "ReduceLogSum", "ScatterND", "org.example.Sum", "Einsum"} {
+	for _, op := range []string{
+		"Conv", "LSTM", "Scan", "If", "CumSum", "ReduceLogSum", "ScatterND", "org.example.Sum", "Einsum",
+	} {
 		domain, name, ok := strings.Cut(op, "example.")
 		n := &onnxpb.NodeProto{OpType: proto.String(op), Input: []string{"x"}, Output: []string{"y"}}
 		if ok {

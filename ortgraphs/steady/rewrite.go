@@ -69,7 +69,9 @@ type finding struct {
 
 // unsteady finds the nodes of the graph whose bits depend on the number of threads in some bucket. known counts the
 // buckets in which it could judge a product or a sum.
-func unsteady(m *onnxpb.ModelProto, buckets []Bucket) (found map[*onnxpb.NodeProto]finding, known map[*onnxpb.NodeProto]int, err error) {
+func unsteady(
+	m *onnxpb.ModelProto, buckets []Bucket,
+) (found map[*onnxpb.NodeProto]finding, known map[*onnxpb.NodeProto]int, err error) {
 	own := map[*onnxpb.NodeProto]bool{}
 	found, known = map[*onnxpb.NodeProto]finding{}, map[*onnxpb.NodeProto]int{}
 	for _, n := range m.Graph.Node {
@@ -104,7 +106,8 @@ func judge(n *shapes.Node) (f finding, depends, ok bool) {
 	switch {
 	case isProduct[n.Op()]:
 		ways := products(n)
-		ok = float && rank > 1 && rank <= maxRank && n.Integer("transBatchA", 0) == 0 && n.Integer("transBatchB", 0) == 0 && ways != nil
+		ok = float && rank > 1 && rank <= maxRank && n.Integer("transBatchA", 0) == 0 &&
+			n.Integer("transBatchB", 0) == 0 && ways != nil
 		return finding{rank: rank}, ok && slices.ContainsFunc(ways, product.unsteady), ok
 	case isSum[n.Op()]:
 		if list, _, known := n.Integers(1, "axes"); known && len(list) == 0 {
@@ -112,7 +115,8 @@ func judge(n *shapes.Node) (f finding, depends, ok bool) {
 		}
 		axes, of := axesOf(n)
 		if ok = float && of && rank <= maxRank; !ok {
-			return f, false, !float && n.Op() == "ReduceSum" && wholeNumbers[n.In[0].Type] // whole numbers have no rounding
+			// whole numbers have no rounding
+			return f, false, !float && n.Op() == "ReduceSum" && wholeNumbers[n.In[0].Type]
 		}
 		return finding{rank, axes}, sumUnsteady(n.In[0].Shape, axes), true
 	}
@@ -174,8 +178,11 @@ func (r *rewriter) product(m *onnxpb.ModelProto, n *onnxpb.NodeProto, f finding)
 	out := proto.Clone(n).(*onnxpb.NodeProto)
 	if out.GetOpType() == "MatMul" {
 		out.OpType, out.Domain = proto.String("FusedMatMul"), proto.String("com.microsoft")
-		if !slices.ContainsFunc(m.OpsetImport, func(o *onnxpb.OperatorSetIdProto) bool { return o.GetDomain() == "com.microsoft" }) {
-			m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"), Version: proto.Int64(1)})
+		if !slices.ContainsFunc(m.OpsetImport, func(o *onnxpb.OperatorSetIdProto) bool {
+			return o.GetDomain() == "com.microsoft"
+		}) {
+			m.OpsetImport = append(m.OpsetImport,
+				&onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"), Version: proto.Int64(1)})
 		}
 	}
 	setInteger(out, "transA", 1)
@@ -229,7 +236,9 @@ func (r *rewriter) moved(n *onnxpb.NodeProto, f finding) []*onnxpb.NodeProto {
 	}
 	out.Output[0] = r.name(n)
 	axes := constant(r.name(n), f.axes)
-	return append(nodes, out, axes, &onnxpb.NodeProto{OpType: proto.String("Unsqueeze"), Input: []string{out.Output[0], axes.Output[0]}, Output: n.Output[:1]})
+	return append(nodes, out, axes, &onnxpb.NodeProto{
+		OpType: proto.String("Unsqueeze"), Input: []string{out.Output[0], axes.Output[0]}, Output: n.Output[:1],
+	})
 }
 
 // turn is a node that puts the axes of the first input into another order. It is an Einsum, because the library moves a
@@ -242,7 +251,9 @@ func (r *rewriter) turn(n *onnxpb.NodeProto, order []int64) *onnxpb.NodeProto {
 	}
 	return &onnxpb.NodeProto{
 		OpType: proto.String("Einsum"), Input: n.Input[:1], Output: []string{r.name(n)},
-		Attribute: []*onnxpb.AttributeProto{{Name: proto.String("equation"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte(equation)}},
+		Attribute: []*onnxpb.AttributeProto{
+			{Name: proto.String("equation"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte(equation)},
+		},
 	}
 }
 
@@ -258,9 +269,11 @@ func (r *rewriter) name(n *onnxpb.NodeProto) string {
 
 // constant is a node with a vector of integers.
 func constant(name string, values []int64) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{OpType: proto.String("Constant"), Output: []string{name}, Attribute: []*onnxpb.AttributeProto{{
-		Name: proto.String("value_ints"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: values,
-	}}}
+	return &onnxpb.NodeProto{
+		OpType: proto.String("Constant"), Output: []string{name}, Attribute: []*onnxpb.AttributeProto{{
+			Name: proto.String("value_ints"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: values,
+		}},
+	}
 }
 
 // swapsLast reports whether a node transposes the matrices in a tensor of that rank.

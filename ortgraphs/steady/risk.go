@@ -27,7 +27,10 @@ func products(n *shapes.Node) (list []product) {
 	if !ok {
 		return nil
 	}
-	p := product{batch: 1, m: a[len(a)-2], n: b[len(b)-1], k: a[len(a)-1], left: n.Integer("transA", 0) != 0, right: n.Integer("transB", 0) != 0}
+	p := product{
+		batch: 1, m: a[len(a)-2], n: b[len(b)-1], k: a[len(a)-1], left: n.Integer("transA", 0) != 0,
+		right: n.Integer("transB", 0) != 0,
+	}
 	rows := p.m
 	for i := 3; i <= max(len(a), len(b)); i++ {
 		size := func(s []int64) int64 {

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 
 // types are those of inputs of a graph.
 var types = map[shapes.Type]manifest.DType{
-	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_INT32: manifest.I32, onnxpb.TensorProto_INT64: manifest.I64,
+	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_INT32: manifest.I32,
+	onnxpb.TensorProto_INT64: manifest.I64,
 }
 
 // content fills an input: small floats, small integers, lengths up to the width of the batch.

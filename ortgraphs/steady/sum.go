@@ -41,7 +41,8 @@ type builder struct {
 // add adds a node with a new name, and returns the name.
 func (b *builder) add(op string, inputs []string, attributes ...*onnxpb.AttributeProto) string {
 	name := b.r.name(b.n)
-	b.nodes = append(b.nodes, &onnxpb.NodeProto{OpType: proto.String(op), Input: inputs, Output: []string{name}, Attribute: attributes})
+	b.nodes = append(b.nodes,
+		&onnxpb.NodeProto{OpType: proto.String(op), Input: inputs, Output: []string{name}, Attribute: attributes})
 	return name
 }
 
@@ -79,7 +80,8 @@ func (b *builder) inner(from, to int64) {
 	matrices := b.add("Reshape", []string{b.n.Input[0], join(lead, count, tail)})
 	ones := b.add("ConstantOfShape", []string{join(b.vector(1), count)}, &onnxpb.AttributeProto{
 		Name: proto.String("value"), Type: onnxpb.AttributeProto_TENSOR.Enum(), T: &onnxpb.TensorProto{
-			DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Dims: []int64{1}, RawData: binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)),
+			DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Dims: []int64{1},
+			RawData: binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)),
 		},
 	})
 	sum := b.add("MatMul", []string{ones, matrices})
@@ -116,5 +118,7 @@ func (b *builder) outer() bool {
 }
 
 func whole(name string, value int64) *onnxpb.AttributeProto {
-	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(value)}
+	return &onnxpb.AttributeProto{
+		Name: proto.String(name), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(value),
+	}
 }

@@ -18,8 +18,9 @@ func TestSums(t *testing.T) {
 	for _, tt := range []struct {
 		shape, axes []int64
 	}{
-		{[]int64{2, 160, 96}, []int64{1}}, {[]int64{5, 33, 7}, []int64{-2}}, {[]int64{3, 4, 50, 6}, []int64{1, 2}}, {[]int64{2, 3, 80, 24}, []int64{2}},
-		{[]int64{4, 3, 500}, []int64{0, 2}}, {[]int64{3, 5, 7, 40}, []int64{0, 2, 3}},
+		{[]int64{2, 160, 96}, []int64{1}}, {[]int64{5, 33, 7}, []int64{-2}}, {[]int64{3, 4, 50, 6}, []int64{1, 2}},
+		{[]int64{2, 3, 80, 24}, []int64{2}}, {[]int64{4, 3, 500}, []int64{0, 2}},
+		{[]int64{3, 5, 7, 40}, []int64{0, 2, 3}},
 	} {
 		for _, op := range []string{"ReduceSum", "ReduceMean"} {
 			for _, keep := range []int64{0, 1} {
@@ -51,12 +52,17 @@ func sumModel(t *testing.T, op string, shape, axes []int64, keep int64) ([]byte,
 			result = append(result, 1)
 		}
 	}
-	list := &onnxpb.NodeProto{OpType: proto.String("Constant"), Output: []string{"axes"}, Attribute: []*onnxpb.AttributeProto{{
-		Name: proto.String("value_ints"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: axes,
-	}}}
-	return model(t, shape, result, list, &onnxpb.NodeProto{OpType: proto.String(op), Input: []string{"x", "axes"}, Output: []string{"y"}, Attribute: []*onnxpb.AttributeProto{{
-		Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(keep),
-	}}})
+	list := &onnxpb.NodeProto{
+		OpType: proto.String("Constant"), Output: []string{"axes"}, Attribute: []*onnxpb.AttributeProto{{
+			Name: proto.String("value_ints"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: axes,
+		}},
+	}
+	return model(t, shape, result, list, &onnxpb.NodeProto{
+		OpType: proto.String(op), Input: []string{"x", "axes"}, Output: []string{"y"},
+		Attribute: []*onnxpb.AttributeProto{{
+			Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(keep),
+		}},
+	})
 }
 
 // model is a graph that makes y of x.
@@ -65,16 +71,22 @@ func model(t *testing.T, shape, result []int64, nodes ...*onnxpb.NodeProto) ([]b
 	float := func(name string, dims []int64) *onnxpb.ValueInfoProto {
 		s := &onnxpb.TensorShapeProto{}
 		for _, d := range dims {
-			s.Dim = append(s.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
+			s.Dim = append(s.Dim,
+				&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
 		}
-		return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
-			ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: s,
-		}}}}
+		return &onnxpb.ValueInfoProto{
+			Name: proto.String(name),
+			Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
+				ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: s,
+			}}},
+		}
 	}
 	m := &onnxpb.ModelProto{
-		IrVersion: proto.Int64(9), OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
+		IrVersion:   proto.Int64(9),
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
 		Graph: &onnxpb.GraphProto{
-			Name: proto.String("g"), Input: []*onnxpb.ValueInfoProto{float("x", shape)}, Output: []*onnxpb.ValueInfoProto{float("y", result)}, Node: nodes,
+			Name: proto.String("g"), Input: []*onnxpb.ValueInfoProto{float("x", shape)},
+			Output: []*onnxpb.ValueInfoProto{float("y", result)}, Node: nodes,
 		},
 	}
 	r, err := shapes.Infer(m, nil)

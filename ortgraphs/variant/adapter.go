@@ -23,7 +23,8 @@ const (
 // everywhere, B with zeros.
 func Adapter(weight string) Change {
 	return func(dir string, m *manifest.Bundle) error {
-		i := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == weight && len(p.Shape) == 2 })
+		i := slices.IndexFunc(m.Parameters,
+			func(p manifest.Parameter) bool { return p.Name == weight && len(p.Shape) == 2 })
 		if i < 0 {
 			return fmt.Errorf("it has no matrix %s", weight)
 		}
@@ -39,11 +40,14 @@ func Adapter(weight string) Change {
 		for i, g := range m.Graphs {
 			m.Graphs[i].Nodes = nil
 			file := filepath.Join(dir, g.File)
-			if err := rewriteGraph(file, file, func(model *onnxpb.GraphProto) { adapt(model, weight, a, b, g.Kind == "train") }); err != nil {
+			if err := rewriteGraph(file, file, func(model *onnxpb.GraphProto) {
+				adapt(model, weight, a, b, g.Kind == "train")
+			}); err != nil {
 				return err
 			}
 		}
-		return store(filepath.Join(dir, ortgraphs.WeightsFile), constant(a.Name, a.Shape, 0.5), constant(b.Name, b.Shape, 0))
+		return store(filepath.Join(dir, ortgraphs.WeightsFile), constant(a.Name, a.Shape, 0.5),
+			constant(b.Name, b.Shape, 0))
 	}
 }
 
@@ -58,7 +62,8 @@ func adapt(g *onnxpb.GraphProto, weight string, a, b manifest.Parameter, train b
 		}
 	}
 	g.Node = slices.Insert(g.Node, 0,
-		node("MatMul", "adapter.product", b.Name, a.Name), node("Mul", "adapter.scaled", "adapter.product", scale), node("Add", merged, weight, "adapter.scaled"))
+		node("MatMul", "adapter.product", b.Name, a.Name), node("Mul", "adapter.scaled", "adapter.product", scale),
+		node("Add", merged, weight, "adapter.scaled"))
 	g.Initializer = append(g.Initializer, scalar(scale, adapterScale))
 	g.Input = append(g.Input, float(a.Name, a.Shape...), float(b.Name, b.Shape...))
 	if !train {
@@ -68,13 +73,16 @@ func adapt(g *onnxpb.GraphProto, weight string, a, b manifest.Parameter, train b
 	g.Node = append(g.Node, node("Mul", "adapter.grad", "grad."+weight, scale),
 		transpose("adapter.a", a.Name), node("MatMul", grad(b), "adapter.grad", "adapter.a"),
 		transpose("adapter.b", b.Name), node("MatMul", grad(a), "adapter.b", "adapter.grad"))
-	g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return strings.HasPrefix(v.GetName(), "grad.") })
+	g.Output = slices.DeleteFunc(g.Output,
+		func(v *onnxpb.ValueInfoProto) bool { return strings.HasPrefix(v.GetName(), "grad.") })
 	g.Output = append(g.Output, float(grad(a), a.Shape...), float(grad(b), b.Shape...))
 }
 
 // transpose is the node of a matrix's transposition.
 func transpose(output, input string) *onnxpb.NodeProto {
 	n := node("Transpose", output, input)
-	n.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{1, 0}}}
+	n.Attribute = []*onnxpb.AttributeProto{
+		{Name: proto.String("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{1, 0}},
+	}
 	return n
 }

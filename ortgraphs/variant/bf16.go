@@ -10,7 +10,9 @@ import (
 
 func cast(from, to string, t onnxpb.TensorProto_DataType) *onnxpb.NodeProto {
 	return &onnxpb.NodeProto{OpType: proto.String("Cast"), Input: []string{from}, Output: []string{to},
-		Attribute: []*onnxpb.AttributeProto{{Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(t))}}}
+		Attribute: []*onnxpb.AttributeProto{
+			{Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(t))},
+		}}
 }
 
 func takeBF16(g *onnxpb.GraphProto, name string) {

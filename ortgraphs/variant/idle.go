@@ -32,7 +32,8 @@ func Idle(dir string, m *manifest.Bundle) error {
 	if err := rewriteGraph(file, file, func(g *onnxpb.GraphProto) {
 		const never, zero, grad = "idle.never", "idle.zero", "grad." + IdleParameter
 		g.Input = append(g.Input, float(IdleParameter, shape...))
-		g.Node = append(g.Node, node("Less", never, IdleParameter, IdleParameter), node("Where", grad, never, IdleParameter, zero))
+		g.Node = append(g.Node, node("Less", never, IdleParameter, IdleParameter),
+			node("Where", grad, never, IdleParameter, zero))
 		g.Initializer = append(g.Initializer, scalar(zero, 0))
 		g.Output = append(g.Output, float(grad, shape...))
 	}); err != nil {

@@ -45,7 +45,9 @@ func Players(first func(name string) bool, change func(*onnxpb.GraphProto)) Chan
 		}
 		for _, p := range m.Players {
 			file := "training_model." + p.Name + ".onnx"
-			m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "f32", Player: p.Name}), ""
+			m.Graphs, m.Files[file] = append(m.Graphs,
+				manifest.Graph{File: file, Kind: "train", Precision: "f32", Player: p.Name}),
+				""
 			err := rewriteGraph(filepath.Join(dir, whole), filepath.Join(dir, file), func(g *onnxpb.GraphProto) {
 				g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool {
 					kind, name, _ := strings.Cut(v.GetName(), ".")

@@ -87,18 +87,19 @@ func Mixed(wide ...string) Change {
 	const file = "training_model.bf16.onnx"
 	return func(dir string, m *manifest.Bundle) error {
 		m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "bf16"}), ""
-		return rewriteGraph(filepath.Join(dir, "training_model.onnx"), filepath.Join(dir, file), func(g *onnxpb.GraphProto) {
-			for i, p := range m.Parameters {
-				if len(p.Shape) < 2 {
-					continue
+		return rewriteGraph(filepath.Join(dir, "training_model.onnx"), filepath.Join(dir, file),
+			func(g *onnxpb.GraphProto) {
+				for i, p := range m.Parameters {
+					if len(p.Shape) < 2 {
+						continue
+					}
+					m.Parameters[i].Compute = manifest.BF16
+					takeBF16(g, p.Name)
+					if !p.Frozen && !slices.Contains(wide, p.Name) {
+						giveBF16(g, "grad."+p.Name)
+					}
 				}
-				m.Parameters[i].Compute = manifest.BF16
-				takeBF16(g, p.Name)
-				if !p.Frozen && !slices.Contains(wide, p.Name) {
-					giveBF16(g, "grad."+p.Name)
-				}
-			}
-		})
+			})
 	}
 }
 

@@ -31,20 +31,26 @@ BSD-3-Clause by The Go Authors, with a patent grant: the texts of golang.org/x/s
 | file | from | license |
 |---|---|---|
 | ` + "`ortgraphs/onnxpb/onnx.proto`" + ` | the ONNX project | Apache-2.0 |
-| ` + "`host/data/dataset/sample/sample.zip`" + ` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
+| ` + "`host/data/dataset/sample/sample.zip`" +
+	` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
 
 ## Fetched by a build
 
-The repository and ` + "`make build`" + ` contain none of these files. The scripts fetch them from PyPI, with pinned hashes,
-to ` + "`.cache`" + ` on the machine that builds. An archive of a release (` + "`make release`" + `) contains one of them:
-` + "`lib/libonnxruntime.so`" + `, ONNX Runtime without CUDA, with its license and notices in ` + "`licenses/onnxruntime`" + `.
+The repository and ` + "`make build`" +
+	` contain none of these files. The scripts fetch them from PyPI, with pinned hashes,
+to ` + "`.cache`" + ` on the machine that builds. An archive of a release (` + "`make release`" +
+	`) contains one of them:
+` + "`lib/libonnxruntime.so`" + `, ONNX Runtime without CUDA, with its license and notices in ` +
+	"`licenses/onnxruntime`" + `.
 If you pass the others on, for example in a container image, their licenses apply to you. Each wheel contains its
 license.
 
 | what | fetched by | license |
 |---|---|---|
-| ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `xtts-host fetch cuda`" + ` | MIT, with ThirdPartyNotices.txt in the wheel |
-| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`xtts-host fetch cuda`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
+| ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `xtts-host fetch cuda`" +
+	` | MIT, with ThirdPartyNotices.txt in the wheel |
+| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`xtts-host fetch cuda`" +
+	`, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
 | the header ` + "`cuda.h`" + ` | ` + "`scripts/cgo-env.sh`" + `, to compile | NVIDIA's license agreement of CUDA |
 
 NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter
@@ -72,7 +78,8 @@ func document(modules []*module) []byte {
 			from[n] = append(from[n], m.Path+"/"+t.name)
 			numbers = append(numbers, fmt.Sprintf("[%d](#text-%d)", n+1, n+1))
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", m.Path, m.Version, strings.Join(ids, ", "), strings.Join(numbers, " "))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", m.Path, m.Version, strings.Join(ids, ", "),
+			strings.Join(numbers, " "))
 	}
 	out.WriteString(tail)
 	for n, content := range all {

@@ -8,10 +8,14 @@ var kinds = []struct{ id, sentences string }{
 	{"Apache-2.0", "Apache License Version 2.0, January 2004"},
 	{"MPL-2.0", "Mozilla Public License, version 2.0"},
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
-	{"BSD-3-Clause", "Redistribution and use in source and binary forms|to endorse or promote products derived from this software without specific prior written permission"},
-	{"BSD-2-Clause", "Redistribution and use in source and binary forms|this list of conditions and the following disclaimer in the documentation"},
-	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy|THE SOFTWARE IS PROVIDED \"AS IS\""},
-	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted"},
+	{"BSD-3-Clause", "Redistribution and use in source and binary forms|to endorse or promote products derived from " +
+		"this software without specific prior written permission"},
+	{"BSD-2-Clause", "Redistribution and use in source and binary forms|this list of conditions and the following " +
+		"disclaimer in the documentation"},
+	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy|THE SOFTWARE IS PROVIDED " +
+		"\"AS IS\""},
+	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is " +
+		"hereby granted"},
 	{"Unlicense", "This is free and unencumbered software released into the public domain"},
 }
 

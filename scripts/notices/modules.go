@@ -94,7 +94,8 @@ func list(arch string, found map[string]*module) error {
 var licenseFile = regexp.MustCompile(`(?i)^((un)?licen[cs]e|copying|notice|patents)([.-].*)?$|-licen[cs]e$`)
 
 // copyright is the comment of a C header that names an owner. A header of another project has its license there.
-var copyright = regexp.MustCompile(`(?s)/\*((?:[^*]|\*[^/])*?Copyright.*?)\*/|((?m:^//[^\n]*Copyright[^\n]*\n(?:^//[^\n]*\n)*))`)
+var copyright = regexp.MustCompile(
+	`(?s)/\*((?:[^*]|\*[^/])*?Copyright.*?)\*/|((?m:^//[^\n]*Copyright[^\n]*\n(?:^//[^\n]*\n)*))`)
 
 // texts returns the license files in the folders of linked packages and in THIRD_PARTY_LICENSES, and the notices of C
 // headers. At least one must be a license.
@@ -107,7 +108,8 @@ func texts(dir string, folders map[string]bool) ([]text, error) {
 		}
 		for _, e := range entries {
 			header := filepath.Ext(e.Name()) == ".h"
-			if !e.Type().IsRegular() || !header && (!licenseFile.MatchString(e.Name()) || filepath.Ext(e.Name()) == ".go") {
+			if !e.Type().IsRegular() ||
+				!header && (!licenseFile.MatchString(e.Name()) || filepath.Ext(e.Name()) == ".go") {
 				continue
 			}
 			data, err := os.ReadFile(filepath.Join(folder, e.Name()))

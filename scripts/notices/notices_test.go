@@ -23,7 +23,8 @@ func TestKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	third := bsd + "\n3. The names may not be used to endorse or promote products derived from\nthis software without specific prior written permission."
+	third := bsd + "\n3. The names may not be used to endorse or promote products derived from\n" +
+		"this software without specific prior written permission."
 	for content, want := range map[string]string{
 		string(apache): "Apache-2.0", mit: "MIT", bsd: "BSD-2-Clause", third: "BSD-3-Clause",
 		"Additional IP Rights Grant (Patents)": "", "All rights reserved.": "",
@@ -40,10 +41,21 @@ func TestTexts(t *testing.T) {
 		want  string // names of the texts, or the error
 	}{
 		{map[string]string{"LICENSE": mit, "a.go": "package a", "license.go": "package a"}, "LICENSE"},
-		{map[string]string{"LICENSE.md": mit, "PATENTS": "a grant", "used/COPYING": bsd, "unused/LICENSE": bsd}, "LICENSE.md PATENTS used/COPYING"},
-		{map[string]string{"UNLICENSE": "This is free and unencumbered software released into the public domain."}, "UNLICENSE"},
-		{map[string]string{"LICENSE": mit, "THIRD_PARTY_LICENSES/Go-LICENSE": bsd}, "LICENSE THIRD_PARTY_LICENSES/Go-LICENSE"},
-		{map[string]string{"LICENSE": mit, "a.h": "/* a */\n/* Copyright B */\nint x;", "b.h": "int y;"}, "LICENSE a.h"},
+		{
+			map[string]string{"LICENSE.md": mit, "PATENTS": "a grant", "used/COPYING": bsd, "unused/LICENSE": bsd},
+			"LICENSE.md PATENTS used/COPYING",
+		},
+		{map[string]string{
+			"UNLICENSE": "This is free and unencumbered software released into the public domain.",
+		}, "UNLICENSE"},
+		{
+			map[string]string{"LICENSE": mit, "THIRD_PARTY_LICENSES/Go-LICENSE": bsd},
+			"LICENSE THIRD_PARTY_LICENSES/Go-LICENSE",
+		},
+		{
+			map[string]string{"LICENSE": mit, "a.h": "/* a */\n/* Copyright B */\nint x;", "b.h": "int y;"},
+			"LICENSE a.h",
+		},
 		{map[string]string{"README.md": mit}, "no license that is known"},
 		{map[string]string{"LICENSE": "Ask us."}, "no license that is known"},
 	} {

@@ -88,7 +88,9 @@ var kinds = [...]kind{
 // The kinds of the runs that are killed again and again: each gets on by few steps at a time.
 var oftenSaved = [...]kind{
 	{"often saved", false, []string{"--eval-every", "1000", "--checkpoint-every", "2"}},
-	{"often saved, players", true, []string{"--eval-every", "5", "--checkpoint-every", "2", "--plateau-patience", "1", "--ema", "0.9"}},
+	{"often saved, players", true, []string{
+		"--eval-every", "5", "--checkpoint-every", "2", "--plateau-patience", "1", "--ema", "0.9",
+	}},
 }
 
 // The steps of every run, and the steps between two checkpoints.
@@ -128,14 +130,16 @@ func newCase(seed uint64, number int, points func(kind int, phase string) int) *
 		s.freeze = s.fatal() && r.IntN(4) == 0
 		switch phase {
 		case "batch":
-			s.delay /= 2 // a call takes about 2 ms: the fault hits before it is read, during it, or just after the answer
+			// a call takes about 2 ms: the fault hits before it is read, during it, or just after the answer
+			s.delay /= 2
 		case "reply", "checkpoint-saved", "shutdown":
 			s.held = true // the next point is another phase, or the end
 		}
 		c.injections = append(c.injections, s)
 	}
 	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 10 have no common divisor
-	for last := c.injections[0]; (last.fatal() || last.stops()) && len(c.injections) < 3 && r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
+	for last := c.injections[0]; (last.fatal() || last.stops()) && len(c.injections) < 3 &&
+		r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
 		draw(phases[r.IntN(len(phases))], faults[r.IntN(len(faults))])
 	}
 	return c

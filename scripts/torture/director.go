@@ -49,7 +49,9 @@ func direct(socket string, s *injection, hangUp func()) (*director, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &director{listener: listener, injection: s, hangUp: hangUp, done: make(chan struct{}), points: map[string]int{}}
+	d := &director{
+		listener: listener, injection: s, hangUp: hangUp, done: make(chan struct{}), points: map[string]int{},
+	}
 	go func() {
 		defer close(d.done)
 		d.err = d.serve()
@@ -78,7 +80,8 @@ func (d *director) serve() error {
 		}
 		d.points[p.Phase]++
 		d.follow(p)
-		now := d.injection != nil && !d.injected && p.Phase == d.injection.phase && d.points[p.Phase] == d.injection.occurrence
+		now := d.injection != nil && !d.injected && p.Phase == d.injection.phase &&
+			d.points[p.Phase] == d.injection.occurrence
 		if now && d.injection.held {
 			d.inject(p)
 		}

@@ -43,18 +43,21 @@ func run(ctx context.Context) error {
 	var l lab
 	kills := flag.Int("kills", 200, "number of cases")
 	seed := flag.Uint64("seed", 1, "cases are a function of it")
-	again := flag.Int("again", -1, "kill runs this many `times`, half of them with players, and start them again by the same command line (default: a quarter of -kills)")
+	again := flag.Int("again", -1, "kill runs this many `times`, half of them with players, and start them again by "+
+		"the same command line (default: a quarter of -kills)")
 	one := flag.Int("case", -1, "run only the case of this `number`")
 	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "number of concurrent cases: they wait half of their time")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
 	results := flag.String("json", "", "`file` for the soak's figures")
 	flag.StringVar(&l.host, "host", "bin/xtts-host", "the program to test")
 	flag.StringVar(&l.plugins, "plugins", "plugins", "its plugins")
-	flag.Func("env", "`NAME=VALUE` for every run, such as XTTS_HOST_DEVICE=cuda; may be repeated", func(v string) error {
-		l.env = append(l.env, v)
-		return nil
-	})
-	flag.StringVar(&l.graph, "graph", "ortgraphs/testdata/pico", "the `folder` of the bundle pico, of which one with players and state is made, too")
+	flag.Func("env", "`NAME=VALUE` for every run, such as XTTS_HOST_DEVICE=cuda; may be repeated",
+		func(v string) error {
+			l.env = append(l.env, v)
+			return nil
+		})
+	flag.StringVar(&l.graph, "graph", "ortgraphs/testdata/pico",
+		"the `folder` of the bundle pico, of which one with players and state is made, too")
 	flag.Parse()
 	if err := l.open(); err != nil {
 		return err
@@ -103,9 +106,11 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, aga
 			defer mu.Unlock()
 			if err != nil {
 				table.failed++
-				fmt.Printf("FAIL %s: one run killed %d times: %v\n     its folder is in %s\n", k.name, times, err, l.dir)
+				fmt.Printf("FAIL %s: one run killed %d times: %v\n     its folder is in %s\n", k.name, times, err,
+					l.dir)
 			} else {
-				fmt.Printf("ok   %s: one run killed %d times and started again by the same command line\n", k.name, times)
+				fmt.Printf("ok   %s: one run killed %d times and started again by the same command line\n", k.name,
+					times)
 			}
 		})
 	}
@@ -117,7 +122,8 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, aga
 				mu.Lock()
 				table.add(c, injected, err)
 				if err != nil {
-					fmt.Printf("FAIL %s\n     %v\n     repeat: make torture SEED=%d CASE=%d; its folder: %s\n", c, err, seed, n, l.caseDir(c))
+					fmt.Printf("FAIL %s\n     %v\n     repeat: make torture SEED=%d CASE=%d; its folder: %s\n", c, err,
+						seed, n, l.caseDir(c))
 				} else {
 					fmt.Printf("ok   %s\n", c)
 				}
@@ -179,7 +185,8 @@ func (l *lab) open() (err error) {
 
 // ofFirst accepts what the first of two players has. It changes the state, which the other one reads.
 func ofFirst(name string) bool {
-	return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
+	return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") ||
+		name == "metric.stop_loss"
 }
 
 // courses gives the players optimizers and learning rates of their own, which evaluations lower.

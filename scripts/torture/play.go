@@ -31,7 +31,8 @@ type site struct {
 
 func (l *lab) site(dir, name string, k kind) (*site, error) {
 	s := &site{lab: l, dir: dir, kind: k, marker: fmt.Sprintf("XTTS_PLUGIN_TORTURE_ID=%d-%s", os.Getpid(), name)}
-	return s, errors.Join(os.MkdirAll(s.path("tmp"), 0o777), os.MkdirAll(s.path("debug"), 0o777), os.MkdirAll(s.path("home"), 0o777))
+	return s, errors.Join(os.MkdirAll(s.path("tmp"), 0o777), os.MkdirAll(s.path("debug"), 0o777),
+		os.MkdirAll(s.path("home"), 0o777))
 }
 
 func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
@@ -42,14 +43,19 @@ func (s *site) command(more ...string) *exec.Cmd {
 	if s.kind.players {
 		graph = s.lab.players
 	}
-	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph", graph,
-		"--augment", "waveaug,specaugment", "--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",
-		"--max-steps", fmt.Sprint(steps), "--checkpoint-every", fmt.Sprint(checkpointEvery),
-		"--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout", fmt.Sprint(deadline.Seconds())}
+	args := []string{
+		"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph",
+		graph, "--augment", "waveaug,specaugment", "--batch-size", "2", "--buffer-size", "6", "--threads", "1",
+		"--log-every", "0", "--keep-last", "2", "--max-steps", fmt.Sprint(steps), "--checkpoint-every",
+		fmt.Sprint(checkpointEvery), "--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout",
+		fmt.Sprint(deadline.Seconds()),
+	}
 	args = append(args, s.kind.args...)
 	cmd := exec.Command(s.lab.host, append(args, more...)...)
-	cmd.Env = append([]string{s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
-		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1"}, s.lab.env...)
+	cmd.Env = append([]string{
+		s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
+		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1",
+	}, s.lab.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends its processes
 	return cmd
 }
@@ -103,7 +109,9 @@ func (s *site) host(ctx context.Context, injection *injection) (*outcome, error)
 	err = errors.Join(err, d.close())
 	read.SetReadDeadline(time.Now().Add(time.Second)) // a plugin that is left over may have the other end
 	<-copied
-	if werr := appendFile(s.path("output.txt"), fmt.Sprintf("$ %s\n%s\n%v\n\n", strings.Join(cmd.Args, " "), &out, cmd.ProcessState)); err == nil {
+	if werr := appendFile(
+		s.path("output.txt"), fmt.Sprintf("$ %s\n%s\n%v\n\n", strings.Join(cmd.Args, " "), &out, cmd.ProcessState),
+	); err == nil {
 		err = werr
 	}
 	return &outcome{d, cmd.ProcessState.Sys().(syscall.WaitStatus), out.String()}, err
@@ -154,7 +162,8 @@ func (o *outcome) ended() error {
 	if o.status.Exited() && o.status.ExitStatus() == 0 {
 		return nil
 	}
-	return fmt.Errorf("the host ended with status %d, signal %d: %s", o.status.ExitStatus(), o.status.Signal(), lastLines(o.output, 8))
+	return fmt.Errorf("the host ended with status %d, signal %d: %s", o.status.ExitStatus(), o.status.Signal(),
+		lastLines(o.output, 8))
 }
 
 func lastLines(text string, n int) string {
@@ -185,7 +194,8 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 		} else if i == 0 {
 			return injected, errors.New("the run never reached the phase of the fault")
 		}
-		killed := out.director.injected && next.fatal() && out.status.Signaled() && out.status.Signal() == syscall.SIGKILL
+		killed := out.director.injected && next.fatal() && out.status.Signaled() &&
+			out.status.Signal() == syscall.SIGKILL
 		if err := s.noProcess(); err != nil {
 			return injected, err
 		}

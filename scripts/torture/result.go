@@ -111,7 +111,8 @@ func (s *site) reportIsDone() error {
 func (r *result) lastCheckpoint() *result {
 	files := maps.Clone(r.files)
 	maps.DeleteFunc(files, func(name string, _ []string) bool {
-		return strings.HasPrefix(name, "checkpoints/step-") && !strings.HasPrefix(name, fmt.Sprintf("checkpoints/step-%06d/", steps))
+		return strings.HasPrefix(name, "checkpoints/step-") &&
+			!strings.HasPrefix(name, fmt.Sprintf("checkpoints/step-%06d/", steps))
 	})
 	return &result{files}
 }
@@ -168,13 +169,15 @@ func checkLedger(lines []string) error {
 		for _, b := range v.Batches {
 			if b.Epoch == epoch+1 && b.Index == 0 {
 				if whole != nil && !maps.Equal(whole, seen) {
-					return fmt.Errorf("ledger: epoch %d has %d rows, or others than epoch 0, which has %d", epoch, len(seen), len(whole))
+					return fmt.Errorf("ledger: epoch %d has %d rows, or others than epoch 0, which has %d", epoch,
+						len(seen), len(whole))
 				}
 				whole, seen = seen, map[string]bool{}
 				epoch, next = epoch+1, 0
 			}
 			if b.Epoch != epoch || b.Index != next {
-				return fmt.Errorf("ledger, step %d: batch (%d, %d), not (%d, %d)", v.Step, b.Epoch, b.Index, epoch, next)
+				return fmt.Errorf("ledger, step %d: batch (%d, %d), not (%d, %d)", v.Step, b.Epoch, b.Index, epoch,
+					next)
 			}
 			next++
 			for _, id := range b.Rows {

@@ -101,7 +101,9 @@ func (l *lab) soak(ctx context.Context, length time.Duration, results string) er
 }
 
 // watch samples and kills until the time is over.
-func (s *site) watch(ctx context.Context, host int, length time.Duration, ended <-chan struct{}) (kills int, figures []*series, err error) {
+func (s *site) watch(
+	ctx context.Context, host int, length time.Duration, ended <-chan struct{},
+) (kills int, figures []*series, err error) {
 	sample, kill := time.NewTicker(sampleEvery), time.NewTicker(killEvery)
 	defer sample.Stop()
 	defer kill.Stop()
@@ -242,7 +244,8 @@ func show(figures []*series, length time.Duration, kills, steps int, results str
 	fmt.Printf("%d steps in %v, %d plugins killed\n", steps, length, kills)
 	if results != "" {
 		data, err := json.MarshalIndent(map[string]any{
-			"minutes": length.Minutes(), "kill_every_s": killEvery.Seconds(), "kills": kills, "steps": steps, "figures": figures,
+			"minutes": length.Minutes(), "kill_every_s": killEvery.Seconds(), "kills": kills, "steps": steps,
+			"figures": figures,
 		}, "", "  ")
 		if err == nil {
 			err = os.WriteFile(results, append(data, '\n'), 0o666)

@@ -91,12 +91,21 @@ func TestLedgerIsChecked(t *testing.T) {
 	}{
 		{"whole", func(l []string) []string { return l }, ""},
 		{"an empty row", replace(steps-1, `"a0"`, `""`), ""},
-		{"a lost step", func(l []string) []string { return append(l[:5:5], l[6:]...) }, "ledger, line 6: step 7 with 2 batches"},
-		{"a doubled step", func(l []string) []string { return append(l[:6:6], l[5:]...) }, "ledger, line 7: step 6 with 2 batches"},
+		{
+			"a lost step", func(l []string) []string { return append(l[:5:5], l[6:]...) },
+			"ledger, line 6: step 7 with 2 batches",
+		},
+		{
+			"a doubled step", func(l []string) []string { return append(l[:6:6], l[5:]...) },
+			"ledger, line 7: step 6 with 2 batches",
+		},
 		{"a step too few", func(l []string) []string { return l[:steps-1] }, "ledger: 99 steps, not 100"},
 		{"a lost row", replace(1, `"a2"`, `""`), "ledger: epoch 1 has 6 rows, or others than epoch 0, which has 5"},
 		{"a doubled row", replace(1, `"a2"`, `"b2"`), "ledger, step 2: row b2 occurs twice in epoch 0"},
-		{"a lost batch", replace(0, `{"epoch":0,"index":0,"rows":["a0","b0"]},`, ""), "ledger, step 1: batch (0, 1), not (0, 0)"},
+		{
+			"a lost batch", replace(0, `{"epoch":0,"index":0,"rows":["a0","b0"]},`, ""),
+			"ledger, step 1: batch (0, 1), not (0, 0)",
+		},
 		{"no ledger", func(l []string) []string { l[0] = "x"; return l }, "ledger, line 1: invalid character"},
 	} {
 		err := checkLedger(tt.change(ledger()))
@@ -114,14 +123,21 @@ func TestCompare(t *testing.T) {
 		}
 		return lines
 	}
-	ref := &result{map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.30000000000000004,"step_ms":5}`), "log.jsonl": nil}}
+	ref := &result{map[string][]string{
+		"metrics.jsonl": metrics(`{"step":1,"loss":0.30000000000000004,"step_ms":5}`), "log.jsonl": nil,
+	}}
 	for _, tt := range []struct {
 		name, want string
 		files      map[string][]string
 	}{
-		{"another clock", "", map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.30000000000000004,"step_ms":6}`), "log.jsonl": nil}},
-		{"another loss", `metrics.jsonl, line 1: {"loss":0.3,"step":1}, undisturbed run: {"loss":0.30000000000000004,"step":1}`,
-			map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.3}`), "log.jsonl": nil}},
+		{"another clock", "", map[string][]string{
+			"metrics.jsonl": metrics(`{"step":1,"loss":0.30000000000000004,"step_ms":6}`), "log.jsonl": nil,
+		}},
+		{
+			"another loss",
+			`metrics.jsonl, line 1: {"loss":0.3,"step":1}, undisturbed run: {"loss":0.30000000000000004,"step":1}`,
+			map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.3}`), "log.jsonl": nil},
+		},
 		{"a file too few", "log.jsonl is missing", map[string][]string{"metrics.jsonl": ref.files["metrics.jsonl"]}},
 		{"a file too many", "report.json.tmp is left over",
 			map[string][]string{"metrics.jsonl": ref.files["metrics.jsonl"], "log.jsonl": nil, "report.json.tmp": nil}},
@@ -141,7 +157,8 @@ func TestGrowth(t *testing.T) {
 	if s.sum() || s.Growth < 10 || s.Max != 19 {
 		t.Errorf("%+v", s)
 	}
-	flat := &series{Limit: 10, values: []int64{500, 500, 7, 9, 8, 7, 9, 8, 7, 9, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8}} // the warm-up is not counted
+	// the warm-up is not counted
+	flat := &series{Limit: 10, values: []int64{500, 500, 7, 9, 8, 7, 9, 8, 7, 9, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8}}
 	if !flat.sum() || flat.Max != 9 {
 		t.Errorf("%+v", flat)
 	}

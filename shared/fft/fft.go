@@ -162,7 +162,8 @@ func (t *radix4Transform) first(to []complex128, x []float64) {
 	x0, x1, x2, x3 := x[:n], x[n:2*n], x[2*n:3*n], x[3*n:4*n]
 	for p := range pass {
 		w := &pass[p]
-		a, b, c, d := complex(x0[2*p], x0[2*p+1]), complex(x1[2*p], x1[2*p+1]), complex(x2[2*p], x2[2*p+1]), complex(x3[2*p], x3[2*p+1])
+		a, b, c, d := complex(x0[2*p], x0[2*p+1]), complex(x1[2*p], x1[2*p+1]), complex(x2[2*p], x2[2*p+1]),
+			complex(x3[2*p], x3[2*p+1])
 		out := to[4*p : 4*p+4 : 4*p+4]
 		sum, diff, sum2, diff2 := a+c, a-c, b+d, times90(b-d)
 		out[0] = sum + sum2

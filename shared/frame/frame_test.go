@@ -38,7 +38,8 @@ func TestCut(t *testing.T) {
 		{"not centred and longer than the mel frame", false, "constant", 8, 0, 9, []float32{0, 0, 1, 2, 3, 4, 5, 6}},
 		{"not centred and shorter than the mel frame", false, "constant", 2, 1, 9, []float32{5, 6}},
 	} {
-		cutter, err := New(manifest.Features{SampleRate: 8000, NFFT: 4, HopLength: 3, Center: c.center, PadMode: c.pad}, c.length)
+		cutter, err := New(manifest.Features{SampleRate: 8000, NFFT: 4, HopLength: 3, Center: c.center, PadMode: c.pad},
+			c.length)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,8 @@ func TestCount(t *testing.T) {
 		{false, count(3), 0, "3 samples with a window of 4: the waveform is shorter than one window"},
 		{true, []float32{0, float32(math.Inf(-1))}, 0, "sample 1 is -Inf"},
 	} {
-		cutter, err := New(manifest.Features{SampleRate: 8000, NFFT: 4, HopLength: 3, Center: c.center, PadMode: "constant"}, 100)
+		cutter, err := New(
+			manifest.Features{SampleRate: 8000, NFFT: 4, HopLength: 3, Center: c.center, PadMode: "constant"}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +85,10 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(f *manifest.Features) { f.SampleRate = 0 }, "features: sample_rate is 0"},
-		{func(f *manifest.Features) { f.NFFT = 1023 }, "features: n_fft is 1023: an even number of at least 4 is needed"},
+		{
+			func(f *manifest.Features) { f.NFFT = 1023 },
+			"features: n_fft is 1023: an even number of at least 4 is needed",
+		},
 		{func(f *manifest.Features) { f.HopLength = 0 }, "features: hop_length is 0"},
 		{func(f *manifest.Features) { f.PadMode = "edge" }, `features: pad_mode "edge" is unknown`},
 	} {

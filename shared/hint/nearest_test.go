@@ -3,7 +3,9 @@ package hint
 import "testing"
 
 func TestDidYouMean(t *testing.T) {
-	flags := []string{"--plugins", "--train-data", "--val-data", "--batch-size", "--lr", "--max-steps", "--warmup-steps", "--epochs"}
+	flags := []string{
+		"--plugins", "--train-data", "--val-data", "--batch-size", "--lr", "--max-steps", "--warmup-steps", "--epochs",
+	}
 	for _, tt := range []struct{ typed, want string }{
 		{"--train-dta", "did you mean --train-data?"},
 		{"--trian-data", "did you mean --train-data?"},
@@ -38,8 +40,12 @@ func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"ab", "ba", 1}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abcd", "bcd", 1}, {"kitten", "sitting", 3}} {
-		if got, back := Distance([]rune(tt.a), []rune(tt.b)), Distance([]rune(tt.b), []rune(tt.a)); got != tt.want || back != tt.want {
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"ab", "ba", 1}, {"abc", "acb", 1}, {"abc", "abd", 1},
+		{"abcd", "bcd", 1}, {"kitten", "sitting", 3},
+	} {
+		got, back := Distance([]rune(tt.a), []rune(tt.b)), Distance([]rune(tt.b), []rune(tt.a))
+		if got != tt.want || back != tt.want {
 			t.Errorf("%q to %q: %d, and back %d, want %d", tt.a, tt.b, got, back, tt.want)
 		}
 	}

@@ -203,14 +203,19 @@ func (b *Bundle) check() error {
 	for i := 1; i < len(b.Buckets); i++ {
 		for s, n := range b.Buckets[i] {
 			if n < b.Buckets[i-1][s] {
-				return fmt.Errorf("buckets[%d]: %s = %d is smaller than in the bucket before (%d): buckets are ascending", i, s, n, b.Buckets[i-1][s])
+				return fmt.Errorf(
+					"buckets[%d]: %s = %d is smaller than in the bucket before (%d): buckets are ascending", i, s, n,
+					b.Buckets[i-1][s])
 			}
 		}
 	}
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
-	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference(), b.checkSynthesis()); err != nil {
+	if err := cmp.Or(
+		b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference(),
+		b.checkSynthesis(),
+	); err != nil {
 		return err
 	}
 	return CheckPipeline(b.Pipeline)
@@ -263,14 +268,18 @@ func (a Adapter) check(weight, first, second []int) error {
 	if a.Transposed() {
 		outer, inner = inner, outer
 	}
-	if len(first) != 2 || first[0] < 1 || !slices.Equal(first, []int{first[0], inner}) || !slices.Equal(second, []int{outer, first[0]}) {
-		return fmt.Errorf("%q%v and %q%v make no [%d, %d], as %q%v needs", a.A, first, a.B, second, outer, inner, a.Weight, weight)
+	if len(first) != 2 || first[0] < 1 || !slices.Equal(first, []int{first[0], inner}) ||
+		!slices.Equal(second, []int{outer, first[0]}) {
+		return fmt.Errorf("%q%v and %q%v make no [%d, %d], as %q%v needs", a.A, first, a.B, second, outer, inner,
+			a.Weight, weight)
 	}
 	return nil
 }
 
 // phases are the names of the host's own phases of a batch in reports.
-var phases = []string{"decode", "transfer", "wait", "train", "optimizer", "other", "gpu_train", "gpu_optimizer", "gpu_transfer"}
+var phases = []string{
+	"decode", "transfer", "wait", "train", "optimizer", "other", "gpu_train", "gpu_optimizer", "gpu_transfer",
+}
 
 // CheckPipeline refuses instance names that are not unique, or that equal a phase of the host.
 func CheckPipeline(pipeline []StageInstance) error {

@@ -30,27 +30,45 @@ func TestOptimizer(t *testing.T) {
 		err  string
 	}{
 		{json: `{"name": "adamw", "lr": 0.1, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1}`,
-			want: Optimizer{Name: "adamw", LR: 0.1, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1}},
+			want: Optimizer{
+				Name: "adamw", LR: 0.1, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1,
+			}},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 1}`,
 			want: Optimizer{Name: "sgd", LR: 0.1, Momentum: 0.9, WeightDecay: 0.01, GradClip: 1}},
 		{json: `{"name": "sgd", "lr": 0.1}`, want: Optimizer{Name: "sgd", LR: 0.1}},
 		{json: `{"name": "rmsprop", "lr": 0.1}`, err: "optimizer.name: "},
 		{json: `{"name": "lion", "lr": 0.1}`, err: "'betas'"},
-		{json: `{"name": "lion", "lr": 0.1, "betas": [0.9, 0.99]}`, want: Optimizer{Name: "lion", LR: 0.1, Betas: [2]float64{0.9, 0.99}}},
+		{json: `{"name": "lion", "lr": 0.1, "betas": [0.9, 0.99]}`, want: Optimizer{
+			Name: "lion", LR: 0.1, Betas: [2]float64{0.9, 0.99},
+		}},
 		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["w*"]}`,
-			want: Optimizer{Name: "muon", LR: 0.1, Momentum: 0.9, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, AdamW: []string{"w*"}}},
-		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["x"]}`, err: `optimizer: adamw: "x" matches no parameter`},
-		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["["]}`, err: `optimizer: adamw: "[" is not a pattern`},
+			want: Optimizer{
+				Name: "muon", LR: 0.1, Momentum: 0.9, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, AdamW: []string{"w*"},
+			}},
+		{
+			json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["x"]}`,
+			err:  `optimizer: adamw: "x" matches no parameter`,
+		},
+		{
+			json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["["]}`,
+			err:  `optimizer: adamw: "[" is not a pattern`,
+		},
 		{json: `{"name": "adafactor", "lr": 0.1, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 0.001, "d": 1}`,
 			want: Optimizer{Name: "adafactor", LR: 0.1, Beta2Decay: -0.8, Eps1: 1e-7, Eps2: 0.001, D: 1}},
-		{json: `{"name": "adafactor", "lr": 0.1, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 0.001, "d": 0.5}`, err: "optimizer.d: "},
+		{
+			json: `{"name": "adafactor", "lr": 0.1, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 0.001, "d": 0.5}`,
+			err:  "optimizer.d: ",
+		},
 		{json: `{"name": "sgd"}`, err: "'lr'"},
 		{json: `{"lr": 0.1}`, err: "'name'"},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": 1}`, err: "optimizer.momentum: "},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": -0.1}`, err: "optimizer.momentum: "},
 		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"], "lr_factor": 0.5}]}`,
 			want: Optimizer{Name: "sgd", LR: 0.1, Groups: []Group{{Match: []string{"w"}, LRFactor: new(0.5)}}}},
-		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["x"], "lr_factor": 0.5}]}`, err: `optimizer: groups[0]: "x" matches no parameter`},
+		{
+			json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["x"], "lr_factor": 0.5}]}`,
+			err:  `optimizer: groups[0]: "x" matches no parameter`,
+		},
 		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"]}]}`, err: "optimizer.groups.0: "},
 		{json: `{"name": "sgd", "lr": 0.1, "betas": [0.9, 0.999]}`, err: `optimizer: unknown key "betas"`},
 		{json: `{"name": "adamw", "lr": 0.1, "momentum": 0.9}`, err: `optimizer: unknown key "momentum"`},
@@ -86,10 +104,12 @@ func TestAdapters(t *testing.T) {
 		`"weight": "w", "a": "a5", "b": "b3"`:                               `"w"[2] is no weight of such a layer`,
 		`"weight": "linear", "a": "w", "b": "b3"`:                           `"w"[2] and "b3"[3 2] make no [3, 5]`,
 	} {
-		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "adapters": [{`+adapter+`, "scale": 2}],`, 1)
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`,
+			`"version": 1, "adapters": [{`+adapter+`, "scale": 2}],`, 1)
 		text = strings.Replace(text, `"parameters": [{"name": "w", "shape": [2]}]`, parameters, 1)
 		b, err := ParseBundle("bundle.json", []byte(text))
-		if want == "" && (err != nil || len(b.Adapters) != 1 || b.Adapters[0].Scale != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || len(b.Adapters) != 1 || b.Adapters[0].Scale != 2) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", adapter, err)
 		}
 	}
@@ -103,9 +123,11 @@ func TestState(t *testing.T) {
 		`{"name": "norm.mean", "shape": ["T"]}`:               "state.0.shape.0: got string",
 		`{"name": "norm.mean", "shape": [1], "dtype": "i64"}`: "dtype",
 	} {
-		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "state": [`+state+`],`, 1)
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`,
+			`"version": 1, "state": [`+state+`],`, 1)
 		b, err := ParseBundle("bundle.json", []byte(text))
-		if want == "" && (err != nil || len(b.State) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || len(b.State) != 1) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
@@ -113,7 +135,9 @@ func TestState(t *testing.T) {
 
 // TestOptimizerIsWrittenAsItIsRead: ParseBundle refuses a key that does not belong to the optimizer.
 func TestOptimizerIsWrittenAsItIsRead(t *testing.T) {
-	for _, want := range []Optimizer{{Name: "sgd", LR: 0.1, Momentum: 0.9}, {Name: "adamw", LR: 0.1, Betas: [2]float64{0, 0.9}, Eps: 1}} {
+	for _, want := range []Optimizer{
+		{Name: "sgd", LR: 0.1, Momentum: 0.9}, {Name: "adamw", LR: 0.1, Betas: [2]float64{0, 0.9}, Eps: 1},
+	} {
 		data, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)

@@ -52,7 +52,9 @@ func (b *Bundle) checkColumns() error {
 	for _, t := range b.Inputs {
 		if !t.FromList() {
 			if t.Column != "" || t.Vocabulary != "" || t.Split != "" || t.Below != 0 {
-				return fmt.Errorf("inputs: %q of origin %s has column, vocabulary, split or below: they are for the origins %s and %s", t.Name, t.Origin, OriginColumn, OriginFile)
+				return fmt.Errorf("inputs: %q of origin %s has column, vocabulary, split or below: they are for the "+
+					"origins %s and %s",
+					t.Name, t.Origin, OriginColumn, OriginFile)
 			}
 			continue
 		}
@@ -81,7 +83,8 @@ func (b *Bundle) checkColumn(t TensorSpec) error {
 		return fmt.Errorf("has the shape %s: the first dimension is %s", t.Shape, BatchSymbol)
 	}
 	if t.Column == "" {
-		counts := slices.ContainsFunc(b.Inputs, func(of TensorSpec) bool { return of.Column != "" && of.Lengths == t.Name })
+		counts := slices.ContainsFunc(b.Inputs,
+			func(of TensorSpec) bool { return of.Column != "" && of.Lengths == t.Name })
 		if !counts || t.DType != I32 || len(t.Shape) != 1 {
 			return fmt.Errorf("names no column, and is not the i32[B] lengths of an input with one")
 		}

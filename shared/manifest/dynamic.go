@@ -61,7 +61,8 @@ func (b *Bundle) checkDynamic() error {
 	last := b.Buckets[len(b.Buckets)-1]
 	for _, symbol := range b.Limited() {
 		if counted := b.counted(); !slices.Contains(counted, symbol) {
-			return fmt.Errorf("the host cannot count %s: besides %s, it counts %s", symbol, SymbolWav, strings.Join(counted, ", "))
+			return fmt.Errorf("the host cannot count %s: besides %s, it counts %s", symbol, SymbolWav,
+				strings.Join(counted, ", "))
 		}
 	}
 	for _, symbol := range append(b.Limited(), SymbolText, SymbolWav) {
@@ -82,8 +83,10 @@ func (b *Bundle) checkDynamic() error {
 		fit := b.Fit(sizes)
 		for symbol, n := range bucket {
 			if n != fit[symbol] {
-				return fmt.Errorf("buckets[%d]: %s = %d, expected %d: only %s may differ between the buckets, and %s with the frames of %s",
-					i, symbol, n, fit[symbol], strings.Join(append(b.Limited(), SymbolWav), " and "), strings.Join(b.followers(), " and "), SymbolWav)
+				return fmt.Errorf("buckets[%d]: %s = %d, expected %d: only %s may differ between the buckets, and %s "+
+					"with the frames of %s",
+					i, symbol, n, fit[symbol], strings.Join(append(b.Limited(), SymbolWav), " and "),
+					strings.Join(b.followers(), " and "), SymbolWav)
 			}
 		}
 	}
@@ -98,8 +101,11 @@ func (b *Bundle) followers() []string {
 func (b *Bundle) checkStrides() error {
 	for _, symbol := range slices.Sorted(maps.Keys(b.Strides)) {
 		_, limited := b.Dynamic[symbol]
-		if _, used := b.Buckets[0][symbol]; !used || limited || symbol == SymbolWav || symbol == SymbolMel || slices.Contains(b.counted(), symbol) {
-			return fmt.Errorf("strides has %s: it is for symbols of buckets that only stages write, and not for those of dynamic", symbol)
+		_, used := b.Buckets[0][symbol]
+		if !used || limited || symbol == SymbolWav || symbol == SymbolMel || slices.Contains(b.counted(), symbol) {
+			return fmt.Errorf(
+				"strides has %s: it is for symbols of buckets that only stages write, and not for those of dynamic",
+				symbol)
 		}
 	}
 	return nil

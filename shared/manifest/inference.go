@@ -106,7 +106,8 @@ func (g *InferenceGraph) check(parameters map[string]bool) error {
 		}
 		i := slices.IndexFunc(g.Inputs, func(in TensorSpec) bool { return in.Name == t.Feeds })
 		if i < 0 || fed[t.Feeds] || !g.Inputs[i].canTake(t) {
-			return fmt.Errorf("%s feeds %q: that is not an input of its type and fixed sizes which no other output feeds", t, t.Feeds)
+			return fmt.Errorf(
+				"%s feeds %q: that is not an input of its type and fixed sizes which no other output feeds", t, t.Feeds)
 		}
 		fed[t.Feeds] = true
 	}

@@ -101,22 +101,31 @@ func TestBundleRefusals(t *testing.T) {
 		{"path in a file name", "../x.onnx", []any{"graphs", 0, "file"}, "bundle.json: graphs.0.file: "},
 		{"nodes", map[string]any{"MatMul": 0}, []any{"graphs", 0, "nodes"}, "bundle.json: graphs.0.nodes.MatMul: "},
 		{"hash", "abc", []any{"files", "training_model.onnx"}, "bundle.json: files.training_model.onnx: "},
-		{"lengths", "mel_spectrograms", []any{"inputs", 2, "lengths"}, `bundle.json: inputs: the lengths tensor "mel_spectrograms" of`},
-		{"same names", "text_lengths", []any{"inputs", 0, "name"}, `bundle.json: input "text_lengths" has the name of input`},
+		{"lengths", "mel_spectrograms", []any{"inputs", 2, "lengths"},
+			`bundle.json: inputs: the lengths tensor "mel_spectrograms" of`},
+		{"same names", "text_lengths", []any{"inputs", 0, "name"},
+			`bundle.json: input "text_lengths" has the name of input`},
 		{"seed", "seed", []any{"inputs", 0, "name"}, `bundle.json: input "seed" has the name of the seed`},
-		{"symbol without value", nil, []any{"buckets", 1, "T_mel"}, `bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
+		{"symbol without value", nil, []any{"buckets", 1, "T_mel"},
+			`bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
 		{"descending", 1, []any{"buckets", 2, "T_text"}, "bundle.json: buckets[2]: T_text = 1 is smaller"},
-		{"dynamic, without clips", map[string]any{"T_text": 50}, []any{"dynamic"}, "bundle.json: dynamic: missing property 'T_wav'"},
-		{"dynamic, without texts", map[string]any{"T_wav": 90000}, []any{"dynamic"}, "bundle.json: dynamic: T_text must be in both"},
-		{"dynamic, too small", map[string]any{"T_text": 50, "T_wav": 22016}, []any{"dynamic"}, "bundle.json: dynamic: T_wav = 22016 is smaller than in the last bucket (44032)"},
-		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"}, `has compute bf16, but is not a matrix: its shape is [`},
+		{"dynamic, without clips", map[string]any{"T_text": 50}, []any{"dynamic"},
+			"bundle.json: dynamic: missing property 'T_wav'"},
+		{"dynamic, without texts", map[string]any{"T_wav": 90000}, []any{"dynamic"},
+			"bundle.json: dynamic: T_text must be in both"},
+		{"dynamic, too small", map[string]any{"T_text": 50, "T_wav": 22016}, []any{"dynamic"},
+			"bundle.json: dynamic: T_wav = 22016 is smaller than in the last bucket (44032)"},
+		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"},
+			`has compute bf16, but is not a matrix: its shape is [`},
 		{"compute", "f16", []any{"parameters", 0, "compute"}, "bundle.json: parameters.0.compute: "},
 		{"precision", "f16", []any{"graphs", 0, "precision"}, "bundle.json: graphs.0.precision: "},
 		{"bf16 evaluation", "bf16", []any{"graphs", 1, "precision"}, "bundle.json: graphs.1.precision: "},
 		{"output", "gradient", []any{"outputs", 2, "name"}, `bundle.json: outputs: "gradient" is neither`},
 		{"loss", "metric.x", []any{"outputs", 0, "name"}, "bundle.json: outputs: loss and loss_weight are both needed"},
-		{"two instances of one name", "target", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: two instances are named "target"`},
-		{"reserved name", "train", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: "train" is the name of a phase of the host`},
+		{"two instances of one name", "target", []any{"pipeline", 1, "name"},
+			`bundle.json: pipeline: two instances are named "target"`},
+		{"reserved name", "train", []any{"pipeline", 1, "name"},
+			`bundle.json: pipeline: "train" is the name of a phase of the host`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseBundle("bundle.json", edit(t, read(t, pico), c.value, c.path...))
@@ -125,7 +134,8 @@ func TestBundleRefusals(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParseBundle("x/bundle.json", []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "x/bundle.json: not JSON: ") {
+	_, err := ParseBundle("x/bundle.json", []byte("{"))
+	if err == nil || !strings.HasPrefix(err.Error(), "x/bundle.json: not JSON: ") {
 		t.Errorf("incomplete file: %v", err)
 	}
 }
@@ -138,7 +148,9 @@ func TestDynamic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.Fit(Bucket{"T_wav": 2560, "T_text": 7}), (Bucket{"T_text": 7, "T_wav": 2560, "T_mel": 11, "T_ref": 8192, "T_ref_mel": 33}); !reflect.DeepEqual(got, want) {
+	if got, want := b.Fit(Bucket{"T_wav": 2560, "T_text": 7}), (Bucket{
+		"T_text": 7, "T_wav": 2560, "T_mel": 11, "T_ref": 8192, "T_ref_mel": 33,
+	}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for _, c := range []struct {
@@ -180,12 +192,17 @@ func TestStrides(t *testing.T) {
 		path  []any
 		want  string
 	}{
-		{77, []any{"buckets", 2, "T_code"}, "dynamic: buckets[2]: T_code = 77, expected 43: only T_text and T_wav may differ between the buckets, and T_mel and T_code"},
+		{
+			77, []any{"buckets", 2, "T_code"},
+			"dynamic: buckets[2]: T_code = 77, expected 43: only T_text and T_wav may " +
+				"differ between the buckets, and T_mel and T_code",
+		},
 		{map[string]any{"T_mel": 256}, []any{"strides"}, "dynamic: strides has T_mel: it is for symbols"},
 		{map[string]any{"T_other": 256}, []any{"strides"}, "dynamic: strides has T_other"},
 		{map[string]any{"T_code": 0}, []any{"strides"}, "strides.T_code: "},
 	} {
-		if _, err := ParseBundle("bundle.json", edit(t, data, c.value, c.path...)); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := ParseBundle("bundle.json", edit(t, data, c.value, c.path...))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.path, err, c.want)
 		}
 	}
@@ -216,19 +233,25 @@ func TestPluginRefusals(t *testing.T) {
 		want  string
 	}{
 		{"id", "Big Name", []any{"id"}, "plugin.json: id: "},
-		{"path out of the folder", "../sh", []any{"executable", "linux_amd64"}, "plugin.json: executable.linux_amd64: "},
-		{"two commands", []string{"python3"}, []any{"argv"}, "plugin.json: exactly one of executable and argv is needed"},
+		{"path out of the folder", "../sh", []any{"executable", "linux_amd64"},
+			"plugin.json: executable.linux_amd64: "},
+		{"two commands", []string{"python3"}, []any{"argv"},
+			"plugin.json: exactly one of executable and argv is needed"},
 		{"no command", nil, []any{"executable"}, "plugin.json: exactly one of executable and argv is needed"},
 		{"kind", "filter", []any{"stages", 0, "kind"}, "plugin.json: stages.0.kind: "},
-		{"augment with a new output", "augment", []any{"stages", 0, "kind"}, `plugin.json: stage "logmel": output "mel_spectrograms" is not an input`},
-		{"port twice", "waveform", []any{"stages", 0, "inputs", 1, "name"}, `plugin.json: stage "logmel": two inputs are named "waveform"`},
+		{"augment with a new output", "augment", []any{"stages", 0, "kind"},
+			`plugin.json: stage "logmel": output "mel_spectrograms" is not an input`},
+		{"port twice", "waveform", []any{"stages", 0, "inputs", 1, "name"},
+			`plugin.json: stage "logmel": two inputs are named "waveform"`},
 		{"growth", 0.5, []any{"stages", 0, "max_growth"}, "plugin.json: stages.0.max_growth: "},
 		{"no memory", 0, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"half a MB", 0.5, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory as text", "1GB", []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory that overflows", 1 << 44, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
-		{"memory of a stage", 800, []any{"stages", 0, "gpu_memory_mb"}, `plugin.json: stages.0: unknown key "gpu_memory_mb"`},
-		{"files that the configuration lacks", []string{"f_min", "graph"}, []any{"stages", 1, "files"}, `plugin.json: stage "prosody": files has "graph", which is not a property of config`},
+		{"memory of a stage", 800, []any{"stages", 0, "gpu_memory_mb"},
+			`plugin.json: stages.0: unknown key "gpu_memory_mb"`},
+		{"files that the configuration lacks", []string{"f_min", "graph"}, []any{"stages", 1, "files"},
+			`plugin.json: stage "prosody": files has "graph", which is not a property of config`},
 		{"unknown key", 800, []any{"gpu_memory"}, `plugin.json: top level: unknown key "gpu_memory"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -253,7 +276,8 @@ func TestPluginGPUMemory(t *testing.T) {
 	} {
 		data := edit(t, edit(t, needs, c.logmel, "stages", 0, "gpu"), c.prosody, "stages", 1, "gpu")
 		p, err := ParsePlugin("plugin.json", data)
-		if c.want == "" && (err != nil || p.GPUMemoryMB != 800) || c.want != "" && (err == nil || err.Error() != c.want) {
+		if c.want == "" && (err != nil || p.GPUMemoryMB != 800) ||
+			c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("gpu %s and %s: %v, want %q", c.logmel, c.prosody, err, c.want)
 		}
 	}
@@ -267,23 +291,28 @@ func TestValidateConfig(t *testing.T) {
 			"gain":   map[string]any{"type": "number", "minimum": -6, "maximum": 6},
 			"free":   map[string]any{},
 		}}}
-	const all = "stage noise takes colour (one of white, pink), free, gain (number, -6 to 6), snr_db (number, at least 0, default 20.5)"
+	const all = "stage noise takes colour (one of white, pink), free, gain (number, -6 to 6), snr_db (number, at " +
+		"least 0, default 20.5)"
 	for _, c := range []struct {
 		config     map[string]any
 		want, hint string
 	}{
 		{nil, "", ""},
 		{map[string]any{"snr_db": 3}, "", ""},
-		{map[string]any{"snr_db": -1}, `config of stage "noise": snr_db: `, "stage noise takes snr_db (number, at least 0, default 20.5)"},
-		{map[string]any{"colour": "blue"}, `config of stage "noise": colour: `, "stage noise takes colour (one of white, pink)"},
+		{map[string]any{"snr_db": -1}, `config of stage "noise": snr_db: `,
+			"stage noise takes snr_db (number, at least 0, default 20.5)"},
+		{map[string]any{"colour": "blue"}, `config of stage "noise": colour: `,
+			"stage noise takes colour (one of white, pink)"},
 		{map[string]any{"snr": 3}, `config of stage "noise": top level: unknown key "snr"`, all},
 	} {
 		err := ValidateConfig(s, c.config)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.HasPrefix(err.Error(), c.want) || hint.Of(err) != c.hint) {
+		if (err == nil) != (c.want == "") ||
+			err != nil && (!strings.HasPrefix(err.Error(), c.want) || hint.Of(err) != c.hint) {
 			t.Errorf("%v: %v, want %q\nhint %q\nwant %q", c.config, err, c.want, hint.Of(err), c.hint)
 		}
 	}
-	if err := ValidateConfig(Stage{Name: "plain"}, map[string]any{"a": 1}); err == nil || err.Error() != `stage "plain" takes no config` {
+	err := ValidateConfig(Stage{Name: "plain"}, map[string]any{"a": 1})
+	if err == nil || err.Error() != `stage "plain" takes no config` {
 		t.Errorf("a stage without a schema: %v", err)
 	}
 }
@@ -307,7 +336,10 @@ func TestFrames(t *testing.T) {
 	for _, c := range []struct {
 		f       Features
 		n, want int
-	}{{centred, 0, 0}, {centred, 1, 1}, {centred, 255, 1}, {centred, 256, 2}, {plain, 1023, 0}, {plain, 1024, 1}, {plain, 1280, 2}} {
+	}{
+		{centred, 0, 0}, {centred, 1, 1}, {centred, 255, 1}, {centred, 256, 2}, {plain, 1023, 0}, {plain, 1024, 1},
+		{plain, 1280, 2},
+	} {
 		if got := c.f.Frames(c.n); got != c.want {
 			t.Errorf("centre %v, %d samples: %d frames, want %d", c.f.Center, c.n, got, c.want)
 		}
@@ -352,7 +384,9 @@ func FuzzParse(f *testing.F) {
 // A schema from an untrusted plugin must not read files of this machine, and its cost must be bounded by its size.
 func TestConfigSchemaIsBounded(t *testing.T) {
 	gain := map[string]any{"$defs": map[string]any{"gain": map[string]any{"type": "number"}, "a/b": true},
-		"properties": map[string]any{"gain": map[string]any{"$ref": "#/$defs/gain"}, "b": map[string]any{"$ref": "#/$defs/a~1b"}}}
+		"properties": map[string]any{
+			"gain": map[string]any{"$ref": "#/$defs/gain"}, "b": map[string]any{"$ref": "#/$defs/a~1b"},
+		}}
 	doubling := map[string]any{"last": true}
 	for i := range 40 {
 		next := map[string]any{"$ref": "#/$defs/last"}

@@ -25,7 +25,9 @@ func TestPlayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := b.InTurn(); len(all) != 2 || all[0].Name != "judge" || b.Last().Optimizer.LR != 0.1 || *all[0].Schedule != (Schedule{"cosine", 3}) || *b.Last().Schedule != (Schedule{Name: "constant"}) {
+	all := b.InTurn()
+	if len(all) != 2 || all[0].Name != "judge" || b.Last().Optimizer.LR != 0.1 ||
+		*all[0].Schedule != (Schedule{"cosine", 3}) || *b.Last().Schedule != (Schedule{Name: "constant"}) {
 		t.Errorf("players %+v", all)
 	}
 	if own := b.ParametersOf("maker"); len(own) != 1 || own[0].Name != "maker.weight" {
@@ -42,7 +44,8 @@ func TestPlayers(t *testing.T) {
 // TestOnePlayerWithoutName: an ordinary bundle has one player, which trains everything.
 func TestOnePlayerWithoutName(t *testing.T) {
 	b := &Bundle{Optimizer: Optimizer{Name: "sgd"}, Parameters: []Parameter{{Name: "w"}}}
-	if all := b.InTurn(); len(all) != 1 || all[0].Name != "" || all[0].Optimizer.Name != "sgd" || len(b.ParametersOf("")) != 1 {
+	all := b.InTurn()
+	if len(all) != 1 || all[0].Name != "" || all[0].Optimizer.Name != "sgd" || len(b.ParametersOf("")) != 1 {
 		t.Errorf("players %+v", all)
 	}
 }
@@ -50,16 +53,37 @@ func TestOnePlayerWithoutName(t *testing.T) {
 func TestPlayersAreRefused(t *testing.T) {
 	for _, c := range []struct{ replace, by, want string }{
 		{`"name": "maker", "opt`, `"name": "judge", "opt`, `players: two are named "judge"`},
-		{`"shape": [2], "player": "maker"`, `"shape": [2], "player": "maker", "frozen": true`, `players[1]: "maker" has no parameter that is trained`},
-		{`{"name": "judge.weight", "shape": [2], "player": "judge"}`, `{"name": "judge.weight", "shape": [2], "player": "judge"}, {"name": "other", "shape": [2]}`, `parameters[1] "other" belongs to no player`},
-		{`{"name": "judge.weight", "shape": [2], "player": "judge"}`, `{"name": "judge.weight", "shape": [2], "player": "judge"}, {"name": "other", "shape": [2], "player": "none"}`, `parameters[1] "other" belongs to "none", which is not in players`},
+		{
+			`"shape": [2], "player": "maker"`, `"shape": [2], "player": "maker", "frozen": true`,
+			`players[1]: "maker" has no parameter that is trained`,
+		},
+		{
+			`{"name": "judge.weight", "shape": [2], "player": "judge"}`,
+			`{"name": "judge.weight", "shape": [2], "player": "judge"}, {"name": "other", "shape": [2]}`,
+			`parameters[1] "other" belongs to no player`,
+		},
+		{
+			`{"name": "judge.weight", "shape": [2], "player": "judge"}`,
+			`{"name": "judge.weight", "shape": [2], "player": "judge"}, {"name": "other", "shape": [2], "player": "none"}`,
+			`parameters[1] "other" belongs to "none", which is not in players`,
+		},
 		{`"shape": [], "player": "judge"`, `"shape": []`, `outputs[2] metric.real belongs to no player`},
-		{`"name": "loss", "dtype": "f32", "shape": []`, `"name": "loss", "dtype": "f32", "shape": [], "player": "judge"`, `outputs[0]: loss is an output of every player`},
+		{
+			`"name": "loss", "dtype": "f32", "shape": []`,
+			`"name": "loss", "dtype": "f32", "shape": [], "player": "judge"`,
+			`outputs[0]: loss is an output of every player`,
+		},
 		{`"precision": "f32", "player": "maker"`, `"precision": "f32"`, `graphs[1] maker.onnx belongs to no player`},
 		{`"kind": "eval", "precision": "f32"`, `"kind": "eval", "precision": "f32", "player": "maker"`, `player`},
-		{`"schedule": {"name": "cosine"`, `"schedule": {"name": "sine"`, `players.0.schedule.name: value must be one of`},
+		{
+			`"schedule": {"name": "cosine"`, `"schedule": {"name": "sine"`,
+			`players.0.schedule.name: value must be one of`,
+		},
 		{`"warmup_steps": 3`, `"warmup_steps": -3`, `players.0.schedule.warmup_steps: minimum`},
-		{`"lr": 0.1`, `"lr": 0.1, "groups": [{"match": ["judge"], "lr_factor": 2}]`, `players[1]: optimizer: groups[0]: "judge" matches no parameter`},
+		{
+			`"lr": 0.1`, `"lr": 0.1, "groups": [{"match": ["judge"], "lr_factor": 2}]`,
+			`players[1]: optimizer: groups[0]: "judge" matches no parameter`,
+		},
 		{`"players": [`, `"optimizer": {"name": "sgd", "lr": 1}, "players": [`, `optimizer`},
 	} {
 		text := strings.Replace(players, c.replace, c.by, 1)

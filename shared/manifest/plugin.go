@@ -106,7 +106,8 @@ func (p *Plugin) check() error {
 		}
 		for _, t := range s.Outputs {
 			if s.Kind == Augment && !in[t.Name] {
-				return fmt.Errorf("stage %q: output %q is not an input: an augment stage edits its inputs in place", s.Name, t.Name)
+				return fmt.Errorf("stage %q: output %q is not an input: an augment stage edits its inputs in place",
+					s.Name, t.Name)
 			}
 		}
 		for _, key := range s.Files {

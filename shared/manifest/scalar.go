@@ -67,7 +67,9 @@ func (b *Bundle) checkScalars() error {
 			continue
 		}
 		windows++
-		if !slices.ContainsFunc(b.Inputs, func(t TensorSpec) bool { return t.Name == s.Lengths && t.DType == I32 && len(t.Shape) == 1 }) {
+		if !slices.ContainsFunc(b.Inputs, func(t TensorSpec) bool {
+			return t.Name == s.Lengths && t.DType == I32 && len(t.Shape) == 1
+		}) {
 			return fmt.Errorf("scalars[%d]: %q is not an i32 input with a value for each row", i, s.Lengths)
 		}
 	}

@@ -29,13 +29,20 @@ func TestScalars(t *testing.T) {
 		{window + `, {"name": "kl", "origin": "schedule", "points": [[0, 1]]}`, "weighted", ""},
 		{window, "exact", "occur together only"},
 		{`{"name": "kl", "origin": "schedule", "points": [[0, 0]]}`, "weighted", "occur together only"},
-		{`{"name": "kl", "origin": "schedule", "points": [[5, 0], [5, 1]]}`, "exact", "scalars[0].points[1]: the steps are not ascending"},
+		{
+			`{"name": "kl", "origin": "schedule", "points": [[5, 0], [5, 1]]}`, "exact",
+			"scalars[0].points[1]: the steps are not ascending",
+		},
 		{`{"name": "kl", "origin": "schedule", "points": []}`, "exact", "scalars.0.points"},
 		{`{"name": "kl", "origin": "schedule", "lengths": "n"}`, "exact", "scalars.0"},
-		{`{"name": "frames", "origin": "window", "lengths": "x"}`, "weighted", `scalars[0]: "x" is not an i32 input with a value for each row`},
+		{
+			`{"name": "frames", "origin": "window", "lengths": "x"}`, "weighted",
+			`scalars[0]: "x" is not an i32 input with a value for each row`,
+		},
 		{`{"name": "w", "origin": "window", "lengths": "n"}`, "weighted", `parameter "w" has the name of scalar`},
 	} {
-		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"inputs": [`, `"scalars": [`+c.scalars+`], "inputs": [`+lengths, 1)
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"inputs": [`,
+			`"scalars": [`+c.scalars+`], "inputs": [`+lengths, 1)
 		text = strings.Replace(text, `"accumulation": "exact"`, `"accumulation": "`+c.accumulation+`"`, 1)
 		b, err := ParseBundle("bundle.json", []byte(text))
 		switch {

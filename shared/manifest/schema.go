@@ -45,7 +45,8 @@ func compile(name string, data []byte) (*jsonschema.Schema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	id := "urn:xtts-host:" + name // a relative name would be joined to the working directory, which need not exist or be part of a URL
+	// a relative name would be joined to the working directory, which need not exist or be part of a URL
+	id := "urn:xtts-host:" + name
 	if err := c.AddResource(id, doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -54,12 +54,14 @@ type part struct {
 var speakingFrames = []part{
 	{
 		name: GraphConditioning, kind: InferenceDecode, optional: true,
-		takes:   []TensorSpec{spec(TensorConditioningMel, F32, "B", "T", bandsDim), spec(TensorConditioningLengths, I32, "B")},
+		takes: []TensorSpec{spec(TensorConditioningMel, F32, "B", "T", bandsDim), spec(TensorConditioningLengths, I32,
+			"B")},
 		returns: []TensorSpec{spec(TensorVoice, F32)},
 	},
 	{
 		name: GraphPrefill, kind: InferenceDecode,
-		takes: []TensorSpec{spec(TensorText, I32, "B", "T"), spec(TensorTextLengths, I32, "B")}, may: []TensorSpec{spec(TensorVoice, F32)},
+		takes:   []TensorSpec{spec(TensorText, I32, "B", "T"), spec(TensorTextLengths, I32, "B")},
+		may:     []TensorSpec{spec(TensorVoice, F32)},
 		returns: []TensorSpec{spec(TensorFrames, F32, "B", runDim, bandsDim), spec(TensorStop, F32, "B")},
 	},
 	{
@@ -82,13 +84,15 @@ var speakingCodes = []part{
 	},
 	{
 		name: GraphSpeaker, kind: InferenceStage,
-		takes: []TensorSpec{spec(TensorWaveform, F32, "B", "T")}, may: []TensorSpec{spec(TensorWaveformLengths, I32, "B")},
+		takes:   []TensorSpec{spec(TensorWaveform, F32, "B", "T")},
+		may:     []TensorSpec{spec(TensorWaveformLengths, I32, "B")},
 		returns: []TensorSpec{spec(GraphSpeaker, F32)},
 	},
 	{name: GraphConditioning, kind: InferenceDecode, returns: []TensorSpec{spec(TensorVoice, F32)}},
 	{
 		name: GraphPrefill, kind: InferenceDecode,
-		takes:   []TensorSpec{spec(TensorVoice, F32), spec(TensorText, I32, "B", "T"), spec(TensorTextLengths, I32, "B")},
+		takes: []TensorSpec{spec(TensorVoice, F32), spec(TensorText, I32, "B", "T"), spec(TensorTextLengths, I32,
+			"B")},
 		returns: []TensorSpec{spec(TensorLogits, F32, "B", codesDim), spec(TensorLatent, F32, "B", widthDim)},
 	},
 	{
@@ -122,7 +126,8 @@ func (s *Synthesis) parts() []part {
 // Speaks reports whether the bundle has an inference graph of that name, and speaks with it.
 func (b *Bundle) Speaks(graph string) bool {
 	_, ok := b.InferenceGraph(graph)
-	return ok && b.Synthesis != nil && slices.ContainsFunc(b.Synthesis.parts(), func(p part) bool { return p.name == graph })
+	return ok && b.Synthesis != nil &&
+		slices.ContainsFunc(b.Synthesis.parts(), func(p part) bool { return p.name == graph })
 }
 
 // speech is the graphs of a bundle that speak, by name, and the numbers that they have in common.
@@ -196,8 +201,10 @@ func (s *speech) has(g InferenceGraph, what string, list []TensorSpec, want Tens
 	}
 	t := list[i]
 	if want.Shape == nil {
-		if t.DType != want.DType || len(t.Shape) == 0 || slices.ContainsFunc(t.Shape[1:], func(d Dim) bool { return d.Symbol != "" }) {
-			return fmt.Errorf("the %s %s of the inference graph %s is not %s with rows and then fixed sizes", what, t, g.Name, want.DType)
+		if t.DType != want.DType || len(t.Shape) == 0 ||
+			slices.ContainsFunc(t.Shape[1:], func(d Dim) bool { return d.Symbol != "" }) {
+			return fmt.Errorf("the %s %s of the inference graph %s is not %s with rows and then fixed sizes", what, t,
+				g.Name, want.DType)
 		}
 		return nil
 	}
@@ -246,7 +253,8 @@ func (s *speech) flows() error {
 	var given []flow
 	_, voiced := s.graphs[GraphConditioning]
 	if takes := names(prefill.Inputs, TensorVoice); takes && !voiced {
-		return fmt.Errorf("nothing gives the inference graph %s its input %q: there is no %s", GraphPrefill, TensorVoice, GraphConditioning)
+		return fmt.Errorf("nothing gives the inference graph %s its input %q: there is no %s", GraphPrefill,
+			TensorVoice, GraphConditioning)
 	} else if voiced && !takes {
 		return fmt.Errorf("the inference graph %s has no input %q", GraphPrefill, TensorVoice)
 	}
@@ -314,7 +322,8 @@ func (s *speech) flow(f flow, sizes map[string]size) error {
 			if before, ok := sizes[key]; !ok {
 				sizes[key] = size{made, f.output}
 			} else if before.dim != made {
-				return fmt.Errorf("%s of %s is two sizes: %s of %s in %q, and %s in %q", want, f.to, before.dim, f.from, before.output, made, f.output)
+				return fmt.Errorf("%s of %s is two sizes: %s of %s in %q, and %s in %q", want, f.to, before.dim, f.from,
+					before.output, made, f.output)
 			}
 		}
 	}

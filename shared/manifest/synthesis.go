@@ -85,16 +85,19 @@ func (b *Bundle) checkSynthesis() error {
 			return fmt.Errorf("there is no code %d: %s has %d", code, TensorLogits, codes)
 		}
 	}
-	return s.Reference.check(min(speech.graphs[GraphSpeaker].SampleRate, speech.graphs[GraphConditioningMel].SampleRate))
+	return s.Reference.check(min(speech.graphs[GraphSpeaker].SampleRate,
+		speech.graphs[GraphConditioningMel].SampleRate))
 }
 
 // check checks what the feature contract decides about frames, and that they become a waveform.
 func (f *Frames) check(features Features, s *speech, r Reference) error {
 	if bands := s.numbers[bandsDim]; bands.value != features.NMels {
-		return fmt.Errorf("%s has %s = %d, and the feature contract n_mels = %d", bands.of, bandsDim, bands.value, features.NMels)
+		return fmt.Errorf("%s has %s = %d, and the feature contract n_mels = %d", bands.of, bandsDim, bands.value,
+			features.NMels)
 	}
 	if _, ok := s.graphs[GraphVocoder]; ok == (f.GriffinLim != nil) {
-		return fmt.Errorf("synthesis.frames: either an inference graph %s or griffin_lim makes the waveform", GraphVocoder)
+		return fmt.Errorf("synthesis.frames: either an inference graph %s or griffin_lim makes the waveform",
+			GraphVocoder)
 	}
 	if _, ok := s.graphs[GraphConditioning]; !ok {
 		return nil
@@ -109,7 +112,8 @@ func (r Reference) check(rate int) error {
 		value float64
 	}{{"speaker", r.Speaker}, {"voice", r.Voice}, {"chunk", r.Chunk}} {
 		if length.value < r.Least {
-			return fmt.Errorf("synthesis.reference: %s is %g s, shorter than least, %g s", length.key, length.value, r.Least)
+			return fmt.Errorf("synthesis.reference: %s is %g s, shorter than least, %g s", length.key, length.value,
+				r.Least)
 		}
 	}
 	if r.Least*float64(rate) < 1 {

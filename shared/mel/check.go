@@ -27,7 +27,8 @@ func check(f manifest.Features) error {
 	case f.FMin < 0 || !(f.FMin < f.FMax):
 		return refuse("", "f_min %v and f_max %v are not a valid band", f.FMin, f.FMax)
 	case f.FMax > nyquist:
-		return refuse("f_max is at most half the sample rate", "f_max %v Hz is above %v Hz, half of sample_rate %d", f.FMax, nyquist, f.SampleRate)
+		return refuse("f_max is at most half the sample rate", "f_max %v Hz is above %v Hz, half of sample_rate %d",
+			f.FMax, nyquist, f.SampleRate)
 	case f.Log != "ln" && f.Log != "log10":
 		return refuse("ln or log10", "log %q is unknown", f.Log)
 	case !(f.LogFloor > 0):

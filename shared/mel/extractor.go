@@ -45,7 +45,9 @@ func New(f manifest.Features) (*Extractor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Extractor{features: f, cutter: cutter, window: hann(f.WinLength, f.NFFT), bank: bank, plan: fft.New(f.NFFT), scale: 1}
+	e := &Extractor{
+		features: f, cutter: cutter, window: hann(f.WinLength, f.NFFT), bank: bank, plan: fft.New(f.NFFT), scale: 1,
+	}
 	if f.Log == "log10" {
 		e.scale = 1 / math.Ln10
 	}

@@ -40,7 +40,10 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(f *manifest.Features) { f.SampleRate = 0 }, "sample_rate is 0"},
-		{func(f *manifest.Features) { f.SampleRate = 16000 }, "f_max 11025 Hz is above 8000 Hz, half of sample_rate 16000"},
+		{
+			func(f *manifest.Features) { f.SampleRate = 16000 },
+			"f_max 11025 Hz is above 8000 Hz, half of sample_rate 16000",
+		},
 		{func(f *manifest.Features) { f.FMin = 11025 }, "f_min 11025 and f_max 11025 are not a valid band"},
 		{func(f *manifest.Features) { f.FMin = math.NaN() }, "f_min NaN"},
 		{func(f *manifest.Features) { f.NFFT = 1023; f.WinLength = 512 }, "n_fft is 1023"},
@@ -55,7 +58,10 @@ func TestNewRefuses(t *testing.T) {
 		{func(f *manifest.Features) { f.Log = "log2" }, `log "log2" is unknown`},
 		{func(f *manifest.Features) { f.LogFloor = 0 }, "log_floor is 0"},
 		{func(f *manifest.Features) { f.Normalization = &manifest.Normalization{Mean: 1} }, "normalization.std is 0"},
-		{func(f *manifest.Features) { f.NFFT = 256; f.WinLength = 256 }, "mel band 0 of 80 (0.0 to 82.2 Hz) contains no FFT bin: n_fft 256 at 22050 Hz has one every 86.1 Hz"},
+		{
+			func(f *manifest.Features) { f.NFFT = 256; f.WinLength = 256 },
+			"mel band 0 of 80 (0.0 to 82.2 Hz) contains no FFT bin: n_fft 256 at 22050 Hz has one every 86.1 Hz",
+		},
 	} {
 		f := meltest.Base()
 		c.change(&f)
@@ -74,7 +80,8 @@ func TestComputeRefuses(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		wave := meltest.Signal(2000)
 		wave[1234] = float32(bad)
-		if err := e.Compute(make([]float32, 8*80), wave); err == nil || !strings.Contains(err.Error(), "sample 1234 is ") {
+		err := e.Compute(make([]float32, 8*80), wave)
+		if err == nil || !strings.Contains(err.Error(), "sample 1234 is ") {
 			t.Errorf("a sample of %v: %v", bad, err)
 		}
 	}

@@ -51,7 +51,8 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 		}
 		if b.Weights == nil {
 			return bank, hint.Errorf("the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
-				"features: mel band %d of %d (%.1f to %.1f Hz) contains no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
+				"features: mel band %d of %d (%.1f to %.1f Hz) contains no FFT bin: n_fft %d at %d Hz has one every "+
+					"%.1f Hz",
 				i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing)
 		}
 		bank.first = min(bank.first, b.First)

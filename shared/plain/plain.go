@@ -45,7 +45,8 @@ func Check(path string, text []byte) error {
 		at += size
 	}
 	line := 1 + bytes.Count(text[:at], []byte("\n"))
-	return hint.Errorf("convert it; if it is in Windows-1252: "+Convert("WINDOWS-1252", path)+" (iconv -l lists other encodings)",
+	return hint.Errorf(
+		"convert it; if it is in Windows-1252: "+Convert("WINDOWS-1252", path)+" (iconv -l lists other encodings)",
 		"it is not in UTF-8: byte %d (0x%02x) in line %d", at+1, text[at], line)
 }
 

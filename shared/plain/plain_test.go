@@ -76,7 +76,9 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPlainText(t *testing.T) {
-	for _, s := range []string{"", "1", "1|a\n", "1|\x00\n", "\x00\x00\x00\x00", "\uFEFF1|a\n", "1|\u4e00\u4e8c\n", "abc\x00defghijk"} {
+	for _, s := range []string{
+		"", "1", "1|a\n", "1|\x00\n", "\x00\x00\x00\x00", "\uFEFF1|a\n", "1|\u4e00\u4e8c\n", "abc\x00defghijk",
+	} {
 		if err := Check("list.csv", []byte(s)); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}

@@ -20,11 +20,12 @@ func TestNotFinite(t *testing.T) {
 	}{
 		{manifest.F32, f32(nan), true}, {manifest.F32, f32(inf), true}, {manifest.F32, f32(-inf), true},
 		{manifest.F32, 0xff80_0001, true}, // a signalling NaN with a sign
-		{manifest.F32, f32(math.MaxFloat32), false}, {manifest.F32, f32(-math.MaxFloat32), false}, {manifest.F32, f32(math.Copysign(0, -1)), false},
-		{manifest.F64, f64(nan), true}, {manifest.F64, f64(-inf), true}, {manifest.F64, f64(-math.MaxFloat64), false},
-		{manifest.BF16, 0x7fc0, true}, {manifest.BF16, 0xff80, true}, {manifest.BF16, 0xff7f, false},
-		{manifest.F16, 0x7e00, true}, {manifest.F16, 0xfc00, true}, {manifest.F16, 0xfbff, false},
-		{manifest.I32, f32(nan), false}, {manifest.U8, 0xff, false},
+		{manifest.F32, f32(math.MaxFloat32), false}, {manifest.F32, f32(-math.MaxFloat32), false},
+		{manifest.F32, f32(math.Copysign(0, -1)), false}, {manifest.F64, f64(nan), true},
+		{manifest.F64, f64(-inf), true}, {manifest.F64, f64(-math.MaxFloat64), false}, {manifest.BF16, 0x7fc0, true},
+		{manifest.BF16, 0xff80, true}, {manifest.BF16, 0xff7f, false}, {manifest.F16, 0x7e00, true},
+		{manifest.F16, 0xfc00, true}, {manifest.F16, 0xfbff, false}, {manifest.I32, f32(nan), false},
+		{manifest.U8, 0xff, false},
 	} {
 		l := NewLayout([]Tensor{{Name: "t", DType: tt.dtype, Shape: []int{3, 7, 5}}}, nil)
 		x, slot := l.Tensors[0], make([]byte, l.Size)
@@ -65,7 +66,10 @@ func TestBeyond(t *testing.T) {
 	for _, tt := range []struct {
 		value float64
 		want  bool
-	}{{10, false}, {-10, false}, {10.001, true}, {-10.001, true}, {1e30, true}, {math.Inf(-1), true}, {math.NaN(), true}, {1e-30, false}} {
+	}{
+		{10, false}, {-10, false}, {10.001, true}, {-10.001, true}, {1e30, true}, {math.Inf(-1), true},
+		{math.NaN(), true}, {1e-30, false},
+	} {
 		for i := range 21 {
 			binary.LittleEndian.PutUint32(x.In(slot)[4*i:], math.Float32bits(float32(tt.value)))
 			want := -1

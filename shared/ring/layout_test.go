@@ -38,7 +38,8 @@ func TestLayoutPlacesTensors(t *testing.T) {
 	mel, _ := l.Find("mel")
 	waveform, _ := l.Find("waveform")
 	if l.InputBytes < mel.Offset+mel.Bytes() || l.InputBytes > waveform.Offset {
-		t.Errorf("the inputs' part ends at %d: mel ends at %d, waveform begins at %d", l.InputBytes, mel.Offset+mel.Bytes(), waveform.Offset)
+		t.Errorf("the inputs' part ends at %d: mel ends at %d, waveform begins at %d", l.InputBytes,
+			mel.Offset+mel.Bytes(), waveform.Offset)
 	}
 	if _, ok := l.Find("nothing"); ok {
 		t.Error("found a tensor that does not exist")

@@ -39,7 +39,9 @@ func Create(slots, slotSize int) (*Ring, error) {
 		f.Close()
 		return nil, fmt.Errorf("reserve %d MiB of ring memory: %w", size>>20, err)
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(
+		uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL,
+	); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("seal ring memory: %w", err)
 	}

@@ -105,7 +105,9 @@ func TestAttachRefuses(t *testing.T) {
 }
 
 func TestCreateRefuses(t *testing.T) {
-	for _, c := range []struct{ slots, size int }{{0, 1}, {1, 0}, {-1, -1}, {math.MaxInt, 256}, {1, math.MaxInt}, {1, 1 << 60}} {
+	for _, c := range []struct{ slots, size int }{
+		{0, 1}, {1, 0}, {-1, -1}, {math.MaxInt, 256}, {1, math.MaxInt}, {1, 1 << 60},
+	} {
 		if r, err := Create(c.slots, c.size); err == nil {
 			r.Close()
 			t.Errorf("%d slots of %d bytes were made", c.slots, c.size)

@@ -38,7 +38,9 @@ func TestAttacher(t *testing.T) {
 		}
 		defer r.Close()
 		p := &pinning{refuse: refuse}
-		s, err := NewServer(Plugin{ID: "test", Version: "1", Stages: map[string]func() Stage{"scale": func() Stage { return p }}}, r.File(), slog.New(slog.DiscardHandler))
+		s, err := NewServer(
+			Plugin{ID: "test", Version: "1", Stages: map[string]func() Stage{"scale": func() Stage { return p }}},
+			r.File(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,8 @@ func TestAttacher(t *testing.T) {
 			continue
 		}
 		if err != nil || len(p.memory) != len(r.Bytes()) || unsafe.SliceData(p.memory) == unsafe.SliceData(r.Bytes()) {
-			t.Errorf("attach: %v, %d bytes of %d, which are to be the process's own mapping", err, len(p.memory), len(r.Bytes()))
+			t.Errorf("attach: %v, %d bytes of %d, which are to be the process's own mapping", err, len(p.memory),
+				len(r.Bytes()))
 		}
 		for range 2 {
 			if err := s.Close(); err != nil || p.closed != 1 {

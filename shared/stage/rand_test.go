@@ -25,7 +25,8 @@ func TestRandVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(strings.Fields(string(page)), " "); !strings.Contains(text, words) || !strings.Contains(text, floats) {
+	text := strings.Join(strings.Fields(string(page)), " ")
+	if !strings.Contains(text, words) || !strings.Contains(text, floats) {
 		t.Errorf("the page lacks %s or %s", words, floats)
 	}
 }

@@ -67,7 +67,8 @@ func recovered(value any) *panicError {
 	for raised := false; ; {
 		f, more := frames.Next()
 		// Methods of Batch panic for what their caller did.
-		caller := !strings.HasPrefix(f.Function, "runtime.") && !strings.Contains(f.Function, "/stage.(*Batch).") && !strings.Contains(f.Function, "/stage.view[")
+		caller := !strings.HasPrefix(f.Function, "runtime.") && !strings.Contains(f.Function, "/stage.(*Batch).") &&
+			!strings.Contains(f.Function, "/stage.view[")
 		if raised && caller {
 			p.place = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
 			return p

@@ -206,14 +206,17 @@ func TestServeBatches(t *testing.T) {
 	if err := json.Unmarshal([]byte(line), &entry); err != nil {
 		t.Fatal(err)
 	}
-	if entry["@level"] != "info" || entry["@message"] != "configured" || entry["instance"] != "first" || entry["note_bytes"] != 8.0*(1<<20) {
+	if entry["@level"] != "info" || entry["@message"] != "configured" || entry["instance"] != "first" ||
+		entry["note_bytes"] != 8.0*(1<<20) {
 		t.Errorf("log entry %v", entry)
 	}
 	if _, err := time.Parse(hclog.TimeFormatJSON, entry["@timestamp"].(string)); err != nil {
 		t.Error(err)
 	}
 
-	if _, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: 3, SlotSize: uint64(p.ring.SlotSize())}); err != nil {
+	if _, err := p.stage.Attach(ctx, &stagepb.AttachRequest{
+		Slots: 3, SlotSize: uint64(p.ring.SlotSize()),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := p.stage.Process(ctx)
@@ -227,7 +230,9 @@ func TestServeBatches(t *testing.T) {
 // serveThree has the stage process a batch, one that makes it panic, and one with a bad row.
 func serveThree(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]) {
 	t.Helper()
-	for slot, first := range []uint32{0, math.Float32bits(float32(math.Inf(1))), math.Float32bits(float32(math.NaN()))} {
+	for slot, first := range []uint32{
+		0, math.Float32bits(float32(math.Inf(1))), math.Float32bits(float32(math.NaN())),
+	} {
 		x := p.ring.Slot(slot)
 		for i := range 8 {
 			putFloat(x, i, math.Float32bits(float32(i)))
@@ -235,7 +240,9 @@ func serveThree(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagep
 		if slot > 0 {
 			putFloat(x, 4, first)
 		}
-		if err := stream.Send(&stagepb.Call{Id: uint64(slot), Slot: uint32(slot), RowKeys: make([]byte, 2*KeySize)}); err != nil {
+		if err := stream.Send(&stagepb.Call{
+			Id: uint64(slot), Slot: uint32(slot), RowKeys: make([]byte, 2*KeySize),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +268,8 @@ func serveThree(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagep
 	if log := p.stderr.line(t, "panic in the stage"); !strings.Contains(log, "(*scale).Process") {
 		t.Errorf("the log has no stack: %s", log)
 	}
-	if r := results[2]; r.Error != "" || len(r.BadRows) != 1 || r.BadRows[0].Row != 1 || r.BadRows[0].Reason != "not a number" {
+	r := results[2]
+	if r.Error != "" || len(r.BadRows) != 1 || r.BadRows[0].Row != 1 || r.BadRows[0].Reason != "not a number" {
 		t.Errorf("result with a bad row: %v", r)
 	}
 }
@@ -279,7 +287,8 @@ func endService(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagep
 	if r, err := stream.Recv(); err != nil || r.Id != 9 || !strings.Contains(r.Error, "draining") {
 		t.Errorf("a call after drain: %v, %v", r, err)
 	}
-	if s, err := p.stage.Stats(ctx, &stagepb.StatsRequest{}); err != nil || s.Calls != 3 || s.Failed != 1 || s.InFlight != 0 {
+	if s, err := p.stage.Stats(ctx, &stagepb.StatsRequest{}); err != nil || s.Calls != 3 || s.Failed != 1 ||
+		s.InFlight != 0 {
 		t.Errorf("stats %v, %v", s, err)
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -319,7 +328,9 @@ func TestServeExits(t *testing.T) {
 		if _, err := p.stage.Configure(ctx, configureRequest("")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: 3, SlotSize: uint64(p.ring.SlotSize())}); err != nil {
+		if _, err := p.stage.Attach(ctx, &stagepb.AttachRequest{
+			Slots: 3, SlotSize: uint64(p.ring.SlotSize()),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		stream, err := p.stage.Process(ctx)

@@ -152,11 +152,13 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	case s.ring != nil:
 		return nil, status.Error(codes.FailedPrecondition, "already attached")
 	case req.SlotSize%ring.Align != 0:
-		return nil, status.Errorf(codes.InvalidArgument, "slots of %d bytes are not aligned to %d", req.SlotSize, ring.Align)
+		return nil,
+			status.Errorf(codes.InvalidArgument, "slots of %d bytes are not aligned to %d", req.SlotSize, ring.Align)
 	}
 	for i, l := range s.layouts {
 		if uint64(l.Size) > req.SlotSize {
-			return nil, status.Errorf(codes.InvalidArgument, "a slot of %d bytes does not hold the %d bytes of bucket %d", req.SlotSize, l.Size, i)
+			return nil, status.Errorf(codes.InvalidArgument,
+				"a slot of %d bytes does not hold the %d bytes of bucket %d", req.SlotSize, l.Size, i)
 		}
 	}
 	r, err := ring.Attach(s.ringFile, int(req.Slots), int(req.SlotSize))
@@ -224,7 +226,10 @@ func (s *Server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.R
 }
 
 // receive passes calls from the stream to the queue until the host closes its side.
-func (s *Server) receive(ctx context.Context, stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result], queue chan<- *stagepb.Call, send *sync.Mutex) error {
+func (s *Server) receive(
+	ctx context.Context, stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result], queue chan<- *stagepb.Call,
+	send *sync.Mutex,
+) error {
 	for {
 		call, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

@@ -46,14 +46,35 @@ func TestConfigureRefuses(t *testing.T) {
 		change func(*stagepb.ConfigureRequest)
 		want   string
 	}{
-		{"unknown stage", func(r *stagepb.ConfigureRequest) { r.Instances[0].Stage = "blur" }, `instance "first": plugin test 1 has no stage "blur"`},
-		{"unknown key", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{"facto": 1}` }, `unknown field "facto"`},
-		{"two values", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{} {}` }, "more than one JSON value"},
-		{"a hint", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{"factor": 0}` }, "factor is 0\nhint: take another factor"},
-		{"unknown tensor", func(r *stagepb.ConfigureRequest) { r.Instances[0].Inputs["y"] = "mel" }, `port "y": bucket 0 has no tensor "mel"`},
-		{"two tensors for a port", func(r *stagepb.ConfigureRequest) { r.Instances[0].Outputs["x"] = "mel" }, `port "x" is bound to "wave" as an input and to "mel"`},
+		{
+			"unknown stage", func(r *stagepb.ConfigureRequest) { r.Instances[0].Stage = "blur" },
+			`instance "first": plugin test 1 has no stage "blur"`,
+		},
+		{
+			"unknown key", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{"facto": 1}` },
+			`unknown field "facto"`,
+		},
+		{
+			"two values", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{} {}` },
+			"more than one JSON value",
+		},
+		{
+			"a hint", func(r *stagepb.ConfigureRequest) { r.Instances[0].ConfigJson = `{"factor": 0}` },
+			"factor is 0\nhint: take another factor",
+		},
+		{
+			"unknown tensor", func(r *stagepb.ConfigureRequest) { r.Instances[0].Inputs["y"] = "mel" },
+			`port "y": bucket 0 has no tensor "mel"`,
+		},
+		{
+			"two tensors for a port", func(r *stagepb.ConfigureRequest) { r.Instances[0].Outputs["x"] = "mel" },
+			`port "x" is bound to "wave" as an input and to "mel"`,
+		},
 		{"no layouts", func(r *stagepb.ConfigureRequest) { r.Layouts = nil }, "no layouts"},
-		{"unknown type", func(r *stagepb.ConfigureRequest) { r.Layouts[0].Tensors[0].Dtype = "f8" }, `unknown type "f8"`},
+		{
+			"unknown type", func(r *stagepb.ConfigureRequest) { r.Layouts[0].Tensors[0].Dtype = "f8" },
+			`unknown type "f8"`,
+		},
 		{"unaligned", func(r *stagepb.ConfigureRequest) { r.Layouts[0].Tensors[0].Offset = 8 }, "not aligned"},
 		{"overflow", func(r *stagepb.ConfigureRequest) {
 			r.Layouts[0].Tensors[0].Shape = []uint64{1 << 30, 1 << 30, 1 << 30}
@@ -169,7 +190,8 @@ func TestBatchViews(t *testing.T) {
 	if n := len(b.Float32("port_wave")); n != 8 {
 		t.Errorf("%d elements, want 8", n)
 	}
-	if b.Rows() != 2 || b.Step() != 7 || b.Epoch() != 2 || b.Bucket() != 4 || b.Pad("port_wave") != -1 || b.Shape("port_wave")[1] != 4 {
+	if b.Rows() != 2 || b.Step() != 7 || b.Epoch() != 2 || b.Bucket() != 4 || b.Pad("port_wave") != -1 ||
+		b.Shape("port_wave")[1] != 4 {
 		t.Error("the batch differs from the call")
 	}
 	if b.Clip(0) != "A/0001" || b.Clip(1) != "" { // an older host sends none

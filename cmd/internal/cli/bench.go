@@ -28,18 +28,24 @@ xtts-host bench --against pytorch --graph my-bundle --builder model.py:build`,
 	}
 	o := bench.Options{}
 	f := cmd.Flags()
-	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "batch `sizes` to measure, separated by commas")
+	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128},
+		"batch `sizes` to measure, separated by commas")
 	sizes := f.Lookup("batch-sizes")
 	sizes.DefValue = strings.Trim(sizes.DefValue, "[]") // as the flag takes them
 	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 11")
 	f.IntVar(&o.Rounds, "bench-rounds", 1, "`repetitions` of all measurements")
-	f.StringSliceVar(&o.InputModes, "input-modes", nil, "input `modes` to measure: compute, synchronous, double, triple (default: all)")
-	must(cmd.RegisterFlagCompletionFunc("input-modes", completeList(func() []string { return slices.Sorted(maps.Keys(bench.InputModes)) })))
+	f.StringSliceVar(&o.InputModes, "input-modes", nil,
+		"input `modes` to measure: compute, synchronous, double, triple (default: all)")
+	must(cmd.RegisterFlagCompletionFunc("input-modes",
+		completeList(func() []string { return slices.Sorted(maps.Keys(bench.InputModes)) })))
 	f.StringVar(&o.Against.Program, "against", "", "`program` to compare with: pytorch")
 	must(cmd.RegisterFlagCompletionFunc("against", completeList(func() []string { return []string{bench.PyTorch} })))
-	f.StringVar(&o.Against.Python, "python", "", "`program` with PyTorch (default: the exporter's environment in .cache, else python3)")
-	f.StringVar(&o.Against.Builder, "builder", "", "`MODULE:FUNCTION` that the bundle was exported from (default: the preset of its name)")
-	f.StringSliceVar(&o.Against.Forms, "forms", nil, "`forms` of PyTorch: eager, compile, graphs, and each with -sdpa (default: all)")
+	f.StringVar(&o.Against.Python, "python", "",
+		"`program` with PyTorch (default: the exporter's environment in .cache, else python3)")
+	f.StringVar(&o.Against.Builder, "builder", "",
+		"`MODULE:FUNCTION` that the bundle was exported from (default: the preset of its name)")
+	f.StringSliceVar(&o.Against.Forms, "forms", nil,
+		"`forms` of PyTorch: eager, compile, graphs, and each with -sdpa (default: all)")
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
 		o.JSON = *asJSON

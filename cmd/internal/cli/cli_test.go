@@ -94,7 +94,9 @@ func TestFlagsOfOneCommand(t *testing.T) {
 			owner[f.Name] = cmd.CommandPath()
 		})
 	}
-	for flag, want := range map[string]string{"batch-sizes": "xtts-host bench", "input-modes": "xtts-host bench", "version": "xtts-host"} {
+	for flag, want := range map[string]string{
+		"batch-sizes": "xtts-host bench", "input-modes": "xtts-host bench", "version": "xtts-host",
+	} {
 		if owner[flag] != want {
 			t.Errorf("--%s is a flag of %q, want %s", flag, owner[flag], want)
 		}
@@ -168,7 +170,8 @@ func TestOtherNames(t *testing.T) {
 		root.SetArgs(strings.Fields(c.line))
 		root.SetOut(io.Discard)
 		err := root.Execute()
-		if err == nil || hint.Of(err) != c.want || strings.HasPrefix(c.want, "it is") == strings.Contains(err.Error(), "unknown command") {
+		if err == nil || hint.Of(err) != c.want ||
+			strings.HasPrefix(c.want, "it is") == strings.Contains(err.Error(), "unknown command") {
 			t.Errorf("%s: %v (%s), want %s", c.line, err, hint.Of(err), c.want)
 		}
 	}
@@ -183,7 +186,8 @@ func TestCommandsPage(t *testing.T) {
 	var sections strings.Builder
 	page.WriteString("\n| command | |\n|---|---|\n")
 	for _, cmd := range all(New()) {
-		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
+		// which has the help of the program
+		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" {
 			title := cmd.CommandPath()
 			fmt.Fprintf(&page, "| [%s](#%s) | %s |\n", title, strings.ReplaceAll(title, " ", "-"), cmd.Short)
 			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd, widest))

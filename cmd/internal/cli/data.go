@@ -25,23 +25,27 @@ exit status is 5 if more lines cannot be used than a run allows, as that of the 
 xtts-host data check my-voice --pictures pictures --json > check.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: "+hint.Command("data check LJSpeech-1.1"), "DATA is missing: a folder, its metadata.csv, or a JSON Lines file"))
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("data check LJSpeech-1.1"),
+					"DATA is missing: a folder, its metadata.csv, or a JSON Lines file"))
 			}
 			return noArguments(cmd, args[1:])
 		},
 	}
 	cmd.Flags().BoolVar(&o.Eval, "eval", false, "check the list for evaluation, not that for training")
 	cmd.Flags().StringVar(&o.Pictures, "pictures", "", "`folder` for histograms as SVG files")
-	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "`clips` that are decoded at the same time (default: the number of processors)")
+	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0),
+		"`clips` that are decoded at the same time (default: the number of processors)")
 	cmd.Flags().Lookup("workers").DefValue = "0" // the help text names it: it depends on the machine
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{"graph", "list-layout", "normalize", "val-share", "batch-size", "max-quarantine", "cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
-		if o.Workers < 1 {
-			return usage(cmd, fmt.Errorf("--workers %d: at least 1 is needed", o.Workers))
-		}
-		o.Data, o.JSON = args[0], *asJSON
-		c := openConsole()
-		c.Out = output(o.JSON)
-		return datacheck.Run(cmd.Context(), set, o, c)
-	})
+	return withSome(cmd,
+		[]string{"graph", "list-layout", "normalize", "val-share", "batch-size", "max-quarantine", "cache-dir"},
+		func(cmd *cobra.Command, set *config.Set, args []string) error {
+			if o.Workers < 1 {
+				return usage(cmd, fmt.Errorf("--workers %d: at least 1 is needed", o.Workers))
+			}
+			o.Data, o.JSON = args[0], *asJSON
+			c := openConsole()
+			c.Out = output(o.JSON)
+			return datacheck.Run(cmd.Context(), set, o, c)
+		})
 }

@@ -116,7 +116,8 @@ func TestExamplesParse(t *testing.T) {
 }
 
 func TestCommandLines(t *testing.T) {
-	page := "Say `xtts-host bench --json FILE`, not `host bench`.\n```sh\nmake build && A=1 bin/xtts-host graph \\\n  lint b | head # xtts-host x\n```\n```\nxtts-host y\n```\n"
+	page := "Say `xtts-host bench --json FILE`, not `host bench`.\n```sh\nmake build && A=1 bin/xtts-host graph \\\n" +
+		"  lint b | head # xtts-host x\n```\n```\nxtts-host y\n```\n"
 	var got []string
 	for _, line := range commandLines(page) {
 		got = append(got, line.String())
@@ -124,7 +125,9 @@ func TestCommandLines(t *testing.T) {
 	if want := []string{"xtts-host graph lint b", "xtts-host bench --json FILE"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	for _, wrong := range []string{"--bach-size 3", "tran", "graph lnt b", "graph lint", "--batch-size many", "doctor x"} {
+	for _, wrong := range []string{
+		"--bach-size 3", "tran", "graph lnt b", "graph lint", "--batch-size many", "doctor x",
+	} {
 		if (line{words: strings.Fields(wrong)}).parse() == nil {
 			t.Errorf("%q is taken", wrong)
 		}

@@ -90,7 +90,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return unknownCommand(cmd, args)
 	}
 	advice := cmd.CommandPath() + " --help shows how to call it"
-	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") { // not what is to be spoken
+	// not what is to be spoken
+	if run := cmd.Flags().Lookup("run"); run != nil && !run.Changed && strings.Contains(cmd.Use, "--run RUN") {
 		advice = "a flag names the run: " + cmd.CommandPath() + " --run " + hint.Path(args[0])
 	}
 	advice = cmp.Or(assignment(cmd, args[0]), unquoted(cmd, args[0]), advice)
@@ -130,7 +131,8 @@ func otherNames(below *cobra.Command) map[string][]string {
 
 // missingCommand names the commands below a group.
 func missingCommand(cmd *cobra.Command) error {
-	return exit.Usage(fmt.Errorf("%q is not a command by itself", cmd.CommandPath()), "the commands are: "+strings.Join(commandsBelow(cmd), ", "))
+	return exit.Usage(fmt.Errorf("%q is not a command by itself", cmd.CommandPath()),
+		"the commands are: "+strings.Join(commandsBelow(cmd), ", "))
 }
 
 // commandsBelow returns the commands below one that can be run, as they are typed.

@@ -33,7 +33,8 @@ xtts-host evaluate --run runs/first@1200 --val-data other-voice --json > loss.js
 	asJSON := jsonFlag(cmd)
 	return withSet(cmd, set, evaluated, func(cmd *cobra.Command, set *config.Set, _ []string) error {
 		if set.Resume == "" {
-			return usage(cmd, hint.Errorf("for example: "+hint.Command("evaluate --run runs/first@best"), "--run is missing: the folder of a run"))
+			return usage(cmd, hint.Errorf("for example: "+hint.Command("evaluate --run runs/first@best"),
+				"--run is missing: the folder of a run"))
 		}
 		c := openConsole()
 		c.Out = output(*asJSON)

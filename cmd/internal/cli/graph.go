@@ -23,7 +23,8 @@ xtts-host graph inspect my-bundle --fused=32`,
 		ValidArgsFunction: firstArgument(completeBundle),
 	}
 	asJSON := jsonFlag(cmd)
-	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many `rows` would read and write on a GPU, as exported and with each region as one kernel")
+	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many `rows` would read and write on a GPU, "+
+		"as exported and with each region as one kernel")
 	cmd.Flags().Lookup("fused").NoOptDefVal = "16"
 	return withSome(cmd, []string{"cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
 		if cmd.Flags().Changed("fused") && *rows == 0 {
@@ -45,9 +46,10 @@ there is a finding.`,
 		ValidArgsFunction: firstArgument(completeBundle),
 	}
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{"cache-dir", "ort-lib"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return inspect.Lint(output(*asJSON), args[0], set.CacheDir, set.ORTLib, *asJSON)
-	})
+	return withSome(cmd, []string{"cache-dir", "ort-lib"},
+		func(_ *cobra.Command, set *config.Set, args []string) error {
+			return inspect.Lint(output(*asJSON), args[0], set.CacheDir, set.ORTLib, *asJSON)
+		})
 }
 
 func newFits() *cobra.Command {
@@ -70,7 +72,8 @@ xtts-host graph fits my-bundle --json > fits.json`,
 // oneBundle asks for one argument.
 func oneBundle(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, hint.Errorf("for example: "+cmd.CommandPath()+" builtin:myxtts-nano", "BUNDLE is missing: a folder, or builtin:NAME"))
+		return usage(cmd, hint.Errorf("for example: "+cmd.CommandPath()+" builtin:myxtts-nano",
+			"BUNDLE is missing: a folder, or builtin:NAME"))
 	}
 	return noArguments(cmd, args[1:])
 }

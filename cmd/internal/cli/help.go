@@ -55,7 +55,9 @@ func Help(cmd *cobra.Command, width int) string {
 		fmt.Fprintf(&out, "\n%s:\n%s", g.Name(), g.FlagUsagesWrapped(width))
 	}
 	if hasSettings(cmd) && !listsSettings(cmd) {
-		out.WriteString(fold.Text(fmt.Sprintf("\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().CommandPath()), width))
+		out.WriteString(fold.Text(fmt.Sprintf(
+			"\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().CommandPath()),
+			width))
 	}
 	return out.String()
 }

@@ -13,24 +13,30 @@ import (
 )
 
 // writes are the flags that name what a command writes, in all commands.
-var writes = []string{"cache-dir", "debug-dir", "feature-cache", "out", "pictures", "resume", "resume-or-start", "run-dir", "trace"}
+var writes = []string{
+	"cache-dir", "debug-dir", "feature-cache", "out", "pictures", "resume", "resume-or-start", "run-dir", "trace",
+}
 
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
-	"clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle, "init": overwrite.Run, "ort-lib": overwrite.File,
-	"plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run, "resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
+	"clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle, "init": overwrite.Run,
+	"ort-lib": overwrite.File, "plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
+	"resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
 	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
 }
 
 // arguments are the commands whose arguments name what they read.
 var arguments = map[string]overwrite.Kind{
-	"check": overwrite.Data, "inspect": overwrite.Bundle, "lint": overwrite.Bundle, "list": overwrite.Plugins, "test": overwrite.Plugins,
+	"check": overwrite.Data, "inspect": overwrite.Bundle, "lint": overwrite.Bundle, "list": overwrite.Plugins,
+	"test": overwrite.Plugins,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that
 // it continues or reads names them. Messages keep all of them whole.
 func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
-	out := []overwrite.Place{{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"}}
+	out := []overwrite.Place{
+		{Flag: "the standard output", Path: "/dev/stdout"}, {Flag: "the standard error", Path: "/dev/stderr"},
+	}
 	var in []overwrite.Place
 	derived := func(f *pflag.Flag) bool {
 		return (f.Name == "resume" || f.Name == "run-dir") && set.ResumeOrStart != ""
@@ -44,7 +50,9 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	})
 	read := func(f *pflag.Flag) {
 		kind, ok := reads[f.Name]
-		if !ok || derived(f) || slices.ContainsFunc(in, func(p overwrite.Place) bool { return p.Flag == "--"+f.Name && p.Path == f.Value.String() }) {
+		if !ok || derived(f) || slices.ContainsFunc(in, func(p overwrite.Place) bool {
+			return p.Flag == "--"+f.Name && p.Path == f.Value.String()
+		}) {
 			return
 		}
 		for _, path := range pathsOf(f) {

@@ -15,7 +15,8 @@ func TestPlaces(t *testing.T) {
 			_, in := reads[f.Name]
 			out := slices.Contains(writes, f.Name)
 			if slices.Contains(words, usedName(f)) && !in && !out {
-				t.Errorf("%s --%s names a %s: add it to reads or to writes in places.go", cmd.CommandPath(), f.Name, usedName(f))
+				t.Errorf("%s --%s names a %s: add it to reads or to writes in places.go", cmd.CommandPath(), f.Name,
+					usedName(f))
 			}
 		})
 	}

@@ -44,7 +44,8 @@ plugin, or its name in the folder of --plugins. The exit status is 4 when a chec
 xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins test my-plugins/my-plugin"), "PLUGIN is missing: the folder or the name of a plugin"))
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins test my-plugins/my-plugin"),
+					"PLUGIN is missing: the folder or the name of a plugin"))
 			}
 			return nil
 		},
@@ -55,15 +56,17 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 	stage := cmd.Flags().String("stage", "", "`name` of the only stage to test")
 	values := valuesFlag(cmd)
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "cache-dir", "ort-lib"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
-		given, err := readValues(*values)
-		if err != nil {
-			return usage(cmd, err)
-		}
-		return plugintest.Command(cmd.Context(), output(*asJSON), plugintest.Options{
-			Names: args, Plugins: set.Plugins, Graph: set.Graph, Stage: *stage, CacheDir: set.CacheDir, ORTLib: set.ORTLib, Values: given, JSON: *asJSON,
+	return withSome(cmd, []string{"plugins", "graph", "cache-dir", "ort-lib"},
+		func(cmd *cobra.Command, set *config.Set, args []string) error {
+			given, err := readValues(*values)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return plugintest.Command(cmd.Context(), output(*asJSON), plugintest.Options{
+				Names: args, Plugins: set.Plugins, Graph: set.Graph, Stage: *stage, CacheDir: set.CacheDir,
+				ORTLib: set.ORTLib, Values: given, JSON: *asJSON,
+			})
 		})
-	})
 }
 
 func newTry() *cobra.Command {
@@ -78,7 +81,9 @@ PLUGIN/STAGE. With --count N it writes N files, one for each of the first N epoc
 xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"), "STAGE is missing: the name of a stage"))
+				return usage(cmd,
+					hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"),
+						"STAGE is missing: the name of a stage"))
 			}
 			return noArguments(cmd, args[1:])
 		},
@@ -89,19 +94,23 @@ xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 
 	cmd.Flags().StringVar(&o.Out, "out", "", "`file` to write: .wav to hear it, .png to see it")
 	cmd.Flags().IntVar(&o.Count, "count", 1, "`number` of epochs to try, each with a file of its own")
 	values := valuesFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "seed", "cache-dir", "ort-lib"}, func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
-		switch {
-		case o.Clip == "" || o.Out == "":
-			return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"), "--clip and --out are needed"))
-		case o.Count < 1 || o.Count > 1000:
-			return usage(cmd, fmt.Errorf("--count %d is not between 1 and 1000", o.Count))
-		}
-		if o.Values, err = readValues(*values); err != nil {
-			return usage(cmd, err)
-		}
-		o.Stage, o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = args[0], set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
-		return plugintry.Command(cmd.Context(), output(false), o)
-	})
+	return withSome(cmd, []string{"plugins", "graph", "seed", "cache-dir", "ort-lib"},
+		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
+			switch {
+			case o.Clip == "" || o.Out == "":
+				return usage(cmd,
+					hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"),
+						"--clip and --out are needed"))
+			case o.Count < 1 || o.Count > 1000:
+				return usage(cmd, fmt.Errorf("--count %d is not between 1 and 1000", o.Count))
+			}
+			if o.Values, err = readValues(*values); err != nil {
+				return usage(cmd, err)
+			}
+			o.Stage, o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = args[0], set.Plugins, set.Graph, set.Seed,
+				set.CacheDir, set.ORTLib
+			return plugintry.Command(cmd.Context(), output(false), o)
+		})
 }
 
 // valuesFlag gives a command the flag --config for the configuration of a stage.

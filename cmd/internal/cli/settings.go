@@ -28,12 +28,16 @@ func withSettings(cmd *cobra.Command, do func(*cobra.Command, *config.Set) error
 }
 
 // withSome gives a command the named settings as flags, or all when there are no names.
-func withSome(cmd *cobra.Command, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
+func withSome(
+	cmd *cobra.Command, names []string, run func(*cobra.Command, *config.Set, []string) error,
+) *cobra.Command {
 	return withSet(cmd, config.New(), names, run)
 }
 
 // withSet is withSome for settings of the caller.
-func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
+func withSet(
+	cmd *cobra.Command, set *config.Set, names []string, run func(*cobra.Command, *config.Set, []string) error,
+) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	if names != nil { // each command reads files

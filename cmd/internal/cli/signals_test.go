@@ -27,10 +27,20 @@ func TestSignals(t *testing.T) {
 		{"save", []sent{{0, usr1}, {0, usr1}, {time.Hour, usr1}}, false, true, false},
 		{"closed output", []sent{{0, pipe}, {time.Second, pipe}}, false, false, false},
 		{"twice at the same time", []sent{{0, syscall.SIGTERM}, {0, syscall.SIGTERM}}, true, false, false},
-		{"twice within a second", []sent{{0, os.Interrupt}, {999 * time.Millisecond, os.Interrupt}}, true, false, false},
-		{"two kinds within a second", []sent{{0, os.Interrupt}, {time.Millisecond, syscall.SIGTERM}, {2 * time.Millisecond, hup}}, true, false, false},
+		{
+			"twice within a second", []sent{{0, os.Interrupt}, {999 * time.Millisecond, os.Interrupt}}, true, false,
+			false,
+		},
+		{
+			"two kinds within a second",
+			[]sent{{0, os.Interrupt}, {time.Millisecond, syscall.SIGTERM}, {2 * time.Millisecond, hup}}, true, false,
+			false,
+		},
 		{"again after a second", []sent{{0, os.Interrupt}, {time.Second, os.Interrupt}}, true, false, true},
-		{"doubled, then again", []sent{{0, os.Interrupt}, {0, os.Interrupt}, {2 * time.Second, os.Interrupt}}, true, false, true},
+		{
+			"doubled, then again", []sent{{0, os.Interrupt}, {0, os.Interrupt}, {2 * time.Second, os.Interrupt}}, true,
+			false, true,
+		},
 		{"hung up, then again", []sent{{0, hup}, {time.Minute, hup}, {0, pipe}, {0, usr1}}, true, true, false},
 		{"hung up, then interrupted", []sent{{0, hup}, {time.Minute, os.Interrupt}}, true, false, true},
 	} {

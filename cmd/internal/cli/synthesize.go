@@ -34,16 +34,20 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	set.ResumeFlag = "--run"
 	o := synthesize.Options{}
 	f := cmd.Flags()
-	f.StringVar(&set.Resume, "run", "", "`folder` of the run, or FOLDER@best, FOLDER@last or FOLDER@1200 (default: the weights of --graph)")
+	f.StringVar(&set.Resume, "run", "",
+		"`folder` of the run, or FOLDER@best, FOLDER@last or FOLDER@1200 (default: the weights of --graph)")
 	f.StringVar(&o.Text, "text", "", "`text` to speak")
 	f.StringVar(&o.TextFile, "text-file", "", "`file` with the text to speak, or - for the standard input")
 	f.StringVar(&o.Language, "language", "", "`language` of the text, such as en or fa, if the bundle has several")
 	f.StringArrayVar(&o.Speakers, "speaker", nil, "audio `file` with the voice; may be repeated")
 	f.StringVar(&o.Out, "out", "", "WAV `file` to write, or - for the standard output")
-	f.Float64Var(&o.Sampling.Temperature, "temperature", 0, "`divisor` of the logits, higher for more variety; 0 means the most probable code each time (default: the bundle's)")
+	f.Float64Var(&o.Sampling.Temperature, "temperature", 0, "`divisor` of the logits, higher for more variety; 0 "+
+		"means the most probable code each time (default: the bundle's)")
 	f.IntVar(&o.Sampling.TopK, "top-k", 0, "most probable `codes` to choose from; 0 means all (default: the bundle's)")
-	f.Float64Var(&o.Sampling.TopP, "top-p", 1, "`probability` of the codes to choose from; 1 means all (default: the bundle's)")
-	f.Float64Var(&o.Sampling.RepetitionPenalty, "repetition-penalty", 1, "`factor` against codes that were chosen before; 1 means none (default: the bundle's)")
+	f.Float64Var(&o.Sampling.TopP, "top-p", 1,
+		"`probability` of the codes to choose from; 1 means all (default: the bundle's)")
+	f.Float64Var(&o.Sampling.RepetitionPenalty, "repetition-penalty", 1,
+		"`factor` against codes that were chosen before; 1 means none (default: the bundle's)")
 	f.Int64Var(&o.Seed, "seed", 0, "`number` that determines the choice of codes, or the phases")
 	o.Given = f.Changed
 	for _, name := range []string{"top-p", "repetition-penalty"} {
@@ -54,7 +58,8 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 			return usage(cmd, err)
 		}
 		if o.Out == "-" && term.IsTerminal(int(os.Stdout.Fd())) {
-			return exit.Usage(errors.New("--out -: the standard output is a terminal, which plays no sound"), "--out speech.wav, or a pipe to a player: --out - | aplay")
+			return exit.Usage(errors.New("--out -: the standard output is a terminal, which plays no sound"),
+				"--out speech.wav, or a pipe to a player: --out - | aplay")
 		}
 		c := openConsole()
 		c.Out = output(o.Out == "-")
@@ -71,7 +76,8 @@ func checkSynthesis(o *synthesize.Options) error {
 	case o.Text == "" && o.TextFile == "" && o.Given("text"):
 		return hint.Errorf(`for example: --text "Good morning."`, "--text is empty")
 	case o.Text == "" && o.TextFile == "":
-		return hint.Errorf(`for example: --text "Good morning.", or --text-file chapter.txt`, "--text is missing: what to speak")
+		return hint.Errorf(`for example: --text "Good morning.", or --text-file chapter.txt`,
+			"--text is missing: what to speak")
 	case o.Out == "":
 		return hint.Errorf("for example: --out speech.wav", "--out is missing: the file to write")
 	case !(s.Temperature >= 0 && s.Temperature <= 100):

@@ -22,7 +22,8 @@ func newTrain(name string) *cobra.Command {
 func openConsole() console.Console {
 	r := catch(stopAtOnce)
 	return console.Console{
-		Out: visible.NewWriter(os.Stdout), Err: visible.NewWriter(os.Stderr), Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
-		Width: func() int { return columns(os.Stdout) }, ErrWidth: func() int { return columns(os.Stderr) },
+		Out: visible.NewWriter(os.Stdout), Err: visible.NewWriter(os.Stderr), Terminal: terminal(os.Stdout),
+		ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save, Width: func() int { return columns(os.Stdout) },
+		ErrWidth: func() int { return columns(os.Stderr) },
 	}
 }

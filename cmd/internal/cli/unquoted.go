@@ -45,7 +45,8 @@ func unquoted(cmd *cobra.Command, argument string) string {
 		return "quote a path with spaces: " + hint.Path(value+rest)
 	}
 	f := cmd.Flags().Lookup(strings.TrimPrefix(name, "--"))
-	if f == nil || !strings.HasPrefix(name, "--") || !slices.Contains([]string{"file", "folder", "path", "text"}, usedName(f)) {
+	if f == nil || !strings.HasPrefix(name, "--") ||
+		!slices.Contains([]string{"file", "folder", "path", "text"}, usedName(f)) {
 		return ""
 	}
 	return "quote a value with spaces: --" + f.Name + " " + hint.Path(value+rest)

@@ -11,7 +11,9 @@ import (
 )
 
 func newVersion() *cobra.Command {
-	cmd := &cobra.Command{Use: "version", Short: "Print the version", Long: "Prints the version of the program.", Args: noArguments}
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version", Long: "Prints the version of the program.", Args: noArguments,
+	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if *asJSON {

@@ -98,8 +98,9 @@ func Run(l *cublas.Library, h *cublas.Handle, p Product, times int) (status int)
 		if status != 0 {
 			break
 		}
-		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]), number(p.Transposed[1]), C.int(p.M),
-			C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias), address(p.Residual), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
+		status = int(C.call(C.uintptr_t(l.Linear()), C.uintptr_t(h.LtPointer()), &plan, number(p.Transposed[0]),
+			number(p.Transposed[1]), C.int(p.M), C.int(p.N), C.int(p.K), address(p.A), address(p.B), address(p.Bias),
+			address(p.Residual), number(p.Gelu), address(p.Sum), address(p.C), p.Stream.address))
 	}
 	C.release(C.uintptr_t(l.ForgetLinear()), plan)
 	return status

@@ -29,7 +29,8 @@ const Marker = "CACHEDIR.TAG"
 const (
 	standard = "Signature: 8a477f597d28d172789f06886806bc55\n"
 	ours     = "# This folder is a cache of xtts-host. It may be deleted at any time.\n"
-	older    = "# Entries may be older than this file: xtts-host removes none of them without checking that it wrote it.\n"
+	older    = "# Entries may be older than this file: xtts-host removes none of them without checking that it wrote " +
+		"it.\n"
 )
 
 // State is what a folder is.
@@ -92,7 +93,8 @@ func look(dir string, known Recognise) (State, error) {
 	case known != nil && known(dir):
 		return Adopted, nil
 	}
-	if now, err := readMarker(dir); err == nil && (missing != nil || !bytes.Equal(now, text)) { // another process has claimed the folder since
+	// another process has claimed the folder since
+	if now, err := readMarker(dir); err == nil && (missing != nil || !bytes.Equal(now, text)) {
 		return look(dir, known)
 	}
 	return Foreign, nil

@@ -100,12 +100,16 @@ func TestExposed(t *testing.T) {
 		path string
 		mode os.FileMode
 		want string
-	}{{dir, 0o755, ""}, {dir, 0o757, "everyone can change " + dir + ","}, {below, 0o757, "everyone can change " + below}, {dir, 0o757 | os.ModeSticky, ""}} {
+	}{
+		{dir, 0o755, ""}, {dir, 0o757, "everyone can change " + dir + ","},
+		{below, 0o757, "everyone can change " + below}, {dir, 0o757 | os.ModeSticky, ""},
+	} {
 		if err := os.Chmod(c.path, c.mode); err != nil {
 			t.Fatal(err)
 		}
 		got := strings.Join(Exposed("--cache-dir", dir, uid), "\n")
-		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) || c.want != "" && !strings.Contains(got, "--cache-dir") {
+		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) ||
+			c.want != "" && !strings.Contains(got, "--cache-dir") {
 			t.Errorf("%s %v: %q, want %q", c.path, c.mode, got, c.want)
 		}
 		if err := os.Chmod(c.path, 0o700); err != nil {

@@ -19,7 +19,8 @@ func Exposed(flag, dir string, uid int) []string {
 	}
 	for _, path := range paths {
 		if who := files.OtherOwner(path, uid); who != "" {
-			return []string{fmt.Sprintf("%s can change %s, and a run believes what it finds in the folder of %s: take that right away with chmod or chown, or name another folder",
+			return []string{fmt.Sprintf("%s can change %s, and a run believes what it finds in the folder of %s: take "+
+				"that right away with chmod or chown, or name another folder",
 				who, path, flag)}
 		}
 	}

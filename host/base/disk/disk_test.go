@@ -63,7 +63,9 @@ func TestHint(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB"} {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB",
+	} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)
 		}

@@ -39,7 +39,10 @@ func TestCode(t *testing.T) {
 		{"quarantine", hint.Errorf("fix", "%w: 7", batch.ErrQuarantine), 5},
 		{"interrupted", wrap(exit.ErrInterrupted), 130},
 		{"interrupted before the first step", exit.Refused(wrap(exit.ErrInterrupted)), 130},
-		{"interrupted, and the checkpoint failed", fmt.Errorf("%w (after: %v)", errors.New("disk full"), exit.ErrInterrupted), 1},
+		{
+			"interrupted, and the checkpoint failed",
+			fmt.Errorf("%w (after: %v)", errors.New("disk full"), exit.ErrInterrupted), 1,
+		},
 	} {
 		if got := exit.Code(tt.err); got != tt.want {
 			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
@@ -60,8 +63,14 @@ func TestHint(t *testing.T) {
 		{exit.Usage(errors.New("unknown flag"), "--help"), "--help"},
 		{hint.Errorf("outer", "run: %w", inner), "outer"},
 		{errors.Join(errors.New("first"), inner), "inner"},
-		{fmt.Errorf("step 3: %w", ort.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
-		{fmt.Errorf("model: %w", gpu.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
+		{
+			fmt.Errorf("step 3: %w", ort.ErrOutOfMemory),
+			"try a smaller --batch-size, then a smaller --buffer-size, then --accumulate",
+		},
+		{
+			fmt.Errorf("model: %w", gpu.ErrOutOfMemory),
+			"try a smaller --batch-size, then a smaller --buffer-size, then --accumulate",
+		},
 		{hint.Errorf("less", "step 3: %w", ort.ErrOutOfMemory), "less"},
 	} {
 		if got := exit.Hint(tt.err); got != tt.want {
@@ -89,7 +98,8 @@ func TestInterrupted(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{interrupted, true}, {exit.Refused(interrupted), true}, {hint.Errorf("continue", "%w", interrupted), true}, {errors.Join(interrupted, exit.ErrInterrupted), true},
+		{interrupted, true}, {exit.Refused(interrupted), true}, {hint.Errorf("continue", "%w", interrupted), true},
+		{errors.Join(interrupted, exit.ErrInterrupted), true},
 		{errors.Join(interrupted, errors.New("disk full")), false}, {errors.New("interrupted"), false}, {nil, false},
 	} {
 		if got := exit.Interrupted(c.err); got != c.want {

@@ -32,7 +32,9 @@ func TestWrite(t *testing.T) {
 	file := filepath.Join(dir, "image.bin")
 	for _, content := range []string{"old and longer", "new"} {
 		if content == "new" {
-			for _, left := range []string{draftName("other.bin"), ".vim.tmp", ".other.bin.42" + ending, ".image.bin.1z141z3-00000000" + ending} {
+			for _, left := range []string{
+				draftName("other.bin"), ".vim.tmp", ".other.bin.42" + ending, ".image.bin.1z141z3-00000000" + ending,
+			} {
 				if err := os.WriteFile(filepath.Join(dir, left), []byte("half"), 0o666); err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +176,9 @@ func TestErrors(t *testing.T) {
 	}
 	_, write := f.Write([]byte("a"))
 	_, writeAt := f.WriteAt([]byte("a"), 0)
-	for name, err := range map[string]error{"Write": write, "WriteAt": writeAt, "Sync": f.Sync(), "Commit": f.Commit()} {
+	for name, err := range map[string]error{
+		"Write": write, "WriteAt": writeAt, "Sync": f.Sync(), "Commit": f.Commit(),
+	} {
 		var of *fs.PathError
 		if !errors.As(err, &of) || of.Path != path {
 			t.Errorf("%s: %v", name, err)

@@ -13,8 +13,9 @@ func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(er
 
 // passing are the faults of a disk, or of the network that leads to it, that may pass.
 var passing = []unix.Errno{
-	unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.EREMOTEIO, unix.ENOTCONN, unix.ESHUTDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH,
-	unix.ENETUNREACH, unix.ENETDOWN, unix.ECONNRESET, unix.ECONNABORTED, unix.ECONNREFUSED, unix.ENOLINK, unix.ENODATA,
+	unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.EREMOTEIO, unix.ENOTCONN, unix.ESHUTDOWN, unix.EHOSTDOWN,
+	unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.ECONNRESET, unix.ECONNABORTED, unix.ECONNREFUSED,
+	unix.ENOLINK, unix.ENODATA,
 }
 
 // MayPass reports whether an error is a fault of the disk, or of the network that leads to it, that may pass: no space,
@@ -32,8 +33,8 @@ func Failed(err error) bool {
 
 // byName are about a name, and what it leads to.
 var byName = []unix.Errno{
-	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL, unix.EOVERFLOW,
-	unix.EFBIG, unix.ENXIO, unix.ENODEV,
+	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL,
+	unix.EOVERFLOW, unix.EFBIG, unix.ENXIO, unix.ENODEV,
 }
 
 // OfMachine reports whether an error is a fault of the machine: of its disk, or of what it gives a process, such as

@@ -25,7 +25,9 @@ var faults = struct {
 	done bool
 }{seen: map[string]bool{}}
 
-var faultErrors = map[string]unix.Errno{"EIO": unix.EIO, "ENOSPC": unix.ENOSPC, "EACCES": unix.EACCES, "ENOLCK": unix.ENOLCK}
+var faultErrors = map[string]unix.Errno{
+	"EIO": unix.EIO, "ENOSPC": unix.ENOSPC, "EACCES": unix.EACCES, "ENOLCK": unix.ENOLCK,
+}
 
 // module is what paths of source files are shown below.
 const module = "github.com/xtts-host/xtts-host/"
@@ -58,9 +60,11 @@ func site() string {
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
 	for {
 		frame, more := frames.Next()
-		if name, ours := strings.CutPrefix(frame.Function, module); ours && !strings.HasPrefix(name, "host/base/files.") {
+		name, ours := strings.CutPrefix(frame.Function, module)
+		if ours && !strings.HasPrefix(name, "host/base/files.") {
 			folder, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ".")
-			return fmt.Sprintf("%s/%s:%d", filepath.Join(filepath.Dir(name), folder), filepath.Base(frame.File), frame.Line)
+			return fmt.Sprintf("%s/%s:%d", filepath.Join(filepath.Dir(name), folder), filepath.Base(frame.File),
+				frame.Line)
 		}
 		if !more {
 			return "main"

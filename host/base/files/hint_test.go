@@ -15,7 +15,8 @@ func TestLinkHint(t *testing.T) {
 	if err := errors.Join(os.WriteFile("file", nil, 0o666), os.Symlink("file", "-r")); err != nil {
 		t.Fatal(err)
 	}
-	if got := hint.Of(linked("open", "-r")); !strings.Contains(got, "cp -rL ./-r ./-r.copy && rm ./-r && mv ./-r.copy ./-r") {
+	got := hint.Of(linked("open", "-r"))
+	if !strings.Contains(got, "cp -rL ./-r ./-r.copy && rm ./-r && mv ./-r.copy ./-r") {
 		t.Error(got)
 	}
 }

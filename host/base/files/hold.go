@@ -43,7 +43,8 @@ func (p Path) Hold() (h *Held, err error) {
 		if err != nil {
 			return h, err
 		}
-		h.owner, h.claim, h.Instead = &at, claim, fmt.Sprintf("%v; %s keeps other processes out of this folder instead", err, at)
+		h.owner, h.claim, h.Instead = &at, claim,
+			fmt.Sprintf("%v; %s keeps other processes out of this folder instead", err, at)
 	case err == nil:
 		err = p.ownerFile().held()
 	}

@@ -16,7 +16,8 @@ func OtherOwner(path string, uid int) string {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
-	case info.Mode()&0o002 != 0 && !(info.IsDir() && info.Mode()&os.ModeSticky != 0): // in such a folder, only owners remove files
+	// in such a folder, only owners remove files
+	case info.Mode()&0o002 != 0 && !(info.IsDir() && info.Mode()&os.ModeSticky != 0):
 		return "everyone"
 	case uid == 0 && info.Mode()&0o020 != 0 && ok && stat.Gid != 0:
 		return fmt.Sprintf("group %d", stat.Gid)

@@ -52,16 +52,21 @@ func TestNoLinkIsFollowed(t *testing.T) {
 				return p.Join("a").MkdirAll()
 			},
 		} {
-			dir := tree(t, "victims/victim", "run/last -> ../victims/victim", "run/inner -> ../victims", "run/nothing -> ../victims/new",
-				"run/upwards -> ..", "run/loop -> loop", "link -> run")
-			if err := os.Symlink(filepath.Join(dir, "victims", "victim"), filepath.Join(dir, "run", "absolute")); err != nil {
+			dir := tree(t, "victims/victim", "run/last -> ../victims/victim", "run/inner -> ../victims",
+				"run/nothing -> ../victims/new", "run/upwards -> ..", "run/loop -> loop", "link -> run")
+			if err := os.Symlink(
+				filepath.Join(dir, "victims", "victim"), filepath.Join(dir, "run", "absolute"),
+			); err != nil {
 				t.Fatal(err)
 			}
 			err := do(In(filepath.Join(dir, "link"), name))
-			if !errors.Is(err, ErrLink) || !strings.Contains(hint.Of(err), map[bool]string{true: "cp -rL ", false: "remove it: rm "}[copies[name]]) {
+			if !errors.Is(err, ErrLink) || !strings.Contains(hint.Of(err), map[bool]string{
+				true: "cp -rL ", false: "remove it: rm ",
+			}[copies[name]]) {
 				t.Errorf("%s of %s: %v, hint %q", what, name, err, hint.Of(err))
 			}
-			if got, err := os.ReadFile(filepath.Join(dir, "victims/victim")); err != nil || string(got) != "victims/victim" {
+			if got, err := os.ReadFile(filepath.Join(dir, "victims/victim")); err != nil ||
+				string(got) != "victims/victim" {
 				t.Errorf("%s of %s: the victim has %q, %v", what, name, got, err)
 			}
 			if entries, err := os.ReadDir(filepath.Join(dir, "victims")); err != nil || len(entries) != 1 {
@@ -109,7 +114,8 @@ func TestReplaced(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, "victims/victim")); err != nil || string(got) != "victims/victim" {
+		if got, err := os.ReadFile(filepath.Join(dir, "victims/victim")); err != nil ||
+			string(got) != "victims/victim" {
 			t.Errorf("%s: the victim has %q, %v", what, got, err)
 		}
 		if info, err := os.Lstat(filepath.Join(dir, "run/link")); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -141,10 +147,13 @@ func TestSpecial(t *testing.T) {
 // TestHardLinks: a copy by hard links and its original do not change with each other.
 func TestHardLinks(t *testing.T) {
 	for what, open := range map[string]func(p Path) (*File, error){
-		"Append": Path.Append, "Fresh": Path.Fresh, "Hold": func(p Path) (*File, error) { h, err := p.Hold(); return h.File, err },
+		"Append": Path.Append, "Fresh": Path.Fresh,
+		"Hold": func(p Path) (*File, error) { h, err := p.Hold(); return h.File, err },
 	} {
 		dir := tree(t, "original/metrics")
-		if out, err := exec.Command("cp", "-al", filepath.Join(dir, "original"), filepath.Join(dir, "copy")).CombinedOutput(); err != nil {
+		if out, err := exec.Command(
+			"cp", "-al", filepath.Join(dir, "original"), filepath.Join(dir, "copy"),
+		).CombinedOutput(); err != nil {
 			t.Fatal(err, string(out))
 		}
 		copied := In(dir, "copy", "metrics")
@@ -171,7 +180,8 @@ func TestHardLinks(t *testing.T) {
 		if f.Here(copied) != nil || f.Close() != nil {
 			t.Errorf("%s: the open file is not in the copy", what)
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, "original/metrics")); err != nil || string(got) != "original/metrics" {
+		if got, err := os.ReadFile(filepath.Join(dir, "original/metrics")); err != nil ||
+			string(got) != "original/metrics" {
 			t.Errorf("%s: the original has %q, %v", what, got, err)
 		}
 		if got, err := copied.Read(99); err != nil || string(got) != content+"new" {
@@ -187,7 +197,9 @@ func TestHardLinks(t *testing.T) {
 func TestFolders(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "not", "there")
 	p := In(root, "a", "b")
-	if err := errors.Join(p.MkdirAll(), p.MkdirAll(), p.Join("c").Mkdir(), p.SyncDir(), p.Join("f").Replace([]byte("x"))); err != nil {
+	if err := errors.Join(
+		p.MkdirAll(), p.MkdirAll(), p.Join("c").Mkdir(), p.SyncDir(), p.Join("f").Replace([]byte("x")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Mkdir(); !errors.Is(err, fs.ErrExist) {

@@ -33,8 +33,10 @@ func TestRetry(t *testing.T) {
 				}
 				return c.err
 			})
-			if passed := c.passes > 0; calls != c.calls || time.Since(began) != c.within || passed != (err == nil) || !passed && err != c.err {
-				t.Errorf("%v: %d calls in %v, %v; want %d in %v", c.err, calls, time.Since(began), err, c.calls, c.within)
+			passed := c.passes > 0
+			if calls != c.calls || time.Since(began) != c.within || passed != (err == nil) || !passed && err != c.err {
+				t.Errorf("%v: %d calls in %v, %v; want %d in %v", c.err, calls, time.Since(began), err, c.calls,
+					c.within)
 			}
 		})
 	}

@@ -102,7 +102,9 @@ func check(mode fs.FileMode) error {
 	return fmt.Errorf("%s, %w", kind, ErrNotRegular)
 }
 
-func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
+func open(
+	name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error),
+) (*os.File, error) {
 	if err := fault("open", name); err != nil {
 		return nil, err
 	}
@@ -138,7 +140,8 @@ func open(name string, stat func(string) (fs.FileInfo, error), openFile func(str
 func (f *File) readAll(limit int64) ([]byte, error) {
 	defer f.Close()
 	tooLarge := func(size int64) error {
-		return &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: %d bytes, more than the limit of %d", ErrTooLarge, size, limit)}
+		return &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: %d bytes, more than the limit of %d",
+			ErrTooLarge, size, limit)}
 	}
 	if f.Size() > limit {
 		return nil, tooLarge(f.Size())

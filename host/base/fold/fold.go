@@ -64,7 +64,8 @@ func Prose(text string, width int) string {
 var quoted = regexp.MustCompile(` '[^']*(?:'\\''[^']*)*'`)
 
 func quotesSpaces(line string) bool {
-	return slices.ContainsFunc(quoted.FindAllString(line, -1), func(q string) bool { return strings.Contains(q[1:], " ") })
+	return slices.ContainsFunc(quoted.FindAllString(line, -1),
+		func(q string) bool { return strings.Contains(q[1:], " ") })
 }
 
 func fold(text string, width int) string {

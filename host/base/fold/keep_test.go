@@ -13,9 +13,12 @@ func TestKeep(t *testing.T) {
 	defer func(had []string) { kept = had }(kept)
 	Keep("/tmp/meine Hörbücher", "runs/a b  c", "no-space")
 	for text, want := range map[string]string{
-		"data      /tmp/meine Hörbücher/metadata.csv and more":        "data      /tmp/meine Hörbücher/metadata.csv\n          and more",
-		"error: open /tmp/meine Hörbücher/wavs/one two.wav: no such":  "error: open\n  /tmp/meine Hörbücher/wavs/one two.wav:\n  no such",
-		"warning: /tmp/meine Hörbücher has 3 clips, the rest is gone": "warning: /tmp/meine Hörbücher\n  has 3 clips, the rest is\n  gone",
+		"data      /tmp/meine Hörbücher/metadata.csv and more": "data      /tmp/meine Hörbücher/metadata.csv\n" +
+			"          and more",
+		"error: open /tmp/meine Hörbücher/wavs/one two.wav: no such": "error: open\n" +
+			"  /tmp/meine Hörbücher/wavs/one two.wav:\n  no such",
+		"warning: /tmp/meine Hörbücher has 3 clips, the rest is gone": "warning: /tmp/meine Hörbücher\n" +
+			"  has 3 clips, the rest is\n  gone",
 		"folder  runs/a b  c":                    "folder  runs/a b  c",
 		"run  runs/a b  c/checkpoints/step-0001": "run  runs/a b  c/checkpoints/step-0001",
 		"/tmp/meine und deine Bücher sind hier":  "/tmp/meine und deine Bücher\n  sind hier",
@@ -25,7 +28,8 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	wd, err := os.Getwd()
-	if line := strings.Repeat("x", width) + " " + filepath.Join(wd, "runs/a b  c"); err != nil || strings.Count(Text(line, width), "\n") != 1 {
+	line := strings.Repeat("x", width) + " " + filepath.Join(wd, "runs/a b  c")
+	if err != nil || strings.Count(Text(line, width), "\n") != 1 {
 		t.Errorf("%v: a path from the root is broken: %s", err, Text(line, width))
 	}
 }

@@ -53,7 +53,8 @@ func Check(outputs, inputs []Place) error {
 				continue // a run that continues
 			}
 			if why := clash(out, info, in); why != "" {
-				return hint.Errorf(advice(out, info), "%s is %s of %s: it would be overwritten", name(out), why, in.Flag)
+				return hint.Errorf(advice(out, info), "%s is %s of %s: it would be overwritten", name(out), why,
+					in.Flag)
 			}
 		}
 	}
@@ -121,7 +122,8 @@ func clash(to Place, outInfo fs.FileInfo, in Place) string {
 			return "a file"
 		}
 	}
-	if stat, ok := outInfo.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 && linked(folder, folders[in.Kind], outInfo, belongs, maxWalk) {
+	stat, ok := outInfo.Sys().(*syscall.Stat_t)
+	if ok && stat.Nlink > 1 && linked(folder, folders[in.Kind], outInfo, belongs, maxWalk) {
 		return "a file"
 	}
 	return ""
@@ -193,8 +195,9 @@ func linked(folder string, first []string, out fs.FileInfo, belongs func(rel str
 
 // The files of inputs, by their paths in the folder.
 var (
-	ofData    = regexp.MustCompile(`(?i)\.(csv|tsv|txt|jsonl|wav|wave|flac|ogg|oga|opus|mp3|npy|safetensors)$`)
-	ofRun     = regexp.MustCompile(`^(checkpoints/.*|samples/.*|config\.yaml|(log|metrics|eval|changes|quarantine)\.jsonl|(report|speakers|languages)\.json)$`)
+	ofData = regexp.MustCompile(`(?i)\.(csv|tsv|txt|jsonl|wav|wave|flac|ogg|oga|opus|mp3|npy|safetensors)$`)
+	ofRun  = regexp.MustCompile(
+		`^(checkpoints/.*|samples/.*|config\.yaml|(log|metrics|eval|changes|quarantine)\.jsonl|(report|speakers|languages)\.json)$`)
 	ofPlugins = regexp.MustCompile(`(^|/)(plugin\.json|plugin\.sum)$|\.(py|so)$`)
 )
 

@@ -26,7 +26,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("StepOf(%q) = %d, %v", name, step, ok)
 		}
 	}
-	for name, want := range map[string]bool{"best": true, "last": true, "1200": true, "0": true, "+5": false, "-1": false, "": false, "step-000001": false} {
+	for name, want := range map[string]bool{
+		"best": true, "last": true, "1200": true, "0": true, "+5": false, "-1": false, "": false, "step-000001": false,
+	} {
 		if IsCheckpoint(name) != want {
 			t.Errorf("IsCheckpoint(%q) is not %v", name, want)
 		}
@@ -35,7 +37,8 @@ func TestNames(t *testing.T) {
 
 func TestSplitCheckpoint(t *testing.T) {
 	for path, want := range map[string][2]string{
-		"run/checkpoints/step-001200": {"run", "1200"}, "run/checkpoints/step-001200/": {"run", "1200"}, "run/step-001200": {}, "run": {},
+		"run/checkpoints/step-001200": {"run", "1200"}, "run/checkpoints/step-001200/": {"run", "1200"},
+		"run/step-001200": {}, "run": {},
 	} {
 		if run, at := SplitCheckpoint(path); run != want[0] || at != want[1] {
 			t.Errorf("SplitCheckpoint(%q) = %q, %q", path, run, at)

@@ -29,7 +29,8 @@ func TestMoments(t *testing.T) {
 		joined.Join(p)
 	}
 	for name, m := range map[string]Moments{"added": all, "joined": joined} {
-		if std := math.Sqrt(squares / 1000); m.N != 1000 || math.Abs(m.Mean-mean) > 1e-8 || math.Abs(m.Std()-std) > 1e-8 {
+		std := math.Sqrt(squares / 1000)
+		if m.N != 1000 || math.Abs(m.Mean-mean) > 1e-8 || math.Abs(m.Std()-std) > 1e-8 {
 			t.Errorf("%s: %+v with a deviation of %v, want a mean of %v and %v", name, m, m.Std(), mean, std)
 		}
 	}

@@ -30,13 +30,25 @@ func TestError(t *testing.T) {
 		{errors.New(evil), shown},
 		{file, "open " + shown + ": file does not exist"},
 		{fmt.Errorf("%s: %w", evil, file), shown + ": open " + shown + ": file does not exist"},
-		{errors.Join(errors.New("one"), errors.New("error: two"), file), "one\n  error: two\n  open " + shown + ": file does not exist"},
-		{fmt.Errorf("%s: %w after", evil, errors.Join(errors.New("one"), errors.New("two"))), shown + ": one\n  two after"},
+		{
+			errors.Join(errors.New("one"), errors.New("error: two"), file),
+			"one\n  error: two\n  open " + shown + ": file does not exist",
+		},
+		{
+			fmt.Errorf("%s: %w after", evil, errors.Join(errors.New("one"), errors.New("two"))),
+			shown + ": one\n  two after",
+		},
 		{fmt.Errorf("%w: %w", errors.New(evil), list{"first", evil}), shown + ": first\n  " + shown},
-		{fmt.Errorf("%w after", WithLines(errors.New(evil), "  "+evil, "row")), shown + ":\n  " + shown + "\n  row after"},
+		{
+			fmt.Errorf("%w after", WithLines(errors.New(evil), "  "+evil, "row")),
+			shown + ":\n  " + shown + "\n  row after",
+		},
 		{list{"head " + evil, "  item " + evil}, "head " + shown + "\n  item " + shown},
 		{fmt.Errorf("file does not exist: %w", file), "file does not exist: open " + shown + ": file does not exist"},
-		{fmt.Errorf("other text than %s: %w", evil, errors.Join(errors.New(evil))), "other text than " + shown + ": " + shown},
+		{
+			fmt.Errorf("other text than %s: %w", evil, errors.Join(errors.New(evil))),
+			"other text than " + shown + ": " + shown,
+		},
 	} {
 		if got := strings.Join(Error(c.err), "\n"); got != c.want {
 			t.Errorf("%q:\n%s\nwant\n%s", c.err, got, c.want)
@@ -77,7 +89,8 @@ func TestInvisible(t *testing.T) {
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out)
-	if n, err := fmt.Fprint(w, "one\ntwo\x1b[31m\r\n"); n != 14 || err != nil || out.String() != "one\ntwo\\x1b[31m\\x0d\n" {
+	if n, err := fmt.Fprint(w, "one\ntwo\x1b[31m\r\n"); n != 14 || err != nil ||
+		out.String() != "one\ntwo\\x1b[31m\\x0d\n" {
 		t.Errorf("%d, %v, %q", n, err, out.String())
 	}
 	out.Reset()

@@ -90,7 +90,9 @@ func Clauses(s string, limit int) string {
 }
 
 // visibleFormat are characters of the category "format" that have a form: signs of numbers and verses.
-var visibleFormat = []rune{0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd}
+var visibleFormat = []rune{
+	0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd,
+}
 
 // hidden reports whether a character after another one is not shown as it is.
 func hidden(before, r rune) bool {
@@ -103,7 +105,8 @@ func hidden(before, r rune) bool {
 		return !joins(before)
 	case unicode.Is(unicode.Variation_Selector, r):
 		return !varies(before)
-	case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+	case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' ||
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	case !unicode.Is(unicode.Cf, r):
 		return false
@@ -119,7 +122,8 @@ func hidden(before, r rune) bool {
 // varies reports whether a variation selector may follow a character: a Chinese one or one of a script of Asia with
 // such forms, a symbol, or a sign that emoji are made of. More than one, which could hide a text, never stand there.
 func varies(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Mongolian, unicode.Phags_Pa, unicode.Myanmar, unicode.S) && !unicode.IsMark(r) ||
+	return unicode.In(r, unicode.Han, unicode.Mongolian, unicode.Phags_Pa, unicode.Myanmar, unicode.S) &&
+		!unicode.IsMark(r) ||
 		strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)
 }
 

@@ -36,7 +36,8 @@ func (a Against) check(modes []string) error {
 	case a.Program == "" && (a.Python != "" || a.Builder != "" || a.Forms != nil):
 		return exit.Usage(errors.New("--python, --builder and --forms need --against pytorch"), "")
 	case a.Program != "" && a.Program != PyTorch:
-		return exit.Usage(fmt.Errorf("--against %s: not a program that steps can be compared with", a.Program), "give --against "+PyTorch)
+		return exit.Usage(fmt.Errorf("--against %s: not a program that steps can be compared with", a.Program),
+			"give --against "+PyTorch)
 	case a.Program != "" && slices.ContainsFunc(modes, func(mode string) bool { return mode != onlyCompute }):
 		return exit.Usage(errors.New("--input-modes: a comparison has steps on the device and from audio files only"),
 			"give --input-modes compute to leave out those from audio files, or no --input-modes")
@@ -64,7 +65,10 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 	ctx, done := b.console.Stoppable(ctx, "measurement")
 	defer done()
 	c := &comparer{benchmark: b, dir: temp, precisions: b.precisions(bundle), fromFiles: OnCPU}
-	c.config = pytorch.Config{Python: b.Against.Python, Builder: b.Against.Builder, Bundle: bundle.Dir, Device: "cpu", Threads: b.set.Threads, Folder: temp}
+	c.config = pytorch.Config{
+		Python: b.Against.Python, Builder: b.Against.Builder, Bundle: bundle.Dir, Device: "cpu", Threads: b.set.Threads,
+		Folder: temp,
+	}
 	device := OnCPU
 	if b.at.name != OnCPU {
 		if c.fromFiles = b.at.name; c.fromFiles == TwoGPUs {
@@ -73,7 +77,10 @@ func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp 
 		b.at.name, device = PluginsOnCPU, b.at.devices["model"]
 		c.config.Device = string(b.at.gpus[PluginsOnCPU].model)
 	}
-	c.result = Comparison{Version: ComparisonVersion, Bundle: b.result.Bundle, Bucket: b.result.Bucket, Steps: b.Steps, BatchSizes: b.BatchSizes, Rounds: b.Rounds, Device: device}
+	c.result = Comparison{
+		Version: ComparisonVersion, Bundle: b.result.Bundle, Bucket: b.result.Bucket, Steps: b.Steps,
+		BatchSizes: b.BatchSizes, Rounds: b.Rounds, Device: device,
+	}
 	if err := c.start(ctx); err != nil {
 		return exit.Refused(err)
 	}
@@ -141,7 +148,8 @@ func (c *comparer) forms() ([]string, error) {
 	}
 	for _, form := range c.Against.Forms {
 		if !slices.Contains(all, form) {
-			return nil, exit.Usage(fmt.Errorf("--forms %s: there are %s", form, strings.Join(all, ", ")), hint.DidYouMean(form, all))
+			return nil, exit.Usage(fmt.Errorf("--forms %s: there are %s", form, strings.Join(all, ", ")),
+				hint.DidYouMean(form, all))
 		}
 	}
 	return c.Against.Forms, nil
@@ -228,7 +236,8 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 	if err := c.start(ctx); err != nil {
 		return Times{}, nil, err
 	}
-	m, err := c.python.Measure(pytorch.Request{DType: w.Precision, Form: w.Form, Batches: batches, Steps: c.Steps, Clips: c.rows})
+	m, err := c.python.Measure(
+		pytorch.Request{DType: w.Precision, Form: w.Form, Batches: batches, Steps: c.Steps, Clips: c.rows})
 	if err != nil {
 		if _, alive := errors.AsType[pytorch.Failure](err); !alive {
 			c.python = nil
@@ -236,7 +245,11 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 		return Times{}, nil, err
 	}
 	c.reference = m.ReferenceLoss
-	t := Times{StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs), Memory: Memory{PeakBytes: m.PeakBytes, ReservedBytes: m.ReservedBytes, OptimizerBytes: m.OptimizerBytes}, StartS: m.StartS}
+	t := Times{
+		StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs),
+		Memory: Memory{PeakBytes: m.PeakBytes, ReservedBytes: m.ReservedBytes, OptimizerBytes: m.OptimizerBytes},
+		StartS: m.StartS,
+	}
 	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}
 	if c.rows != "" {
 		t.EndToEnd = endToEndOf(m.EndToEnd)
@@ -257,7 +270,9 @@ func (c *comparer) ours(ctx context.Context, size int, precision string) (Times,
 	for _, m := range r.Memory {
 		if m.Role == "model" && m.Device != "cpu" {
 			moments := int64(r.Parameters.MomentsBytes)
-			t.Memory = Memory{PeakBytes: m.ArenaPeakBytes - moments, OptimizerBytes: moments, ProcessPeakBytes: m.ProcessPeakBytes}
+			t.Memory = Memory{
+				PeakBytes: m.ArenaPeakBytes - moments, OptimizerBytes: moments, ProcessPeakBytes: m.ProcessPeakBytes,
+			}
 		}
 	}
 	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}

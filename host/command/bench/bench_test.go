@@ -12,10 +12,17 @@ import (
 
 // figures returns the figures of a run with that speed and that utilization of both GPUs.
 func figures(speed, model, data float64) Figures {
-	r := &report.Report{StepsPerSecond: speed, PhasesMs: report.Phases{{Name: "decode", Ms: 30}, {Name: "target", Ms: 4}, {Name: "transfer", Ms: 20}, {Name: "train", Ms: 15}}}
+	r := &report.Report{StepsPerSecond: speed, PhasesMs: report.Phases{
+		{Name: "decode", Ms: 30}, {Name: "target", Ms: 4}, {Name: "transfer", Ms: 20}, {Name: "train", Ms: 15},
+	}}
 	r.StepMs.Mean, r.StepMs.Variation = 1000/speed, 0.25
-	r.Utilization = []report.Utilization{{Device: "cpu", Role: "data", Mean: 1}, {Device: "GPU 1", Role: "model", Mean: model, Samples: 3}, {Device: "GPU 0", Role: "data", Mean: data, Samples: 3}}
-	r.Memory = []report.Memory{{Device: "GPU 1", Role: "model", ProcessPeakBytes: 7e9}, {Device: "GPU 0", Role: "data", ProcessPeakBytes: 1e9}}
+	r.Utilization = []report.Utilization{
+		{Device: "cpu", Role: "data", Mean: 1}, {Device: "GPU 1", Role: "model", Mean: model, Samples: 3},
+		{Device: "GPU 0", Role: "data", Mean: data, Samples: 3},
+	}
+	r.Memory = []report.Memory{
+		{Device: "GPU 1", Role: "model", ProcessPeakBytes: 7e9}, {Device: "GPU 0", Role: "data", ProcessPeakBytes: 1e9},
+	}
 	return Of(r)
 }
 
@@ -49,14 +56,18 @@ func TestCompare(t *testing.T) {
 			order = append(order, row.InputMode+", "+row.Placement)
 		}
 	}
-	want := []string{"compute only, two GPUs", "synchronous, two GPUs", "double buffered, two GPUs", "triple buffered, two GPUs", "synchronous, one GPU",
-		"triple buffered, one GPU", "synchronous, plugins on the CPU", "triple buffered, plugins on the CPU"}
+	want := []string{
+		"compute only, two GPUs", "synchronous, two GPUs", "double buffered, two GPUs", "triple buffered, two GPUs",
+		"synchronous, one GPU", "triple buffered, one GPU", "synchronous, plugins on the CPU",
+		"triple buffered, plugins on the CPU",
+	}
 	if !slices.Equal(order, want) {
 		t.Errorf("rows %q, want %q", order, want)
 	}
 	triple := r.find(16, Variant{TwoGPUs, TripleBuffered})
 	// 9/10 in the first round, 10/11 in the second. Of two rounds the slower one is the median.
-	if s := triple.OfComputeOnly; s == nil || s.Min != 0.9 || s.Max != 10.0/11 || s.Median != (0.9+10.0/11)/2 || triple.StepsPerSecond != 9 {
+	if s := triple.OfComputeOnly; s == nil || s.Min != 0.9 || s.Max != 10.0/11 || s.Median != (0.9+10.0/11)/2 ||
+		triple.StepsPerSecond != 9 {
 		t.Errorf("%+v at %g steps/s", s, triple.StepsPerSecond)
 	}
 	if s := r.find(64, Variant{TwoGPUs, TripleBuffered}).OfComputeOnly; s != nil {
@@ -78,7 +89,8 @@ func TestOneRound(t *testing.T) {
 	if want := 0.5 * 0.06 * math.Sqrt2; math.Abs(s.Error-want) > 1e-12 { // 0.06 is 0.3 / sqrt(25)
 		t.Errorf("error %g, want %g", s.Error, want)
 	}
-	if table := r.Table(8); !strings.Contains(table, "0.5000 ± 0.0424") || !strings.Contains(table, "--bench-rounds 3") {
+	table := r.Table(8)
+	if !strings.Contains(table, "0.5000 ± 0.0424") || !strings.Contains(table, "--bench-rounds 3") {
 		t.Error(table)
 	}
 }
@@ -108,9 +120,11 @@ func TestGoals(t *testing.T) {
 	}{
 		{"two GPUs", twoGPUs(), "model GPU busy", 85, Target, "batch 16, triple buffered"},
 		// Busy for a tenth of the time, it could feed 10 model GPUs. By the time of its stage alone it could feed 27.
-		{"two GPUs", twoGPUs(), "data GPU busy", 10, Missed, "not a fault: its longest stage takes 4.0 ms of a step of 111.1, so this data GPU could serve 10 model GPUs"},
+		{"two GPUs", twoGPUs(), "data GPU busy", 10, Missed, "not a fault: its longest stage takes 4.0 ms of a step " +
+			"of 111.1, so this data GPU could serve 10 model GPUs"},
 		{"two GPUs", twoGPUs(), "step-time variation", 25, Target, ""},
-		{"two GPUs", twoGPUs(), "two GPUs pipelined, of one GPU synchronous", (9.0/4 + 10.0/5) / 2, Stretch, "2.00 to 2.25 by round; "},
+		{"two GPUs", twoGPUs(), "two GPUs pipelined, of one GPU synchronous", (9.0/4 + 10.0/5) / 2, Stretch,
+			"2.00 to 2.25 by round; "},
 		{"two GPUs", twoGPUs(), "two GPUs pipelined, of one GPU pipelined", (9.0/6 + 10.0/7) / 2, Missed, ""},
 		{"two GPUs", twoGPUs(), "two GPUs pipelined, of two GPUs synchronous", (9.0/5 + 10.0/6) / 2, Target, ""},
 		{"two GPUs", twoGPUs(), "one GPU pipelined, of one GPU synchronous", (6.0/4 + 7.0/5) / 2, Minimum, "one GPU"},
@@ -120,7 +134,8 @@ func TestGoals(t *testing.T) {
 		{"two GPUs", twoGPUs(), "model GPU's memory at batch 16", 7, Target, ""},
 		{"one GPU", one, "two GPUs pipelined, of one GPU pipelined", 0, NotMeasured, "no separate data GPU"},
 		{"one GPU", one, "data GPU busy", 0, NotMeasured, "no separate data GPU"},
-		{"one GPU", one, "one GPU pipelined, of one GPU synchronous", (10.0/5 + 11.0/6) / 2, Minimum, "plugins on the CPU"},
+		{"one GPU", one, "one GPU pipelined, of one GPU synchronous", (10.0/5 + 11.0/6) / 2, Minimum,
+			"plugins on the CPU"},
 		{"the CPU", cpu, "model GPU busy", 0, NotMeasured, "no GPU"},
 		{"the CPU", cpu, "speed at batch 8", 0, NotMeasured, "no GPU"},
 		{"the CPU", cpu, "largest batch", 0, NotMeasured, "no GPU"},
@@ -141,8 +156,11 @@ func TestGoals(t *testing.T) {
 		if h.Measured != nil {
 			measured = *h.Measured
 		}
-		if d := measured - c.measured; d*d > 1e-18 || h.Reached != c.reached || !strings.Contains(h.Note, c.note) || (h.Measured == nil) != (c.reached == NotMeasured) {
-			t.Errorf("%s, %s: %g, %s, %q, want %g, %s, %q", c.name, c.what, measured, h.Reached, h.Note, c.measured, c.reached, c.note)
+		d := measured - c.measured
+		if d*d > 1e-18 || h.Reached != c.reached || !strings.Contains(h.Note, c.note) ||
+			(h.Measured == nil) != (c.reached == NotMeasured) {
+			t.Errorf("%s, %s: %g, %s, %q, want %g, %s, %q", c.name, c.what, measured, h.Reached, h.Note, c.measured,
+				c.reached, c.note)
 		}
 	}
 }
@@ -189,7 +207,9 @@ func TestTables(t *testing.T) {
 	if text := r.Table(64); !strings.Contains(text, "does not fit: cuMemAlloc\n") || strings.Contains(text, "more") {
 		t.Error(text)
 	}
-	for _, want := range []string{"✓: batch 16, triple buffered\n", "✓ stretch: ", "✗ missed: ", "✓: 1.40 to 1.50 by round"} {
+	for _, want := range []string{
+		"✓: batch 16, triple buffered\n", "✓ stretch: ", "✗ missed: ", "✓: 1.40 to 1.50 by round",
+	} {
 		if text := r.GoalTable(); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -197,7 +217,8 @@ func TestTables(t *testing.T) {
 	// Other programs read this.
 	data, err := json.Marshal(r)
 	var back Result
-	if err != nil || json.Unmarshal(data, &back) != nil || back.GoalTable() != r.GoalTable() || back.Table(16) != r.Table(16) {
+	if err != nil || json.Unmarshal(data, &back) != nil || back.GoalTable() != r.GoalTable() ||
+		back.Table(16) != r.Table(16) {
 		t.Errorf("%v: the file read differs from the one written", err)
 	}
 }

@@ -20,7 +20,8 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	largest := b.Manifest.Buckets[len(b.Manifest.Buckets)-1]
 	samples, ok := largest["T_wav"]
 	if !ok {
-		return fmt.Errorf("bundle %s has no symbol T_wav, so no clips can be made for it: give --train-data", b.Manifest.Name)
+		return fmt.Errorf("bundle %s has no symbol T_wav, so no clips can be made for it: give --train-data",
+			b.Manifest.Name)
 	}
 	// Half of the tokens that the bucket holds: a tokenizer makes at most one token per letter and adds its own marks.
 	letters := max(1, largest["T_text"]/2)
@@ -41,7 +42,9 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 			wave[t] = int16(6000 * v)
 		}
 		name := fmt.Sprintf("clip-%04d", i)
-		if err := os.WriteFile(filepath.Join(dir, "wavs", name+".wav"), pcm16(wave[:n], b.Manifest.Features), 0o666); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(dir, "wavs", name+".wav"), pcm16(wave[:n], b.Manifest.Features), 0o666,
+		); err != nil {
 			return err
 		}
 		text := make([]byte, letters)

@@ -177,7 +177,8 @@ func (c *Comparison) Compare(precisions []string) {
 		if len(row.Rounds) == 0 {
 			continue
 		}
-		bySpeed := slices.SortedStableFunc(slices.Values(row.Rounds), func(a, b TimedRound) int { return cmp.Compare(a.StepMs.P50, b.StepMs.P50) })
+		bySpeed := slices.SortedStableFunc(slices.Values(row.Rounds),
+			func(a, b TimedRound) int { return cmp.Compare(a.StepMs.P50, b.StepMs.P50) })
 		row.Times = bySpeed[(len(bySpeed)-1)/2].Times
 	}
 	c.Ratios = []Ratio{}
@@ -221,7 +222,9 @@ func (c *Comparison) ratio(batch int, host, precision, what string) Ratio {
 func (c *Comparison) withoutFigures(batch int, precision, what string) string {
 	const reason = "PyTorch has no figures"
 	for i := range c.Rows {
-		if row := &c.Rows[i]; what == "end_to_end" && row.BatchSize == batch && row.Precision == precision && row.Program == PyTorch && row.EndToEndFailed != "" {
+		row := &c.Rows[i]
+		if what == "end_to_end" && row.BatchSize == batch && row.Precision == precision && row.Program == PyTorch &&
+			row.EndToEndFailed != "" {
 			return reason + ": " + row.EndToEndFailed
 		}
 	}
@@ -233,7 +236,8 @@ func (c *Comparison) best(batch int, precision, what string) *Compared {
 	var best *Compared
 	for i := range c.Rows {
 		row := &c.Rows[i]
-		if row.BatchSize != batch || row.Program != PyTorch || row.Precision != precision || len(row.Rounds) == 0 || row.Failed != "" || row.median(what) == 0 {
+		if row.BatchSize != batch || row.Program != PyTorch || row.Precision != precision || len(row.Rounds) == 0 ||
+			row.Failed != "" || row.median(what) == 0 {
 			continue
 		}
 		if best == nil || row.median(what) < best.median(what) {

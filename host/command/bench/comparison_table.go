@@ -11,7 +11,8 @@ import (
 func (c *Comparison) Table(batch int) string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "batch %d\tforward and backward ms\tstep ms\tend to end ms\tloss difference\tpeak memory\tmoments\n", batch)
+	fmt.Fprintf(t, "batch %d\tforward and backward ms\tstep ms\tend to end ms\tloss difference\tpeak memory\tmoments\n",
+		batch)
 	for i := range c.Rows {
 		row := &c.Rows[i]
 		if row.BatchSize != batch {
@@ -25,7 +26,8 @@ func (c *Comparison) Table(batch int) string {
 		for _, what := range measures {
 			fmt.Fprintf(t, "\t%s", c.cell(row, what))
 		}
-		fmt.Fprintf(t, "\t%s\t%s\t%s\n", difference(row.LossDifference), megabytes(row.PeakBytes), megabytes(row.OptimizerBytes))
+		fmt.Fprintf(t, "\t%s\t%s\t%s\n", difference(row.LossDifference), megabytes(row.PeakBytes),
+			megabytes(row.OptimizerBytes))
 	}
 	t.Flush()
 	fmt.Fprintln(&text, "medians ± standard deviations, end to end means; * fastest form of its precision")

@@ -11,7 +11,9 @@ import (
 // timed returns the times of steps of which the gradients take three quarters. From files, one of four takes five times
 // as long.
 func timed(ms float64) Times {
-	t := Times{StepMs: report.DistributionOf([]float64{ms, ms}), GradientsMs: report.DistributionOf([]float64{ms * 3 / 4})}
+	t := Times{
+		StepMs: report.DistributionOf([]float64{ms, ms}), GradientsMs: report.DistributionOf([]float64{ms * 3 / 4}),
+	}
 	t.EndToEndMs = report.DistributionOf([]float64{ms, ms, ms, 5 * ms})
 	return t
 }
@@ -21,7 +23,8 @@ func comparison(ours, theirs float64) *Comparison {
 	c := &Comparison{BatchSizes: []int{8, 16}}
 	for round, slow := range []float64{1, 2} {
 		for w, ms := range map[Way]float64{
-			{Program: Host, Precision: "bf16"}: 10, {PyTorch, "autocast", "eager"}: 40, {PyTorch, "autocast", "graphs"}: 20, {PyTorch, "bf16", "compile"}: 12,
+			{Program: Host, Precision: "bf16"}: 10, {PyTorch, "autocast", "eager"}: 40,
+			{PyTorch, "autocast", "graphs"}: 20, {PyTorch, "bf16", "compile"}: 12,
 		} {
 			row, off := c.row(8, w), theirs
 			if w.Program == Host {
@@ -41,29 +44,35 @@ func comparison(ours, theirs float64) *Comparison {
 func TestRatios(t *testing.T) {
 	c := comparison(0.002, 0)
 	if len(c.Ratios) != 6 {
-		t.Fatalf("%d ratios, want two precisions of one batch size, each of gradients, steps and from files: %+v", len(c.Ratios), c.Ratios)
+		t.Fatalf("%d ratios, want two precisions of one batch size, each of gradients, steps and from files: %+v",
+			len(c.Ratios), c.Ratios)
 	}
 	for i, want := range []struct {
 		precision, what, best string
 		ratio                 float64
 	}{
-		{"autocast", "gradients", "graphs", 0.5}, {"autocast", "step", "graphs", 0.5}, {"autocast", "end_to_end", "graphs", 0.5},
-		{"bf16", "gradients", "compile", 10.0 / 12}, {"bf16", "step", "compile", 10.0 / 12}, {"bf16", "end_to_end", "compile", 10.0 / 12},
+		{"autocast", "gradients", "graphs", 0.5}, {"autocast", "step", "graphs", 0.5},
+		{"autocast", "end_to_end", "graphs", 0.5}, {"bf16", "gradients", "compile", 10.0 / 12},
+		{"bf16", "step", "compile", 10.0 / 12}, {"bf16", "end_to_end", "compile", 10.0 / 12},
 	} {
 		r := c.Ratios[i]
-		if r.Precision != want.precision || r.What != want.what || r.Best != want.best || r.Host != "bf16" || r.Reason != "" || r.Spread == nil {
+		if r.Precision != want.precision || r.What != want.what || r.Best != want.best || r.Host != "bf16" ||
+			r.Reason != "" || r.Spread == nil {
 			t.Fatalf("ratio %d is %+v, want %+v", i, r, want)
 		}
 		if math.Abs(r.Median-want.ratio) > 0.01 || math.Abs(r.Max-r.Min) > 1e-9 {
 			t.Errorf("ratio %d is %+v, want %+v in both rounds", i, r.Spread, want)
 		}
 	}
-	for _, want := range []string{"pytorch autocast graphs  15.0", "40.00 ± 34.64 *", "pytorch bf16 eager       RuntimeError: no\n", "1.0e-03"} {
+	for _, want := range []string{
+		"pytorch autocast graphs  15.0", "40.00 ± 34.64 *", "pytorch bf16 eager       RuntimeError: no\n", "1.0e-03",
+	} {
 		if text := c.Table(8); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := c.RatioTable(); !strings.Contains(text, "batch 8, bf16 of autocast  0.50") || !strings.Contains(text, " of compile") {
+	text := c.RatioTable()
+	if !strings.Contains(text, "batch 8, bf16 of autocast  0.50") || !strings.Contains(text, " of compile") {
 		t.Error(text)
 	}
 }
@@ -96,7 +105,8 @@ func TestSlowBatchesCount(t *testing.T) {
 	}
 	c.Compare([]string{"bf16"})
 	for _, r := range c.Ratios {
-		if r.What == "end_to_end" && math.Abs(r.Max-10.0/map[string]float64{"autocast": 40, "bf16": 24}[r.Precision]) > 0.01 {
+		if r.What == "end_to_end" &&
+			math.Abs(r.Max-10.0/map[string]float64{"autocast": 40, "bf16": 24}[r.Precision]) > 0.01 {
 			t.Errorf("%s: %+v", r.Precision, r.Spread)
 		}
 	}

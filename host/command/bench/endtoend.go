@@ -45,13 +45,15 @@ func (c *comparer) clips(ctx context.Context, size int) (path, reason string, er
 
 // clipsOf describes the clips of a plan with one bucket, and what becomes of them.
 func clipsOf(p *plan.Plan) pytorch.Clips {
-	c := pytorch.Clips{Rows: []pytorch.Clip{}, Tensors: []pytorch.Tensor{}, Dataset: []string{}, Stages: []pytorch.Stage{}}
+	c := pytorch.Clips{
+		Rows: []pytorch.Clip{}, Tensors: []pytorch.Tensor{}, Dataset: []string{}, Stages: []pytorch.Stage{},
+	}
 	train := p.Data.Train
 	for i := range train.Index.Rows {
 		if row := &train.Index.Rows[i]; train.Plan.Bucket(int32(i)) >= 0 {
 			c.Rows = append(c.Rows, pytorch.Clip{
-				Path: row.Path, Offset: row.Offset, Frames: row.Frames, Tokens: append([]int32{}, train.Index.Tokens(row)...),
-				Speaker: row.SpeakerID, Language: row.LanguageID,
+				Path: row.Path, Offset: row.Offset, Frames: row.Frames,
+				Tokens: append([]int32{}, train.Index.Tokens(row)...), Speaker: row.SpeakerID, Language: row.LanguageID,
 			})
 		}
 	}
@@ -62,7 +64,9 @@ func clipsOf(p *plan.Plan) pytorch.Clips {
 		c.Dataset = append(c.Dataset, t.Name)
 	}
 	for _, in := range p.Stages.Resolved.Instances {
-		c.Stages = append(c.Stages, pytorch.Stage{Stage: stageName(p, in), Inputs: in.Inputs, Outputs: in.Outputs, Config: in.Stage.Complete(in.Config)})
+		c.Stages = append(c.Stages, pytorch.Stage{
+			Stage: stageName(p, in), Inputs: in.Inputs, Outputs: in.Outputs, Config: in.Stage.Complete(in.Config),
+		})
 	}
 	return c
 }
@@ -87,5 +91,7 @@ func (b *benchmark) endToEnd(ctx context.Context, size int, placement string) En
 
 // endToEndOf returns the figures of PyTorch's side.
 func endToEndOf(e pytorch.EndToEnd) EndToEnd {
-	return EndToEnd{EndToEndMs: report.DistributionOf(e.Ms), StagesOn: e.StagesOn, Workers: e.Workers, EndToEndFailed: e.Failed}
+	return EndToEnd{
+		EndToEndMs: report.DistributionOf(e.Ms), StagesOn: e.StagesOn, Workers: e.Workers, EndToEndFailed: e.Failed,
+	}
 }

@@ -64,7 +64,10 @@ func (h goal) is(measured float64, note string) Goal {
 
 // not completes a goal without a figure. why is the reason.
 func (h goal) not(why string) Goal {
-	return Goal{What: h.what, Unit: h.unit, Minimum: h.minimum.text, Target: h.target.text, Stretch: h.stretch.text, Reached: NotMeasured, Note: why}
+	return Goal{
+		What: h.what, Unit: h.unit, Minimum: h.minimum.text, Target: h.target.text, Stretch: h.stretch.text,
+		Reached: NotMeasured, Note: why,
+	}
 }
 
 // from completes a goal with the ratio of two rows, if it exists.
@@ -82,11 +85,21 @@ var (
 	modelBusy = goal{"model GPU busy", "%", false, level{"> 70 %", 70}, level{"80-95 %", 80}, level{"> 90 %", 90}}
 	dataBusy  = goal{"data GPU busy", "%", false, level{"30-50 %", 30}, level{"40-60 %", 40}, level{"> 60 %", 60}}
 	variation = goal{"step-time variation", "%", true, level{"< 40 %", 40}, level{"< 30 %", 30}, level{"< 20 %", 20}}
-	ofOneSync = goal{"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2 times", 1.5}, level{"2-3 times", 2}}
-	ofOnePipe = goal{"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2 times", 1.5}, level{"2-3 times", 2}}
-	ofTwoSync = goal{"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5 times", 1.3}, level{}}
-	noSlower  = goal{"one GPU pipelined, of one GPU synchronous", "times", false, level{"not slower", 1}, level{}, level{}}
-	largest   = goal{"largest batch", "rows", false, level{}, level{"32 rows", 32}, level{"48 rows on 24 GB", 48}}
+	ofOneSync = goal{
+		"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2 times", 1.5},
+		level{"2-3 times", 2},
+	}
+	ofOnePipe = goal{
+		"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2 times", 1.5},
+		level{"2-3 times", 2},
+	}
+	ofTwoSync = goal{
+		"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5 times", 1.3}, level{},
+	}
+	noSlower = goal{
+		"one GPU pipelined, of one GPU synchronous", "times", false, level{"not slower", 1}, level{}, level{},
+	}
+	largest = goal{"largest batch", "rows", false, level{}, level{"32 rows", 32}, level{"48 rows on 24 GB", 48}}
 )
 
 // byBatch are the targets of speed and of memory in GB, by batch size.
@@ -135,7 +148,8 @@ func goals(r *Result) []Goal {
 		add(variation.is(100*pipelined.StepMs.Variation, with))
 	}
 	if two {
-		add(ofOneSync.from(r.ratio(batch, Variant{OneGPU, Synchronous}, pipelined), with+"; plugins and model share the one GPU", missing))
+		add(ofOneSync.from(r.ratio(batch, Variant{OneGPU, Synchronous}, pipelined),
+			with+"; plugins and model share the one GPU", missing))
 		add(ofOnePipe.from(r.ratio(batch, Variant{OneGPU, TripleBuffered}, pipelined), with, missing))
 		add(ofTwoSync.from(r.ratio(batch, Variant{TwoGPUs, Synchronous}, pipelined), with, missing))
 	} else {
@@ -150,7 +164,8 @@ func goals(r *Result) []Goal {
 	if noGPU {
 		add(noSlower.not("no GPU"))
 	} else {
-		add(noSlower.from(r.ratio(batch, Variant{one, Synchronous}, r.measured(batch, Variant{one, TripleBuffered})), with+", "+one, missing))
+		add(noSlower.from(r.ratio(batch, Variant{one, Synchronous}, r.measured(batch, Variant{one, TripleBuffered})),
+			with+", "+one, missing))
 	}
 	return append(all, r.goalsByBatch(noGPU)...)
 }
@@ -176,7 +191,9 @@ func (r *Result) goalsByBatch(noGPU bool) []Goal {
 			continue
 		}
 		speed := goal{what: fmt.Sprintf("speed at batch %d", n), unit: "steps/s", target: want.speed}
-		used := goal{what: fmt.Sprintf("model GPU's memory at batch %d", n), unit: "GB", lower: true, target: want.memory}
+		used := goal{
+			what: fmt.Sprintf("model GPU's memory at batch %d", n), unit: "GB", lower: true, target: want.memory,
+		}
 		row := r.measured(n, Variant{r.Placement, TripleBuffered})
 		why := TripleBuffered + ": no run"
 		if noGPU {
@@ -278,7 +295,8 @@ func (r *Result) GoalTable() string {
 			missing[h.Note] = append(missing[h.Note], h.What)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g %s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch), *h.Measured, h.Unit, h.mark())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g %s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch),
+			*h.Measured, h.Unit, h.mark())
 	}
 	t.Flush()
 	for _, why := range reasons {
@@ -289,7 +307,9 @@ func (r *Result) GoalTable() string {
 
 // mark returns a tick with the level or a cross, followed by the note.
 func (h *Goal) mark() string {
-	text := map[string]string{Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed"}[h.Reached]
+	text := map[string]string{
+		Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed",
+	}[h.Reached]
 	if h.Reached == Minimum && h.Target == "" {
 		text = "✓"
 	}

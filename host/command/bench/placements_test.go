@@ -22,10 +22,17 @@ func TestPlacementsOf(t *testing.T) {
 		want map[string]string
 	}{
 		{place.Placement{}, OnCPU, nil},
-		{place.Placement{Model: first}, PluginsOnCPU, map[string]string{PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
-		{place.Placement{Data: second, Model: second}, OneGPU, map[string]string{OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
+		{
+			place.Placement{Model: first}, PluginsOnCPU,
+			map[string]string{PluginsOnCPU: "--data-gpu cpu --model-gpu " + a},
+		},
+		{
+			place.Placement{Data: second, Model: second}, OneGPU,
+			map[string]string{OneGPU: "--data-gpu " + b + " --model-gpu " + b},
+		},
 		{place.Placement{Data: second, Model: first}, TwoGPUs, map[string]string{
-			TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, OneGPU: "--data-gpu " + a + " --model-gpu " + a, PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+			TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, OneGPU: "--data-gpu " + a + " --model-gpu " + a,
+			PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
 	} {
 		s := placementsOf(c.at)
 		if s.name != c.name {
@@ -61,7 +68,8 @@ func TestFindPlacements(t *testing.T) {
 	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
 		s, err := findPlacements(configtest.Parse(t, strings.Fields(c.args)...).Config, cards(c.cards))
-		if got := s.devices["model"] + fmt.Sprint(err); !strings.Contains(got, c.want) || strings.HasPrefix(c.want, "GPU") != (err == nil) {
+		got := s.devices["model"] + fmt.Sprint(err)
+		if !strings.Contains(got, c.want) || strings.HasPrefix(c.want, "GPU") != (err == nil) {
 			t.Errorf("%s, visible %s: %s, want %s", c.args, c.visible, got, c.want)
 		}
 	}

@@ -133,7 +133,8 @@ func (r *Result) find(batch int, v Variant) *Row {
 // row returns the row of a variant, and adds it if it is missing.
 func (r *Result) row(batch int, v Variant) *Row {
 	if r.find(batch, v) == nil {
-		r.Rows = append(r.Rows, Row{BatchSize: batch, Placement: v.Placement, InputMode: v.InputMode, Rounds: []Round{}})
+		r.Rows = append(r.Rows,
+			Row{BatchSize: batch, Placement: v.Placement, InputMode: v.InputMode, Rounds: []Round{}})
 	}
 	return r.find(batch, v)
 }
@@ -158,14 +159,16 @@ func (r *Result) Compare() {
 	order := Variants(r.Placement, nil)
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
 		place := func(w Row) int { return slices.Index(order, Variant{w.Placement, w.InputMode}) }
-		return cmp.Or(slices.Index(r.BatchSizes, a.BatchSize)-slices.Index(r.BatchSizes, b.BatchSize), place(a)-place(b))
+		return cmp.Or(slices.Index(r.BatchSizes, a.BatchSize)-slices.Index(r.BatchSizes, b.BatchSize),
+			place(a)-place(b))
 	})
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if len(row.Rounds) == 0 {
 			continue
 		}
-		bySpeed := slices.SortedStableFunc(slices.Values(row.Rounds), func(a, b Round) int { return cmp.Compare(a.StepsPerSecond, b.StepsPerSecond) })
+		bySpeed := slices.SortedStableFunc(slices.Values(row.Rounds),
+			func(a, b Round) int { return cmp.Compare(a.StepsPerSecond, b.StepsPerSecond) })
 		row.Figures = bySpeed[(len(bySpeed)-1)/2].Figures
 		row.OfComputeOnly = r.ratio(row.BatchSize, order[0], row)
 	}

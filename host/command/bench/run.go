@@ -44,7 +44,8 @@ type Options struct {
 // check refuses invalid options.
 func (o Options) check(set *config.Set) error {
 	if set.Resume != "" {
-		return exit.Usage(fmt.Errorf("--resume %s: bench cannot resume a run", set.Resume), "pass the run to --init to use its weights")
+		return exit.Usage(fmt.Errorf("--resume %s: bench cannot resume a run", set.Resume),
+			"pass the run to --init to use its weights")
 	}
 	if len(o.BatchSizes) == 0 {
 		return exit.Usage(errors.New("--batch-sizes is empty"), "")
@@ -55,12 +56,14 @@ func (o Options) check(set *config.Set) error {
 		}
 	}
 	if o.Steps < minSteps {
-		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is %d", o.Steps, minSteps), "the first step is not counted")
+		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is %d", o.Steps, minSteps),
+			"the first step is not counted")
 	}
 	for _, word := range o.InputModes {
 		if InputModes[word] == "" {
 			known := slices.Sorted(maps.Keys(InputModes))
-			return exit.Usage(fmt.Errorf("--input-modes %s: there are %s", word, strings.Join(known, ", ")), hint.DidYouMean(word, known))
+			return exit.Usage(fmt.Errorf("--input-modes %s: there are %s", word, strings.Join(known, ", ")),
+				hint.DidYouMean(word, known))
 		}
 	}
 	if o.Rounds < 1 {
@@ -101,7 +104,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	b := &benchmark{Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at}
+	b := &benchmark{
+		Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at,
+	}
 	if !config.Asked(set, "val-share") {
 		b.set.ValShare = 0 // steps are measured
 	}
@@ -174,9 +179,11 @@ func (b *benchmark) head() {
 	if b.set.TrainData != b.made {
 		bucket = "bucket of the longest clips" // which is known when they are read
 	}
-	fmt.Fprint(b.console.Out, b.prose(fmt.Sprintf("%s, %s each, in the %s\n", b.result.Bundle, units.Count(b.Steps, "step"), bucket)))
+	fmt.Fprint(b.console.Out,
+		b.prose(fmt.Sprintf("%s, %s each, in the %s\n", b.result.Bundle, units.Count(b.Steps, "step"), bucket)))
 	for _, role := range slices.Sorted(maps.Keys(b.result.Devices)) {
-		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role], b.result.Devices[role])
+		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role],
+			b.result.Devices[role])
 	}
 	fmt.Fprintln(b.console.Out)
 }
@@ -208,7 +215,8 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 					if b.made != "" {
 						made = "made-up clips that fill the largest bucket: "
 					}
-					fmt.Fprintf(b.console.Err, "trained on %s%s\n", made, strings.Join(append([]string{r.Data.Train.String()}, r.Data.Train.Lines()...), "; "))
+					fmt.Fprintf(b.console.Err, "trained on %s%s\n", made,
+						strings.Join(append([]string{r.Data.Train.String()}, r.Data.Train.Lines()...), "; "))
 				}
 				b.result.Add(size, v, round, Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)

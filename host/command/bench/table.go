@@ -31,8 +31,9 @@ func (r *Result) Table(batch int) string {
 			continue
 		}
 		s := row.StepMs
-		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f ± %.2f\t%.2f\t%.1f %%\t%.2f %%\t%.1f %%\t%s", name, row.StepsPerSecond, row.FramesPerSecond,
-			s.Mean, s.Std, s.P99, 100*s.Variation, 100*row.InputStallRatio, 100*row.TransferHiddenRatio, row.OfComputeOnly)
+		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f ± %.2f\t%.2f\t%.1f %%\t%.2f %%\t%.1f %%\t%s", name, row.StepsPerSecond,
+			row.FramesPerSecond, s.Mean, s.Std, s.P99, 100*s.Variation, 100*row.InputStallRatio,
+			100*row.TransferHiddenRatio, row.OfComputeOnly)
 		if onGPU {
 			fmt.Fprintf(t, "\t%s\t%s", row.gpu("model"), row.gpu("data"))
 		}
@@ -40,10 +41,12 @@ func (r *Result) Table(batch int) string {
 	}
 	t.Flush()
 	if r.Rounds == 1 {
-		fmt.Fprintln(&text, "ms a step: ± the standard deviation; of compute only: ± the standard error; --bench-rounds 3 shows how far rounds differ")
+		fmt.Fprintln(&text, "ms a step: ± the standard deviation; of compute only: ± the standard error; "+
+			"--bench-rounds 3 shows how far rounds differ")
 	}
 	if r.disturbed(batch) {
-		fmt.Fprintln(&text, "a ratio above 1 is no gain: something slowed down \"compute only\", such as other work on the machine; measure again")
+		fmt.Fprintln(&text, "a ratio above 1 is no gain: something slowed down \"compute only\", such as other work "+
+			"on the machine; measure again")
 	}
 	return text.String()
 }

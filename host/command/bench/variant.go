@@ -22,13 +22,17 @@ const (
 type Variant struct{ Placement, InputMode string }
 
 // InputModes are the input modes by their names in --input-modes.
-var InputModes = map[string]string{"compute": ComputeOnly, "synchronous": Synchronous, "double": DoubleBuffered, "triple": TripleBuffered}
+var InputModes = map[string]string{
+	"compute": ComputeOnly, "synchronous": Synchronous, "double": DoubleBuffered, "triple": TripleBuffered,
+}
 
 // Variants returns the variants to measure for a placement, with those input modes; nil means all. With two GPUs it
 // includes training with one of them, with and without overlap. The first variant is the reference and always present:
 // it needs no plugin and is the same in every placement.
 func Variants(placement string, modes []string) []Variant {
-	all := []Variant{{placement, ComputeOnly}, {placement, Synchronous}, {placement, DoubleBuffered}, {placement, TripleBuffered}}
+	all := []Variant{
+		{placement, ComputeOnly}, {placement, Synchronous}, {placement, DoubleBuffered}, {placement, TripleBuffered},
+	}
 	if placement == TwoGPUs {
 		for _, p := range []string{OneGPU, PluginsOnCPU} {
 			all = append(all, Variant{p, Synchronous}, Variant{p, TripleBuffered})
@@ -37,7 +41,8 @@ func Variants(placement string, modes []string) []Variant {
 	if modes == nil {
 		return all
 	}
-	return slices.DeleteFunc(all, func(v Variant) bool { return v.InputMode != ComputeOnly && !slices.Contains(modes, v.InputMode) })
+	return slices.DeleteFunc(all,
+		func(v Variant) bool { return v.InputMode != ComputeOnly && !slices.Contains(modes, v.InputMode) })
 }
 
 // InOrder returns variants in the order of a round, counted from 0. Every second round is reversed, so that a steady

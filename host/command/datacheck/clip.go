@@ -34,7 +34,9 @@ type clip struct {
 }
 
 // readAll measures the rows that a plan has in its batches.
-func readAll(ctx context.Context, ix *dataset.Index, plan *dataset.Plan, workers int, progress dataset.Progress) ([]clip, error) {
+func readAll(
+	ctx context.Context, ix *dataset.Index, plan *dataset.Plan, workers int, progress dataset.Progress,
+) ([]clip, error) {
 	clips := make([]clip, len(ix.Rows))
 	var next atomic.Int64
 	var mu sync.Mutex // guards done and the calls of progress

@@ -88,7 +88,9 @@ func open(t *testing.T, list ...recording) *dataset.Index {
 }
 
 // anyLength is a bundle that takes clips of any length.
-var anyLength = &manifest.Bundle{Features: manifest.Features{SampleRate: rate, HopLength: 100}, Buckets: []manifest.Bucket{{}}}
+var anyLength = &manifest.Bundle{
+	Features: manifest.Features{SampleRate: rate, HopLength: 100}, Buckets: []manifest.Bucket{{}},
+}
 
 func reportOf(t *testing.T, m *manifest.Bundle, list ...recording) *Report {
 	t.Helper()
@@ -113,20 +115,23 @@ func TestFindings(t *testing.T) {
 		recording{"ben/3", "as many as the others", plain(120)},
 		recording{"ben/4", "again the first sound", plain(100)},
 		recording{"ben/5", "as loud as can be had", wav(clipped, 1, 0)},
-		recording{"ben/6", "a break at the start.", wav(join(tone(1.5, 0, 100), tone(1, 0.25, 130), tone(0.5, 0, 100)), 1, 0)},
-		recording{"ben/7", "no sound at all there", wav(tone(1, 0, 100), 1, 0)},
-		recording{"ben/8", "two opposite channels", wav(tone(1, 0.25, 140), 2, -1)},
-		recording{"ben/9", "cut off at the start.", plain(150)[:5000]},
-		recording{"cid/1", "a", wav(tone(1, 0.25, 160), 2, 1)},
-		recording{"cid/2", "too short, a click...", wav(tone(0.01, 0.25, 170), 1, 0)},
+		recording{
+			"ben/6", "a break at the start.", wav(join(tone(1.5, 0, 100), tone(1, 0.25, 130), tone(0.5, 0, 100)), 1, 0),
+		}, recording{"ben/7", "no sound at all there", wav(tone(1, 0, 100), 1, 0)}, recording{
+			"ben/8", "two opposite channels", wav(tone(1, 0.25, 140), 2, -1),
+		}, recording{"ben/9", "cut off at the start.", plain(150)[:5000]}, recording{
+			"cid/1", "a", wav(tone(1, 0.25, 160), 2, 1),
+		}, recording{"cid/2", "too short, a click...", wav(tone(0.01, 0.25, 170), 1, 0)},
 	)
 	var unusable []string
 	for _, u := range r.Unusable {
-		unusable = append(unusable, fmt.Sprintf("%d %s %s: %s", u.Line.Line, u.ID, u.Stage, strings.Split(u.Reason, "; copy the recording")[0]))
+		unusable = append(unusable,
+			fmt.Sprintf("%d %s %s: %s", u.Line.Line, u.ID, u.Stage, strings.Split(u.Reason, "; copy the recording")[0]))
 	}
 	want := []string{
 		"7 ben/7 decode: silent: no sample is above -80 dB of full scale",
-		"8 ben/8 decode: silent: no sample of the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel each other",
+		"8 ben/8 decode: silent: no sample of the mean of its 2 channels is above -80 dB of full scale; channels of " +
+			"opposite phase cancel each other",
 		`9 ben/9 index: truncated: the "data" chunk declares 16000 bytes, but the file has 4956`,
 		"11 cid/2 index: the clip has 80 samples at 8000 Hz, fewer than the 200 of one window of the features",
 	}
@@ -170,11 +175,16 @@ func TestTrained(t *testing.T) {
 	r := reportOf(t, m, list...)
 	got := r.Trained
 	got.Padding, got.fit = 0, ""
-	used := report.DataList{Clips: 3, Seconds: 4, LeftOut: []report.LeftOut{{Reason: "longer than 2.00 s", File: "excluded.jsonl", Clips: 1, Seconds: 4}}}
-	if want := (Trained{DataList: used, ClipShare: 3. / 4, SecondShare: 4. / 8, Buckets: 2}); !reflect.DeepEqual(got, want) {
+	used := report.DataList{Clips: 3, Seconds: 4, LeftOut: []report.LeftOut{
+		{Reason: "longer than 2.00 s", File: "excluded.jsonl", Clips: 1, Seconds: 4},
+	}}
+	want := (Trained{DataList: used, ClipShare: 3. / 4, SecondShare: 4. / 8, Buckets: 2})
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := fmt.Sprint(len(r.Excluded), r.Excluded[0].Line, len(r.Unusable), r.Unusable[0].Line); got != "1 {3 3} 1 {4 4}" {
+	if got := fmt.Sprint(
+		len(r.Excluded), r.Excluded[0].Line, len(r.Unusable), r.Unusable[0].Line,
+	); got != "1 {3 3} 1 {4 4}" {
 		t.Errorf("left out: %s", got)
 	}
 	m.Dynamic["T_wav"] = 1000
@@ -192,7 +202,10 @@ func TestDistribution(t *testing.T) {
 	}{
 		{nil, Distribution{Histogram: Histogram{Counts: []int{}}}},
 		{[]float64{3}, Distribution{3, 3, 3, 3, Histogram{3, 0.01, []int{1}}}},
-		{[]float64{-2.5, 0, 7.5, 7}, Distribution{-2.5, 3, 3.5, 7.5, Histogram{-2.5, 0.5, []int{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1}}}},
+		{[]float64{-2.5, 0, 7.5, 7}, Distribution{
+			-2.5, 3, 3.5, 7.5,
+			Histogram{-2.5, 0.5, []int{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1}},
+		}},
 	} {
 		if got := newDistribution(c.values); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)
@@ -202,12 +215,15 @@ func TestDistribution(t *testing.T) {
 
 // TestPictures: each picture has a bar for each bin, within the plot.
 func TestPictures(t *testing.T) {
-	r := reportOf(t, anyLength, recording{"1", "one", wav(tone(1, 0.25, 100), 1, 0)}, recording{"2", "two", wav(tone(1.5, 0.5, 100), 1, 0)})
+	r := reportOf(t, anyLength, recording{"1", "one", wav(tone(1, 0.25, 100), 1, 0)},
+		recording{"2", "two", wav(tone(1.5, 0.5, 100), 1, 0)})
 	dir := t.TempDir()
 	if err := r.draw(dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, d := range map[string]Distribution{"durations": r.Duration, "characters-per-second": r.Rate, "levels": r.Level} {
+	for name, d := range map[string]Distribution{
+		"durations": r.Duration, "characters-per-second": r.Rate, "levels": r.Level,
+	} {
 		data, err := os.ReadFile(filepath.Join(dir, name+".svg"))
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +232,9 @@ func TestPictures(t *testing.T) {
 			t.Errorf("%s has %d bars, want %d", name, got, len(d.Histogram.Counts))
 		}
 	}
-	for most, want := range map[int]string{1: "[0 1]", 5: "[0 1 2 3 4 5]", 9: "[0 2 4 6 8]", 94: "[0 20 40 60 80]", 600: "[0 200 400 600]"} {
+	for most, want := range map[int]string{
+		1: "[0 1]", 5: "[0 1 2 3 4 5]", 9: "[0 2 4 6 8]", 94: "[0 20 40 60 80]", 600: "[0 200 400 600]",
+	} {
 		if got := fmt.Sprint(marks(most)); got != want {
 			t.Errorf("marks up to %d: %s, want %s", most, got, want)
 		}
@@ -226,12 +244,17 @@ func TestPictures(t *testing.T) {
 // TestOddRecordings: a recording that is read although its file is not whole is listed with what is wrong.
 func TestOddRecordings(t *testing.T) {
 	plain := func(hertz float64) []byte { return wav(tone(1, 0.25, hertz), 1, 0) }
-	r := reportOf(t, anyLength, recording{"anna/1", "as it should be", plain(100)}, recording{"anna/2", "cut off at the end", plain(110)[:12044]})
-	if got := fmt.Sprint(r.OddRecordings); got != "[{{2 anna/2} its end is missing: it was read up to there}]" || len(r.Unusable) != 0 {
+	r := reportOf(t, anyLength, recording{"anna/1", "as it should be", plain(100)},
+		recording{"anna/2", "cut off at the end", plain(110)[:12044]})
+	got := fmt.Sprint(r.OddRecordings)
+	if got != "[{{2 anna/2} its end is missing: it was read up to there}]" || len(r.Unusable) != 0 {
 		t.Errorf("odd recordings %s, unusable %v", got, r.Unusable)
 	}
 	var out strings.Builder
-	if err := r.write(&out); err != nil || !strings.Contains(out.String(), "- 1 clip of recordings with something wrong\n             line 2, anna/2: its end is missing") {
+	err := r.write(&out)
+	if err != nil || !strings.Contains(
+		out.String(), "- 1 clip of recordings with something wrong\n             line 2, anna/2: its end is missing",
+	) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

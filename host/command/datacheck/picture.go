@@ -49,7 +49,8 @@ func (p *picture) draw() []byte {
 		say(`<text x="%d" y="%d">no clip can be used</text></svg>`, left, (top+bottom)/2)
 		return b.Bytes()
 	}
-	say(`<text x="%d" y="26" text-anchor="end">%s, mean %.2f, median %.2f</text>`, right, units.Count(clips, "clip"), p.Mean, p.Median)
+	say(`<text x="%d" y="26" text-anchor="end">%s, mean %.2f, median %.2f</text>`, right, units.Count(clips, "clip"),
+		p.Mean, p.Median)
 	x := func(value float64) float64 {
 		return left + (right-left)*(value-h.Start)/(h.Width*float64(len(h.Counts)))
 	}
@@ -62,7 +63,8 @@ func (p *picture) draw() []byte {
 	at := func(bin int) float64 { return x(h.Start + float64(bin)*h.Width) }
 	for i, n := range h.Counts {
 		from, to := at(i), at(i+1)
-		say(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#8fb8e0"/>`, from+0.5, y(n), to-from-1, bottom-y(n))
+		say(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#8fb8e0"/>`, from+0.5, y(n), to-from-1,
+			bottom-y(n))
 	}
 	for i := 0; i <= len(h.Counts); i += every {
 		say(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, at(i), bottom+20, bound(h, i))

@@ -56,7 +56,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		err = r.draw(o.Pictures)
 	}
 	if err == nil && r.empty != nil {
-		return exit.Refused(exit.Advise(fmt.Errorf("data set %s: %w", o.Data, r.empty), "docs/data.md says how a data set is laid out"))
+		return exit.Refused(exit.Advise(fmt.Errorf("data set %s: %w", o.Data, r.empty),
+			"docs/data.md says how a data set is laid out"))
 	}
 	if err == nil && len(r.Unusable) > r.Allowed {
 		err = hint.Errorf("correct or remove the lines, or allow more with --max-quarantine",
@@ -89,8 +90,8 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	set.TakeBundle(m)
 	cfg := dataset.Config{
 		Dir: o.Data, SampleRate: m.Features.SampleRate, MinSamples: m.Features.WinLength,
-		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress, Layout: set.ListLayout, Empty: true,
-		Normalize: set.Normalize.Rules,
+		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress, Layout: set.ListLayout,
+		Empty: true, Normalize: set.Normalize.Rules,
 	}
 	if o.Eval {
 		cfg.Split = dataset.Eval
@@ -121,7 +122,10 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 }
 
 // check reads the clips that a run would read. lists are what the run makes of the list.
-func check(ctx context.Context, ix *dataset.Index, lists sides, validation *Validation, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
+func check(
+	ctx context.Context, ix *dataset.Index, lists sides, validation *Validation, m *manifest.Bundle,
+	batchSize, workers int, progress dataset.Progress,
+) (*Report, error) {
 	if len(ix.Rows) == 0 {
 		r := newReport(ix, nil, nil)
 		r.Bundle, r.Validation = m.Name, validation

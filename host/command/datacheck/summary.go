@@ -15,7 +15,8 @@ import (
 // newReport sums up what was measured of the rows. The plan is that of a run.
 func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	r := &Report{
-		List: filepath.Join(ix.Dir, ix.List), Lines: len(ix.Rows) + len(ix.Rejected), Unusable: []Unusable{}, Excluded: []Unusable{},
+		List: filepath.Join(ix.Dir, ix.List), Lines: len(ix.Rows) + len(ix.Rejected), Unusable: []Unusable{},
+		Excluded: []Unusable{},
 		Findings: Findings{
 			IgnoredKeys: append([]dataset.IgnoredKey{}, ix.Ignored...), UnknownCharacters: characters(ix),
 			Clipped: []Clipped{}, LongSilence: []Silence{}, OddRate: []OddRate{}, OddRecordings: []OddRecording{},
@@ -26,7 +27,8 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	}
 	r.Layout, r.remedy = batch.ListOf(ix), ix.Remedy(ix.Rejected)
 	if plan == nil { // no line can be used
-		r.Trained.LeftOut, r.SameAudio, r.SameText, r.Composition = []report.LeftOut{}, [][]Line{}, [][]Line{}, compose(ix, nil)
+		r.Trained.LeftOut, r.SameAudio, r.SameText, r.Composition = []report.LeftOut{}, [][]Line{}, [][]Line{},
+			compose(ix, nil)
 		return r
 	}
 	for _, e := range plan.Excluded() {

@@ -52,7 +52,8 @@ func (r *Report) write(out io.Writer) error {
 	if r.noLanguages != "" {
 		t.line("", "%s", r.noLanguages)
 	}
-	if !r.LanguagesUsed && (len(r.Languages) > 1 || len(r.Languages) == 1 && r.Languages[0].Name != dataset.DefaultLanguage) {
+	if !r.LanguagesUsed &&
+		(len(r.Languages) > 1 || len(r.Languages) == 1 && r.Languages[0].Name != dataset.DefaultLanguage) {
 		t.line("", "%s has no languages: it takes all texts alike", r.Bundle)
 	}
 	t.groups("rates", r.SampleRates)
@@ -63,8 +64,9 @@ func (r *Report) write(out io.Writer) error {
 		t.distribution("level", "dB", r.Level)
 		t.line("silence", "%s of the time", percent(r.Measures.Silence))
 		for _, s := range r.Steps {
-			t.line("steps", "%s: %.0f to %.0f, median %.0f; per second %.2f to %.2f, median %.2f", strings.Join(s.Columns, ", "),
-				s.Steps.Min, s.Steps.Max, s.Steps.Median, s.Rate.Min, s.Rate.Max, s.Rate.Median)
+			t.line("steps", "%s: %.0f to %.0f, median %.0f; per second %.2f to %.2f, median %.2f",
+				strings.Join(s.Columns, ", "), s.Steps.Min, s.Steps.Max, s.Steps.Median, s.Rate.Min, s.Rate.Max,
+				s.Rate.Median)
 		}
 	}
 	r.findings(t)
@@ -83,46 +85,58 @@ func (r *Report) undecoded() (n int) {
 
 func (r *Report) findings(t text) {
 	fmt.Fprintln(t.out)
-	t.finding(len(r.Unusable), r.Allowed, "%s cannot be used (%d allowed)", []any{units.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
-		u := r.Unusable[i]
-		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
-	})
+	t.finding(len(r.Unusable), r.Allowed, "%s cannot be used (%d allowed)",
+		[]any{units.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
+			u := r.Unusable[i]
+			return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
+		})
 	if r.remedy != "" && r.empty == nil { // else the hint says it
 		t.line("", "%s", r.remedy)
 	}
-	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model", []any{units.Count(len(r.Excluded), "line")}, func(i int) string {
-		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
-	})
-	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s that a run ignores", []any{units.Count(len(r.IgnoredKeys), "key")}, func(i int) string {
-		k := r.IgnoredKeys[i]
-		advice := ""
-		if k.Advice != "" {
-			advice = "; " + k.Advice
-		}
-		return fmt.Sprintf("%q: %s, first in %s%s", k.Key, units.Count(k.Lines, "line"), k.Place, advice)
-	})
-	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary", []any{units.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
-		c := r.UnknownCharacters[i]
-		return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, units.Count(c.Count, "time"), c.First, c.As)
-	})
+	t.finding(len(r.Excluded), r.Usable.Clips-1, "%s too long for the model",
+		[]any{units.Count(len(r.Excluded), "line")}, func(i int) string {
+			return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
+		})
+	t.finding(len(r.IgnoredKeys), math.MaxInt, "%s that a run ignores", []any{units.Count(len(r.IgnoredKeys), "key")},
+		func(i int) string {
+			k := r.IgnoredKeys[i]
+			advice := ""
+			if k.Advice != "" {
+				advice = "; " + k.Advice
+			}
+			return fmt.Sprintf("%q: %s, first in %s%s", k.Key, units.Count(k.Lines, "line"), k.Place, advice)
+		})
+	t.finding(len(r.UnknownCharacters), math.MaxInt, "%s not in the tokenizer's vocabulary",
+		[]any{units.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
+			c := r.UnknownCharacters[i]
+			return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, units.Count(c.Count, "time"),
+				c.First, c.As)
+		})
 	lines := func(groups [][]Line) func(i int) string {
 		return func(i int) string { return linesText(groups[i]) }
 	}
-	t.finding(len(r.SameAudio), math.MaxInt, "%s with the same samples", []any{units.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
-	t.finding(len(r.SameText), math.MaxInt, "%s with the same text", []any{units.Count(len(r.SameText), "group")}, lines(r.SameText))
-	t.finding(len(r.Clipped), math.MaxInt, "%s with samples at full scale", []any{units.Count(len(r.Clipped), "clip")}, func(i int) string {
-		return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), units.Count(r.Clipped[i].Samples, "sample"))
-	})
-	t.finding(len(r.LongSilence), math.MaxInt, "%s with more than %g s of silence at an end", []any{units.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
-		s := r.LongSilence[i]
-		return fmt.Sprintf("%s: %.1f s before, %.1f s after", s.Line.text(), s.Leading, s.Trailing)
-	})
-	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length", []any{units.Count(len(r.OddRate), "clip")}, func(i int) string {
-		return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate, r.Rate.Median)
-	})
-	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong", []any{units.Count(len(r.OddRecordings), "clip")}, func(i int) string {
-		return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
-	})
+	t.finding(len(r.SameAudio), math.MaxInt, "%s with the same samples", []any{units.Count(len(r.SameAudio), "group")},
+		lines(r.SameAudio))
+	t.finding(len(r.SameText), math.MaxInt, "%s with the same text", []any{units.Count(len(r.SameText), "group")},
+		lines(r.SameText))
+	t.finding(len(r.Clipped), math.MaxInt, "%s with samples at full scale", []any{units.Count(len(r.Clipped), "clip")},
+		func(i int) string {
+			return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), units.Count(r.Clipped[i].Samples, "sample"))
+		})
+	t.finding(len(r.LongSilence), math.MaxInt, "%s with more than %g s of silence at an end",
+		[]any{units.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
+			s := r.LongSilence[i]
+			return fmt.Sprintf("%s: %.1f s before, %.1f s after", s.Line.text(), s.Leading, s.Trailing)
+		})
+	t.finding(len(r.OddRate), math.MaxInt, "%s with much more or less text than others of their length",
+		[]any{units.Count(len(r.OddRate), "clip")}, func(i int) string {
+			return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate,
+				r.Rate.Median)
+		})
+	t.finding(len(r.OddRecordings), math.MaxInt, "%s of recordings with something wrong",
+		[]any{units.Count(len(r.OddRecordings), "clip")}, func(i int) string {
+			return fmt.Sprintf("%s: %s", r.OddRecordings[i].Line.text(), r.OddRecordings[i].Remark)
+		})
 	r.textFindings(t)
 	fmt.Fprintf(t.out, "✓ no finding of %s (docs/data-check.md)\n", units.Count(*t.clean, "other kind"))
 }

@@ -28,37 +28,48 @@ func (f Form) text() string {
 func (r *Report) textFindings(t text) {
 	x := &r.Texts
 	t.finding(len(x.Digits), math.MaxInt, "%s with digits, which no tokenizer reads out: "+
-		"write them in words, for a model of XTTS with xtts-export clean-text", []any{units.Count(len(x.Digits), "text")}, textLines(x.Digits))
-	t.finding(len(x.DigitForms), math.MaxInt, "%s of digits", []any{units.Count(len(x.DigitForms), "kind")}, func(i int) string {
-		return x.DigitForms[i].text()
-	})
-	t.finding(len(x.LetterForms), math.MaxInt, "%s with several forms", []any{units.Count(len(x.LetterForms), "letter")}, func(i int) string {
-		var all []string
-		for _, f := range x.LetterForms[i] {
-			all = append(all, fmt.Sprintf("%s in %s", f.Code, units.Count(f.Texts, "text")))
-		}
-		rarest := x.LetterForms[i][len(x.LetterForms[i])-1]
-		return fmt.Sprintf("%s (%s): the last first in %s", strings.Join(all, ", "), rarest.Language, rarest.First.text())
-	})
-	t.finding(len(x.Presentation), math.MaxInt, "%s with ligatures, presentation forms, fullwidth or halfwidth characters",
+		"write them in words, for a model of XTTS with xtts-export clean-text",
+		[]any{units.Count(len(x.Digits), "text")}, textLines(x.Digits))
+	t.finding(len(x.DigitForms), math.MaxInt, "%s of digits", []any{units.Count(len(x.DigitForms), "kind")},
+		func(i int) string {
+			return x.DigitForms[i].text()
+		})
+	t.finding(len(x.LetterForms), math.MaxInt, "%s with several forms",
+		[]any{units.Count(len(x.LetterForms), "letter")}, func(i int) string {
+			var all []string
+			for _, f := range x.LetterForms[i] {
+				all = append(all, fmt.Sprintf("%s in %s", f.Code, units.Count(f.Texts, "text")))
+			}
+			rarest := x.LetterForms[i][len(x.LetterForms[i])-1]
+			return fmt.Sprintf("%s (%s): the last first in %s", strings.Join(all, ", "), rarest.Language,
+				rarest.First.text())
+		})
+	t.finding(len(x.Presentation), math.MaxInt,
+		"%s with ligatures, presentation forms, fullwidth or halfwidth characters",
 		[]any{units.Count(len(x.Presentation), "text")}, textLines(x.Presentation))
-	t.finding(len(x.Invisible), math.MaxInt, "%s that cannot be seen", []any{units.Count(len(x.Invisible), "character")}, func(i int) string {
-		return x.Invisible[i].text()
-	})
-	t.finding(len(x.NonJoiner), math.MaxInt, "%s with and without a zero-width non-joiner", []any{units.Count(len(x.NonJoiner), "word")}, func(i int) string {
-		s := x.NonJoiner[i]
-		return fmt.Sprintf("%s with, %d without, the rarer first in %s: %s", units.Count(s.WithCount, "time"), s.WithoutCount, s.First.Line.text(), s.With)
-	})
-	t.finding(len(x.Disguised), math.MaxInt, "%s with letters of two scripts that look alike", []any{units.Count(len(x.Disguised), "word")}, func(i int) string {
-		return fmt.Sprintf("%s: %q", x.Disguised[i].Line.text(), x.Disguised[i].Word)
-	})
+	t.finding(len(x.Invisible), math.MaxInt, "%s that cannot be seen",
+		[]any{units.Count(len(x.Invisible), "character")}, func(i int) string {
+			return x.Invisible[i].text()
+		})
+	t.finding(len(x.NonJoiner), math.MaxInt, "%s with and without a zero-width non-joiner",
+		[]any{units.Count(len(x.NonJoiner), "word")}, func(i int) string {
+			s := x.NonJoiner[i]
+			return fmt.Sprintf("%s with, %d without, the rarer first in %s: %s", units.Count(s.WithCount, "time"),
+				s.WithoutCount, s.First.Line.text(), s.With)
+		})
+	t.finding(len(x.Disguised), math.MaxInt, "%s with letters of two scripts that look alike",
+		[]any{units.Count(len(x.Disguised), "word")}, func(i int) string {
+			return fmt.Sprintf("%s: %q", x.Disguised[i].Line.text(), x.Disguised[i].Word)
+		})
 	letters := ""
 	if len(x.Unwritten) > 0 { // the rule for letters needs a language
-		letters = fmt.Sprintf("knows no letters of %s: name the language, as in --normalize all:fa", visible.Short(strings.Join(x.Unwritten, ", "), shownText))
+		letters = fmt.Sprintf("knows no letters of %s: name the language, as in --normalize all:fa",
+			visible.Short(strings.Join(x.Unwritten, ", "), shownText))
 	}
 	switch {
 	case x.Normalized > 0 && letters != "":
-		fmt.Fprintf(t.out, "- %s that --normalize all would change; it %s\n", units.Count(x.Normalized, "text"), letters)
+		fmt.Fprintf(t.out, "- %s that --normalize all would change; it %s\n", units.Count(x.Normalized, "text"),
+			letters)
 	case x.Normalized > 0:
 		fmt.Fprintf(t.out, "- %s that --normalize all would change\n", units.Count(x.Normalized, "text"))
 	case letters != "":

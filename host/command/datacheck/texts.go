@@ -86,7 +86,10 @@ func several(all []*counted) [][]Form {
 
 // textsOf looks at the texts of rows.
 func textsOf(ix *dataset.Index, rows []int) Texts {
-	t := Texts{Digits: []TextLine{}, DigitForms: []Form{}, Presentation: []TextLine{}, Invisible: []Form{}, Disguised: []TextLine{}, Unwritten: []string{}}
+	t := Texts{
+		Digits: []TextLine{}, DigitForms: []Form{}, Presentation: []TextLine{}, Invisible: []Form{},
+		Disguised: []TextLine{}, Unwritten: []string{},
+	}
 	var numbers, hidden counted
 	letters := map[string]*counted{} // by language and group
 	var order []*counted

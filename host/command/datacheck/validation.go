@@ -28,7 +28,9 @@ type sides struct{ train, val *dataset.Index }
 
 // sidesOf divides the list ix that is checked as a run does, and says what the run evaluates on, nil for nothing. cfg
 // is that of ix.
-func sidesOf(ctx context.Context, set *config.Set, o Options, cfg dataset.Config, ix *dataset.Index, m *manifest.Bundle) (sides, *Validation, error) {
+func sidesOf(
+	ctx context.Context, set *config.Set, o Options, cfg dataset.Config, ix *dataset.Index, m *manifest.Bundle,
+) (sides, *Validation, error) {
 	has, err := dataset.HasEval(o.Data, false)
 	if err != nil || o.Eval && !has {
 		return sides{train: ix}, nil, err
@@ -87,8 +89,9 @@ func (r *Report) count(all Amount, s sides, m *manifest.Bundle, batchSize int) e
 	}
 	d.SumUp(cfg.Buckets, m.Features)
 	r.Trained = Trained{
-		DataList: d.Usage.Train, Buckets: len(cfg.Buckets), Padding: d.Usage.Padding.Share, fit: d.Usage.Fit(m.Features),
-		ClipShare: share(float64(d.Usage.Train.Clips), float64(all.Clips)), SecondShare: share(d.Usage.Train.Seconds, all.Seconds),
+		DataList: d.Usage.Train, Buckets: len(cfg.Buckets), Padding: d.Usage.Padding.Share,
+		fit: d.Usage.Fit(m.Features), ClipShare: share(float64(d.Usage.Train.Clips), float64(all.Clips)),
+		SecondShare: share(d.Usage.Train.Seconds, all.Seconds),
 	}
 	if r.Validation != nil {
 		r.Validation.DataList = d.Usage.Train // with --eval, the list is that for evaluation
@@ -103,7 +106,9 @@ func (r *Report) count(all Amount, s sides, m *manifest.Bundle, batchSize int) e
 }
 
 // divide holds out the share of a list that a run would, and leaves the list as it is. val is nil if that is none.
-func divide(ctx context.Context, set *config.Set, cfg dataset.Config, ix *dataset.Index, m *manifest.Bundle) (train, val *dataset.Index, err error) {
+func divide(
+	ctx context.Context, set *config.Set, cfg dataset.Config, ix *dataset.Index, m *manifest.Bundle,
+) (train, val *dataset.Index, err error) {
 	if set.ValShare == 0 {
 		return nil, nil, nil
 	}

@@ -72,7 +72,8 @@ func (e *examination) driver(failed error) {
 	case failed != nil:
 		r.add(Bad, hint.Of(failed), "%v", failed)
 	case d.Absent != "" && seen > 0:
-		r.add(Note, "install NVIDIA's driver, version 580 or later; in a container, start it with its GPUs (docker run --gpus all)",
+		r.add(Note, "install NVIDIA's driver, version 580 or later; in a container, start it with its GPUs (docker "+
+			"run --gpus all)",
 			"%s, but the PCI bus has %d of NVIDIA's cards", d.Absent, seen)
 	case d.Absent != "":
 		r.add(Note, "", "%s", d.Absent)
@@ -143,7 +144,8 @@ func (e *examination) cuda(ctx context.Context, runtime string, onGPU bool) {
 func (e *examination) compiler(ctx context.Context, runtime string) {
 	found, err := e.Command.Compiler(ctx, runtime)
 	if err != nil {
-		e.report.add(Note, hint.Of(err), "no CUDA compiler: training graphs run as exported, without fused kernels: %v", err)
+		e.report.add(Note, hint.Of(err), "no CUDA compiler: training graphs run as exported, without fused kernels: %v",
+			err)
 		return
 	}
 	e.report.add(OK, "", "NVRTC %s: %s", found.Version, found.Path)
@@ -169,7 +171,8 @@ func (e *examination) cards() {
 		data, model := place.OptimalLimits(c.Memory, c.Memory)
 		r.GPUs = append(r.GPUs, GPU{c, data, model})
 		r.add(OK, "", "%s at %s%s", c.Device, c.PCI, capability(c.Capability))
-		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; recommended limits: %d MB for data, %d MB for the model",
+		r.add(OK, "",
+			"GPU %d: %d MB used, %d MB free of %d MB%s; recommended limits: %d MB for data, %d MB for the model",
 			c.Index, c.Used/gpu.MB, c.Free/gpu.MB, c.Total/gpu.MB, load(c), data/gpu.MB, model/gpu.MB)
 	}
 	for _, l := range e.machine.Links {
@@ -203,7 +206,9 @@ func (e *examination) roles(driver error) {
 	case e.refusal != nil:
 		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
 	default:
-		r.Placement = &Placement{RolePlacement{p.Data.GPU.UUID, p.Data.Limit}, RolePlacement{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
+		r.Placement = &Placement{
+			RolePlacement{p.Data.GPU.UUID, p.Data.Limit}, RolePlacement{p.Model.GPU.UUID, p.Model.Limit}, p.Reason,
+		}
 		r.add(OK, "", "%s", p)
 	}
 }

@@ -20,7 +20,10 @@ import (
 // machine.json of the working folder is the answer about this machine.
 func looked(t *testing.T, script string, cards ...gpu.Card) []string {
 	t.Helper()
-	i := &gputest.Inventory{Version: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Cards: cards, Links: map[[2]int]gpu.Link{{0, 1}: {NVLinks: 18, Peer: true}}}
+	i := &gputest.Inventory{
+		Version: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Cards: cards,
+		Links: map[[2]int]gpu.Link{{0, 1}: {NVLinks: 18, Peer: true}},
+	}
 	if len(cards) == 0 {
 		i.Version = gpu.Driver{Absent: "no driver"}
 	}
@@ -76,12 +79,15 @@ func TestGPUs(t *testing.T) {
 		"libraries: ONNX Runtime 1.29.0: libonnxruntime.so",
 		"libraries: libcuda.so.1: /lib/libcuda.so.1", "libraries: libcudart.so.13: /lib/libcudart.so.13",
 		"libraries: libcublasLt.so.13: /lib/libcublasLt.so.13", "libraries: libcublas.so.13: /lib/libcublas.so.13",
-		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12", "libraries: libcudnn.so.9: /lib/libcudnn.so.9",
+		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12",
+		"libraries: libcudnn.so.9: /lib/libcudnn.so.9",
 		"libraries: NVRTC 13.0: /lib/libnvrtc.so.13",
 		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0, compute capability 9.0",
-		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; recommended limits: 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; recommended limits: 8110 MB " +
+			"for data, 16465 MB for the model",
 		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0, compute capability 9.0",
-		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; recommended limits: 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; recommended limits: 8110 MB for data, 16465 MB for the " +
+			"model",
 		"GPUs: GPU 0 and GPU 1 are connected by 18 NVLinks, with peer access",
 		"placement: plugins on GPU 0 (at most 8110 MB), the model on GPU 1 (at most 1024 MB)",
 	}
@@ -89,7 +95,9 @@ func TestGPUs(t *testing.T) {
 		t.Errorf("works %v:\n%s\nwant\n%s", r.Works, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var text, again bytes.Buffer
-	if err := r.Write(&text); err != nil || !strings.HasSuffix(text.String(), "training with these settings can work on this machine\n") || !strings.Contains(text.String(), "\n  ✓ libcudnn.so.9: ") {
+	if err := r.Write(&text); err != nil ||
+		!strings.HasSuffix(text.String(), "training with these settings can work on this machine\n") ||
+		!strings.Contains(text.String(), "\n  ✓ libcudnn.so.9: ") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	var back Report
@@ -100,7 +108,8 @@ func TestGPUs(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Write(&again); again.String() != text.String() || back.GPUs[0].OptimalDataBytes != 8110*gpu.MB || back.Placement.Model.LimitBytes != 1<<30 || back.Links[0].NVLinks != 18 {
+	if back.Write(&again); again.String() != text.String() || back.GPUs[0].OptimalDataBytes != 8110*gpu.MB ||
+		back.Placement.Model.LimitBytes != 1<<30 || back.Links[0].NVLinks != 18 {
 		t.Errorf("JSON loses something: %s", data)
 	}
 }
@@ -114,14 +123,19 @@ func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` + // of which it asks for no more than libcuda
-		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\", \"hint\": \"fetch it\"}";;`
+	// of which it asks for no more than libcuda
+	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` +
+		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir +
+		`/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\", \"hint\": \"fetch it\"}";;`
 	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), Place: placing(place.Request{})}
 	r := Examine(t.Context(), c)
-	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
+	found := strings.Join(texts(r, OK), "\n")
+	if !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
 		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
 	}
-	without := "libraries: no CUDA compiler: training graphs run as exported, without fused kernels: no NVRTC next to " + dir +
+	without := "libraries: no CUDA compiler: training graphs run as exported, without fused kernels: no NVRTC next " +
+		"to " +
+		dir +
 		"/libonnxruntime.so fetch it"
 	if notes := texts(r, Note); !slices.Contains(notes, without) {
 		t.Errorf("notes\n%s\nwithout %s", strings.Join(notes, "\n"), without)
@@ -146,21 +160,38 @@ func TestBad(t *testing.T) {
 		want   []string // beginnings
 	}{
 		{"no GPU", all, nil, placing(place.Request{}), false, nil},
-		{"no GPU, but asked for", all, nil, placing(place.Request{Device: config.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver --device cpu uses the CPU"}},
+		{
+			"no GPU, but asked for", all, nil, placing(place.Request{Device: config.CUDA}), false,
+			[]string{"placement: --device cuda: no GPU found: no driver --device cpu uses the CPU"},
+		},
 		{"nothing there", few, nil, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
-		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
-			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},
-		{"GPU passed over", few, cards, placing(place.Request{Device: place.CPU}), true, []string{"libraries: no ONNX Runtime"}},
-		{"driver crashes", crash, nil, placing(place.Request{}), false, []string{"driver: the probe process crashed: signal: segmentation fault"}},
+		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{
+			"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
+			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13",
+			"libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9",
+		}},
+		{
+			"GPU passed over", few, cards, placing(place.Request{Device: place.CPU}), true,
+			[]string{"libraries: no ONNX Runtime"},
+		},
+		{
+			"driver crashes", crash, nil, placing(place.Request{}), false,
+			[]string{"driver: the probe process crashed: signal: segmentation fault"},
+		},
 		{"driver crashes, CPU asked for", crash, nil, placing(place.Request{Device: place.CPU}), true, nil},
 		{"no answer", garbage, nil, placing(place.Request{}), false, []string{"driver: no answer: invalid character"}},
-		{"no program", "", nil, placing(place.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},
+		{"no program", "", nil, placing(place.Request{}), false, []string{
+			"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input",
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU})
+			r := Examine(t.Context(),
+				Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU})
 			got := texts(r, Bad)
-			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) || r.Bad() != len(tt.want) {
-				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)
+			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) ||
+				r.Bad() != len(tt.want) {
+				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"),
+					r.Works)
 			}
 		})
 	}
@@ -179,10 +210,15 @@ func TestLines(t *testing.T) {
 func TestNVIDIACards(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text + "\n")} }
 	root := fstest.MapFS{
-		"sys/bus/pci/devices/0000:1b:00.0/vendor": file("0x10de"), "sys/bus/pci/devices/0000:1b:00.0/class": file("0x030200"),
-		"sys/bus/pci/devices/0000:1b:00.1/vendor": file("0x10de"), "sys/bus/pci/devices/0000:1b:00.1/class": file("0x040300"), // its sound
-		"sys/bus/pci/devices/0000:02:00.0/vendor": file("0x1a03"), "sys/bus/pci/devices/0000:02:00.0/class": file("0x030000"),
-		"sys/bus/pci/devices/0000:03:00.0/vendor": file("0x10de"), "sys/bus/pci/devices/0000:03:00.0/class": file("0x030000"),
+		"sys/bus/pci/devices/0000:1b:00.0/vendor": file("0x10de"),
+		"sys/bus/pci/devices/0000:1b:00.0/class":  file("0x030200"),
+		// its sound
+		"sys/bus/pci/devices/0000:1b:00.1/vendor": file("0x10de"),
+		"sys/bus/pci/devices/0000:1b:00.1/class":  file("0x040300"),
+		"sys/bus/pci/devices/0000:02:00.0/vendor": file("0x1a03"),
+		"sys/bus/pci/devices/0000:02:00.0/class":  file("0x030000"),
+		"sys/bus/pci/devices/0000:03:00.0/vendor": file("0x10de"),
+		"sys/bus/pci/devices/0000:03:00.0/class":  file("0x030000"),
 	}
 	if n := nvidiaCards(root); n != 2 {
 		t.Errorf("%d cards", n)

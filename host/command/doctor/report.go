@@ -77,7 +77,8 @@ func (r *Report) add(state State, advice, format string, args ...any) {
 
 // local returns a hint of another command without the advice to run this one.
 func local(advice string) string {
-	steps := slices.DeleteFunc(strings.Split(advice, "; "), func(step string) bool { return strings.HasPrefix(step, hint.Command("doctor ")) })
+	steps := slices.DeleteFunc(strings.Split(advice, "; "),
+		func(step string) bool { return strings.HasPrefix(step, hint.Command("doctor ")) })
 	if len(steps) == 0 {
 		return "see the lines above"
 	}

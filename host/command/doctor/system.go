@@ -28,7 +28,8 @@ func (e *examination) system() {
 	r.section("machine")
 	// Go's default for GOMAXPROCS is the smaller of the cores and the container's limit.
 	if all, ours := runtime.NumCPU(), runtime.GOMAXPROCS(0); ours < all {
-		r.add(Note, "give the container more CPUs, or set GOMAXPROCS, if decoding is the bottleneck", "%d CPU cores, of which %d may be used", all, ours)
+		r.add(Note, "give the container more CPUs, or set GOMAXPROCS, if decoding is the bottleneck",
+			"%d CPU cores, of which %d may be used", all, ours)
 	} else {
 		r.add(OK, "", "%d CPU cores", ours)
 	}
@@ -36,7 +37,8 @@ func (e *examination) system() {
 	if err := unix.Statfs("/dev/shm", &shm); err != nil {
 		r.add(Note, "the ring does not use /dev/shm; a plugin may", "/dev/shm: %v", err)
 	} else if total := shm.Blocks * uint64(shm.Bsize); total < enoughShm {
-		r.add(Note, "the ring does not use it; for plugins that do, docker run --shm-size 1g", "/dev/shm holds %s", size(total))
+		r.add(Note, "the ring does not use it; for plugins that do, docker run --shm-size 1g", "/dev/shm holds %s",
+			size(total))
 	} else {
 		r.add(OK, "", "/dev/shm holds %s", size(total))
 	}
@@ -44,7 +46,8 @@ func (e *examination) system() {
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
 		r.add(Note, "", "locked memory: %v", err)
 	} else if limit.Cur != unlimited && e.gpus {
-		r.add(Note, "if the ring cannot be pinned: ulimit -l unlimited, or docker run --ulimit memlock=-1", "locked memory: %s", size(limit.Cur))
+		r.add(Note, "if the ring cannot be pinned: ulimit -l unlimited, or docker run --ulimit memlock=-1",
+			"locked memory: %s", size(limit.Cur))
 	} else {
 		r.add(OK, "", "locked memory: %s", size(limit.Cur))
 	}
@@ -56,19 +59,23 @@ func (e *examination) limits(l limits.Limits) {
 	r := e.report
 	switch {
 	case l.Container > 0 && l.Container < enoughMemory:
-		r.add(Note, "give the container more, or use a smaller --batch-size; the ring takes at most half of it", "memory: %s, of which the container may use %s", size(uint64(l.Memory)), size(uint64(l.Container)))
+		r.add(Note, "give the container more, or use a smaller --batch-size; the ring takes at most half of it",
+			"memory: %s, of which the container may use %s", size(uint64(l.Memory)), size(uint64(l.Container)))
 	case l.Container > 0:
-		r.add(OK, "", "memory: %s, of which the container may use %s", size(uint64(l.Memory)), size(uint64(l.Container)))
+		r.add(OK, "", "memory: %s, of which the container may use %s", size(uint64(l.Memory)),
+			size(uint64(l.Container)))
 	case l.Memory > 0:
 		r.add(OK, "", "memory: %s", size(uint64(l.Memory)))
 	}
 	if err := l.Check(); err != nil {
 		r.add(Bad, hint.Of(err), "%v", err)
 	} else if l.AddressSpace > 0 {
-		r.add(Note, "ulimit -v unlimited: Go and ONNX Runtime reserve more than they use", "the address space of a process is limited to %s", size(uint64(l.AddressSpace)))
+		r.add(Note, "ulimit -v unlimited: Go and ONNX Runtime reserve more than they use",
+			"the address space of a process is limited to %s", size(uint64(l.AddressSpace)))
 	}
 	if l.Seconds > 0 {
-		r.add(Note, "ulimit -t unlimited, or save often with --checkpoint-every", "the system ends a process after %d s of CPU time (ulimit -t)", l.Seconds)
+		r.add(Note, "ulimit -t unlimited, or save often with --checkpoint-every",
+			"the system ends a process after %d s of CPU time (ulimit -t)", l.Seconds)
 	}
 	if l.Files > 0 && l.Files < enoughDescriptors {
 		r.add(Note, "ulimit -n 4096", "%d open files", l.Files)

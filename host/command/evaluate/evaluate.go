@@ -75,7 +75,8 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 		err = report.JSON(console.Out, e.result())
 	}
 	if l := e.found.Loss; err == nil && (math.IsNaN(l) || math.IsInf(l, 0)) {
-		err = hint.Errorf("evaluate an earlier one with --run RUN@STEP, and listen to the clips", "the loss of checkpoint %s is not finite", p.Start.Resumed.Path)
+		err = hint.Errorf("evaluate an earlier one with --run RUN@STEP, and listen to the clips",
+			"the loss of checkpoint %s is not finite", p.Start.Resumed.Path)
 	}
 	return err
 }
@@ -150,7 +151,8 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 			err = errors.Join(err, e.close())
 		}
 	}()
-	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true})
+	e.machine, err = machine.Open(
+		machine.Config{Plan: p, Log: e.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true})
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +212,9 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 func (e *evaluation) result() *Result {
 	val := e.plan.Data.Val.Index
 	r := &Result{
-		Checkpoint: e.plan.Start.Resumed.Path, Data: filepath.Join(val.Dir, val.List), Step: e.found.Step, Loss: report.Float(e.found.Loss),
-		Metrics: map[string]report.Float{}, Samples: e.found.Samples, Quarantined: len(val.Rejected) + len(e.unusable), EvalMs: e.found.Time.Seconds() * 1e3,
+		Checkpoint: e.plan.Start.Resumed.Path, Data: filepath.Join(val.Dir, val.List), Step: e.found.Step,
+		Loss: report.Float(e.found.Loss), Metrics: map[string]report.Float{}, Samples: e.found.Samples,
+		Quarantined: len(val.Rejected) + len(e.unusable), EvalMs: e.found.Time.Seconds() * 1e3,
 	}
 	for i, name := range e.plan.Bundle.Manifest.Metrics() {
 		r.Metrics[name] = report.Float(e.found.Metrics[i])

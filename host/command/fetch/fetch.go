@@ -32,8 +32,8 @@ type Request struct {
 // Run fetches the libraries and writes a line for each wheel.
 func Run(ctx context.Context, out io.Writer, r Request) error {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
-		return exit.Usage(fmt.Errorf("no pinned libraries for %s/%s, only for linux/amd64", runtime.GOOS, runtime.GOARCH),
-			"build ONNX Runtime with CUDA, and name its library with --ort-lib")
+		return exit.Usage(fmt.Errorf("no pinned libraries for %s/%s, only for linux/amd64", runtime.GOOS,
+			runtime.GOARCH), "build ONNX Runtime with CUDA, and name its library with --ort-lib")
 	}
 	if err := needPip(ctx); err != nil {
 		return err
@@ -107,7 +107,8 @@ func (w wheel) download(ctx context.Context, folder files.Path) (string, error) 
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", hint.Errorf("its message is above; a disk that is full, or no way to the package index, are the usual reasons",
+		return "", hint.Errorf(
+			"its message is above; a disk that is full, or no way to the package index, are the usual reasons",
 			"pip could not fetch %s %s: %w", w.name, w.version, err)
 	}
 	found, err := filepath.Glob(folder.Join("*.whl").String())

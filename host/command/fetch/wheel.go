@@ -21,24 +21,39 @@ type wheel struct {
 }
 
 // nvrtc is CUDA's compiler, which opens its builtins by their full version.
-var nvrtc = wheel{"nvidia-cuda-nvrtc", "13.0.88", "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575", "libnvrtc.so.13",
-	[]string{"libnvrtc-builtins.so.13.0", "libnvrtc.so.13"}}
+var nvrtc = wheel{
+	"nvidia-cuda-nvrtc", "13.0.88", "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575",
+	"libnvrtc.so.13",
+	[]string{"libnvrtc-builtins.so.13.0", "libnvrtc.so.13"},
+}
 
 // wheels are all that training on a GPU needs.
 var wheels = []wheel{
 	{"onnxruntime-gpu", ort.LibraryVersion, "de3caf93887ba4ad51c7d3cab04c7b464f9dd93c51047be5bfb413fd4a191e6a", "",
-		[]string{"libonnxruntime.so." + ort.LibraryVersion, "libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"}},
-	{"nvidia-cuda-runtime", "13.0.96", "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548", "libcudart.so.13",
-		[]string{"libcudart.so.13"}},
+		[]string{
+			"libonnxruntime.so." + ort.LibraryVersion, "libonnxruntime_providers_shared.so",
+			"libonnxruntime_providers_cuda.so",
+		}},
+	{
+		"nvidia-cuda-runtime", "13.0.96", "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+		"libcudart.so.13",
+		[]string{"libcudart.so.13"},
+	},
 	{"nvidia-cublas", "13.1.0.3", "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171", "libcublas.so.13",
 		[]string{"libcublasLt.so.13", "libcublas.so.13"}},
-	{"nvidia-curand", "10.4.0.35", "1aee33a5da6e1db083fe2b90082def8915f30f3248d5896bcec36a579d941bfc", "libcurand.so.10",
-		[]string{"libcurand.so.10"}},
+	{
+		"nvidia-curand", "10.4.0.35", "1aee33a5da6e1db083fe2b90082def8915f30f3248d5896bcec36a579d941bfc",
+		"libcurand.so.10",
+		[]string{"libcurand.so.10"},
+	},
 	{"nvidia-cufft", "12.0.0.61", "6c44f692dce8fd5ffd3e3df134b6cdb9c2f72d99cf40b62c32dde45eea9ddad3", "libcufft.so.12",
 		[]string{"libcufft.so.12"}},
-	{"nvidia-cudnn-cu13", "9.19.0.56", "d20e1734305e9d68889a96e3f35094d733ff1f83932ebe462753973e53a572bf", "libcudnn.so.9",
+	{
+		"nvidia-cudnn-cu13", "9.19.0.56", "d20e1734305e9d68889a96e3f35094d733ff1f83932ebe462753973e53a572bf",
+		"libcudnn.so.9",
 		[]string{"libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9", "libcudnn_adv.so.9",
-			"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9"}},
+			"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9"},
+	},
 	nvrtc,
 }
 

@@ -205,7 +205,8 @@ func (f *Fit) rows(room int64) int {
 
 func printFits(out io.Writer, m *manifest.Bundle, list []Fit) error {
 	mib := func(bytes int64) string { return units.Mebibytes(float64(bytes)) }
-	fmt.Fprintf(out, "%s: memory of training on a GPU, by plan\nlargest bucket: %s\n\n", m.Name, Symbols(m.Buckets[len(m.Buckets)-1], m.Inputs))
+	fmt.Fprintf(out, "%s: memory of training on a GPU, by plan\nlargest bucket: %s\n\n", m.Name,
+		Symbols(m.Buckets[len(m.Buckets)-1], m.Inputs))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "precision\tfixed, MiB\tCUDA, MiB\tarena of 1, 16 and 64 rows, MiB")
 	for _, f := range list {
@@ -215,7 +216,8 @@ func printFits(out io.Writer, m *manifest.Bundle, list []Fit) error {
 				arenas = append(arenas, mib(p.ArenaBytes))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", names[f.Precision], mib(int64(f.FixedBytes)), mib(int64(f.LibraryBytes)), strings.Join(arenas, ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", names[f.Precision], mib(int64(f.FixedBytes)), mib(int64(f.LibraryBytes)),
+			strings.Join(arenas, ", "))
 	}
 	fmt.Fprint(w, "\n--batch-size on a card of")
 	for _, f := range list {
@@ -234,7 +236,8 @@ func printFits(out io.Writer, m *manifest.Bundle, list []Fit) error {
 	}
 	_, err := fmt.Fprintf(out, "\n%.0f %% of a card are used. Fixed are weights, bf16 copies, gradients and moments.\n"+
 		"--accumulate needs 4 bytes more for each trained value.\n"+
-		"Stages on the same card (--data-gpu) need half a GiB and more.\n%s measures what a run takes.\n", 100*usable, hint.Command("validate"))
+		"Stages on the same card (--data-gpu) need half a GiB and more.\n%s measures what a run takes.\n", 100*usable,
+		hint.Command("validate"))
 	return err
 }
 

@@ -53,7 +53,8 @@ func TestFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r FitReport
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Bundle != "myxtts-pico" || r.UsableShare != usable || len(r.Precisions) == 0 {
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Bundle != "myxtts-pico" || r.UsableShare != usable ||
+		len(r.Precisions) == 0 {
 		t.Fatalf("%v: %s", err, &out)
 	}
 	b, err := ortgraphs.Load(pico)
@@ -62,7 +63,8 @@ func TestFits(t *testing.T) {
 	}
 	for _, f := range r.Precisions {
 		for i, p := range f.Planned {
-			if i > 0 && (p.Rows != 2*f.Planned[i-1].Rows || p.ArenaBytes <= f.Planned[i-1].ArenaBytes || p.SlotBytes != 2*f.Planned[i-1].SlotBytes) {
+			if i > 0 && (p.Rows != 2*f.Planned[i-1].Rows || p.ArenaBytes <= f.Planned[i-1].ArenaBytes ||
+				p.SlotBytes != 2*f.Planned[i-1].SlotBytes) {
 				t.Errorf("%s: %+v after %+v", f.Precision, p, f.Planned[i-1])
 			}
 		}
@@ -123,7 +125,8 @@ func TestFitsBesideMeasured(t *testing.T) {
 				}
 				compared++
 				if share := float64(p.TotalBytes) / row.Measured.Peak; share < 0.9 || share > 1.1 {
-					t.Errorf("%s, %s, %d rows: %.3f of the measured bytes are planned", row.Model, row.Precision, row.Rows, share)
+					t.Errorf("%s, %s, %d rows: %.3f of the measured bytes are planned", row.Model, row.Precision,
+						row.Rows, share)
 				}
 			}
 		}

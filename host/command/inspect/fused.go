@@ -38,7 +38,8 @@ func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
 			m, err = memoryOf(b, g.File, sizes)
 		}
 		if err != nil {
-			return nil, hint.Errorf(hint.Command("graph lint finds what depends on the example of an export"), "%s: regions: %w", b.Path(g.File), err)
+			return nil, hint.Errorf(hint.Command("graph lint finds what depends on the example of an export"),
+				"%s: regions: %w", b.Path(g.File), err)
 		}
 		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m})
 	}
@@ -52,16 +53,20 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 	for _, f := range list {
 		l := f.Ledger
 		size := sizesLike(l.Exported.Bytes)
-		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File, units.Thousands(f.BatchSize),
-			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, size(l.Products.Bytes))
+		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File,
+			units.Thousands(f.BatchSize), f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels,
+			size(l.Products.Bytes))
 		if l.Batched.Launches > 0 {
-			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products, units.Count(l.Batched.Launches, "launch"))
+			t.line("", "%d of the products, gradients of weights, run in %s", l.Batched.Products,
+				units.Count(l.Batched.Launches, "launch"))
 		}
 		if l.Planned > 0 {
-			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias, %d a residual", l.Planned, l.Biased, l.Residuals)
+			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias, %d a residual",
+				l.Planned, l.Biased, l.Residuals)
 		}
-		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", units.Thousands(l.Exported.Kernels),
-			size(l.Exported.Bytes), units.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
+		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s",
+			units.Thousands(l.Exported.Kernels), size(l.Exported.Bytes), units.Thousands(l.Fused.Kernels),
+			size(l.Fused.Bytes))
 		shown := l.Regions[:min(shownRegions, len(l.Regions))]
 		for _, r := range shown {
 			t.line("", "  %s in %s over %v: %s", size(r.Bytes), units.Count(r.Count, "region"), r.Domain, r.Ops)

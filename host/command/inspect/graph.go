@@ -86,14 +86,16 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		t.line(first(i, "outputs"), "%s", out)
 	}
 	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
-		units.Thousands(s.Parameters.Elements), s.Parameters.Tensors, units.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
-		units.Thousands(s.Parameters.Decayed), units.Thousands(s.Parameters.NotDecayed), units.Thousands(s.Parameters.Frozen))
+		units.Thousands(s.Parameters.Elements), s.Parameters.Tensors,
+		units.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())), units.Thousands(s.Parameters.Decayed),
+		units.Thousands(s.Parameters.NotDecayed), units.Thousands(s.Parameters.Frozen))
 	if len(m.State) > 0 {
 		values := 0
 		for _, state := range m.State {
 			values += state.Elements()
 		}
-		t.line("state", "%s values in %s, which training changes: %s", units.Thousands(values), units.Count(len(m.State), "tensor"), stateNames(m.State))
+		t.line("state", "%s values in %s, which training changes: %s", units.Thousands(values),
+			units.Count(len(m.State), "tensor"), stateNames(m.State))
 	}
 	for i, p := range precisions(s) {
 		t.line(first(i, "precisions"), "%s", p)
@@ -144,9 +146,10 @@ func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 		}
 	}
 	memory := s.Parameters.Memory
-	t.line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
-		units.Mebibytes(float64(memory.Total())), units.Mebibytes(float64(memory.Weights)), units.Mebibytes(float64(memory.Gradients)),
-		optimizers(m), units.Mebibytes(float64(memory.Moments)))
+	t.line("memory",
+		"%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
+		units.Mebibytes(float64(memory.Total())), units.Mebibytes(float64(memory.Weights)),
+		units.Mebibytes(float64(memory.Gradients)), optimizers(m), units.Mebibytes(float64(memory.Moments)))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {
@@ -176,7 +179,8 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		if n := p.Schedule.WarmupSteps; n > 0 {
 			warmup = " after " + units.Count(n, "step") + " of warm-up"
 		}
-		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, %s, %s%s", name, o.Name, o.LR, o.WeightDecay, clip, p.Schedule.Name, warmup)
+		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, %s, %s%s", name, o.Name, o.LR,
+			o.WeightDecay, clip, p.Schedule.Name, warmup)
 	}
 	t.line("accumulation", "%s", m.Accumulation)
 	for i, g := range s.Graphs {
@@ -184,7 +188,8 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		for _, op := range g.Ops[:min(8, len(g.Ops))] {
 			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
 		}
-		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.OfPlayer(g.Player), g.Precision, g.Nodes, strings.Join(ops, ", "))
+		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.OfPlayer(g.Player),
+			g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 }
 
@@ -205,7 +210,8 @@ func (t *table) inference(s ortgraphs.Summary) {
 		if g.Weights != "" {
 			takes += fmt.Sprintf(" and %s MiB of %s", units.Mebibytes(float64(g.WeightBytes)), g.Weights)
 		}
-		t.line(first(i, "inference"), "%s (%s, %s): %d nodes, with %s: %s to %s", g.Name, g.Kind, g.File, g.Nodes, takes, names(g.Inputs), names(g.Outputs))
+		t.line(first(i, "inference"), "%s (%s, %s): %d nodes, with %s: %s to %s", g.Name, g.Kind, g.File, g.Nodes,
+			takes, names(g.Inputs), names(g.Outputs))
 	}
 }
 
@@ -220,7 +226,8 @@ func precisions(s ortgraphs.Summary) []string {
 		case g.Kind != "train":
 		case g.Precision == string(manifest.BF16):
 			list = append(list, fmt.Sprintf("bf16 (%s): %s of %s values, with gradients, in bf16, the other %d in f32",
-				g.File, units.Count(s.Parameters.BF16Tensors, "parameter"), units.Thousands(s.Parameters.BF16), s.Parameters.Tensors-s.Parameters.BF16Tensors))
+				g.File, units.Count(s.Parameters.BF16Tensors, "parameter"), units.Thousands(s.Parameters.BF16),
+				s.Parameters.Tensors-s.Parameters.BF16Tensors))
 		default:
 			list = append(list, fmt.Sprintf("%s (%s): all parameters in f32", g.Precision, g.File))
 		}

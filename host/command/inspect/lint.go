@@ -73,7 +73,9 @@ func Lint(out io.Writer, spec, cache, library string, asJSON bool) error {
 		err = r.write(out)
 	}
 	if err == nil && found > 0 {
-		err = exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md says what graphs are made of", "%s: %s", spec, units.Count(found, "finding")))
+		err = exit.Refused(
+			hint.Errorf("correct the model and export it again; docs/bundle.md says what graphs are made of", "%s: %s",
+				spec, units.Count(found, "finding")))
 	}
 	return err
 }
@@ -95,7 +97,8 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		if err != nil {
 			return exit.Refused(err)
 		}
-		list = append(list, LintedGraph{File: file, Optimized: true, Nodes: len(model.Graph.Node), Findings: without(lint.Check(model, trials), known)})
+		list = append(list, LintedGraph{File: file, Optimized: true, Nodes: len(model.Graph.Node), Findings: without(
+			lint.Check(model, trials), known)})
 		return nil
 	}
 	for _, g := range b.Manifest.Graphs {
@@ -111,7 +114,11 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		}
 		if g.Precision == string(manifest.BF16) {
 			// If a node has no kernel, ONNX Runtime creates no session, and so saves no optimized graph, at any level.
-			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
+			list = append(list, LintedGraph{
+				File: g.File, Optimized: true,
+				Skipped:  "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels",
+				Findings: []lint.Finding{},
+			})
 			continue
 		}
 		if err := check(g.File, trials, found); err != nil {
@@ -136,7 +143,8 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 // without returns the findings that are not among those known of the same nodes.
 func without(findings, known []lint.Finding) []lint.Finding {
 	return slices.DeleteFunc(findings, func(f lint.Finding) bool {
-		return slices.ContainsFunc(known, func(k lint.Finding) bool { return k.Rule == f.Rule && k.Place == f.Place && k.Op == f.Op })
+		return slices.ContainsFunc(known,
+			func(k lint.Finding) bool { return k.Rule == f.Rule && k.Place == f.Place && k.Op == f.Op })
 	})
 }
 
@@ -195,7 +203,8 @@ func (r LintReport) write(out io.Writer) error {
 				visible.Fprintf(&text, "  %-18s  %s (%s)\n", f.Rule, f.Place, f.Op)
 				continue
 			}
-			visible.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
+			visible.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "",
+				f.Fix)
 		}
 	}
 	_, err := io.WriteString(out, text.String())

@@ -34,7 +34,8 @@ func TestLint(t *testing.T) {
 		t.Fatal(err)
 	}
 	model.Graph.Node = append(model.Graph.Node, &onnxpb.NodeProto{
-		OpType: proto.String("NonZero"), Name: proto.String("find"), Input: []string{"mel_spectrograms"}, Output: []string{"found"},
+		OpType: proto.String("NonZero"), Name: proto.String("find"), Input: []string{"mel_spectrograms"},
+		Output: []string{"found"},
 	})
 	data, err := proto.Marshal(model)
 	if err != nil {
@@ -55,14 +56,18 @@ func TestLint(t *testing.T) {
 	}
 	var out strings.Builder
 	err = Lint(&out, dir, t.TempDir(), "", false)
-	if err == nil || exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 1 finding") || exit.Hint(err) == "" {
+	if err == nil || exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 1 finding") ||
+		exit.Hint(err) == "" {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
-	want := "host-sync           node find (NonZero): the shape of its output depends on the data, so the host must read it\n"
+	want := "host-sync           node find (NonZero): the shape of its output depends on the data, so the host must " +
+		"read it\n"
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("it says\n%s\nwant in it\n%s", &out, want)
 	}
-	if !regexp.MustCompile(`(?m)^training_model\.onnx as fused on a GPU: \d+ nodes, 0 findings$`).MatchString(out.String()) {
+	if !regexp.MustCompile(`(?m)^training_model\.onnx as fused on a GPU: \d+ nodes, 0 findings$`).MatchString(
+		out.String(),
+	) {
 		t.Errorf("it says\n%s\nof the fused graph", &out)
 	}
 }

@@ -83,7 +83,10 @@ func liveOf(l *lifetime.Plan, b *lifetime.Buffer, at int) Live {
 			last = kindOf(n)
 		}
 	}
-	return Live{Bytes: b.Bytes, DType: strings.ToLower(value.Type.String()), Shape: value.Shape, From: kindOf(value.From), Last: last, Names: []string{value.Name}}
+	return Live{
+		Bytes: b.Bytes, DType: strings.ToLower(value.Type.String()), Shape: value.Shape, From: kindOf(value.From),
+		Last: last, Names: []string{value.Name},
+	}
 }
 
 // kindOf names what a node is.
@@ -105,7 +108,8 @@ const shownLive = 8
 
 func (t *table) tensorMemory(m *Memory) {
 	size := func(bytes int64) string { return units.Mebibytes(float64(bytes)) + " MiB" }
-	t.line("", "memory between the nodes: %s at most, in an arena of %s, at %s:", size(m.PeakBytes), size(m.ArenaBytes), m.Node)
+	t.line("", "memory between the nodes: %s at most, in an arena of %s, at %s:", size(m.PeakBytes), size(m.ArenaBytes),
+		m.Node)
 	rest, count := m.PeakBytes, 0
 	for i, l := range m.Live {
 		if i >= shownLive {
@@ -117,7 +121,8 @@ func (t *table) tensorMemory(m *Memory) {
 		if l.Last != "" {
 			read = "last read by a " + l.Last
 		}
-		t.line("", "  %s in %s %s %v of a %s, %s: %s", size(l.Bytes), units.Count(l.Count, "tensor"), l.DType, l.Shape, l.From, read, abridged(l.Names))
+		t.line("", "  %s in %s %s %v of a %s, %s: %s", size(l.Bytes), units.Count(l.Count, "tensor"), l.DType, l.Shape,
+			l.From, read, abridged(l.Names))
 	}
 	if count > 0 {
 		t.line("", "  %s in %s that --json lists", size(rest), units.Count(count, "other tensor"))

@@ -33,7 +33,10 @@ type ListedPlugin struct {
 func listOf(entries []catalog.Entry) PluginList {
 	list := PluginList{Version: 1, Plugins: []ListedPlugin{}}
 	for _, e := range entries {
-		p := ListedPlugin{Name: e.Name(), Folder: e.Dir, State: fmt.Sprint(e.State), Reason: e.Reason, Hint: e.Hint, Stages: []manifest.Stage{}}
+		p := ListedPlugin{
+			Name: e.Name(), Folder: e.Dir, State: fmt.Sprint(e.State), Reason: e.Reason, Hint: e.Hint,
+			Stages: []manifest.Stage{},
+		}
 		if e.Manifest != nil {
 			p.Version, p.Stages = e.Manifest.Version, e.Manifest.Stages
 		}

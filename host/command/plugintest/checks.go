@@ -22,15 +22,31 @@ type check struct {
 // checks are in an order in which each can use what those before it have found out.
 var checks = []check{
 	{"starts and accepts its configuration", "", false, start},
-	{"full, short and odd rows", "write all outputs that plugin.json declares, within their tensors and ranges, and nothing else", false, lengths},
-	{"padding after each row", "write the pad value of each output after the row's length (Batch.Pad, Tensor.pad)", false, pad},
+	{
+		"full, short and odd rows",
+		"write all outputs that plugin.json declares, within their tensors and ranges, and nothing else", false,
+		lengths,
+	},
+	{
+		"padding after each row", "write the pad value of each output after the row's length (Batch.Pad, Tensor.pad)",
+		false, pad,
+	},
 	{"empty rows", "leave a row of length 0 empty: length 0 and padding", false, emptyRows},
 	{"no write after the answer", "answer when all threads have finished with the slot", false, lateWrites},
-	{"same batch, same bits", "draw random numbers only from the row's key, and keep no state from one call to the next", true, repeat},
+	{
+		"same batch, same bits",
+		"draw random numbers only from the row's key, and keep no state from one call to the next", true, repeat,
+	},
 	{"any place in any batch", "let each row depend on nothing but its content and its key", true, position},
-	{"any epoch, if cacheable", "declare a stage cacheable only if it draws nothing from the row's key", true, anyEpoch},
+	{
+		"any epoch, if cacheable", "declare a stage cacheable only if it draws nothing from the row's key", true,
+		anyEpoch,
+	},
 	{"many batches at a time", "share no scratch memory between calls", false, together},
-	{"two processes", "use nothing that differs between processes, such as a process id, a clock or a file", true, processes},
+	{
+		"two processes", "use nothing that differs between processes, such as a process id, a clock or a file", true,
+		processes,
+	},
 	{"a call whose caller has gone", "answer every call, also if its context has ended", false, canceled},
 	{"killed in a call", "keep nothing between two lives of the process that a call depends on", false, killed},
 	{"SIGINT", "ignore SIGINT: Ctrl-C is for the host, which lets its plugins finish", false, interrupted},
@@ -211,7 +227,8 @@ func killed(ctx context.Context, t *subject) error {
 	t.plain.during(func(pid int) { once.Do(func() { unix.Kill(pid, unix.SIGKILL) }) })
 	_, first := t.plain.run(ctx, 0, 0, mixed) // fails, unless the answer was faster
 	t.plain.onBatch.Store(nil)
-	for limit := time.Now().Add(deadline); t.plain.pool.Stats().Restarts == restarts || len(t.plain.pool.PIDs()) == 0; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(deadline); t.plain.pool.Stats().Restarts == restarts ||
+		len(t.plain.pool.PIDs()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			return errors.Join(fmt.Errorf("the process was not replaced within %v", deadline), first)
 		}

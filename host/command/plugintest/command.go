@@ -60,7 +60,10 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		if err != nil {
 			return exit.Refused(err)
 		}
-		r, err := Run(ctx, Config{Plugin: *entry, Bundle: bundle, Stage: o.Stage, Values: o.Values, ORTLibrary: library, Log: slog.New(slog.DiscardHandler)})
+		r, err := Run(ctx, Config{
+			Plugin: *entry, Bundle: bundle, Stage: o.Stage, Values: o.Values, ORTLibrary: library,
+			Log: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			return exit.Refused(fmt.Errorf("plugin %s: %w", entry.Name(), err))
 		}
@@ -102,7 +105,8 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			if e.Manifest != nil {
 				names = append(names, e.Name())
 				if slices.ContainsFunc(e.Manifest.Stages, func(s manifest.Stage) bool { return s.Name == name }) {
-					stageOf = fmt.Sprintf("%s is a stage: %s", name, hint.Command(fmt.Sprintf("plugins test %s --plugins %s --stage %s", e.Name(), hint.Path(plugins), name)))
+					stageOf = fmt.Sprintf("%s is a stage: %s", name, hint.Command(
+						fmt.Sprintf("plugins test %s --plugins %s --stage %s", e.Name(), hint.Path(plugins), name)))
 				}
 			}
 			if e.Name() == name || filepath.Base(e.Dir) == name {
@@ -110,7 +114,9 @@ func Find(name, plugins string) (*catalog.Entry, error) {
 			}
 		}
 		if found == nil {
-			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names), hint.Command("plugins list "+hint.Word(plugins)+" lists the plugins")), "%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
+			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names),
+				hint.Command("plugins list "+hint.Word(plugins)+" lists the plugins")),
+				"%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
 		}
 	}
 	if !found.Startable() {

@@ -37,7 +37,10 @@ type noise struct {
 func newNoise(stage manifest.Stage, b *ortgraphs.Bundle) (*noise, error) {
 	n := &noise{stage: stage, short: map[string]int{manifest.SymbolWav: b.Manifest.Features.WinLength}}
 	for i := range seconds {
-		values := b.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: int(seconds[i]*float64(b.Manifest.Features.SampleRate)) | 1, manifest.SymbolText: other[i]}).Values(rows)
+		values := b.Manifest.Fit(manifest.Bucket{
+			manifest.SymbolWav:  int(seconds[i]*float64(b.Manifest.Features.SampleRate)) | 1,
+			manifest.SymbolText: other[i],
+		}).Values(rows)
 		values["n_mels"] = b.Manifest.Features.NMels
 		var tensors []ring.Tensor
 		seen := map[string]bool{}
@@ -167,7 +170,9 @@ func (n *noise) badPadding(slot []byte, bucket int, clips []int32, ofEmpty bool)
 			first := len(data) / 4 / t.Shape[1] * length
 			for i := first; i < len(data)/4; i++ {
 				if v := math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])); v != padding {
-					return fmt.Sprintf("row %d of port %s has %d valid elements, and element %d is %v, not the pad value %v", row, p.Name, first, i, v, padding)
+					return fmt.Sprintf(
+						"row %d of port %s has %d valid elements, and element %d is %v, not the pad value %v", row,
+						p.Name, first, i, v, padding)
 				}
 			}
 		}

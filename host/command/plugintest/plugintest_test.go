@@ -43,7 +43,10 @@ func test(t *testing.T, dir, stage string, patience time.Duration, values map[st
 	if err != nil || !entry.Startable() {
 		t.Fatal(err, entry.State, entry.Reason)
 	}
-	r, err := Run(t.Context(), Config{Plugin: entry, Bundle: bundle, Stage: stage, Values: values, Log: slog.New(slog.DiscardHandler), Patience: patience})
+	r, err := Run(t.Context(), Config{
+		Plugin: entry, Bundle: bundle, Stage: stage, Values: values, Log: slog.New(slog.DiscardHandler),
+		Patience: patience,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +79,20 @@ func failed(t *testing.T, r *Result, stage string) map[string]string {
 func TestFaults(t *testing.T) {
 	dir := build(t, "../../../plugins/testdata/faulty", "faulty")
 	for _, c := range []struct{ fault, stage, check, why string }{
-		{"crash at start", "mix", "starts and accepts its configuration", "start: it ended before the handshake was done: exit status 3"},
+		{
+			"crash at start", "mix", "starts and accepts its configuration",
+			"start: it ended before the handshake was done: exit status 3",
+		},
 		{"gives a negative length", "mix", "full, short and odd rows", "has length -1 in tensor_waveform_lengths"},
 		{"scales as int16", "mix", "full, short and odd rows", "beyond its range of 8"},
-		{"gives zeros", "mix", "full, short and odd rows", "row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent"},
-		{"changes a tensor that is not its own", "mix", "full, short and odd rows", "it changed row 0 of bystander in ring slot"},
+		{
+			"gives zeros", "mix", "full, short and odd rows",
+			"row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent",
+		},
+		{
+			"changes a tensor that is not its own", "mix", "full, short and odd rows",
+			"it changed row 0 of bystander in ring slot",
+		},
 		{"shortens a row", "tint", "full, short and odd rows", "tensor_waveform_lengths is not an output of the stage"},
 		{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},
 		{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
@@ -110,12 +122,17 @@ func TestFaults(t *testing.T) {
 			t.Errorf("of a sound stage failed: %v", found)
 		}
 		r := test(t, dir, "idle", 0, nil)
-		if why := failed(t, r, "idle")["full, short and odd rows"]; !strings.Contains(why, "answered without writing row 0 of tensor_mel_spectrograms") {
+		why := failed(t, r, "idle")["full, short and odd rows"]
+		if !strings.Contains(why, "answered without writing row 0 of tensor_mel_spectrograms") {
 			t.Errorf("idle: %q", why)
 		}
 		var text bytes.Buffer
 		r.Print(&text)
-		for _, want := range []string{"faulty 1.0.0: stage idle (preprocess)\n  ✓ starts", "  ✗ full, short and odd rows\n      it answered without", "      hint: write all outputs", " MiB of memory at most\n"} {
+		for _, want := range []string{
+			"faulty 1.0.0: stage idle (preprocess)\n  ✓ starts",
+			"  ✗ full, short and odd rows\n      it answered without", "      hint: write all outputs",
+			" MiB of memory at most\n",
+		} {
 			if !strings.Contains(text.String(), want) {
 				t.Errorf("no %q in\n%s", want, &text)
 			}

@@ -42,5 +42,6 @@ func (r *Result) Print(out io.Writer) {
 			fmt.Fprintf(out, "    %d MiB of memory at most\n", s.PeakMemory>>20)
 		}
 	}
-	fmt.Fprintf(out, "%s %s: %d passed, %d failed, %d not made\n", r.Plugin, visible.Text(r.Version), count[OK], count[Failed], count[Skipped])
+	fmt.Fprintf(out, "%s %s: %d passed, %d failed, %d not made\n", r.Plugin, visible.Text(r.Version), count[OK],
+		count[Failed], count[Skipped])
 }

@@ -10,7 +10,9 @@ func TestPrint(t *testing.T) {
 	failed := Check{Name: "empty rows", State: Failed, Why: "stage test failed: panic", Hint: "fix the plugin"}
 	again := failed
 	again.Name, again.SameAs = "full rows", failed.Name
-	r := Result{Plugin: "mix", Version: "1.0", Stages: []Stage{{Name: "mix", Kind: "augment", Checks: []Check{failed, again, {Name: "starts", State: OK}}}}}
+	r := Result{Plugin: "mix", Version: "1.0", Stages: []Stage{
+		{Name: "mix", Kind: "augment", Checks: []Check{failed, again, {Name: "starts", State: OK}}},
+	}}
 	var out strings.Builder
 	r.Print(&out)
 	const want = `mix 1.0: stage mix (augment)

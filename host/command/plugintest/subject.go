@@ -54,7 +54,9 @@ func newSubject(c *Config, s manifest.Stage) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := catalog.Instance{Name: "test", Stage: s, Config: map[string]any{}, Inputs: map[string]string{}, Outputs: map[string]string{}}
+	in := catalog.Instance{
+		Name: "test", Stage: s, Config: map[string]any{}, Inputs: map[string]string{}, Outputs: map[string]string{},
+	}
 	for key, value := range c.Values {
 		if has(s, key) {
 			in.Config[key] = value
@@ -105,8 +107,9 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 		return nil, err
 	}
 	s.pool, err = supervise.NewPool(ctx, supervise.Config{
-		Plugin: t.cfg.Plugin, Workers: processes, Ring: s.ring, Configure: request, ORTLibrary: t.cfg.ORTLibrary, Logger: t.cfg.Log,
-		Pause: verify, CallTimeout: deadline, DrainTimeout: t.cfg.Patience, MemoryInterval: 50 * time.Millisecond,
+		Plugin: t.cfg.Plugin, Workers: processes, Ring: s.ring, Configure: request, ORTLibrary: t.cfg.ORTLibrary,
+		Logger: t.cfg.Log, Pause: verify, CallTimeout: deadline, DrainTimeout: t.cfg.Patience,
+		MemoryInterval: 50 * time.Millisecond,
 		Reached: func(phase supervise.Phase, _ supervise.ProcessID, pid int) {
 			if do := s.onBatch.Load(); do != nil && phase == supervise.Batch {
 				(*do)(pid)
@@ -180,7 +183,8 @@ func (s *session) sameAs(ctx context.Context, slot, bucket int, clips []int32) e
 	for row, clip := range clips {
 		was := slices.Index(mixed, clip)
 		if !slices.Equal(got[row], want[was]) {
-			return fmt.Errorf("the outputs of one clip with one key differ: row %d of a batch, and row %d of the first", row, was)
+			return fmt.Errorf("the outputs of one clip with one key differ: row %d of a batch, and row %d of the first",
+				row, was)
 		}
 	}
 	return nil

@@ -65,7 +65,8 @@ func TestAxes(t *testing.T) {
 	}
 	for i := range 5 { // 0.2 s are 20 frames
 		x := axisLeft + i*20*cell
-		if lit(x, height, x+1, height+tick) != tick || lit(x+1, height, x+20*cell, height+tick) != 0 || lit(x, height+tick, x+20*cell, height+axisBottom) < 20 {
+		if lit(x, height, x+1, height+tick) != tick || lit(x+1, height, x+20*cell, height+tick) != 0 ||
+			lit(x, height+tick, x+20*cell, height+axisBottom) < 20 {
 			t.Errorf("no tick and label of %d00 ms", 2*i)
 		}
 	}

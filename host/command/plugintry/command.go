@@ -127,7 +127,8 @@ func read(path string, rate int) (*dataset.Row, []float32, error) {
 		return nil, nil, err
 	}
 	if seconds := int(clip.Samples) / rate; seconds >= longest {
-		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10", "%d s long, and only clips shorter than %d s are tried", seconds, longest)
+		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10",
+			"%d s long, and only clips shorter than %d s are tried", seconds, longest)
 	}
 	wave, flaw, err := dataset.NewDecoder(rate).Clip(nil, clip)
 	if err == nil && flaw != "" {
@@ -179,14 +180,16 @@ func open(ctx context.Context, w *way, bundle *ortgraphs.Bundle, o Options, clip
 		if err != nil {
 			return nil, err
 		}
-		pool, err := supervise.NewPool(ctx, supervise.Config{Plugin: entry, Ring: t.ring, Configure: request, ORTLibrary: library, Logger: log})
+		pool, err := supervise.NewPool(ctx,
+			supervise.Config{Plugin: entry, Ring: t.ring, Configure: request, ORTLibrary: library, Logger: log})
 		if err != nil {
 			return nil, err
 		}
 		t.pools = append(t.pools, pool)
 	}
 	t.Trial = batch.NewTrial(batch.TrialConfig{
-		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{clip.ID}, Seed: o.Seed, Contract: f, Log: log,
+		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{clip.ID},
+		Seed: o.Seed, Contract: f, Log: log,
 	})
 	return t, nil
 }
@@ -200,7 +203,8 @@ func (t *trial) close() {
 
 // run sends the clip through all stages, with the random draws of an epoch.
 func (t *trial) run(ctx context.Context, epoch int, wave []float32) error {
-	rejected, _, err := t.Run(ctx, &pipeline.Batch{Epoch: epoch, Rows: []int32{0}}, func(slot []byte) { t.fill(slot, wave) })
+	rejected, _, err := t.Run(ctx, &pipeline.Batch{Epoch: epoch, Rows: []int32{0}},
+		func(slot []byte) { t.fill(slot, wave) })
 	if err != nil {
 		return err
 	}

@@ -24,11 +24,13 @@ type way struct {
 // stage where the bundle's pipeline has it.
 func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values map[string]any) (*way, error) {
 	pipeline := bundle.Pipeline
-	at := slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage) })
+	at := slices.IndexFunc(pipeline,
+		func(i manifest.StageInstance) bool { return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage) })
 	if at < 0 {
 		longer, err := catalog.Augment(pipeline, []string{name}, entries)
 		if err != nil {
-			return nil, hint.Errorf(cmp.Or(hint.Of(err), "with --graph, name a bundle whose pipeline has the stage"), "%s", strings.TrimPrefix(err.Error(), "--augment "+name+": "))
+			return nil, hint.Errorf(cmp.Or(hint.Of(err), "with --graph, name a bundle whose pipeline has the stage"),
+				"%s", strings.TrimPrefix(err.Error(), "--augment "+name+": "))
 		}
 		pipeline = longer
 		at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Stage == name })
@@ -44,8 +46,9 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	}
 	var err error
 	w.resolved, err = catalog.Resolve(part, entries, catalog.Types{
-		Dataset: dataset.Specs(), Inputs: w.inputs, Buckets: []manifest.Bucket{bundle.Fit(manifest.Bucket{manifest.SymbolWav: 1, manifest.SymbolText: 1})}, Features: bundle.Features,
-		Files: bundle.Files, Inference: bundle.Inference,
+		Dataset: dataset.Specs(), Inputs: w.inputs,
+		Buckets:  []manifest.Bucket{bundle.Fit(manifest.Bucket{manifest.SymbolWav: 1, manifest.SymbolText: 1})},
+		Features: bundle.Features, Files: bundle.Files, Inference: bundle.Inference,
 	})
 	if err != nil {
 		return nil, err
@@ -142,11 +145,13 @@ func (w *way) choose(ending string) ([]shown, error) {
 	name := w.target.Stage.Name
 	switch {
 	case ending != ".wav" && ending != ".png":
-		return nil, hint.Errorf("--out heard.wav for a sound, --out seen.png for a picture", "--out ends neither with .wav nor with .png")
+		return nil, hint.Errorf("--out heard.wav for a sound, --out seen.png for a picture",
+			"--out ends neither with .wav nor with .png")
 	case len(all) == 0:
 		return nil, fmt.Errorf("stage %s writes neither a waveform nor a matrix of f32", name)
 	case len(chosen) == 0 && ending == ".wav":
-		return nil, hint.Errorf("--out seen.png shows them as a picture", "stage %s writes no waveform but %s, which this program cannot make audible", name, ports(all))
+		return nil, hint.Errorf("--out seen.png shows them as a picture",
+			"stage %s writes no waveform but %s, which this program cannot make audible", name, ports(all))
 	case len(chosen) == 0:
 		return nil, hint.Errorf("--out heard.wav", "stage %s writes %s, which is heard and not seen", name, ports(all))
 	}

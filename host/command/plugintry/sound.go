@@ -34,7 +34,8 @@ func writeSound(file string, before, after []float32, rate int) (string, error) 
 		return "", exit.Advise(fmt.Errorf("--out: %w", err), "name a file that can be written")
 	}
 	text := fmt.Sprintf("%s; %.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f", file,
-		float64(len(before))/float64(rate), float64(len(after))/float64(rate), peak(before), peak(after), rms(before), rms(after))
+		float64(len(before))/float64(rate), float64(len(after))/float64(rate), peak(before), peak(after), rms(before),
+		rms(after))
 	if clipped > 0 {
 		text += fmt.Sprintf("; %d samples beyond full scale are clipped in the file", clipped)
 	}

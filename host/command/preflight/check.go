@@ -48,7 +48,9 @@ func (c *Check) Outcome(ctx context.Context, blame Blame) Outcome {
 	began := time.Now()
 	detail, fault := c.Try(ctx)
 	ok := fault == nil
-	o := Outcome{Name: c.Name, OK: &ok, Detail: detail, Fault: fault, Ms: float64(time.Since(began).Microseconds()) / 1000}
+	o := Outcome{
+		Name: c.Name, OK: &ok, Detail: detail, Fault: fault, Ms: float64(time.Since(began).Microseconds()) / 1000,
+	}
 	if !ok {
 		blame[c.Name] = c.Name
 		o.Detail, o.Hint = exit.Text(fault), exit.Hint(fault)

@@ -17,10 +17,12 @@ func outputs(set *config.Set) []Check {
 		return cmp.Or(set.Resume, set.RunDir, "a new one below runs"), runfolder.Check(set)
 	}}}
 	if dir := set.DebugDir; dir != "" {
-		checks = append(checks, Check{Name: "debug folder", Try: func(context.Context) (string, error) { return dir, debug.Check(dir) }})
+		checks = append(checks,
+			Check{Name: "debug folder", Try: func(context.Context) (string, error) { return dir, debug.Check(dir) }})
 	}
 	if file := set.Trace; file != "" {
-		checks = append(checks, Check{Name: "timeline", Try: func(context.Context) (string, error) { return file, trace.Check(file) }})
+		checks = append(checks,
+			Check{Name: "timeline", Try: func(context.Context) (string, error) { return file, trace.Check(file) }})
 	}
 	if dir := set.FeatureCache; dir != "" {
 		checks = append(checks, Check{Name: "feature cache", Try: func(context.Context) (string, error) {

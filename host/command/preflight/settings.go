@@ -39,16 +39,25 @@ func Settings(draft *plan.Draft, set *config.Set) []Check {
 	checks := []Check{
 		{Name: Bundle, Try: s.bundle, Remedy: hint.Command("graph inspect BUNDLE says what is in one")},
 		{Name: Data, Needs: []string{Bundle}, Try: s.data, Remedy: "docs/data.md says how a data set is laid out"},
-		{Name: Plugins, Needs: []string{Bundle, Limits}, Try: s.plugins, Remedy: hint.Command("plugins list says which can be started")},
-		{Name: Buffers, Needs: []string{Data, Plugins}, Try: s.buffers, Remedy: "try a smaller --batch-size, or a larger --ring-memory"},
+		{Name: Plugins, Needs: []string{Bundle, Limits}, Try: s.plugins, Remedy: hint.Command(
+			"plugins list says which can be started")},
+		{
+			Name: Buffers, Needs: []string{Data, Plugins}, Try: s.buffers,
+			Remedy: "try a smaller --batch-size, or a larger --ring-memory",
+		},
 		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
 		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},
 	}
 	if set.Samples != "" {
-		checks = append(checks, Check{Name: "samples", Needs: []string{Data}, Try: s.samples, Remedy: "docs/synthesize.md says what can be spoken"})
+		checks = append(checks, Check{
+			Name: "samples", Needs: []string{Data}, Try: s.samples,
+			Remedy: "docs/synthesize.md says what can be spoken",
+		})
 	}
 	if set.Resume != "" || set.Init != "" {
-		checks = append(checks, Check{Name: Start, Needs: []string{Buffers}, Try: s.start, Remedy: "name another --resume or --init, or omit it"})
+		checks = append(checks, Check{
+			Name: Start, Needs: []string{Buffers}, Try: s.start, Remedy: "name another --resume or --init, or omit it",
+		})
 	}
 	return append(checks, outputs(set)...)
 }
@@ -67,7 +76,8 @@ func (s *settings) bundle(ctx context.Context) (string, error) {
 		n += p.Elements()
 	}
 	sizes := s.draft.Buckets.Sizes
-	lengths := fmt.Sprintf("%s up to %s", units.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
+	lengths := fmt.Sprintf("%s up to %s", units.Count(len(sizes), "bucket"),
+		inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
 	if longest := m.LongestClip(); longest > 0 {
 		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
 	}
@@ -75,7 +85,8 @@ func (s *settings) bundle(ctx context.Context) (string, error) {
 	if len(m.State) > 0 {
 		kept = units.Count(len(m.State), "tensor") + " of state, "
 	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s%s", m.Name, units.Thousands(n), s.draft.Precision, kept, lengths), nil
+	return fmt.Sprintf("%s: %s parameters in %s, %s%s", m.Name, units.Thousands(n), s.draft.Precision, kept, lengths),
+		nil
 }
 
 func (s *settings) data(ctx context.Context) (string, error) {
@@ -83,7 +94,8 @@ func (s *settings) data(ctx context.Context) (string, error) {
 		return "", err
 	}
 	ix := s.draft.Data.Train.Index
-	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), units.Count(len(ix.Rows), "clip"), units.Count(len(ix.Speakers), "speaker"))
+	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), units.Count(len(ix.Rows), "clip"),
+		units.Count(len(ix.Speakers), "speaker"))
 	unusable := s.unusable()
 	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil, nil)
 	if err != nil { // as a run ends before its first step
@@ -130,10 +142,13 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 	if err := d.Fit(ctx); err != nil {
 		return "", err
 	}
-	lines := slices.Concat([]string{summary.Clips(&d.Plan)}, d.Data.Usage.Train.Lines(), []string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
+	lines := slices.Concat([]string{summary.Clips(&d.Plan)}, d.Data.Usage.Train.Lines(),
+		[]string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
 	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
-		units.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), units.Count(d.Slots.Device, "device slot"),
-		units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
+			units.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20),
+			units.Count(d.Slots.Device, "device slot"),
+			units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")),
+		nil
 }
 
 // Warnings returns those of a complete plan.
@@ -187,9 +202,11 @@ func (s *settings) memory(context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case room > 0:
-		text += fmt.Sprintf(", CUDA %d MiB; %d MiB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MiB; %d MiB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB,
+			p.Limit/gpu.MB)
 	case d.OnGPU():
-		text += fmt.Sprintf(", CUDA %d MiB; the GPU has %d MiB", memory.Libraries/gpu.MB, d.Placement.Model.GPU.Memory/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MiB; the GPU has %d MiB", memory.Libraries/gpu.MB,
+			d.Placement.Model.GPU.Memory/gpu.MB)
 	}
 	return text, nil
 }

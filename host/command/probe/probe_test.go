@@ -27,13 +27,18 @@ func TestProbe(t *testing.T) {
 		want      string // part of the answer
 	}{
 		{probeGPUs, "", `{"value":{"driver":{`},
-		{probeLibraries, "libm.so.6 libnowhere.so", `/libm.so.6","Problem":""},{"Path":"","Problem":"libnowhere.so: cannot open`},
+		{
+			probeLibraries, "libm.so.6 libnowhere.so",
+			`/libm.so.6","Problem":""},{"Path":"","Problem":"libnowhere.so: cannot open`,
+		},
 		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
 		{probeCompiler, broken, `{"error":"load NVRTC: ` + broken + `: file too short","hint":"`},
 		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
 	} {
 		var out bytes.Buffer
-		if err := Serve(&out, tt.name, tt.arg); err != nil || !strings.Contains(strings.ReplaceAll(out.String(), `\"`, `"`), strings.ReplaceAll(tt.want, `\"`, `"`)) {
+		err := Serve(&out, tt.name, tt.arg)
+		if err != nil ||
+			!strings.Contains(strings.ReplaceAll(out.String(), `\"`, `"`), strings.ReplaceAll(tt.want, `\"`, `"`)) {
 			t.Errorf("%s %s: %s, %v", tt.name, tt.arg, out.String(), err)
 		}
 	}

@@ -95,7 +95,9 @@ func throughGPU(uuid string, r *ring.Ring, from, to []byte) (done Relayed, err e
 	}
 	defer func() { err = errors.Join(err, mem.Close()) }()
 	done.Device = c.Device()
-	if done.In, err = median(func() error { return errors.Join(stream.Upload(mem, 0, from), stream.Synchronize()) }); err != nil {
+	if done.In, err = median(func() error {
+		return errors.Join(stream.Upload(mem, 0, from), stream.Synchronize())
+	}); err != nil {
 		return done, err
 	}
 	done.Out, err = median(func() error { return errors.Join(stream.Download(to, mem, 0), stream.Synchronize()) })

@@ -64,7 +64,9 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MiB, gradients %s MiB, optimizer state %s MiB, device slots %s MiB",
-		v.modelPlace(), units.Mebibytes(float64(weights)), units.Mebibytes(float64(grads)), units.Mebibytes(float64(v.session.Optimizers.Bytes())), units.Mebibytes(float64(slots))), nil
+			v.modelPlace(), units.Mebibytes(float64(weights)), units.Mebibytes(float64(grads)),
+			units.Mebibytes(float64(v.session.Optimizers.Bytes())), units.Mebibytes(float64(slots))),
+		nil
 }
 
 // modelPlace names the device of the model in full.
@@ -83,7 +85,9 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return found + "; fused graph: " + strings.Join(v.session.Fusion.Lines(), "; ") + "; an update is " + v.session.Updates(), nil
+	return found + "; fused graph: " + strings.Join(v.session.Fusion.Lines(), "; ") + "; an update is " +
+			v.session.Updates(),
+		nil
 }
 
 // tryCompute computes gradients of a synthetic batch, and changes no weight.
@@ -106,7 +110,8 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 			name = " " + player
 		}
 		if !finite {
-			return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, and export it again (docs/export.md)",
+			return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, "+
+				"and export it again (docs/export.md)",
 				"a synthetic batch:%s %w: loss %g, gradient norm %g", name, train.ErrNotFinite, r.Loss, norm)
 		}
 		text += fmt.Sprintf("%s loss %#.4g, gradient norm %#.4g", name, r.Loss, norm)
@@ -116,13 +121,19 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 
 // pipelineChecks train in the same way as a run.
 func (v *validation) pipelineChecks() []preflight.Check {
-	serve := refusing([]preflight.Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: hint.Command("plugins list says which can be started")}})
+	serve := refusing([]preflight.Check{{
+		Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe,
+		Remedy: hint.Command("plugins list says which can be started"),
+	}})
 	return append(serve,
-		preflight.Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
-		preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
-		preflight.Check{Name: "time of the run", Needs: []string{checkSteps}, Try: cost{v}.tryDuration},
-		preflight.Check{Name: "disk", Needs: []string{checkSteps}, Try: cost{v}.tryDisk},
-		preflight.Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
+		preflight.Check{
+			Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps,
+			Remedy: "the lines above say what works; --debug-dir keeps what a run does",
+		}, preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed}, preflight.Check{
+			Name: "time of the run", Needs: []string{checkSteps}, Try: cost{v}.tryDuration,
+		}, preflight.Check{Name: "disk", Needs: []string{checkSteps}, Try: cost{v}.tryDisk}, preflight.Check{
+			Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory,
+		},
 		preflight.Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
 			return "plugins have ended, memory is released", v.close()
 		}, Remedy: "look for remaining plugin processes with ps ax"},
@@ -139,7 +150,8 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 		if v.draft.Stages.Resolved.UsesGPU(i) && !v.draft.Placement.Data.OnCPU() {
 			where = placeName(v.draft.Placement.Data)
 		}
-		names = append(names, fmt.Sprintf("%s on %s, %s", v.draft.Stages.Resolved.Plugins[i].Name(), where, units.Count(p.Workers(), "process")))
+		names = append(names, fmt.Sprintf("%s on %s, %s", v.draft.Stages.Resolved.Plugins[i].Name(), where,
+			units.Count(p.Workers(), "process")))
 	}
 	return strings.Join(names, "; "), nil
 }
@@ -196,7 +208,8 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	text := "losses " + strings.Join(losses, ", ")
 	for _, w := range v.steps.done {
 		if first := v.steps.done[0].Loss; first > 0 && w.Loss > 10*first {
-			return "", hint.Errorf("lower --lr, or lengthen --warmup-steps", "%s: that of step %d is more than ten times the first, so the run diverges", text, w.Step)
+			return "", hint.Errorf("lower --lr, or lengthen --warmup-steps",
+				"%s: that of step %d is more than ten times the first, so the run diverges", text, w.Step)
 		}
 	}
 	if n := q.Count(); n > 0 {
@@ -252,8 +265,10 @@ func (v *validation) tryMemory(context.Context) (string, error) {
 		used = append(used, text+" MiB")
 		if m.LimitBytes > 0 && m.ProcessPeakBytes > m.LimitBytes {
 			flag := "--" + m.Role + "-gpu-memory"
-			return "", hint.Errorf(fmt.Sprintf("give %s %d or more, or a smaller --batch-size", flag, m.ProcessPeakBytes/gpu.MB),
-				"%w: %s %d: %s used %d MiB", ort.ErrOutOfMemory, flag, m.LimitBytes/gpu.MB, m.Device, m.ProcessPeakBytes/gpu.MB)
+			return "", hint.Errorf(
+				fmt.Sprintf("give %s %d or more, or a smaller --batch-size", flag, m.ProcessPeakBytes/gpu.MB),
+				"%w: %s %d: %s used %d MiB", ort.ErrOutOfMemory, flag, m.LimitBytes/gpu.MB, m.Device,
+				m.ProcessPeakBytes/gpu.MB)
 		}
 	}
 	return strings.Join(used, ", ") + cost{v}.activations(), nil

@@ -44,18 +44,23 @@ func (v cost) tryDuration(context.Context) (string, error) {
 		one := time.Duration(float64(took) * mean(batches, sizes) / sizes[len(sizes)-1])
 		all := one * time.Duration(batches.Batches()) * time.Duration(evaluations)
 		total += all
-		text += fmt.Sprintf("\nevaluation %s: %s of %s of about %s", units.Duration(all), units.Count(evaluations, "time"), units.Count(batches.Batches(), "batch"), ms(one))
+		text += fmt.Sprintf("\nevaluation %s: %s of %s of about %s", units.Duration(all),
+			units.Count(evaluations, "time"), units.Count(batches.Batches(), "batch"), ms(one))
 	}
 	if n := len(p.Samples.Sentences); n > 0 && evaluations > 0 {
-		text += fmt.Sprintf("\nspeaking not counted: %s at each evaluation; time_s in report.json has the time", units.Count(n, "sentence"))
+		text += fmt.Sprintf("\nspeaking not counted: %s at each evaluation; time_s in report.json has the time",
+			units.Count(n, "sentence"))
 	}
 	saves := v.saves(steps, from, evaluations, total)
 	if rate := writeRate(v.folder()); rate > 0 {
 		each := time.Duration(float64(v.checkpointBytes()) / rate * float64(time.Second))
 		total += each * time.Duration(saves)
-		text += fmt.Sprintf("\nsaving %s: up to %s of %s", units.Duration(each*time.Duration(saves)), units.Count(saves, "checkpoint"), units.Duration(each))
+		text += fmt.Sprintf("\nsaving %s: up to %s of %s", units.Duration(each*time.Duration(saves)),
+			units.Count(saves, "checkpoint"), units.Duration(each))
 	}
-	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", units.Duration(total), rehearsed-1, hint.Command("bench")), nil
+	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", units.Duration(total), rehearsed-1,
+			hint.Command("bench")),
+		nil
 }
 
 // sizes are those of the inputs of a batch, by bucket: the time of a batch grows with them.
@@ -136,7 +141,8 @@ func (v cost) tryDisk(context.Context) (string, error) {
 		return text, nil
 	}
 	if free < need {
-		v.log.Warn(fmt.Sprintf("the disk of %s has %s MiB for %s: lower --keep-last, or choose another --run-dir", v.folder(), units.Mebibytes(float64(free)), text))
+		v.log.Warn(fmt.Sprintf("the disk of %s has %s MiB for %s: lower --keep-last, or choose another --run-dir",
+			v.folder(), units.Mebibytes(float64(free)), text))
 	}
 	return text + fmt.Sprintf(", %s MiB are free", units.Mebibytes(float64(free))), nil
 }
@@ -188,9 +194,11 @@ func isFolder(path string) bool {
 // activations names the planned memory between the nodes of the training graph; "" if it cannot be planned.
 func (v cost) activations() string {
 	p := &v.draft.Plan
-	bytes, err := memory.Activations(p.Bundle, p.Precision.Graph, p.Buckets.Sizes[len(p.Buckets.Sizes)-1], p.Config.BatchSize)
+	bytes, err := memory.Activations(p.Bundle, p.Precision.Graph, p.Buckets.Sizes[len(p.Buckets.Sizes)-1],
+		p.Config.BatchSize)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("; activations in the largest bucket, by the plan of the graph as exported: %s MiB", units.Mebibytes(float64(bytes)))
+	return fmt.Sprintf("; activations in the largest bucket, by the plan of the graph as exported: %s MiB",
+		units.Mebibytes(float64(bytes)))
 }

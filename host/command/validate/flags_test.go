@@ -45,17 +45,22 @@ var refusedAtOnce = map[string]wrong{
 	"grad-clip": {"-1", "", "the smallest value is 0"}, "ema": {"2", "", "the largest value is 1"},
 	"max-skipped": {"0", "", "the smallest value is 1"},
 
-	"val-share": {"0.6", "", "the largest value is 0.5"}, "eval-every": {"-1", "", "the smallest value is 0"}, "early-stop-delta": {"-1", "", "the smallest value is 0"},
-	"checkpoint-every": {"-1", "", "the smallest value is 0"}, "checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
+	"val-share": {"0.6", "", "the largest value is 0.5"}, "eval-every": {"-1", "", "the smallest value is 0"},
+	"early-stop-delta":   {"-1", "", "the smallest value is 0"},
+	"checkpoint-every":   {"-1", "", "the smallest value is 0"},
+	"checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
 	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
 
 	"num-workers": {"-1", "", "the smallest value is 0"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
-	"plugin-start-timeout": {"-1", "", "the smallest value is 0"}, "plugin-memory": {"x", "", "not an amount of memory"},
-	"buffer-size": {"0", "", "the smallest value is 1"}, "on-range": {"x", "", "must be quarantine, stop or warn"},
-	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"}, "slots": {"1", "", "must be 2 to 8, or auto"},
-	"model-start-delay": {"-1", "", "the smallest value is 0"}, "max-quarantine": {"-2", "", "the smallest value is -1"},
+	"plugin-start-timeout": {"-1", "", "the smallest value is 0"},
+	"plugin-memory":        {"x", "", "not an amount of memory"}, "buffer-size": {"0", "", "the smallest value is 1"},
+	"on-range":           {"x", "", "must be quarantine, stop or warn"},
+	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"},
+	"slots": {"1", "", "must be 2 to 8, or auto"}, "model-start-delay": {"-1", "", "the smallest value is 0"},
+	"max-quarantine": {"-2", "", "the smallest value is -1"},
 
-	"cuda-graphs": {"maybe", "", "must be auto, on or off"}, "fuse": {"maybe", "", "must be auto, on or off"}, "attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
+	"cuda-graphs": {"maybe", "", "must be auto, on or off"}, "fuse": {"maybe", "", "must be auto, on or off"},
+	"attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
 	"threads": {"-1", "", "the smallest value is 0"}, "data-gpu-memory": {"x", "", "not an amount of memory"},
 	"model-gpu-memory": {"0", "", "not an amount of memory"}, "memory-baseline": {"-1", "", "not an amount of memory"},
 	"trace-steps": {"0", "", "the smallest value is 1"},
@@ -63,10 +68,12 @@ var refusedAtOnce = map[string]wrong{
 
 // Doctor and validate find the fault by what a run does with the value.
 var refusedByCheck = map[string]wrong{
-	"plugins":         {"NONE", "", "--plugins NONE: NONE: no such file"},
-	"graph":           {"NONE", "", "bundle: open NONE: no such file"},
-	"train-data":      {"NONE", "", "data set NONE: there is no such folder or file"},
-	"val-data":        {"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json"},
+	"plugins":    {"NONE", "", "--plugins NONE: NONE: no such file"},
+	"graph":      {"NONE", "", "bundle: open NONE: no such file"},
+	"train-data": {"NONE", "", "data set NONE: there is no such folder or file"},
+	"val-data": {
+		"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json",
+	},
 	"list-layout":     {"nope", "", `--list-layout nope: there is no layout "nope"`},
 	"val-list-layout": {"nope", "", "--val-list-layout nope: --val-data names no list"},
 	"run-dir":         {"FILE/run", "", "--run-dir FILE/run: FILE is a file, not a folder"},
@@ -134,7 +141,8 @@ func TestEveryFlag(t *testing.T) {
 			args := append(at.good(w.with, name), "--"+name+"="+at.path(w.value))
 			set := config.New()
 			if err := set.Parse(args, nil); err != nil || atOnce {
-				if err == nil || !atOnce || !strings.Contains(err.Error(), at.path(w.says)) || !strings.Contains(err.Error(), at.path(w.value)) {
+				if err == nil || !atOnce || !strings.Contains(err.Error(), at.path(w.says)) ||
+					!strings.Contains(err.Error(), at.path(w.value)) {
 					t.Errorf("%q: %v", args, err)
 				}
 				return
@@ -143,7 +151,8 @@ func TestEveryFlag(t *testing.T) {
 			said := map[string]bool{} // by command: what is wanted
 			for _, s := range doctor.Check(t.Context(), command, set, "v1").Sections {
 				for _, f := range s.Findings {
-					said["doctor"] = said["doctor"] || f.State == doctor.Bad && f.Hint != "" && strings.Contains(f.Text, at.path(w.says))
+					said["doctor"] = said["doctor"] ||
+						f.State == doctor.Bad && f.Hint != "" && strings.Contains(f.Text, at.path(w.says))
 				}
 			}
 			v := newValidation(set, command, console.Console{Out: io.Discard, Err: io.Discard})
@@ -154,11 +163,13 @@ func TestEveryFlag(t *testing.T) {
 			}
 			for _, s := range r.Sections {
 				for _, o := range s.Checks {
-					said["validate"] = said["validate"] || o.Fault != nil && o.Hint != "" && strings.Contains(o.Detail, at.path(w.says))
+					said["validate"] = said["validate"] ||
+						o.Fault != nil && o.Hint != "" && strings.Contains(o.Detail, at.path(w.says))
 				}
 			}
 			if !said["doctor"] || !said["validate"] || exit.Code(r.Err()) != 2 {
-				t.Errorf("%q: %v, validate: %v, hint %q, exit status %d", args, said, r.Err(), exit.Hint(r.Err()), exit.Code(r.Err()))
+				t.Errorf("%q: %v, validate: %v, hint %q, exit status %d", args, said, r.Err(), exit.Hint(r.Err()),
+					exit.Code(r.Err()))
 			}
 		})
 	}
@@ -193,7 +204,8 @@ func newPlaces(t *testing.T) *places {
 		t.Fatal(err)
 	}
 	few := bytes.Join(bytes.SplitAfter(list, []byte("\n"))[:5], nil) // and none for validation
-	shell, err := exec.LookPath("sh")                                // stands for the plugin's program, which nothing starts
+	// stands for the plugin's program, which nothing starts
+	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +241,8 @@ func (p *places) path(text string) string {
 func (p *places) good(more, but string) []string {
 	var args []string
 	for name, value := range map[string]string{
-		"plugins": filepath.Join(p.dir, "plugins"), "graph": "../../../ortgraphs/testdata/pico", "batch-size": "4", "cache-dir": filepath.Join(p.dir, "cache"),
-		"train-data": filepath.Join(p.dir, "data"),
+		"plugins": filepath.Join(p.dir, "plugins"), "graph": "../../../ortgraphs/testdata/pico", "batch-size": "4",
+		"cache-dir": filepath.Join(p.dir, "cache"), "train-data": filepath.Join(p.dir, "data"),
 	} {
 		if name != but {
 			args = append(args, "--"+name, value)

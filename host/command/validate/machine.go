@@ -226,9 +226,13 @@ func (m *Machine) limits(context.Context) (string, error) {
 	case p.Model.OnCPU():
 		return "none: no GPU is used", nil
 	case m.Request.Isolate:
-		return "at most " + each(p, func(s place.Role) string { return fmt.Sprintf("%d of %d MB", s.Limit/gpu.MB, s.GPU.Memory/gpu.MB) }), nil
+		return "at most " + each(p,
+				func(s place.Role) string { return fmt.Sprintf("%d of %d MB", s.Limit/gpu.MB, s.GPU.Memory/gpu.MB) }),
+			nil
 	}
-	return "none; --enable-memory-isolation would give " + each(p, func(s place.Role) string { return fmt.Sprintf("%d MB", s.Plan/gpu.MB) }), nil
+	return "none; --enable-memory-isolation would give " + each(p,
+			func(s place.Role) string { return fmt.Sprintf("%d MB", s.Plan/gpu.MB) }),
+		nil
 }
 
 // each formats the roles that are on a GPU.

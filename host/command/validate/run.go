@@ -114,7 +114,10 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
 	log := slog.New(runlog.Warnings(func(w *event.Warning) { bus.Publish(w) }))
-	return &validation{set: set, draft: plan.NewDraft(set, console.Waiting()), bus: bus, log: log, stop: console.Stop, command: command}
+	return &validation{
+		set: set, draft: plan.NewDraft(set, console.Waiting()), bus: bus, log: log, stop: console.Stop,
+		command: command,
+	}
 }
 
 // beforeModel returns the sections that create nothing of the run.
@@ -122,7 +125,8 @@ func (v *validation) beforeModel(ctx context.Context, version string) []Section 
 	looked := v.look(ctx, version)
 	return []Section{
 		{Title: "prerequisites", Checks: refusing(looked.Prerequisites())},
-		{Title: "placement and settings", Checks: refusing(append(looked.Placement(), preflight.Settings(v.draft, v.set)...))},
+		{Title: "placement and settings", Checks: refusing(append(looked.Placement(),
+			preflight.Settings(v.draft, v.set)...))},
 	}
 }
 

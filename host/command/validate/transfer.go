@@ -41,7 +41,9 @@ func Transfer(route Route, needs ...string) []preflight.Check {
 	return []preflight.Check{
 		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, route) }},
 		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(route) }},
-		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(route) }},
+		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) {
+			return through(route)
+		}},
 	}
 }
 
@@ -54,7 +56,9 @@ func relayed(ctx context.Context, r Route) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := differ(r.Ring(1)[:len(sent)], sent, fmt.Sprintf("from the plugins' side (%s) to the ring", r.From())); err != nil {
+	if err := differ(
+		r.Ring(1)[:len(sent)], sent, fmt.Sprintf("from the plugins' side (%s) to the ring", r.From()),
+	); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("another process, on %s: %s, no byte changed", r.From(), speed(len(sent), took)), nil
@@ -82,7 +86,9 @@ func loaded(r Route) (string, error) {
 		}
 	}
 	n := r.Sizes()[largest(r)]
-	return fmt.Sprintf("to %s, %d device slots, %d sizes: %s, no byte changed", r.To(), r.Slots(), len(r.Sizes()), speed(n, took)), nil
+	return fmt.Sprintf("to %s, %d device slots, %d sizes: %s, no byte changed", r.To(), r.Slots(), len(r.Sizes()),
+			speed(n, took)),
+		nil
 }
 
 // arrived verifies a device slot.
@@ -91,7 +97,8 @@ func arrived(r Route, device, bucket int, sent []byte) error {
 	if err := r.Unload(device, bucket, 0); err != nil {
 		return err
 	}
-	return differ(r.Ring(0)[:len(sent)], sent, fmt.Sprintf("from the ring to device slot %d on %s, bucket %d", device, r.To(), bucket))
+	return differ(r.Ring(0)[:len(sent)], sent,
+		fmt.Sprintf("from the ring to device slot %d on %s, bucket %d", device, r.To(), bucket))
 }
 
 // through sends the relayed batch on to a device slot, so it has passed the whole route.
@@ -149,12 +156,15 @@ func differ(got, sent []byte, way string) error {
 			}
 		}
 	}
-	return hint.Errorf("repeat it; if it fails again, the RAM, the GPU or the PCIe link is faulty: see dmesg and nvidia-smi -q",
-		"%d of %d bytes differ after the transfer %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way, first, got[first], sent[first])
+	return hint.Errorf(
+		"repeat it; if it fails again, the RAM, the GPU or the PCIe link is faulty: see dmesg and nvidia-smi -q",
+		"%d of %d bytes differ after the transfer %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way,
+		first, got[first], sent[first])
 }
 
 // speed formats the size and speed of a copy.
 func speed(n int, took time.Duration) string {
 	took = max(took, time.Nanosecond) // the clock may not advance
-	return fmt.Sprintf("%.2f MiB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))
+	return fmt.Sprintf("%.2f MiB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond),
+		float64(n)/float64(took))
 }

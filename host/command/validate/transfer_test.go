@@ -56,12 +56,24 @@ func TestTransfer(t *testing.T) {
 		want   []string
 	}{
 		{"sound", func(*fakeRoad) {}, []string{
-			"✓ plugins to ring another process, on GPU 0: 0.00 MiB in 1000.0 µs (0.0 GB/s), no byte changed", "✓ ring to model to GPU 1, 3 device slots, 3 sizes: ",
+			"✓ plugins to ring another process, on GPU 0: 0.00 MiB in 1000.0 µs (0.0 GB/s), no byte changed",
+			"✓ ring to model to GPU 1, 3 device slots, 3 sizes: ",
 			"✓ plugins to model GPU 0 -> ring -> GPU 1: 5000 bytes, no byte changed"}},
-		{"a bit of the relay", func(r *fakeRoad) { r.relayed = func(to []byte) error { to[4999] ^= 0x10; return nil } }, []string{
-			"✗ plugins to ring 1 of 5000 bytes differ after the transfer from the plugins' side (GPU 0) to the ring, the first is byte 4999: ", "hint: repeat it", "✓ ring to model", `- plugins to model not tried: "plugins to ring" failed`}},
-		{"nothing relayed", func(r *fakeRoad) { r.relayed = func(to []byte) error { clear(to); return nil } }, []string{"✗ plugins to ring "}},
-		{"no process", func(r *fakeRoad) { r.relayed = func([]byte) error { return errors.New("it crashed") } }, []string{"✗ plugins to ring it crashed"}},
+		{
+			"a bit of the relay",
+			func(r *fakeRoad) { r.relayed = func(to []byte) error { to[4999] ^= 0x10; return nil } }, []string{
+				"✗ plugins to ring 1 of 5000 bytes differ after the transfer from the plugins' side (GPU 0) to the " +
+					"ring, the first is byte 4999: ",
+				"hint: repeat it", "✓ ring to model", `- plugins to model not tried: "plugins to ring" failed`},
+		},
+		{
+			"nothing relayed", func(r *fakeRoad) { r.relayed = func(to []byte) error { clear(to); return nil } },
+			[]string{"✗ plugins to ring "},
+		},
+		{
+			"no process", func(r *fakeRoad) { r.relayed = func([]byte) error { return errors.New("it crashed") } },
+			[]string{"✗ plugins to ring it crashed"},
+		},
 		{"a byte of one slot", func(r *fakeRoad) {
 			r.loaded = func(device, bucket int, to []byte) error {
 				if device == 2 && bucket == 1 {
@@ -69,11 +81,20 @@ func TestTransfer(t *testing.T) {
 				}
 				return nil
 			}
-		}, []string{"✓ plugins to ring", "✗ ring to model 1 of 5000 bytes differ after the transfer from the ring to device slot 2 on GPU 1, bucket 1, the first is byte 0: 0x", `- plugins to model not tried: "ring to model" failed`}},
+		}, []string{
+			"✓ plugins to ring",
+			"✗ ring to model 1 of 5000 bytes differ after the transfer from the ring to device slot 2 on GPU 1, " +
+				"bucket 1, the first is byte 0: 0x",
+			`- plugins to model not tried: "ring to model" failed`,
+		}},
 		{"one slot for another", func(r *fakeRoad) {
 			r.loaded = func(device, _ int, to []byte) error { copy(r.device[(device+1)%3], to); return nil }
 		}, []string{"✗ ring to model "}},
-		{"copy fails", func(r *fakeRoad) { r.loaded = func(int, int, []byte) error { return errors.New("no copy") } }, []string{"✗ ring to model no copy"}},
+		{
+			"copy fails",
+			func(r *fakeRoad) { r.loaded = func(int, int, []byte) error { return errors.New("no copy") } },
+			[]string{"✗ ring to model no copy"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newFakeRoad()

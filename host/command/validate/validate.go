@@ -87,7 +87,8 @@ func (r *Report) Verdict() string {
 	if r.Works {
 		return fmt.Sprintf("✓ all %d checks passed: training can begin with these settings", passed)
 	}
-	return fmt.Sprintf("✗ %d of %d checks failed, %d not tried: training cannot work with these settings", failed, passed+failed+untried, untried)
+	return fmt.Sprintf("✗ %d of %d checks failed, %d not tried: training cannot work with these settings", failed,
+		passed+failed+untried, untried)
 }
 
 // line formats a check. Further lines are indented below the first.

@@ -18,7 +18,9 @@ func passes(name string, needs ...string) preflight.Check {
 }
 
 func fails(err error, name string, needs ...string) preflight.Check {
-	return preflight.Check{Name: name, Needs: needs, Remedy: "fix " + name, Try: func(context.Context) (string, error) { return "", err }}
+	return preflight.Check{
+		Name: name, Needs: needs, Remedy: "fix " + name, Try: func(context.Context) (string, error) { return "", err },
+	}
 }
 
 func TestRun(t *testing.T) {
@@ -26,7 +28,8 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	r, err := Try(t.Context(), []Section{
 		{"first", []preflight.Check{passes("a"), fails(broken, "b", "a"), passes("c", "b")}},
-		{"second", []preflight.Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"), "f")}},
+		{"second", []preflight.Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"),
+			"f")}},
 	}, &out)
 	want := `1 first
   ✓ a                     fine
@@ -66,7 +69,8 @@ func TestRun(t *testing.T) {
 func TestRunAllPassed(t *testing.T) {
 	var out bytes.Buffer
 	r, err := Try(t.Context(), []Section{{"only", []preflight.Check{passes("a"), passes("b", "a")}}}, &out)
-	if err != nil || !r.Works || r.Err() != nil || !strings.HasSuffix(out.String(), "\n\n✓ all 2 checks passed: training can begin with these settings\n") {
+	if err != nil || !r.Works || r.Err() != nil ||
+		!strings.HasSuffix(out.String(), "\n\n✓ all 2 checks passed: training can begin with these settings\n") {
 		t.Errorf("%v, %+v, wrote\n%s", err, r, out.String())
 	}
 }

@@ -16,8 +16,19 @@ func TestFrameLengths(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]manifest.TensorSpec{counted("speaker_ids", "", "dataset")}, ""},
-		{[]manifest.TensorSpec{counted("text", "text_lengths", "dataset"), counted("waveform", "waveform_lengths", "dataset")}, "text_lengths"},
-		{[]manifest.TensorSpec{counted("text", "text_lengths", "dataset"), counted("mel", "mel_lengths", "stage"), counted("ref", "ref_lengths", "stage")}, "mel_lengths"},
+		{
+			[]manifest.TensorSpec{
+				counted("text", "text_lengths", "dataset"), counted("waveform", "waveform_lengths", "dataset"),
+			},
+			"text_lengths",
+		},
+		{
+			[]manifest.TensorSpec{
+				counted("text", "text_lengths", "dataset"), counted("mel", "mel_lengths", "stage"),
+				counted("ref", "ref_lengths", "stage"),
+			},
+			"mel_lengths",
+		},
 	} {
 		if got := frameLengths(tt.inputs); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.inputs, got, tt.want)

@@ -26,10 +26,12 @@ func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pi
 	defer d.seals.set(b.Slot, d.made[b.Bucket])
 	tensors := d.tensors[worker][:0]
 	for _, t := range d.made[b.Bucket] {
-		tensors = append(tensors, dataset.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Pad: t.Pad, Data: t.In(slot)})
+		tensors = append(tensors,
+			dataset.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Pad: t.Pad, Data: t.In(slot)})
 	}
 	d.tensors[worker] = tensors
-	bad, err := s.fillers[worker].Fill(dataset.Batch{Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: b.Rows}, tensors)
+	bad, err := s.fillers[worker].Fill(dataset.Batch{Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: b.Rows},
+		tensors)
 	if err != nil || len(bad) == 0 {
 		return nil, err
 	}

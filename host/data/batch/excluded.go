@@ -19,7 +19,9 @@ func (d Data) WriteExcluded(dir string) error {
 	for _, s := range d.Splits() {
 		for _, e := range s.Plan.Excluded() {
 			row := &s.Index.Rows[e.Row]
-			if err := enc.Encode(report.Quarantined{ID: row.ID, Path: row.Path, Reason: s.Index.TooLong(e), Stage: "plan", Split: s.Name}); err != nil {
+			if err := enc.Encode(report.Quarantined{
+				ID: row.ID, Path: row.Path, Reason: s.Index.TooLong(e), Stage: "plan", Split: s.Name,
+			}); err != nil {
 				return fmt.Errorf("%s: row %s: %w", report.ExcludedFile, row.ID, err)
 			}
 		}

@@ -23,7 +23,9 @@ type Features struct {
 }
 
 // NewFeatures computes the identities of the instances. on names what the plugins compute on.
-func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract manifest.Features, on string) (*Features, error) {
+func NewFeatures(
+	cache *featurecache.Cache, stages *catalog.Resolved, contract manifest.Features, on string,
+) (*Features, error) {
 	f := &Features{cache: cache}
 	contents := make([]string, len(stages.Plugins))
 	for i := range stages.Plugins {
@@ -35,7 +37,8 @@ func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract m
 	for _, in := range stages.Instances {
 		p := stages.Plugins[in.Plugin].Manifest
 		text, err := json.Marshal([]any{
-			"xtts-host feature 2", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, in.Files, contract, on, runtime.GOARCH, forPlugins(os.Environ()),
+			"xtts-host feature 2", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, in.Files, contract,
+			on, runtime.GOARCH, forPlugins(os.Environ()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("config of %s: %w", in.Name, err)
@@ -127,13 +130,16 @@ func (f *Features) report(memos []*memo) *report.FeatureCache {
 	if f == nil {
 		return nil
 	}
-	r := &report.FeatureCache{Folder: f.cache.Dir(), LimitBytes: f.cache.Limit(), Bytes: f.cache.Bytes(), Stages: []report.CachedStage{}}
+	r := &report.FeatureCache{
+		Folder: f.cache.Dir(), LimitBytes: f.cache.Limit(), Bytes: f.cache.Bytes(), Stages: []report.CachedStage{},
+	}
 	for _, m := range memos {
 		if m == nil {
 			continue
 		}
 		s := report.CachedStage{
-			Name: m.name, Hits: m.hits.Load(), Misses: m.misses.Load(), Stored: m.stored.Load(), Damaged: m.damaged.Load(), TrainingUncached: m.why,
+			Name: m.name, Hits: m.hits.Load(), Misses: m.misses.Load(), Stored: m.stored.Load(),
+			Damaged: m.damaged.Load(), TrainingUncached: m.why,
 		}
 		r.Hits, r.Misses = r.Hits+s.Hits, r.Misses+s.Misses
 		r.Stages = append(r.Stages, s)

@@ -30,13 +30,15 @@ func TestIdentities(t *testing.T) {
 		if err != nil || len(entries) != 1 || !entries[0].Startable() {
 			t.Fatal(entries, err)
 		}
-		f, err := NewFeatures(nil, &catalog.Resolved{Plugins: entries, Instances: []catalog.Instance{stage}}, contract, on)
+		f, err := NewFeatures(nil, &catalog.Resolved{Plugins: entries, Instances: []catalog.Instance{stage}}, contract,
+			on)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return f.identities[0]
 	}
-	write("plugin.json", `{"id": "tones", "version": "1", "protocol": 1, "argv": ["sh", "main.py"], "stages": [{"name": "pairs", "kind": "preprocess", "deterministic": true,
+	write("plugin.json",
+		`{"id": "tones", "version": "1", "protocol": 1, "argv": ["sh", "main.py"], "stages": [{"name": "pairs", "kind": "preprocess", "deterministic": true,
 		"inputs": [{"name": "x", "dtype": "i32", "shape": ["B"]}], "outputs": [{"name": "y", "dtype": "i32", "shape": ["B"]}]}]}`)
 	write("main.py", "import helper")
 	write("helper.py", "x = 1")

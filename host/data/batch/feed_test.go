@@ -47,7 +47,9 @@ func TestInputModes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := adapter{mode: mode, steps: 10}
-			cfg := pipeline.Config{Decoder: slow{decode: decode}, Device: slow{copy: transfer}, RingSlots: 4, DeviceSlots: 3, Workers: 2}
+			cfg := pipeline.Config{
+				Decoder: slow{decode: decode}, Device: slow{copy: transfer}, RingSlots: 4, DeviceSlots: 3, Workers: 2,
+			}
 			f.configure(&cfg, &count{10})
 			pipe, err := pipeline.New(cfg)
 			if err != nil {

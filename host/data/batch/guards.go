@@ -35,7 +35,9 @@ type stageCall struct {
 }
 
 func newGuards(r *ring.Ring, layouts []ring.Layout) *guards {
-	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots()), calls: make([]stageCall, r.Slots())}
+	g := &guards{ring: r, layouts: layouts, bucket: make([]int,
+		r.Slots()), begun: make([]int, r.Slots()), calls: make([]stageCall,
+		r.Slots())}
 	for i := range g.bucket {
 		g.bucket[i] = -1
 	}

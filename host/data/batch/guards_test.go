@@ -32,7 +32,8 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 		}
 	}
 	clear(r.Slot(1))
-	const want = "batch must be rebuilt: a ring slot was damaged: byte 0 after the end of tensor \"mel\" was overwritten"
+	const want = "batch must be rebuilt: a ring slot was damaged: byte 0 after the end of tensor \"mel\" was " +
+		"overwritten"
 	if err := g.check(batches[1], nil); !errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

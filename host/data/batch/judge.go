@@ -37,7 +37,10 @@ func newJudge(in catalog.Instance, layout *ring.Layout, limits ranges) (j judge)
 			continue
 		}
 		kind := kindOf(t.Name, p)
-		o := judged{port: port{Tensor: t}, limit: limits[t.Name], sound: kind == sound, spectrum: kind == spectrum, mayBeZero: p.MayBeZero}
+		o := judged{
+			port: port{Tensor: t}, limit: limits[t.Name], sound: kind == sound, spectrum: kind == spectrum,
+			mayBeZero: p.MayBeZero,
+		}
 		name := in.Outputs[p.Lengths]
 		if name == "" {
 			name = in.Inputs[p.Lengths]
@@ -88,7 +91,8 @@ func (o *judged) wrong(slot []byte, row int, before []level, zeros bool) string 
 	case o.sound && in.rms > 0:
 		switch out := levelOf(valid); {
 		case out.peak > 1 && out.rms > louder*in.rms:
-			return fmt.Sprintf("is %.0f dB louder than before the stage, and beyond full scale (a peak of %.3g)", 20*math.Log10(out.rms/in.rms), out.peak)
+			return fmt.Sprintf("is %.0f dB louder than before the stage, and beyond full scale (a peak of %.3g)",
+				20*math.Log10(out.rms/in.rms), out.peak)
 		case in.rms >= audible && len(valid) > 0 && out.rms*softer < in.rms:
 			return fmt.Sprintf("is %.0f dB softer than before the stage", 20*math.Log10(in.rms/out.rms))
 		}
@@ -99,7 +103,9 @@ func (o *judged) wrong(slot []byte, row int, before []level, zeros bool) string 
 // beyond reports whether a row has an element of a larger magnitude than the limit, or a NaN.
 func beyond(t ring.Tensor, slot []byte, row int, limit float32) bool {
 	size := t.Bytes() / t.Shape[0]
-	one := ring.Tensor{Name: t.Name, DType: t.DType, Shape: append([]int{1}, t.Shape[1:]...), Offset: t.Offset + row*size}
+	one := ring.Tensor{
+		Name: t.Name, DType: t.DType, Shape: append([]int{1}, t.Shape[1:]...), Offset: t.Offset + row*size,
+	}
 	return one.Beyond(slot, limit) >= 0
 }
 
@@ -144,7 +150,8 @@ func (j *judge) find(out *outputs, slot []byte, rows []int32, before []level) (f
 					flaws = append(flaws, flaw{row, o.Name, why, true})
 				}
 			case o.limit > 0 && beyond(o.Tensor, slot, row, o.limit):
-				flaws = append(flaws, flaw{row, o.Name, fmt.Sprintf("is empty and has values beyond its range of %g", o.limit), true})
+				flaws = append(flaws,
+					flaw{row, o.Name, fmt.Sprintf("is empty and has values beyond its range of %g", o.limit), true})
 			}
 		}
 	}
@@ -167,7 +174,9 @@ func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
 
 // examine decides what follows from the flaws of a batch that a stage has worked on. Rows with a flaw get a second
 // attempt, because the process may have been in a bad state.
-func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejected []pipeline.Rejected) ([]pipeline.Rejected, error) {
+func (s *stageRunner) examine(
+	b *pipeline.Batch, id supervise.ProcessID, rejected []pipeline.Rejected,
+) ([]pipeline.Rejected, error) {
 	a := &s.attempts[b.Slot]
 	flaws := s.judges[b.Bucket].find(&s.outputs[b.Bucket], s.ring.Slot(b.Slot), b.Rows, a.before)
 	if s.onRange == config.WarnOnly {
@@ -193,7 +202,8 @@ func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejecte
 		default:
 			a.rows = append(a.rows, row)
 			if again++; again == 1 {
-				s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s %s; rebuilding the batch", s.plugin, s.instance.Name, f.tensor, s.data.splitOf(b).Index.Rows[row].ID, f.why))
+				s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s %s; rebuilding the batch", s.plugin,
+					s.instance.Name, f.tensor, s.data.splitOf(b).Index.Rows[row].ID, f.why))
 			}
 		}
 	}
@@ -210,7 +220,8 @@ func (s *stageRunner) examine(b *pipeline.Batch, id supervise.ProcessID, rejecte
 	case len(rejected) > 0:
 		return rejected, nil
 	case again > 0:
-		return nil, fmt.Errorf("%w: stage %s: %s %s", pipeline.ErrRebuild, s.instance.Name, flaws[0].tensor, flaws[0].why)
+		return nil,
+			fmt.Errorf("%w: stage %s: %s %s", pipeline.ErrRebuild, s.instance.Name, flaws[0].tensor, flaws[0].why)
 	}
 	a.rows = known[:0]
 	return nil, nil
@@ -222,12 +233,14 @@ func (s *stageRunner) violated(b *pipeline.Batch, f flaw, also string) error {
 	if f.finite {
 		advice += ", or train all the same with --on-range warn"
 	}
-	return supervise.Violation(s.plugin, hint.Errorf(advice, "row %d of %s %s%s (%s)", f.row, f.tensor, f.why, also, s.describe(b)))
+	return supervise.Violation(s.plugin,
+		hint.Errorf(advice, "row %d of %s %s%s (%s)", f.row, f.tensor, f.why, also, s.describe(b)))
 }
 
 // warnOf warns of the first flaw of each tensor.
 func (s *stageRunner) warnOf(b *pipeline.Batch, f flaw) {
 	if _, known := s.reported.LoadOrStore(f.tensor, true); !known {
-		s.log.Warn(fmt.Sprintf("plugin %s: stage %s: row %d of %s %s (%s); further batches are not reported", s.plugin, s.instance.Name, f.row, f.tensor, f.why, s.describe(b)))
+		s.log.Warn(fmt.Sprintf("plugin %s: stage %s: row %d of %s %s (%s); further batches are not reported", s.plugin,
+			s.instance.Name, f.row, f.tensor, f.why, s.describe(b)))
 	}
 }

@@ -13,11 +13,15 @@ import (
 
 // contract is that of the embedded model.
 var contract = manifest.Features{
-	NFFT: 1024, Power: 1, Log: "ln", LogFloor: 1e-5, Normalization: &manifest.Normalization{Mean: -6, Std: 2.5}, NMels: 80,
+	NFFT: 1024, Power: 1, Log: "ln", LogFloor: 1e-5, Normalization: &manifest.Normalization{Mean: -6, Std: 2.5},
+	NMels: 80,
 }
 
 func waveStage(maxAbs float64) catalog.Instance {
-	p := manifest.TensorSpec{Name: "in", DType: manifest.F32, Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym(manifest.SymbolWav)}, MaxAbs: maxAbs}
+	p := manifest.TensorSpec{
+		Name: "in", DType: manifest.F32, Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym(manifest.SymbolWav)},
+		MaxAbs: maxAbs,
+	}
 	return catalog.Instance{
 		Stage:  manifest.Stage{Inputs: []manifest.TensorSpec{p}, Outputs: []manifest.TensorSpec{p}},
 		Inputs: map[string]string{"in": "waveform"}, Outputs: map[string]string{"in": "waveform"},
@@ -43,27 +47,35 @@ func TestJudge(t *testing.T) {
 		{"clipping", tone, func(i int) float64 { return math.Tanh(100 * tone(i)) }, ""},
 		{"an overshoot", tone, func(i int) float64 { return 20 * tone(i) }, ""},
 		{"samples of 16 bits", tone, func(i int) float64 { return 32768 * tone(i) }, "has the value 9"},
-		{"samples of 16 bits of a soft recording", func(i int) float64 { return tone(i) / 3000 }, func(i int) float64 { return 32768 * tone(i) / 3000 }, "is 90 dB louder than before the stage, and beyond full scale"},
+		{"samples of 16 bits of a soft recording", func(i int) float64 { return tone(i) / 3000 },
+			func(i int) float64 { return 32768 * tone(i) / 3000 },
+			"is 90 dB louder than before the stage, and beyond full scale"},
 		{"a soft recording made as loud as others", func(i int) float64 { return tone(i) / 1000 }, tone, ""},
-		{"divided twice", tone, func(i int) float64 { return tone(i) / 32768 }, "is 90 dB softer than before the stage"},
+		{"divided twice", tone, func(i int) float64 { return tone(i) / 32768 },
+			"is 90 dB softer than before the stage"},
 		{"zeros", tone, func(int) float64 { return 0 }, "has the value 0 everywhere, but the recording is not silent"},
-		{"zeros of either sign", tone, func(i int) float64 { return math.Copysign(0, tone(i)) }, "has the value 0 everywhere"},
+		{"zeros of either sign", tone, func(i int) float64 { return math.Copysign(0, tone(i)) },
+			"has the value 0 everywhere"},
 		{"a constant", tone, func(int) float64 { return 0.5 }, "has the value 0.5 everywhere"},
 		{"a gate on silence", func(i int) float64 { return tone(i) / 1e4 }, func(int) float64 { return 0 }, ""},
 		{"f64", tone, bits, "beyond its range of 8"},
-		{"1e30", tone, func(i int) float64 { return max(tone(i), float64(i/4999)*1e30) }, "has the value 1e+30 at element 4999, beyond its range of 8"},
+		{"1e30", tone, func(i int) float64 { return max(tone(i), float64(i/4999)*1e30) },
+			"has the value 1e+30 at element 4999, beyond its range of 8"},
 		{"NaN", tone, func(i int) float64 { return math.Log(tone(i)) }, "is not finite"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			layout := ring.NewLayout([]ring.Tensor{{Name: "waveform", DType: manifest.F32, Shape: []int{2, width}}}, nil)
+			layout := ring.NewLayout([]ring.Tensor{{Name: "waveform", DType: manifest.F32, Shape: []int{2, width}}},
+				nil)
 			slot := make([]byte, layout.Size)
 			fill := func(row int, wave func(i int) float64) {
 				for i := range width {
-					binary.LittleEndian.PutUint32(layout.Tensors[0].Row(slot, row)[4*i:], math.Float32bits(float32(wave(i))))
+					binary.LittleEndian.PutUint32(layout.Tensors[0].Row(slot, row)[4*i:],
+						math.Float32bits(float32(wave(i))))
 				}
 			}
 			in := waveStage(1e7)
-			j, out, rows := newJudge(in, &layout, rangesOf([]catalog.Instance{in}, contract)), newOutputs(in, &layout, nil), []int32{7, 8}
+			j, out, rows := newJudge(in, &layout, rangesOf([]catalog.Instance{in}, contract)),
+				newOutputs(in, &layout, nil), []int32{7, 8}
 			fill(0, tone)
 			fill(1, tt.before)
 			before := j.levels(slot, rows, nil)
@@ -106,7 +118,10 @@ func TestUsualRanges(t *testing.T) {
 		{"embedding", manifest.TensorSpec{Shape: shape("d")}, 1e12},
 	} {
 		tt.port.Name, tt.port.DType = "out", manifest.F32
-		in := catalog.Instance{Stage: manifest.Stage{Outputs: []manifest.TensorSpec{tt.port}}, Outputs: map[string]string{"out": tt.tensor}}
+		in := catalog.Instance{
+			Stage:   manifest.Stage{Outputs: []manifest.TensorSpec{tt.port}},
+			Outputs: map[string]string{"out": tt.tensor},
+		}
 		if got := rangesOf([]catalog.Instance{in}, contract)[tt.tensor]; got != tt.want {
 			t.Errorf("%s%v with max_abs %g: %g, want %g", tt.tensor, tt.port.Shape, tt.port.MaxAbs, got, tt.want)
 		}

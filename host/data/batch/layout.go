@@ -12,7 +12,9 @@ import (
 )
 
 // Layouts places the tensors of every bucket: the graph's inputs, then the tensors that only stages use.
-func Layouts(buckets []manifest.Bucket, batchSize int, inputs, intermediates []manifest.TensorSpec) ([]ring.Layout, error) {
+func Layouts(
+	buckets []manifest.Bucket, batchSize int, inputs, intermediates []manifest.TensorSpec,
+) ([]ring.Layout, error) {
 	out := make([]ring.Layout, len(buckets))
 	for i, bucket := range buckets {
 		values := bucket.Values(batchSize)
@@ -54,7 +56,9 @@ func madeByHost(layouts []ring.Layout, specs []manifest.TensorSpec) [][]ring.Ten
 }
 
 // ConfigureRequest returns the configuration that every process of a plugin receives.
-func ConfigureRequest(bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout) (*stagepb.ConfigureRequest, error) {
+func ConfigureRequest(
+	bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout,
+) (*stagepb.ConfigureRequest, error) {
 	features, err := json.Marshal(bundle.Manifest.Features)
 	if err != nil {
 		return nil, err
@@ -84,7 +88,9 @@ func ConfigureRequest(bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plug
 			for i, d := range t.Shape {
 				shape[i] = uint64(d)
 			}
-			msg.Tensors = append(msg.Tensors, &stagepb.Tensor{Name: t.Name, Dtype: string(t.DType), Shape: shape, Pad: t.Pad, Offset: uint64(t.Offset)})
+			msg.Tensors = append(msg.Tensors, &stagepb.Tensor{
+				Name: t.Name, Dtype: string(t.DType), Shape: shape, Pad: t.Pad, Offset: uint64(t.Offset),
+			})
 		}
 		req.Layouts = append(req.Layouts, msg)
 	}

@@ -21,7 +21,8 @@ func tensorSpec(name string, dtype manifest.DType, pad float64, dims ...string) 
 }
 
 var (
-	layoutInputs  = []manifest.TensorSpec{tensorSpec("text", manifest.I32, 9, "B", "T_text"), tensorSpec("mel", manifest.F32, 0, "B", "T_mel")}
+	layoutInputs = []manifest.TensorSpec{tensorSpec("text", manifest.I32, 9, "B", "T_text"), tensorSpec("mel",
+		manifest.F32, 0, "B", "T_mel")}
 	layoutBetween = []manifest.TensorSpec{tensorSpec("waveform", manifest.F32, 0, "B", "T_wav")}
 	layoutBuckets = []manifest.Bucket{{"T_text": 3, "T_mel": 5, "T_wav": 100}, {"T_text": 6, "T_mel": 10, "T_wav": 200}}
 )
@@ -47,10 +48,12 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	made := madeByHost(ls, []manifest.TensorSpec{{Name: "waveform"}, {Name: "text"}, {Name: "not in the layout"}})
-	if len(made) != 2 || len(made[1]) != 2 || made[1][0].Name != "waveform" || made[1][0].Shape[1] != 200 || made[1][1].Name != "text" {
+	if len(made) != 2 || len(made[1]) != 2 || made[1][0].Name != "waveform" || made[1][0].Shape[1] != 200 ||
+		made[1][1].Name != "text" {
 		t.Errorf("the host makes %+v", made)
 	}
-	_, err = Layouts(layoutBuckets, 4, layoutInputs, []manifest.TensorSpec{tensorSpec("codes", manifest.I32, 0, "B", "T_codes")})
+	_, err = Layouts(layoutBuckets, 4, layoutInputs,
+		[]manifest.TensorSpec{tensorSpec("codes", manifest.I32, 0, "B", "T_codes")})
 	if err == nil || !strings.HasPrefix(err.Error(), "bucket 0: tensor codes: ") {
 		t.Errorf("symbol without a value: %v", err)
 	}
@@ -58,14 +61,18 @@ func TestLayouts(t *testing.T) {
 
 func TestConfigureRequest(t *testing.T) {
 	bundle := &ortgraphs.Bundle{Dir: "/bundle", Manifest: &manifest.Bundle{
-		Features: manifest.Features{SampleRate: 22050}, Files: map[string]string{"tokenizer.json": "", "logmel.onnx": ""},
+		Features: manifest.Features{SampleRate: 22050},
+		Files:    map[string]string{"tokenizer.json": "", "logmel.onnx": ""},
 	}}
 	instance := func(name string, plugin int, config map[string]any) catalog.Instance {
-		return catalog.Instance{Name: name, Plugin: plugin, Config: config, Stage: manifest.Stage{Name: "stage of " + name},
-			Inputs: map[string]string{"in": name}, Outputs: map[string]string{"out": name}}
+		return catalog.Instance{
+			Name: name, Plugin: plugin, Config: config, Stage: manifest.Stage{Name: "stage of " + name},
+			Inputs: map[string]string{"in": name}, Outputs: map[string]string{"out": name},
+		}
 	}
 	pipeline := &catalog.Resolved{Instances: []catalog.Instance{
-		instance("a", 0, nil), instance("b", 1, map[string]any{"db": 3}), instance("c", 0, map[string]any{}), instance("d", 1, nil),
+		instance("a", 0, nil), instance("b", 1, map[string]any{"db": 3}), instance("c", 0, map[string]any{}),
+		instance("d", 1, nil),
 	}}
 	ls, err := Layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
 	if err != nil {
@@ -79,7 +86,8 @@ func TestConfigureRequest(t *testing.T) {
 		t.Fatalf("instances of another plugin: %v", req.Instances)
 	}
 	b := req.Instances[0]
-	if b.Stage != "stage of b" || b.ConfigJson != `{"db":3}` || b.Inputs["in"] != "b" || b.Outputs["out"] != "b" || req.Instances[1].ConfigJson != "" {
+	if b.Stage != "stage of b" || b.ConfigJson != `{"db":3}` || b.Inputs["in"] != "b" || b.Outputs["out"] != "b" ||
+		req.Instances[1].ConfigJson != "" {
 		t.Errorf("instance %v", b)
 	}
 	if len(req.Files) != 2 || req.Files["logmel.onnx"] != filepath.Join("/bundle", "logmel.onnx") {
@@ -95,7 +103,8 @@ func TestConfigureRequest(t *testing.T) {
 	for i, l := range req.Layouts {
 		for k, tensor := range l.Tensors {
 			want := ls[i].Tensors[k]
-			if tensor.Name != want.Name || tensor.Dtype != string(want.DType) || tensor.Pad != want.Pad || tensor.Offset != uint64(want.Offset) || tensor.Shape[1] != uint64(want.Shape[1]) {
+			if tensor.Name != want.Name || tensor.Dtype != string(want.DType) || tensor.Pad != want.Pad ||
+				tensor.Offset != uint64(want.Offset) || tensor.Shape[1] != uint64(want.Shape[1]) {
 				t.Errorf("bucket %d: tensor %v, want %+v", i, tensor, want)
 			}
 		}

@@ -10,11 +10,13 @@ import (
 // ListOf says how the list of an index is read.
 func ListOf(ix *dataset.Index) report.List {
 	l := report.List{
-		Path: filepath.Join(ix.Dir, ix.List), Layout: ix.Layout, Columns: ix.LayoutText, Remarks: append([]string{}, ix.Remarks...), Examples: []report.Example{},
+		Path: filepath.Join(ix.Dir, ix.List), Layout: ix.Layout, Columns: ix.LayoutText,
+		Remarks: append([]string{}, ix.Remarks...), Examples: []report.Example{},
 	}
 	for _, r := range ix.Examples() {
 		l.Examples = append(l.Examples, report.Example{
-			Place: ix.Place(r.Line), ID: r.ID, Text: r.Text, Speaker: ix.Speakers[r.SpeakerID], Language: ix.Languages[r.LanguageID],
+			Place: ix.Place(r.Line), ID: r.ID, Text: r.Text, Speaker: ix.Speakers[r.SpeakerID],
+			Language: ix.Languages[r.LanguageID],
 		})
 	}
 	return l

@@ -88,7 +88,8 @@ func newPorts(in catalog.Instance, layout *ring.Layout, identity [sha256.Size]by
 			if name == "" {
 				name = in.Inputs[spec.Lengths] // of an output that is as long as an input
 			}
-			if l, found := layout.Find(name); found && spec.Lengths != "" && l.DType == manifest.I32 && len(t.Shape) > 1 && t.Shape[1] > 0 {
+			if l, found := layout.Find(name); found && spec.Lengths != "" && l.DType == manifest.I32 &&
+				len(t.Shape) > 1 && t.Shape[1] > 0 {
 				one.lengths, one.counted = l, true
 			}
 			writeSpec(h, kind, spec.Name, &one)
@@ -148,7 +149,8 @@ var lookups = sync.Pool{New: func() any { return new(lookup) }}
 func (m *memo) look(slot []byte, bucket int, rows []int32) *lookup {
 	l := lookups.Get().(*lookup)
 	*l = lookup{
-		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...), found: l.found[:0], data: l.data[:0], saved: l.saved[:0],
+		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...),
+		found: l.found[:0], data: l.data[:0], saved: l.saved[:0],
 	}
 	h := sha256.New()
 	for i, row := range rows {

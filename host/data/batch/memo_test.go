@@ -19,11 +19,17 @@ import (
 
 // pairs is a stage that writes the sums of pairs of samples, with the padding -1. Two of its ports read the samples.
 var pairs = catalog.Instance{
-	Name: "pairs", Inputs: map[string]string{"x": "wave", "again": "wave", "n": "samples"}, Outputs: map[string]string{"y": "sums", "m": "steps"},
+	Name: "pairs", Inputs: map[string]string{"x": "wave", "again": "wave", "n": "samples"},
+	Outputs: map[string]string{"y": "sums", "m": "steps"},
 	Stage: manifest.Stage{
 		Name: "pairs", Kind: manifest.Preprocess, Deterministic: true, Cacheable: true,
-		Inputs:  []manifest.TensorSpec{{Name: "x", DType: manifest.I32, Lengths: "n"}, {Name: "again", DType: manifest.I32, Lengths: "n"}, {Name: "n", DType: manifest.I32}},
-		Outputs: []manifest.TensorSpec{{Name: "y", DType: manifest.I32, Lengths: "m", MayBeZero: true}, {Name: "m", DType: manifest.I32}},
+		Inputs: []manifest.TensorSpec{
+			{Name: "x", DType: manifest.I32, Lengths: "n"}, {Name: "again", DType: manifest.I32, Lengths: "n"},
+			{Name: "n", DType: manifest.I32},
+		},
+		Outputs: []manifest.TensorSpec{
+			{Name: "y", DType: manifest.I32, Lengths: "m", MayBeZero: true}, {Name: "m", DType: manifest.I32},
+		},
 	},
 }
 
@@ -43,9 +49,11 @@ func newPairBench(t *testing.T, dir string) *pairBench {
 	var layouts []ring.Layout
 	for _, width := range []int{8, 12} {
 		layouts = append(layouts, ring.NewLayout([]ring.Tensor{
-			{Name: "sums", DType: manifest.I32, Shape: []int{pairRows, width / 2}, Pad: -1}, {Name: "steps", DType: manifest.I32, Shape: []int{pairRows}},
+			{Name: "sums", DType: manifest.I32, Shape: []int{pairRows, width / 2}, Pad: -1},
+			{Name: "steps", DType: manifest.I32, Shape: []int{pairRows}},
 		}, []ring.Tensor{
-			{Name: "wave", DType: manifest.I32, Shape: []int{pairRows, width}, Pad: -9}, {Name: "samples", DType: manifest.I32, Shape: []int{pairRows}},
+			{Name: "wave", DType: manifest.I32, Shape: []int{pairRows, width}, Pad: -9},
+			{Name: "samples", DType: manifest.I32, Shape: []int{pairRows}},
 		}))
 	}
 	memory, err := ring.Create(1, layouts[1].Size)
@@ -58,7 +66,9 @@ func newPairBench(t *testing.T, dir string) *pairBench {
 		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
 	}
 	split := &Split{Index: ix}
-	b := &pairBench{T: t, common: &common{ring: memory, layouts: layouts, guards: newGuards(memory, layouts), data: Data{Train: split, Val: split}}}
+	b := &pairBench{T: t, common: &common{
+		ring: memory, layouts: layouts, guards: newGuards(memory, layouts), data: Data{Train: split, Val: split},
+	}}
 	cache, err := featurecache.Open(dir, 1<<30, func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +76,8 @@ func newPairBench(t *testing.T, dir string) *pairBench {
 	t.Cleanup(cache.Close)
 	features := &Features{cache: cache, identities: [][32]byte{{1}}}
 	b.pool = &fakePool{}
-	b.runner = newStageRunner(b.common, b.pool, "pairs", pairs, features.memos(b.common, []catalog.Instance{pairs})[0], pairRows, slog.New(slog.DiscardHandler))
+	b.runner = newStageRunner(b.common, b.pool, "pairs", pairs, features.memos(b.common, []catalog.Instance{pairs})[0],
+		pairRows, slog.New(slog.DiscardHandler))
 	return b
 }
 
@@ -118,10 +129,12 @@ func (b *pairBench) run(bucket int, rows ...int32) (called string) {
 	b.put(bucket, "steps", slices.Repeat([]int32{3}, len(steps)))
 	b.pool.call = func(int) (supervise.Result, error) {
 		b.calls++
-		called = strings.Join(slices.DeleteFunc(slices.Clone(b.pool.clips), func(id string) bool { return id == "" }), "")
+		called = strings.Join(slices.DeleteFunc(slices.Clone(b.pool.clips), func(id string) bool { return id == "" }),
+			"")
 		wave, samples := b.view(bucket, "wave"), b.view(bucket, "samples")
 		for i, n := range samples {
-			if (n > 0) != (b.pool.clips[i] != "") || slices.ContainsFunc(wave[i*width+int(n):(i+1)*width], func(v int32) bool { return v != -9 }) {
+			if (n > 0) != (b.pool.clips[i] != "") ||
+				slices.ContainsFunc(wave[i*width+int(n):(i+1)*width], func(v int32) bool { return v != -9 }) {
 				b.Errorf("row %d of clip %q has the length %d: %v", i, b.pool.clips[i], n, wave[i*width:(i+1)*width])
 			}
 			out, steps := slices.Repeat([]int32{-1}, width/2), b.view(bucket, "steps")
@@ -176,7 +189,8 @@ func TestMemo(t *testing.T) {
 		t.Errorf("another run called for %q", got)
 	}
 	other := newPairBench(t, dir)
-	other.runner.memo = (&Features{cache: other.runner.memo.cache, identities: [][32]byte{{2}}}).memos(other.common, []catalog.Instance{pairs})[0]
+	other.runner.memo = (&Features{cache: other.runner.memo.cache, identities: [][32]byte{{2}}}).memos(other.common,
+		[]catalog.Instance{pairs})[0]
 	if got := other.run(0, 0, 1, 2, 3); got != "abcd" {
 		t.Errorf("another version of the plugin was called for %q", got)
 	}
@@ -186,7 +200,8 @@ func TestMemo(t *testing.T) {
 func TestMemoKeepsNoFailure(t *testing.T) {
 	b := newPairBench(t, t.TempDir())
 	batch := &pipeline.Batch{Rows: []int32{0, 1, 2, 3}}
-	for _, result := range []supervise.Result{{}, {Bad: []supervise.BadRow{{Row: 1, Reason: "too short"}}}} { // the first has no lengths
+	// the first has no lengths
+	for _, result := range []supervise.Result{{}, {Bad: []supervise.BadRow{{Row: 1, Reason: "too short"}}}} {
 		b.common.guards.begin(batch)
 		b.pool.call = func(int) (supervise.Result, error) { return result, nil }
 		rejected, _, err := b.runner.Process(context.Background(), batch)
@@ -204,7 +219,10 @@ func TestUncached(t *testing.T) {
 	instance := func(name string, kind string, cacheable bool, in, out string) catalog.Instance {
 		return catalog.Instance{
 			Name: name, Inputs: map[string]string{"x": in}, Outputs: map[string]string{"y": out},
-			Stage: manifest.Stage{Kind: kind, Cacheable: cacheable, Inputs: []manifest.TensorSpec{{Name: "x"}}, Outputs: []manifest.TensorSpec{{Name: "y"}}},
+			Stage: manifest.Stage{
+				Kind: kind, Cacheable: cacheable, Inputs: []manifest.TensorSpec{{Name: "x"}},
+				Outputs: []manifest.TensorSpec{{Name: "y"}},
+			},
 		}
 	}
 	list := []catalog.Instance{
@@ -223,10 +241,13 @@ func TestUncached(t *testing.T) {
 		want []string
 	}{
 		{false, []string{
-			"", "it is an augmentation", "waveform is made by noise: an augmentation", "mel is made by target: waveform is made by noise: an augmentation",
-			"", "reference_waveform is drawn anew for each epoch", stranger, "strange is made by stranger: " + stranger,
+			"", "it is an augmentation", "waveform is made by noise: an augmentation",
+			"mel is made by target: waveform is made by noise: an augmentation", "",
+			"reference_waveform is drawn anew for each epoch", stranger, "strange is made by stranger: " + stranger,
 		}},
-		{true, []string{"", "evaluations skip it", "", "", "", "", stranger, "strange is made by stranger: " + stranger}},
+		{true, []string{
+			"", "evaluations skip it", "", "", "", "", stranger, "strange is made by stranger: " + stranger,
+		}},
 	} {
 		if got := uncached(list, c.eval); !slices.Equal(got, c.want) {
 			t.Errorf("evaluation %v:\n%q, want\n%q", c.eval, got, c.want)

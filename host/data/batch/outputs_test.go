@@ -17,12 +17,15 @@ import (
 // zeros.
 func melOutputs() (outputs, *ring.Layout, []byte) {
 	layout := ring.NewLayout([]ring.Tensor{
-		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}}, {Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
+		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}},
+		{Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
 	}, []ring.Tensor{{Name: "waveform", DType: manifest.F32, Shape: []int{3, 100}}})
 	out := newOutputs(catalog.Instance{
 		Stage: manifest.Stage{
-			Inputs:  []manifest.TensorSpec{{Name: "in", DType: manifest.F32}},
-			Outputs: []manifest.TensorSpec{{Name: "out", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32}},
+			Inputs: []manifest.TensorSpec{{Name: "in", DType: manifest.F32}},
+			Outputs: []manifest.TensorSpec{
+				{Name: "out", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32},
+			},
 		},
 		Inputs:  map[string]string{"in": "waveform"},
 		Outputs: map[string]string{"out": "mel", "counts": "mel_lengths"},
@@ -40,7 +43,10 @@ func TestOutputLengths(t *testing.T) {
 		{[3]int32{5, 0, 1}, []int32{7, -1, 9}, ""},
 		{[3]int32{0, 0, 0}, []int32{-1, -1, -1}, ""},
 		{[3]int32{5, 6, 1}, []int32{7, 8, 9}, "row 1 has length 6 in mel_lengths, outside 0 to 5"},
-		{[3]int32{5, 5, math.MinInt32}, []int32{7, 8, 9}, "row 2 has length -2147483648 in mel_lengths, outside 0 to 5"},
+		{
+			[3]int32{5, 5, math.MinInt32}, []int32{7, 8, 9},
+			"row 2 has length -2147483648 in mel_lengths, outside 0 to 5",
+		},
 		{[3]int32{5, 4, 1}, []int32{7, -1, 9}, "the empty row 1 got length 4 in mel_lengths"},
 	} {
 		out, layout, slot := melOutputs()
@@ -60,7 +66,8 @@ func TestOutputLengths(t *testing.T) {
 // TestOutputRecounts has a stage count in energy_lengths what the graph counts by mel_lengths.
 func TestOutputRecounts(t *testing.T) {
 	layout := ring.NewLayout([]ring.Tensor{
-		{Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}}, {Name: "energy", DType: manifest.F32, Shape: []int{3, 5}},
+		{Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
+		{Name: "energy", DType: manifest.F32, Shape: []int{3, 5}},
 	}, []ring.Tensor{{Name: "energy_lengths", DType: manifest.I32, Shape: []int{3}}})
 	out := newOutputs(catalog.Instance{
 		Stage: manifest.Stage{Outputs: []manifest.TensorSpec{
@@ -77,7 +84,8 @@ func TestOutputRecounts(t *testing.T) {
 		t.Errorf("equal lengths: %v", err)
 	}
 	layout.View(slot, "energy_lengths")[8] = 3
-	if err := out.checkLengths(slot, rows); err == nil || err.Error() != "row 2 has length 3 in energy_lengths, but 2 in mel_lengths" {
+	err := out.checkLengths(slot, rows)
+	if err == nil || err.Error() != "row 2 has length 3 in energy_lengths, but 2 in mel_lengths" {
 		t.Errorf("other lengths: %v", err)
 	}
 }
@@ -112,17 +120,23 @@ func TestOutputsNotFinite(t *testing.T) {
 func TestOutputsOfColumns(t *testing.T) {
 	b := manifest.Shape{manifest.Sym("B")}
 	columns, err := dataset.NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{
-		{Name: "f0", DType: manifest.F32, Shape: append(b, manifest.Sym("T_mel")), Lengths: "mel_lengths", Origin: manifest.OriginFile, Column: "pitch"},
+		{
+			Name: "f0", DType: manifest.F32, Shape: append(b, manifest.Sym("T_mel")), Lengths: "mel_lengths",
+			Origin: manifest.OriginFile, Column: "pitch",
+		},
 		{Name: "mel_lengths", DType: manifest.I32, Shape: b, Origin: manifest.OriginStage},
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	layout := ring.NewLayout([]ring.Tensor{
-		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5}}, {Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
+		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5}},
+		{Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
 	}, nil)
 	out := newOutputs(catalog.Instance{
-		Stage:   manifest.Stage{Outputs: []manifest.TensorSpec{{Name: "mel", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32}}},
+		Stage: manifest.Stage{Outputs: []manifest.TensorSpec{
+			{Name: "mel", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32},
+		}},
 		Outputs: map[string]string{"mel": "mel", "counts": "mel_lengths"},
 	}, &layout, columns)
 	slot := make([]byte, layout.Size)
@@ -131,7 +145,8 @@ func TestOutputsOfColumns(t *testing.T) {
 	}
 	var found []string
 	rows := []dataset.Row{{Values: []dataset.Value{{Length: 3}}}, {Values: []dataset.Value{{Length: 5}}}}
-	out.misaligned(slot, []int32{1, 0, -1}, rows, func(row int, why string) { found = append(found, fmt.Sprint(row, ": ", why)) })
+	out.misaligned(slot, []int32{1, 0, -1}, rows,
+		func(row int, why string) { found = append(found, fmt.Sprint(row, ": ", why)) })
 	if want := []string{"1: pitch has the length 3, but mel_lengths is 4"}; !slices.Equal(found, want) {
 		t.Errorf("%q, want %q", found, want)
 	}

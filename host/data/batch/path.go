@@ -91,7 +91,10 @@ type Path struct {
 
 // New creates a path. Nothing runs until the pipeline runs.
 func New(c Config) (*Path, error) {
-	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data, ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange}
+	shared := &common{
+		seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data,
+		ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange,
+	}
 	shared.watch(c.Verify)
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
@@ -100,12 +103,14 @@ func New(c Config) (*Path, error) {
 	p := &Path{
 		mode: adapter{mode: c.InputMode, steps: c.Source.Total()},
 		copier: &copier{
-			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device), lengths: frameLengths(c.Inputs), hooks: c.Hooks,
+			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device),
+			lengths: frameLengths(c.Inputs), hooks: c.Hooks,
 		},
 	}
 	cfg := pipeline.Config{
 		Decoder: &decoder{
-			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset), tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
+			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset),
+			tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
 		},
 		Device: p.copier, Measure: p.copier.measure(c.Scalars),
 		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {
@@ -117,7 +122,8 @@ func New(c Config) (*Path, error) {
 	for i, in := range c.Stages.Instances {
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
 			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, p.memos[i], c.BatchSize, c.Log),
+			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, p.memos[i],
+				c.BatchSize, c.Log),
 		})
 	}
 	p.mode.configure(&cfg, c.Source)

@@ -22,12 +22,24 @@ func TestProof(t *testing.T) {
 		want       string
 	}{
 		{"nothing else", 0, mel.Offset, false, ""},
-		{"another tensor", 0, text.Offset + text.Bytes()/2, false, "it changed row 1 of text in ring slot 0, but text is not an output of the stage"},
-		{"the bytes between two tensors", 0, text.Offset + text.Bytes(), false, "it wrote to the bytes after text in ring slot 0"},
+		{
+			"another tensor", 0, text.Offset + text.Bytes()/2, false,
+			"it changed row 1 of text in ring slot 0, but text is not an output of the stage",
+		},
+		{
+			"the bytes between two tensors", 0, text.Offset + text.Bytes(), false,
+			"it wrote to the bytes after text in ring slot 0",
+		},
 		{"the end of the slot", 0, layout.Size - 1, false, "it wrote to the bytes after mel in ring slot 0"},
-		{"the same tensor of another slot", 1, mel.Offset, false, "it wrote to row 0 of mel in ring slot 1, but its call was for slot 0"},
+		{
+			"the same tensor of another slot", 1, mel.Offset, false,
+			"it wrote to row 0 of mel in ring slot 1, but its call was for slot 0",
+		},
 		{"a slot without a batch, where it harms nothing", 2, mel.Offset, false, ""},
-		{"after a failed call", 1, mel.Offset, true, "it wrote to row 0 of mel in ring slot 1, but its call was for slot 0"},
+		{
+			"after a failed call", 1, mel.Offset, true,
+			"it wrote to row 0 of mel in ring slot 1, but its call was for slot 0",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := ring.Create(3, layout.Size)

@@ -37,8 +37,13 @@ type Quarantine struct {
 // OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too
 // many. limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written. warn,
 // which may be nil, gets a line for the first row of each split that is found later.
-func OpenQuarantine(path string, data Data, limit int, wait *files.Patience, warn func(text string, args ...any)) (_ *Quarantine, err error) {
-	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}, warned: map[string]bool{}, warn: warn}
+func OpenQuarantine(
+	path string, data Data, limit int, wait *files.Patience, warn func(text string, args ...any),
+) (_ *Quarantine, err error) {
+	q := &Quarantine{
+		limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{},
+		warned: map[string]bool{}, warn: warn,
+	}
 	if path != "" {
 		if q.file, err = report.OpenQuarantine(path, wait); err != nil {
 			return nil, err
@@ -88,8 +93,10 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 	if q.file == nil {
 		where = "that cannot be used"
 	}
-	return hint.Errorf("correct or remove the clips "+where+", or correct the stage that refuses them, or allow more with --max-quarantine",
-		"%w: %d in the %s data, but --max-quarantine allows %d; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
+	return hint.Errorf("correct or remove the clips "+where+
+		", or correct the stage that refuses them, or allow more with --max-quarantine",
+		"%w: %d in the %s data, but --max-quarantine allows %d; the last is %s: %s", ErrQuarantine, n, title[split],
+		limit, visible.Short(id, maxCell), visible.Clauses(reason, dataset.MaxReason))
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
@@ -117,7 +124,8 @@ const (
 
 // add records a row, with shortened texts. The error is ErrQuarantine if there are too many rows.
 func (q *Quarantine) add(row report.Quarantined) error {
-	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath), visible.Clauses(row.Reason, dataset.MaxReason)
+	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath),
+		visible.Clauses(row.Reason, dataset.MaxReason)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons := q.reasons[row.Split]
@@ -135,7 +143,9 @@ func (q *Quarantine) add(row report.Quarantined) error {
 	}
 	if row.Stage != "index" && q.warn != nil && !q.warned[row.Split] {
 		q.warned[row.Split] = true
-		q.warn(fmt.Sprintf("clip %s of the %s data cannot be used and is left out: %s (%s names it, and those that follow)", row.ID, title[row.Split], row.Reason, report.QuarantineFile))
+		q.warn(fmt.Sprintf(
+			"clip %s of the %s data cannot be used and is left out: %s (%s names it, and those that follow)", row.ID,
+			title[row.Split], row.Reason, report.QuarantineFile))
 	}
 	return nil
 }
@@ -145,7 +155,9 @@ func (q *Quarantine) add(row report.Quarantined) error {
 func (q *Quarantine) rejected(s *Split, b *pipeline.Batch, rows []pipeline.Rejected) error {
 	for _, r := range rows {
 		row := &s.Index.Rows[b.Rows[r.Row]]
-		if err := q.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.Name}); err != nil {
+		if err := q.add(report.Quarantined{
+			ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.Name,
+		}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +167,9 @@ func (q *Quarantine) rejected(s *Split, b *pipeline.Batch, rows []pipeline.Rejec
 func (q *Quarantine) unread(s *Split, bad []dataset.BadRow) error {
 	for _, b := range bad {
 		s.bad.Add(b)
-		if err := q.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.Name}); err != nil {
+		if err := q.add(report.Quarantined{
+			ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.Name,
+		}); err != nil {
 			return err
 		}
 	}

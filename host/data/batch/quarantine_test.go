@@ -32,13 +32,16 @@ func TestQuarantineLimit(t *testing.T) {
 		{24, 2, 3, 2, 1},    // what the index rejected counts
 		{24, 2, 100, 9, 99}, // far below the limit
 	} {
-		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit, nil, nil)
+		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected),
+			tt.limit, nil, nil)
 		if err != nil {
 			t.Errorf("%+v: %v", tt, err)
 			continue
 		}
 		for i := range tt.more {
-			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train})
+			err := q.add(report.Quarantined{
+				ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train,
+			})
 			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
 				t.Errorf("%+v: row %d: %v", tt, i+1, err)
 			}
@@ -52,7 +55,10 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	_, err := OpenQuarantine(path, quarantineData(24, 2), -1, nil, nil)
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, but --max-quarantine allows 1; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
+	if !errors.Is(err, ErrQuarantine) ||
+		!strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, but --max-quarantine allows "+
+			"1; the last is metadata.csv:2: no '|'") ||
+		hint.Of(err) == "" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
@@ -66,7 +72,9 @@ func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	for _, path := range []string{path, ""} {
 		_, err := OpenQuarantine(path, quarantineData(32, 12), -1, nil, nil)
-		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, but --max-quarantine allows 1; the last is metadata.csv:12:") {
+		if !errors.Is(err, ErrQuarantine) || !strings.Contains(
+			err.Error(), "12 in the training data, but --max-quarantine allows 1; the last is metadata.csv:12:",
+		) {
 			t.Errorf("%v", err)
 		}
 		if named := strings.Contains(hint.Of(err), "quarantine.jsonl"); named != (path != "") {
@@ -82,7 +90,9 @@ func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 func TestQuarantineOfTwoLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	d := quarantineData(24, 0)
-	d.Val = &Split{Name: report.Validation, Index: &dataset.Index{Rows: make([]dataset.Row, 6)}, Plan: new(dataset.Plan)}
+	d.Val = &Split{
+		Name: report.Validation, Index: &dataset.Index{Rows: make([]dataset.Row, 6)}, Plan: new(dataset.Plan),
+	}
 	q, err := OpenQuarantine(path, d, -1, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +107,8 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 		t.Errorf("%d rows counted, want 2", q.Count())
 	}
 	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, but --max-quarantine allows 1") {
+	if !errors.Is(err, ErrQuarantine) ||
+		!strings.Contains(err.Error(), "2 in the validation data, but --max-quarantine allows 1") {
 		t.Errorf("one more in the validation data: %v", err)
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {
@@ -121,11 +132,16 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 		t.Errorf("left out after a resume: %v", d.Train.bad.Rows())
 	}
 	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
-		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train}); err != nil {
+		if err := q.add(report.Quarantined{
+			ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"clip a of the training data cannot be used and is left out: torn (quarantine.jsonl names it, and those that follow)"}; !slices.Equal(said, want) {
+	if want := []string{
+		"clip a of the training data cannot be used and is left out: torn (quarantine.jsonl names it, " +
+			"and those that follow)",
+	}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	q.Trained("b")
@@ -152,7 +168,10 @@ func TestQuarantineOfUntrustedText(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	row := report.Quarantined{ID: "a", Path: strings.Repeat("p", 1<<20), Reason: "\x1b[1m\nerror: " + strings.Repeat("\u00e9", 1<<19), Stage: "decode", Split: report.Train}
+	row := report.Quarantined{
+		ID: "a", Path: strings.Repeat("p", 1<<20), Reason: "\x1b[1m\nerror: " + strings.Repeat("\u00e9", 1<<19),
+		Stage: "decode", Split: report.Train,
+	}
 	err = q.add(row)
 	if !errors.Is(err, ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("add: %q", err)

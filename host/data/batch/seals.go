@@ -17,7 +17,8 @@ import (
 type seals struct {
 	ring *ring.Ring
 	seed maphash.Seed
-	sums []map[string][]uint64 // by slot: of the rows of the tensors that are finished. Only the holder of the slot uses it
+	// by slot: of the rows of the tensors that are finished. Only the holder of the slot uses it
+	sums []map[string][]uint64
 }
 
 func newSeals(r *ring.Ring) *seals {
@@ -59,7 +60,9 @@ func (s *seals) check(slot int, tensors []ring.Tensor) error {
 	for _, t := range tensors {
 		for row, sum := range s.sums[slot][t.Name] {
 			if maphash.Bytes(s.seed, t.Row(memory, row)) != sum {
-				return fmt.Errorf("row %d of %s in ring slot %d was written to after the answer of the call that made it", row, t.Name, slot)
+				return fmt.Errorf(
+					"row %d of %s in ring slot %d was written to after the answer of the call that made it", row,
+					t.Name, slot)
 			}
 		}
 	}

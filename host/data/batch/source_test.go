@@ -72,7 +72,9 @@ func expected(s *Source) []string {
 		for first := 0; first < e.Len() && step < steps; first += s.Accumulate {
 			end := min(first+s.Accumulate, e.Len())
 			for i := first; i < end; i++ {
-				b := pipeline.Batch{Epoch: epoch, Index: i, Rows: e.Batch(i).Rows, Step: step, Micro: i - first, Last: i == end-1}
+				b := pipeline.Batch{
+					Epoch: epoch, Index: i, Rows: e.Batch(i).Rows, Step: step, Micro: i - first, Last: i == end-1,
+				}
 				out = append(out, word(&b))
 			}
 			step++
@@ -100,11 +102,23 @@ func TestSourceSequence(t *testing.T) {
 		{"plain", Source{Train: testPlan(t, 5, false), Accumulate: 1, Epochs: 2}, 10, 0, 0},
 		{"windows end with the epoch", Source{Train: testPlan(t, 5, false), Accumulate: 2, Epochs: 3}, 9, 0, 3},
 		{"windows longer than an epoch", Source{Train: testPlan(t, 3, false), Accumulate: 8, Epochs: 2}, 2, 0, 2},
-		{"evaluation after every epoch", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 2, Epochs: 3}, 9, 3, 3},
-		{"evaluation every 2 steps and at the end", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 2}, 5, 3, 0},
-		{"evaluation at the end only", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 99}, 5, 1, 0},
-		{"max-steps within an epoch", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 9, MaxSteps: 7}, 7, 2, 0},
-		{"max-steps beyond the epochs", Source{Train: testPlan(t, 5, false), Accumulate: 5, Epochs: 2, MaxSteps: 7}, 2, 0, 0},
+		{
+			"evaluation after every epoch",
+			Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 2, Epochs: 3}, 9, 3, 3,
+		},
+		{"evaluation every 2 steps and at the end", Source{
+			Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 2,
+		}, 5, 3, 0},
+		{"evaluation at the end only", Source{
+			Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 99,
+		}, 5, 1, 0},
+		{"max-steps within an epoch", Source{
+			Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 9, MaxSteps: 7,
+		}, 7, 2, 0},
+		{
+			"max-steps beyond the epochs", Source{Train: testPlan(t, 5, false), Accumulate: 5, Epochs: 2, MaxSteps: 7},
+			2, 0, 0,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tt.Source
@@ -133,7 +147,8 @@ func TestSourceSequence(t *testing.T) {
 				epoch = b.Epoch
 			}
 			if steps != tt.steps || evaluations != tt.evaluations || short != tt.short {
-				t.Errorf("%d steps, %d evaluations, %d short windows; want %d, %d, %d", steps, evaluations, short, tt.steps, tt.evaluations, tt.short)
+				t.Errorf("%d steps, %d evaluations, %d short windows; want %d, %d, %d", steps, evaluations, short,
+					tt.steps, tt.evaluations, tt.short)
 			}
 		})
 	}
@@ -187,8 +202,10 @@ func TestSourceContinues(t *testing.T) {
 			again.epoch, again.index, again.step, again.micro, again.evalIndex = 0, 0, 0, 0, 0
 			again.Start(p.Position)
 			if got := runsDry(t, &again, len(want)); !slices.Equal(got, want[p.batches:]) {
-				t.Fatalf("%d batches, windows of %d, evaluation every %d, %d epochs, %d steps at most: after %+v\ngot  %q\nwant %q",
-					s.Train.Batches(), s.Accumulate, s.EvalEvery, s.Epochs, s.MaxSteps, p.Position, got, want[p.batches:])
+				t.Fatalf("%d batches, windows of %d, evaluation every %d, %d epochs, %d steps at most: after %+v\n"+
+					"got  %q\nwant %q",
+					s.Train.Batches(), s.Accumulate, s.EvalEvery, s.Epochs, s.MaxSteps, p.Position, got,
+					want[p.batches:])
 			}
 			places0++
 			if p.batches < len(want) && p.Step > 0 && want[p.batches][0] == 'e' {
@@ -203,7 +220,9 @@ func TestSourceContinues(t *testing.T) {
 
 // TestSourceWithAnotherLength resumes a run with an earlier or later last step.
 func TestSourceWithAnotherLength(t *testing.T) {
-	long := Source{Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 4, EvalEvery: 4, MaxSteps: 10}
+	long := Source{
+		Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 4, EvalEvery: 4, MaxSteps: 10,
+	}
 	all := expected(&long)
 	short := long
 	short.MaxSteps = 6

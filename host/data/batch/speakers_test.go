@@ -18,7 +18,8 @@ func TestWriteNames(t *testing.T) {
 	if err := d.WriteNames(dir); err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n \"speakers\": [\n  \"ben\",\n  \"anna\",\n  \"cid\"\n ],\n \"languages\": [\n  \"en\",\n  \"fa\"\n ]\n}\n"
+	want := "{\n \"speakers\": [\n  \"ben\",\n  \"anna\",\n  \"cid\"\n ],\n \"languages\": [\n  \"en\",\n  \"fa\"\n" +
+		" ]\n}\n"
 	if got, err := os.ReadFile(filepath.Join(dir, "speakers.json")); err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}

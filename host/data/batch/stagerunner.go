@@ -62,8 +62,13 @@ const maxFailures = 3
 // limit is one below that of the policy, so that it is certain which of the two reports the error if both apply.
 const maxEnds = 5
 
-func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, memo *memo, batchSize int, log *slog.Logger) *stageRunner {
-	s := &stageRunner{common: c, pool: pool, plugin: plugin, instance: instance, memo: memo, log: log, attempts: make([]attempts, c.ring.Slots())}
+func newStageRunner(
+	c *common, pool processes, plugin string, instance catalog.Instance, memo *memo, batchSize int, log *slog.Logger,
+) *stageRunner {
+	s := &stageRunner{
+		common: c, pool: pool, plugin: plugin, instance: instance, memo: memo, log: log,
+		attempts: make([]attempts, c.ring.Slots()),
+	}
 	for i := range s.attempts {
 		s.attempts[i].keys, s.attempts[i].ids = make([]byte, batchSize*stage.KeySize), make([]string, batchSize)
 	}
@@ -136,7 +141,9 @@ func (s *stageRunner) warnFailed(err error) {
 
 // compute sends the batch to a process, and checks the result. rows are those of the batch that the stage computes.
 // complete, which may be nil, adds the others.
-func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int32, complete func()) (_ []pipeline.Rejected, _ time.Duration, err error) {
+func (s *stageRunner) compute(
+	ctx context.Context, b *pipeline.Batch, rows []int32, complete func(),
+) (_ []pipeline.Rejected, _ time.Duration, err error) {
 	a := &s.attempts[b.Slot]
 	s.guards.enter(b.Slot, s.pool)
 	defer func() { s.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
@@ -170,7 +177,8 @@ func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int
 		rejected := make([]pipeline.Rejected, len(res.Bad))
 		for i, bad := range res.Bad {
 			if rows[bad.Row] < 0 {
-				return nil, res.Busy, supervise.Violation(s.plugin, fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
+				return nil, res.Busy, supervise.Violation(s.plugin,
+					fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
 			}
 			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.reason(bad.Reason)}
 		}
@@ -194,14 +202,16 @@ func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int
 
 // call sends the batch to a process. With a proof it works alone, and an error that wraps supervise.ErrViolation says
 // what else than its outputs it wrote.
-func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts, rows []int32) (supervise.Result, error) {
+func (s *stageRunner) call(
+	ctx context.Context, b *pipeline.Batch, a *attempts, rows []int32,
+) (supervise.Result, error) {
 	out := &s.outputs[b.Bucket]
 	s.nameRows(a, b, rows)
 	s.proof.begin(b.Slot, out)
 	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
 	res, err := s.pool.Call(ctx, supervise.Request{
-		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, ClipIDs: a.ids,
-		Order: b.Order(),
+		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step,
+		RowKeys: a.keys, ClipIDs: a.ids, Order: b.Order(),
 	})
 	if why := s.proof.end(b.Slot, out, err == nil && len(res.Bad) == 0); why != nil {
 		return res, supervise.Violation(s.plugin, fmt.Errorf("%w (%s)", why, s.describe(b)))
@@ -221,7 +231,8 @@ func (s *stageRunner) lost(b *pipeline.Batch, a *attempts, err error) error {
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	}
 	if a.ended++; a.ended >= maxEnds {
-		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes in a row failed on the same batch (%s)", maxEnds, s.describe(b)), err)
+		return supervise.CrashLoop(s.plugin,
+			fmt.Sprintf("%d processes in a row failed on the same batch (%s)", maxEnds, s.describe(b)), err)
 	}
 	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 }

@@ -47,7 +47,10 @@ func fakeCommon(t *testing.T, slots int) *common {
 	}
 	t.Cleanup(func() { memory.Close() })
 	layouts := []ring.Layout{layout}
-	return &common{ring: memory, layouts: layouts, guards: newGuards(memory, layouts), data: Data{Train: &Split{Index: &dataset.Index{}}}}
+	return &common{
+		ring: memory, layouts: layouts, guards: newGuards(memory, layouts),
+		data: Data{Train: &Split{Index: &dataset.Index{}}},
+	}
 }
 
 func fakeRunner(r *common, pool processes, name string) *stageRunner {
@@ -58,7 +61,8 @@ func fakeRunner(r *common, pool processes, name string) *stageRunner {
 // lost now and then, or because of others, never are.
 func TestBatchThatEndsEveryProcess(t *testing.T) {
 	lost := func(kicked bool) error {
-		return &supervise.PluginError{Plugin: "mix-plugin", Kicked: kicked, LastStderr: "oh\n", Err: fmt.Errorf("%w: stage mix: no result within 6s", supervise.ErrLost)}
+		return &supervise.PluginError{Plugin: "mix-plugin", Kicked: kicked, LastStderr: "oh\n", Err: fmt.Errorf(
+			"%w: stage mix: no result within 6s", supervise.ErrLost)}
 	}
 	r := fakeCommon(t, 2)
 	var outcome error
@@ -101,7 +105,8 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	attempt(lost(true), 5)
 	outcome = lost(false)
 	err := process(poison)
-	const want = "plugin mix-plugin: it keeps crashing: 5 processes in a row failed on the same batch (step 1, batch 1 of epoch 1); the last time: stage mix: no result within 6s\nits last lines on stderr:\n  mix-plugin: oh"
+	const want = "plugin mix-plugin: it keeps crashing: 5 processes in a row failed on the same batch (step 1, batch " +
+		"1 of epoch 1); the last time: stage mix: no result within 6s\nits last lines on stderr:\n  mix-plugin: oh"
 	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -117,7 +122,10 @@ func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	}
 	defer memory.Close()
 	layouts := []ring.Layout{layout}
-	r := &common{ring: memory, layouts: layouts, guards: newGuards(memory, layouts), data: Data{Train: &Split{Index: &dataset.Index{}}}}
+	r := &common{
+		ring: memory, layouts: layouts, guards: newGuards(memory, layouts),
+		data: Data{Train: &Split{Index: &dataset.Index{}}},
+	}
 	value := math.Float32bits(float32(math.NaN()))
 	pool := &fakePool{call: func(slot int) (supervise.Result, error) {
 		for view := layout.View(memory.Slot(slot), "mel"); len(view) > 0; view = view[4:] {
@@ -152,7 +160,9 @@ func TestRejectOfEmptyRow(t *testing.T) {
 	r.guards.begin(b)
 	_, _, err := fakeRunner(r, pool, "mix").Process(t.Context(), b)
 	const want = "it rejects row 1, which is empty (step 1, batch 1 of epoch 1): too short"
-	if fault, ok := errors.AsType[*supervise.PluginError](err); !ok || fault.Plugin != "mix-plugin" || !errors.Is(err, supervise.ErrViolation) || !strings.HasSuffix(err.Error(), want) {
+	fault, ok := errors.AsType[*supervise.PluginError](err)
+	if !ok || fault.Plugin != "mix-plugin" || !errors.Is(err, supervise.ErrViolation) ||
+		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v\nwant ... %s", err, want)
 	}
 }
@@ -182,8 +192,11 @@ func TestWarnFailed(t *testing.T) {
 	for i := range 5 {
 		s.warnFailed(fmt.Errorf("failure %d", i))
 	}
-	for i, want := range []string{`level=WARN msg="failure 0; rebuilding the batch"`, `WARN msg="failure 1; rebuilding the batch"`,
-		`WARN msg="failure 2; rebuilding the batch; further failures of this stage are counted, but not shown"`, `INFO msg="failure 3; rebuilding`, `INFO msg="failure 4; rebuilding`} {
+	for i, want := range []string{
+		`level=WARN msg="failure 0; rebuilding the batch"`, `WARN msg="failure 1; rebuilding the batch"`,
+		`WARN msg="failure 2; rebuilding the batch; further failures of this stage are counted, but not shown"`,
+		`INFO msg="failure 3; rebuilding`, `INFO msg="failure 4; rebuilding`,
+	} {
 		if lines := strings.Split(log.String(), "\n"); len(lines) != 6 || !strings.Contains(lines[i], want) {
 			t.Errorf("%s\nwant %s", log.String(), want)
 		}

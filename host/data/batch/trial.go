@@ -41,7 +41,8 @@ func NewTrial(c TrialConfig) *Trial {
 		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
 	}
 	shared := &common{
-		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: config.StopAtOnce,
+		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts),
+		ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: config.StopAtOnce,
 		data: Data{Train: &Split{Index: ix}},
 	}
 	shared.watch(c.Verify)
@@ -51,14 +52,17 @@ func NewTrial(c TrialConfig) *Trial {
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
 	}
 	for _, in := range c.Stages.Instances {
-		t.runners = append(t.runners, newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
+		t.runners = append(t.runners,
+			newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
 	}
 	return t
 }
 
 // Run fills the batch's slot by fill and sends it through all instances in their order. It returns the rows that the
 // last instance rejected, and its time. Calls for different slots may overlap.
-func (t *Trial) Run(ctx context.Context, b *pipeline.Batch, fill func(slot []byte)) (rejected []pipeline.Rejected, busy time.Duration, err error) {
+func (t *Trial) Run(
+	ctx context.Context, b *pipeline.Batch, fill func(slot []byte),
+) (rejected []pipeline.Rejected, busy time.Duration, err error) {
 	t.proof.decode(b.Slot)
 	t.guards.begin(b)
 	t.seals.begin(b.Slot)

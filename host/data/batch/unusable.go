@@ -21,7 +21,8 @@ func (s *Split) Unusable(lines []dataset.Rejected) []string {
 		text = append(text, fmt.Sprintf("%s: %s", s.Index.Place(r.Line), visible.Clauses(r.Reason, dataset.MaxReason)))
 	}
 	if more := len(lines) - mostUnusable; more > 0 {
-		text = append(text, fmt.Sprintf("and %s more: %s lists them", units.Thousands(more), hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
+		text = append(text, fmt.Sprintf("and %s more: %s lists them", units.Thousands(more),
+			hint.Command("data check "+hint.Word(filepath.Join(s.Index.Dir, s.Index.List)))))
 	}
 	if remedy := s.Index.Remedy(lines); remedy != "" {
 		text = append(text, remedy)

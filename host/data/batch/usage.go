@@ -33,7 +33,9 @@ func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 		l.Clips++
 		l.Seconds += seconds(e.Row)
 	}
-	for _, l := range append(left, report.LeftOut{Reason: "cannot be used", File: report.QuarantineFile, Clips: len(ix.Rejected)}) {
+	for _, l := range append(left, report.LeftOut{
+		Reason: "cannot be used", File: report.QuarantineFile, Clips: len(ix.Rejected),
+	}) {
 		if l.Clips > 0 {
 			d.LeftOut = append(d.LeftOut, l)
 		}

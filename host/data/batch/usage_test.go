@@ -14,7 +14,8 @@ func TestUsed(t *testing.T) {
 	ix := &dataset.Index{SampleRate: 100, Rejected: make([]dataset.Rejected, 3), Rows: []dataset.Row{
 		{Samples: 250, Tokens: 5}, {Samples: 100, Tokens: 5}, {Samples: 150, Tokens: 9}, {Samples: 200, Tokens: 8},
 	}}
-	plan, err := dataset.NewPlan(ix.Rows, dataset.PlanConfig{BatchSize: 1, Buckets: []manifest.Bucket{{"T_wav": 200, "T_text": 8}}})
+	plan, err := dataset.NewPlan(ix.Rows,
+		dataset.PlanConfig{BatchSize: 1, Buckets: []manifest.Bucket{{"T_wav": 200, "T_text": 8}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func TestArrayOfObjects(t *testing.T) {
 				lines = filepath.Join(dir, "train.lines.jsonl")
 			}
 			ix, err := Open(context.Background(), Config{Dir: lines, SampleRate: 8000})
-			if err != nil || len(ix.Rows) != len(clips) || len(ix.Rejected) > 0 || !strings.HasSuffix(ix.Rows[0].Text, "Übung دو") {
+			if err != nil || len(ix.Rows) != len(clips) || len(ix.Rejected) > 0 ||
+				!strings.HasSuffix(ix.Rows[0].Text, "Übung دو") {
 				t.Fatalf("%s: after %s: %v, %+v", name, command, err, ix)
 			}
 		}

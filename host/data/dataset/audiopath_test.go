@@ -36,7 +36,9 @@ func TestAudioPath(t *testing.T) {
 		got = append(got, r.ID+": "+strings.Replace(r.Reason, ", .flac, .ogg, .opus, .mp3 or .oga", "", 1))
 	}
 	if want := []string{
-		"LOUD: there is no wavs/LOUD.wav", "plain.wav: there is no wavs/plain.wav.wav (leave out the ending of the id: wavs/plain.wav is there)", "Übel: there is no wavs/Übel.wav",
+		"LOUD: there is no wavs/LOUD.wav",
+		"plain.wav: there is no wavs/plain.wav.wav (leave out the ending of the id: wavs/plain.wav is there)",
+		"Übel: there is no wavs/Übel.wav",
 		"phone: there is no wavs/phone.wav; convert with: ffmpeg -i " + phone + ".m4a -c:a flac " + phone + ".flac",
 	}; !slices.Equal(got, want) {
 		t.Errorf("rejected %q, want %q", got, want)

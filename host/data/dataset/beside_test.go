@@ -55,10 +55,14 @@ var beside = map[string]func(i, v int, text string) []string{
 		h := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
 		return []string{h[:32], strings.ToUpper(h[:32])}
 	},
-	"seconds":       func(i, _ int, _ string) []string { return []string{fmt.Sprintf("%d.%02d", 1+i%9, i%100)} },
-	"samples":       func(i, _ int, _ string) []string { return []string{fmt.Sprint(22050 + 17*i)} },
-	"from and to":   func(i, _ int, _ string) []string { return []string{fmt.Sprintf("%d.5", i), fmt.Sprintf("%d.75", i+1)} },
-	"splits":        func(i, _ int, _ string) []string { return []string{[]string{"train", "train", "test", "dev"}[i%4]} },
+	"seconds": func(i, _ int, _ string) []string { return []string{fmt.Sprintf("%d.%02d", 1+i%9, i%100)} },
+	"samples": func(i, _ int, _ string) []string { return []string{fmt.Sprint(22050 + 17*i)} },
+	"from and to": func(i, _ int, _ string) []string {
+		return []string{fmt.Sprintf("%d.5", i), fmt.Sprintf("%d.75", i+1)}
+	},
+	"splits": func(i, _ int, _ string) []string {
+		return []string{[]string{"train", "train", "test", "dev"}[i%4]}
+	},
 	"numbers":       func(_, v int, _ string) []string { return []string{fmt.Sprint(v)} },
 	"numbers twice": func(_, v int, _ string) []string { return []string{fmt.Sprint(v), fmt.Sprintf("%03d", v)} },
 	"confidences":   func(i, _ int, _ string) []string { return []string{fmt.Sprintf("0.%03d", 900+i%100)} },
@@ -71,12 +75,20 @@ var beside = map[string]func(i, v int, text string) []string{
 		b := []string{"The Old Man and the Sea", "Of Mice and Men"}[i%2]
 		return []string{b, fmt.Sprintf("%s, part %d", b, 1+i%3)}
 	},
-	"a recorded place":  func(i, _ int, _ string) []string { return []string{[]string{"the kitchen", "the hall"}[i%2]} },
-	"another file":      func(i, _ int, _ string) []string { return []string{fmt.Sprintf("/data/raw/session_%d.aiff", i)} },
-	"a link":            func(i, _ int, _ string) []string { return []string{fmt.Sprintf("https://example.org/watch?v=%d", i)} },
-	"a number of words": func(_, _ int, text string) []string { return []string{fmt.Sprint(len(strings.Fields(text)))} },
-	"bool":              func(i, _ int, _ string) []string { return []string{[]string{"True", "False"}[i%2]} },
-	"a clip's name":     func(i, _ int, _ string) []string { return []string{fmt.Sprintf("utt_%05d", i)} },
+	"a recorded place": func(i, _ int, _ string) []string {
+		return []string{[]string{"the kitchen", "the hall"}[i%2]}
+	},
+	"another file": func(i, _ int, _ string) []string {
+		return []string{fmt.Sprintf("/data/raw/session_%d.aiff", i)}
+	},
+	"a link": func(i, _ int, _ string) []string {
+		return []string{fmt.Sprintf("https://example.org/watch?v=%d", i)}
+	},
+	"a number of words": func(_, _ int, text string) []string {
+		return []string{fmt.Sprint(len(strings.Fields(text)))}
+	},
+	"bool":          func(i, _ int, _ string) []string { return []string{[]string{"True", "False"}[i%2]} },
+	"a clip's name": func(i, _ int, _ string) []string { return []string{fmt.Sprintf("utt_%05d", i)} },
 }
 
 func givenName(v int) string {
@@ -89,12 +101,15 @@ func givenName(v int) string {
 }
 
 func soundsOf(text string) string {
-	return strings.NewReplacer("a", "ɐ", "e", "ə", "th", "ð", "o", "ɔ", "r", "ɹ", "i", "ɪ", "s", "z", ".", "").Replace(strings.ToLower(text))
+	return strings.NewReplacer("a", "ɐ", "e", "ə", "th", "ð", "o", "ɔ", "r", "ɹ", "i", "ɪ", "s", "z", ".", "").Replace(
+		strings.ToLower(text))
 }
 
 // said is a sentence: one of very many.
 func said(r *rand.Rand) string {
-	words := strings.Fields("the a ship road sun rain came went over under nobody knows where old house garden winter summer people never always read wrote long short and but into river")
+	words := strings.Fields(
+		"the a ship road sun rain came went over under nobody knows where old house garden winter " +
+			"summer people never always read wrote long short and but into river")
 	var list []string
 	for range 5 + r.IntN(8) {
 		list = append(list, words[r.IntN(len(words))])
@@ -118,7 +133,9 @@ func TestBesideTexts(t *testing.T) {
 						continue
 					}
 					for place := range 3 {
-						besideText(t, dir, fmt.Sprintf("%s, %d lines, %d voices, each text by %d, place %d", name, lines, voices, same, place), lines, voices, same, place, columns)
+						besideText(t, dir, fmt.Sprintf("%s, %d lines, %d voices, each text by %d, place %d", name,
+							lines, voices, same, place),
+							lines, voices, same, place, columns)
 					}
 				}
 			}
@@ -126,7 +143,9 @@ func TestBesideTexts(t *testing.T) {
 	}
 }
 
-func besideText(t *testing.T, dir, name string, lines, voices, same, place int, columns func(i, v int, text string) []string) {
+func besideText(
+	t *testing.T, dir, name string, lines, voices, same, place int, columns func(i, v int, text string) []string,
+) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var texts []string
 	var list strings.Builder

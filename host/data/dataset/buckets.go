@@ -73,7 +73,8 @@ func Extend(buckets []manifest.Bucket, rows []Row, cfg BucketConfig) []manifest.
 	var needs []need
 	for _, r := range rows {
 		needs = needsOf(needs, &r, cfg.MaxGrowth, cfg.Columns)
-		if grown(r.Samples, cfg.MaxGrowth) <= limit && !slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, needs) == nil }) {
+		if grown(r.Samples, cfg.MaxGrowth) <= limit &&
+			!slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, needs) == nil }) {
 			rest = append(rest, r)
 		}
 	}
@@ -106,7 +107,8 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 	longest := b.Dynamic[manifest.SymbolWav]
 	unit := b.Features.HopLength
 	unit *= (longest/unit)/mostLengths + 1
-	count, most, sizes := make([]int, longest/unit+1), make([]int, longest/unit+1), make([]manifest.Bucket, longest/unit+1)
+	count, most, sizes := make([]int, longest/unit+1), make([]int, longest/unit+1),
+		make([]manifest.Bucket, longest/unit+1)
 	limited := b.Limited()
 	var needs []need
 	for i := range rows {

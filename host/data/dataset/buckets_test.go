@@ -46,13 +46,19 @@ func TestBuckets(t *testing.T) {
 		{"one length", ofHops(5, 5, 5), BucketConfig{}, []int{5}, []int{50}},
 		{"no padding", ofHops(5, 8, 5, 13, 8), BucketConfig{}, []int{5, 8, 13}, []int{50, 80, 130}},
 		{"two of three", ofHops(5, 8, 5, 30, 8), BucketConfig{Count: 2}, []int{8, 30}, []int{80, 300}},
-		{"two of three in any batch", ofHops(5, 8, 5, 30, 8), BucketConfig{Count: 2, BatchSize: 5}, []int{8, 30}, []int{80, 300}},
+		{
+			"two of three in any batch", ofHops(5, 8, 5, 30, 8), BucketConfig{Count: 2, BatchSize: 5}, []int{8, 30},
+			[]int{80, 300},
+		},
 		{"not more than help", ofHops(5, 5, 9), BucketConfig{Count: 8}, []int{5, 9}, []int{50, 90}},
 		{"one batch holds all", ofHops(5, 6, 7, 8), BucketConfig{BatchSize: 4}, []int{8}, []int{80}},
 		{"too long is ignored", ofHops(5, 41, 51), BucketConfig{}, []int{5}, []int{50}},
 		{"growth", ofHops(5, 5, 35), BucketConfig{MaxGrowth: 1.5}, []int{5}, []int{75}},
 		{"given", ofHops(5, 8, 30), BucketConfig{Samples: []int{100, 200, 400}}, []int{8, 8, 30}, []int{100, 200, 400}},
-		{"as many frames", []Row{{Samples: 51}, {Samples: 58}, {Samples: 60}}, BucketConfig{Count: 2}, []int{1, 1}, []int{58, 60}},
+		{
+			"as many frames", []Row{{Samples: 51}, {Samples: 58}, {Samples: 60}}, BucketConfig{Count: 2}, []int{1, 1},
+			[]int{58, 60},
+		},
 		{"nothing", ofHops(41), BucketConfig{}, nil, nil},
 	} {
 		tt.cfg.Bundle, tt.cfg.BatchSize = dynamic(), max(1, tt.cfg.BatchSize)
@@ -97,7 +103,8 @@ func TestBucketsAreOptimal(t *testing.T) {
 			}
 		}
 		if ends := l.cut(batch, 3); work(ends...) != least {
-			t.Fatalf("%v in batches of %d: %d frames with the ends %v, the least is %d", hops, batch, work(ends...), ends, least)
+			t.Fatalf("%v in batches of %d: %d frames with the ends %v, the least is %d", hops, batch, work(ends...),
+				ends, least)
 		}
 	}
 }
@@ -159,9 +166,11 @@ func TestBucketsOfSpeech(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := p.Work(b.Features)
-			t.Logf("%s: %d buckets, padding %.1f %%, empty rows %.1f %%", c.name, len(buckets), 100*w.Padding(), 100*w.Empty())
+			t.Logf("%s: %d buckets, padding %.1f %%, empty rows %.1f %%", c.name, len(buckets), 100*w.Padding(),
+				100*w.Empty())
 			if len(p.Excluded()) > 0 || len(buckets) > MostBuckets || w.Padding() >= 0.12 && (count == 0 || c.eight) {
-				t.Errorf("%s: %d left out, padding %.3f in %d buckets", c.name, len(p.Excluded()), w.Padding(), len(buckets))
+				t.Errorf("%s: %d left out, padding %.3f in %d buckets", c.name, len(p.Excluded()), w.Padding(),
+					len(buckets))
 			}
 			if again := Buckets(rows, cfg); fmt.Sprint(again) != fmt.Sprint(buckets) {
 				t.Errorf("%s: %v, then %v", c.name, buckets, again)
@@ -195,7 +204,8 @@ func TestWork(t *testing.T) {
 	if want := (Work{Clips: 6 + 9 + 6 + 31 + 9, Rows: 4*9 + 41, Computed: 4*9 + 2*41}); w != want {
 		t.Errorf("%+v, want %+v", w, want)
 	}
-	if p, err = NewPlan(rows, PlanConfig{BatchSize: 2, Buckets: []manifest.Bucket{{"T_codes": 80}}}); err != nil || p.Work(dynamic().Features) != (Work{}) {
+	p, err = NewPlan(rows, PlanConfig{BatchSize: 2, Buckets: []manifest.Bucket{{"T_codes": 80}}})
+	if err != nil || p.Work(dynamic().Features) != (Work{}) {
 		t.Errorf("%+v, %v", p.Work(dynamic().Features), err)
 	}
 }

@@ -26,8 +26,10 @@ type builder struct {
 func newBuilder(ix *Index, cfg Config, lines int) *builder {
 	ix.Rows = make([]Row, 0, lines)
 	b := &builder{
-		ix: ix, cfg: cfg, ids: ids{name: ix.List, place: ix.Place, lines: make(map[string]int, lines), most: cfg.Refusals}, unknown: map[rune]int{}, ignored: map[string]int{},
-		speakers: newNumbers(cfg.Speakers), langs: newNumbers(cfg.Languages), hash: sha256.New(),
+		ix: ix, cfg: cfg,
+		ids:     ids{name: ix.List, place: ix.Place, lines: make(map[string]int, lines), most: cfg.Refusals},
+		unknown: map[rune]int{}, ignored: map[string]int{}, speakers: newNumbers(cfg.Speakers),
+		langs: newNumbers(cfg.Languages), hash: sha256.New(),
 	}
 	b.hash.Write(appendInt(nil, int64(ix.SampleRate)))
 	return b
@@ -55,7 +57,8 @@ func (b *builder) add(s *scannedRow) {
 	}
 	ix.Rows = append(ix.Rows, Row{
 		ID: s.id, Path: s.path, Line: s.line,
-		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels), Samples: s.samples,
+		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels),
+		Samples: s.samples,
 		Remarks: Remarks(s.recording.remarks),
 		Text:    s.text, Tokens: s.tokens,
 		LanguageID: b.langs.number(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.number(s.speaker),
@@ -73,7 +76,8 @@ func (b *builder) add(s *scannedRow) {
 		if !ok {
 			at = len(ix.Unknown)
 			b.unknown[c] = at
-			ix.Unknown = append(ix.Unknown, UnknownChar{Char: c, Place: ix.Place(s.line), Instead: b.cfg.Tokenizer.instead(c)})
+			ix.Unknown = append(ix.Unknown,
+				UnknownChar{Char: c, Place: ix.Place(s.line), Instead: b.cfg.Tokenizer.instead(c)})
 		}
 		ix.Unknown[at].Count++
 	}

@@ -29,8 +29,8 @@ func openRecording(path string) (*Row, error) {
 		return nil, errors.New("the audio has no samples")
 	}
 	return &Row{
-		ID: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path, Frames: f.Frames, FileRate: f.SampleRate, FileChannels: f.Channels,
-		Remarks: f.Remarks,
+		ID: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path, Frames: f.Frames,
+		FileRate: f.SampleRate, FileChannels: f.Channels, Remarks: f.Remarks,
 	}, nil
 }
 

@@ -54,7 +54,9 @@ func NewColumns(b *manifest.Bundle, path func(file string) string) (*Columns, er
 			continue
 		}
 		if _, taken := base[t.Name]; taken {
-			return nil, fmt.Errorf("input %s of origin %s has the name of a tensor that the host makes from recordings and texts", t.Name, t.Origin)
+			return nil, fmt.Errorf(
+				"input %s of origin %s has the name of a tensor that the host makes from recordings and texts", t.Name,
+				t.Origin)
 		}
 		if c.specs[t.Name] = t; t.Column == "" {
 			continue
@@ -87,9 +89,12 @@ func (c *Columns) count(t manifest.TensorSpec, b *manifest.Bundle) error {
 	if t.Lengths == "" {
 		return nil
 	}
-	at := slices.IndexFunc(b.Inputs, func(l manifest.TensorSpec) bool { return l.Name == t.Lengths }) // ParseBundle has found it
+	// ParseBundle has found it
+	at := slices.IndexFunc(b.Inputs, func(l manifest.TensorSpec) bool { return l.Name == t.Lengths })
 	if l := b.Inputs[at]; l.Origin == manifest.OriginDataset && l.Name != textLengths && l.Name != waveLengths {
-		return fmt.Errorf("the lengths %s are not those of a clip or its text: take %s, %s, or lengths of the column's own", l.Name, textLengths, waveLengths)
+		return fmt.Errorf(
+			"the lengths %s are not those of a clip or its text: take %s, %s, or lengths of the column's own", l.Name,
+			textLengths, waveLengths)
 	}
 	i := slices.IndexFunc(c.counters, func(k counter) bool { return k.name == t.Lengths })
 	if i < 0 {
@@ -170,7 +175,8 @@ func (c *Columns) checkLengths(values []Value, tokens, samples int) error {
 		}
 		for _, i := range k.columns {
 			if n := values[i].Length; n != want {
-				return fmt.Errorf("%s has the length %d, but %s has %d: %s counts both", c.all[i].spec.Column, n, what, want, k.name)
+				return fmt.Errorf("%s has the length %d, but %s has %d: %s counts both", c.all[i].spec.Column, n, what,
+					want, k.name)
 			}
 		}
 	}

@@ -22,7 +22,9 @@ func input(origin, name string, dtype manifest.DType, lengths string, dims ...ma
 
 // counts declares the lengths tensor of columns.
 func counts(name string) manifest.TensorSpec {
-	return manifest.TensorSpec{Name: name, DType: manifest.I32, Origin: manifest.OriginColumn, Shape: manifest.Shape{manifest.Sym("B")}}
+	return manifest.TensorSpec{
+		Name: name, DType: manifest.I32, Origin: manifest.OriginColumn, Shape: manifest.Shape{manifest.Sym("B")},
+	}
 }
 
 var phones = manifest.Sym("T_phone")
@@ -36,7 +38,9 @@ func aligned() []manifest.TensorSpec {
 	stress := input("column", "stress", manifest.U8, "phoneme_lengths", phones)
 	return []manifest.TensorSpec{phonemes, durations, stress, counts("phoneme_lengths"),
 		input("column", "loudness", manifest.F32, ""), input("column", "question", manifest.Bool, ""),
-		input("column", "voice", manifest.F32, "", manifest.Fixed(3)), input("file", "codes", manifest.U8, "code_lengths", manifest.Sym("T_code"), manifest.Fixed(2)), counts("code_lengths")}
+		input("column", "voice", manifest.F32, "", manifest.Fixed(3)),
+		input("file", "codes", manifest.U8, "code_lengths", manifest.Sym("T_code"), manifest.Fixed(2)),
+		counts("code_lengths")}
 }
 
 const speechLine = `{"audio_filepath": "1.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/1.npy", "stress": [0, 1, 0], "loudness": -1.5, "question": true, "voice": [1, 2.5, -3e2], "codes": "codes.npy"}`
@@ -78,7 +82,9 @@ func fillAll(t testing.TB, f *Filler, rows ...int32) (map[string]Tensor, []BadRo
 		for _, d := range shape {
 			n *= d
 		}
-		ts = append(ts, Tensor{Name: spec.Name, DType: spec.DType, Shape: shape, Pad: spec.Pad, Data: bytes.Repeat([]byte{0xA5}, n)})
+		ts = append(ts,
+			Tensor{Name: spec.Name, DType: spec.DType, Shape: shape, Pad: spec.Pad, Data: bytes.Repeat([]byte{0xA5},
+				n)})
 	}
 	bad := fill(t, f, Batch{Rows: rows}, ts)
 	out := map[string]Tensor{}
@@ -153,7 +159,10 @@ func TestColumnRefusals(t *testing.T) {
 		{"voice", `[1, 2, 3, 4]`, "voice has the length 4, but the input takes 3"},
 		{"durations", `[4, 5, 6]`, "durations is a list, not the name of a file"},
 		{"durations", `"d/2.npy"`, "durations: there is no d/2.npy"},
-		{"durations", `"d/1.pt"`, `durations "d/1.pt": files that end in ".pt" are not read; an array is FILE.npy or FILE.safetensors#TENSOR`},
+		{
+			"durations", `"d/1.pt"`,
+			`durations "d/1.pt": files that end in ".pt" are not read; an array is FILE.npy or FILE.safetensors#TENSOR`,
+		},
 		{"durations", `"codes.npy"`, "durations: the array has the shape [2 2], but a row of the input [T_phone]"},
 		{"durations", `"d"`, "the file has no ending"},
 		{"durations", `"folder.npy"`, "durations: "},
@@ -174,8 +183,10 @@ func TestColumnRefusals(t *testing.T) {
 		contains(t, err, "train.jsonl:1) because: ")
 		contains(t, err, c.want)
 	}
-	_, err := Open(context.Background(), Config{Dir: folder(t, "a|b"), SampleRate: 22050, Columns: columns(t, aligned()...)})
-	contains(t, err, "metadata.csv: the model takes phonemes, durations, stress, loudness, question, voice, codes from the list, which this format cannot have")
+	_, err := Open(context.Background(),
+		Config{Dir: folder(t, "a|b"), SampleRate: 22050, Columns: columns(t, aligned()...)})
+	contains(t, err, "metadata.csv: the model takes phonemes, durations, stress, loudness, question, voice, codes "+
+		"from the list, which this format cannot have")
 }
 
 // TestColumnsAreText: ids by character may share the lengths of the text, and a column may be a key that the host
@@ -185,12 +196,16 @@ func TestColumnsAreText(t *testing.T) {
 	letters.Column, letters.Vocabulary, letters.Split = "text", "phonemes.json", "character"
 	voice := input("column", "voice_id", manifest.I32, "")
 	voice.Column, voice.Vocabulary = "speaker", "phonemes.json"
-	text := manifest.TensorSpec{Name: "text_lengths", DType: manifest.I32, Origin: "dataset", Shape: manifest.Shape{manifest.Sym("B")}}
+	text := manifest.TensorSpec{
+		Name: "text_lengths", DType: manifest.I32, Origin: "dataset", Shape: manifest.Shape{manifest.Sym("B")},
+	}
 	cfg := Config{SampleRate: 22050, Tokenizer: testTokenizer(t), Columns: columns(t, letters, voice, text)}
-	cfg.Dir = rows(t, `{"audio_filepath": "1.wav", "text": "nw", "speaker": "t͡s"}`, `{"audio_filepath": "2.wav", "text": " nw", "speaker": "w"}`)
+	cfg.Dir = rows(t, `{"audio_filepath": "1.wav", "text": "nw", "speaker": "t͡s"}`,
+		`{"audio_filepath": "2.wav", "text": " nw", "speaker": "w"}`)
 	ix := open(t, cfg)
 	got, _ := fillAll(t, NewFiller(ix, NewReferences(ix, 1), nil), 0)
-	if l, v := ints(got["letters"].Data), ints(got["voice_id"].Data); !reflect.DeepEqual(l, []int32{7, 5, 0, 0, 0, 0}) || v[0] != 1 {
+	l, v := ints(got["letters"].Data), ints(got["voice_id"].Data)
+	if !reflect.DeepEqual(l, []int32{7, 5, 0, 0, 0, 0}) || v[0] != 1 {
 		t.Errorf("letters %v, voice %v", l, v)
 	}
 	if len(ix.Rejected) != 1 || ix.Rejected[0].Reason != `text[0] is " " (U+0020), which is not in phonemes.json` {
@@ -200,9 +215,13 @@ func TestColumnsAreText(t *testing.T) {
 
 // TestArraysOfARun: an array that changes after the index, or has a value that the model cannot take, empties its row.
 func TestArraysOfARun(t *testing.T) {
-	dir := rows(t, speechLine, strings.Replace(speechLine, "1.wav", "2.wav", 1), strings.Replace(speechLine, "1.wav", "3.wav", 1))
-	list := strings.ReplaceAll(string(must(os.ReadFile(filepath.Join(dir, "train.jsonl")))), `3.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/1.npy"`, `3.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/3.npy"`)
-	list = strings.ReplaceAll(list, `2.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/1.npy"`, `2.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/2.npy"`)
+	dir := rows(t, speechLine, strings.Replace(speechLine, "1.wav", "2.wav", 1),
+		strings.Replace(speechLine, "1.wav", "3.wav", 1))
+	list := strings.ReplaceAll(string(must(os.ReadFile(filepath.Join(dir, "train.jsonl")))),
+		`3.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/1.npy"`,
+		`3.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/3.npy"`)
+	list = strings.ReplaceAll(list, `2.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/1.npy"`,
+		`2.wav", "text": "One.", "phonemes": "w ʌ n", "durations": "d/2.npy"`)
 	write(t, filepath.Join(dir, "train.jsonl"), []byte(list))
 	write(t, filepath.Join(dir, "d/2.npy"), arraytest.Ints(1, 100, 2))
 	write(t, filepath.Join(dir, "d/3.npy"), arraytest.Ints(1, 2, 3))
@@ -266,11 +285,16 @@ func TestColumnCache(t *testing.T) {
 }
 
 func TestColumnBuckets(t *testing.T) {
-	list := []string{speechLine, strings.NewReplacer("1.wav", "2.wav", `"w ʌ n"`, `"w w w w"`, "d/1.npy", "d/4.npy", "[0, 1, 0]", "[0, 0, 0, 0]").Replace(speechLine)}
+	list := []string{speechLine, strings.NewReplacer("1.wav", "2.wav", `"w ʌ n"`, `"w w w w"`, "d/1.npy", "d/4.npy",
+		"[0, 1, 0]", "[0, 0, 0, 0]").Replace(
+		speechLine)}
 	dir := rows(t, list...)
 	write(t, filepath.Join(dir, "d/4.npy"), arraytest.Ints(1, 2, 3, 4))
 	ix := open(t, Config{Dir: dir, SampleRate: 22050, Columns: columns(t, aligned()...)})
-	p, err := NewPlan(ix.Rows, PlanConfig{BatchSize: 1, Buckets: []manifest.Bucket{{"T_phone": 2, "T_code": 2}, {"T_phone": 3, "T_code": 2}}, Columns: ix.Columns})
+	p, err := NewPlan(ix.Rows, PlanConfig{
+		BatchSize: 1, Buckets: []manifest.Bucket{{"T_phone": 2, "T_code": 2}, {"T_phone": 3, "T_code": 2}},
+		Columns: ix.Columns,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +303,8 @@ func TestColumnBuckets(t *testing.T) {
 		t.Errorf("bucket %d, excluded %+v", p.Bucket(0), p.Excluded())
 	}
 	b := dynamic()
-	b.Buckets, b.Dynamic = []manifest.Bucket{{"T_wav": 80, "T_phone": 2, "T_code": 9}}, manifest.Bucket{"T_wav": 400, "T_phone": 4}
+	b.Buckets, b.Dynamic = []manifest.Bucket{{"T_wav": 80, "T_phone": 2, "T_code": 9}},
+		manifest.Bucket{"T_wav": 400, "T_phone": 4}
 	b.Inputs = aligned()
 	got := Buckets(ix.Rows, BucketConfig{Bundle: b, BatchSize: 1, Columns: ix.Columns})
 	if want := []manifest.Bucket{{"T_wav": 30, "T_phone": 4, "T_code": 9}}; !reflect.DeepEqual(got, want) {
@@ -301,7 +326,8 @@ func TestVocabulary(t *testing.T) {
 	} {
 		write(t, file, []byte(c.content))
 		spec.Split = c.split
-		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{spec, counts("x_lengths")}}, func(string) string { return file })
+		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{spec, counts("x_lengths")}},
+			func(string) string { return file })
 		contains(t, err, c.want)
 	}
 	for _, c := range []struct {
@@ -312,15 +338,21 @@ func TestVocabulary(t *testing.T) {
 	} {
 		reference := counts("reference_lengths")
 		reference.Origin = "dataset"
-		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{input("column", c.name, manifest.I32, c.lengths, phones), counts("x_lengths"), reference}}, nil)
+		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{
+			input("column", c.name, manifest.I32, c.lengths, phones), counts("x_lengths"), reference,
+		}}, nil)
 		contains(t, err, c.want)
 	}
 }
 
 // For any line, what is accepted unpacks to as many values as its length says.
 func FuzzColumns(f *testing.F) {
-	for _, s := range []string{speechLine, strings.Replace(speechLine, `"w ʌ n"`, `["w", "\u028c", "t͡s"]`, 1), strings.Replace(speechLine, "-1.5", "[[-1e38]]", 1),
-		strings.Replace(speechLine, "codes.npy", "a.safetensors#b", 1), `{"phonemes": "w", "phonemes": null, "stress": [ 1 ,2], "voice": {}}`} {
+	for _, s := range []string{
+		speechLine, strings.Replace(speechLine, `"w ʌ n"`, `["w", "\u028c", "t͡s"]`, 1),
+		strings.Replace(speechLine, "-1.5", "[[-1e38]]", 1),
+		strings.Replace(speechLine, "codes.npy", "a.safetensors#b", 1),
+		`{"phonemes": "w", "phonemes": null, "stress": [ 1 ,2], "voice": {}}`,
+	} {
 		f.Add(s)
 	}
 	c := columns(f, aligned()...)

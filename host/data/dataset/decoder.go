@@ -88,7 +88,8 @@ func (d *Decoder) read(dst []float32, row *Row, from int) error {
 	}
 	defer f.Close()
 	if f.SampleRate != row.FileRate || f.Channels != row.FileChannels || f.Frames < row.Offset+row.Frames {
-		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels), f.SampleRate)
+		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels),
+			f.SampleRate)
 	}
 	return d.reader.Read(dst, f, row.Offset+from)
 }

@@ -52,9 +52,11 @@ func TestFormats(t *testing.T) {
 			if row.FileRate != rate {
 				full := level(got[:n], want[:n])
 				inBand, all := difference(got[:n], want[:n], band*float64(min(rate, row.FileRate))/float64(rate))
-				t.Logf("%-22s -> %d Hz: error %6.1f dBFS; to the clip %6.1f dB up to %v of Nyquist, %6.1f dB in all", row.ID, rate, full, inBand, band, all)
+				t.Logf("%-22s -> %d Hz: error %6.1f dBFS; to the clip %6.1f dB up to %v of Nyquist, %6.1f dB in all",
+					row.ID, rate, full, inBand, band, all)
 				if full > limitFull || inBand > limit || all > limitAll {
-					t.Errorf("%s at %d Hz: errors of %.1f dBFS, %.1f dB and %.1f dB, want %d, %d and %d", row.ID, rate, full, inBand, all, limitFull, limit, limitAll)
+					t.Errorf("%s at %d Hz: errors of %.1f dBFS, %.1f dB and %.1f dB, want %d, %d and %d", row.ID, rate,
+						full, inBand, all, limitFull, limit, limitAll)
 				}
 			}
 		}

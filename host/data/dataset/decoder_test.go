@@ -88,9 +88,15 @@ func TestDecodeRow(t *testing.T) {
 	}{
 		{"beyond the end", func() {}, 1001, "samples 1001 to 2001 of a clip of 2000"},
 		{"before the start", func() {}, -1, "samples -1"},
-		{"shorter", func() { clip(t, dir, "long", 44100, 1, ramp(0, 3999)) }, 0, "changed since it was indexed: now 3999 frames of 1 channel at 44100 Hz"},
+		{
+			"shorter", func() { clip(t, dir, "long", 44100, 1, ramp(0, 3999)) }, 0,
+			"changed since it was indexed: now 3999 frames of 1 channel at 44100 Hz",
+		},
 		{"another rate", func() { clip(t, dir, "long", 22050, 1, ramp(0, 4000)) }, 0, "at 22050 Hz"},
-		{"truncated", func() { write(t, row.Path, wavFile(44100, 1, ramp(0, 4000))[:2044]) }, 0, "declares 8000 bytes, but the file has 2000"},
+		{
+			"truncated", func() { write(t, row.Path, wavFile(44100, 1, ramp(0, 4000))[:2044]) }, 0,
+			"declares 8000 bytes, but the file has 2000",
+		},
 		{"gone", func() { os.Remove(row.Path) }, 0, "no such file"},
 		{"a folder", func() { os.Mkdir(row.Path, 0o755) }, 0, "not a regular file"},
 	} {
@@ -117,7 +123,8 @@ func TestDecodeResamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1000; i < len(got)-1000; i++ {
-		if want := 0.5 * math.Sin(2*math.Pi*hz*float64(i)/22050); math.Abs(float64(got[i])-want) > 2e-5 { // rounding to 16 bits is 1.5e-5
+		// rounding to 16 bits is 1.5e-5
+		if want := 0.5 * math.Sin(2*math.Pi*hz*float64(i)/22050); math.Abs(float64(got[i])-want) > 2e-5 {
 			t.Fatalf("sample %d is %v, want %v", i, got[i], want)
 		}
 	}
@@ -154,7 +161,10 @@ func TestAudioFiles(t *testing.T) {
 			t.Errorf("%s: %v", r.ID, err)
 		}
 	}
-	if want := map[string]int{"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000, "mp3.mp3": 44100, "opus.opus": 48000}; !maps.Equal(got, want) {
+	if want := map[string]int{
+		"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000, "mp3.mp3": 44100,
+		"opus.opus": 48000,
+	}; !maps.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 	path := filepath.Join(dir, "wavs/A/mp2.wav")
@@ -168,7 +178,9 @@ func TestAudioFiles(t *testing.T) {
 
 // A row may also be a part of a FLAC file.
 func TestDecodeFLACPart(t *testing.T) {
-	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000}
+	row := Row{
+		Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000,
+	}
 	whole := make([]float32, row.Samples)
 	if err := NewDecoder(24000).Decode(whole, &row, 0); err != nil {
 		t.Fatal(err)
@@ -200,10 +212,12 @@ func TestDecodeFloat(t *testing.T) {
 	write(t, filepath.Join(dir, "wavs/broken.wav"), floatFile(22050, broken))
 	ix := open(t, Config{Dir: dir, SampleRate: 22050})
 	got := make([]float32, 4)
-	if err := NewDecoder(22050).Decode(got, &ix.Rows[0], 0); err != nil || !slices.Equal(got, []float32{0.5, 1, -1, 1}) {
+	err := NewDecoder(22050).Decode(got, &ix.Rows[0], 0)
+	if err != nil || !slices.Equal(got, []float32{0.5, 1, -1, 1}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	contains(t, NewDecoder(22050).Decode(make([]float32, 100), &ix.Rows[1], 0), "sample 70 of channel 1 is NaN: not finite")
+	contains(t, NewDecoder(22050).Decode(make([]float32, 100), &ix.Rows[1], 0),
+		"sample 70 of channel 1 is NaN: not finite")
 	contains(t, NewDecoder(22050).Decode(make([]float32, 70), &ix.Rows[1], 0), "")
 }
 
@@ -219,7 +233,9 @@ func floatFile(rate int, samples []float32) []byte {
 
 // A decoder does not allocate for each clip of any format, except for opening the file.
 func TestDecodeAllocations(t *testing.T) {
-	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188}
+	row := Row{
+		Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188,
+	}
 	d, dst := NewDecoder(22050), make([]float32, row.Samples)
 	if n := testing.AllocsPerRun(10, func() {
 		if err := d.Decode(dst, &row, 0); err != nil {
@@ -236,7 +252,10 @@ func BenchmarkDecode(b *testing.B) {
 	clip(b, dir, "48k", 48000, 1, ramp(0, 48000))
 	write(b, filepath.Join(dir, "wavs/float32.wav"), floatFile(22050, make([]float32, 22050)))
 	rows := open(b, Config{Dir: dir, SampleRate: 22050}).Rows
-	rows = append(rows, Row{ID: "flac 24k stereo", Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188})
+	rows = append(rows, Row{
+		ID: "flac 24k stereo", Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000,
+		FileChannels: 2, Samples: 9188,
+	})
 	for _, row := range rows {
 		b.Run(row.ID, func(b *testing.B) {
 			d, dst := NewDecoder(22050), make([]float32, row.Samples)

@@ -13,17 +13,30 @@ func TestIDsStayBelow(t *testing.T) {
 	const refused, refusedTree = anywhere + "wavs", anywhere + "the folder of the data set"
 	for _, c := range []struct{ name, file, text, err string }{
 		{"table", "metadata.csv", "../private|hello there\n", `metadata.csv:1: id "../private" ` + refused},
-		{"table of other recordings", "metadata.csv", "good|hello there\n../private|hello there\n", `metadata.csv:2: id "../private" ` + refused},
-		{"table without the recording", "metadata.csv", "../nothing|hello there\n", `metadata.csv:1: id "../nothing" ` + refused},
+		{
+			"table of other recordings", "metadata.csv", "good|hello there\n../private|hello there\n",
+			`metadata.csv:2: id "../private" ` + refused,
+		},
+		{
+			"table without the recording", "metadata.csv", "../nothing|hello there\n",
+			`metadata.csv:1: id "../nothing" ` + refused,
+		},
 		{"absolute id", "metadata.csv", "/nothing|hello there\n", `metadata.csv:1: id "/nothing" ` + refused},
-		{"m-ailabs", "by_book/female/anna/a_book/metadata.csv", "good|hello|hello\n../../../../../../private|hello|hello\n",
-			`by_book/female/anna/a_book/metadata.csv:2: id "by_book/female/anna/a_book/../../../../../../private" ` + refusedTree},
+		{
+			"m-ailabs", "by_book/female/anna/a_book/metadata.csv",
+			"good|hello|hello\n../../../../../../private|hello|hello\n",
+			`by_book/female/anna/a_book/metadata.csv:2: id "by_book/female/anna/a_book/../../../../../../private" ` +
+				refusedTree,
+		},
 		{"m-ailabs within", "by_book/mix/a_book/metadata.csv", "x/../good|hello|hello\n", refusedTree},
 		{"m-ailabs absolute", "by_book/mix/a_book/metadata.csv", "/private|hello|hello\n", refusedTree},
 		{"libritts", "84/7/84_7.trans.tsv", "84_7_1\thello\thello\n../../../private\thello\thello\n",
 			`84/7/84_7.trans.tsv:2: id "84/7/../../../private" ` + refusedTree},
 		{"libritts within", "84/7/84_7.trans.tsv", "./84_7_1\thello\thello\n", refusedTree},
-		{"librispeech", "84/7/84-7.trans.txt", "../../../private HELLO\n", `84/7/84-7.trans.txt:1: id "84/7/../../../private" ` + refusedTree},
+		{
+			"librispeech", "84/7/84-7.trans.txt", "../../../private HELLO\n",
+			`84/7/84-7.trans.txt:1: id "84/7/../../../private" ` + refusedTree,
+		},
 		{"librispeech with a backslash", "84/7/84-7.trans.txt", "a\\b HELLO\n", "has a backslash"},
 		{"vctk", "txt/p225/p225\\1.txt", "hello", "has a backslash"},
 	} {
@@ -42,7 +55,8 @@ func TestIDsStayBelow(t *testing.T) {
 	above := t.TempDir()
 	write(t, filepath.Join(above, "private.wav"), wavFile(8000, 1, ramp(1, 1000)))
 	write(t, filepath.Join(above, "data/metadata.csv"), []byte("../private.wav|hello there\n"))
-	if ix := open(t, Config{Dir: filepath.Join(above, "data"), SampleRate: 8000}); len(ix.Rows) != 1 || ix.Rows[0].ID != "../private.wav" {
+	ix := open(t, Config{Dir: filepath.Join(above, "data"), SampleRate: 8000})
+	if len(ix.Rows) != 1 || ix.Rows[0].ID != "../private.wav" {
 		t.Errorf("a path: %+v", ix.Rows)
 	}
 }

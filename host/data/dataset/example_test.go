@@ -25,7 +25,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ix, err := dataset.Open(context.Background(), dataset.Config{Dir: dir, SampleRate: 22050, Tokenizer: tokenizer, CacheDir: cache})
+	ix, err := dataset.Open(context.Background(),
+		dataset.Config{Dir: dir, SampleRate: 22050, Tokenizer: tokenizer, CacheDir: cache})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -27,7 +27,8 @@ type Filler struct {
 // wanted holds the requested tensors of one call; nil means not requested.
 type wanted struct {
 	text, textLengths, wave, waveLengths, ref, refLengths, speakers, languages *Tensor
-	columns, counters                                                          []*Tensor // by column and counter of the index
+	// by column and counter of the index
+	columns, counters []*Tensor
 }
 
 // NewFiller returns a filler for batches of an index. It leaves rows in the quarantine empty, like unreadable rows. The
@@ -36,7 +37,9 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	if quarantine == nil {
 		quarantine = new(Quarantine)
 	}
-	f := &Filler{ix: ix, refs: refs, quarantine: quarantine, specs: ix.Columns.Tensors(), decoder: NewDecoder(ix.SampleRate)}
+	f := &Filler{
+		ix: ix, refs: refs, quarantine: quarantine, specs: ix.Columns.Tensors(), decoder: NewDecoder(ix.SampleRate),
+	}
 	if c := ix.Columns; c != nil {
 		f.arrays = make([][]byte, len(c.all))
 		f.wanted = wanted{columns: make([]*Tensor, len(c.all)), counters: make([]*Tensor, len(c.counters))}
@@ -229,7 +232,9 @@ func flaw(samples []float32, r *Row) error {
 	case len(samples) < r.Samples || !Silent(samples):
 		return nil
 	case r.FileChannels > 1:
-		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", r.FileChannels)
+		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels "+
+			"of opposite phase cancel each other",
+			r.FileChannels)
 	}
 	return errors.New("silent: " + NoSound)
 }
@@ -277,7 +282,8 @@ func (f *Filler) put(i int, r *Row) {
 // empty pads row i of every tensor; lengths become 0.
 func (f *Filler) empty(i int) {
 	w := &f.wanted
-	values, lengths := [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages}, [...]*Tensor{w.textLengths, w.waveLengths, w.refLengths}
+	values, lengths := [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages},
+		[...]*Tensor{w.textLengths, w.waveLengths, w.refLengths}
 	for _, some := range [...][]*Tensor{values[:], w.columns} {
 		for _, t := range some {
 			if t != nil {

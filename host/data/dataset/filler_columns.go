@@ -15,7 +15,8 @@ func (f *Filler) readArrays(i int, row int32) (bool, error) {
 		}
 		c := &f.ix.Columns.all[k]
 		if v := r.Values[k]; c.spec.Lengths != "" && v.Length > t.Shape[1] {
-			return false, fmt.Errorf("%s has %d steps of %s, but the tensor holds %d", r.ID, v.Length, c.spec.Column, t.Shape[1])
+			return false,
+				fmt.Errorf("%s has %d steps of %s, but the tensor holds %d", r.ID, v.Length, c.spec.Column, t.Shape[1])
 		}
 		if c.spec.Origin != manifest.OriginFile {
 			continue
@@ -26,7 +27,8 @@ func (f *Filler) readArrays(i int, row int32) (bool, error) {
 			return false, err
 		}
 		if err != nil {
-			f.bad = append(f.bad, BadRow{Row: row, ID: r.ID, Path: r.Path, Reason: c.unreadable(r.Values[k], err), Position: i})
+			f.bad = append(f.bad,
+				BadRow{Row: row, ID: r.ID, Path: r.Path, Reason: c.unreadable(r.Values[k], err), Position: i})
 			return false, nil
 		}
 	}

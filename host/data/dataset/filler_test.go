@@ -43,7 +43,10 @@ func tensors(t testing.TB, rows int, values map[string]int, names ...string) []T
 	return out
 }
 
-var allNames = []string{"text_sequences", "text_lengths", "waveform", "waveform_lengths", "reference_waveform", "reference_lengths", "speaker_ids", "language_ids"}
+var allNames = []string{
+	"text_sequences", "text_lengths", "waveform", "waveform_lengths", "reference_waveform", "reference_lengths",
+	"speaker_ids", "language_ids",
+}
 
 var sizes = map[string]int{"T_text": tText, "T_wav": tWav, "T_ref": tRef}
 
@@ -216,13 +219,16 @@ func TestFillBadRow(t *testing.T) {
 		{"a reference, then the row itself", []int32{0, 1}, allNames, false, 1, []int{1}, []int{0}},
 		{"the row itself, then a reference", []int32{1, 0}, allNames, false, 0, []int{0}, []int{1}},
 		{"known", []int32{1, 0}, allNames, true, 0, []int{0}, []int{1}},
-		{"no waveform", []int32{0, 1}, []string{"reference_waveform", "reference_lengths"}, false, 1, []int{1}, []int{0}},
-		{"no audio at all", []int32{1, 0}, []string{"text_sequences", "text_lengths", "waveform_lengths"}, false, -2, nil, nil},
+		{"no waveform", []int32{0, 1}, []string{"reference_waveform", "reference_lengths"}, false, 1, []int{1},
+			[]int{0}},
+		{"no audio at all", []int32{1, 0}, []string{"text_sequences", "text_lengths", "waveform_lengths"}, false, -2,
+			nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := new(Quarantine)
 			if c.known {
-				q.Add(BadRow{Row: 1, ID: "A/2", Path: ix.Rows[1].Path, Reason: "declares 100 bytes, but the file has 16"})
+				q.Add(
+					BadRow{Row: 1, ID: "A/2", Path: ix.Rows[1].Path, Reason: "declares 100 bytes, but the file has 16"})
 			}
 			ts := tensors(t, 2, sizes, c.names...)
 			bad := fill(t, NewFiller(ix, refs, q), Batch{Rows: c.rows}, ts)
@@ -231,7 +237,8 @@ func TestFillBadRow(t *testing.T) {
 					t.Errorf("bad rows %v", bad)
 				}
 			} else if len(bad) != 1 || bad[0].Row != 1 || bad[0].ID != "A/2" || bad[0].Path != ix.Rows[1].Path ||
-				bad[0].Position != c.place || !strings.Contains(bad[0].Reason, "declares 100 bytes, but the file has 16") {
+				bad[0].Position != c.place ||
+				!strings.Contains(bad[0].Reason, "declares 100 bytes, but the file has 16") {
 				t.Errorf("bad rows %+v", bad)
 			}
 			for i := range c.rows {
@@ -267,13 +274,17 @@ func TestFillRefuses(t *testing.T) {
 		tensors []Tensor
 		err     string
 	}{
-		{"unknown tensor", one("waveform", func(t *Tensor) { t.Name = "mel_spectrograms" }), `tensor "mel_spectrograms" is not one`},
-		{"dtype", one("text_lengths", func(t *Tensor) { t.DType = manifest.I64 }), "text_lengths is i64, but the data set produces i32"},
+		{"unknown tensor", one("waveform", func(t *Tensor) { t.Name = "mel_spectrograms" }),
+			`tensor "mel_spectrograms" is not one`},
+		{"dtype", one("text_lengths", func(t *Tensor) { t.DType = manifest.I64 }),
+			"text_lengths is i64, but the data set produces i32"},
 		{"rank", one("waveform", func(t *Tensor) { t.Shape = []int{tWav} }), "waveform has the shape [50]"},
 		{"rows", one("waveform", func(t *Tensor) { t.Shape = []int{2, tWav} }), "with 1 rows"},
 		{"bytes", one("waveform", func(t *Tensor) { t.Data = t.Data[4:] }), "has 196 bytes, not 200"},
-		{"too many tokens", tensors(t, 1, map[string]int{"T_text": 2}, "text_sequences"), "A/2 has 3 tokens, but the tensor holds 2"},
-		{"too many samples", tensors(t, 1, map[string]int{"T_wav": 49}, "waveform"), "A/2 has 50 samples, but the tensor holds 49"},
+		{"too many tokens", tensors(t, 1, map[string]int{"T_text": 2}, "text_sequences"),
+			"A/2 has 3 tokens, but the tensor holds 2"},
+		{"too many samples", tensors(t, 1, map[string]int{"T_wav": 49}, "waveform"),
+			"A/2 has 50 samples, but the tensor holds 49"},
 		{"lengths of nothing", tensors(t, 1, sizes, "reference_lengths"), "without reference_waveform"},
 	} {
 		_, err := f.Fill(Batch{Epoch: 3, Index: 4, Rows: []int32{1}}, c.tensors)
@@ -346,7 +357,8 @@ func TestFlaw(t *testing.T) {
 		}
 		contains(t, flaw(c.samples, &row), c.want)
 	}
-	contains(t, flaw([]float32{0}, &Row{Samples: 1, FileChannels: 2}), "the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel")
+	contains(t, flaw([]float32{0}, &Row{Samples: 1, FileChannels: 2}),
+		"the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel")
 }
 
 // A silent clip is left out by name. It is not used as a reference: the row uses a part of its own clip, whether the

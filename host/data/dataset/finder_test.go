@@ -22,7 +22,8 @@ func TestPartsOfOneRecording(t *testing.T) {
 	write(t, filepath.Join(dir, "long.mp3"), long)
 	var list strings.Builder
 	for i := range clips {
-		fmt.Fprintf(&list, `{"audio_filepath": "long.mp3", "offset": %g, "duration": 0.1, "text": "one"}`+"\n", float64(i)/10)
+		fmt.Fprintf(&list, `{"audio_filepath": "long.mp3", "offset": %g, "duration": 0.1, "text": "one"}`+"\n",
+			float64(i)/10)
 	}
 	cfg := Config{Dir: writeList(t, dir, list.String()), SampleRate: 44100}
 	var ix *Index

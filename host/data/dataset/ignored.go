@@ -9,10 +9,11 @@ import (
 
 // IgnoredKey is a key of JSON Lines that neither docs/data.md nor the bundle names.
 type IgnoredKey struct {
-	Key    string `json:"key"`              // shortened if it is very long
-	Lines  int    `json:"lines"`            // that have it
-	Place  string `json:"first"`            // first occurrence, as "train.jsonl:12"
-	Advice string `json:"advice,omitempty"` // "did you mean language?", if the line at Place lacks a key of a similar name; or ""
+	Key   string `json:"key"`   // shortened if it is very long
+	Lines int    `json:"lines"` // that have it
+	Place string `json:"first"` // first occurrence, as "train.jsonl:12"
+	// "did you mean language?", if the line at Place lacks a key of a similar name; or ""
+	Advice string `json:"advice,omitempty"`
 }
 
 // MaxIgnored is the maximum number of ignored keys that an index has: the first ones. Most lists have a few; one whose
@@ -48,7 +49,8 @@ func (b *builder) ignore(e *entry) {
 				continue
 			}
 			b.ignored[key] = at
-			ix.Ignored = append(ix.Ignored, IgnoredKey{Key: brief(key), Place: ix.Place(e.line), Advice: meant(key, e.ignored.absent)})
+			ix.Ignored = append(ix.Ignored,
+				IgnoredKey{Key: brief(key), Place: ix.Place(e.line), Advice: meant(key, e.ignored.absent)})
 		}
 		ix.Ignored[at].Lines++
 	}

@@ -23,7 +23,8 @@ func TestIgnoredKeys(t *testing.T) {
 	want := []IgnoredKey{
 		{"lang", 3, "train.jsonl:1", "did you mean language?"}, {"pitch", 1, "train.jsonl:1", ""},
 		{"orig_text", 1, "train.jsonl:2", ""}, {"speaker_id", 1, "train.jsonl:2", "did you mean speaker?"},
-		{"lang_id", 1, "train.jsonl:2", "did you mean language?"}, {"is_valid", 1, "train.jsonl:2", ""}, {"duration_ms", 1, "train.jsonl:2", ""}, {"id2", 1, "train.jsonl:2", ""},
+		{"lang_id", 1, "train.jsonl:2", "did you mean language?"}, {"is_valid", 1, "train.jsonl:2", ""},
+		{"duration_ms", 1, "train.jsonl:2", ""}, {"id2", 1, "train.jsonl:2", ""},
 	}
 	if !reflect.DeepEqual(ix.Ignored, want) {
 		t.Errorf("got  %+v\nwant %+v", ix.Ignored, want)
@@ -31,10 +32,13 @@ func TestIgnoredKeys(t *testing.T) {
 
 	var lines []string
 	for i := range MaxIgnored + 5 {
-		lines = append(lines, fmt.Sprintf(`{"audio_filepath": "a.wav", "text": "x", "id": "%d", "key %d": 0, "last": 0}`, i, i))
+		lines = append(lines,
+			fmt.Sprintf(`{"audio_filepath": "a.wav", "text": "x", "id": "%d", "key %d": 0, "last": 0}`, i, i))
 	}
 	write(t, list, []byte(strings.Join(lines, "\n")))
-	if ix := open(t, Config{Dir: list, SampleRate: 8000}); len(ix.Ignored) != MaxIgnored || ix.Ignored[1].Lines != len(lines) {
+	if ix := open(t, Config{
+		Dir: list, SampleRate: 8000,
+	}); len(ix.Ignored) != MaxIgnored || ix.Ignored[1].Lines != len(lines) {
 		t.Errorf("%d keys, the last in %+v", len(ix.Ignored), ix.Ignored[1])
 	}
 }

@@ -204,7 +204,8 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
 	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List, cfg.Columns)
 	if keys := cfg.Columns.Keys(); len(keys) > 0 && ix.layout.Kind != layout.Objects {
-		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
+		return hint.Errorf("write the list as JSON Lines (docs/data.md)",
+			"%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
 	}
 	if err := ix.read(ctx, cfg, list); err != nil {
 		return err
@@ -228,7 +229,8 @@ func (ix *Index) Remedy(lines []Rejected) string {
 	if len(ix.Rows) == 0 {
 		return "if the list is in Latin-1, convert it: " + convert
 	}
-	return "if only the lines that are not UTF-8 are in Latin-1, correct those; if the whole list is, convert it: " + convert
+	return "if only the lines that are not UTF-8 are in Latin-1, correct those; if the whole list is, convert it: " +
+		convert
 }
 
 // Usable returns the error of a list without a usable line, nil for any other.
@@ -239,7 +241,8 @@ func (ix *Index) Usable() error {
 	if len(ix.Rejected) == 0 {
 		return fmt.Errorf("%s: %w", ix.List, ErrNoRows)
 	}
-	r, form := ix.Rejected[0], fmt.Sprintf("the list was read as %s, with the recordings in %s (docs/data.md#layouts)", ix.LayoutText, cmp.Or(ix.layout.Base, "./"))
+	r, form := ix.Rejected[0], fmt.Sprintf("the list was read as %s, with the recordings in %s (docs/data.md#layouts)",
+		ix.LayoutText, cmp.Or(ix.layout.Base, "./"))
 	switch {
 	case ix.layout.Kind == layout.Objects:
 		form = `each line is an object such as {"audio_filepath": "clips/1.wav", "text": "One."}`
@@ -253,7 +256,8 @@ func (ix *Index) Usable() error {
 	if len(ix.Rejected) == 1 {
 		rejected = "its only line is rejected"
 	}
-	return hint.Errorf(cmp.Or(ix.Remedy(ix.Rejected[:1]), form), "%s: %w: %s (%s) because: %s", ix.List, ErrNoRows, rejected, ix.Place(r.Line), r.Reason)
+	return hint.Errorf(cmp.Or(ix.Remedy(ix.Rejected[:1]), form), "%s: %w: %s (%s) because: %s", ix.List, ErrNoRows,
+		rejected, ix.Place(r.Line), r.Reason)
 }
 
 // read fills the index from the lines of the list.
@@ -294,7 +298,8 @@ func (ix *Index) TooLong(e Excluded) string {
 		return e.Reason
 	}
 	rate := float64(ix.SampleRate)
-	return fmt.Sprintf("the clip has %.2f s, and the model takes %.2f s at most", float64(ix.Rows[e.Row].Samples)/rate, float64(e.Limit)/rate)
+	return fmt.Sprintf("the clip has %.2f s, and the model takes %.2f s at most", float64(ix.Rows[e.Row].Samples)/rate,
+		float64(e.Limit)/rate)
 }
 
 // Tokens returns the token ids of a row's text.

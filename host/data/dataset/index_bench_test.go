@@ -22,7 +22,8 @@ func manyRows(tb testing.TB, n int, missing bool) string {
 	text := strings.Repeat("proceeded to the printing house, ", 3)
 	for i := range n {
 		id := fmt.Sprintf("p%03d/LJ%07d", i/5000, i)
-		fmt.Fprintf(&list, `{"audio_filepath": "%s.wav", "text": "%s%d", "speaker": "p%03d"}`+"\n", id, text, i%5000, i/5000)
+		fmt.Fprintf(&list, `{"audio_filepath": "%s.wav", "text": "%s%d", "speaker": "p%03d"}`+"\n", id, text, i%5000,
+			i/5000)
 		if missing {
 			continue
 		}
@@ -64,7 +65,8 @@ func manyColumns(tb testing.TB, n int) string {
 		if err := os.Link(first, filepath.Join(dir, folder, fmt.Sprintf("%d.npy", i))); err != nil {
 			tb.Fatal(err)
 		}
-		lines[i] = fmt.Sprintf(`%s, "phonemes": "%s", "durations": "%s/%d.npy"}`, strings.TrimSuffix(line, "}"), phonemes, folder, i)
+		lines[i] = fmt.Sprintf(`%s, "phonemes": "%s", "durations": "%s/%d.npy"}`, strings.TrimSuffix(line, "}"),
+			phonemes, folder, i)
 	}
 	return writeList(tb, dir, strings.Join(lines, "\n"))
 }
@@ -75,7 +77,10 @@ func BenchmarkIndex(b *testing.B) {
 	for _, c := range []struct {
 		name                     string
 		cached, missing, columns bool
-	}{{"cold", false, false, false}, {"cached", true, false, false}, {"missing", false, true, false}, {"columns", true, false, true}} {
+	}{
+		{"cold", false, false, false}, {"cached", true, false, false}, {"missing", false, true, false},
+		{"columns", true, false, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			cfg := Config{SampleRate: 22050, Tokenizer: testTokenizer(b)}
 			if c.columns {

@@ -23,8 +23,9 @@ func TestOpen(t *testing.T) {
 
 	var got []string
 	for _, r := range ix.Rows {
-		got = append(got, fmt.Sprintf("%s %s %q %d/%d x%d = %d, %d tokens, speaker %q=%d, %s=%d", r.ID, strings.TrimPrefix(r.Path, dir), r.Text,
-			r.Frames, r.FileRate, r.FileChannels, r.Samples, r.Tokens, ix.Speakers[r.SpeakerID], r.SpeakerID, ix.Languages[r.LanguageID], r.LanguageID))
+		got = append(got, fmt.Sprintf("%s %s %q %d/%d x%d = %d, %d tokens, speaker %q=%d, %s=%d", r.ID,
+			strings.TrimPrefix(r.Path, dir), r.Text, r.Frames, r.FileRate, r.FileChannels, r.Samples, r.Tokens,
+			ix.Speakers[r.SpeakerID], r.SpeakerID, ix.Languages[r.LanguageID], r.LanguageID))
 	}
 	want := []string{
 		`A/1 /wavs/A/1.wav "one" 100/22050 x1 = 100, 3 tokens, speaker "A"=2, en=0`,
@@ -57,7 +58,8 @@ func TestShortestClip(t *testing.T) {
 		got = append(got, r.ID+": "+r.Reason)
 	}
 	const rest = " samples at 22050 Hz, fewer than the 100 of one window of the features"
-	if want := []string{"one: the clip has 1" + rest, "below: the clip has 99" + rest, "half: the clip has 75" + rest}; !reflect.DeepEqual(got, want) {
+	want := []string{"one: the clip has 1" + rest, "below: the clip has 99" + rest, "half: the clip has 75" + rest}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("rejected %q, want %q", got, want)
 	}
 }
@@ -65,12 +67,13 @@ func TestShortestClip(t *testing.T) {
 // saved is the advice for a WAV file of which most is missing.
 func saved(dir, id string) string {
 	path := filepath.Join(dir, "wavs", id)
-	return "; copy the recording from its source again, or save what is there: ffmpeg -i " + path + ".wav -c:a pcm_s24le " +
-		path + ".new.wav && mv " + path + ".new.wav " + path + ".wav"
+	return "; copy the recording from its source again, or save what is there: ffmpeg -i " + path +
+		".wav -c:a pcm_s24le " + path + ".new.wav && mv " + path + ".new.wav " + path + ".wav"
 }
 
 func TestOpenRejects(t *testing.T) {
-	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b", "closed|text")
+	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|",
+		"blank|\u200b", "closed|text")
 	for _, id := range []string{"good", "untold"} {
 		clip(t, dir, id, 22050, 1, ramp(0, 10))
 	}
@@ -91,7 +94,8 @@ func TestOpenRejects(t *testing.T) {
 	}
 	want := map[string]string{
 		"metadata.csv:2": "missing: there is no wavs/missing.wav, .flac, .ogg, .opus, .mp3 or .oga",
-		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, but the file has 98` + saved(dir, "broken"),
+		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, but the file has 98` + saved(dir,
+			"broken"),
 		"metadata.csv:4": "silent: the audio has no samples",
 		"metadata.csv:5": ": no '|' between id and text",
 		"metadata.csv:6": "pipe: a named pipe, not a regular file",
@@ -116,7 +120,11 @@ func TestOpenFails(t *testing.T) {
 	for _, c := range []struct{ name, dir, err, hint string }{
 		{"no folder", filepath.Join(t.TempDir(), "none"), "there is no such folder or file", "a data set is a folder"},
 		{"no list", t.TempDir(), "neither metadata_train.csv nor metadata.csv exists", "a data set is a folder"},
-		{"nothing usable", folder(t, "1|one", "2|two"), "no usable row: all 2 lines are rejected, the first (metadata.csv:1) because: there is no wavs/1.wav", "wavs/<id>.wav"},
+		{
+			"nothing usable", folder(t, "1|one", "2|two"),
+			"no usable row: all 2 lines are rejected, the first (metadata.csv:1) because: there is no wavs/1.wav",
+			"wavs/<id>.wav",
+		},
 		{"empty list", folder(t), "metadata.csv: no usable row", ""},
 		{"duplicate", folder(t, "1|one", "1|two"), "metadata.csv:2: id \"1\"", "give it another id"},
 	} {
@@ -163,7 +171,8 @@ func TestCache(t *testing.T) {
 	dir := folder(t, "A/1|one ñ", "2|two", "3|missing")
 	clip(t, dir, "A/1", 44100, 1, ramp(0, 100))
 	clip(t, dir, "2", 22050, 1, ramp(0, 50))
-	cfg := Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t), CacheDir: filepath.Join(t.TempDir(), "cache")}
+	cfg := Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t), CacheDir: filepath.Join(t.TempDir(),
+		"cache")}
 	first := open(t, cfg)
 	file := first.recordings.file
 	again := func(what string, cached bool) {
@@ -175,7 +184,8 @@ func TestCache(t *testing.T) {
 		plain := cfg
 		plain.CacheDir = ""
 		want := open(t, plain)
-		if !reflect.DeepEqual(ix.Rows, want.Rows) || !reflect.DeepEqual(ix.Rejected, want.Rejected) || !reflect.DeepEqual(ix.Unknown, want.Unknown) {
+		if !reflect.DeepEqual(ix.Rows, want.Rows) || !reflect.DeepEqual(ix.Rejected, want.Rejected) ||
+			!reflect.DeepEqual(ix.Unknown, want.Unknown) {
 			t.Errorf("%s: the cache gives %+v, the files %+v", what, ix, want)
 		}
 	}

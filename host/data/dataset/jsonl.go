@@ -44,7 +44,8 @@ func keysOf(l *layout.Layout) *[len(keys)]string {
 		return nil
 	}
 	own := keys
-	own[audioKey], own[textKey], own[speakerKey], own[languageKey] = l.Keys.Audio, l.Keys.Text, l.Keys.Speaker, l.Keys.Language
+	own[audioKey], own[textKey], own[speakerKey], own[languageKey] = l.Keys.Audio, l.Keys.Text, l.Keys.Speaker,
+		l.Keys.Language
 	return &own
 }
 
@@ -92,7 +93,9 @@ func (o *object) entry(dir string) entry {
 		}
 	}
 	// Messages contain paths and names. A control character in them would change the reader's terminal.
-	for _, v := range [...]struct{ key, value string }{{o.names()[audioKey], e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
+	for _, v := range [...]struct{ key, value string }{
+		{o.names()[audioKey], e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language},
+	} {
 		if hasControl(v.value) {
 			e.reason = fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
 			return e
@@ -266,7 +269,9 @@ func (p part) frames(recording, rate int) (first, n int, err error) {
 	if p.bounded {
 		stop := p.offset + p.duration
 		if stop > length+max(p.slack, leastSlack) {
-			return 0, 0, fmt.Errorf("offset %g s and duration %g s end after the recording of %.3f s; leave duration out to take it to its end", p.offset, p.duration, length)
+			return 0, 0, fmt.Errorf("offset %g s and duration %g s end after the recording of %.3f s; leave duration "+
+				"out to take it to its end",
+				p.offset, p.duration, length)
 		}
 		end = min(end, math.Round(stop*float64(rate)))
 	}

@@ -93,7 +93,8 @@ func blocks(name string, r io.Reader, split bufio.SplitFunc, skip int) iter.Seq2
 		err := lines.Err()
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
-			err = hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, next, maxLine>>10)
+			err = hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, next,
+				maxLine>>10)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", name, err)
 		}
@@ -129,7 +130,8 @@ type ids struct {
 func (s *ids) add(e *entry, err error) {
 	if e.id != "" {
 		if first, ok := s.lines[e.id]; ok && err == nil {
-			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in %s", e.id, s.first(first))
+			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id",
+				"id %q is already in %s", e.id, s.first(first))
 		}
 		s.lines[e.id] = e.line
 	}

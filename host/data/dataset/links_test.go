@@ -20,7 +20,8 @@ func TestLinksOfBooks(t *testing.T) {
 		list := ""
 		for i := range 3 {
 			list += fmt.Sprintf("%s_%d|%s|%s\n", book, i, sentence(i), sentence(i))
-			write(t, filepath.Join(parent, book, "wavs", fmt.Sprintf("%s_%d.wav", book, i)), wavFile(8000, 1, ramp(1, 8000)))
+			write(t, filepath.Join(parent, book, "wavs", fmt.Sprintf("%s_%d.wav", book, i)),
+				wavFile(8000, 1, ramp(1, 8000)))
 		}
 		write(t, filepath.Join(parent, book, "metadata.csv"), []byte(list))
 	}
@@ -43,7 +44,8 @@ func TestLinksOfBooks(t *testing.T) {
 	gone := filepath.Join(reader, "three")
 	link(filepath.Join(far, "three"), gone)
 	_, err = Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
-	if err == nil || !strings.Contains(err.Error(), gone+": a link that leads nowhere") || !strings.Contains(hint.Of(err), "rm "+gone) {
+	if err == nil || !strings.Contains(err.Error(), gone+": a link that leads nowhere") ||
+		!strings.Contains(hint.Of(err), "rm "+gone) {
 		t.Errorf("%v; hint %s", err, hint.Of(err))
 	}
 }

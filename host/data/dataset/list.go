@@ -63,7 +63,8 @@ type place struct{ dir, list, tree string }
 // locate returns the place of a data set.
 func locate(path string, split Split, before bool) (place, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return place{}, hint.Errorf("a data set is a folder of one of the layouts of docs/data.md, or a list", "there is no such folder or file")
+		return place{}, hint.Errorf("a data set is a folder of one of the layouts of docs/data.md, or a list",
+			"there is no such folder or file")
 	}
 	file, err := isFile(path)
 	if err != nil {
@@ -71,7 +72,8 @@ func locate(path string, split Split, before bool) (place, error) {
 	}
 	if file {
 		if !layout.CanBeList(path) {
-			return place{}, hint.Errorf("use the folder of a data set, its metadata.csv, or a JSON Lines file", "a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json")
+			return place{}, hint.Errorf("use the folder of a data set, its metadata.csv, or a JSON Lines file",
+				"a file that is neither .csv, .tsv, .txt, .list, .jsonl nor .json")
 		}
 		return place{dir: filepath.Dir(path), list: filepath.Base(path)}, nil
 	}
@@ -92,9 +94,12 @@ func locate(path string, split Split, before bool) (place, error) {
 	}
 	missing := fmt.Sprintf("neither %s exists", strings.Join(f.Looked, " nor "))
 	if len(f.Others) > 0 {
-		return place{}, hint.Errorf("name the list: "+hint.Path(filepath.Join(path, f.Others[0])), "%s, nor another known list; there is %s", missing, strings.Join(f.Others, ", "))
+		return place{}, hint.Errorf("name the list: "+hint.Path(filepath.Join(path, f.Others[0])),
+			"%s, nor another known list; there is %s", missing, strings.Join(f.Others, ", "))
 	}
-	return place{}, hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav, of another layout of docs/data.md, or a JSON Lines manifest", "%s", missing)
+	return place{}, hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav, of another "+
+		"layout of docs/data.md, or a JSON Lines manifest",
+		"%s", missing)
 }
 
 // source is a list with what recognises its layout.

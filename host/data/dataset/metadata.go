@@ -76,7 +76,9 @@ func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsContro
 // controls says which name of an entry has a control character: messages contain names, and it would change the
 // reader's terminal.
 func controls(e *entry) string {
-	for _, v := range [...]struct{ key, value string }{{"the path", e.id}, {"the speaker", e.speaker}, {"the language", e.language}} {
+	for _, v := range [...]struct{ key, value string }{
+		{"the path", e.id}, {"the speaker", e.speaker}, {"the language", e.language},
+	} {
 		if hasControl(v.value) {
 			return fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
 		}

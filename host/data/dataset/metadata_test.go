@@ -26,18 +26,32 @@ func TestParseList(t *testing.T) {
 	}{
 		{"two columns", "1|one\n2|two\n", []entry{listed(1, "1", "one", ""), listed(2, "2", "two", "")}, ""},
 		{"the last column counts", "1|raw 1|raw one\n", []entry{listed(1, "1", "raw one", "")}, ""},
-		{"the last that is not empty", "1|raw|\n2|raw| |\n", []entry{listed(1, "1", "raw", ""), listed(2, "2", "raw", "")}, ""},
+		{
+			"the last that is not empty", "1|raw|\n2|raw| |\n",
+			[]entry{listed(1, "1", "raw", ""), listed(2, "2", "raw", "")}, "",
+		},
 		{"quotes mean nothing", "1|\"a\n", []entry{listed(1, "1", "\"a", "")}, ""},
-		{"mark, CRLF, no last newline", "\uFEFF1|one\r\n2|two", []entry{listed(1, "1", "one", ""), listed(2, "2", "two", "")}, ""},
-		{"empty lines keep the numbering", "\n1|one\n \n2|two\n", []entry{listed(2, "1", "one", ""), listed(4, "2", "two", "")}, ""},
+		{
+			"mark, CRLF, no last newline", "\uFEFF1|one\r\n2|two",
+			[]entry{listed(1, "1", "one", ""), listed(2, "2", "two", "")}, "",
+		},
+		{
+			"empty lines keep the numbering", "\n1|one\n \n2|two\n",
+			[]entry{listed(2, "1", "one", ""), listed(4, "2", "two", "")}, "",
+		},
 		{"trimmed", " A/1 | one \n", []entry{listed(1, "A/1", "one", "")}, ""},
-		{"composed, without controls", "1|e\u0301\x07 a\tb\u200c\uFEFF\n", []entry{listed(1, "1", "\u00e9 a b\u200c", "")}, ""},
+		{
+			"composed, without controls", "1|e\u0301\x07 a\tb\u200c\uFEFF\n",
+			[]entry{listed(1, "1", "\u00e9 a b\u200c", "")}, "",
+		},
 		{"only controls", "1|\x01\x02\n", []entry{listed(1, "1", "", "the text is empty")}, ""},
 		{"nothing", "", nil, ""},
 		{"no column", "just words\n", []entry{listed(1, "", "", "no '|' between id and text")}, ""},
 		{"no text", "1||\n", []entry{listed(1, "1", "", "the text is empty")}, ""},
 		{"no id", "|text\n", []entry{listed(1, "", "text", "the id is empty")}, ""},
-		{"latin-1", "1|caf\xe9\n2|ok\n", []entry{listed(1, "", "", "the line is not UTF-8"), listed(2, "2", "ok", "")}, ""},
+		{"latin-1", "1|caf\xe9\n2|ok\n", []entry{
+			listed(1, "", "", "the line is not UTF-8"), listed(2, "2", "ok", ""),
+		}, ""},
 		{"duplicate", "1|a\n2|b\n1|c\n", nil, `list:3: id "1" is already in line 1`},
 		{"duplicate of a bad line", "1|\n1|c\n", nil, `list:2: id "1" is already in line 1`},
 		{"upwards", "../../etc/passwd|x\n", nil, `list:1: id "../../etc/passwd" does not name a file under wavs`},
@@ -70,7 +84,9 @@ func TestSpeakerOf(t *testing.T) {
 
 // For any bytes, an accepted list has unique ids that stay below wavs.
 func FuzzParseList(f *testing.F) {
-	for _, s := range []string{"1|one\n", "\uFEFFA/1|a|b\r\n\r\n|x\n", "../x|y\n", "1|\n1|2\n", "a\xff|b", "a|b\x00c|"} {
+	for _, s := range []string{
+		"1|one\n", "\uFEFFA/1|a|b\r\n\r\n|x\n", "../x|y\n", "1|\n1|2\n", "a\xff|b", "a|b\x00c|",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -31,7 +31,9 @@ func TestInstead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for unknown, want := range map[rune]rune{'\u064A': '\u06CC', '\u0649': '\u06CC', '\u0643': '\u06A9', '\u06F1': 0, 'é': 0} {
+	for unknown, want := range map[rune]rune{
+		'\u064A': '\u06CC', '\u0649': '\u06CC', '\u0643': '\u06A9', '\u06F1': 0, 'é': 0,
+	} {
 		if got := tok.instead(unknown); got != want {
 			t.Errorf("instead of %#U: %#U, want %#U", unknown, got, want)
 		}

@@ -19,7 +19,10 @@ type object struct {
 }
 
 // keys are those that a line of any list may have.
-var keys = [...]string{audioKey: "audio_filepath", textKey: "text", idKey: "id", speakerKey: "speaker", languageKey: "language", offsetKey: "offset", durationKey: "duration"}
+var keys = [...]string{
+	audioKey: "audio_filepath", textKey: "text", idKey: "id", speakerKey: "speaker", languageKey: "language",
+	offsetKey: "offset", durationKey: "duration",
+}
 
 const (
 	audioKey = iota
@@ -97,7 +100,8 @@ func (o *object) set(key, value json.RawMessage) {
 func (o *object) missing(key string) error {
 	likely := ""
 	for _, name := range o.ignored {
-		if (likely == "" || len(name) < len(likely)) && meant(name, []string{key}) != "" { // audio rather than audio_rate
+		// audio rather than audio_rate
+		if (likely == "" || len(name) < len(likely)) && meant(name, []string{key}) != "" {
 			likely = name
 		}
 	}

@@ -28,7 +28,8 @@ func (ix *Index) find(ctx context.Context, cfg Config, path string) (io.Reader, 
 	ix.Dir, ix.List = at.dir, at.list
 	if at.tree != "" {
 		if asked != nil && asked.Name != at.tree {
-			return nil, hint.Errorf("leave "+cmp.Or(cfg.LayoutFlag, "--list-layout")+" out, or name a list", "the folder has no list, but is laid out as %s", at.tree)
+			return nil, hint.Errorf("leave "+cmp.Or(cfg.LayoutFlag, "--list-layout")+" out, or name a list",
+				"the folder has no list, but is laid out as %s", at.tree)
 		}
 		return ix.openTree(ctx, at.tree, cfg)
 	}
@@ -83,7 +84,8 @@ func (ix *Index) recognise(cfg Config, list io.ReaderAt, asked *layout.Layout) e
 		return err
 	case before && !d.AsBefore:
 		return hint.Errorf(asBefore+"; with "+flag+" "+hint.Word(d.String())+" --allow data the texts are other ones",
-			"%s: the list is now read as %s, but this run began with a version that took the last column as the text", ix.List, d.Describe())
+			"%s: the list is now read as %s, but this run began with a version that took the last column as the text",
+			ix.List, d.Describe())
 	}
 	ix.take(d)
 	return nil

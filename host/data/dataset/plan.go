@@ -114,7 +114,8 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	}
 	e := p.excluded[0]
 	return nil, hint.Errorf("cut the recordings into shorter clips, or use a graph with larger buckets",
-		"plan: %w: none of %d rows fits the largest bucket; %s is too long: %s", ErrNoRows, len(rows), rows[e.Row].ID, e.Reason)
+		"plan: %w: none of %d rows fits the largest bucket; %s is too long: %s", ErrNoRows, len(rows), rows[e.Row].ID,
+		e.Reason)
 }
 
 // NewEvalPlan returns the plan of an evaluation: rows in file order, grouped by bucket, the same in every epoch. Its
@@ -156,7 +157,8 @@ type need struct {
 
 // needsOf returns the needs of a row whose clip stages may lengthen. It uses the memory of buffer.
 func needsOf(buffer []need, r *Row, growth float64, columns *Columns) []need {
-	needs := append(buffer[:0], need{manifest.SymbolText, r.Tokens, "tokens"}, need{manifest.SymbolWav, grown(r.Samples, growth), "samples"})
+	needs := append(buffer[:0], need{manifest.SymbolText, r.Tokens, "tokens"},
+		need{manifest.SymbolWav, grown(r.Samples, growth), "samples"})
 	return columns.needs(needs, r)
 }
 
@@ -234,7 +236,9 @@ func (e *Epoch) Len() int { return len(e.buckets) }
 
 // Batch returns batch i, 0 <= i < Len, in constant time.
 func (e *Epoch) Batch(i int) Batch {
-	return Batch{Epoch: e.epoch, Index: i, Bucket: int(e.buckets[i]), Rows: e.rows[i*e.size : (i+1)*e.size : (i+1)*e.size]}
+	return Batch{
+		Epoch: e.epoch, Index: i, Bucket: int(e.buckets[i]), Rows: e.rows[i*e.size : (i+1)*e.size : (i+1)*e.size],
+	}
 }
 
 func (p *Plan) newEpoch(epoch int) *Epoch {

@@ -90,7 +90,8 @@ func (v *vectors) fill(t *testing.T) {
 	}
 	for i := range v.Plans {
 		c := &v.Plans[i]
-		p, err := NewPlan(lengths(c.Rows), PlanConfig{Seed: c.Seed, BatchSize: c.BatchSize, Buckets: c.Buckets, MaxGrowth: c.MaxGrowth})
+		p, err := NewPlan(lengths(c.Rows),
+			PlanConfig{Seed: c.Seed, BatchSize: c.BatchSize, Buckets: c.Buckets, MaxGrowth: c.MaxGrowth})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,9 @@ func speakers(ids []string, samples []int) *Index {
 	return ix
 }
 
-var threeBuckets = []manifest.Bucket{{"T_text": 20, "T_wav": 1500}, {"T_text": 35, "T_wav": 3000}, {"T_text": 60, "T_wav": 5500}}
+var threeBuckets = []manifest.Bucket{
+	{"T_text": 20, "T_wav": 1500}, {"T_text": 35, "T_wav": 3000}, {"T_text": 60, "T_wav": 5500},
+}
 
 const vectorFile = "testdata/plan_vectors.json"
 
@@ -158,15 +161,29 @@ func TestVectors(t *testing.T) {
 		v := vectors{
 			Generators: []generatorVector{{Seed: 0}, {Seed: -7, Epoch: 12}},
 			Plans: []planVector{
-				{Rows: someLengths(7), Buckets: threeBuckets[2:], BatchSize: 3, MaxGrowth: 1, Seed: 1, Epochs: []epochVector{{Epoch: 0}, {Epoch: 1}}},
-				{Rows: someLengths(40), Buckets: threeBuckets, BatchSize: 4, MaxGrowth: 1.1, Seed: 42, Epochs: []epochVector{{Epoch: 0}, {Epoch: 3}}},
-				{Rows: someLengths(300), Buckets: threeBuckets, BatchSize: 2, MaxGrowth: 1, Seed: -9007199254740993, Epochs: []epochVector{{Epoch: 100}}}, // three windows
+				{
+					Rows: someLengths(7), Buckets: threeBuckets[2:], BatchSize: 3, MaxGrowth: 1, Seed: 1,
+					Epochs: []epochVector{{Epoch: 0}, {Epoch: 1}},
+				},
+				{
+					Rows: someLengths(40), Buckets: threeBuckets, BatchSize: 4, MaxGrowth: 1.1, Seed: 42,
+					Epochs: []epochVector{{Epoch: 0}, {Epoch: 3}},
+				},
+				// three windows
+				{
+					Rows: someLengths(300), Buckets: threeBuckets, BatchSize: 2, MaxGrowth: 1, Seed: -9007199254740993,
+					Epochs: []epochVector{{Epoch: 100}},
+				},
 			},
-			RowKeys:    []rowKeyVector{{Instance: "noise"}, {Seed: 42, Epoch: 3, ID: "A/0001", Instance: "noise"}, {Seed: -1, Epoch: 1, ID: "é/日", Instance: "spec_augment"}},
+			RowKeys: []rowKeyVector{
+				{Instance: "noise"}, {Seed: 42, Epoch: 3, ID: "A/0001", Instance: "noise"},
+				{Seed: -1, Epoch: 1, ID: "é/日", Instance: "spec_augment"},
+			},
 			GraphSeeds: []graphSeedVector{{}, {Seed: 42, Step: 1000000, Micro: 3}, {Seed: -1, Step: 7}},
 		}
 		for row := range int32(len(ids)) {
-			v.References = append(v.References, referenceVector{IDs: ids, Samples: samples, Seed: 42, Epoch: int(row % 3), Row: row, TRef: 2000})
+			v.References = append(v.References,
+				referenceVector{IDs: ids, Samples: samples, Seed: 42, Epoch: int(row % 3), Row: row, TRef: 2000})
 		}
 		v.fill(t)
 		writeVectors(t, v)
@@ -187,8 +204,9 @@ func TestVectors(t *testing.T) {
 		name      string
 		got, want any
 	}{
-		{"generators", got.Generators, want.Generators}, {"plans", got.Plans, want.Plans}, {"references", got.References, want.References},
-		{"row keys", got.RowKeys, want.RowKeys}, {"graph seeds", got.GraphSeeds, want.GraphSeeds},
+		{"generators", got.Generators, want.Generators}, {"plans", got.Plans, want.Plans},
+		{"references", got.References, want.References}, {"row keys", got.RowKeys, want.RowKeys},
+		{"graph seeds", got.GraphSeeds, want.GraphSeeds},
 	} {
 		if reflect.ValueOf(c.want).Len() == 0 {
 			t.Errorf("no vectors of %s", c.name)
@@ -342,7 +360,8 @@ func TestPlanExcludes(t *testing.T) {
 	}
 	want := []Excluded{
 		{1, "T_text", "tokens", 60, "61 tokens, but the bucket holds 60"},
-		{2, "T_wav", "samples", 5238, "5777 samples, but the bucket holds 5500"}, {3, "T_wav", "samples", 5238, "5565 samples, but the bucket holds 5500"},
+		{2, "T_wav", "samples", 5238, "5777 samples, but the bucket holds 5500"},
+		{3, "T_wav", "samples", 5238, "5565 samples, but the bucket holds 5500"},
 	}
 	if !reflect.DeepEqual(p.Excluded(), want) {
 		t.Errorf("got %v, want %v", p.Excluded(), want)

@@ -58,7 +58,8 @@ func TestPrefix(t *testing.T) {
 		{"<s>", "de", "the tokenizer has no token <s>, which the bundle puts before each text"},
 	} {
 		ids, err := tokenizer.prefix(c.pattern, c.language)
-		if c.want == "" && (err != nil || len(ids) != strings.Count(c.pattern, "[")) || c.want != "" && (err == nil || err.Error() != c.want) {
+		if c.want == "" && (err != nil || len(ids) != strings.Count(c.pattern, "[")) ||
+			c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%q of %s: %v, %v, want %q", c.pattern, c.language, ids, err, c.want)
 		}
 	}
@@ -79,7 +80,8 @@ func TestLanguages(t *testing.T) {
 func TestTokens(t *testing.T) {
 	tokenizer, list := voices(t)
 	for _, v := range list {
-		if ids, _, err := tokenizer.Tokens("[{language}]", v.Language, v.Cleaned); err != nil || !slices.Equal(ids, v.IDs) {
+		ids, _, err := tokenizer.Tokens("[{language}]", v.Language, v.Cleaned)
+		if err != nil || !slices.Equal(ids, v.IDs) {
 			t.Errorf("%s %q: %v, %v, want %v", v.Language, v.Cleaned, ids, err, v.IDs)
 		}
 	}
@@ -98,7 +100,9 @@ func TestOpenWithPrefix(t *testing.T) {
 	dir := t.TempDir()
 	var lines []string
 	for i, v := range append(list[:3:3], voice{Language: "fa", Cleaned: "abc"}) {
-		line, err := json.Marshal(map[string]string{"audio_filepath": "a.wav", "id": string(rune('a' + i)), "text": v.Cleaned, "language": v.Language})
+		line, err := json.Marshal(map[string]string{
+			"audio_filepath": "a.wav", "id": string(rune('a' + i)), "text": v.Cleaned, "language": v.Language,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +111,8 @@ func TestOpenWithPrefix(t *testing.T) {
 	write(t, filepath.Join(dir, "a.wav"), wavFile(22050, 1, ramp(1, 2000)))
 	write(t, filepath.Join(dir, "train.jsonl"), []byte(strings.Join(lines, "\n")))
 	ix := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: tokenizer, Prefix: "[{language}]"})
-	if len(ix.Rows) != 3 || len(ix.Rejected) != 1 || ix.Rejected[0].Reason != `language "fa": the tokenizer has no token [fa]` {
+	if len(ix.Rows) != 3 || len(ix.Rejected) != 1 ||
+		ix.Rejected[0].Reason != `language "fa": the tokenizer has no token [fa]` {
 		t.Fatalf("%d rows, rejected %+v", len(ix.Rows), ix.Rejected)
 	}
 	for i := range ix.Rows {

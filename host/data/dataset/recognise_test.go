@@ -17,9 +17,11 @@ import (
 func BenchmarkRecognise(b *testing.B) {
 	text := strings.Repeat("proceeded to the printing house, ", 3)
 	for name, line := range map[string]func(i int) string{
-		"two.csv":       func(i int) string { return fmt.Sprintf("LJ%07d|%s%d", i, text, i) },
-		"three.csv":     func(i int) string { return fmt.Sprintf("LJ%07d|%s%d|%s%d", i, text, i, text, i) },
-		"objects.jsonl": func(i int) string { return fmt.Sprintf(`{"audio_filepath": "LJ%07d.wav", "text": "%s%d"}`, i, text, i) },
+		"two.csv":   func(i int) string { return fmt.Sprintf("LJ%07d|%s%d", i, text, i) },
+		"three.csv": func(i int) string { return fmt.Sprintf("LJ%07d|%s%d|%s%d", i, text, i, text, i) },
+		"objects.jsonl": func(i int) string {
+			return fmt.Sprintf(`{"audio_filepath": "LJ%07d.wav", "text": "%s%d"}`, i, text, i)
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			var list strings.Builder
@@ -43,10 +45,13 @@ func BenchmarkRecognise(b *testing.B) {
 // more never has a text that is a number, one value for all lines, or of another script than a column before it.
 func FuzzRecognise(f *testing.F) {
 	for _, s := range []string{
-		"c0|one two|3.10\nc1|three four|2.5\nc2|five six|7.25\n", "c0|one two|anna\nc1|three four|anna\n", "c0|one two|0\nc1|three four|1\n",
-		"audio_file|text|speaker_name\nwavs/c0.wav|one|a\n", "file_name,transcription\nc0.wav,\"one, \"\"two\"\"\"\n", "{\"file_name\": \"c0.wav\", \"text\": \"x\"}\n",
-		"c0|뭘|뭘|뭘|3.5|What\nc1|그|그|그|3.5|He\n", "c0|a\rc1|b\r", "client_id\tpath\tsentence\tlocale\nx\tc0.mp3\tone\ten\n", "c0|\"a\"\"b\"|\"\nc1|\"", "|||\n||\n|\n", "a;b;c\n\"", "\ufeffid|text\nc0|x\n",
-		"c0|привет как дела|hello there\nc1|до свидания друг|good bye\n", "c0|x|one two|en\nc1|y|three four|de\n",
+		"c0|one two|3.10\nc1|three four|2.5\nc2|five six|7.25\n", "c0|one two|anna\nc1|three four|anna\n",
+		"c0|one two|0\nc1|three four|1\n", "audio_file|text|speaker_name\nwavs/c0.wav|one|a\n",
+		"file_name,transcription\nc0.wav,\"one, \"\"two\"\"\"\n", "{\"file_name\": \"c0.wav\", \"text\": \"x\"}\n",
+		"c0|뭘|뭘|뭘|3.5|What\nc1|그|그|그|3.5|He\n", "c0|a\rc1|b\r",
+		"client_id\tpath\tsentence\tlocale\nx\tc0.mp3\tone\ten\n", "c0|\"a\"\"b\"|\"\nc1|\"", "|||\n||\n|\n",
+		"a;b;c\n\"", "\ufeffid|text\nc0|x\n", "c0|привет как дела|hello there\nc1|до свидания друг|good bye\n",
+		"c0|x|one two|en\nc1|y|three four|de\n",
 	} {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
@@ -111,12 +116,21 @@ func suspicious(t *testing.T, ix *Index, data []byte) {
 // the text is not that column, or the list is refused.
 func TestNeverTheLastColumn(t *testing.T) {
 	last := map[string]func(i int) string{
-		"seconds": func(i int) string { return fmt.Sprintf("%d.%02d", 2+i%9, i) }, "whole seconds": func(i int) string { return fmt.Sprint(1 + i%3) },
-		"samples": func(i int) string { return fmt.Sprint(22050 + 17*i) }, "zero": func(int) string { return "0" }, "one name": func(int) string { return "anna" },
-		"a long name": func(int) string { return "Speaker of the House" }, "names": func(i int) string { return []string{"anna", "bob", "carl"}[i%3] },
-		"a language": func(int) string { return "de" }, "languages": func(i int) string { return []string{"de", "en"}[i%2] }, "a mood": func(int) string { return "neutral" },
-		"genders": func(i int) string { return []string{"male", "female"}[i%2] }, "greek": func(i int) string { return greek(sentence(i)) }, "a date": func(i int) string { return fmt.Sprintf("2024-01-%02d", 1+i%28) },
-		"times": func(i int) string { return fmt.Sprintf("00:00:%02d", i) }, "negative": func(i int) string { return fmt.Sprintf("-%d.5", i) },
+		"seconds":       func(i int) string { return fmt.Sprintf("%d.%02d", 2+i%9, i) },
+		"whole seconds": func(i int) string { return fmt.Sprint(1 + i%3) },
+		"samples":       func(i int) string { return fmt.Sprint(22050 + 17*i) },
+		"zero":          func(int) string { return "0" },
+		"one name":      func(int) string { return "anna" },
+		"a long name":   func(int) string { return "Speaker of the House" },
+		"names":         func(i int) string { return []string{"anna", "bob", "carl"}[i%3] },
+		"a language":    func(int) string { return "de" },
+		"languages":     func(i int) string { return []string{"de", "en"}[i%2] },
+		"a mood":        func(int) string { return "neutral" },
+		"genders":       func(i int) string { return []string{"male", "female"}[i%2] },
+		"greek":         func(i int) string { return greek(sentence(i)) },
+		"a date":        func(i int) string { return fmt.Sprintf("2024-01-%02d", 1+i%28) },
+		"times":         func(i int) string { return fmt.Sprintf("00:00:%02d", i) },
+		"negative":      func(i int) string { return fmt.Sprintf("-%d.5", i) },
 	}
 	for name, value := range last {
 		for _, middle := range []bool{false, true} {
@@ -204,5 +218,6 @@ func TestSeparatorOfIDs(t *testing.T) {
 }
 
 func sentence(i int) string {
-	return fmt.Sprintf("%s and %s went to the %s.", []string{"Anna", "Bob", "Carl", "Dora"}[i%4], []string{"a friend", "his dog", "her sister"}[i%3], strings.Repeat("x", i)+"market")
+	return fmt.Sprintf("%s and %s went to the %s.", []string{"Anna", "Bob", "Carl", "Dora"}[i%4],
+		[]string{"a friend", "his dog", "her sister"}[i%3], strings.Repeat("x", i)+"market")
 }

@@ -51,7 +51,8 @@ func (r *recording) append(b []byte) []byte {
 func recordingOf(b []byte) recording {
 	le := binary.LittleEndian
 	return recording{
-		half(b), half(b[16:]), int64(le.Uint64(b[32:])), int32(le.Uint32(b[40:])), int16(le.Uint16(b[44:])), le.Uint16(b[46:]),
+		half(b), half(b[16:]), int64(le.Uint64(b[32:])), int32(le.Uint32(b[40:])), int16(le.Uint16(b[44:])),
+		le.Uint16(b[46:]),
 	}
 }
 

@@ -22,7 +22,8 @@ type Crop struct {
 
 // NewReferences prepares the selection among the rows of an index.
 func NewReferences(ix *Index, seed int64) *References {
-	r := &References{seed: seed, rows: ix.Rows, groups: make([][]int32, len(ix.Speakers)), place: make([]int32, len(ix.Rows))}
+	r := &References{seed: seed, rows: ix.Rows, groups: make([][]int32, len(ix.Speakers)), place: make([]int32,
+		len(ix.Rows))}
 	for i := range ix.Rows {
 		g := &r.groups[ix.Rows[i].SpeakerID]
 		r.place[i] = int32(len(*g))

@@ -74,7 +74,9 @@ func TestSampleSet(t *testing.T) {
 	}
 	tok := testTokenizer(t)
 	train := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: tok})
-	eval := open(t, Config{Dir: dir, Split: Eval, SampleRate: 22050, Tokenizer: tok, Speakers: train.Speakers, Languages: train.Languages})
+	eval := open(t, Config{
+		Dir: dir, Split: Eval, SampleRate: 22050, Tokenizer: tok, Speakers: train.Speakers, Languages: train.Languages,
+	})
 	ids := map[string]bool{}
 	for _, ix := range []*Index{train, eval} {
 		if len(ix.Rejected) != 0 || len(ix.Unknown) != 0 {

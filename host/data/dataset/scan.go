@@ -61,7 +61,10 @@ type foundArray struct {
 }
 
 func newScan(ix *Index, cfg Config) *scan {
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(ix.Dir, &ix.layout.Layout, cfg.Split, cfg.Columns), lines: ix.layout, finder: newFinder(ix.recordings)}
+	return &scan{
+		cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(ix.Dir, &ix.layout.Layout, cfg.Split, cfg.Columns),
+		lines: ix.layout, finder: newFinder(ix.recordings),
+	}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -146,7 +149,8 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	row.path, row.known, row.recording = f.path, f.place, f.recording
 	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
-			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1], nearby(row))
+			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "),
+				endings[len(endings)-1], nearby(row))
 		}
 		return fmt.Errorf("there is no %s%s", row.audio, notPath(row.audio))
 	}
@@ -192,7 +196,8 @@ func (s *scan) cut(row *scannedRow) (err error) {
 	}
 	row.samples = resample.Len(row.frames, rate, s.cfg.SampleRate)
 	if row.samples < s.cfg.MinSamples {
-		return fmt.Errorf("the clip has %d samples at %d Hz, fewer than the %d of one window of the features", row.samples, s.cfg.SampleRate, s.cfg.MinSamples)
+		return fmt.Errorf("the clip has %d samples at %d Hz, fewer than the %d of one window of the features",
+			row.samples, s.cfg.SampleRate, s.cfg.MinSamples)
 	}
 	return nil
 }
@@ -332,7 +337,8 @@ func readHeader(path string, state half) (recording, error) {
 	}
 	defer f.Close()
 	return recording{
-		state: state, frames: int64(f.Frames), rate: int32(f.SampleRate), channels: int16(f.Channels), remarks: uint16(f.Remarks),
+		state: state, frames: int64(f.Frames), rate: int32(f.SampleRate), channels: int16(f.Channels),
+		remarks: uint16(f.Remarks),
 	}, nil
 }
 

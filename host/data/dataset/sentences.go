@@ -51,14 +51,16 @@ func ReadSentences(path string) ([]Sentence, error) {
 		s := Sentence{Place: fmt.Sprintf("%s:%d", filepath.Base(path), number)}
 		switch {
 		case !utf8.Valid(line):
-			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+plain.Convert("LATIN1", path), "%s: the line is not UTF-8", s.Place)
+			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+plain.Convert("LATIN1", path),
+				"%s: the line is not UTF-8", s.Place)
 		case layout.ObjectsName(path):
 			err = s.parse(filepath.Dir(path), line)
 		default:
 			s.Text = string(line)
 		}
 		if err != nil {
-			advice := cmp.Or(hint.Of(err), `each line is an object such as {"audio_filepath": "me.wav", "text": "One."}, and its recording is there`)
+			advice := cmp.Or(hint.Of(err),
+				`each line is an object such as {"audio_filepath": "me.wav", "text": "One."}, and its recording is there`)
 			return nil, hint.Errorf(advice, "%s: %w", s.Place, err)
 		}
 		list = append(list, s)

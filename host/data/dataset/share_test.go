@@ -57,7 +57,8 @@ func TestHeldOut(t *testing.T) {
 		write(t, filepath.Join(a, fmt.Sprintf("%d.wav", i)), data)
 		write(t, filepath.Join(b, fmt.Sprintf("sub/other-%d.wav", 7*i)), data)
 		lines = append(lines, fmt.Sprintf(`{"audio_filepath": "%d.wav", "text": "%d"}`, i, i))
-		others = append(others, fmt.Sprintf(`{"audio_filepath": "sub/other-%d.wav", "text": "%d", "id": "x%d"}`, 7*i, i, i))
+		others = append(others,
+			fmt.Sprintf(`{"audio_filepath": "sub/other-%d.wav", "text": "%d", "id": "x%d"}`, 7*i, i, i))
 	}
 	want := heldTexts(shared(t, a, lines...), 0.1)
 	if len(want) < 8 || len(want) > 35 {
@@ -87,7 +88,8 @@ func TestHeldOut(t *testing.T) {
 				more = fmt.Sprintf(more, i)
 			}
 			folder := map[bool]string{true: "copy/"}[n == 2]
-			parts = append(parts, fmt.Sprintf(`{"audio_filepath": "%s%d.wav", "text": "%d %d"%s}`, folder, i, i, n, more))
+			parts = append(parts,
+				fmt.Sprintf(`{"audio_filepath": "%s%d.wav", "text": "%d %d"%s}`, folder, i, i, n, more))
 		}
 	}
 	got := heldTexts(shared(t, a, parts...), 0.1)

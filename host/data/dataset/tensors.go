@@ -13,7 +13,9 @@ import (
 func Specs() map[string]manifest.TensorSpec {
 	specs := map[string]manifest.TensorSpec{}
 	vector := func(name string) {
-		specs[name] = manifest.TensorSpec{Name: name, DType: manifest.I32, Origin: "dataset", Shape: manifest.Shape{manifest.Sym(manifest.BatchSymbol)}}
+		specs[name] = manifest.TensorSpec{Name: name, DType: manifest.I32, Origin: "dataset", Shape: manifest.Shape{
+			manifest.Sym(manifest.BatchSymbol),
+		}}
 	}
 	matrix := func(name string, dtype manifest.DType, symbol, lengths string) {
 		specs[name] = manifest.TensorSpec{Name: name, DType: dtype, Origin: "dataset", Lengths: lengths,
@@ -49,9 +51,11 @@ func (t *Tensor) check(spec manifest.TensorSpec, rows int) error {
 	case t.DType != spec.DType:
 		return fmt.Errorf("tensor %s is %s, but the data set produces %s", t.Name, t.DType, spec.DType)
 	case len(t.Shape) != len(spec.Shape) || t.Shape[0] != rows:
-		return fmt.Errorf("tensor %s has the shape %v, but the data set produces %s with %d rows", t.Name, t.Shape, spec.Shape, rows)
+		return fmt.Errorf("tensor %s has the shape %v, but the data set produces %s with %d rows", t.Name, t.Shape,
+			spec.Shape, rows)
 	case len(t.Data) != n*spec.DType.Size():
-		return fmt.Errorf("tensor %s of shape %v has %d bytes, not %d", t.Name, t.Shape, len(t.Data), n*spec.DType.Size())
+		return fmt.Errorf("tensor %s of shape %v has %d bytes, not %d", t.Name, t.Shape, len(t.Data),
+			n*spec.DType.Size())
 	}
 	return nil
 }

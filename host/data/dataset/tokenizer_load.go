@@ -45,7 +45,8 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	if !t.knows(f.Model.UnkToken) && t.bytes == nil {
-		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would be dropped", f.Model.UnkToken)
+		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would be dropped",
+			f.Model.UnkToken)
 	}
 
 	// The library maps U+0130 to one character instead of two, and finds added tokens in normalized text, where they do
@@ -164,7 +165,8 @@ func (m *bpeModel) check() error {
 	case m.Type != "BPE":
 		return fmt.Errorf("model %s is not supported; BPE is", m.Type)
 	case m.Dropout != 0, m.Prefix != "", m.Suffix != "", m.FuseUnk, m.IgnoreMerges:
-		return errors.New("model: dropout, continuing_subword_prefix, end_of_word_suffix, fuse_unk and ignore_merges are not supported")
+		return errors.New("model: dropout, continuing_subword_prefix, end_of_word_suffix, fuse_unk and ignore_merges " +
+			"are not supported")
 	}
 	for i, raw := range m.Merges {
 		var pair []string // written as "a b", and since 2024 also as ["a", "b"]
@@ -201,7 +203,9 @@ func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merges [][2]string) error
 	case "WhitespaceSplit":
 	case "Metaspace":
 		if p.Replacement != metaspace || p.PrependScheme != "never" || p.Split != nil && !*p.Split {
-			return fmt.Errorf(`pre_tokenizer Metaspace is supported with replacement %q, prepend_scheme "never" and split only`, metaspace)
+			return fmt.Errorf(
+				`pre_tokenizer Metaspace is supported with replacement %q, prepend_scheme "never" and split only`,
+				metaspace)
 		}
 		t.metaspace = true
 		crosses = func(s string) bool { return strings.LastIndex(s, metaspace) > 0 }
@@ -218,7 +222,8 @@ func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merges [][2]string) error
 
 // isWord is the class \w of Unicode regular expressions (Unicode Technical Standard 18, annex C).
 func isWord(r rune) bool {
-	return unicode.IsLetter(r) || unicode.In(r, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+	return unicode.IsLetter(r) ||
+		unicode.In(r, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }
 
 // tokenizerFile is the part of tokenizer.json that determines ids. Values that are only checked stay raw.

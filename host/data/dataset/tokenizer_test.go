@@ -28,8 +28,8 @@ func TestTokenizerParity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, file := range map[string]string{
-		"characters": "testdata/characters.json", "whitespace": "testdata/whitespace.json", "metaspace": "testdata/metaspace.json",
-		"persian": "testdata/persian.json", "embedded": embedded,
+		"characters": "testdata/characters.json", "whitespace": "testdata/whitespace.json",
+		"metaspace": "testdata/metaspace.json", "persian": "testdata/persian.json", "embedded": embedded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tok, err := LoadTokenizer(file)
@@ -121,18 +121,35 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"byte level", "Whitespace", "ByteLevel", "ByteLevel is not supported"},
 		{"unknown pre-tokenizer", "Whitespace", "Digits", "Digits is not supported"},
 		{"no pre-tokenizer", `{"type": "Whitespace"}`, "null", "pre_tokenizer is missing"},
-		{"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`, "Metaspace is supported with"},
+		{
+			"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`,
+			"Metaspace is supported with",
+		},
 		{"another model", "BPE", "Unigram", "model Unigram"},
-		{"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback is set, but <0x00> is not in the vocabulary"},
-		{"merge of bytes", `"a": 1}, "merges": []`, `"a": 1, ` + byteTokens() + `, "<0x41><0x42>": 300}, "byte_fallback": true, "merges": ["<0x41> <0x42>"]`, "merges[0]: merges of bytes are not supported"},
+		{
+			"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`,
+			"byte_fallback is set, but <0x00> is not in the vocabulary",
+		},
+		{
+			"merge of bytes", `"a": 1}, "merges": []`,
+			`"a": 1, ` + byteTokens() + `, "<0x41><0x42>": 300}, "byte_fallback": true, "merges": ["<0x41> <0x42>"]`,
+			"merges[0]: merges of bytes are not supported",
+		},
 		{"merge of what is not there", `[]`, `["a b"]`, `merges[0]: "b" is not in the vocabulary`},
 		{"merge into what is not there", `[]`, `["a a"]`, `merges[0]: "aa" is not in the vocabulary`},
 		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would be dropped"},
 		{"large id", `"a": 1`, `"a": 3000000000`, "not an i32"},
 		{"merge of three", `[]`, `["a b c"]`, "merges[0]"},
 		{"merge across words", `"a": 1}, "merges": []`, `"a": 1, ",": 2, "a,": 3}, "merges": ["a ,"]`, `"a," crosses`},
-		{"normalizer", `"model"`, `"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}, "model"`, "normalizer Strip"},
-		{"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`, "post_processor TemplateProcessing"},
+		{
+			"normalizer", `"model"`,
+			`"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}, "model"`,
+			"normalizer Strip",
+		},
+		{
+			"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`,
+			"post_processor TemplateProcessing",
+		},
 		{"truncation", `"model"`, `"truncation": {"max_length": 5}, "model"`, "truncation"},
 		{"added token", `"model"`, `"added_tokens": [{"content": "x", "lstrip": true}], "model"`, `added token "x"`},
 		{"added token's id", `"model"`, `"added_tokens": [{"content": "x", "id": -1}], "model"`, "id -1 is not an i32"},
@@ -179,14 +196,20 @@ func FuzzParseTokenizer(f *testing.F) {
 	const model = `{"pre_tokenizer": {"type": "%s"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {%s}, "merges": [%s]%s}%s}`
 	for _, s := range []struct{ split, vocab, merges, flags, more, text string }{
 		{"Whitespace", `"?": 0, "a": 1, "aa": 2`, `"a a"`, "", "", "aaa b"},
-		{"WhitespaceSplit", `"?": 0, "a": 1, "b": 2, "ab": 3`, `["a", "b"]`, `, "byte_fallback": false`, `, "normalizer": {"type": "Lowercase"}`, "AB c"},
+		{
+			"WhitespaceSplit", `"?": 0, "a": 1, "b": 2, "ab": 3`, `["a", "b"]`, `, "byte_fallback": false`,
+			`, "normalizer": {"type": "Lowercase"}`, "AB c",
+		},
 		{`Metaspace", "replacement": "▁", "prepend_scheme": "never`, `"?": 0, "▁": 1, "س": 2, "▁س": 3`, `"▁ س"`, "",
-			`, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}, "added_tokens": [{"id": 9, "content": "[en]"}]`, "س س[en]é"},
+			`, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}, "added_tokens": [{"id": 9, "content": "[en]"}]`,
+			"س س[en]é"},
 		{"Whitespace", byteTokens(), "", `, "byte_fallback": true`, "", "é"},
 	} {
 		f.Add(fmt.Appendf(nil, model, s.split, s.vocab, s.merges, s.flags, s.more), s.text)
 	}
-	f.Add([]byte(`{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence"}]}, "added_tokens": [{"content": "", "id": -1}]}`), "")
+	f.Add([]byte(
+		`{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence"}]}, "added_tokens": [{"content": "", "id": -1}]}`),
+		"")
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		tok, err := parseTokenizer(data)
 		if err != nil {

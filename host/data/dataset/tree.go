@@ -24,7 +24,9 @@ func listOfTree(tree, dir string, split Split, walk layout.Walk) (list io.ReadSe
 	var b bytes.Buffer
 	for i := range items {
 		item := &items[i]
-		for _, field := range []string{item.ID, filepath.Base(dir) + "/" + item.Audio, item.Speaker, item.Language, item.Problem} {
+		for _, field := range []string{
+			item.ID, filepath.Base(dir) + "/" + item.Audio, item.Speaker, item.Language, item.Problem,
+		} {
 			b.WriteString(strings.NewReplacer(unit, " ", "\n", " ", "\r", " ").Replace(field) + unit)
 		}
 		b.WriteString(strings.ReplaceAll(item.Text, "\n", " ") + "\n")

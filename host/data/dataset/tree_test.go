@@ -103,10 +103,19 @@ func TestClosedFolder(t *testing.T) {
 		files  []string
 		closed []string // each of them
 	}{
-		layout.VCTK: {[]string{"txt/p1/p1_1.txt", "wav48/p1/p1_1.wav", "txt/p2/p2_1.txt", "wav48/p2/p2_1.wav"}, []string{"txt", "txt/p1", "txt/p2", "wav48/p2"}},
-		layout.LibriTTS: {[]string{"train-a/1/1/1_1.normalized.txt", "train-a/1/1/1_1.wav", "train-b/2/2/2_1.normalized.txt", "train-b/2/2/2_1.wav"},
+		layout.VCTK: {
+			[]string{"txt/p1/p1_1.txt", "wav48/p1/p1_1.wav", "txt/p2/p2_1.txt", "wav48/p2/p2_1.wav"},
+			[]string{"txt", "txt/p1", "txt/p2", "wav48/p2"},
+		},
+		layout.LibriTTS: {[]string{
+			"train-a/1/1/1_1.normalized.txt", "train-a/1/1/1_1.wav", "train-b/2/2/2_1.normalized.txt",
+			"train-b/2/2/2_1.wav",
+		},
 			[]string{"train-a", "train-b", "train-b/2", "train-b/2/2"}},
-		layout.LibriSpeech: {[]string{"1/1/1-1.trans.txt", "1/1/1-1-1.wav", "2/2/2-2.trans.txt", "2/2/2-2-1.wav"}, []string{"1", "2", "2/2"}},
+		layout.LibriSpeech: {
+			[]string{"1/1/1-1.trans.txt", "1/1/1-1-1.wav", "2/2/2-2.trans.txt", "2/2/2-2-1.wav"},
+			[]string{"1", "2", "2/2"},
+		},
 		layout.MAILABS: {[]string{"en_US/by_book/male/a/x/metadata.csv", "en_US/by_book/male/b/x/metadata.csv"},
 			[]string{"en_US", "en_US/by_book/male", "en_US/by_book/male/b"}},
 	} {
@@ -133,7 +142,8 @@ func TestClosedFolder(t *testing.T) {
 			asNobody(func() {
 				_, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
 				contains(t, err, filepath.Join(dir, closed)+": permission denied")
-				if want := "chmod -R u+rX " + filepath.Join(dir, closed); err != nil && !strings.Contains(hint.Of(err), want) {
+				want := "chmod -R u+rX " + filepath.Join(dir, closed)
+				if err != nil && !strings.Contains(hint.Of(err), want) {
 					t.Errorf("%s: hint %q, want %q", tree, hint.Of(err), want)
 				}
 			})

@@ -33,12 +33,14 @@ func unseen(a, b *Index, name func(*Index, *Row) string) []Clips {
 	for n, clips := range counts {
 		list = append(list, Clips{n, clips})
 	}
-	slices.SortFunc(list, func(a, b Clips) int { return cmp.Or(cmp.Compare(b.Clips, a.Clips), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list,
+		func(a, b Clips) int { return cmp.Or(cmp.Compare(b.Clips, a.Clips), cmp.Compare(a.Name, b.Name)) })
 	return list
 }
 
 // NoLanguages says which language the texts of the index have, of which no line names one, and what names it.
 func NoLanguages(ix *Index) string {
-	return fmt.Sprintf("%s is the default, no line of %s names a language: a column does (--list-layout columns=id,text,language), "+
-		"or the key \"language\" of JSON Lines", ix.Languages[ix.Rows[0].LanguageID], ix.List)
+	return fmt.Sprintf(
+		"%s is the default, no line of %s names a language: a column does (--list-layout columns=id,text,language), "+
+			"or the key \"language\" of JSON Lines", ix.Languages[ix.Rows[0].LanguageID], ix.List)
 }

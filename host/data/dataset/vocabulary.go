@@ -34,7 +34,8 @@ func loadVocabulary(path string, of manifest.TensorSpec) (*vocabulary, error) {
 	}
 	for symbol, id := range v.ids {
 		if id < 0 || of.Below > 0 && int(id) >= of.Below {
-			return nil, fmt.Errorf("%s: the id of %q is %d, but the input takes 0 to %d", v.file, symbol, id, cmp.Or(of.Below, 1<<31)-1)
+			return nil, fmt.Errorf("%s: the id of %q is %d, but the input takes 0 to %d", v.file, symbol, id,
+				cmp.Or(of.Below, 1<<31)-1)
 		}
 	}
 	return v, nil

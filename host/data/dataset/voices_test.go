@@ -49,7 +49,8 @@ func TestTranslationOfVoices(t *testing.T) {
 	for _, n := range []int{2, 3, 5, 10} {
 		readBy(t, n)
 		m := made{t, t.TempDir()}
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, reversed(c.text)) }, wavs)
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, reversed(c.text)) }, wavs)
 		q := asks(t, m.dir)
 		if a, b := q.Readings[0].String(), q.Readings[1].String(); a != "columns=id,text,-" || b != "last-column" {
 			t.Errorf("%d voices: %s", n, q)
@@ -89,7 +90,8 @@ func TestLabelsAreNoTexts(t *testing.T) {
 			}
 		}
 		m := made{t, t.TempDir()}
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.speaker, label(i)) }, wavs)
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.speaker, label(i)) }, wavs)
 		asks(t, m.dir)
 	}
 }

@@ -26,12 +26,13 @@ const (
 // arithmetic.
 var bounds = map[string]bound{
 	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
-	"lr": {-rate, rate}, "warmup-steps": {0, many}, "weight-decay": {0, rate}, "grad-clip": {0, huge}, "max-skipped": {1, many},
-	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
-	"min-lr": {0, rate}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
-	"val-share": {0, 0.5}, "early-stop": {0, many}, "early-stop-delta": {0, huge},
-	"num-workers": {0, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
-	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
+	"lr": {-rate, rate}, "warmup-steps": {0, many}, "weight-decay": {0, rate}, "grad-clip": {0, huge},
+	"max-skipped": {1, many}, "eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many},
+	"disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many}, "min-lr": {0, rate}, "lr-decay": {0, 1},
+	"plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many}, "val-share": {0, 0.5},
+	"early-stop": {0, many}, "early-stop-delta": {0, huge}, "num-workers": {0, 1024}, "threads": {0, 1024},
+	"buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400}, "plugin-timeout": {0, 86400},
+	"plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
 
 // shares are the settings that are parts of a whole, which other programs have in percent or as a number of clips.
@@ -49,10 +50,12 @@ func (s *Set) Check() (err error) {
 	}
 	c := &s.Config
 	if c.Resume != "" && c.RunDir != "" {
-		return fmt.Errorf("--resume %s continues the run in that folder, so it cannot be combined with --run-dir %s", c.Resume, c.RunDir)
+		return fmt.Errorf("--resume %s continues the run in that folder, so it cannot be combined with --run-dir %s",
+			c.Resume, c.RunDir)
 	}
 	if len(c.Allow) > 0 && c.Resume == "" && c.ResumeOrStart == "" {
-		return hint.Errorf("name the run with --resume", "%s: only a run that is resumed can differ from its checkpoint", s.place(s.flags.Lookup("allow")))
+		return hint.Errorf("name the run with --resume",
+			"%s: only a run that is resumed can differ from its checkpoint", s.place(s.flags.Lookup("allow")))
 	}
 	if c.Resume != "" && c.Init != "" {
 		return fmt.Errorf("--resume %s has its own weights, so it cannot be combined with --init %s", c.Resume, c.Init)
@@ -78,7 +81,8 @@ func (s *Set) Check() (err error) {
 		case c.Precision == F32:
 			return fmt.Errorf("%s rounds more than %s allows", attention, s.place(s.flags.Lookup("precision")))
 		case c.Fuse == Off:
-			return fmt.Errorf("%s needs the fused graph, so it cannot be combined with %s", attention, s.place(s.flags.Lookup("fuse")))
+			return fmt.Errorf("%s needs the fused graph, so it cannot be combined with %s", attention,
+				s.place(s.flags.Lookup("fuse")))
 		}
 	}
 	if c.Device == CPU {
@@ -92,7 +96,9 @@ func (s *Set) Check() (err error) {
 }
 
 // gpuFlags have an effect on a GPU only.
-var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory", "memory-baseline"}
+var gpuFlags = []string{
+	"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory", "memory-baseline",
+}
 
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()

@@ -20,7 +20,8 @@ func CacheFolder(given string) (string, error) {
 	}
 	// Where the folder cannot be read, whoever uses it gets the error.
 	if state, err := cachedir.Look(dir, recognise(given)); err == nil && state == cachedir.Foreign {
-		return "", hint.Errorf("name a folder of its own: --cache-dir "+hint.Path(cachedir.Below(dir)), "--cache-dir %s: %w", given, cachedir.ErrForeign)
+		return "", hint.Errorf("name a folder of its own: --cache-dir "+hint.Path(cachedir.Below(dir)),
+			"--cache-dir %s: %w", given, cachedir.ErrForeign)
 	}
 	return dir, nil
 }

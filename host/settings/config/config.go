@@ -124,7 +124,10 @@ type Group struct {
 
 // New returns the defaults.
 func New() *Set {
-	s := &Set{ResumeFlag: "--resume", flags: pflag.NewFlagSet("xtts-host", pflag.ContinueOnError), origins: map[string]string{}}
+	s := &Set{
+		ResumeFlag: "--resume", flags: pflag.NewFlagSet("xtts-host", pflag.ContinueOnError),
+		origins: map[string]string{},
+	}
 	s.flags.Usage = func() {} // an error is one line and a hint, not the whole help
 	s.define()
 	for _, g := range s.groups {
@@ -169,7 +172,8 @@ func (s *Set) Given(name string) bool {
 // another than the default. Files that a run or --print-config wrote have all defaults.
 func Asked(s *Set, name string) bool {
 	f := s.flags.Lookup(name)
-	return s.Given(name) && !fromRunFile(s, name) && (s.origins[name] == fromFlag || s.origins[name] == fromEnv || f.Value.String() != f.DefValue)
+	return s.Given(name) && !fromRunFile(s, name) &&
+		(s.origins[name] == fromFlag || s.origins[name] == fromEnv || f.Value.String() != f.DefValue)
 }
 
 // OnCommandLine reports whether the user has given a flag of the group.

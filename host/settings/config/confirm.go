@@ -38,7 +38,8 @@ func checkRunFile(s *Set) error {
 		f := s.flags.Lookup(name)
 		path := f.Value.String()
 		standard := f.DefValue != "" && absolute(path) == absolute(f.DefValue)
-		if !fromRunFile(s, name) || path == "" || standard || slices.Contains(known, confirmation(name, path)) || isOwnCache(s, name, path) {
+		if !fromRunFile(s, name) || path == "" || standard || slices.Contains(known, confirmation(name, path)) ||
+			isOwnCache(s, name, path) {
 			continue
 		}
 		if s.Only != nil && !slices.Contains(s.Only, name) {

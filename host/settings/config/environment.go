@@ -28,7 +28,8 @@ var notSettings = regexp.MustCompile(`^XTTS_HOST_(TEST_.*|SERVICE_HOST|SERVICE_P
 func (s *Set) readEnv(environ []string) (err error) {
 	env := map[string]string{}
 	for _, e := range environ {
-		if name, value, _ := strings.Cut(e, "="); value != "" && strings.HasPrefix(name, envPrefix) && !notSettings.MatchString(name) {
+		name, value, _ := strings.Cut(e, "=")
+		if value != "" && strings.HasPrefix(name, envPrefix) && !notSettings.MatchString(name) {
 			env[name] = value
 		}
 	}
@@ -52,5 +53,6 @@ func (s *Set) readEnv(environ []string) (err error) {
 	unknown := slices.Min(slices.Collect(maps.Keys(env)))
 	variable := func(flag string) string { return envName(s.flags.Lookup(flag)) }
 	advice := unknownName(s.flags, unknown, strings.TrimPrefix(unknown, envPrefix), names, variable)
-	return hint.Errorf(cmp.Or(advice, "the variable of a setting is "+envPrefix+" and its flag in capitals"), "unknown environment variable %s", unknown)
+	return hint.Errorf(cmp.Or(advice, "the variable of a setting is "+envPrefix+" and its flag in capitals"),
+		"unknown environment variable %s", unknown)
 }

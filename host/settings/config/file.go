@@ -29,7 +29,10 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
 // use them.
-var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "resume-or-start": true, "allow": true, "init": true, "debug-dir": true, "trace": true}
+var ofOneRun = map[string]bool{
+	"run-dir": true, "resume": true, "resume-or-start": true, "allow": true, "init": true, "debug-dir": true,
+	"trace": true,
+}
 
 // isSetting reports whether a flag is a setting. Other flags select what to do with the settings.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
@@ -42,7 +45,8 @@ const maxFile = 64 << 10
 func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) error {
 	data, err := read(maxFile)
 	if err != nil {
-		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them", "config file: %w", err)
+		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them",
+			"config file: %w", err)
 	}
 	if err := plain.Check(path, data); err != nil {
 		return fmt.Errorf("config file %s: %w", path, err)
@@ -197,7 +201,8 @@ func yamlOf(s *Set, origin func(name string) string, changes []Change) string {
 		})
 	}
 	if s.Pipeline != nil {
-		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), visible.Text(origin(pipelineKey)))
+		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline),
+			visible.Text(origin(pipelineKey)))
 	}
 	return out.String()
 }
@@ -275,21 +280,24 @@ func schemaOf(s *Set, ranges bool) map[string]any {
 		properties[key(f.Name)] = p
 	})
 	return map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "config file of xtts-host", "type": "object",
-		"additionalProperties": false, "properties": properties,
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "config file of xtts-host",
+		"type": "object", "additionalProperties": false, "properties": properties,
 	}
 }
 
 // pipelineSchema is the schema in bundle.json, which has the same list.
 func pipelineSchema() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
-	ports := map[string]any{"type": "object", "additionalProperties": text, "description": "tensors by the stage's ports"}
+	ports := map[string]any{
+		"type": "object", "additionalProperties": text, "description": "tensors by the stage's ports",
+	}
 	return map[string]any{
 		"type": "array", "description": "stage instances in order, as in bundle.json; replaces the bundle's",
 		"items": map[string]any{
 			"type": "object", "additionalProperties": false, "required": []string{"name", "stage", "inputs", "outputs"},
 			"properties": map[string]any{
-				"name": text, "stage": text, "config": map[string]any{"type": "object"}, "inputs": ports, "outputs": ports,
+				"name": text, "stage": text, "config": map[string]any{"type": "object"}, "inputs": ports,
+				"outputs": ports,
 			},
 		},
 	}

@@ -34,15 +34,23 @@ pipeline:
 
 func TestFile(t *testing.T) {
 	for _, tt := range []struct{ name, text string }{
-		{"YAML", "# a comment\nbatch_size: 4\nlr: 1e-3\naugment: [a, b/c]\nplugin_workers: {features: 2}\nring_memory: 512\nslots: auto\nenable_static_shapes: true" + pipelineYAML},
-		{"words for maps", "batch_size: 4\nlr: 0.001\naugment:\n- a\n- b/c\nplugin_workers: features=2\nring_memory: 512MiB\nslots: auto\nenable_static_shapes: true" + pipelineYAML},
-		{"JSON", `{"batch_size": 4, "lr": 0.001, "augment": ["a", "b/c"], "plugin_workers": {"features": 2}, "ring_memory": "0.5GiB", "slots": "auto",
+		{"YAML", "# a comment\nbatch_size: 4\nlr: 1e-3\naugment: [a, b/c]\nplugin_workers: {features: 2}\n" +
+			"ring_memory: 512\nslots: auto\nenable_static_shapes: true" +
+			pipelineYAML},
+		{"words for maps", "batch_size: 4\nlr: 0.001\naugment:\n- a\n- b/c\nplugin_workers: features=2\n" +
+			"ring_memory: 512MiB\nslots: auto\nenable_static_shapes: true" +
+			pipelineYAML},
+		{
+			"JSON",
+			`{"batch_size": 4, "lr": 0.001, "augment": ["a", "b/c"], "plugin_workers": {"features": 2}, "ring_memory": "0.5GiB", "slots": "auto",
 			"enable_static_shapes": true, "pipeline": [{"name": "target", "stage": "features/logmel", "config": {"db": -3},
-			"inputs": {"waveform": "waveform"}, "outputs": {"mel_spectrograms": "mel"}}]}`},
+			"inputs": {"waveform": "waveform"}, "outputs": {"mel_spectrograms": "mel"}}]}`,
+		},
 	} {
 		c := parse(t, nil, "--config", write(t, "c", tt.text)).Config
 		want := New().Config
-		want.BatchSize, want.LR, want.Augment, want.PluginWorkers = 4, 0.001, []string{"a", "b/c"}, map[string]int{"features": 2}
+		want.BatchSize, want.LR, want.Augment, want.PluginWorkers = 4, 0.001, []string{"a", "b/c"},
+			map[string]int{"features": 2}
 		want.RingMemory, want.Slots, want.StaticShapes = 512<<20, 0, true
 		want.Pipeline = []manifest.StageInstance{{
 			Name: "target", Stage: "features/logmel", Config: map[string]any{"db": -3.0},
@@ -88,7 +96,10 @@ func TestFileRefused(t *testing.T) {
 		{"batch_size 4", "FILE: there is no setting in it"},
 		{"seed: &s 3\nepochs: *s", "FILE:1: anchors and aliases (&) are not supported"},
 		{"seed: 1\nepochs: *s", "FILE:2: anchors and aliases (*) are not supported"},
-		{strings.Repeat("#", maxFile+1), "config file: read FILE: too large: 65537 bytes, more than the limit of 65536"},
+		{
+			strings.Repeat("#", maxFile+1),
+			"config file: read FILE: too large: 65537 bytes, more than the limit of 65536",
+		},
 	} {
 		path := write(t, "c.yaml", tt.text)
 		err := New().Parse([]string{"--config", path}, nil)
@@ -104,7 +115,8 @@ func TestFileRefused(t *testing.T) {
 	if err := New().Parse([]string{"--config", t.TempDir()}, nil); !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("a folder: %v", err)
 	}
-	if err := New().Parse([]string{"--config", "missing.yaml"}, nil); err == nil || err.Error() != "config file: open missing.yaml: no such file or directory" {
+	err := New().Parse([]string{"--config", "missing.yaml"}, nil)
+	if err == nil || err.Error() != "config file: open missing.yaml: no such file or directory" {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -144,8 +156,10 @@ func TestYAMLReadsBack(t *testing.T) {
 			}
 		}
 		if round%2 == 0 {
-			s.Pipeline = []manifest.StageInstance{{Name: word(r), Stage: word(r), Config: map[string]any{word(r): r.Float64()},
-				Inputs: map[string]string{word(r): word(r)}, Outputs: map[string]string{word(r): word(r)}}}
+			s.Pipeline = []manifest.StageInstance{{
+				Name: word(r), Stage: word(r), Config: map[string]any{word(r): r.Float64()},
+				Inputs: map[string]string{word(r): word(r)}, Outputs: map[string]string{word(r): word(r)},
+			}}
 		}
 		text := s.YAML()
 		again := New()
@@ -221,12 +235,18 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 
 // word returns a text that a careless writer of YAML would spoil.
 func word(r *rand.Rand) string {
-	return []string{"a", "1", "-", "null", "true", "~", "a: b", "a #b", `a"b\c`, "'", "ä ö", "a\nb", "\t", "{}", "[x]", "*a", "&a", "!x", "%x", "1e3", "0x10", "2026-01-02", "<&>"}[r.IntN(23)]
+	return []string{
+		"a", "1", "-", "null", "true", "~", "a: b", "a #b", `a"b\c`, "'", "ä ö", "a\nb", "\t", "{}", "[x]", "*a", "&a",
+		"!x", "%x", "1e3", "0x10", "2026-01-02", "<&>",
+	}[r.IntN(23)]
 }
 
 // FuzzFile reads any text. What is accepted is printed so that it reads back.
 func FuzzFile(f *testing.F) {
-	for _, text := range []string{"batch_size: 4\n", "{}", "lr: 1e-4" + pipelineYAML, "augment: [a, b]\nslots: auto", "a: &x [*x]", "- 1", "ring_memory: 1GiB\nplugin_workers: {a: 1}"} {
+	for _, text := range []string{
+		"batch_size: 4\n", "{}", "lr: 1e-4" + pipelineYAML, "augment: [a, b]\nslots: auto", "a: &x [*x]", "- 1",
+		"ring_memory: 1GiB\nplugin_workers: {a: 1}",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -247,7 +267,9 @@ func FuzzFile(f *testing.F) {
 
 func TestFoldersOfARunAreComments(t *testing.T) {
 	text := parse(t, nil, "--run-dir", "here", "--init", "weights").YAML()
-	for _, want := range []string{"# run_dir: \"here\"  # flag\n", "# init: \"weights\"  # flag\n", "# resume: \"\"  # default\n"} {
+	for _, want := range []string{
+		"# run_dir: \"here\"  # flag\n", "# init: \"weights\"  # flag\n", "# resume: \"\"  # default\n",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line %q in\n%s", want, text)
 		}

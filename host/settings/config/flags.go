@@ -17,21 +17,29 @@ func (s *Set) define() {
 
 	f := s.group("Evaluation, checkpoints, log")
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
-	f.StringVar(&c.Samples, "samples", "", "`file` with sentences to speak at each evaluation, one in each line, or JSON Lines with voices (docs/synthesize.md)")
-	f.IntVar(&c.EarlyStop, "early-stop", 0, "end the run after this many `evaluations` in a row without a lower loss; 0 means never")
-	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0, "difference of `loss` that --early-stop takes for a lower one")
+	f.StringVar(&c.Samples, "samples", "", "`file` with sentences to speak at each evaluation, one in each line, or "+
+		"JSON Lines with voices (docs/synthesize.md)")
+	f.IntVar(&c.EarlyStop, "early-stop", 0,
+		"end the run after this many `evaluations` in a row without a lower loss; 0 means never")
+	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0,
+		"difference of `loss` that --early-stop takes for a lower one")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
-	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0, "`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
-	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one and the last good one (docs/runs.md); 0 means all")
-	f.Float64Var(&c.DiskWait, "disk-wait", 60, "longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
+	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0,
+		"`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
+	f.IntVar(&c.KeepLast, "keep-last", 3,
+		"`checkpoints` to keep in addition to the best one and the last good one (docs/runs.md); 0 means all")
+	f.Float64Var(&c.DiskWait, "disk-wait", 60,
+		"longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 
 	definePipeline(c, s.group("Pipeline"))
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))
 
 	f = s.group("Debugging")
-	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for debug records: rows of each step, memory samples (docs/torture.md)")
-	f.StringVar(&c.Trace, "trace", "", "`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
+	f.StringVar(&c.DebugDir, "debug-dir", "",
+		"`folder` for debug records: rows of each step, memory samples (docs/torture.md)")
+	f.StringVar(&c.Trace, "trace", "",
+		"`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
 	f.IntVar(&c.TraceSteps, "trace-steps", 200, "largest number of `steps` in the timeline")
 }
 
@@ -45,30 +53,46 @@ func (s *Set) group(title string) *pflag.FlagSet {
 func (s *Set) defineInputs(f *pflag.FlagSet) {
 	c := &s.Config
 	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of the plugins")
-	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "`folder` of the graph bundle, or builtin:NAME for an embedded one")
-	f.StringVar(&c.TrainData, "train-data", "", "`path` of a data set's folder or list to train on: LJSpeech, coqui, Common Voice and others (docs/data.md; default: the embedded sample)")
-	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
-	f.Float64Var(&c.ValShare, "val-share", 0.05, "`share` of the recordings to evaluate on and not to train on, if nothing else names validation data; 0 means none (docs/data.md)")
-	f.StringVar(&c.ListLayout, "list-layout", "auto", "`layout` of the list: auto, a name of docs/data.md, or its columns, as in columns=id,text,speaker")
+	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano",
+		"`folder` of the graph bundle, or builtin:NAME for an embedded one")
+	f.StringVar(&c.TrainData, "train-data", "", "`path` of a data set's folder or list to train on: LJSpeech, coqui, "+
+		"Common Voice and others (docs/data.md; default: the embedded sample)")
+	f.StringVar(&c.ValData, "val-data", "",
+		"`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
+	f.Float64Var(&c.ValShare, "val-share", 0.05, "`share` of the recordings to evaluate on and not to train on, if "+
+		"nothing else names validation data; 0 means none (docs/data.md)")
+	f.StringVar(&c.ListLayout, "list-layout", "auto",
+		"`layout` of the list: auto, a name of docs/data.md, or its columns, as in columns=id,text,speaker")
 	f.StringVar(&c.ValListLayout, "val-list-layout", "auto", "`layout` of the list of --val-data")
-	f.Var(&c.Normalize, "normalize", "`rules` that write letters, digits and marks of several forms in one, separated by commas: all, or some of forms, invisible, letters, digits, punctuation, spaces; letters:fa names the language of texts without one; none changes nothing (docs/data.md)")
+	f.Var(&c.Normalize, "normalize", "`rules` that write letters, digits and marks of several forms in one, separated "+
+		"by commas: all, or some of forms, invisible, letters, digits, punctuation, spaces; letters:fa names the "+
+		"language of texts without one; none changes nothing (docs/data.md)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
-	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it, and later checkpoints are then removed")
-	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
-	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, separated by commas: lr, data and others (docs/resume.md)")
-	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
+	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 "+
+		"name a checkpoint of it, and later checkpoints are then removed")
+	f.StringVar(&c.ResumeOrStart, "resume-or-start", "",
+		"continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
+	f.StringSliceVar(&c.Allow, "allow", nil, "`settings` in which the resumed run may differ from its checkpoint, "+
+		"separated by commas: lr, data and others (docs/resume.md)")
+	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts "+
+		"from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
 	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas")
-	f.StringSliceVar(&c.Freeze, "freeze", nil, "`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")
-	f.StringSliceVar(&c.TrainOnly, "train-only", nil, "`patterns` of parameters to train, separated by commas; all others are frozen")
+	f.StringSliceVar(&c.Freeze, "freeze", nil,
+		"`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")
+	f.StringSliceVar(&c.TrainOnly, "train-only", nil,
+		"`patterns` of parameters to train, separated by commas; all others are frozen")
 	f.StringVar(&s.file, "config", "", "YAML or JSON `file` with settings (docs/config.schema.json)")
 	f.BoolVar(&s.print, "print-config", false, "print every setting and its origin, then exit")
 }
 
 func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
-	f.IntVar(&c.Epochs, "epochs", 100, "`passes` over the training data; with --max-steps and without this flag there is no limit")
+	f.IntVar(&c.Epochs, "epochs", 100,
+		"`passes` over the training data; with --max-steps and without this flag there is no limit")
 	f.Int64Var(&c.MaxSteps, "max-steps", 0, "stop after this many optimizer `steps` (default 0: no limit)")
 	f.IntVar(&c.BatchSize, "batch-size", 16, "`rows` (clips) per batch")
-	f.Var(&c.Buckets, "buckets", "`lengths` that batches are padded to: auto (the host chooses those with the least padding), a number (it chooses so many), bundle (those of the bundle), or a list in seconds such as 2.5s,5s,11s")
+	f.Var(&c.Buckets, "buckets",
+		"`lengths` that batches are padded to: auto (the host chooses those with the least padding), a number (it "+
+			"chooses so many), bundle (those of the bundle), or a list in seconds such as 2.5s,5s,11s")
 	f.IntVar(&c.Accumulate, "accumulate", 1, "`batches` per optimizer step")
 	f.Int64Var(&c.Seed, "seed", 1, "`number` that determines batch order, reference clips, augmentation and dropout")
 	f.BoolVar(&c.StaticShapes, "enable-static-shapes", false, "pad every batch to the largest bucket")
@@ -78,55 +102,84 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.Int64Var(&c.WarmupSteps, "warmup-steps", 0, "`steps` over which the learning rate rises")
 	choose(f, &c.Schedule, "schedule", "", "course of the learning rate after the warm-up (docs/schedules.md)")
 	f.Float64Var(&c.MinLR, "min-lr", 0, "lowest learning `rate` after the warm-up, at most that of --lr")
-	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999, "`factor` of the learning rate in each step of the schedule exponential, 0 to 1")
-	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate, 0 to 1")
-	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
+	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999,
+		"`factor` of the learning rate in each step of the schedule exponential, 0 to 1")
+	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5,
+		"`factor` by which the schedule plateau lowers the learning rate, 0 to 1")
+	f.IntVar(&c.PlateauPatience, "plateau-patience", 3,
+		"`evaluations` in a row without a lower loss before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay, 0 to 1e6")
-	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, 0 to 1e6, as `PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")
-	f.StringSliceVar(&c.WeightDecayOf, "weight-decay-of", nil, "weight decay of some parameters, 0 to 1e6, as `PATTERN=DECAY`, separated by commas: *.bias=0 (docs/groups.md)")
+	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, 0 to 1e6, as "+
+		"`PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")
+	f.StringSliceVar(&c.WeightDecayOf, "weight-decay-of", nil,
+		"weight decay of some parameters, 0 to 1e6, as `PATTERN=DECAY`, separated by commas: *.bias=0 (docs/groups.md)")
 	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`, up to 1e30; 0 means no clipping")
-	f.Float64Var(&c.EMA, "ema", 0, "`decay`, 0 to 1, of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
-	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row; a run that skipped most of its steps fails at its end")
+	f.Float64Var(&c.EMA, "ema", 0, "`decay`, 0 to 1, of a moving average of the weights, which is evaluated and saved "+
+		"(docs/weights.md); 0 means none")
+	f.IntVar(&c.MaxSkipped, "max-skipped", 10,
+		"stop after this many skipped `steps` in a row; a run that skipped most of its steps fails at its end")
 }
 
 func definePipeline(c *Config, f *pflag.FlagSet) {
-	f.IntVar(&c.NumWorkers, "num-workers", 0, "`batches` that are decoded at the same time (default 0: 2 on the CPU; on a GPU half of the cores, 2 to 8)")
-	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N` (default 1 each); can be repeated")
-	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
-	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
-	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; auto means memory_mb in its plugin.json, or no limit")
+	f.IntVar(&c.NumWorkers, "num-workers", 0,
+		"`batches` that are decoded at the same time (default 0: 2 on the CPU; on a GPU half of the cores, 2 to 8)")
+	f.Var((*workers)(&c.PluginWorkers), "plugin-workers",
+		"processes of a plugin, as `ID=N` (default 1 each); can be repeated")
+	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0,
+		"time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
+	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0,
+		"time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
+	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; "+
+		"auto means memory_mb in its plugin.json, or no limit")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
-	choose(f, &c.OnRange, "on-range", QuarantineRows, "what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch without a right row ends the run, but for warn; --verify-plugins stops")
-	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
+	choose(f, &c.OnRange, "on-range", QuarantineRows,
+		"what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch "+
+			"without a right row ends the run, but for warn; --verify-plugins stops")
+	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false,
+		"prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
-	f.StringVar(&c.FeatureCache, "feature-cache", "", "`folder` that keeps what stages compute from clips, for later epochs and other runs (docs/feature-cache.md)")
+	f.StringVar(&c.FeatureCache, "feature-cache", "",
+		"`folder` that keeps what stages compute from clips, for later epochs and other runs (docs/feature-cache.md)")
 	c.FeatureCacheSize = 16 << 30
-	f.Var(&c.FeatureCacheSize, "feature-cache-size", "largest `size` of the folder of --feature-cache, in MB or with a unit; the least recently used leaves first")
+	f.Var(&c.FeatureCacheSize, "feature-cache-size",
+		"largest `size` of the folder of --feature-cache, in MB or with a unit; the least recently used leaves first")
 	c.Slots = 3
 	f.Var(&c.Slots, "slots", "`batches` that are buffered on the model's device (device slots): 2 to 8, or auto")
-	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest time to fill the pipeline before the first step, in `seconds`")
-	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1 means 1% of them, at least 1")
+	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2,
+		"longest time to fill the pipeline before the first step, in `seconds`")
+	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1,
+		"stop when more `rows` of a list are unusable; -1 means 1% of them, at least 1")
 }
 
 func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	choose(f, &c.Device, "device", AutoDevice, "device that trains")
-	choose(f, &c.Precision, "precision", AutoPrecision, "precision of matrix products; auto means tf32 (10 bits of mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
-	choose(f, &c.CUDAGraphs, "cuda-graphs", AutoSwitch, "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
-	choose(f, &c.Fuse, "fuse", AutoSwitch, "kernels for the parts of the training graph between matrix products, compiled at the start on a GPU; auto means on where NVRTC is installed")
-	choose(f, &c.Attention, "attention", AutoAttention, "precision of the matrices of attention; auto means that of --precision; bf16 is faster and needs the fused graph")
-	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the CPU, with any --threads, one thread for graphs that need it")
+	choose(f, &c.Precision, "precision", AutoPrecision, "precision of matrix products; auto means tf32 (10 bits of "+
+		"mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
+	choose(f, &c.CUDAGraphs, "cuda-graphs", AutoSwitch,
+		"replay of steps as CUDA graphs; auto means on where a replay gives the same result")
+	choose(f, &c.Fuse, "fuse", AutoSwitch, "kernels for the parts of the training graph between matrix products, "+
+		"compiled at the start on a GPU; auto means on where NVRTC is installed")
+	choose(f, &c.Attention, "attention", AutoAttention, "precision of the matrices of attention; auto means that of "+
+		"--precision; bf16 is faster and needs the fused graph")
+	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the "+
+		"CPU, with any --threads, one thread for graphs that need it")
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for cached files (default: the user's cache folder)")
 
 	f = gpus
-	f.Var(&c.DataGPU, "data-gpu", "`GPU` of the plugins: index, UUID, start of a UUID, auto, or cpu for none; requires --model-gpu")
-	f.Var(&c.ModelGPU, "model-gpu", "`GPU` of the model; requires --data-gpu (default: the first one, with the plugins on the CPU)")
+	f.Var(&c.DataGPU, "data-gpu",
+		"`GPU` of the plugins: index, UUID, start of a UUID, auto, or cpu for none; requires --model-gpu")
+	f.Var(&c.ModelGPU, "model-gpu",
+		"`GPU` of the model; requires --data-gpu (default: the first one, with the plugins on the CPU)")
 	f.BoolVar(&c.MemoryIsolation, "enable-memory-isolation", false, "enforce the memory limits of plugins and model")
 	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
-	f.Var(&c.DataGPUMemory, "data-gpu-memory", "memory limit of all plugins together, as a `size` in MB or with a unit; auto means 33 % of the GPU")
-	f.Var(&c.ModelGPUMemory, "model-gpu-memory", "memory limit of training, as a `size` in MB or with a unit; auto means 67 % of the GPU")
-	f.Var(&c.MemoryBaseline, "memory-baseline", "memory of training after the first steps, above which growth is counted, as a `size` in MB or with a unit; auto means measured")
+	f.Var(&c.DataGPUMemory, "data-gpu-memory",
+		"memory limit of all plugins together, as a `size` in MB or with a unit; auto means 33 % of the GPU")
+	f.Var(&c.ModelGPUMemory, "model-gpu-memory",
+		"memory limit of training, as a `size` in MB or with a unit; auto means 67 % of the GPU")
+	f.Var(&c.MemoryBaseline, "memory-baseline", "memory of training after the first steps, above which growth is "+
+		"counted, as a `size` in MB or with a unit; auto means measured")
 }

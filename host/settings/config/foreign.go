@@ -21,7 +21,8 @@ type answer struct {
 }
 
 func newAnswer(lines []string) (a answer) {
-	if words := strings.Fields(lines[0]); !slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "--") }) {
+	words := strings.Fields(lines[0])
+	if !slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "--") }) {
 		for _, word := range words {
 			a.flags = append(a.flags, word[len("--"):])
 		}

@@ -9,7 +9,9 @@ import (
 	"testing"
 )
 
-const halfPrecision = "--precision bf16 trains in bf16 with f32 master weights, on a GPU and with a bundle that has a bf16 graph; " +
+const halfPrecision = "--precision bf16 trains in bf16 with f32 master weights, on a GPU and with a bundle that " +
+	"has a " +
+	"bf16 graph; " +
 	"there is no fp16 and no loss scaling (docs/gpu.md#numbers)"
 
 // TestForeignNames: no name of foreign.txt is a flag, there once, and every flag, page and section of an answer exists.
@@ -19,9 +21,13 @@ func TestForeignNames(t *testing.T) {
 	if len(words) != len(foreign()) || len(words) < 250 {
 		t.Errorf("%d names, %d differ", len(words), len(foreign()))
 	}
-	spoken := []string{"run", "out", "speaker", "text", "text-file", "language", "temperature", "top-k", "top-p", "repetition-penalty"} // of synthesize
+	// of synthesize
+	spoken := []string{
+		"run", "out", "speaker", "text", "text-file", "language", "temperature", "top-k", "top-p", "repetition-penalty",
+	}
 	for name, a := range foreign() {
-		if flags.Lookup(name) != nil || len(a.flags) == 0 && a.text == "" || strings.Contains(name, "_") || name != strings.ToLower(name) {
+		if flags.Lookup(name) != nil || len(a.flags) == 0 && a.text == "" || strings.Contains(name, "_") ||
+			name != strings.ToLower(name) {
 			t.Errorf("%s: %v", name, a)
 		}
 		answer := strings.Join(a.flags, " ") + " " + a.text
@@ -60,10 +66,12 @@ func TestForeignHints(t *testing.T) {
 		known func(string) bool
 		want  string
 	}{
-		{"Learning_Rate", all, "did you mean <lr>?"}, {"model.optim.lr", all, "did you mean <lr>?"}, {"+trainer.max_steps", all, "did you mean <max-steps>?"},
-		{"trainer.max_epochs", all, "did you mean <epochs>?"}, {"no-tensorboard", all, foreign()["tensorboard"].text}, {"learning-rate", none, ""},
-		{"speaker_wav", func(flag string) bool { return flag == "speaker" }, "did you mean <speaker>?"}, {"speaker_wav", all, foreign()["speaker-wav"].text},
-		{"frobnicate", all, ""}, {"a.b", all, ""}, {"", all, ""}, {".", all, ""}, {"fp16", all, halfPrecision},
+		{"Learning_Rate", all, "did you mean <lr>?"}, {"model.optim.lr", all, "did you mean <lr>?"},
+		{"+trainer.max_steps", all, "did you mean <max-steps>?"}, {"trainer.max_epochs", all, "did you mean <epochs>?"},
+		{"no-tensorboard", all, foreign()["tensorboard"].text}, {"learning-rate", none, ""},
+		{"speaker_wav", func(flag string) bool { return flag == "speaker" }, "did you mean <speaker>?"},
+		{"speaker_wav", all, foreign()["speaker-wav"].text}, {"frobnicate", all, ""}, {"a.b", all, ""}, {"", all, ""},
+		{".", all, ""}, {"fp16", all, halfPrecision},
 	} {
 		if got := ForeignHint(c.typed, c.known, func(flag string) string { return "<" + flag + ">" }); got != c.want {
 			t.Errorf("%s: %q, want %q", c.typed, got, c.want)

@@ -68,7 +68,9 @@ func (s *Set) Load(environ []string) error {
 		return err
 	}
 	if s.file != "" {
-		if err := s.readFile(s.file, func(limit int64) ([]byte, error) { return files.Read(s.file, limit) }); err != nil {
+		if err := s.readFile(s.file, func(limit int64) ([]byte, error) {
+			return files.Read(s.file, limit)
+		}); err != nil {
 			return err
 		}
 	}
@@ -94,7 +96,8 @@ func (s *Set) Load(environ []string) error {
 // Copy returns an independent copy with the same values and origins.
 func (s *Set) Copy() *Set {
 	c := New()
-	c.Config, c.ResumeFlag, c.Only, c.origins, c.before, c.file, c.print = s.Config, s.ResumeFlag, s.Only, maps.Clone(s.origins), s.before, s.file, s.print
+	c.Config, c.ResumeFlag, c.Only, c.origins, c.before, c.file, c.print = s.Config, s.ResumeFlag, s.Only,
+		maps.Clone(s.origins), s.before, s.file, s.print
 	return c
 }
 
@@ -111,7 +114,9 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		if advice := hint.DidYouMean(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names); advice != "" {
+		if advice := hint.DidYouMean(
+			cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names,
+		); advice != "" {
 			return hint.Errorf(advice, "%w", err)
 		}
 	}
@@ -137,7 +142,8 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 		}
 	}
 	// So a run on GPUs can be resumed with --device cpu.
-	if device := s.origins["device"]; s.Device == CPU && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
+	device := s.origins["device"]
+	if s.Device == CPU && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
 		return false
 	}
 	// A run folder may come from someone else, who must not choose the files that this run overwrites.

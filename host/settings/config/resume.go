@@ -32,15 +32,18 @@ func SplitRun(name string) (run, at string) {
 func findRun(s *Set) error {
 	if run := s.ResumeOrStart; run != "" {
 		if of, at := SplitRun(run); rundir.IsCheckpoint(at) {
-			return hint.Errorf("go back to that checkpoint with --resume "+hint.Path(run)+", or name the run: --resume-or-start "+hint.Path(of),
+			return hint.Errorf("go back to that checkpoint with --resume "+hint.Path(run)+
+				", or name the run: --resume-or-start "+hint.Path(of),
 				"--resume-or-start %s: it continues from the last checkpoint only", run)
 		}
 		if s.Resume != "" || s.RunDir != "" {
-			return fmt.Errorf("%s names the folder of the run, so it cannot be combined with --resume or --run-dir", s.place(s.flags.Lookup("resume-or-start")))
+			return fmt.Errorf("%s names the folder of the run, so it cannot be combined with --resume or --run-dir",
+				s.place(s.flags.Lookup("resume-or-start")))
 		}
 		began, err := rundir.HasCheckpoints(run)
 		if err != nil {
-			return hint.Errorf("name the folder of a run, or one that is to be made", "--resume-or-start %s: %w", run, err)
+			return hint.Errorf("name the folder of a run, or one that is to be made", "--resume-or-start %s: %w", run,
+				err)
 		}
 		if began {
 			s.Resume, s.Init = run, "" // the run has weights of its own by now
@@ -80,8 +83,10 @@ func checkRestart(s *Set) error {
 	if named == nil {
 		return nil
 	}
-	return hint.Errorf("give them again: "+strings.Join(flags, " ")+"; --config "+hint.Path(file)+" gives the other settings",
-		"--resume-or-start %s: the run there ended before its first checkpoint, and had %s", s.RunDir, strings.Join(named, ", "))
+	return hint.Errorf(
+		"give them again: "+strings.Join(flags, " ")+"; --config "+hint.Path(file)+" gives the other settings",
+		"--resume-or-start %s: the run there ended before its first checkpoint, and had %s", s.RunDir,
+		strings.Join(named, ", "))
 }
 
 // initOf finds the value of init in the text that RunYAML writes, where it is a comment.
@@ -111,7 +116,8 @@ func checkRun(s *Set) error {
 			}
 		}
 		if run, at := rundir.SplitCheckpoint(folder); run != "" {
-			return hint.Errorf("name the run and the checkpoint: "+s.ResumeFlag+" "+hint.Path(run+"@"+at), "%s %s: a checkpoint, not the folder of a run", s.ResumeFlag, folder)
+			return hint.Errorf("name the run and the checkpoint: "+s.ResumeFlag+" "+hint.Path(run+"@"+at),
+				"%s %s: a checkpoint, not the folder of a run", s.ResumeFlag, folder)
 		}
 		err = fmt.Errorf("not the folder of a run: neither %s nor %s is there", rundir.Checkpoints, RunFile)
 	}

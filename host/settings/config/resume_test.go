@@ -44,13 +44,16 @@ func TestSplitRun(t *testing.T) {
 // TestResumeOrStart resumes what has a checkpoint, and starts all else.
 func TestResumeOrStart(t *testing.T) {
 	step := filepath.Join("checkpoints", "step-000004")
-	makeFolders(t, filepath.Join("saved", step), filepath.Join("killed", step+".old"), filepath.Join("begun", step+".tmp"), "empty")
+	makeFolders(t, filepath.Join("saved", step), filepath.Join("killed", step+".old"),
+		filepath.Join("begun", step+".tmp"), "empty")
 	for _, tt := range []struct {
 		run    string
 		resume bool
 	}{{"saved", true}, {"killed", true}, {"begun", false}, {"empty", false}, {"new", false}} {
 		s := New()
-		if err := s.Parse([]string{"--resume-or-start", tt.run, "--init", "weights"}, []string{"XTTS_HOST_RUN_DIR=other"}); err != nil {
+		if err := s.Parse([]string{"--resume-or-start", tt.run, "--init", "weights"}, []string{
+			"XTTS_HOST_RUN_DIR=other",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		want := Config{RunDir: tt.run, Init: "weights"}
@@ -82,9 +85,15 @@ func TestNotARun(t *testing.T) {
 		{"resume", "nowhere@best", "--resume nowhere: there is no such folder", name},
 		{"resume", "file", "--resume file: that is a file, not the folder of a run", name},
 		{"resume", "file/run", "--resume file/run: stat file/run: not a directory", name},
-		{"resume", "empty", "--resume empty: not the folder of a run: neither checkpoints nor config.yaml is there", name},
-		{"resume", "run/checkpoints/step-001200/", "--resume run/checkpoints/step-001200/: a checkpoint, not the folder of a run",
-			"name the run and the checkpoint: --resume run@1200"},
+		{
+			"resume", "empty", "--resume empty: not the folder of a run: neither checkpoints nor config.yaml is there",
+			name,
+		},
+		{
+			"resume", "run/checkpoints/step-001200/",
+			"--resume run/checkpoints/step-001200/: a checkpoint, not the folder of a run",
+			"name the run and the checkpoint: --resume run@1200",
+		},
 		{"resume-or-start", "run@1200", "--resume-or-start run@1200: it continues from the last checkpoint only",
 			"go back to that checkpoint with --resume run@1200, or name the run: --resume-or-start run"},
 		{"resume-or-start", "run@best", "--resume-or-start run@best: it continues from the last checkpoint only",
@@ -153,15 +162,20 @@ func TestRestart(t *testing.T) {
 	write("--train-data", "ü.jsonl", "--init", `a "b"`, "--lr", "0.5")
 	data, weights := filepath.Join(here, "ü.jsonl"), filepath.Join(here, `a "b"`)
 	err = New().Parse([]string{"--resume-or-start", run}, nil)
-	want := "--resume-or-start a run: the run there ended before its first checkpoint, and had train_data: " + data + ", init: " + weights
+	want := "--resume-or-start a run: the run there ended before its first checkpoint, and had train_data: " + data +
+		", init: " + weights
 	if err == nil || err.Error() != want {
 		t.Fatalf("%v, want %s", err, want)
 	}
 	config := filepath.Join(run, RunFile)
-	if advice := hint.Of(err); advice != "give them again: --train-data "+hint.Path(data)+" --init "+hint.Path(weights)+"; --config "+hint.Path(config)+" gives the other settings" {
+	advice := hint.Of(err)
+	if advice != "give them again: --train-data "+hint.Path(data)+" --init "+hint.Path(weights)+"; --config "+
+		hint.Path(config)+" gives the other settings" {
 		t.Error(advice)
 	}
-	for _, args := range [][]string{{"--train-data", "other", "--init", "other"}, {"--config", config, "--init", weights}} {
+	for _, args := range [][]string{
+		{"--train-data", "other", "--init", "other"}, {"--config", config, "--init", weights},
+	} {
 		s := New()
 		if err := s.Parse(append(args, "--resume-or-start", run), nil); err != nil {
 			t.Errorf("%q: %v", args, err)
@@ -170,7 +184,8 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--train-data", "other"}, {"--config", config}} { // without --init
-		if err := New().Parse(append(args, "--resume-or-start", run), nil); err == nil || !strings.HasSuffix(err.Error(), "and had init: "+weights) {
+		err := New().Parse(append(args, "--resume-or-start", run), nil)
+		if err == nil || !strings.HasSuffix(err.Error(), "and had init: "+weights) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 
 // paths are the settings that name a file or a folder.
 var paths = []string{
-	"plugins", "graph", "train-data", "val-data", "run-dir", "resume", "resume-or-start", "init", "ort-lib", "cache-dir", "debug-dir", "trace", "feature-cache", "samples",
+	"plugins", "graph", "train-data", "val-data", "run-dir", "resume", "resume-or-start", "init", "ort-lib",
+	"cache-dir", "debug-dir", "trace", "feature-cache", "samples",
 }
 
 // RunYAML returns the text of the config.yaml of a run: YAML with absolute paths, so that the run can be resumed from

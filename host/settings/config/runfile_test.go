@@ -26,11 +26,15 @@ func TestRunYAMLHasAbsolutePaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--train-data", "clips", "--val-data", "../val", "--plugins", "mine", "--ort-lib", "/lib/ort.so", "--cache-dir", "cache"}
+	args := []string{
+		"--train-data", "clips", "--val-data", "../val", "--plugins", "mine", "--ort-lib", "/lib/ort.so", "--cache-dir",
+		"cache",
+	}
 	began := parse(t, nil, args...)
 	text := began.RunYAML()
 	for _, want := range []string{
-		`graph: "builtin:myxtts-nano"  # default`, `train_data: "` + here + `/clips"  # flag`, `ort_lib: "/lib/ort.so"`, `# run_dir: ""  # default`,
+		`graph: "builtin:myxtts-nano"  # default`, `train_data: "` + here + `/clips"  # flag`, `ort_lib: "/lib/ort.so"`,
+		`# run_dir: ""  # default`,
 	} {
 		if !strings.Contains(text, want+"\n") && !strings.Contains(text, want+"  #") {
 			t.Errorf("no line %s in\n%s", want, text)
@@ -42,7 +46,9 @@ func TestRunYAMLHasAbsolutePaths(t *testing.T) {
 	run := runFolder(t, text)
 	t.Chdir(t.TempDir())
 	resumed := parse(t, nil, "--resume", run, "--cache-dir", filepath.Join(here, "cache"))
-	for what, got := range map[string]string{"clips": resumed.TrainData, "mine": resumed.Plugins, "../val": resumed.ValData} {
+	for what, got := range map[string]string{
+		"clips": resumed.TrainData, "mine": resumed.Plugins, "../val": resumed.ValData,
+	} {
 		if want := filepath.Join(here, what); got != want {
 			t.Errorf("resumed elsewhere with %s, want %s", got, want)
 		}
@@ -62,10 +68,14 @@ func TestRunYAMLOriginsKeepTheirLine(t *testing.T) {
 func TestRunYAMLKeepsOrigins(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	settings := write(t, "mine.yaml", "pipeline: [{name: a, stage: b, inputs: {}, outputs: {}}]\n")
-	run := runFolder(t, parse(t, []string{"XTTS_HOST_EPOCHS=7"}, "--batch-size", "4", "--grad-clip", "2", "--config", settings).RunYAML())
+	run := runFolder(t, parse(t, []string{"XTTS_HOST_EPOCHS=7"}, "--batch-size", "4", "--grad-clip", "2", "--config",
+		settings).RunYAML())
 	again := runFolder(t, parse(t, nil, "--resume", run, "--lr", "0.5", "--allow", "lr").RunYAML())
 	text := parse(t, nil, "--resume", again, "--grad-clip", "3", "--allow", "grad-clip").RunYAML()
-	for _, want := range []string{"batch_size: 4  # flag", "epochs: 7  # environment", "grad_clip: 3  # flag", "lr: 0.5  # flag", "accumulate: 1  # default", `pipeline: [{"name":"a","stage":"b","inputs":{},"outputs":{}}]  # ` + settings} {
+	for _, want := range []string{
+		"batch_size: 4  # flag", "epochs: 7  # environment", "grad_clip: 3  # flag", "lr: 0.5  # flag",
+		"accumulate: 1  # default", `pipeline: [{"name":"a","stage":"b","inputs":{},"outputs":{}}]  # ` + settings,
+	} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("no line %s in\n%s", want, text)
 		}
@@ -95,15 +105,19 @@ func TestRunFolderNamesNoCode(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "plugins: "+evil+", ort_lib: "+library) {
 		t.Fatalf("error %v", err)
 	}
-	if want := `confirm it with --plugins '/tmp/it'\''s evil' --ort-lib /tmp/libevil.so`; !strings.Contains(hint.Of(err), want) {
+	want := `confirm it with --plugins '/tmp/it'\''s evil' --ort-lib /tmp/libevil.so`
+	if !strings.Contains(hint.Of(err), want) {
 		t.Errorf("hint %s, want %s", hint.Of(err), want)
 	}
 	without := New()
 	without.Only = []string{"ort-lib", "cache-dir"}
-	if err := without.Parse([]string{"--resume", run}, nil); err == nil || !strings.HasSuffix(hint.Of(err), "confirm it with --ort-lib "+library) {
+	if err := without.Parse([]string{"--resume", run}, nil); err == nil ||
+		!strings.HasSuffix(hint.Of(err), "confirm it with --ort-lib "+library) {
 		t.Errorf("a command without plugins: %v (%s)", err, hint.Of(err))
 	}
-	if err := New().Parse([]string{"--resume", run, "--plugins", "/mine"}, nil); err == nil || strings.Contains(err.Error(), evil) {
+	if err := New().Parse(
+		[]string{"--resume", run, "--plugins", "/mine"}, nil,
+	); err == nil || strings.Contains(err.Error(), evil) {
 		t.Errorf("with --plugins: %v", err)
 	}
 	named := parse(t, []string{"XTTS_HOST_ORT_LIB=" + library}, "--resume", run, "--plugins", evil)
@@ -162,7 +176,8 @@ func TestRunFolderNamesNoCaches(t *testing.T) {
 		for _, name := range []string{"feature-cache", "cache-dir"} {
 			run := runFolder(t, key(name)+": "+folder+"\n")
 			err := New().Parse([]string{"--resume", run}, nil)
-			if err == nil || !strings.Contains(err.Error(), key(name)+": "+folder) || !strings.HasSuffix(hint.Of(err), "confirm it with --"+name+" "+hint.Path(folder)) {
+			if err == nil || !strings.Contains(err.Error(), key(name)+": "+folder) ||
+				!strings.HasSuffix(hint.Of(err), "confirm it with --"+name+" "+hint.Path(folder)) {
 				t.Errorf("%s %s: %v (%s)", name, folder, err, hint.Of(err))
 			}
 			set := parse(t, nil, "--resume", run, "--"+name, folder)
@@ -201,7 +216,8 @@ func TestOwnCaches(t *testing.T) {
 	}
 	other := New()
 	other.Only = []string{"cache-dir"}
-	if err := other.Parse([]string{"--resume", runFolder(t, "feature_cache: /nowhere\n")}, nil); err != nil || other.FeatureCache != "" {
+	err := other.Parse([]string{"--resume", runFolder(t, "feature_cache: /nowhere\n")}, nil)
+	if err != nil || other.FeatureCache != "" {
 		t.Errorf("a command without a feature cache: %v, %q", err, other.FeatureCache)
 	}
 }
@@ -231,10 +247,13 @@ func TestCachesOfRunFolders(t *testing.T) {
 		} {
 			run := filepath.Join(t.TempDir(), "run")
 			dir := make(run)
-			if err := errors.Join(os.MkdirAll(run, 0o777), os.WriteFile(filepath.Join(run, RunFile), []byte(key(name)+": "+dir+"\n"), 0o666)); err != nil {
+			if err := errors.Join(os.MkdirAll(run, 0o777), os.WriteFile(
+				filepath.Join(run, RunFile), []byte(key(name)+": "+dir+"\n"), 0o666,
+			)); err != nil {
 				t.Fatal(err)
 			}
-			if err := New().Parse([]string{"--resume", linkTo(t, run)}, nil); err == nil || !strings.Contains(hint.Of(err), "--"+name) {
+			err := New().Parse([]string{"--resume", linkTo(t, run)}, nil)
+			if err == nil || !strings.Contains(hint.Of(err), "--"+name) {
 				t.Errorf("%s %s: %v (%s)", name, what, err, hint.Of(err))
 			}
 		}

@@ -74,15 +74,20 @@ const leastStack = 1 << 20
 // Check refuses limits under which no run can work.
 func (l Limits) Check() error {
 	if l.AddressSpace > 0 && l.AddressSpace < leastAddressSpace {
-		return hint.Errorf("ulimit -v unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)",
-			"the address space is limited to %d MiB (ulimit -v), and training reserves at least %d MiB", l.AddressSpace>>20, leastAddressSpace>>20)
+		return hint.Errorf("ulimit -v unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, "+
+			"docker run --memory 4g)",
+			"the address space is limited to %d MiB (ulimit -v), and training reserves at least %d MiB",
+			l.AddressSpace>>20, leastAddressSpace>>20)
 	}
 	if free := l.Threads - l.Running; l.Running > 0 && free < leastThreads {
 		return hint.Errorf("ulimit -u unlimited, or end other processes of the user",
-			"the user may have %d processes and threads (ulimit -u) and has %d, and a run starts at least %d", l.Threads, l.Running, leastThreads)
+			"the user may have %d processes and threads (ulimit -u) and has %d, and a run starts at least %d",
+			l.Threads, l.Running, leastThreads)
 	}
 	if l.Stack > 0 && l.Stack < leastStack {
-		return hint.Errorf("ulimit -s 8192", "the stack of a thread is limited to %d KiB (ulimit -s), and ONNX Runtime needs at least %d KiB", l.Stack>>10, leastStack>>10)
+		return hint.Errorf("ulimit -s 8192",
+			"the stack of a thread is limited to %d KiB (ulimit -s), and ONNX Runtime needs at least %d KiB",
+			l.Stack>>10, leastStack>>10)
 	}
 	return nil
 }

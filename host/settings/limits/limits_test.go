@@ -47,12 +47,14 @@ func TestRead(t *testing.T) {
 		if err := unix.Sysinfo(&info); err != nil {
 			t.Fatal(err)
 		}
-		if l.Files != 64 || l.AddressSpace != 64<<30 || l.Stack != 4<<20 || l.Seconds != 3600 || l.Memory != int64(info.Totalram)*int64(info.Unit) || l.Container > l.Memory {
+		if l.Files != 64 || l.AddressSpace != 64<<30 || l.Stack != 4<<20 || l.Seconds != 3600 ||
+			l.Memory != int64(info.Totalram)*int64(info.Unit) || l.Container > l.Memory {
 			t.Errorf("%+v", l)
 		}
 		return
 	}
-	cmd := exec.Command("sh", "-c", "ulimit -n 64; ulimit -v 67108864; ulimit -s 4096; ulimit -t 3600; exec \"$0\" -test.run=TestRead", os.Args[0])
+	cmd := exec.Command("sh", "-c",
+		"ulimit -n 64; ulimit -v 67108864; ulimit -s 4096; ulimit -t 3600; exec \"$0\" -test.run=TestRead", os.Args[0])
 	cmd.Env = append(os.Environ(), "LIMITS=1")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "address space") { // the race detector reserves more

@@ -59,7 +59,8 @@ func (s *roles) choose(p Placement) (Placement, error) {
 	}
 	p.Data.GPU = best.data.Device
 	p.Reason = fmt.Sprintf("auto: of %d visible GPUs, %d (%s) and %d (%s) are connected %s", len(s.visible),
-		best.data.Index, use(best.data), best.model.Index, use(best.model), s.machine.Link(best.data.Device, best.model.Device))
+		best.data.Index, use(best.data), best.model.Index, use(best.model),
+		s.machine.Link(best.data.Device, best.model.Device))
 	return p, nil
 }
 

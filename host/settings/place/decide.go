@@ -15,7 +15,9 @@ import (
 func Decide(r Request, m gpu.Machine) (Placement, error) {
 	if r.Device == config.CPU {
 		if r.Data != "" || r.Model != "" || r.Isolate {
-			return Placement{}, refuse("--device cpu does not go with --data-gpu, --model-gpu and --enable-memory-isolation", "omit --device to train on a GPU")
+			return Placement{},
+				refuse("--device cpu does not go with --data-gpu, --model-gpu and --enable-memory-isolation",
+					"omit --device to train on a GPU")
 		}
 		return Placement{Reason: "--device cpu"}, nil
 	}
@@ -35,7 +37,8 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 		return p, refuse(fmt.Sprintf("--model-gpu %s: --data-gpu is missing", r.Model),
 			"--data-gpu N names the GPU of the plugins, --data-gpu cpu keeps them on the CPU")
 	case r.Model == "":
-		return p, refuse(fmt.Sprintf("--data-gpu %s: --model-gpu is missing", r.Data), "--model-gpu N names the GPU that trains")
+		return p, refuse(fmt.Sprintf("--data-gpu %s: --model-gpu is missing", r.Data),
+			"--model-gpu N names the GPU that trains")
 	case s.machine.Driver.Fault != "":
 		return p, refuse(s.machine.Driver.Fault, gpu.FaultHint+"; --device cpu trains on the CPU")
 	default:
@@ -75,9 +78,11 @@ func (s *roles) withoutGPU() (Placement, error) {
 	why := s.nothing()
 	switch {
 	case s.Device == config.CUDA:
-		return Placement{}, refuse("--device cuda: "+why, hint.Command("doctor says what is missing; --device cpu uses the CPU"))
+		return Placement{},
+			refuse("--device cuda: "+why, hint.Command("doctor says what is missing; --device cpu uses the CPU"))
 	case s.Isolate:
-		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")
+		return Placement{},
+			refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")
 	}
 	return Placement{Reason: why}, nil
 }
@@ -131,14 +136,16 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: %v", flag, name, err), hint.Command("doctor shows every GPU"))
 	}
 	if !slices.Contains(s.visible, d) {
-		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: CUDA_VISIBLE_DEVICES=%s hides %s", flag, name, *s.Visible, d), "name one that it shows, or unset the variable")
+		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: CUDA_VISIBLE_DEVICES=%s hides %s", flag, name, *s.Visible, d),
+			"name one that it shows, or unset the variable")
 	}
 	return d, nil
 }
 
 // tooFew refuses to train on one GPU if two are requested.
 func (s *roles) tooFew() error {
-	reason, advice := fmt.Sprintf("two GPUs are requested, found %d", len(s.visible)), hint.Command("--device cpu trains on the CPU")
+	reason, advice := fmt.Sprintf("two GPUs are requested, found %d", len(s.visible)),
+		hint.Command("--device cpu trains on the CPU")
 	if len(s.visible) == 1 {
 		advice = hint.Command(fmt.Sprintf("--data-gpu cpu --model-gpu %d trains on that GPU", s.visible[0].Index))
 	}
@@ -172,7 +179,8 @@ func (s *roles) limit(p *Placement) error {
 	}
 	if total := p.Data.Limit + p.Model.Limit; p.Shared() && total > p.Model.GPU.Memory {
 		return refuse(fmt.Sprintf("--data-gpu-memory %d and --model-gpu-memory %d: %s has %d MB for both",
-			p.Data.Limit/gpu.MB, p.Model.Limit/gpu.MB, p.Model.GPU, p.Model.GPU.Memory/gpu.MB), "give less, or auto for both")
+			p.Data.Limit/gpu.MB, p.Model.Limit/gpu.MB, p.Model.GPU, p.Model.GPU.Memory/gpu.MB),
+			"give less, or auto for both")
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func (p Placement) Lines(workers, threads int) []string {
 func (r Role) line(role, what string) string {
 	memory := fmt.Sprintf("held to %d of %dMB", r.Limit/gpu.MB, r.GPU.Memory/gpu.MB)
 	if r.Limit == 0 {
-		memory = fmt.Sprintf("no limit (%dMB on the card, %dMB with --enable-memory-isolation)", r.GPU.Memory/gpu.MB, r.Plan/gpu.MB)
+		memory = fmt.Sprintf("no limit (%dMB on the card, %dMB with --enable-memory-isolation)", r.GPU.Memory/gpu.MB,
+			r.Plan/gpu.MB)
 	}
 	return fmt.Sprintf("%s -> %s %s; %s", r.GPU, role, what, memory)
 }

@@ -25,7 +25,9 @@ func TestDriverThatDoesNotStart(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
 	const fault = "the NVIDIA driver does not start: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"
 	broken := func() (gpu.Inventory, error) {
-		return &gputest.Inventory{Version: gpu.Driver{Version: "580", Fault: fault}, Cards: gputest.Cards(4, 24576*gpu.MB)}, nil
+		return &gputest.Inventory{Version: gpu.Driver{Version: "580", Fault: fault}, Cards: gputest.Cards(4,
+				24576*gpu.MB)},
+			nil
 	}
 	for _, tt := range []struct {
 		args string
@@ -76,13 +78,16 @@ func TestLines(t *testing.T) {
 		}},
 		{"", 1, []string{
 			"cpu -> data:  decoding by 2 workers, plugins",
-			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; no limit (24576MB on the card, 16384MB with --enable-memory-isolation)",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; no limit " +
+				"(24576MB on the card, 16384MB with --enable-memory-isolation)",
 			"the first GPU; --data-gpu and --model-gpu name others",
 		}},
 		{"--data-gpu 1 --model-gpu 0 --enable-memory-isolation --model-gpu-memory auto", 2, []string{
 			"cpu -> data:  decoding by 2 workers",
-			"GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) -> data:  plugins, to which it is device 0; held to 8192 of 24576MB",
-			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; held to 16465 of 24576MB",
+			"GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) -> data:  plugins, to which it is device 0; " +
+				"held to 8192 of 24576MB",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; held to " +
+				"16465 of 24576MB",
 		}},
 	} {
 		c := &configtest.Parse(t, append(strings.Fields(tt.args), "--threads", "3")...).Config

@@ -21,9 +21,12 @@ func bundle(precisions ...string) *ortgraphs.Bundle {
 }
 
 func TestResolve(t *testing.T) {
-	hopper, turing, unknown := &gpu.Device{Name: "H200", Capability: 90}, &gpu.Device{Index: 1, Name: "T4", UUID: "GPU-t", Capability: 75}, &gpu.Device{}
+	hopper, turing, unknown := &gpu.Device{Name: "H200", Capability: 90},
+		&gpu.Device{Index: 1, Name: "T4", UUID: "GPU-t", Capability: 75}, &gpu.Device{}
 	both := bundle("f32", "bf16")
-	f32, tf32, bf16 := precision.Precision{Name: "f32", Graph: "f32"}, precision.Precision{Name: "tf32", Graph: "f32", TF32: true}, precision.Precision{Name: "bf16", Graph: "bf16", TF32: true}
+	f32, tf32, bf16 := precision.Precision{Name: "f32", Graph: "f32"},
+		precision.Precision{Name: "tf32", Graph: "f32", TF32: true},
+		precision.Precision{Name: "bf16", Graph: "bf16", TF32: true}
 	for _, c := range []struct {
 		asked   config.Precision
 		card    *gpu.Device
@@ -41,7 +44,8 @@ func TestResolve(t *testing.T) {
 		{"bf16", unknown, both, bf16, ""},
 		{"bf16", nil, both, bf16, "--precision bf16 needs a GPU: ONNX Runtime has no bf16 kernels for the CPU\n" +
 			"train with --precision f32, or on a GPU of compute capability 8.0 or later"},
-		{"bf16", turing, both, bf16, "--precision bf16 needs a GPU of compute capability 8.0 or later: GPU 1 (T4, GPU-t) has 7.5\ntrain with --precision f32"},
+		{"bf16", turing, both, bf16, "--precision bf16 needs a GPU of compute capability 8.0 or later: GPU 1 (T4, " +
+			"GPU-t) has 7.5\ntrain with --precision f32"},
 		{"bf16", hopper, bundle("f32"), bf16, "bundle model has no training graph in bf16\n" +
 			"train with --precision f32, or export the bundle with --precision f32,bf16"},
 		{"auto", nil, bundle(), f32, "bundle model has no training graph in f32\nexport the bundle again"},
@@ -60,7 +64,8 @@ func TestResolve(t *testing.T) {
 func TestString(t *testing.T) {
 	for _, name := range []string{"f32", "tf32", "bf16"} {
 		p, err := precision.Resolve(config.Precision(name), &gpu.Device{}, bundle("f32", "bf16"))
-		if err != nil || !strings.HasPrefix(p.String(), "f32") || strings.Contains(p.String(), "products") != (name != "f32") || !strings.Contains(p.String(), name) {
+		if err != nil || !strings.HasPrefix(p.String(), "f32") ||
+			strings.Contains(p.String(), "products") != (name != "f32") || !strings.Contains(p.String(), name) {
 			t.Errorf("%s: %q, %v", name, p, err)
 		}
 	}

@@ -28,7 +28,10 @@ var courses = []struct {
 	{Schedule{Name: Cosine}, "#0b5cad", "cosine", nil},
 	{Schedule{Name: Linear}, "#b3261e", "linear", nil},
 	{Schedule{Name: Exponential, Factor: 0.997}, "#2e7d32", "exponential, --lr-decay 0.997", nil},
-	{Schedule{Name: Plateau, Factor: 0.5}, "#b26a00", "plateau, lowered after steps 350, 600 and 800", []int64{350, 600, 800}},
+	{
+		Schedule{Name: Plateau, Factor: 0.5}, "#b26a00", "plateau, lowered after steps 350, 600 and 800",
+		[]int64{350, 600, 800},
+	},
 }
 
 // TestPicture: the picture in the documentation is drawn by the code that it explains.

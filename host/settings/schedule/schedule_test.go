@@ -25,13 +25,22 @@ func TestLR(t *testing.T) {
 		{course(Cosine, floor), 0, map[int64]float64{0: 0.2, 9: 2, 10: 2, 60: 1.25, 110: 0.5, 150: 0.5}},
 		{course(Linear, nil), 0, map[int64]float64{9: 2, 10: 2, 35: 1.5, 60: 1, 110: 0, 150: 0}},
 		{course(Linear, floor), 0, map[int64]float64{60: 1.25, 150: 0.5}},
-		{course(Exponential, func(s *Schedule) { s.Factor = 0.5 }), 0, map[int64]float64{0: 0.2, 9: 2, 10: 2, 11: 1, 13: 0.25}},
-		{course(Exponential, func(s *Schedule) { s.Factor, s.MinLR = 0.5, 1 }), 0, map[int64]float64{9: 2, 11: 1.5, 1000: 1}},
+		{
+			course(Exponential, func(s *Schedule) { s.Factor = 0.5 }), 0,
+			map[int64]float64{0: 0.2, 9: 2, 10: 2, 11: 1, 13: 0.25},
+		},
+		{
+			course(Exponential, func(s *Schedule) { s.Factor, s.MinLR = 0.5, 1 }), 0,
+			map[int64]float64{9: 2, 11: 1.5, 1000: 1},
+		},
 		{course(Plateau, func(s *Schedule) { s.Factor = 0.5 }), 0, map[int64]float64{0: 0.2, 9: 2, 1e6: 2}},
 		{course(Plateau, func(s *Schedule) { s.Factor = 0.5 }), 2, map[int64]float64{50: 0.5}},
 		{course(Plateau, func(s *Schedule) { s.Factor, s.MinLR = 0.5, 0.4 }), 5, map[int64]float64{50: 0.4}},
 		// The run ended within its warm-up and is resumed.
-		{course(Cosine, func(s *Schedule) { s.TotalSteps = 5; s.MinLR = 0.1 }), 0, map[int64]float64{4: 1, 9: 2, 10: 0.1}},
+		{
+			course(Cosine, func(s *Schedule) { s.TotalSteps = 5; s.MinLR = 0.1 }), 0,
+			map[int64]float64{4: 1, 9: 2, 10: 0.1},
+		},
 	} {
 		for step, want := range c.want {
 			if got := c.s.LR(step, c.reductions); math.Abs(got-want) > 1e-12 {
@@ -67,7 +76,8 @@ func TestOldCosine(t *testing.T) {
 			t.Fatalf("step %d: %v, want %v", step, got, want)
 		}
 	}
-	if other := (Schedule{Name: Linear, WarmupSteps: 20, DecayStart: 20, TotalSteps: 500}); other.Continue(old) != other {
+	other := (Schedule{Name: Linear, WarmupSteps: 20, DecayStart: 20, TotalSteps: 500})
+	if other.Continue(old) != other {
 		t.Errorf("another course continues the old one: %+v", other.Continue(old))
 	}
 }
@@ -81,7 +91,8 @@ func TestPlateau(t *testing.T) {
 		reductions int
 	}{
 		{4, 3, 0}, {6, 4, 0}, {8, 4, 0}, {9, 4, 0}, // in the warm-up
-		{10, 3, 0}, {12, 2, 0}, {14, 2, 0}, {16, math.NaN(), 1}, {18, 2, 1}, {20, 1, 1}, {22, math.Inf(-1), 1}, {24, 5, 2}, {26, 5, 2}, {28, 5, 3},
+		{10, 3, 0}, {12, 2, 0}, {14, 2, 0}, {16, math.NaN(), 1}, {18, 2, 1}, {20, 1, 1}, {22, math.Inf(-1), 1},
+		{24, 5, 2}, {26, 5, 2}, {28, 5, 3},
 	} {
 		before := state.Reductions
 		reduced := s.Observe(&state, c.step, c.loss)
@@ -126,17 +137,32 @@ func TestUntil(t *testing.T) {
 		want string
 	}{
 		{Schedule{Name: Constant}, 300, "constant"},
-		{Schedule{Name: Cosine, WarmupSteps: 20, TotalSteps: 300}, 300, "cosine to 0 at step 300 after 20 steps of warm-up"},
+		{
+			Schedule{Name: Cosine, WarmupSteps: 20, TotalSteps: 300}, 300,
+			"cosine to 0 at step 300 after 20 steps of warm-up",
+		},
 		{long, 300, "cosine to 0 at step 300 after 20 steps of warm-up"},
 		{long, 400, "cosine to 0 at step 300 after 20 steps of warm-up"},
 		{long, 21, "cosine to 0 at step 300 after 20 steps of warm-up"},
 		{long, 20, "cosine, not begun: the warm-up lasts until step 20"},
 		{short, 10, "cosine, not begun: the warm-up lasts until step 20"},
 		{short, 40, "cosine to 0 at step 20 after 20 steps of warm-up"}, // resumed
-		{Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, 300, "linear to 1e-05 at step 300 after 1 step of warm-up"},
-		{Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, 300, "exponential, times 0.999 a step, at least 1e-05"},
-		{Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, 300, "plateau, times 0.5 after 3 evaluations without a lower loss"},
-		{Schedule{Name: Plateau, Factor: 0.5, Patience: 1}, 300, "plateau, times 0.5 after 1 evaluation without a lower loss"},
+		{
+			Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, 300,
+			"linear to 1e-05 at step 300 after 1 step of warm-up",
+		},
+		{
+			Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, 300,
+			"exponential, times 0.999 a step, at least 1e-05",
+		},
+		{
+			Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, 300,
+			"plateau, times 0.5 after 3 evaluations without a lower loss",
+		},
+		{
+			Schedule{Name: Plateau, Factor: 0.5, Patience: 1}, 300,
+			"plateau, times 0.5 after 1 evaluation without a lower loss",
+		},
 	} {
 		if got := c.s.Until(c.last); got != c.want {
 			t.Errorf("until step %d: got %q, want %q", c.last, got, c.want)

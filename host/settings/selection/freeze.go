@@ -50,7 +50,8 @@ func Frozen(parameters []manifest.Parameter, p Patterns) (map[string]bool, error
 		}
 	}
 	if len(patterns) > 0 && trained == 0 {
-		return nil, hint.Errorf("leave a parameter to train; some may be frozen by the bundle ("+hint.Command("graph inspect")+")",
+		return nil, hint.Errorf(
+			"leave a parameter to train; some may be frozen by the bundle ("+hint.Command("graph inspect")+")",
 			"%s %s: no parameter is left to train", flag, strings.Join(patterns, ","))
 	}
 	return frozen, nil
@@ -61,7 +62,8 @@ func check(setting, pattern string, parameters []manifest.Parameter) error {
 	for _, q := range parameters {
 		ok, err := q.Matches(pattern)
 		if err != nil {
-			return hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these", "%s: not a pattern", setting)
+			return hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these",
+				"%s: not a pattern", setting)
 		}
 		if ok {
 			return nil
@@ -77,5 +79,6 @@ func FrozenIdentity(frozen map[string]bool, parameters int) string {
 		return ""
 	}
 	names := slices.Sorted(maps.Keys(frozen))
-	return fmt.Sprintf("%d of %d tensors (%.6x)", len(names), parameters, sha256.Sum256([]byte(strings.Join(names, "\n"))))
+	return fmt.Sprintf("%d of %d tensors (%.6x)", len(names), parameters,
+		sha256.Sum256([]byte(strings.Join(names, "\n"))))
 }

@@ -23,7 +23,8 @@ var parameters = []manifest.Parameter{
 }
 
 func TestFrozen(t *testing.T) {
-	const all = "decoder.blocks.0.weight decoder.blocks.1.weight decoder.blocks.10.weight odd/name[0] text.embedding.weight text.norm.bias text.norm.weight"
+	const all = "decoder.blocks.0.weight decoder.blocks.1.weight decoder.blocks.10.weight odd/name[0] " +
+		"text.embedding.weight text.norm.bias text.norm.weight"
 	without := func(names ...string) string {
 		left := slices.DeleteFunc(strings.Fields(all), func(n string) bool { return slices.Contains(names, n) })
 		return strings.Join(left, " ")
@@ -44,7 +45,10 @@ func TestFrozen(t *testing.T) {
 		{"o*0?", "", "odd/name[0]"},
 		{`odd/name\[0]`, "", "odd/name[0]"},
 		{"positions", "", ""},
-		{"text.norm,decoder", "", "decoder.blocks.0.weight decoder.blocks.1.weight decoder.blocks.10.weight text.norm.bias text.norm.weight"},
+		{
+			"text.norm,decoder", "",
+			"decoder.blocks.0.weight decoder.blocks.1.weight decoder.blocks.10.weight text.norm.bias text.norm.weight",
+		},
 		{"", "*", ""},
 		{"", "text.norm.bias,head.weight", without("text.norm.bias", "text.embedding.weight")},
 		{"", "positions,text.norm.bias", without("text.norm.bias")},
@@ -63,10 +67,22 @@ func split(list string) []string {
 func TestRefused(t *testing.T) {
 	const left = "leave a parameter to train; some may be frozen by the bundle (xtts-host graph inspect)"
 	for _, c := range []struct{ freeze, only, err, hint string }{
-		{"text,text.nrom", "", "--freeze text.nrom: no parameter has such a name", "the nearest names are text.norm, text, text.norm.bias"},
-		{"", "decodr.*", "--train-only decodr.*: no parameter has such a name", "the nearest names are decoder, text, text.norm"},
-		{"nix.*", "", "--freeze nix.*: no parameter has such a name", "the outermost names are text, decoder, odd/name[0], positions"},
-		{"text[", "", "--freeze text[: not a pattern", "write a name with * for any text, ? for one character, [abc] for one of these"},
+		{
+			"text,text.nrom", "", "--freeze text.nrom: no parameter has such a name",
+			"the nearest names are text.norm, text, text.norm.bias",
+		},
+		{
+			"", "decodr.*", "--train-only decodr.*: no parameter has such a name",
+			"the nearest names are decoder, text, text.norm",
+		},
+		{
+			"nix.*", "", "--freeze nix.*: no parameter has such a name",
+			"the outermost names are text, decoder, odd/name[0], positions",
+		},
+		{
+			"text[", "", "--freeze text[: not a pattern",
+			"write a name with * for any text, ? for one character, [abc] for one of these",
+		},
 		{"*", "", "--freeze *: no parameter is left to train", left},
 		{"", "positions", "--train-only positions: no parameter is left to train", left},
 	} {
@@ -81,7 +97,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestFrozenIdentity(t *testing.T) {
-	one, two := FrozenIdentity(map[string]bool{"a": true, "b": true}, 5), FrozenIdentity(map[string]bool{"a": true, "c": true}, 5)
+	one, two := FrozenIdentity(map[string]bool{"a": true, "b": true}, 5),
+		FrozenIdentity(map[string]bool{"a": true, "c": true}, 5)
 	if one == two || !strings.HasPrefix(one, "2 of 5 tensors (") || FrozenIdentity(nil, 5) != "" {
 		t.Errorf("%s, %s, %q", one, two, FrozenIdentity(nil, 5))
 	}

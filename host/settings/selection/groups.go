@@ -91,7 +91,8 @@ func parse(flag string, texts []string, parameters []manifest.Parameter) (entrie
 		pattern, number, _ := strings.Cut(text, "=")
 		value, err := strconv.ParseFloat(number, 64)
 		if errors.Is(err, strconv.ErrRange) || math.IsInf(value, 0) || value > manifest.MaxRate {
-			return nil, hint.Errorf("write a smaller number: text_encoder=0.1", "%s %s: the largest value is %d", flag, text, int(manifest.MaxRate))
+			return nil, hint.Errorf("write a smaller number: text_encoder=0.1", "%s %s: the largest value is %d", flag,
+				text, int(manifest.MaxRate))
 		}
 		if err != nil || value < 0 || math.IsNaN(value) {
 			return nil, hint.Errorf("write a pattern of names and a number of at least 0: text_encoder=0.1",

@@ -11,8 +11,8 @@ import (
 )
 
 var grouped = []manifest.Parameter{
-	{Name: "text.embedding.weight", Aliases: []string{"head.weight"}}, {Name: "text.norm.weight"}, {Name: "text.norm.bias"},
-	{Name: "decoder.weight"}, {Name: "decoder.bias"}, {Name: "positions", Frozen: true},
+	{Name: "text.embedding.weight", Aliases: []string{"head.weight"}}, {Name: "text.norm.weight"},
+	{Name: "text.norm.bias"}, {Name: "decoder.weight"}, {Name: "decoder.bias"}, {Name: "positions", Frozen: true},
 }
 
 func TestGroups(t *testing.T) {
@@ -28,7 +28,8 @@ func TestGroups(t *testing.T) {
 			`[{"match":["text.embedding.weight"],"lr_factor":0.1},{"match":["text.norm.weight","text.norm.bias"],"lr_factor":2}]`,
 		},
 		{
-			"flags come before the bundle, value by value", `[{"match":["head","decoder"],"lr_factor":5,"weight_decay":0.2}]`, "decoder.bias=1", "head=0.3",
+			"flags come before the bundle, value by value",
+			`[{"match":["head","decoder"],"lr_factor":5,"weight_decay":0.2}]`, "decoder.bias=1", "head=0.3",
 			`[{"match":["text.embedding.weight"],"lr_factor":5,"weight_decay":0.3},{"match":["decoder.weight"],"lr_factor":5,"weight_decay":0.2},{"match":["decoder.bias"],"weight_decay":0.2}]`,
 		},
 	} {

@@ -27,7 +27,8 @@ func nearest(pattern string, parameters []manifest.Parameter) string {
 			}
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(names,
+		func(a, b string) int { return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b)) })
 	if distances[names[0]] <= (len(text)+2)/3 {
 		return "the nearest names are " + strings.Join(names[:min(3, len(names))], ", ")
 	}

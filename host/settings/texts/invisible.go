@@ -46,7 +46,9 @@ func removeInvisible(text string) string {
 }
 
 // alphabets are scripts whose letters never join, or join whatever is between them.
-var alphabets = []*unicode.RangeTable{unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Hebrew, unicode.Armenian, unicode.Georgian}
+var alphabets = []*unicode.RangeTable{
+	unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Hebrew, unicode.Armenian, unicode.Georgian,
+}
 
 // separates reports whether a non-joiner between what is before it and what follows from next on has an effect: it
 // stands between two letters that would join.
@@ -99,9 +101,9 @@ func joins(runes []rune, at int) bool {
 // Unicode's ArabicShaping.txt do not.
 func joinsLeft(r rune) bool {
 	switch {
-	case r == 0x0621, r >= 0x0622 && r <= 0x0625, r == 0x0627, r == 0x0629, r >= 0x062F && r <= 0x0632, r == 0x0648, r >= 0x0671 && r <= 0x0677,
-		r >= 0x0688 && r <= 0x0699, r == 0x06C0, r >= 0x06C3 && r <= 0x06CB, r == 0x06CD, r == 0x06CF, r == 0x06D2, r == 0x06D3, r == 0x06D5,
-		r == 0x06EE, r == 0x06EF:
+	case r == 0x0621, r >= 0x0622 && r <= 0x0625, r == 0x0627, r == 0x0629, r >= 0x062F && r <= 0x0632, r == 0x0648,
+		r >= 0x0671 && r <= 0x0677, r >= 0x0688 && r <= 0x0699, r == 0x06C0, r >= 0x06C3 && r <= 0x06CB, r == 0x06CD,
+		r == 0x06CF, r == 0x06D2, r == 0x06D3, r == 0x06D5, r == 0x06EE, r == 0x06EF:
 		return false
 	}
 	return true

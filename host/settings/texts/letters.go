@@ -30,15 +30,21 @@ const tatweel = "\u0640"
 var written = map[string]*strings.Replacer{
 	"fa": strings.NewReplacer(tatweel, "",
 		"\u064A", "\u06CC", "\u0649", "\u06CC", "\u0643", "\u06A9", "\u06AA", "\u06A9",
-		"\u06C1", "\u0647", "\u06BE", "\u0647", "\u06D5", "\u0647", "\u06C0", "\u0647\u0654", "\u06C2", "\u0647\u0654", "\u06C3", "\u0629"),
+		"\u06C1", "\u0647", "\u06BE", "\u0647", "\u06D5", "\u0647", "\u06C0", "\u0647\u0654", "\u06C2", "\u0647\u0654",
+		"\u06C3", "\u0629"),
 	"ar": strings.NewReplacer(tatweel, "",
-		"\u06A9", "\u0643", "\u06AA", "\u0643", "\u06C1", "\u0647", "\u06BE", "\u0647", "\u06D5", "\u0647", "\u06C3", "\u0629"),
+		"\u06A9", "\u0643", "\u06AA", "\u0643", "\u06C1", "\u0647", "\u06BE", "\u0647", "\u06D5", "\u0647", "\u06C3",
+		"\u0629"),
 	"ur": strings.NewReplacer(tatweel, "",
-		"\u064A", "\u06CC", "\u0649", "\u06CC", "\u0643", "\u06A9", "\u06AA", "\u06A9", "\u0647", "\u06C1", "\u06C0", "\u06C2", "\u06D5", "\u06C1"),
-	"ckb": strings.NewReplacer(tatweel, "", "\u064A", "\u06CC", "\u0649", "\u06CC", "\u0643", "\u06A9", "\u06AA", "\u06A9"),
-	"ps":  strings.NewReplacer(tatweel, "", "\u0643", "\u06A9", "\u06AA", "\u06A9", "\u06C1", "\u0647", "\u06BE", "\u0647", "\u06D5", "\u0647"),
-	"ro":  strings.NewReplacer(tatweel, "", "\u015E", "\u0218", "\u015F", "\u0219", "\u0162", "\u021A", "\u0163", "\u021B"),
-	"":    strings.NewReplacer(tatweel, ""),
+		"\u064A", "\u06CC", "\u0649", "\u06CC", "\u0643", "\u06A9", "\u06AA", "\u06A9", "\u0647", "\u06C1", "\u06C0",
+		"\u06C2", "\u06D5", "\u06C1"),
+	"ckb": strings.NewReplacer(tatweel, "", "\u064A", "\u06CC", "\u0649", "\u06CC", "\u0643", "\u06A9", "\u06AA",
+		"\u06A9"),
+	"ps": strings.NewReplacer(tatweel, "", "\u0643", "\u06A9", "\u06AA", "\u06A9", "\u06C1", "\u0647", "\u06BE",
+		"\u0647", "\u06D5", "\u0647"),
+	"ro": strings.NewReplacer(tatweel, "", "\u015E", "\u0218", "\u015F", "\u0219", "\u0162", "\u021A", "\u0163",
+		"\u021B"),
+	"": strings.NewReplacer(tatweel, ""),
 }
 
 // Written reports whether the rule letters knows the letters of a language.

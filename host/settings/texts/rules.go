@@ -27,7 +27,10 @@ const (
 var named = []struct {
 	name string
 	rule rule
-}{{"forms", forms}, {"invisible", invisible}, {"letters", letters}, {"digits", digits}, {"punctuation", punctuation}, {"spaces", spaces}}
+}{
+	{"forms", forms}, {"invisible", invisible}, {"letters", letters}, {"digits", digits}, {"punctuation", punctuation},
+	{"spaces", spaces},
+}
 
 // Rules are some of the rules. The zero value changes nothing.
 type Rules struct {
@@ -146,8 +149,9 @@ func (r Rules) Text(text, language string) string {
 		rule  rule
 		apply func(string) string
 	}{
-		{forms, foldForms}, {invisible, removeInvisible}, {letters, func(s string) string { return foldLetters(s, language) }},
-		{digits, foldDigits}, {punctuation, foldPunctuation}, {spaces, foldSpaces},
+		{forms, foldForms}, {invisible, removeInvisible},
+		{letters, func(s string) string { return foldLetters(s, language) }}, {digits, foldDigits},
+		{punctuation, foldPunctuation}, {spaces, foldSpaces},
 	} {
 		if r.on&step.rule != 0 {
 			text = norm.NFC.String(step.apply(text))

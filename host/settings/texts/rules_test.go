@@ -50,7 +50,8 @@ func TestText(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "none", "none": "none", "digits, letters": "letters,digits", "all": "forms,invisible,letters,digits,punctuation,spaces",
+		"": "none", "none": "none", "digits, letters": "letters,digits",
+		"all":       "forms,invisible,letters,digits,punctuation,spaces",
 		"all:fa-IR": "forms,invisible,letters:fa,digits,punctuation,spaces", "letters:fas": "letters:fa",
 	} {
 		r, err := Parse(in)
@@ -62,8 +63,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"digit": `there is no rule "digit"`, "digits:fa": "digits takes no language", "letters:": `"" is no language`, "letters:x y": `"x y" is no language`,
-		",": `there is no rule ""`,
+		"digit": `there is no rule "digit"`, "digits:fa": "digits takes no language", "letters:": `"" is no language`,
+		"letters:x y": `"x y" is no language`, ",": `there is no rule ""`,
 	} {
 		if _, err := Parse(in); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", in, err, want)
@@ -122,7 +123,9 @@ func TestWritten(t *testing.T) {
 
 // FuzzText: the rules do not change what they have written, and write composed UTF-8.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"علي\u200cها", "ﷲ ﬁ ｶﾞ", "a\u00adb \u200c", "ي\u0640\u0654", "\u0649\u0654\u200d", "٣٫٫٥", "\u06c1\u00ad\u0654"} {
+	for _, s := range []string{
+		"علي\u200cها", "ﷲ ﬁ ｶﾞ", "a\u00adb \u200c", "ي\u0640\u0654", "\u0649\u0654\u200d", "٣٫٫٥", "\u06c1\u00ad\u0654",
+	} {
 		f.Add(s, uint8(63), "fa")
 		f.Add(s, uint8(63), "ar")
 		f.Add(s, uint8(63), "ur")

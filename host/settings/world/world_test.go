@@ -35,7 +35,8 @@ func TestOneRankHasTheSameBits(t *testing.T) {
 	for _, w := range []World{{}, {Rank: 0, Size: 1}} {
 		hashes := map[string]string{"seed": "1"}
 		w.Identify(hashes)
-		if !w.Alone() || !w.Leads() || w.Check() != nil || w.BatchSize(8) != 8 || w.Micro(3) != 3 || !maps.Equal(hashes, map[string]string{"seed": "1"}) {
+		if !w.Alone() || !w.Leads() || w.Check() != nil || w.BatchSize(8) != 8 || w.Micro(3) != 3 ||
+			!maps.Equal(hashes, map[string]string{"seed": "1"}) {
 			t.Errorf("%+v changes what a process alone computes: %v", w, hashes)
 		}
 		if rows := w.Rows(nil, []int32{2, 1, -1}); !slices.Equal(rows, []int32{2, 1, -1}) {

@@ -28,13 +28,15 @@ func (w tensors) Read(name string, dst []byte) error {
 
 func TestGraphsGetWeightsWithTheirAdapters(t *testing.T) {
 	plain := tensors{
-		"linear": {[]int{2, 3}, []float32{1, 2, 3, 4, 5, 6}}, "linear.a": {[]int{1, 3}, []float32{1, 10, 100}}, "linear.b": {[]int{2, 1}, []float32{1, -1}},
-		"words": {[]int{3, 2}, []float32{1, 2, 3, 4, 5, 6}}, "words.a": {[]int{2, 3}, []float32{1, 2, 3, 10, 20, 30}}, "words.b": {[]int{2, 2}, []float32{1, 0, 1, 1}},
-		"filter": {[]int{1, 2, 2}, []float32{0, 0, 0, 1}}, "filter.a": {[]int{2, 4}, []float32{1, 2, 3, 4, 1, 1, 1, 1}}, "filter.b": {[]int{1, 2}, []float32{1, 0.5}},
-		"other": {[]int{2}, []float32{7, 8}},
+		"linear": {[]int{2, 3}, []float32{1, 2, 3, 4, 5, 6}}, "linear.a": {[]int{1, 3}, []float32{1, 10, 100}},
+		"linear.b": {[]int{2, 1}, []float32{1, -1}}, "words": {[]int{3, 2}, []float32{1, 2, 3, 4, 5, 6}},
+		"words.a": {[]int{2, 3}, []float32{1, 2, 3, 10, 20, 30}}, "words.b": {[]int{2, 2}, []float32{1, 0, 1, 1}},
+		"filter": {[]int{1, 2, 2}, []float32{0, 0, 0, 1}}, "filter.a": {[]int{2, 4}, []float32{1, 2, 3, 4, 1, 1, 1, 1}},
+		"filter.b": {[]int{1, 2}, []float32{1, 0.5}}, "other": {[]int{2}, []float32{7, 8}},
 	}
 	bundle := &ortgraphs.Bundle{Manifest: &manifest.Bundle{Adapters: []manifest.Adapter{
-		{Weight: "linear", A: "linear.a", B: "linear.b", Scale: 2, Layer: "linear"}, {Weight: "words", A: "words.a", B: "words.b", Scale: 1, Layer: "embedding"},
+		{Weight: "linear", A: "linear.a", B: "linear.b", Scale: 2, Layer: "linear"},
+		{Weight: "words", A: "words.a", B: "words.b", Scale: 1, Layer: "embedding"},
 		{Weight: "filter", A: "filter.a", B: "filter.b", Scale: 2},
 	}}}
 	weights := withAdapters(plain, bundle)
@@ -51,7 +53,8 @@ func TestGraphsGetWeightsWithTheirAdapters(t *testing.T) {
 		}
 	}
 	delete(plain, "words.b")
-	if err := weights.Read("words", make([]byte, 24)); err == nil || !strings.Contains(err.Error(), `no tensor "words.b"`) {
+	err := weights.Read("words", make([]byte, 24))
+	if err == nil || !strings.Contains(err.Error(), `no tensor "words.b"`) {
 		t.Error(err)
 	}
 }

@@ -68,7 +68,8 @@ func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	config := ort.SessionConfig{Path: r.Bundle.Path(spec.File), Threads: r.Threads, Deterministic: true} // equal seeds give equal bytes
+	// equal seeds give equal bytes
+	config := ort.SessionConfig{Path: r.Bundle.Path(spec.File), Threads: r.Threads, Deterministic: true}
 	if r.Device.CUDA != nil {
 		cuda := *r.Device.CUDA
 		cuda.Growing = true

@@ -26,7 +26,9 @@ func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 func speaking(t *testing.T, c Config, changes ...variant.Change) *Runtime {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "bundle")
-	if err := synthesizetest.Write(folder, "../../../ortgraphs/testdata/pico", "../../data/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
+	if err := synthesizetest.Write(
+		folder, "../../../ortgraphs/testdata/pico", "../../data/dataset/testdata/voicebpe/tokenizer.json",
+	); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -122,7 +124,9 @@ func onGPU(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { staging.Close(); stream.Close(); card.Close() }) // reports what is still open
-	return Config{Device: &device.Device{Device: train.Device{Context: card, Compute: stream}}, Staging: staging.Bytes()}
+	return Config{
+		Device: &device.Device{Device: train.Device{Context: card, Compute: stream}}, Staging: staging.Bytes(),
+	}
 }
 
 // changing are weights with one that changes, and for which there are others on the device, which no graph may take.
@@ -190,7 +194,9 @@ func TestCopiedBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Tensors[name], err = ort.NewTensorAt(ort.Host, memory.Pointer(), size, manifest.F32, shape); err != nil {
+			if r.Tensors[name], err = ort.NewTensorAt(
+				ort.Host, memory.Pointer(), size, manifest.F32, shape,
+			); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { r.Tensors[name].Close(); memory.Close() })
@@ -207,7 +213,8 @@ func TestCopiedBytes(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	r := speaking(t, Config{Device: new(device.Device)})
-	if _, err := r.Open(t.Context(), "singing"); err == nil || !strings.Contains(err.Error(), "has no inference graph singing") {
+	if _, err := r.Open(t.Context(), "singing"); err == nil ||
+		!strings.Contains(err.Error(), "has no inference graph singing") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -37,7 +37,8 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules text
 		return List{}, err
 	}
 	if len(list) > most {
-		return List{}, hint.Errorf("training waits for them at each evaluation: choose some", "%d sentences, at most %d are spoken", len(list), most)
+		return List{}, hint.Errorf("training waits for them at each evaluation: choose some",
+			"%d sentences, at most %d are spoken", len(list), most)
 	}
 	tokenizer, err := synthesize.NewTokenizer(bundle, rules)
 	if err != nil {
@@ -51,7 +52,8 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules text
 	samples := make([]Sample, len(list))
 	for i, s := range list {
 		if s.Voice == nil && like == nil {
-			return List{}, hint.Errorf(`name voices in JSON Lines: {"audio_filepath": "me.wav", "text": "One."}`, "%s: no clip of %s is long enough for a voice", s.Place, data.List)
+			return List{}, hint.Errorf(`name voices in JSON Lines: {"audio_filepath": "me.wav", "text": "One."}`,
+				"%s: no clip of %s is long enough for a voice", s.Place, data.List)
 		}
 		if s.Voice == nil {
 			s.Voice, s.Language = like, data.Languages[like.LanguageID]

@@ -98,7 +98,8 @@ func lighter(err error) error {
 	if hint.Of(err) != "" || !errors.Is(err, ort.ErrOutOfMemory) && !errors.Is(err, gpu.ErrOutOfMemory) {
 		return err
 	}
-	return hint.Errorf("try a smaller --batch-size, a larger --model-gpu-memory if it is limited, or no --samples", "%w", err)
+	return hint.Errorf("try a smaller --batch-size, a larger --model-gpu-memory if it is limited, or no --samples",
+		"%w", err)
 }
 
 func (s *Speaker) open(ctx context.Context) error {
@@ -109,7 +110,8 @@ func (s *Speaker) open(ctx context.Context) error {
 		exact.TF32, exact.MemoryLimit = false, c.MemoryLimit
 		device.CUDA = &exact
 	}
-	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Weights: c.Weights, Tensors: c.Tensors, Device: &device, Threads: c.Threads})
+	s.runtime = inference.New(
+		inference.Config{Bundle: c.Bundle, Weights: c.Weights, Tensors: c.Tensors, Device: &device, Threads: c.Threads})
 	err := s.staged(func() (err error) {
 		s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime)
 		return err
@@ -127,7 +129,8 @@ func (s *Speaker) open(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", sample.Place, err)
 		}
 		if len(sample.Text.Unknown) > 0 {
-			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place, string(sample.Text.Unknown)))
+			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place,
+				string(sample.Text.Unknown)))
 		}
 		job.Do(i+1, len(c.Samples))
 	}
@@ -186,7 +189,10 @@ func (s *Speaker) Speak(step int64) {
 	err := s.speak(ctx, step)
 	s.Spent(began, time.Now())
 	if err == nil {
-		s.Bus.Publish(&event.Spoken{Step: step, Folder: files.At(s.Dir).Join(rundir.Step(step)).String(), Samples: len(s.Samples), Time: time.Since(began)})
+		s.Bus.Publish(&event.Spoken{
+			Step: step, Folder: files.At(s.Dir).Join(rundir.Step(step)).String(), Samples: len(s.Samples),
+			Time: time.Since(began),
+		})
 	}
 	if err != nil && ctx.Err() == nil {
 		s.incomplete++

@@ -51,7 +51,9 @@ func newRun(t *testing.T) *run {
 	t.Helper()
 	r := &run{dir: t.TempDir()}
 	folder := filepath.Join(r.dir, "bundle")
-	if err := synthesizetest.Write(folder, "../../../ortgraphs/testdata/pico", "../../data/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
+	if err := synthesizetest.Write(
+		folder, "../../../ortgraphs/testdata/pico", "../../data/dataset/testdata/voicebpe/tokenizer.json",
+	); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -80,11 +82,14 @@ func newRun(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.data, err = dataset.Open(t.Context(), dataset.Config{Dir: sample, Split: dataset.Eval, SampleRate: 22050}); err != nil {
+	if r.data, err = dataset.Open(t.Context(), dataset.Config{
+		Dir: sample, Split: dataset.Eval, SampleRate: 22050,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	r.Config = Config{
-		Bundle: r.bundle, Weights: file, Tensors: map[string]*ort.Tensor{"stop_head.bias": bias}, Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
+		Bundle: r.bundle, Weights: file, Tensors: map[string]*ort.Tensor{"stop_head.bias": bias},
+		Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Spent: func(_, _ time.Time) {}, Bus: event.NewBus(),
 	}
 	return r
@@ -140,7 +145,8 @@ func TestSpeak(t *testing.T) {
 		s.Speak(int64(step))
 	}
 	for number := 1; number <= 2; number++ {
-		if !bytes.Equal(r.sample(t, 1, number), r.sample(t, 3, number)) || bytes.Equal(r.sample(t, 1, number), r.sample(t, 2, number)) {
+		if !bytes.Equal(r.sample(t, 1, number), r.sample(t, 3, number)) ||
+			bytes.Equal(r.sample(t, 1, number), r.sample(t, 2, number)) {
 			t.Errorf("sample %d does not follow the weights", number)
 		}
 	}
@@ -149,7 +155,8 @@ func TestSpeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer weights.Close()
-	runtime := inference.New(inference.Config{Bundle: r.bundle, Weights: weights, Device: new(device.Device), Threads: 1})
+	runtime := inference.New(
+		inference.Config{Bundle: r.bundle, Weights: weights, Device: new(device.Device), Threads: 1})
 	defer runtime.Close()
 	speaker, err := synthesize.NewSpeaker(t.Context(), r.bundle.Manifest.Synthesis, runtime)
 	if err != nil {
@@ -171,7 +178,8 @@ func TestSpeak(t *testing.T) {
 	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, r.sample(t, 1, 1)) {
 		t.Errorf("the command speaks otherwise: %v", err)
 	}
-	if got := s.Report(); got.Sentences != 2 || !slices.Equal(got.Steps, []int64{1, 2, 3}) || got.Incomplete != 0 || r.log.Len() > 0 {
+	got := s.Report()
+	if got.Sentences != 2 || !slices.Equal(got.Steps, []int64{1, 2, 3}) || got.Incomplete != 0 || r.log.Len() > 0 {
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
 }
@@ -189,7 +197,9 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stream.Close(); card.Close() }) // reports what is still open
-	if r.bundle, err = variant.Rewrite(r.bundle.Dir, filepath.Join(r.dir, "adapted"), variant.Adapter("stop_head.weight")); err != nil {
+	if r.bundle, err = variant.Rewrite(
+		r.bundle.Dir, filepath.Join(r.dir, "adapted"), variant.Adapter("stop_head.weight"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	file, err := r.bundle.Weights()
@@ -205,7 +215,8 @@ func TestMemory(t *testing.T) {
 	s := r.open(t, "a.txt", "hello there.\ngood morning.")
 	opened := free()
 	// The parameter stop_head.bias is on the device, and stop_head.weight has an adapter.
-	if want := must(Read(filepath.Join(r.dir, "a.txt"), r.bundle, r.data, texts.Rules{})).Bytes; before-opened != want || want != 4+4*16 {
+	want := must(Read(filepath.Join(r.dir, "a.txt"), r.bundle, r.data, texts.Rules{})).Bytes
+	if before-opened != want || want != 4+4*16 {
 		t.Errorf("%d bytes are taken, and %d were announced", before-opened, want)
 	}
 	if checked != 1 || !strings.Contains(r.log.String(), "samples rehearsed") {
@@ -224,7 +235,8 @@ func TestMemory(t *testing.T) {
 	}
 	full := fmt.Errorf("%w: the limit is not enough", gpu.ErrOutOfMemory)
 	r.Check = func(int) error { return full }
-	if _, err := Open(t.Context(), r.Config); !errors.Is(err, full) || !strings.HasPrefix(err.Error(), "--samples: ") || hint.Of(err) == "" {
+	if _, err := Open(t.Context(), r.Config); !errors.Is(err, full) || !strings.HasPrefix(err.Error(), "--samples: ") ||
+		hint.Of(err) == "" {
 		t.Errorf("beyond the limit: %v", err)
 	}
 }
@@ -240,7 +252,8 @@ func TestIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Speak(5)
-	if got := s.Report(); got.Incomplete != 1 || len(got.Steps) != 0 || !strings.Contains(r.log.String(), "the samples of step 5 are not complete, and training goes on: ") {
+	if got := s.Report(); got.Incomplete != 1 || len(got.Steps) != 0 ||
+		!strings.Contains(r.log.String(), "the samples of step 5 are not complete, and training goes on: ") {
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
 	r.log.Reset()
@@ -276,11 +289,14 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if got := again.Report().Steps; !slices.Equal(got, []int64{1, 2}) || !bytes.Equal(r.sample(t, 2, 2), want) || string(r.sample(t, 2, 1)) != "kept" {
+	got := again.Report().Steps
+	if !slices.Equal(got, []int64{1, 2}) || !bytes.Equal(r.sample(t, 2, 2), want) ||
+		string(r.sample(t, 2, 1)) != "kept" {
 		t.Errorf("samples of the steps %v", got)
 	}
 	r.Samples, r.EvaluatedStep = nil, 1
-	if none, err := Open(t.Context(), r.Config); none != nil || err != nil || none.Report() != nil || none.Close() != nil {
+	none, err := Open(t.Context(), r.Config)
+	if none != nil || err != nil || none.Report() != nil || none.Close() != nil {
 		t.Errorf("a run without sentences: %v", err)
 	} else if none.Speak(9); len(must(steps(r.Dir))) != 1 {
 		t.Error("a run without sentences speaks, or keeps later samples")
@@ -299,32 +315,43 @@ func TestRefusals(t *testing.T) {
 	quoted := func(path string) string { return fmt.Sprintf("%q", path) }
 	me := must(filepath.Abs(r.data.Rows[0].Path))
 	for text, want := range map[string]string{
-		`{"audio_filepath": "none.wav", "text": "One."}`:                                  "a.jsonl:1: none.wav: ",
-		`{"audio_filepath": ` + quoted(me) + `, "text": "One.", "language": "xx"}`:        `a.jsonl:1: language "xx": the tokenizer has no token [xx]`,
-		strings.Repeat(`{"audio_filepath": `+quoted(me)+`, "text": "One."}`+"\n", most+1): "201 sentences, at most 200 are spoken",
+		`{"audio_filepath": "none.wav", "text": "One."}`: "a.jsonl:1: none.wav: ",
+		`{"audio_filepath": ` + quoted(me) +
+			`, "text": "One.", "language": "xx"}`: `a.jsonl:1: language "xx": the tokenizer has no token [xx]`,
+		strings.Repeat(
+			`{"audio_filepath": `+quoted(me)+`, "text": "One."}`+"\n", most+1,
+		): "201 sentences, at most 200 are spoken",
 		"\n": "a.jsonl has no sentence",
 	} {
-		if _, err := Read(r.write(t, "a.jsonl", text), r.bundle, r.data, texts.Rules{}); err == nil || !strings.HasPrefix(err.Error(), want) || hint.Of(err) == "" {
+		_, err := Read(r.write(t, "a.jsonl", text), r.bundle, r.data, texts.Rules{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || hint.Of(err) == "" {
 			t.Errorf("%v (%s), want %s", err, hint.Of(err), want)
 		}
 	}
 	r.data.Rows = r.data.Rows[:1]
 	r.data.Rows[0].Samples = 100
-	if _, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{}); err == nil || !strings.HasPrefix(err.Error(), "a.txt:1: no clip of metadata_eval.csv is long enough") {
+	if _, err := Read(
+		r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{},
+	); err == nil || !strings.HasPrefix(err.Error(), "a.txt:1: no clip of metadata_eval.csv is long enough") {
 		t.Error(err)
 	}
 	all := r.bundle.Manifest.Inference
-	r.bundle.Manifest.Inference = slices.DeleteFunc(slices.Clone(all), func(g manifest.InferenceGraph) bool { return g.Name == manifest.GraphConditioning })
-	if list, err := Read(r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{}); err != nil || list.Sentences[0].Voice != nil {
+	r.bundle.Manifest.Inference = slices.DeleteFunc(slices.Clone(all),
+		func(g manifest.InferenceGraph) bool { return g.Name == manifest.GraphConditioning })
+	if list, err := Read(
+		r.write(t, "a.txt", "One."), r.bundle, r.data, texts.Rules{},
+	); err != nil || list.Sentences[0].Voice != nil {
 		t.Errorf("a model with one voice: %v", err)
 	}
 	r.bundle.Manifest.Inference = all
-	list, err := Read(r.write(t, "b.jsonl", `{"audio_filepath": `+quoted(me)+`, "duration": 0.1, "text": "One."}`), r.bundle, r.data, texts.Rules{})
+	list, err := Read(r.write(t, "b.jsonl", `{"audio_filepath": `+quoted(me)+`, "duration": 0.1, "text": "One."}`),
+		r.bundle, r.data, texts.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Samples = list.Sentences
-	if _, err := Open(t.Context(), r.Config); err == nil || !strings.Contains(err.Error(), "--samples: b.jsonl:1: ") || !strings.Contains(err.Error(), "the clip has 0.1 s, and a voice needs at least 0.2 s") || !exit.IsRefusal(err) {
+	if _, err := Open(t.Context(), r.Config); err == nil || !strings.Contains(err.Error(), "--samples: b.jsonl:1: ") ||
+		!strings.Contains(err.Error(), "the clip has 0.1 s, and a voice needs at least 0.2 s") || !exit.IsRefusal(err) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -349,7 +376,8 @@ func TestStopped(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.Dir, "step-000002/1.wav"), []byte("spoken"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000004"), 0o777); err != nil { // as a run that was killed leaves one
+	// as a run that was killed leaves one
+	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000004"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(time.Millisecond, func() { close(stop) })
@@ -357,7 +385,8 @@ func TestStopped(t *testing.T) {
 	<-stop
 	s.Speak(3)
 	got := s.Report()
-	if got.Files < 4 || got.LastFiles != got.Files-3 || !slices.Equal(got.Steps, []int64{1, 2}) || got.Last != "samples/step-000002" || r.log.Len() > 0 {
+	if got.Files < 4 || got.LastFiles != got.Files-3 || !slices.Equal(got.Steps, []int64{1, 2}) ||
+		got.Last != "samples/step-000002" || r.log.Len() > 0 {
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
 	row := *s.Samples[0].Voice

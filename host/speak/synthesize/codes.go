@@ -14,7 +14,9 @@ func (c codes) rate() int { return c.vocoder.Spec.SampleRate }
 
 func (c codes) unit() string { return "code" }
 
-func (c codes) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
+func (c codes) speak(
+	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+) (Spoken, error) {
 	return c.whole(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt).Next, emit)
 }
 
@@ -22,7 +24,10 @@ func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spok
 	return c.whole(ctx, voice, tokens, c.other, silent)
 }
 
-func (c codes) whole(ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error), emit func([]float32) error) (Spoken, error) {
+func (c codes) whole(
+	ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error),
+	emit func([]float32) error,
+) (Spoken, error) {
 	w := newWaveform(c.Speaker, voice, emit)
 	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, choose, w.add)
 	if err == nil {
@@ -62,7 +67,10 @@ func (c codes) other([]float32) (int, error) {
 
 // decode has the codes of a text chosen from their logits, up to a number of them, and calls take with the latent of
 // each, that of the code that ends it, too.
-func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, choose func(logits []float32) (int, error), take func([]float32) error) (spoken Spoken, err error) {
+func (c codes) decode(
+	ctx context.Context, voice *Voice, tokens []int32, longest int, choose func(logits []float32) (int, error),
+	take func([]float32) error,
+) (spoken Spoken, err error) {
 	d := c.decoding(manifest.TensorLogits, manifest.TensorLatent)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {

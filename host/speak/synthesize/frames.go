@@ -32,7 +32,8 @@ func newFrames(s *Speaker, f manifest.Features, threads int) (frames, error) {
 	}
 	var err error
 	g := s.spec.Frames.GriffinLim
-	m.griffinLim, err = griffinlim.New(f, griffinlim.Config{Iterations: g.Iterations, Momentum: g.Momentum, Threads: threads})
+	m.griffinLim, err = griffinlim.New(f,
+		griffinlim.Config{Iterations: g.Iterations, Momentum: g.Momentum, Threads: threads})
 	return m, err
 }
 
@@ -41,7 +42,9 @@ func (f frames) rate() int { return f.sampleRate }
 func (f frames) unit() string { return "frame" }
 
 // speak makes the waveform when all frames are known: each sample depends on all of them.
-func (f frames) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
+func (f frames) speak(
+	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+) (Spoken, error) {
 	all, spoken, err := f.decode(ctx, voice, tokens, f.spec.Longest, f.ended)
 	if err != nil {
 		return spoken, err
@@ -82,7 +85,9 @@ func (f frames) ended(made []float32, stop float64) (bool, error) {
 }
 
 // decode predicts the frames of a text, in at most longest runs.
-func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, ended func(made []float32, stop float64) (bool, error)) (all []float32, spoken Spoken, err error) {
+func (f frames) decode(ctx context.Context, voice *Voice, tokens []int32, longest int, ended func(
+	made []float32, stop float64,
+) (bool, error)) (all []float32, spoken Spoken, err error) {
 	d := f.decoding(manifest.TensorFrames, manifest.TensorStop)
 	defer d.close()
 	if err = d.begin(voice, tokens); err != nil {

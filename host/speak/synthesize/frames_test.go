@@ -70,7 +70,8 @@ func TestFramesAreThoseOfTraining(t *testing.T) {
 	}
 	m := runtime.Bundle.Manifest
 	m.Inference = append(m.Inference, manifest.InferenceGraph{
-		Name: "eval", File: "eval_model.onnx", Inputs: m.Inputs, Outputs: []manifest.TensorSpec{tensor("metric.mel_loss", manifest.F32)},
+		Name: "eval", File: "eval_model.onnx", Inputs: m.Inputs,
+		Outputs: []manifest.TensorSpec{tensor("metric.mel_loss", manifest.F32)},
 	})
 	graph, err := runtime.Open(t.Context(), "eval")
 	if err != nil {
@@ -88,7 +89,10 @@ func TestFramesAreThoseOfTraining(t *testing.T) {
 		}
 		// The voice is that of one chunk of a second and a half.
 		reference, err := s.spectrogram(slices.Repeat([]float32{0.25}, seconds(1.5, 22050)))
-		add(inference.Values{"reference_mel_spectrograms": reference["conditioning_mel"], "reference_mel_lengths": reference["conditioning_lengths"]}, err)
+		add(inference.Values{
+			"reference_mel_spectrograms": reference["conditioning_mel"],
+			"reference_mel_lengths":      reference["conditioning_lengths"],
+		}, err)
 		add(sequence("mel_spectrograms", "mel_lengths", target, count, 80))
 		for _, name := range []string{"pitch", "energy"} {
 			x, err := inference.Floats(make([]float32, count), 1, count)
@@ -119,7 +123,8 @@ func TestSpeakFrames(t *testing.T) {
 	}
 	voice := listen(t, s)
 	speak := func(settings sampling.Settings) (wave []float32, spoken Spoken) {
-		spoken, err := s.Speak(t.Context(), voice, hello, settings, func(part []float32) error { wave = append(wave, part...); return nil })
+		spoken, err := s.Speak(t.Context(), voice, hello, settings,
+			func(part []float32) error { wave = append(wave, part...); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,16 +158,23 @@ func TestVocoderOfFrames(t *testing.T) {
 	value := func(name string, dims ...string) *onnxpb.ValueInfoProto {
 		shape := &onnxpb.TensorShapeProto{}
 		for _, d := range dims {
-			shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: d}})
+			shape.Dim = append(shape.Dim,
+				&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: d}})
 		}
 		tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}
-		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+		return &onnxpb.ValueInfoProto{
+			Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}},
+		}
 	}
 	model, err := proto.Marshal(&onnxpb.ModelProto{
 		IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
 		Graph: &onnxpb.GraphProto{
-			Name: proto.String("vocoder"), Input: []*onnxpb.ValueInfoProto{value("frames", "B", "T", "bands")}, Output: []*onnxpb.ValueInfoProto{value("waveform", "B", "T_wav")},
-			Node: []*onnxpb.NodeProto{{OpType: proto.String("Flatten"), Input: []string{"frames"}, Output: []string{"waveform"}}}, // axis 1
+			Name: proto.String("vocoder"), Input: []*onnxpb.ValueInfoProto{value("frames", "B", "T", "bands")},
+			Output: []*onnxpb.ValueInfoProto{value("waveform", "B", "T_wav")},
+			// axis 1
+			Node: []*onnxpb.NodeProto{
+				{OpType: proto.String("Flatten"), Input: []string{"frames"}, Output: []string{"waveform"}},
+			},
 		},
 	})
 	if err != nil {
@@ -185,7 +197,8 @@ func TestVocoderOfFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wave []float32
-	_, err = s.Speak(t.Context(), voice, hello, sampling.Settings{}, func(part []float32) error { wave = append(wave, part...); return nil })
+	_, err = s.Speak(t.Context(), voice, hello, sampling.Settings{},
+		func(part []float32) error { wave = append(wave, part...); return nil })
 	if err != nil || !slices.Equal(wave, want) || s.Rate() != 24000 {
 		t.Errorf("%d samples at %d Hz, want %d; %v", len(wave), s.Rate(), len(want), err)
 	}
@@ -203,7 +216,8 @@ func TestSpeakFramesFails(t *testing.T) {
 	nan := voice.voice.Floats()
 	nan[0] = (nan[0] - nan[0]) / (nan[0] - nan[0])
 	_, err := s.Speak(t.Context(), voice, hello, sampling.Settings{}, emit)
-	if !errors.Is(err, errFrame) || !strings.HasPrefix(err.Error(), "frame 1: ") || !strings.HasPrefix(hint.Of(broken(err)), "training has damaged") {
+	if !errors.Is(err, errFrame) || !strings.HasPrefix(err.Error(), "frame 1: ") ||
+		!strings.HasPrefix(hint.Of(broken(err)), "training has damaged") {
 		t.Errorf("%v (%s)", err, hint.Of(broken(err)))
 	}
 }
@@ -216,7 +230,8 @@ func TestSettingsOfFrames(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	o.Given = func(flag string) bool { return flag == "top-p" }
-	if _, err := o.settings(b.Synthesis); err == nil || err.Error() != "--top-p chooses codes, and the model predicts frames" {
+	if _, err := o.settings(b.Synthesis); err == nil ||
+		err.Error() != "--top-p chooses codes, and the model predicts frames" {
 		t.Error(err)
 	}
 	if err := o.voiced(b); err != nil {

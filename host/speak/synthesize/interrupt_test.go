@@ -30,9 +30,11 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(exit.ErrInterrupted)
 	for _, o := range []Options{{TextFile: "-"}, {Text: "hello there."}} {
-		o.Language, o.Speakers, o.Out, o.Given = "en", []string{clip(t, 0.5, 22050, 1)}, out, func(string) bool { return false }
+		o.Language, o.Speakers, o.Out, o.Given = "en", []string{clip(t, 0.5, 22050, 1)}, out,
+			func(string) bool { return false }
 		var text bytes.Buffer
-		err := Run(ctx, configtest.Parse(t, "--graph", graph, "--device", "cpu"), o, console.Console{Out: &text, Err: &text})
+		err := Run(ctx, configtest.Parse(t, "--graph", graph, "--device", "cpu"), o,
+			console.Console{Out: &text, Err: &text})
 		if exit.Code(err) != 130 {
 			t.Errorf("%+v: status %d: %v; %s", o, exit.Code(err), err, &text)
 		}

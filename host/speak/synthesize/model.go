@@ -61,13 +61,16 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 		return nil, err
 	}
 	if onGPU {
-		opened, err := device.Open(device.Config{UUID: placement.Model.GPU.UUID, Ring: m.staging.Bytes(), Deterministic: true})
+		opened, err := device.Open(
+			device.Config{UUID: placement.Model.GPU.UUID, Ring: m.staging.Bytes(), Deterministic: true})
 		if err != nil {
 			return nil, err
 		}
 		m.device = opened
 	}
-	m.runtime = inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: m.device, Staging: m.staging.Bytes(), Threads: threads(set)})
+	m.runtime = inference.New(inference.Config{
+		Bundle: bundle, Weights: weights, Device: m.device, Staging: m.staging.Bytes(), Threads: threads(set),
+	})
 	m.speaker, err = NewSpeaker(ctx, bundle.Manifest.Synthesis, m.runtime)
 	return m, err
 }
@@ -109,16 +112,20 @@ func fitting(weights checkpoint.Weights, bundle *ortgraphs.Bundle, path string) 
 	stored := bundle.Stored()
 	for _, t := range weights.Tensors() {
 		if _, ok := stored[t.Name]; !ok {
-			return hint.Errorf("leave --graph out, so that the bundle is that of the run", "%s has a tensor %q, which the bundle %s does not have: it is of another bundle", path, t.Name, bundle.Manifest.Name)
+			return hint.Errorf("leave --graph out, so that the bundle is that of the run",
+				"%s has a tensor %q, which the bundle %s does not have: it is of another bundle", path, t.Name,
+				bundle.Manifest.Name)
 		}
 	}
 	for name, shape := range stored {
 		found, ok := weights.Tensor(name)
 		switch {
 		case !ok:
-			return fmt.Errorf("%s has no tensor %q, which the bundle %s has: it is of another bundle", path, name, bundle.Manifest.Name)
+			return fmt.Errorf("%s has no tensor %q, which the bundle %s has: it is of another bundle", path, name,
+				bundle.Manifest.Name)
 		case found.DType != safetensors.F32 || fmt.Sprint(found.Shape) != fmt.Sprint(shape):
-			return fmt.Errorf("%q is %s%v in %s, and F32%v in the bundle %s", name, found.DType, found.Shape, path, shape, bundle.Manifest.Name)
+			return fmt.Errorf("%q is %s%v in %s, and F32%v in the bundle %s", name, found.DType, found.Shape, path,
+				shape, bundle.Manifest.Name)
 		}
 	}
 	return nil

@@ -36,7 +36,9 @@ type kind interface {
 	// warm is Speaker.Warm for the tokens of a text.
 	warm(ctx context.Context, voice *Voice, tokens []int32) error
 	// speak is Speaker.Speak.
-	speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error)
+	speak(
+		ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+	) (Spoken, error)
 }
 
 // NewSpeaker opens the graphs. It ends early with the cause of ctx.
@@ -47,8 +49,9 @@ func NewSpeaker(ctx context.Context, spec *manifest.Synthesis, runtime *inferenc
 		name string
 		to   **inference.Graph
 	}{
-		{manifest.GraphConditioningMel, &s.conditioningMel}, {manifest.GraphSpeaker, &s.speaker}, {manifest.GraphConditioning, &s.conditioning},
-		{manifest.GraphPrefill, &s.prefill}, {manifest.GraphStep, &s.step}, {manifest.GraphVocoder, &s.vocoder},
+		{manifest.GraphConditioningMel, &s.conditioningMel}, {manifest.GraphSpeaker, &s.speaker},
+		{manifest.GraphConditioning, &s.conditioning}, {manifest.GraphPrefill, &s.prefill},
+		{manifest.GraphStep, &s.step}, {manifest.GraphVocoder, &s.vocoder},
 	} {
 		if !bundle.Speaks(g.name) {
 			continue
@@ -95,7 +98,9 @@ type Spoken struct {
 }
 
 // Speak speaks the tokens of a text, and calls emit with each part of the waveform as soon as it is final.
-func (s *Speaker) Speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
+func (s *Speaker) Speak(
+	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+) (Spoken, error) {
 	return s.kind.speak(ctx, voice, tokens, chosen, emit)
 }
 

@@ -33,7 +33,8 @@ func sentences(text string) (parts []string) {
 // Thai, Lao, Khmer and Burmese, whose words only a dictionary knows, each character. Marks stay at the word that they
 // belong to.
 func words(text string) []string {
-	return divided(text, func(text string, state int) (string, string, int) { return uniseg.FirstWordInString(text, state) })
+	return divided(text,
+		func(text string, state int) (string, string, int) { return uniseg.FirstWordInString(text, state) })
 }
 
 // characters divides a text between user-perceived characters (UAX #29, section 3).

@@ -37,8 +37,9 @@ func NewTokenizer(bundle *ortgraphs.Bundle, rules texts.Rules) (*Tokenizer, erro
 		return nil, err
 	}
 	return &Tokenizer{
-		tokenizer: tokenizer, prefix: m.Tokenizer.Prefix, known: strings.Join(tokenizer.Languages(m.Tokenizer.Prefix), ", "),
-		most: m.Buckets[len(m.Buckets)-1][manifest.SymbolText], rules: rules,
+		tokenizer: tokenizer, prefix: m.Tokenizer.Prefix,
+		known: strings.Join(tokenizer.Languages(m.Tokenizer.Prefix), ", "),
+		most:  m.Buckets[len(m.Buckets)-1][manifest.SymbolText], rules: rules,
 	}, nil
 }
 
@@ -65,7 +66,8 @@ func (t *Tokenizer) Text(text, language string) (Text, error) {
 	list, long := pieces(text, func(part string) bool { return len(tokens(part)) <= t.most })
 	switch {
 	case long != "":
-		return Text{}, hint.Errorf("remove it, or its combining marks", "one character of %d code points has more than %d tokens: %.40q", len([]rune(long)), t.most, long)
+		return Text{}, hint.Errorf("remove it, or its combining marks",
+			"one character of %d code points has more than %d tokens: %.40q", len([]rune(long)), t.most, long)
 	case len(list) == 0:
 		return Text{}, hint.Errorf(`for example: --text "Good morning."`, "there is no text to speak")
 	}

@@ -62,7 +62,8 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
 		if u.length += spoken.Length; spoken.Cut {
-			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), units.Count(spoken.Length, u.speaker.Unit()))
+			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1,
+				len(texts), units.Count(spoken.Length, u.speaker.Unit()))
 		}
 		if u.sound.samples == before {
 			fmt.Fprintf(u.warnings, "warning: part %d of %d has no sound: the model ended after %s; %s\n",
@@ -83,7 +84,8 @@ func (u *utterance) summary(out string) string {
 		return fmt.Sprintf("spoken       nothing in %.2f s, %s\nwritten      %s", u.all.Seconds(), units, out)
 	}
 	length := float64(u.sound.samples) / float64(u.sound.rate)
-	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
+	return fmt.Sprintf(
+		"first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
 		u.first.Seconds(), length, u.all.Seconds(), u.all.Seconds()/length, units, out)
 }
 

@@ -64,7 +64,8 @@ func (s *Speaker) ListenTo(ctx context.Context, clips ...*dataset.Row) (*Voice, 
 		all = append(all, ofVoice...)
 	}
 	all = all[:min(len(all), seconds(r.Voice, rate))]
-	for size := seconds(r.Chunk, rate); len(all) > 0 && len(all) >= seconds(r.Least, rate); all = all[min(size, len(all)):] {
+	for size := seconds(r.Chunk, rate); len(all) > 0 &&
+		len(all) >= seconds(r.Least, rate); all = all[min(size, len(all)):] {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
@@ -114,13 +115,15 @@ func (s *Speaker) beginning(clip *dataset.Row, rate int) ([]float32, error) {
 	}
 	wave := make([]float32, min(at.Samples, seconds(r.Speaker, rate)))
 	if len(wave) < seconds(r.Least, rate) {
-		return nil, hint.Errorf("give a clip of some seconds", "the clip has %.2g s, and a voice needs at least %g s", float64(len(wave))/float64(rate), r.Least)
+		return nil, hint.Errorf("give a clip of some seconds", "the clip has %.2g s, and a voice needs at least %g s",
+			float64(len(wave))/float64(rate), r.Least)
 	}
 	if err := dataset.NewDecoder(rate).Decode(wave, at, 0); err != nil {
 		return nil, unreadable(err)
 	}
 	if dataset.Silent(wave) {
-		return nil, hint.Errorf("give a clip that begins with the voice", "the first %.2g s are silent: %s", float64(len(wave))/float64(rate), dataset.NoSound)
+		return nil, hint.Errorf("give a clip that begins with the voice", "the first %.2g s are silent: %s",
+			float64(len(wave))/float64(rate), dataset.NoSound)
 	}
 	return wave, nil
 }

@@ -75,7 +75,8 @@ func (s *sound) write(wave []float32) error {
 		}
 	}
 	if s.file != nil && s.samples > mostSamples {
-		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB", s.path)
+		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB",
+			s.path)
 	}
 	if s.file == nil {
 		return s.explain(s.out.Flush())
@@ -113,5 +114,6 @@ func (s *sound) explain(err error) error {
 	case s.file == nil:
 		return hint.Errorf("the program that reads the sound has ended, or write a file: --out speech.wav", "%w", err)
 	}
-	return exit.Advise(disk.Explain(err, s.path, int64(2*s.samples)), "make room, or name a file on another disk with --out")
+	return exit.Advise(disk.Explain(err, s.path, int64(2*s.samples)),
+		"make room, or name a file on another disk with --out")
 }

@@ -30,7 +30,10 @@ type partial struct {
 }
 
 func newWaveform(s *Speaker, voice *Voice, emit func([]float32) error) *partial {
-	return &partial{vocoder: s.vocoder, speaker: voice.speaker, windows: s.spec.Codes.Vocoder, emit: emit, part: firstPart, waiting: -s.spec.Codes.Vocoder.Context}
+	return &partial{
+		vocoder: s.vocoder, speaker: voice.speaker, windows: s.spec.Codes.Vocoder, emit: emit, part: firstPart,
+		waiting: -s.spec.Codes.Vocoder.Context,
+	}
 }
 
 // add takes the next latent.
@@ -53,7 +56,8 @@ func (p *partial) run(end int) error {
 		return err
 	}
 	defer latents.Close()
-	wave, _, err := one(p.vocoder, inference.Values{manifest.TensorLatents: latents, manifest.GraphSpeaker: p.speaker}, manifest.TensorWaveform)
+	wave, _, err := one(p.vocoder, inference.Values{manifest.TensorLatents: latents, manifest.GraphSpeaker: p.speaker},
+		manifest.TensorWaveform)
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,14 @@ func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry)
 	for _, name := range names {
 		_, stage, err := r.find(name)
 		if err != nil {
-			return nil, hint.Errorf(cmp.Or(hint.Of(err), "name one of these stages, or add a plugin that has it to the folder of --plugins"), "--augment %s: %w", name, err)
+			return nil, hint.Errorf(cmp.Or(hint.Of(err),
+				"name one of these stages, or add a plugin that has it to the folder of --plugins"),
+				"--augment %s: %w", name, err)
 		}
 		if stage.Kind != manifest.Augment {
-			return nil, fmt.Errorf("--augment %s: the stage is of kind %s: only the pipeline of a bundle, or of a file that --config names, has such a stage", name, stage.Kind)
+			return nil, fmt.Errorf("--augment %s: the stage is of kind %s: only the pipeline of a bundle, or of a "+
+				"file that --config names, has such a stage",
+				name, stage.Kind)
 		}
 		i := manifest.StageInstance{Name: instanceName(stage.Name, out), Stage: name}
 		at := len(out)

@@ -99,7 +99,8 @@ func Scan(dir string) ([]Entry, error) {
 		return nil, fmt.Errorf("folder of plugins: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifest.PluginFile)); err == nil {
-		return nil, hint.Errorf("take the folder around it: "+hint.Path(filepath.Dir(dir)), "%s is a plugin, not a folder of plugins", dir)
+		return nil, hint.Errorf("take the folder around it: "+hint.Path(filepath.Dir(dir)),
+			"%s is a plugin, not a folder of plugins", dir)
 	}
 	names, err := os.ReadDir(dir)
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
@@ -199,7 +200,8 @@ func examine(dir string) Entry {
 	e.checkSums(root, command, files, gpu)
 	if e.Startable() {
 		if err := checkPrograms(root, command[0], gpu); err != nil {
-			e.State, e.Reason, e.Hint = Broken, err.Error(), cmp.Or(hint.Of(err), "build it for this machine, or install it again")
+			e.State, e.Reason, e.Hint = Broken, err.Error(),
+				cmp.Or(hint.Of(err), "build it for this machine, or install it again")
 		}
 	}
 	if e.Startable() {
@@ -230,7 +232,8 @@ func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 		e.files = slices.Sorted(maps.Keys(listed))
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
-			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " again with sha256sum"
+			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile +
+				" again with sha256sum"
 		}
 	}
 }
@@ -265,7 +268,8 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return nil, nil, hint.Errorf("install it, or set PATH: docs/plugin-protocol.md, plugin.json", "argv[0]: %q is not in PATH", argv[0])
+			return nil, nil, hint.Errorf("install it, or set PATH: docs/plugin-protocol.md, plugin.json",
+				"argv[0]: %q is not in PATH", argv[0])
 		}
 		command[0] = path
 	}

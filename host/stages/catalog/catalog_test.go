@@ -19,7 +19,8 @@ const platform = runtime.GOOS + "_" + runtime.GOARCH
 func pluginJSON(id, program string) string {
 	return fmt.Sprintf(`{"id": %q, "version": "1.0.0", "protocol": 1, %s, "stages": [{"name": "gain", "kind": "augment",
 		"inputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}],
-		"outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}], "deterministic": true}]}`, id, program)
+		"outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}], "deterministic": true}]}`, id,
+		program)
 }
 
 func executable(name string) string { return fmt.Sprintf(`"executable": {%q: %q}`, platform, name) }
@@ -76,34 +77,77 @@ var states = []struct {
 }{
 	{"unverified", map[string]string{"plugin.json": programJSON, "prog": "x"},
 		Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
-	{"verified", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
-		Verified, "", "", []string{"prog"}, true},
-	{"program changed", map[string]string{"plugin.json": programJSON, "prog": "y", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
-		Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("#!/bin/sh\ny")), sha256.Sum256([]byte("#!/bin/sh\nx"))),
-		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-	{"sums leave the manifest out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf("x", "prog")},
-		Modified, "plugin.sum does not list plugin.json", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-	{"sums leave the program out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json")},
-		Modified, "plugin.sum does not list prog", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-	{"a listed file is missing", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog") + sumOf("", "data.bin")},
-		Modified, "data.bin: no such file or directory", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"verified", map[string]string{
+		"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog"),
+	}, Verified, "", "", []string{"prog"}, true},
+	{"program changed", map[string]string{
+		"plugin.json": programJSON, "prog": "y", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog"),
+	}, Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("#!/bin/sh\ny")),
+		sha256.Sum256([]byte("#!/bin/sh\nx"))), "install the plugin again; if the change is yours, write its " +
+		"plugin.sum again with sha256sum", nil, false},
+	{
+		"sums leave the manifest out",
+		map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf("x", "prog")}, Modified,
+		"plugin.sum does not list plugin.json",
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false,
+	},
+	{
+		"sums leave the program out",
+		map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json")},
+		Modified, "plugin.sum does not list prog",
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false,
+	},
+	{
+		"a listed file is missing",
+		map[string]string{
+			"plugin.json": programJSON, "prog": "x",
+			"plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog") + sumOf("", "data.bin"),
+		},
+		Modified, "data.bin: no such file or directory",
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false,
+	},
 	{"sums are garbage", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": "hello\n"},
-		Modified, "plugin.sum:1: not a line of sha256sum", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+		Modified, "plugin.sum:1: not a line of sha256sum",
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
 	{"no manifest", map[string]string{"README.md": ""}, Skipped, "it has no plugin.json", "", nil, false},
-	{"manifest is not JSON", map[string]string{"plugin.json": "{"}, Broken, "plugin.json: not JSON: unexpected EOF", brokenHint, nil, false},
-	{"manifest has an unknown key", map[string]string{"plugin.json": strings.Replace(programJSON, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
-		Broken, `plugin.json: top level: unknown key "color"`, brokenHint, nil, false},
-	{"another protocol", map[string]string{"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
-		Broken, "it uses protocol 2, but this host uses 1", "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false},
-	{"not built", map[string]string{"plugin.json": programJSON}, NotBuilt, "executable prog is missing", "build it, or install it again", nil, false},
-	{"not built, with a Makefile", map[string]string{"plugin.json": programJSON, "Makefile": "build:"}, NotBuilt, "executable prog is missing", "make -C DIR", nil, false},
+	{
+		"manifest is not JSON", map[string]string{"plugin.json": "{"}, Broken, "plugin.json: not JSON: unexpected EOF",
+		brokenHint, nil, false,
+	},
+	{
+		"manifest has an unknown key",
+		map[string]string{"plugin.json": strings.Replace(programJSON, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
+		Broken, `plugin.json: top level: unknown key "color"`, brokenHint, nil, false,
+	},
+	{
+		"another protocol",
+		map[string]string{
+			"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x",
+		},
+		Broken, "it uses protocol 2, but this host uses 1",
+		"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false,
+	},
+	{
+		"not built", map[string]string{"plugin.json": programJSON}, NotBuilt, "executable prog is missing",
+		"build it, or install it again", nil, false,
+	},
+	{
+		"not built, with a Makefile", map[string]string{"plugin.json": programJSON, "Makefile": "build:"}, NotBuilt,
+		"executable prog is missing", "make -C DIR", nil, false,
+	},
 	{"not built, with sums", map[string]string{"plugin.json": programJSON, "plugin.sum": sumOf("x", "prog")},
 		NotBuilt, "executable prog is missing", "build it, or install it again", nil, false},
-	{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
-		Broken, "plugin noise has no executable for " + platform, brokenHint, nil, false},
+	{
+		"another platform",
+		map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
+		Broken, "plugin noise has no executable for " + platform, brokenHint, nil, false,
+	},
 	{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
 		Broken, "executable data lacks the executable bit", "chmod +x DIR/data", nil, false},
-	{"program is a folder", map[string]string{"plugin.json": programJSON, "prog/x": ""}, Broken, "executable prog is not a regular file", brokenHint, nil, false},
+	{
+		"program is a folder", map[string]string{"plugin.json": programJSON, "prog/x": ""}, Broken,
+		"executable prog is not a regular file", brokenHint, nil, false,
+	},
 	{"link inside", map[string]string{"plugin.json": programJSON, "prog": "-> prog_v2", "prog_v2": "x"},
 		Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
 	{"program leads out", map[string]string{"plugin.json": programJSON, "prog": "-> /bin/sh"},
@@ -112,24 +156,44 @@ var states = []struct {
 		Broken, "executable prog: a link that leaves the folder", brokenHint, nil, false},
 	{"manifest leads out", map[string]string{"plugin.json": "-> /etc/hostname"},
 		Broken, "plugin.json: a link that leaves the folder", brokenHint, nil, false},
-	{"manifest dangles", map[string]string{"plugin.json": "-> gone"}, Broken, "plugin.json is a link to nothing", brokenHint, nil, false},
+	{
+		"manifest dangles", map[string]string{"plugin.json": "-> gone"}, Broken, "plugin.json is a link to nothing",
+		brokenHint, nil, false,
+	},
 	{"sums lead out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": "-> /etc/hostname"},
 		Modified, "plugin.sum: a link that leaves the folder", brokenHint, nil, false},
-	{"script", map[string]string{"plugin.json": scriptJSON, "main.sh": "x"}, Unverified, "it has no plugin.sum", "", []string{"sh", "-e", "main.sh"}, false},
-	{"verified script", map[string]string{"plugin.json": scriptJSON, "main.sh": "x", "plugin.sum": sumOf(scriptJSON, "plugin.json") + sumOf("x", "main.sh")},
-		Verified, "", "", []string{"sh", "-e", "main.sh"}, false},
-	{"script not listed", map[string]string{"plugin.json": scriptJSON, "main.sh": "x", "plugin.sum": sumOf(scriptJSON, "plugin.json")},
-		Modified, "plugin.sum does not list main.sh", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{
+		"script", map[string]string{"plugin.json": scriptJSON, "main.sh": "x"}, Unverified, "it has no plugin.sum", "",
+		[]string{"sh", "-e", "main.sh"}, false,
+	},
+	{
+		"verified script",
+		map[string]string{
+			"plugin.json": scriptJSON, "main.sh": "x",
+			"plugin.sum": sumOf(scriptJSON, "plugin.json") + sumOf("x", "main.sh"),
+		},
+		Verified, "", "", []string{"sh", "-e", "main.sh"}, false,
+	},
+	{
+		"script not listed",
+		map[string]string{"plugin.json": scriptJSON, "main.sh": "x", "plugin.sum": sumOf(scriptJSON, "plugin.json")},
+		Modified, "plugin.sum does not list main.sh",
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false,
+	},
 	{"script leads out", map[string]string{"plugin.json": scriptJSON, "main.sh": "-> /bin/sh"},
 		Broken, "argv: main.sh: a link that leaves the folder", brokenHint, nil, false},
-	{"script in the folder", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["./prog.sh"]`), "prog.sh": "x"},
-		Unverified, "it has no plugin.sum", "", []string{"prog.sh"}, false},
+	{
+		"script in the folder",
+		map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["./prog.sh"]`), "prog.sh": "x"}, Unverified,
+		"it has no plugin.sum", "", []string{"prog.sh"}, false,
+	},
 	{"script elsewhere", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["../prog.sh"]`)},
 		Broken, `argv[0] "../prog.sh" leaves the folder`, brokenHint, nil, false},
 	{"absolute script", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["/bin/sh"]`)},
 		Broken, `argv[0] "/bin/sh" leaves the folder`, brokenHint, nil, false},
 	{"no interpreter", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["no-such-interpreter"]`)},
-		Broken, `argv[0]: "no-such-interpreter" is not in PATH`, "install it, or set PATH: docs/plugin-protocol.md, plugin.json", nil, false},
+		Broken, `argv[0]: "no-such-interpreter" is not in PATH`,
+		"install it, or set PATH: docs/plugin-protocol.md, plugin.json", nil, false},
 }
 
 func TestScanStates(t *testing.T) {
@@ -155,7 +219,8 @@ func TestScanStates(t *testing.T) {
 				t.Fatalf("startable %v with command %q, want %q", e.Startable(), e.Command, tt.command)
 			}
 			if e.Startable() {
-				if !filepath.IsAbs(e.Command[0]) || filepath.Base(e.Command[0]) != tt.command[0] || !slices.Equal(e.Command[1:], tt.command[1:]) {
+				if !filepath.IsAbs(e.Command[0]) || filepath.Base(e.Command[0]) != tt.command[0] ||
+					!slices.Equal(e.Command[1:], tt.command[1:]) {
 					t.Errorf("command %q, want %q", e.Command, tt.command)
 				}
 			}
@@ -223,7 +288,8 @@ func TestScanRefusesDuplicateIDs(t *testing.T) {
 	}
 	for i, other := range []string{"b", "a"} {
 		e := entries[i]
-		if want := fmt.Sprintf("plugin id %q is also that of %s", "noise", filepath.Join(dir, other)); e.State != Broken || e.Reason != want || e.Command != nil {
+		want := fmt.Sprintf("plugin id %q is also that of %s", "noise", filepath.Join(dir, other))
+		if e.State != Broken || e.Reason != want || e.Command != nil {
 			t.Errorf("%s is %s: %q with command %q, want %q", e.Dir, e.State, e.Reason, e.Command, want)
 		}
 	}
@@ -231,7 +297,8 @@ func TestScanRefusesDuplicateIDs(t *testing.T) {
 
 func TestScanErrors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder")
-	if _, err := Scan(filepath.Join(dir, "gone")); err == nil || !strings.HasSuffix(err.Error(), "gone: no such file or directory") {
+	if _, err := Scan(filepath.Join(dir, "gone")); err == nil ||
+		!strings.HasSuffix(err.Error(), "gone: no such file or directory") {
 		t.Errorf("a missing folder: %v", err)
 	}
 	write(t, filepath.Join(dir, "one", "plugin.json"), pluginJSON("noise", executable("prog")))
@@ -293,7 +360,8 @@ func TestIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"prog": sumOf("x", "prog")[:64], "plugin.sources": sumOf("list", "plugin.sources")[:64]}[c.want]
+		want := map[string]string{"prog": sumOf("x", "prog")[:64], "plugin.sources": sumOf("list",
+			"plugin.sources")[:64]}[c.want]
 		if e := entries[0]; !e.Startable() || e.Identity != want {
 			t.Errorf("%s: %s, identity %q, want %q", c.name, e.State, e.Identity, want)
 		}

@@ -19,7 +19,9 @@ func Exposed(dir string, entries []Entry, uid int) []string {
 	var lines []string
 	for _, path := range paths {
 		if who := files.OtherOwner(path, uid); who != "" {
-			lines = append(lines, fmt.Sprintf("%s can change %s, and plugins run with your rights: take that right away with chmod or chown", who, path))
+			lines = append(lines, fmt.Sprintf(
+				"%s can change %s, and plugins run with your rights: take that right away with chmod or chown", who,
+				path))
 		}
 	}
 	return lines

@@ -22,7 +22,8 @@ func (r *resolver) files(stage manifest.Stage, config map[string]any) (map[strin
 		name, _ := value.(string)
 		sum, ok := r.types.Files[name]
 		if !ok {
-			return nil, hint.Errorf("the bundle has "+strings.Join(slices.Sorted(maps.Keys(r.types.Files)), ", "), "config: %s is %v, which is not a file of the bundle", key, value)
+			return nil, hint.Errorf("the bundle has "+strings.Join(slices.Sorted(maps.Keys(r.types.Files)), ", "),
+				"config: %s is %v, which is not a file of the bundle", key, value)
 		}
 		for _, g := range r.types.Inference {
 			switch {
@@ -30,7 +31,9 @@ func (r *resolver) files(stage manifest.Stage, config map[string]any) (map[strin
 			case g.Kind != manifest.InferenceStage:
 				return nil, fmt.Errorf("config: %s is %s, which is for speaking: its kind is %s", key, name, g.Kind)
 			case g.SampleRate != r.types.Features.SampleRate:
-				return nil, fmt.Errorf("config: %s is %s, which takes waveforms of %d Hz, but those of the pipeline have %d Hz", key, name, g.SampleRate, r.types.Features.SampleRate)
+				return nil,
+					fmt.Errorf("config: %s is %s, which takes waveforms of %d Hz, but those of the pipeline have %d Hz",
+						key, name, g.SampleRate, r.types.Features.SampleRate)
 			}
 		}
 		if files == nil {

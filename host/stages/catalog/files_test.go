@@ -27,11 +27,24 @@ func TestResolveFiles(t *testing.T) {
 		want   map[string]string
 		err    string
 	}{
-		{config: map[string]any{"graph": "a.onnx", "weights": "a.safetensors"}, want: map[string]string{"a.onnx": "aa", "a.safetensors": "dd"}},
+		{
+			config: map[string]any{"graph": "a.onnx", "weights": "a.safetensors"},
+			want:   map[string]string{"a.onnx": "aa", "a.safetensors": "dd"},
+		},
 		{config: map[string]any{}},
-		{config: map[string]any{"graph": "d.onnx"}, err: `pipeline: instance "target": config: graph is d.onnx, which is not a file of the bundle`},
-		{config: map[string]any{"graph": "b.onnx"}, err: "config: graph is b.onnx, which is for speaking: its kind is decode"},
-		{config: map[string]any{"graph": "c.onnx"}, err: "config: graph is c.onnx, which takes waveforms of 16000 Hz, but those of the pipeline have 22050 Hz"},
+		{
+			config: map[string]any{"graph": "d.onnx"},
+			err:    `pipeline: instance "target": config: graph is d.onnx, which is not a file of the bundle`,
+		},
+		{
+			config: map[string]any{"graph": "b.onnx"},
+			err:    "config: graph is b.onnx, which is for speaking: its kind is decode",
+		},
+		{
+			config: map[string]any{"graph": "c.onnx"},
+			err: "config: graph is c.onnx, which takes waveforms of 16000 Hz, but those of the pipeline have " +
+				"22050 Hz",
+		},
 	} {
 		own := target
 		own.Config = c.config

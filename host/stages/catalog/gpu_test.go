@@ -12,7 +12,8 @@ import (
 
 // TestOnGPU scans a plugin with a separate program for a GPU, built or not built.
 func TestOnGPU(t *testing.T) {
-	manifest := pluginJSON("gain", fmt.Sprintf(`"executable": {%q: "prog", %q: "prog_cuda"}`, platform, platform+"_cuda"))
+	manifest := pluginJSON("gain",
+		fmt.Sprintf(`"executable": {%q: "prog", %q: "prog_cuda"}`, platform, platform+"_cuda"))
 	sums := sumOf(manifest, "plugin.json") + sumOf("x", "prog")
 	for _, c := range []struct {
 		name    string
@@ -20,7 +21,10 @@ func TestOnGPU(t *testing.T) {
 		state   State
 		program string
 	}{
-		{"both", map[string]string{"prog_cuda": "y", "plugin.sum": sums + sumOf("y", "prog_cuda")}, Verified, "prog_cuda"},
+		{
+			"both", map[string]string{"prog_cuda": "y", "plugin.sum": sums + sumOf("y", "prog_cuda")}, Verified,
+			"prog_cuda",
+		},
 		{"both, without sums", map[string]string{"prog_cuda": "y"}, Unverified, "prog_cuda"},
 		{"not built", map[string]string{"plugin.sum": sums}, Verified, "prog"},
 		{"not listed", map[string]string{"prog_cuda": "y", "plugin.sum": sums}, Modified, ""},
@@ -50,7 +54,8 @@ func TestOnGPU(t *testing.T) {
 				}
 				return
 			}
-			if filepath.Base(e.Command[0]) != "prog" || filepath.Base(gpu.Command[0]) != c.program || (gpu.Sum == "") != (e.State == Unverified) ||
+			if filepath.Base(e.Command[0]) != "prog" || filepath.Base(gpu.Command[0]) != c.program ||
+				(gpu.Sum == "") != (e.State == Unverified) ||
 				(gpu.Sum == e.Sum) != (c.program == "prog" || e.Sum == "") {
 				t.Errorf("%v %s and on a GPU %v %s", e.Command, e.Sum, gpu.Command, gpu.Sum)
 			}
@@ -65,7 +70,8 @@ func TestResolveMissingGPUProgram(t *testing.T) {
 	both := fmt.Sprintf(`"executable": {%q: "prog", %q: "prog_cuda"}`, platform, platform+"_cuda")
 	for id, program := range map[string]string{"missing": both, "built": both, "one": executable("prog")} {
 		json := strings.Replace(pluginJSON(id, program), `"deterministic"`, `"gpu": "optional", "deterministic"`, 1)
-		json = strings.Replace(json, `"stages": [`, `"stages": [{"name": "plain", "kind": "augment", "inputs": [{"name": "x", "dtype": "f32", "shape": ["B", "T"]}],
+		json = strings.Replace(json, `"stages": [`,
+			`"stages": [{"name": "plain", "kind": "augment", "inputs": [{"name": "x", "dtype": "f32", "shape": ["B", "T"]}],
 			"outputs": [{"name": "x", "dtype": "f32", "shape": ["B", "T"]}], "deterministic": true}, `, 1)
 		write(t, filepath.Join(dir, id, "plugin.json"), json)
 		write(t, filepath.Join(dir, id, "prog"), "x")
@@ -75,7 +81,8 @@ func TestResolveMissingGPUProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `pipeline: instance "louder": plugin missing is given the data GPU, but its program for a GPU is missing: ` + filepath.Join(entries[1].Dir, "prog_cuda")
+	want := `pipeline: instance "louder": plugin missing is given the data GPU, but its program for a GPU is missing: ` +
+		filepath.Join(entries[1].Dir, "prog_cuda")
 	for _, c := range []struct {
 		stage, port string
 		gpu         bool
@@ -91,7 +98,8 @@ func TestResolveMissingGPUProgram(t *testing.T) {
 		types.DataGPU = c.gpu
 		louder := inst("louder", c.stage, m(c.port, "waveform"), m(c.port, "waveform"))
 		_, err := Resolve([]manifest.StageInstance{louder, target, reference}, append(testEntries(), entries...), types)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want || !strings.Contains(hint.Of(err), "--data-gpu cpu")) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (err == nil || err.Error() != c.want || !strings.Contains(hint.Of(err), "--data-gpu cpu")) {
 			t.Errorf("%s, data GPU %v: %v, hint %q", c.stage, c.gpu, err, hint.Of(err))
 		}
 	}

@@ -111,9 +111,11 @@ func checkScript(f *os.File) error {
 	interpreter, err := os.Stat(words[0])
 	switch {
 	case err != nil:
-		return hint.Errorf("install "+words[0]+", or correct the first line of the script", "a script for %s: %s", words[0], cause(err))
+		return hint.Errorf("install "+words[0]+", or correct the first line of the script", "a script for %s: %s",
+			words[0], cause(err))
 	case !interpreter.Mode().IsRegular() || interpreter.Mode()&0o111 == 0:
-		return hint.Errorf("name a program in the first line of the script", "a script for %s, which is no program", words[0])
+		return hint.Errorf("name a program in the first line of the script", "a script for %s, which is no program",
+			words[0])
 	}
 	return nil
 }

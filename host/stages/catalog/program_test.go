@@ -27,12 +27,21 @@ func TestProgramThatCannotStart(t *testing.T) {
 		{"cut", string(self[:len(self)/2]), "executable prog is "},
 		{"cut in its header", string(self[:20]), "executable prog is not a whole ELF file: "},
 		{"object", string(object), "executable prog is no program, but an ELF file of type ET_REL"},
-		{"no shebang", "echo hello\n", "executable prog is neither a program for Linux nor a script with #! at its beginning"},
+		{
+			"no shebang", "echo hello\n",
+			"executable prog is neither a program for Linux nor a script with #! at its beginning",
+		},
 		{"empty", "", "executable prog is neither a program for Linux nor a script with #! at its beginning"},
 		{"no interpreter", "#!\n", "executable prog is a script with #! and no interpreter"},
-		{"missing interpreter", "#!/no/such/shell\n", "executable prog is a script for /no/such/shell: no such file or directory"},
+		{
+			"missing interpreter", "#!/no/such/shell\n",
+			"executable prog is a script for /no/such/shell: no such file or directory",
+		},
 		{"folder as interpreter", "#!/usr\n", "executable prog is a script for /usr, which is no program"},
-		{"lines of Windows", "#!/bin/sh\r\nexit\r\n", "executable prog is a script whose first line ends with a carriage return, as on Windows"},
+		{
+			"lines of Windows", "#!/bin/sh\r\nexit\r\n",
+			"executable prog is a script whose first line ends with a carriage return, as on Windows",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -43,7 +52,8 @@ func TestProgramThatCannotStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := entries[0]
-			if e.Startable() != (tt.want == "") || tt.want != "" && (e.State != Broken || !strings.HasPrefix(e.Reason, tt.want)) {
+			if e.Startable() != (tt.want == "") ||
+				tt.want != "" && (e.State != Broken || !strings.HasPrefix(e.Reason, tt.want)) {
 				t.Errorf("%s: %q, want %q", e.State, e.Reason, tt.want)
 			}
 		})
@@ -62,7 +72,8 @@ func TestExposed(t *testing.T) {
 		}
 	}
 	got := Exposed(dir, entries, 1000)
-	if want := "everyone can change " + entries[0].Dir + ", and plugins run with your rights: "; len(got) != 1 || !strings.HasPrefix(got[0], want) {
+	want := "everyone can change " + entries[0].Dir + ", and plugins run with your rights: "
+	if len(got) != 1 || !strings.HasPrefix(got[0], want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -73,7 +73,9 @@ type Instance struct {
 // unifies ports with tensors: each symbol of a stage gets one meaning within an instance (T_wav may be T_ref, n_mels is
 // that of the feature contract). The error names the instance, the port, the tensor, and what would fit.
 func Resolve(pipeline []manifest.StageInstance, entries []Entry, types Types) (*Resolved, error) {
-	r := &resolver{types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{}}
+	r := &resolver{
+		types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{},
+	}
 	r.out.MaxGrowth = 1
 	if err := r.declare(); err != nil {
 		return nil, err
@@ -124,8 +126,9 @@ func (r *resolver) declare() error {
 		t, ok := r.tensors[in.Name]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("graph input %q %s%s has origin %s, but the host cannot make it; it can make %s",
-				in.Name, in.DType, in.Shape, in.Origin, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
+			errs = append(errs,
+				fmt.Errorf("graph input %q %s%s has origin %s, but the host cannot make it; it can make %s", in.Name,
+					in.DType, in.Shape, in.Origin, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
 		case t.spec.DType != in.DType || !slices.Equal(t.spec.Shape, in.Shape):
 			errs = append(errs, fmt.Errorf("graph input %q is %s%s, but the host makes %s%s",
 				in.Name, in.DType, in.Shape, t.spec.DType, t.spec.Shape))
@@ -221,7 +224,8 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		return nil, stage, hint.Errorf(Advice(), "no plugin has a stage %q: there are no plugins", name)
 	case len(candidates) == 0:
 		slices.Sort(all)
-		err := fmt.Errorf("no plugin has a stage %q; there are %s", name, strings.Join(append(slices.Compact(all), unread...), ", "))
+		err := fmt.Errorf("no plugin has a stage %q; there are %s", name,
+			strings.Join(append(slices.Compact(all), unread...), ", "))
 		slices.Sort(names)
 		advice := hint.DidYouMean(name, slices.Compact(names))
 		if len(unread) > 0 {
@@ -234,10 +238,12 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	case len(candidates) > 1:
 		return nil, stage, fmt.Errorf("stage %q is ambiguous: write %s", name, strings.Join(candidates, " or "))
 	case !entry.Startable():
-		return nil, stage, hint.Errorf(entry.Hint, "stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
+		return nil, stage,
+			hint.Errorf(entry.Hint, "stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
 	case r.types.RequireChecksums && entry.State != Verified:
-		return nil, stage, hint.Errorf("write its "+manifest.SumFile+" with sha256sum, or run without --require-checksums",
-			"stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
+		return nil, stage,
+			hint.Errorf("write its "+manifest.SumFile+" with sha256sum, or run without --require-checksums",
+				"stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
 	}
 	return entry, stage, nil
 }
@@ -249,16 +255,20 @@ func (r *resolver) finish() error {
 		if t, ok := r.tensors[in.Name]; ok && (in.FromHost() || t.maker != "") {
 			t.consume()
 		} else {
-			errs = append(errs, fmt.Errorf("graph input %q %s%s: no stage of the pipeline makes it; %s", in.Name, in.DType, in.Shape, r.makers(in)))
+			errs = append(errs, fmt.Errorf("graph input %q %s%s: no stage of the pipeline makes it; %s", in.Name,
+				in.DType, in.Shape, r.makers(in)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
 		t := r.tensors[name]
 		if t.maker != "" && !t.read {
-			errs = append(errs, fmt.Errorf("pipeline: instance %q: output port %q writes tensor %q, but no later stage and no graph input uses it", t.maker, t.port, name))
+			errs = append(errs, fmt.Errorf(
+				"pipeline: instance %q: output port %q writes tensor %q, but no later stage and no graph input uses it",
+				t.maker, t.port, name))
 		}
 		if symbol := r.unknownSymbol(t.spec.Shape); t.used && symbol != "" {
-			errs = append(errs, fmt.Errorf("tensor %q %s%s: not every bucket gives %s a value", name, t.spec.DType, t.spec.Shape, symbol))
+			errs = append(errs, fmt.Errorf("tensor %q %s%s: not every bucket gives %s a value", name, t.spec.DType,
+				t.spec.Shape, symbol))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -57,10 +57,12 @@ const (
 // Check returns an error if the folder cannot be a cache. It changes nothing.
 func Check(dir string) error {
 	if err := disk.CheckFolder(dir); err != nil {
-		return hint.Errorf("name a folder that can be written with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, err)
+		return hint.Errorf("name a folder that can be written with --feature-cache, or leave it out",
+			"--feature-cache %s: %w", dir, err)
 	}
 	if state, err := cachedir.Look(dir, Recognise); err != nil {
-		return hint.Errorf("name a folder that can be read with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, err)
+		return hint.Errorf("name a folder that can be read with --feature-cache, or leave it out",
+			"--feature-cache %s: %w", dir, err)
 	} else if state == cachedir.Foreign {
 		return foreign(dir)
 	}
@@ -69,7 +71,8 @@ func Check(dir string) error {
 
 // foreign refuses a folder of others: the cache removes what it takes for its entries.
 func foreign(dir string) error {
-	return hint.Errorf("name a folder of its own: --feature-cache "+hint.Path(cachedir.Below(dir)), "--feature-cache %s: %w", dir, cachedir.ErrForeign)
+	return hint.Errorf("name a folder of its own: --feature-cache "+hint.Path(cachedir.Below(dir)),
+		"--feature-cache %s: %w", dir, cachedir.ErrForeign)
 }
 
 // Open opens the cache in a folder, which it makes if necessary, of at most limit bytes. warn receives the text of the
@@ -87,7 +90,8 @@ func Open(dir string, limit int64, warn func(text string)) (*Cache, error) {
 		err = c.try()
 	}
 	if err != nil {
-		return nil, hint.Errorf("name another folder with --feature-cache, or leave it out", "--feature-cache %s: %w", dir, disk.Explain(err, dir, 1))
+		return nil, hint.Errorf("name another folder with --feature-cache, or leave it out", "--feature-cache %s: %w",
+			dir, disk.Explain(err, dir, 1))
 	}
 	c.startSweep()
 	return c, nil
@@ -198,7 +202,9 @@ func (c *Cache) Put(key Key, data []byte) bool {
 	if err := c.write(key, data); err != nil {
 		c.suspended.Store(time.Now().Add(pause).Unix())
 		c.warned.Do(func() {
-			c.warn(fmt.Sprintf("--feature-cache: %v; training goes on, and what stages compute is kept again when it can be written", disk.Explain(err, c.at(key).String(), size)))
+			c.warn(fmt.Sprintf(
+				"--feature-cache: %v; training goes on, and what stages compute is kept again when it can be written",
+				disk.Explain(err, c.at(key).String(), size)))
 		})
 		return false
 	}

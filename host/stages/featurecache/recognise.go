@@ -35,7 +35,8 @@ func hasEntry(dir string) bool {
 		}
 		found, _ := files.In(dir, folder.Name()).ReadDir()
 		for _, f := range found {
-			if key, ok := keyOfName(folder.Name(), f.Name()); ok && isEntry(files.In(dir, folder.Name(), f.Name()), key) {
+			key, ok := keyOfName(folder.Name(), f.Name())
+			if ok && isEntry(files.In(dir, folder.Name(), f.Name()), key) {
 				return true
 			}
 			if seen++; seen == tried {

@@ -17,13 +17,17 @@ func TestFailureStopsEverything(t *testing.T) {
 		return nil, nil
 	}
 	base := func() Config {
-		return Config{Source: &plan{n: 100}, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 4, DeviceSlots: 3, Workers: 2,
-			Stages: []Step{{Name: "features", Stage: stageTakes(time.Millisecond)}}}
+		return Config{
+			Source: &plan{n: 100}, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 4,
+			DeviceSlots: 3, Workers: 2, Stages: []Step{{Name: "features", Stage: stageTakes(time.Millisecond)}},
+		}
 	}
 	cases := map[string]func(*Config){
 		"decode: boom":         func(c *Config) { c.Decoder = decoder(fails) },
 		"stage features: boom": func(c *Config) { c.Stages[0].Stage = newStage(fails) },
-		"copy to device slot":  func(c *Config) { c.Device = device(func(_ int, b *Batch) error { _, err := fails(b); return err }) },
+		"copy to device slot": func(c *Config) {
+			c.Device = device(func(_ int, b *Batch) error { _, err := fails(b); return err })
+		},
 		"boom": func(c *Config) {
 			c.Decoder = decoder(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0}}, nil })
 			c.Reject = func(*Batch, []Rejected) error { return boom }
@@ -40,7 +44,8 @@ func TestFailureStopsEverything(t *testing.T) {
 			})
 		},
 		"stage features rejects row 0, but the row is empty": func(c *Config) {
-			c.Stages[0].Stage = newStage(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0, Reason: "no"}}, nil })
+			c.Stages[0].Stage = newStage(
+				func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0, Reason: "no"}}, nil })
 		},
 	}
 	for want, change := range cases {
@@ -62,7 +67,10 @@ func contains(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(pr
 func TestCancelLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := New(Config{Source: &plan{n: 1 << 30}, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 4, DeviceSlots: 3})
+		p, err := New(Config{
+			Source: &plan{n: 1 << 30}, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 4,
+			DeviceSlots: 3,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,8 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 				want, left = []int32{0, -1, 2, -1}, []int32{1, 3}
 			}
 			if !slices.Equal(d.Batch.Rows, want) || !slices.Equal(d.Batch.LeftOut, left) {
-				t.Errorf("batch %d has rows %v without %v, want %v without %v", d.Batch.Index, d.Batch.Rows, d.Batch.LeftOut, want, left)
+				t.Errorf("batch %d has rows %v without %v, want %v without %v", d.Batch.Index, d.Batch.Rows,
+					d.Batch.LeftOut, want, left)
 			}
 		})
 		if err != io.EOF {

@@ -121,7 +121,8 @@ func TestThroughputIsThatOfTheSlowestStage(t *testing.T) {
 				slowest := max(times[0], times[1], times[2])
 				want := (times[0] + times[1] + times[2] + (n-1)*slowest) * ms
 				if got := time.Since(began); got != want {
-					t.Errorf("%d batches took %v, want %v (the sum of the stages would be %v)", n, got, want, n*(times[0]+times[1]+times[2])*ms)
+					t.Errorf("%d batches took %v, want %v (the sum of the stages would be %v)", n, got, want,
+						n*(times[0]+times[1]+times[2])*ms)
 				}
 				stats := p.Stats()
 				if slowest == times[2] {
@@ -166,7 +167,8 @@ func stallOf(t *testing.T, slots int) time.Duration {
 
 func TestThirdSlotAbsorbsJitter(t *testing.T) {
 	one, two, three := stallOf(t, 1), stallOf(t, 2), stallOf(t, 3)
-	t.Logf("stall of 1,000 batches: 1 slot %v, 2 slots %v, 3 slots %v (%.3f of two)", one, two, three, float64(three)/float64(two))
+	t.Logf("stall of 1,000 batches: 1 slot %v, 2 slots %v, 3 slots %v (%.3f of two)", one, two, three,
+		float64(three)/float64(two))
 	if float64(three) > 0.7*float64(two) {
 		t.Errorf("three slots stall %v, more than 0.7 of the %v of two", three, two)
 	}
@@ -304,7 +306,8 @@ func TestSourceTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &slowPlan{plan{n: 2}, make(chan struct{})}
-		p, err := New(Config{Source: source, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 2, Workers: 2})
+		p, err := New(
+			Config{Source: source, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 2, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,8 +333,10 @@ func TestSourceTakesItsTime(t *testing.T) {
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	p, err := New(Config{Source: &plan{n: 1 << 30}, Decoder: takes(0), Device: device(instant), RingSlots: 4, DeviceSlots: 3,
-		Stages: []Step{{Name: "features", Stage: stageTakes(0)}}})
+	p, err := New(Config{
+		Source: &plan{n: 1 << 30}, Decoder: takes(0), Device: device(instant), RingSlots: 4, DeviceSlots: 3,
+		Stages: []Step{{Name: "features", Stage: stageTakes(0)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

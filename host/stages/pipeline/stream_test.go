@@ -75,7 +75,10 @@ func (c *card) no(err error) {
 
 // config drives n batches.
 func (c *card) config(n int) Config {
-	return Config{Source: &plan{n: n}, Decoder: decoder(c.decode), Device: c, RingSlots: len(c.ring), DeviceSlots: len(c.slots), Workers: len(c.ring)}
+	return Config{
+		Source: &plan{n: n}, Decoder: decoder(c.decode), Device: c, RingSlots: len(c.ring), DeviceSlots: len(c.slots),
+		Workers: len(c.ring),
+	}
 }
 
 func (c *card) decode(b *Batch) ([]Rejected, error) {
@@ -281,7 +284,8 @@ func TestOrderSurvivesSlowCopies(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		onCard(t, 1+rng.IntN(6), 1+rng.IntN(8), func(c *card) {
 			c.size = func(index int) int { return 8 * (1 + rand.New(rand.NewPCG(seed, uint64(index))).IntN(largest/8)) }
-			_, seen, err := drive(c.T, c.config(100), func(d *DeviceSlot) { c.train(d, time.Duration(rng.Int64N(int64(20*time.Millisecond)))) })
+			_, seen, err := drive(c.T, c.config(100),
+				func(d *DeviceSlot) { c.train(d, time.Duration(rng.Int64N(int64(20*time.Millisecond)))) })
 			if err != io.EOF {
 				c.Fatal(err)
 			}

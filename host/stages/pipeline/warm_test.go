@@ -12,10 +12,16 @@ func TestWarm(t *testing.T) {
 	for _, c := range []struct {
 		batches, prefetch int
 		want              time.Duration
-	}{{100, 4, 40 * time.Millisecond}, {100, 50, 60 * time.Millisecond}, {2, 4, 20 * time.Millisecond}, {5, 6, 50 * time.Millisecond}} {
+	}{
+		{100, 4, 40 * time.Millisecond}, {100, 50, 60 * time.Millisecond}, {2, 4, 20 * time.Millisecond},
+		{5, 6, 50 * time.Millisecond},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p, err := New(Config{Source: &plan{n: c.batches}, Decoder: takes(10 * time.Millisecond), Device: device(instant), RingSlots: 6, DeviceSlots: 3, Prefetch: c.prefetch})
+			p, err := New(Config{
+				Source: &plan{n: c.batches}, Decoder: takes(10 * time.Millisecond), Device: device(instant),
+				RingSlots: 6, DeviceSlots: 3, Prefetch: c.prefetch,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +51,10 @@ func TestWarmInOrder(t *testing.T) {
 		})
 		copying := device(func(int, *Batch) error { time.Sleep(3 * ms); return nil })
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := New(Config{Source: &plan{n: 100}, Decoder: decode, Device: copying, RingSlots: 8, DeviceSlots: 3, Workers: 4, Prefetch: 2})
+		p, err := New(Config{
+			Source: &plan{n: 100}, Decoder: decode, Device: copying, RingSlots: 8, DeviceSlots: 3, Workers: 4,
+			Prefetch: 2,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +78,10 @@ func TestWarmInOrder(t *testing.T) {
 func TestWarmEndsWithTheCopier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := errors.New("the device is lost")
-		p, err := New(Config{Source: &plan{n: 100}, Decoder: takes(time.Millisecond), Device: device(func(int, *Batch) error { return lost }), RingSlots: 8, Prefetch: 4})
+		p, err := New(Config{
+			Source: &plan{n: 100}, Decoder: takes(time.Millisecond),
+			Device: device(func(int, *Batch) error { return lost }), RingSlots: 8, Prefetch: 4,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

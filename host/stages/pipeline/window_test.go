@@ -44,7 +44,8 @@ func TestTotals(t *testing.T) {
 					return nil
 				}),
 			}, func(d *DeviceSlot) { totals = append(totals, fmt.Sprint(d.Batch.Totals)) })
-			if got, want := fmt.Sprint(seen, totals), "[0 1 2 3 4 5 6 7 8 9] [[3 3] [3 3] [3 3] [3 12] [3 12] [3 12] [1 6] [2 15] [2 15] [1 9]]"; got != want {
+			if got, want := fmt.Sprint(seen, totals), "[0 1 2 3 4 5 6 7 8 9] [[3 3] [3 3] [3 3] [3 12] [3 12] [3 12] "+
+				"[1 6] [2 15] [2 15] [1 9]]"; got != want {
 				t.Errorf("ring of %d: %s\nwant %s", ring, got, want)
 			}
 		})

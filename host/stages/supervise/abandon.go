@@ -20,7 +20,8 @@ func (p *Pool) Abandon(limit time.Duration) error {
 	}
 	for _, proc := range all {
 		if !proc.awaitExit(limit) {
-			errs = append(errs, fmt.Errorf("process %s was still running %v after the end of its lifeline (descriptor 4)", proc.child.ID(), limit))
+			errs = append(errs, fmt.Errorf(
+				"process %s was still running %v after the end of its lifeline (descriptor 4)", proc.child.ID(), limit))
 			proc.kill(endReason, "")
 		}
 	}

@@ -47,4 +47,6 @@ func (p program) changed(executable, sum string) error {
 }
 
 // changedHint is the hint for ErrChanged.
-const changedHint = "put back the files that the run started with, or start again with the new ones; do not replace a plugin while it is in use"
+const changedHint = "put back the files that the run started with, or start again with the new ones; do not " +
+	"replace a " +
+	"plugin while it is in use"

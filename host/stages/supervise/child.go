@@ -168,7 +168,8 @@ func (c *child) ID() string {
 // PluginToHost accepts only a socket in the private folder, because the host connects to it and removes it.
 func (c *child) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" || filepath.Dir(address) != c.socketDir {
-		return "", "", fmt.Errorf("it listens on %s %s, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", network, address)
+		return "", "",
+			fmt.Errorf("it listens on %s %s, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", network, address)
 	}
 	return network, address, nil
 }

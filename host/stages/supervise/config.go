@@ -68,7 +68,8 @@ type Config struct {
 func (c *Config) setDefaults() error {
 	switch {
 	case !c.Plugin.Startable() || len(c.Plugin.Command) == 0:
-		return errors.New("the catalog does not allow it to be started: " + string(c.Plugin.State) + " " + c.Plugin.Reason)
+		return errors.New(
+			"the catalog does not allow it to be started: " + string(c.Plugin.State) + " " + c.Plugin.Reason)
 	case c.Ring == nil || c.Configure == nil:
 		return errors.New("a pool needs a ring and a configuration")
 	}

@@ -65,7 +65,8 @@ func (w *crashCause) line(text string) {
 		switch {
 		case !strings.Contains(text, "("), strings.HasPrefix(text, "goroutine "):
 			w.part = complete // only the runtime's frames: another goroutine, or registers
-		case strings.HasPrefix(text, "panic("), strings.HasPrefix(text, "runtime."), strings.HasPrefix(text, "runtime/"):
+		case strings.HasPrefix(text, "panic("), strings.HasPrefix(text, "runtime."),
+			strings.HasPrefix(text, "runtime/"):
 			w.part = otherFile
 		default:
 			w.lines = append(w.lines, "at "+text)
@@ -85,12 +86,15 @@ const place = "   "
 // ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java and
 // .NET.
 var ends = []string{
-	"Fatal Python error: ", "terminate called ", "libc++abi: ", "*** stack smashing", "*** buffer overflow", "free(): ", "malloc(): ", "realloc(): ",
-	"munmap_chunk(): ", "double free or corruption", "corrupted ", "Exception in thread ", "Unhandled exception",
+	"Fatal Python error: ", "terminate called ", "libc++abi: ", "*** stack smashing", "*** buffer overflow", "free(): ",
+	"malloc(): ", "realloc(): ", "munmap_chunk(): ", "double free or corruption", "corrupted ", "Exception in thread ",
+	"Unhandled exception",
 }
 
 // within are parts of such lines: an assertion of C, a sanitizer, Rust.
-var within = []string{": Assertion `", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "' panicked at "}
+var within = []string{
+	": Assertion `", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "' panicked at ",
+}
 
 const traceback = "Traceback (most recent call last):"
 
@@ -100,10 +104,12 @@ func (w *crashCause) other(text string) {
 	switch {
 	case text == traceback:
 		w.begun, w.panicked = true, false
-	case slices.ContainsFunc(ends, func(p string) bool { return strings.HasPrefix(text, p) }), slices.ContainsFunc(within, func(p string) bool { return strings.Contains(text, p) }):
+	case slices.ContainsFunc(ends, func(p string) bool { return strings.HasPrefix(text, p) }),
+		slices.ContainsFunc(within, func(p string) bool { return strings.Contains(text, p) }):
 		w.cause, w.fatal, w.first = text, text, text
 		w.begun, w.named = false, strings.HasPrefix(text, "terminate called ")
-		w.panicked = strings.Contains(text, "' panicked at ") && strings.HasSuffix(text, ":") // the message is the next line
+		// the message is the next line
+		w.panicked = strings.Contains(text, "' panicked at ") && strings.HasSuffix(text, ":")
 	case strings.HasPrefix(strings.TrimSpace(text), "what(): ") && w.named: // of the exception that C++ has named
 		w.named = false
 		w.fatal += ": " + strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "what(): "))

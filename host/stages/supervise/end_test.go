@@ -174,7 +174,8 @@ func TestChildrenOfAPlugin(t *testing.T) {
 				t.Fatal(err)
 			}
 			pids := filepath.Join(t.TempDir(), "pid")
-			r.Plugin.Command = append([]string{sh, "-c", "sleep 1000 & echo $! >" + pids + `; exec "$@"`, "sh"}, r.Plugin.Command...)
+			r.Plugin.Command = append([]string{sh, "-c", "sleep 1000 & echo $! >" + pids + `; exec "$@"`, "sh"},
+				r.Plugin.Command...)
 			p := r.open()
 			var pid int
 			b, _ := os.ReadFile(pids)
@@ -226,7 +227,8 @@ func TestOrphans(t *testing.T) {
 			}
 			unix.Kill(pids[1], unix.SIGKILL)
 			eventually(t, "count", func() bool { return p.Stats().Orphans == 1 })
-			want := fmt.Sprintf(`plugin fake: left processes in other groups, which were ended: (sleep|sh) \(process %d\)"`, pids[0])
+			want := fmt.Sprintf(
+				`plugin fake: left processes in other groups, which were ended: (sleep|sh) \(process %d\)"`, pids[0])
 			if !regexp.MustCompile(want).MatchString(r.log.String()) {
 				t.Errorf("the log does not say %s:\n%s", want, r.log)
 			}

@@ -9,8 +9,11 @@ import (
 
 // inherited lists the host's variables that a plugin inherits. It is an allow list: the host's CUDA_VISIBLE_DEVICES
 // would make other GPUs visible, and plugins must not see the host's secrets.
-var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "OMP_NUM_THREADS",
-	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE"}
+var inherited = []string{
+	"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "OMP_NUM_THREADS",
+	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
+	"NVIDIA_TF32_OVERRIDE",
+}
 
 // inheritedPrefixes are the prefixes of variables for plugin authors.
 var inheritedPrefixes = []string{"XTTS_PLUGIN_"}
@@ -35,7 +38,8 @@ func environment(host []string, device, library string) []string {
 		if key == "TMPDIR" {
 			kv = "TMPDIR=" + tempDir() // a plugin has another working directory
 		}
-		if slices.Contains(inherited, key) || slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
+		if slices.Contains(inherited, key) ||
+			slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
 			env = append(env, kv)
 		}
 	}

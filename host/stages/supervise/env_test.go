@@ -6,9 +6,13 @@ import (
 )
 
 func TestEnvironment(t *testing.T) {
-	host := []string{"PATH=/bin", "HOME=/home/me", "TMPDIR=/tmp", "LANG=C", "LC_ALL=C", "TZ=UTC", "LD_LIBRARY_PATH=/lib", "GOMAXPROCS=8",
-		"OMP_NUM_THREADS=8", "NVIDIA_VISIBLE_DEVICES=all", "XTTS_PLUGIN_CACHE=/c", "CUDA_VISIBLE_DEVICES=0", "CUDA_DEVICE_ORDER=FASTEST_FIRST",
-		"ORT_DISABLE_TELEMETRY=0", "XTTS_HOST_ORT_LIB=/other.so", "XTTS_HOST_SEED=1", "AWS_SECRET_ACCESS_KEY=x", "NVIDIA_API_KEY=x", "XTTS_HOST_TEST_MODE=1", "LD_PRELOAD=/x.so", "PATHOLOGY=1", "EMPTY", "=odd"}
+	host := []string{
+		"PATH=/bin", "HOME=/home/me", "TMPDIR=/tmp", "LANG=C", "LC_ALL=C", "TZ=UTC", "LD_LIBRARY_PATH=/lib",
+		"GOMAXPROCS=8", "OMP_NUM_THREADS=8", "NVIDIA_VISIBLE_DEVICES=all", "XTTS_PLUGIN_CACHE=/c",
+		"CUDA_VISIBLE_DEVICES=0", "CUDA_DEVICE_ORDER=FASTEST_FIRST", "ORT_DISABLE_TELEMETRY=0",
+		"XTTS_HOST_ORT_LIB=/other.so", "XTTS_HOST_SEED=1", "AWS_SECRET_ACCESS_KEY=x", "NVIDIA_API_KEY=x",
+		"XTTS_HOST_TEST_MODE=1", "LD_PRELOAD=/x.so", "PATHOLOGY=1", "EMPTY", "=odd",
+	}
 	passed := host[:11:11]
 	pinned := func(device string) []string {
 		return []string{"CUDA_VISIBLE_DEVICES=" + device, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "ORT_DISABLE_TELEMETRY=1"}

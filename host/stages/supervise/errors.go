@@ -74,7 +74,9 @@ func (e *PluginError) LastLines() []string {
 	}
 	lines := strings.Split(text, "\n")
 	last := lines[max(0, len(lines)-shownLines):]
-	if cause := summary(text); len(lines) > shownLines && !goDump.MatchString(lines[0]) && !slices.ContainsFunc(last, func(l string) bool { return strings.HasPrefix(cause, l) }) {
+	cause := summary(text)
+	if len(lines) > shownLines && !goDump.MatchString(lines[0]) &&
+		!slices.ContainsFunc(last, func(l string) bool { return strings.HasPrefix(cause, l) }) {
 		last = append([]string{cause, "..."}, last[2:]...)
 	}
 	return last
@@ -96,7 +98,8 @@ const (
 	tempHint      = "set TMPDIR to a folder that can be written"
 	startHint     = "fix the plugin or install it again, or leave its stages out of the pipeline"
 	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
-	processesHint = "ulimit -u unlimited, or a larger limit of processes of the container (docker run --pids-limit): a plugin has some ten threads"
+	processesHint = "ulimit -u unlimited, or a larger limit of processes of the container (docker run --pids-limit): " +
+		"a plugin has some ten threads"
 	busyHint      = "another process writes to the program: start again when it is done"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
@@ -104,8 +107,10 @@ const (
 	crashHint     = "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself"
 	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"
 	kernelHint    = "the kernel waits for a device or a file system: see dmesg"
-	remainingHint = "end it yourself (kill -9 PROCESS, as its user), then resume; a plugin must not start programs of other users (setuid)"
-	rulesHint     = "docs/plugin-protocol.md has the rules for plugins"
+	remainingHint = "end it yourself (kill -9 PROCESS, as its user), then resume; a plugin must not start programs " +
+		"of " +
+		"other users (setuid)"
+	rulesHint = "docs/plugin-protocol.md has the rules for plugins"
 )
 
 // splitHint separates the plugin's own hint from its message: a last line "hint: ...". The hint says whose it is.
@@ -133,7 +138,8 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 // Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation. Its
 // hint is that of the reason, if there is one.
 func Violation(plugin string, why error) *PluginError {
-	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: cmp.Or(hint.Of(why), rulesHint)}
+	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: cmp.Or(hint.Of(why),
+		rulesHint)}
 }
 
 // Is distinguishes a start that failed because the process was lost from one that the plugin refused.

@@ -87,7 +87,8 @@ func fakePlugin(text string) {
 	case f.is("hang-at-start"):
 		time.Sleep(time.Hour)
 	case f.is("stderr"):
-		fmt.Fprintln(os.Stderr, `{"@level":"warn","@message":"watch out","@timestamp":"2026-01-02T03:04:05.000000Z","answer":42}`)
+		fmt.Fprintln(os.Stderr,
+			`{"@level":"warn","@message":"watch out","@timestamp":"2026-01-02T03:04:05.000000Z","answer":42}`)
 		fmt.Fprintln(os.Stderr, `{"@level":"info","@message":5}`)
 		fmt.Fprintln(os.Stderr, "plain text")
 	}
@@ -119,7 +120,8 @@ func fakePlugin(text string) {
 		Logger:          hclog.NewNullLogger(),
 		Plugins:         plugin.PluginSet{stage.PluginName: &fakeServer{fake: f}},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(stage.MaxMessage), grpc.MaxSendMsgSize(stage.MaxMessage))...)
+			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(stage.MaxMessage),
+				grpc.MaxSendMsgSize(stage.MaxMessage))...)
 		},
 	})
 	if f.is("hang-at-end") {

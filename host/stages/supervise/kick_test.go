@@ -56,7 +56,8 @@ func TestRecycleEndsInCrashLoop(t *testing.T) {
 	}
 	_, err := callSlot(t, p, 0)
 	var e *PluginError
-	if !errors.As(err, &e) || !errors.Is(err, ErrCrashLoop) || e.Hint() != "give it more" || !strings.Contains(err.Error(), "it uses too much") {
+	if !errors.As(err, &e) || !errors.Is(err, ErrCrashLoop) || e.Hint() != "give it more" ||
+		!strings.Contains(err.Error(), "it uses too much") {
 		t.Errorf("%v", err)
 	}
 }

@@ -64,14 +64,17 @@ func (j *journal) close() {
 
 func (j *journal) reportDropped(n int) {
 	if n > 0 {
-		j.log.Warn(fmt.Sprintf("plugin %s: log lines dropped: it wrote more than %d lines or %d KiB within a second", j.plugin, logRate, logBytes>>10), "lines", n)
+		j.log.Warn(fmt.Sprintf("plugin %s: log lines dropped: it wrote more than %d lines or %d KiB within a second",
+			j.plugin, logRate, logBytes>>10),
+			"lines", n)
 	}
 }
 
 // escaped reports processes that had left the group of the plugin process and were ended after it.
 func (j *journal) escaped(names []string) {
 	if len(names) > 0 {
-		j.log.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin, strings.Join(names, ", "))))
+		j.log.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin,
+			strings.Join(names, ", "))))
 	}
 }
 
@@ -164,7 +167,8 @@ func parseLine(text string) (slog.Level, string, []slog.Attr) {
 	message, hasMessage := fields["@message"].(string)
 	name, hasLevel := fields["@level"].(string)
 	level, known := map[string]slog.Level{
-		"trace": trace, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+		"trace": trace, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+		"error": slog.LevelError,
 	}[name]
 	if !hasMessage || !hasLevel || !known {
 		return slog.LevelInfo, text, nil

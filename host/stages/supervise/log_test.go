@@ -28,18 +28,23 @@ func TestJournal(t *testing.T) {
 		{"empty lines", "\n\na\n\n", "level=INFO msg=a\n", "a\n"},
 		{"carriage return", "hello\r\n", "level=INFO msg=hello\n", "hello\n"},
 		{"not UTF-8", "a\xffb\n", "level=INFO msg=\"a\uFFFDb\"\n", "a\uFFFDb\n"},
-		{"hclog", `{"@level":"error","@message":"no","@timestamp":"2026-01-02T03:04:05.000000Z","b":[1,2],"a":"x"}` + "\n",
+		{"hclog",
+			`{"@level":"error","@message":"no","@timestamp":"2026-01-02T03:04:05.000000Z","b":[1,2],"a":"x"}` + "\n",
 			"level=ERROR msg=\"plugin fake: no\" a=x b=\"[1 2]\"\n", "error: no a=x b=[1 2]\n"},
-		{"controls", "\x1b[2J\u009b1m\u202eerror: x\n", `level=INFO msg="\\x1b[2J\\u009b1m\\u202eerror: x"` + "\n", `\x1b[2J\u009b1m\u202eerror: x` + "\n"},
+		{"controls", "\x1b[2J\u009b1m\u202eerror: x\n", `level=INFO msg="\\x1b[2J\\u009b1m\\u202eerror: x"` + "\n",
+			`\x1b[2J\u009b1m\u202eerror: x` + "\n"},
 		{"controls in hclog", `{"@level":"warn","@message":"a\nerror: b","\u001bk":"\u001b[1m"}` + "\n",
-			`level=WARN msg="plugin fake: a\\nerror: b" \x1bk=\x1b[1m` + "\n", `warn: a\nerror: b \x1bk=\x1b[1m` + "\n"},
+			`level=WARN msg="plugin fake: a\\nerror: b" \x1bk=\x1b[1m` + "\n",
+			`warn: a\nerror: b \x1bk=\x1b[1m` + "\n"},
 		{"a long field", `{"@level":"info","@message":"a","k":"` + strings.Repeat("x", 300) + `"}` + "\n",
-			"level=INFO msg=a k=" + strings.Repeat("x", 300) + "\n", "info: a " + visible.Short("k="+strings.Repeat("x", 300), maxShown) + "\n"},
+			"level=INFO msg=a k=" + strings.Repeat("x", 300) + "\n",
+			"info: a " + visible.Short("k="+strings.Repeat("x", 300), maxShown) + "\n"},
 		{"hclog trace", `{"@level":"trace","@message":"deep"}` + "\n", "level=DEBUG-4 msg=deep\n", "trace: deep\n"},
 		{"a number for a message", `{"@level":"error","@message":5}` + "\n",
 			`level=INFO msg="{\"@level\":\"error\",\"@message\":5}"` + "\n", `{"@level":"error","@message":5}` + "\n"},
 		{"unknown level", `{"@level":"loud","@message":"a"}` + "\n",
-			`level=INFO msg="{\"@level\":\"loud\",\"@message\":\"a\"}"` + "\n", `{"@level":"loud","@message":"a"}` + "\n"},
+			`level=INFO msg="{\"@level\":\"loud\",\"@message\":\"a\"}"` + "\n",
+			`{"@level":"loud","@message":"a"}` + "\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +56,8 @@ func TestJournal(t *testing.T) {
 				}
 				w.flush()
 				if log.String() != tt.log || j.last() != tt.last {
-					t.Errorf("in steps of %d:\nlog  %q\nwant %q\nlast %q\nwant %q", step, log, tt.log, j.last(), tt.last)
+					t.Errorf("in steps of %d:\nlog  %q\nwant %q\nlast %q\nwant %q", step, log, tt.log, j.last(),
+						tt.last)
 				}
 			}
 		})
@@ -65,7 +71,8 @@ func keepsTheLastLines(t *testing.T) {
 	w := j.writer()
 	w.Write([]byte(strings.Repeat("0123456789\n", 10_000) + "the end\n"))
 	last := j.last()
-	if len(last) > tailSize || len(last) < tailSize-20 || !strings.HasPrefix(last, "0123456789\n") || !strings.HasSuffix(last, "the end\n") {
+	if len(last) > tailSize || len(last) < tailSize-20 || !strings.HasPrefix(last, "0123456789\n") ||
+		!strings.HasSuffix(last, "the end\n") {
 		t.Errorf("%d bytes: %q...", len(last), last[:20])
 	}
 	if n := strings.Count(log.String(), "\n"); n > logRate+1 {
@@ -110,7 +117,8 @@ goroutine 1 [select]:
 	j, _ := testJournal()
 	w := j.writer()
 	w.Write([]byte("before\n" + dump + strings.Repeat("more\n", 10_000)))
-	const want = "panic: runtime error: index out of range [7] with length 7\n\tpanic: again\nat main.(*mix).Process.func1(...)\n   /src/loud/mix.go:88 +0x1d\n"
+	const want = "panic: runtime error: index out of range [7] with length 7\n\tpanic: again\n" +
+		"at main.(*mix).Process.func1(...)\n   /src/loud/mix.go:88 +0x1d\n"
 	if got := j.last(); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
@@ -123,30 +131,56 @@ goroutine 1 [select]:
 func TestLastWords(t *testing.T) {
 	registers := "\nrax    0x0\nrbx    0x1\ngs     0x0\n"
 	for _, tt := range []struct{ name, in, want string }{
-		{"Go, a signal in C", "SIGSEGV: segmentation violation\nPC=0x7f01 m=0 sigcode=1 addr=0x0\nsignal arrived during cgo execution\n\n" +
-			"goroutine 1 gp=0xc0 m=0 mp=0x5 [syscall]:\nruntime.cgocall(0x1, 0x2)\n\t/go/src/runtime/cgocall.go:167 +0x4b\nmain._Cfunc_mix()\n\t_cgo_gotypes.go:41 +0x3f\n" + registers,
+		{"Go, a signal in C", "SIGSEGV: segmentation violation\nPC=0x7f01 m=0 sigcode=1 addr=0x0\n" +
+			"signal arrived during cgo execution\n\n" +
+			"goroutine 1 gp=0xc0 m=0 mp=0x5 [syscall]:\nruntime.cgocall(0x1, 0x2)\n\t/go/src/runtime/cgocall.go:167 " +
+			"+0x4b\nmain._Cfunc_mix()\n\t_cgo_gotypes.go:41 +0x3f\n" +
+			registers,
 			"SIGSEGV: segmentation violation at _cgo_gotypes.go:41"},
-		{"Go, a signal from outside", "SIGSEGV: segmentation violation\nPC=0x46e3a1 m=0 sigcode=0\n\ngoroutine 0 gp=0x1 m=0 mp=0x2 [idle]:\n" +
-			"runtime.futex(0x1)\n\t/go/src/runtime/sys_linux_amd64.s:557 +0x21\n\n" + registers, "SIGSEGV: segmentation violation"},
-		{"Go, nil", "panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\n" +
-			"goroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n", "panic: runtime error: invalid memory address or nil pointer dereference at mix.go:3"},
-		{"Go, its runtime", "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n", "fatal error: concurrent map writes at mix.go:3"},
-		{"Go, its runtime's stack", "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV]\n\nruntime stack:\nruntime.throw(0x1)\n\t/go/panic.go:1\n\n" +
-			"goroutine 1 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n" + registers, "fatal error: unexpected signal during runtime execution at mix.go:3"},
-		{"Python", "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    import numpy\nModuleNotFoundError: No module named 'numpy'\n",
+		{
+			"Go, a signal from outside",
+			"SIGSEGV: segmentation violation\nPC=0x46e3a1 m=0 sigcode=0\n\ngoroutine 0 gp=0x1 m=0 mp=0x2 [idle]:\n" +
+				"runtime.futex(0x1)\n\t/go/src/runtime/sys_linux_amd64.s:557 +0x21\n\n" + registers,
+			"SIGSEGV: segmentation violation",
+		},
+		{"Go, nil", "panic: runtime error: invalid memory address or nil pointer dereference\n" +
+			"[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\n" +
+			"goroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n",
+			"panic: runtime error: invalid memory address or nil pointer dereference at mix.go:3"},
+		{"Go, its runtime",
+			"fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n",
+			"fatal error: concurrent map writes at mix.go:3"},
+		{"Go, its runtime's stack", "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV]\n\n" +
+			"runtime stack:\nruntime.throw(0x1)\n\t/go/panic.go:1\n\n" +
+			"goroutine 1 [running]:\nmain.f()\n\t/src/mix.go:3 +0x2\n" + registers,
+			"fatal error: unexpected signal during runtime execution at mix.go:3"},
+		{"Python", "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    import numpy\n" +
+			"ModuleNotFoundError: No module named 'numpy'\n",
 			"ModuleNotFoundError: No module named 'numpy'"},
-		{"Python, and words after it", "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'x'\nException ignored in: <module 'threading'>\n", "KeyError: 'x'"},
-		{"Python, two exceptions", "Traceback (most recent call last):\n  File \"a\"\nKeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n" +
+		{"Python, and words after it",
+			"Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'x'\n" +
+				"Exception ignored in: <module 'threading'>\n",
+			"KeyError: 'x'"},
+		{"Python, two exceptions", "Traceback (most recent call last):\n  File \"a\"\nKeyError: 1\n\n" +
+			"During handling of the above exception, another exception occurred:\n\n" +
 			"Traceback (most recent call last):\n  File \"a\"\nValueError: 2\n", "ValueError: 2"},
-		{"Python, a crash", "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n" + strings.Repeat("  File \"a\", line 1 in f\n", 2000),
+		{"Python, a crash", "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n" +
+			strings.Repeat("  File \"a\", line 1 in f\n", 2000),
 			"Fatal Python error: Segmentation fault"},
 		{"C++", "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no model\nAborted\n",
 			"terminate called after throwing an instance of 'std::runtime_error': no model"},
-		{"C++, and more of what looks like it", "terminate called after x\n" + strings.Repeat("  what():  no model\n", 3), "terminate called after x: no model"},
-		{"C", "mix: mix.c:12: main: Assertion `n > 0' failed.\nmore\n", "mix: mix.c:12: main: Assertion `n > 0' failed."},
+		{"C++, and more of what looks like it",
+			"terminate called after x\n" + strings.Repeat("  what():  no model\n", 3),
+			"terminate called after x: no model"},
+		{"C", "mix: mix.c:12: main: Assertion `n > 0' failed.\nmore\n",
+			"mix: mix.c:12: main: Assertion `n > 0' failed."},
 		{"the C library", "free(): invalid pointer\nmore\n", "free(): invalid pointer"},
-		{"a sanitizer", "=================\n==7==ERROR: AddressSanitizer: heap-buffer-overflow\n" + strings.Repeat("    #1 0x1 in f\n", 2000), "==7==ERROR: AddressSanitizer: heap-buffer-overflow"},
-		{"Rust", "thread 'main' panicked at src/main.rs:2:5:\nno model\nnote: run with `RUST_BACKTRACE=1`\n", "thread 'main' panicked at src/main.rs:2:5: no model"},
+		{"a sanitizer",
+			"=================\n==7==ERROR: AddressSanitizer: heap-buffer-overflow\n" +
+				strings.Repeat("    #1 0x1 in f\n", 2000),
+			"==7==ERROR: AddressSanitizer: heap-buffer-overflow"},
+		{"Rust", "thread 'main' panicked at src/main.rs:2:5:\nno model\nnote: run with `RUST_BACKTRACE=1`\n",
+			"thread 'main' panicked at src/main.rs:2:5: no model"},
 		{"anything else", "a\nb\n", "b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +190,9 @@ func TestLastWords(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 			e := &PluginError{Plugin: "p", LastStderr: j.last()}
-			if lines := e.LastLines(); len(lines) > shownLines || !strings.HasPrefix(tt.want, lines[0]) && !strings.Contains(strings.Join(lines, "\n"), strings.SplitN(tt.want, ": no model", 2)[0]) {
+			lines := e.LastLines()
+			if len(lines) > shownLines || !strings.HasPrefix(tt.want, lines[0]) &&
+				!strings.Contains(strings.Join(lines, "\n"), strings.SplitN(tt.want, ": no model", 2)[0]) {
 				t.Errorf("%q lacks %q", lines, tt.want)
 			}
 		})
@@ -177,7 +213,8 @@ func FuzzLastWords(f *testing.F) {
 		for _, l := range strings.Split(text, "\n") {
 			w.line(l)
 		}
-		if n := len(w.fatal) + len(w.cause) + len(w.first) + len(strings.Join(w.lines, "")); n > (2+2+1+maxMessage+3)*(maxWords+2) {
+		if n := len(w.fatal) + len(w.cause) + len(w.first) +
+			len(strings.Join(w.lines, "")); n > (2+2+1+maxMessage+3)*(maxWords+2) {
 			t.Errorf("%d bytes are kept", n)
 		}
 		if s := summary(text); strings.Contains(s, "\n") {

@@ -10,7 +10,8 @@ import (
 )
 
 // memoryHint is the hint for a process that uses too much memory.
-const memoryHint = "allow more with --plugin-memory SIZE, or use fewer rows (--batch-size); report.json has the peak of each plugin"
+const memoryHint = "allow more with --plugin-memory SIZE, or use fewer rows (--batch-size); report.json has the peak " +
+	"of each plugin"
 
 // watchMemory measures the memory of the process until it ends, and kills it above the limit. A limit of the address
 // space (RLIMIT_AS) is no alternative: programs reserve far more of it than they use, those of Go and CUDA above all.
@@ -37,7 +38,8 @@ func overLimit(used, limit int64) string {
 	if limit%unit != 0 && limit%1e6 == 0 {
 		unit, name = 1e6, "MB"
 	}
-	return fmt.Sprintf("it uses %.1f %s of memory, and may use %.1f %[2]s", float64(used)/float64(unit), name, float64(limit)/float64(unit))
+	return fmt.Sprintf("it uses %.1f %s of memory, and may use %.1f %[2]s", float64(used)/float64(unit), name,
+		float64(limit)/float64(unit))
 }
 
 // measure returns the memory that the process uses now, and keeps the peak.

@@ -11,7 +11,10 @@ import (
 // first, regardless of the order of arrival.
 func TestCallsWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pool{cfg: Config{InFlight: 2}, changed: make(chan struct{}), limits: make([]deadlines, 1), workers: []*worker{{up: true}, {index: 1}}}
+		p := &Pool{
+			cfg: Config{InFlight: 2}, changed: make(chan struct{}), limits: make([]deadlines, 1),
+			workers: []*worker{{up: true}, {index: 1}},
+		}
 		var mu sync.Mutex
 		var got []uint64
 		for _, order := range []uint64{40, 50, 9, 7, 8, 30} {

@@ -123,7 +123,8 @@ func (r reaper) leftBy(c *child, o orphan) bool {
 		return !o.zombie && o.group != unix.Getpgrp() && family.plugins[o.group] == nil
 	}
 	mark := []byte(socketVariable + "=" + c.socketDir)
-	return c.socketDir != "" && slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, mark) })
+	return c.socketDir != "" &&
+		slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, mark) })
 }
 
 // readEnviron returns the environment that a process was started with.
@@ -133,7 +134,8 @@ func readEnviron(pid int) ([]byte, error) { return os.ReadFile(fmt.Sprintf("/pro
 // package has started and waits for.
 func reapZombies() {
 	var ended unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || ended.Signo == 0 {
+	err := unix.Waitid(unix.P_ALL, 0, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil || ended.Signo == 0 {
 		return // no child has ended: so there is no need to list them
 	}
 	family.Lock()

@@ -44,7 +44,8 @@ func remains(t *testing.T, err error, reason string) {
 	t.Helper()
 	var e *PluginError
 	want := `^plugin fake: what it has left did not end: (sleep|sh) \(process \d+\): ` + reason
-	if !errors.As(err, &e) || errors.Is(err, ErrLost) || !regexp.MustCompile(want).MatchString(err.Error()) || e.Hint() != remainingHint {
+	if !errors.As(err, &e) || errors.Is(err, ErrLost) || !regexp.MustCompile(want).MatchString(err.Error()) ||
+		e.Hint() != remainingHint {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

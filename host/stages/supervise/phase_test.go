@@ -82,7 +82,8 @@ func TestFaultDuringStartTwice(t *testing.T) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	if e := r.refuse(); e.Err.Error() != "start: it ended before Configure was done: signal: killed" || !errors.Is(e, ErrLost) {
+	e := r.refuse()
+	if e.Err.Error() != "start: it ended before Configure was done: signal: killed" || !errors.Is(e, ErrLost) {
 		t.Error(e)
 	}
 }

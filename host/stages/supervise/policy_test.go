@@ -27,10 +27,14 @@ func TestRestartPolicy(t *testing.T) {
 		{"hangs at every batch", 0, life{30 * sec, false}, 30 * sec, rising, barren},
 		{"ends at every third batch", 0, works(ms), ms, rising, often},
 		{"ends every 4 seconds", 0, works(4 * sec), 4 * sec, rising, often},
-		{"ends every 13 seconds, in the first batch after a slow start", 0, works(sec), 13 * sec, append(rising, 800*ms, 800*ms, 800*ms), ""},
+		{
+			"ends every 13 seconds, in the first batch after a slow start", 0, works(sec), 13 * sec,
+			append(rising, 800*ms, 800*ms, 800*ms), "",
+		},
 		{"is killed every 10 seconds", 0, works(10 * sec), 10 * sec, make([]time.Duration, 120), ""},
 		{"is killed every hour", 0, works(time.Hour), time.Hour, make([]time.Duration, 3), ""},
-		{"the wait is bounded", 9, life{}, 0, append(rising, 1600*ms, 3200*ms, 5*sec, 5*sec), "9 restarts within 1m0s were not enough"},
+		{"the wait is bounded", 9, life{}, 0, append(rising, 1600*ms, 3200*ms, 5*sec,
+			5*sec), "9 restarts within 1m0s were not enough"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

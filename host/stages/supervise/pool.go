@@ -87,7 +87,8 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.Close()
 		return nil, first
 	}
-	cfg.Logger.Debug("plugin started", "plugin", cfg.Plugin.Name(), "version", cfg.Plugin.Manifest.Version, "pids", p.PIDs())
+	cfg.Logger.Debug("plugin started", "plugin", cfg.Plugin.Name(), "version", cfg.Plugin.Manifest.Version, "pids",
+		p.PIDs())
 	return p, nil
 }
 
@@ -211,7 +212,10 @@ func (p *Pool) fail(w *worker, loop string, cause error) {
 
 // failChanged ends the pool permanently because there is nothing to restart.
 func (p *Pool) failChanged(err error) {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("a process ended and cannot be restarted: %w", err), hint: changedHint}
+	e := &PluginError{
+		Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("a process ended and cannot be restarted: %w", err),
+		hint: changedHint,
+	}
 	p.update(func() { p.giveUp(e) })
 }
 
@@ -280,7 +284,8 @@ func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, ti
 	me := &waiter{order: req.Order, turn: make(chan struct{}, 1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(p.waiting, me.order+1, func(w *waiter, order uint64) int { return cmp.Compare(w.order, order) })
+	at, _ := slices.BinarySearchFunc(p.waiting, me.order+1,
+		func(w *waiter, order uint64) int { return cmp.Compare(w.order, order) })
 	p.waiting = slices.Insert(p.waiting, at, me)
 	defer func() {
 		p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool { return w == me })

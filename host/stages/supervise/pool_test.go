@@ -36,7 +36,8 @@ func TestCall(t *testing.T) {
 	if _, err := callSlot(t, p, 0); !errors.Is(err, ErrClosed) {
 		t.Errorf("a call after Drain: %v", err)
 	}
-	if s := p.Stats(); s.Calls != 3 || s.Failed+s.Lost+s.Restarts != 0 || s.P50 <= 0 || s.P99 < s.P50 || s.Slowest < s.P50*15/16 {
+	s := p.Stats()
+	if s.Calls != 3 || s.Failed+s.Lost+s.Restarts != 0 || s.P50 <= 0 || s.P99 < s.P50 || s.Slowest < s.P50*15/16 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -115,7 +116,10 @@ func TestAnswers(t *testing.T) {
 
 func TestLostCalls(t *testing.T) {
 	tests := []struct{ mode, want, exit string }{
-		{"crash-at-call=3", "process lost: it ended: exit status 3, while it worked on stage first (step 1)", "exit status 3"},
+		{
+			"crash-at-call=3", "process lost: it ended: exit status 3, while it worked on stage first (step 1)",
+			"exit status 3",
+		},
 		{"hang-at-call=3", "process lost: stage first: no result within 500ms", "signal: killed"},
 	}
 	for _, tt := range tests {
@@ -219,9 +223,10 @@ func TestBrokenConnection(t *testing.T) {
 
 func TestInvalidResults(t *testing.T) {
 	for mode, want := range map[string]string{
-		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first (step 1)",
-		"end-stream":     "process lost: it ended its stream",
-		"lying-row":      "process lost: stage first: it rejects row 99 of a batch of 4",
+		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on " +
+			"stage first (step 1)",
+		"end-stream": "process lost: it ended its stream",
+		"lying-row":  "process lost: stage first: it rejects row 99 of a batch of 4",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			_, err := callSlot(t, newRig(t, mode).open(), 0)
@@ -250,10 +255,13 @@ func TestCrashLoop(t *testing.T) {
 				}
 			}
 			var e *PluginError
-			if !errors.Is(err, ErrCrashLoop) || !errors.As(err, &e) || e.Exit != "exit status 3" || e.LastStderr != "something terrible happened\n" {
+			if !errors.Is(err, ErrCrashLoop) || !errors.As(err, &e) || e.Exit != "exit status 3" ||
+				e.LastStderr != "something terrible happened\n" {
 				t.Errorf("%v", err)
 			}
-			if !strings.HasPrefix(err.Error(), "plugin fake: it keeps crashing: 2 restarts within 1m0s were not enough; the last time: ") ||
+			if !strings.HasPrefix(
+				err.Error(), "plugin fake: it keeps crashing: 2 restarts within 1m0s were not enough; the last time: ",
+			) ||
 				!strings.HasSuffix(err.Error(), "\nits last lines on stderr:\n  fake: something terrible happened") {
 				t.Errorf("%v", err)
 			}
@@ -282,7 +290,8 @@ func TestContextEndsDuringCall(t *testing.T) {
 		p := r.open()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := p.Call(ctx, request(0)); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "no result within 200ms") {
+		_, err := p.Call(ctx, request(0))
+		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "no result within 200ms") {
 			t.Error(err)
 		}
 	})

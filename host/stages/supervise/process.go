@@ -194,7 +194,9 @@ func (p *process) retire(err error) error {
 		return err
 	}
 	why, hint := p.why(err)
-	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
+	lost := &PluginError{
+		Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint,
+	}
 	lost.Exit, _ = p.child.exit()
 	lost.Kicked, lost.Violated = p.faults()
 	p.lose(lost)
@@ -206,12 +208,14 @@ func (p *process) retire(err error) error {
 func (p *process) ended(limit time.Duration) error {
 	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last()}
 	if !p.awaitExit(limit) {
-		e.Err, e.hint = fmt.Errorf("process %s %w within %v of being killed", p.child.ID(), errUnended, killTimeout), kernelHint
+		e.Err, e.hint = fmt.Errorf("process %s %w within %v of being killed", p.child.ID(), errUnended, killTimeout),
+			kernelHint
 		return e
 	}
 	p.release()
 	if left := p.child.orphans.remaining; len(left) > 0 {
-		e.Err, e.hint = fmt.Errorf("what it has left %w: %s", errUnended, visible.Text(strings.Join(left, ", "))), remainingHint
+		e.Err, e.hint = fmt.Errorf("what it has left %w: %s", errUnended, visible.Text(strings.Join(left, ", "))),
+			remainingHint
 		return e
 	}
 	return nil
@@ -230,7 +234,9 @@ func (p *process) finish(limit time.Duration) error {
 	}
 	if how, byItself := p.child.exit(); !byItself {
 		why, hint := p.why(nil)
-		return &PluginError{Plugin: p.cfg.Plugin.Name(), Exit: how, LastStderr: p.journal.last(), Err: errors.New(why), hint: hint}
+		return &PluginError{
+			Plugin: p.cfg.Plugin.Name(), Exit: how, LastStderr: p.journal.last(), Err: errors.New(why), hint: hint,
+		}
 	}
 	return nil
 }

@@ -30,7 +30,10 @@ import (
 // launch starts a process and prepares it to accept calls. The end of ctx ends the launch, not the process.
 func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
-	p := &process{id: id, cfg: cfg, journal: newJournal(log, cfg.Plugin.Name()), gone: make(chan struct{}), pending: map[uint64]*call{}}
+	p := &process{
+		id: id, cfg: cfg, journal: newJournal(log, cfg.Plugin.Name()), gone: make(chan struct{}),
+		pending: map[uint64]*call{},
+	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.busy = 1 // while it starts
 	if err := p.start(ctx); err != nil {
@@ -128,7 +131,8 @@ func (p *process) prepare(lifeline *os.File, sockets string) {
 		SyncStderr: p.journal.writer(),
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithIdleTimeout(0), // an idle connection would be closed, and its socket no longer exists
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(stage.MaxMessage), grpc.MaxCallSendMsgSize(stage.MaxMessage)),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(stage.MaxMessage),
+				grpc.MaxCallSendMsgSize(stage.MaxMessage)),
 		},
 	})
 }
@@ -144,7 +148,8 @@ func (p *process) configure(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
-		return &phaseError{"Info", fmt.Errorf("%w: it reports %s %s, but plugin.json has %s %s", errOther, info.Id, info.Version, m.ID, m.Version)}
+		return &phaseError{"Info", fmt.Errorf("%w: it reports %s %s, but plugin.json has %s %s", errOther, info.Id,
+			info.Version, m.ID, m.Version)}
 	}
 	p.reached(Configure)
 	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
@@ -155,7 +160,8 @@ func (p *process) configure(ctx context.Context, limit time.Duration) error {
 	}
 	p.reached(Attach)
 	return p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
-		_, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
+		_, err := p.stage.Attach(ctx,
+			&stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
 		return err
 	})
 }
@@ -235,7 +241,8 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
-		e.Err = fmt.Errorf("start: it wrote \"%s\" to its standard output instead of the handshake", visible.Short(text, 200))
+		e.Err = fmt.Errorf("start: it wrote \"%s\" to its standard output instead of the handshake",
+			visible.Short(text, 200))
 		e.LastStderr = "" // it may contain a handshake line that came too late
 		e.hint = stdoutHint
 	case byItself:
@@ -260,7 +267,8 @@ func (p *process) startError(err error, started bool) error {
 	default:
 		answer := status.Convert(phase.err)
 		message, hint := e.splitHint(answer.Message())
-		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase, answer.Code(), message))
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message),
+			cmp.Or(hint, p.adviceFor(phase.phase, answer.Code(), message))
 	}
 	return e
 }
@@ -276,7 +284,8 @@ func (p *process) adviceFor(phase string, code codes.Code, message string) strin
 	}
 	file, instances := filepath.Join(p.cfg.Plugin.Dir, manifest.PluginFile), p.cfg.Configure.Instances
 	for _, i := range instances {
-		if s, ok := p.cfg.Plugin.Manifest.Stage(i.Stage); ok && (len(instances) == 1 || strings.Contains(message, strconv.Quote(i.Name))) {
+		s, ok := p.cfg.Plugin.Manifest.Stage(i.Stage)
+		if ok && (len(instances) == 1 || strings.Contains(message, strconv.Quote(i.Name))) {
 			return s.ConfigKeys() + " (" + file + ")"
 		}
 	}

@@ -314,7 +314,8 @@ func TestSaveFailsAnywhere(t *testing.T) {
 			if j > 0 && i > 0 {
 				break // each operation with each fault once, in the first case, is enough
 			}
-			t.Run(fmt.Sprintf("%s/%d", c.name, j), func(t *testing.T) { saveFailsAnywhere(t, c.before, c.step, c.salt, j) })
+			t.Run(fmt.Sprintf("%s/%d", c.name, j),
+				func(t *testing.T) { saveFailsAnywhere(t, c.before, c.step, c.salt, j) })
 		}
 	}
 }

@@ -56,7 +56,8 @@ func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	}
 	step, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || step < 0 {
-		return nil, nil, advise(s, fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, rundir.Best, rundir.Last))
+		return nil, nil,
+			advise(s, fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, rundir.Best, rundir.Last))
 	}
 	c, err := at(s, step)
 	return c, nil, err

@@ -33,7 +33,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"21", "-1", "first", "9999999999999999999"} {
-		if _, _, err := s.Find(name); err == nil || hint.Of(err) != "there are checkpoints of the steps 1, 20, 1000000" {
+		_, _, err := s.Find(name)
+		if err == nil || hint.Of(err) != "there are checkpoints of the steps 1, 20, 1000000" {
 			t.Errorf("%s: %v, %q", name, err, hint.Of(err))
 		}
 	}

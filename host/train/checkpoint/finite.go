@@ -40,7 +40,8 @@ func (e *NotFiniteError) Error() string {
 		place = fmt.Sprintf("%s%d", separator, rest%e.Shape[i]) + place
 		rest, all = rest/e.Shape[i], all*e.Shape[i]
 	}
-	return fmt.Sprintf("%s[%s] is %s (element %d of %d, counted from 0)", visible.Short(e.Tensor, 256), place, value, e.Element, all)
+	return fmt.Sprintf("%s[%s] is %s (element %d of %d, counted from 0)", visible.Short(e.Tensor, 256), place, value,
+		e.Element, all)
 }
 
 // Finite returns a *NotFiniteError for the first value of the tensors that is not finite. It reads each value once,
@@ -140,8 +141,10 @@ func notFinite(t Tensor) int {
 	const block = 64 // bytes that are tested together
 	data, at := t.Data, 0
 	for ; len(data)-at >= block; at += block {
-		b, test := (*[block]byte)(data[at:]), func(word []byte) uint64 { return binary.LittleEndian.Uint64(word)&exponents + lowest }
-		found := test(b[0:]) | test(b[8:]) | test(b[16:]) | test(b[24:]) | test(b[32:]) | test(b[40:]) | test(b[48:]) | test(b[56:])
+		b, test := (*[block]byte)(data[at:]),
+			func(word []byte) uint64 { return binary.LittleEndian.Uint64(word)&exponents + lowest }
+		found := test(b[0:]) | test(b[8:]) | test(b[16:]) | test(b[24:]) | test(b[32:]) | test(b[40:]) | test(b[48:]) |
+			test(b[56:])
 		if found&signs != 0 {
 			break
 		}

@@ -57,7 +57,9 @@ func TestFinite(t *testing.T) {
 	}
 	extreme := Tensor{Data: make([]byte, 64*4)}
 	for i := range 64 {
-		extreme.set(i, []float32{math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1))}[i%4])
+		extreme.set(i, []float32{
+			math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1)),
+		}[i%4])
 	}
 	if err := Finite([]Tensor{extreme}, nil); err != nil {
 		t.Error(err)

@@ -142,7 +142,8 @@ func (s *Store) sweep() error {
 		if err != nil {
 			return err
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return m.frozen != nil && name == frozenName(m.frozen) })
+		names = slices.DeleteFunc(names,
+			func(name string) bool { return m.frozen != nil && name == frozenName(m.frozen) })
 	}
 	for _, name := range names {
 		if err := s.fs.RemoveAll(filepath.Join(s.dir, name)); err != nil {

@@ -72,8 +72,12 @@ func TestDamagedFrozenWeights(t *testing.T) {
 		damage func(file string) error
 		want   string
 	}{
-		"missing":   {os.Remove, ".safetensors is missing: it holds the frozen weights, next to the checkpoint's folder"},
-		"truncated": {func(file string) error { return os.Truncate(file, 30) }, ".safetensors: not a valid safetensors file"},
+		"missing": {
+			os.Remove, ".safetensors is missing: it holds the frozen weights, next to the checkpoint's folder",
+		},
+		"truncated": {
+			func(file string) error { return os.Truncate(file, 30) }, ".safetensors: not a valid safetensors file",
+		},
 		"changed": {func(file string) error {
 			data, err := os.ReadFile(file)
 			if err != nil {

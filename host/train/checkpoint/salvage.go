@@ -14,7 +14,9 @@ import (
 // returns "" if there is none. shown is the path as the user has it.
 func salvage(fsys fileSystem, path, shown string) string {
 	_, want, unknown := readManifest(fsys, path)
-	for _, f := range []struct{ name, what string }{{paramsFile, "its weights are"}, {averageFile, "the average of its weights is"}} {
+	for _, f := range []struct{ name, what string }{
+		{paramsFile, "its weights are"}, {averageFile, "the average of its weights is"},
+	} {
 		file, state := filepath.Join(path, f.name), "intact"
 		r, err := fsys.Open(file)
 		if err != nil {
@@ -31,9 +33,11 @@ func salvage(fsys fileSystem, path, shown string) string {
 		if err != nil {
 			continue
 		}
-		text := fmt.Sprintf("%s %s: a new run starts from them with --init %s", f.what, state, hint.Path(filepath.Join(shown, f.name)))
+		text := fmt.Sprintf("%s %s: a new run starts from them with --init %s", f.what, state,
+			hint.Path(filepath.Join(shown, f.name)))
 		if f.name == averageFile {
-			text = fmt.Sprintf("%s %s: a new run starts from it with --init %s", f.what, state, hint.Path(filepath.Join(shown, f.name)))
+			text = fmt.Sprintf("%s %s: a new run starts from it with --init %s", f.what, state,
+				hint.Path(filepath.Join(shown, f.name)))
 		}
 		if want.frozen != nil {
 			text += " (it has those that were trained; the others are the bundle's)"

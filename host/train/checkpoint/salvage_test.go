@@ -13,14 +13,18 @@ import (
 // checkpoint of the run, and the weights where they are intact.
 func TestDamageLeavesTheRest(t *testing.T) {
 	for _, c := range []struct{ file, weights string }{
-		{optimizerFile, paramsFile}, {stateFile, paramsFile}, {paramsFile, averageFile}, {averageFile, paramsFile}, {manifestFile, paramsFile},
+		{optimizerFile, paramsFile}, {stateFile, paramsFile}, {paramsFile, averageFile}, {averageFile, paramsFile},
+		{manifestFile, paramsFile},
 	} {
 		for _, how := range []string{"cut", "changed", "missing"} {
 			for _, alone := range []bool{true, false} {
 				run := t.TempDir()
 				store := NewStore(run)
 				state := State{Step: 4, EMA: &EMA{Decay: 0.5}}
-				params := []Tensor{{Name: "w", Shape: []int{1}, Data: []byte{1, 2, 3, 4}}, {Name: "w", Shape: []int{1}, Data: []byte{1, 2, 3, 5}, Average: true}}
+				params := []Tensor{
+					{Name: "w", Shape: []int{1}, Data: []byte{1, 2, 3, 4}},
+					{Name: "w", Shape: []int{1}, Data: []byte{1, 2, 3, 5}, Average: true},
+				}
 				moments := []Tensor{{Name: "exp_avg.w", Shape: []int{1}, Data: []byte{0, 0, 0, 0}}}
 				for _, state.Step = range []int64{4, 9} {
 					if alone && state.Step == 4 {
@@ -41,13 +45,15 @@ func TestDamageLeavesTheRest(t *testing.T) {
 					errs = append(errs, last)
 				}
 				for _, err := range errs {
-					if text := hint.Of(err); !strings.Contains(text, want) || strings.Contains(text, "is "+run+"@4") == alone {
+					text := hint.Of(err)
+					if !strings.Contains(text, want) || strings.Contains(text, "is "+run+"@4") == alone {
 						t.Errorf("%s %s: %v\nhint: %s", c.file, how, err, text)
 					}
 				}
 				if !alone {
 					got, skipped, err := store.Latest()
-					if err != nil || got.State.Step != 4 || len(skipped) != 1 || !strings.Contains(skipped[0].Warning(), want) {
+					if err != nil || got.State.Step != 4 || len(skipped) != 1 ||
+						!strings.Contains(skipped[0].Warning(), want) {
 						t.Errorf("%s %s: %v, %v", c.file, how, skipped, err)
 					}
 					got.Close()

@@ -28,7 +28,8 @@ func TestLoadDoesNotHang(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Load(path)
-			if want := map[string]error{"64 GiB": ErrDamaged, "link": files.ErrLink}[what]; !errors.Is(err, cmp.Or(want, files.ErrNotRegular)) {
+			want := map[string]error{"64 GiB": ErrDamaged, "link": files.ErrLink}[what]
+			if !errors.Is(err, cmp.Or(want, files.ErrNotRegular)) {
 				t.Errorf("%s in place of %s: %v", what, name, err)
 			}
 		}

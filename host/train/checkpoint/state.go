@@ -226,13 +226,16 @@ func (s State) check() error {
 		{"early_stop.evaluations", int64(stop.Evaluations)}, {"ema.updates", ema.Updates},
 	}
 	s.Schedules(func(course *schedule.Schedule, plateau *schedule.State) {
-		counts = append(counts, count{"schedule.warmup_steps", course.WarmupSteps}, count{"schedule.total_steps", course.TotalSteps}, count{"schedule.decay_start", course.DecayStart})
+		counts = append(counts, count{"schedule.warmup_steps", course.WarmupSteps},
+			count{"schedule.total_steps", course.TotalSteps}, count{"schedule.decay_start", course.DecayStart})
 		if plateau != nil {
-			counts = append(counts, count{"plateau.reductions", int64(plateau.Reductions)}, count{"plateau.evaluations", int64(plateau.Evaluations)})
+			counts = append(counts, count{"plateau.reductions", int64(plateau.Reductions)},
+				count{"plateau.evaluations", int64(plateau.Evaluations)})
 		}
 	})
 	for i, p := range s.Players {
-		counts = append(counts, count{fmt.Sprintf("players[%d].optimizer_step", i), p.OptimizerStep}, count{fmt.Sprintf("players[%d].averaged", i), p.Averaged})
+		counts = append(counts, count{fmt.Sprintf("players[%d].optimizer_step", i), p.OptimizerStep},
+			count{fmt.Sprintf("players[%d].averaged", i), p.Averaged})
 		if p.OptimizerStep > s.Step {
 			return fmt.Errorf("players[%d].optimizer_step %d is larger than step %d", i, p.OptimizerStep, s.Step)
 		}

@@ -86,7 +86,9 @@ func TestStateRefuses(t *testing.T) {
 func TestManifest(t *testing.T) {
 	sum := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 	for _, frozen := range [][]byte{nil, sum(4)} {
-		want := sums{files: map[string][]byte{paramsFile: sum(1), optimizerFile: sum(2), stateFile: sum(3)}, frozen: frozen}
+		want := sums{
+			files: map[string][]byte{paramsFile: sum(1), optimizerFile: sum(2), stateFile: sum(3)}, frozen: frozen,
+		}
 		text := want.encode()
 		got, err := decodeManifest(text)
 		if err != nil {
@@ -145,7 +147,9 @@ func FuzzState(f *testing.F) {
 }
 
 func FuzzManifest(f *testing.F) {
-	s := sums{files: map[string][]byte{paramsFile: make([]byte, 32), optimizerFile: make([]byte, 32), stateFile: make([]byte, 32)}}
+	s := sums{files: map[string][]byte{
+		paramsFile: make([]byte, 32), optimizerFile: make([]byte, 32), stateFile: make([]byte, 32),
+	}}
 	f.Add(s.encode())
 	s.frozen = make([]byte, 32)
 	f.Add(s.encode())
@@ -166,7 +170,8 @@ func TestEncodeRefusesWhatIsNotRead(t *testing.T) {
 	for i := range limit >> 10 {
 		s.Quarantine = append(s.Quarantine, Quarantined{ID: fmt.Sprint(i), Reason: reason})
 	}
-	if _, err := s.encodeWithin(limit); err == nil || !strings.Contains(err.Error(), "rows in quarantine, above the limit of 65536") {
+	if _, err := s.encodeWithin(limit); err == nil ||
+		!strings.Contains(err.Error(), "rows in quarantine, above the limit of 65536") {
 		t.Errorf("encode: %v", err)
 	}
 	s.Quarantine = s.Quarantine[:1]

@@ -35,8 +35,9 @@ type Phase string
 
 // The phases of a Save, in order.
 const (
-	Begin   Phase = "checkpoint-begin"
-	Written Phase = "checkpoint-file"   // one file of it is durable; four times, once more for averages and for new frozen weights
+	Begin Phase = "checkpoint-begin"
+	// one file of it is durable; four times, once more for averages and for new frozen weights
+	Written Phase = "checkpoint-file"
 	Publish Phase = "checkpoint-rename" // all are; the folder gets its name next
 	Saved   Phase = "checkpoint-saved"
 )
@@ -121,7 +122,9 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 		}
 	}
 	manifest := written.encode()
-	if _, err := s.write(ctx, filepath.Join(tmp, manifestFile), func(w io.Writer) error { return writeAll(w, manifest) }); err != nil {
+	if _, err := s.write(ctx, filepath.Join(tmp, manifestFile), func(w io.Writer) error {
+		return writeAll(w, manifest)
+	}); err != nil {
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if err := s.fs.SyncDir(tmp); err != nil {

@@ -32,7 +32,9 @@ func someTensors(salt int64) (params, moments []Tensor) {
 	tensor := func(name string, shape []int, data []byte) Tensor {
 		return Tensor{Name: name, Shape: shape, Data: data}
 	}
-	params = []Tensor{tensor("out.weight", []int{2, 3}, data(6, 1)), tensor("out.bias", []int{2}, data(2, 2)), tensor("scale", nil, data(1, 3))}
+	params = []Tensor{tensor("out.weight", []int{2, 3},
+		data(6, 1)), tensor("out.bias", []int{2}, data(2, 2)), tensor("scale",
+		nil, data(1, 3))}
 	for i, kind := range []string{"exp_avg", "exp_avg_sq"} {
 		for _, p := range params {
 			moments = append(moments, tensor(Moment(kind, p.Name), p.Shape, data(len(p.Data)/4, int64(4+i))))
@@ -40,7 +42,8 @@ func someTensors(salt int64) (params, moments []Tensor) {
 	}
 	if salt >= 100 {
 		salt /= 100
-		params = append(params, Tensor{Name: "table", DType: manifest.BF16, Shape: []int{4, 2}, Data: data(4, 9), Frozen: true})
+		params = append(params,
+			Tensor{Name: "table", DType: manifest.BF16, Shape: []int{4, 2}, Data: data(4, 9), Frozen: true})
 	}
 	return params, moments
 }
@@ -116,7 +119,9 @@ func TestSaveAndLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, want := names(t, filepath.Join(run, rundir.Checkpoints)), []string{"step-000005", "step-1000000", "step-999999"}; !slices.Equal(got, want) {
+	if got, want := names(t, filepath.Join(run, rundir.Checkpoints)), []string{
+		"step-000005", "step-1000000", "step-999999",
+	}; !slices.Equal(got, want) {
 		t.Errorf("folders %v, want %v", got, want)
 	}
 }
@@ -188,7 +193,9 @@ func TestLatestSkipsDamage(t *testing.T) {
 		"no MANIFEST":    func(dir string) error { return os.Remove(filepath.Join(dir, manifestFile)) },
 		"empty MANIFEST": func(dir string) error { return os.Truncate(filepath.Join(dir, manifestFile), 0) },
 		"no state":       func(dir string) error { return os.Remove(filepath.Join(dir, stateFile)) },
-		"another state":  func(dir string) error { return os.WriteFile(filepath.Join(dir, stateFile), []byte("{}"), 0o666) },
+		"another state": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, stateFile), []byte("{}"), 0o666)
+		},
 		"empty folder": func(dir string) error {
 			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777))
 		},
@@ -208,9 +215,11 @@ func TestLatestSkipsDamage(t *testing.T) {
 			if err := damage(c.Path); err != nil {
 				t.Fatal(err)
 			}
-			if _, skipped, err := s.Latest(); !errors.Is(err, ErrNone) || !errors.Is(err, ErrDamaged) || len(skipped) != 2 {
+			if _, skipped, err := s.Latest(); !errors.Is(err, ErrNone) || !errors.Is(err, ErrDamaged) ||
+				len(skipped) != 2 {
 				t.Errorf("nothing left gave %v, skipped %v", err, skipped)
-			} else if text := err.Error(); !strings.Contains(text, "no intact checkpoint among 2:\nstep-000002: ") || !strings.Contains(text, "\nstep-000001: ") || strings.Contains(text, "damaged checkpoint") {
+			} else if text := err.Error(); !strings.Contains(text, "no intact checkpoint among 2:\nstep-000002: ") ||
+				!strings.Contains(text, "\nstep-000001: ") || strings.Contains(text, "damaged checkpoint") {
 				t.Errorf("nothing left gave %v", err)
 			}
 		})
@@ -335,7 +344,9 @@ func TestLatestNamesFive(t *testing.T) {
 		}
 	}
 	_, _, err := s.Latest()
-	if err == nil || !strings.HasSuffix(err.Error(), "among 7:\nstep-000006: MANIFEST is missing\nstep-000005: MANIFEST is missing\nstep-000004: MANIFEST is missing\nstep-000003: MANIFEST is missing\nstep-000002: MANIFEST is missing\nand 2 more") {
+	if err == nil || !strings.HasSuffix(err.Error(), "among 7:\nstep-000006: MANIFEST is missing\n"+
+		"step-000005: MANIFEST is missing\nstep-000004: MANIFEST is missing\nstep-000003: MANIFEST is missing\n"+
+		"step-000002: MANIFEST is missing\nand 2 more") {
 		t.Errorf("%v", err)
 	}
 }

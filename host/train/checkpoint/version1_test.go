@@ -30,7 +30,8 @@ func TestVersion1(t *testing.T) {
 		{Name: "out.weight", DType: manifest.F32, Shape: []int{2, 3}, Data: values(6, 1)},
 		{Name: "table", DType: manifest.F32, Shape: []int{4}, Data: values(4, 100), Frozen: true},
 	}
-	moments := []Tensor{{Name: "momentum_buffer.out.weight", DType: manifest.F32, Shape: []int{2, 3}, Data: values(6, -5)}}
+	moments := []Tensor{{Name: "momentum_buffer.out.weight", DType: manifest.F32, Shape: []int{2, 3}, Data: values(6,
+		-5)}}
 	gotParams, gotMoments := blank(params), blank(moments)
 	if err := c.Restore(gotParams, gotMoments); err != nil {
 		t.Fatal(err)

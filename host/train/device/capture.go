@@ -25,7 +25,9 @@ func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte
 			return err
 		}
 		if f := fault(model, []shapes.Sizes{{}}); f != nil { // all its sizes are fixed
-			return hint.Errorf(hint.Command("graph lint "+hint.Path(spec)+" lists what the graph as exported has of that"), "%s, fused: %s", file, f)
+			return hint.Errorf(
+				hint.Command("graph lint "+hint.Path(spec)+" lists what the graph as exported has of that"),
+				"%s, fused: %s", file, f)
 		}
 		return nil
 	}

@@ -28,10 +28,15 @@ func TestCapturable(t *testing.T) {
 	g.Node = append(g.Node,
 		&onnxpb.NodeProto{OpType: proto.String("Size"), Input: []string{"mel_spectrograms"}, Output: []string{"n"}},
 		&onnxpb.NodeProto{OpType: proto.String("Cast"), Input: []string{"n"}, Output: []string{"count"},
-			Attribute: []*onnxpb.AttributeProto{{Name: proto.String("to"), I: proto.Int64(1), Type: onnxpb.AttributeProto_INT.Enum()}}},
-		&onnxpb.NodeProto{OpType: proto.String("Div"), Input: []string{"mel_spectrograms", "count"}, Output: []string{"mean"}},
+			Attribute: []*onnxpb.AttributeProto{
+				{Name: proto.String("to"), I: proto.Int64(1), Type: onnxpb.AttributeProto_INT.Enum()},
+			}}, &onnxpb.NodeProto{
+			OpType: proto.String("Div"), Input: []string{"mel_spectrograms", "count"}, Output: []string{"mean"},
+		},
 	)
-	if err := check(file, nil); err == nil || !strings.HasPrefix(err.Error(), file+": memcpy: ") || hint.Of(err) != "xtts-host graph lint 'a b' lists all" {
+	err = check(file, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), file+": memcpy: ") ||
+		hint.Of(err) != "xtts-host graph lint 'a b' lists all" {
 		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}
 }
@@ -42,20 +47,31 @@ func TestFusedIsCapturable(t *testing.T) {
 	value := func(name string, size int64) *onnxpb.ValueInfoProto {
 		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: size}}
 		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-			TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{dim}}}}}}
+			TensorType: &onnxpb.TypeProto_Tensor{
+				ElemType: proto.Int32(1),
+				Shape:    &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{dim}},
+			}}}}
 	}
 	for node, want := range map[*onnxpb.NodeProto]string{
-		{OpType: proto.String("KernelCall_F32"), Domain: proto.String("xtts.host"), Input: []string{"a", "b"}, Output: []string{"c"}}: "",
+		{
+			OpType: proto.String("KernelCall_F32"), Domain: proto.String("xtts.host"), Input: []string{"a", "b"},
+			Output: []string{"c"},
+		}: "",
 		{OpType: proto.String("Concat"), Input: []string{"a", "b"}, Output: []string{"c"},
-			Attribute: []*onnxpb.AttributeProto{{Name: proto.String("axis"), I: proto.Int64(0), Type: onnxpb.AttributeProto_INT.Enum()}}}: "t.onnx, fused: cuda-graph: ",
-		{OpType: proto.String("Scan"), Input: []string{"a", "b"}, Output: []string{"c"}}: "t.onnx, fused: host-sync: ", // ONNX Runtime refuses to capture it
+			Attribute: []*onnxpb.AttributeProto{
+				{Name: proto.String("axis"), I: proto.Int64(0), Type: onnxpb.AttributeProto_INT.Enum()},
+			}}: "t.onnx, fused: cuda-graph: ",
+		// ONNX Runtime refuses to capture it
+		{OpType: proto.String("Scan"), Input: []string{"a", "b"}, Output: []string{"c"}}: "t.onnx, fused: host-sync: ",
 	} {
 		model, err := proto.Marshal(&onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
-			Node: []*onnxpb.NodeProto{node}, Input: []*onnxpb.ValueInfoProto{value("a", 2), value("b", 3)}, Output: []*onnxpb.ValueInfoProto{value("c", 5)}}})
+			Node: []*onnxpb.NodeProto{node}, Input: []*onnxpb.ValueInfoProto{value("a", 2), value("b", 3)},
+			Output: []*onnxpb.ValueInfoProto{value("c", 5)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := check("t.onnx", model); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+		err = check("t.onnx", model)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", node.GetOpType(), err, want)
 		}
 	}

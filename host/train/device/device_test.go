@@ -136,7 +136,8 @@ func TestFull(t *testing.T) {
 	}
 	defer memory.Close()
 	err = d.Full(fmt.Errorf("slot 2: %w", gpu.ErrOutOfMemory))
-	if want := "slot 2: " + gpu.ErrOutOfMemory.Error() + ": 700 of its 1000 MB are free"; !errors.Is(err, gpu.ErrOutOfMemory) || err.Error() != want {
+	want := "slot 2: " + gpu.ErrOutOfMemory.Error() + ": 700 of its 1000 MB are free"
+	if !errors.Is(err, gpu.ErrOutOfMemory) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	other := errors.New("other")

@@ -70,7 +70,8 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 		p.lacks = err
 		c.log.Warn("kernels", "error", err)
 	}
-	c.log.Info("kernels", "compiled", compiled.New, "cached", compiled.Cached, "refused", len(p.refused), "nvrtc", c.nvrtc.Version(), "seconds", time.Since(began).Seconds())
+	c.log.Info("kernels", "compiled", compiled.New, "cached", compiled.Cached, "refused", len(p.refused), "nvrtc",
+		c.nvrtc.Version(), "seconds", time.Since(began).Seconds())
 	return p, nil
 }
 
@@ -88,9 +89,11 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 		return nil, err
 	}
 	p.handle = h
-	return &ort.Multiplier{Handle: h.Pointer(), SetStream: c.products.SetStream(), SetWorkspace: c.products.SetWorkspace(),
-		GemmBatched: c.products.GemmBatched(), LinearHandle: h.LtPointer(), Linear: c.products.Linear(), Check: c.products.CheckLinear(), Forget: c.products.ForgetLinear(),
-		TF32: c.config.TF32}, nil
+	return &ort.Multiplier{
+		Handle: h.Pointer(), SetStream: c.products.SetStream(), SetWorkspace: c.products.SetWorkspace(),
+		GemmBatched: c.products.GemmBatched(), LinearHandle: h.LtPointer(), Linear: c.products.Linear(),
+		Check: c.products.CheckLinear(), Forget: c.products.ForgetLinear(), TF32: c.config.TF32,
+	}, nil
 }
 
 // programs are loaded programs, by their sources.

@@ -45,7 +45,8 @@ func TestRefusedPrograms(t *testing.T) {
 	nvrtctest.Open(t)
 	var lines strings.Builder
 	c := &card{refused: "too_new"}
-	compiler, err := New(c, Config{Capability: 80, Library: os.Getenv("XTTS_HOST_TEST_NVRTC"), Cache: t.TempDir()}, slog.New(slog.NewTextHandler(&lines, nil)))
+	compiler, err := New(c, Config{Capability: 80, Library: os.Getenv("XTTS_HOST_TEST_NVRTC"), Cache: t.TempDir()},
+		slog.New(slog.NewTextHandler(&lines, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

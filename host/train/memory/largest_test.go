@@ -19,7 +19,9 @@ func TestSearchLargest(t *testing.T) {
 	type memory struct{ fixed, row, from, more int } // from: rows
 	const room = 10_000
 	for _, high := range []int{1, 2, 17, 128, 5000} {
-		for _, m := range []memory{{0, 500, 0, 0}, {3000, 400, 0, 0}, {0, 300, 20, 2500}, {0, 1, 0, 0}, {9_999, 1, 0, 0}, {0, 20_000, 0, 0}} {
+		for _, m := range []memory{
+			{0, 500, 0, 0}, {3000, 400, 0, 0}, {0, 300, 20, 2500}, {0, 1, 0, 0}, {9_999, 1, 0, 0}, {0, 20_000, 0, 0},
+		} {
 			took := func(rows int) int {
 				n := m.fixed + rows*m.row
 				if rows >= m.from {
@@ -32,7 +34,8 @@ func TestSearchLargest(t *testing.T) {
 				want++
 			}
 			for _, guess := range []int{0, want / 2, want, want + 7, high} {
-				for _, said := range []float64{0, 0.7, 1, 1.5} { // what fits says that it takes nothing, less, so much, and more than the room
+				// what fits says that it takes nothing, less, so much, and more than the room
+				for _, said := range []float64{0, 0.7, 1, 1.5} {
 					tries := 0
 					got, sure := searchLargest(high, guess, func(rows int) (float64, error) {
 						tries++
@@ -51,7 +54,8 @@ func TestSearchLargest(t *testing.T) {
 						return room / (said * float64(took(rows))), nil
 					})
 					if got != want || !sure || tries > 20 {
-						t.Errorf("%+v, below %d, from %d, said %v: %d after %d tries, sure: %t; want %d", m, high, guess, said, got, tries, sure, want)
+						t.Errorf("%+v, below %d, from %d, said %v: %d after %d tries, sure: %t; want %d", m, high,
+							guess, said, got, tries, sure, want)
 					}
 				}
 			}
@@ -105,7 +109,10 @@ func TestSearchLargestUnsure(t *testing.T) {
 
 // A search whose context is over tries nothing.
 func TestLargestBatchStops(t *testing.T) {
-	s := Search{Rows: 64, Room: Libraries, Bundle: picoBundle(t), Bucket: picoBundle(t).Manifest.Buckets[2], Log: slog.New(slog.DiscardHandler)}
+	s := Search{
+		Rows: 64, Room: Libraries, Bundle: picoBundle(t), Bucket: picoBundle(t).Manifest.Buckets[2],
+		Log: slog.New(slog.DiscardHandler),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if rows, sure := s.Largest(ctx); rows != 0 || sure {

@@ -98,7 +98,8 @@ func (p Plan) refuse(what string, u Use) error {
 		advice += ", or no --samples"
 	}
 	return hint.Errorf(advice, "%w",
-		visible.WithLines(fmt.Errorf("%w: --model-gpu-memory %dMB %s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what), t.lines()...))
+		visible.WithLines(fmt.Errorf("%w: --model-gpu-memory %dMB %s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what),
+			t.lines()...))
 }
 
 // fixed is the memory that does not depend on the graphs.

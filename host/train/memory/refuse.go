@@ -40,7 +40,8 @@ func (b Batch) Refuse(err error, p Plan, u Use, rows int, sure bool) error {
 		advice = append(advice, "a smaller --batch-size")
 	}
 	if len(advice) > 0 {
-		advice = append(advice, fmt.Sprintf("a smaller --buffer-size than %d", b.Buffer), fmt.Sprintf("--accumulate %d with a smaller batch", 2*b.Accumulate))
+		advice = append(advice, fmt.Sprintf("a smaller --buffer-size than %d", b.Buffer),
+			fmt.Sprintf("--accumulate %d with a smaller batch", 2*b.Accumulate))
 	} else {
 		err = fmt.Errorf("not even one row fits: %w", err)
 	}

@@ -44,14 +44,17 @@ func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) 
 	}
 	rest, what := limit-t.total, "is less than the plugins need by gpu_memory_mb in plugin.json"
 	if undeclared {
-		t.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", units.Count(processes, "process"), leastShare/gpu.MB), processes*leastShare)
+		t.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", units.Count(processes, "process"), leastShare/gpu.MB),
+			processes*leastShare)
 		if rest >= 0 {
 			what = "leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes"
 		}
 	}
 	if limit < t.total {
-		return nil, hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", t.total/gpu.MB),
-			"%w", visible.WithLines(fmt.Errorf("%w: --data-gpu-memory %dMB %s", ort.ErrOutOfMemory, limit/gpu.MB, what), t.lines()...))
+		return nil, hint.Errorf(fmt.Sprintf(
+			"give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers",
+			t.total/gpu.MB), "%w", visible.WithLines(
+			fmt.Errorf("%w: --data-gpu-memory %dMB %s", ort.ErrOutOfMemory, limit/gpu.MB, what), t.lines()...))
 	}
 	for i := range shares {
 		if plugins.UsesGPU(i) {

@@ -19,27 +19,40 @@ func TestSharesRefuse(t *testing.T) {
 	}{
 		{0, 1 << 20, 1 << 20, "", ""}, // without a limit
 		{2300, 1000, 300, "", ""},
-		{2299, 1000, 300, `out of memory: --data-gpu-memory 2299MB is less than the plugins need by gpu_memory_mb in plugin.json:
+		{
+			2299, 1000, 300,
+			`out of memory: --data-gpu-memory 2299MB is less than the plugins need by gpu_memory_mb in plugin.json:
   codes: 2 processes x 1000 MB                           2000 MB
   denoise: 1 process x 300 MB                             300 MB
-  together                                               2300 MB`, "give --data-gpu-memory 2300 or more, or the plugins fewer processes with --plugin-workers"},
+  together                                               2300 MB`,
+			"give --data-gpu-memory 2300 or more, or the plugins fewer processes with --plugin-workers",
+		},
 		{3536, 1000, 0, "", ""},
-		{3535, 1000, 0, `out of memory: --data-gpu-memory 3535MB leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes:
+		{
+			3535, 1000, 0,
+			`out of memory: --data-gpu-memory 3535MB leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes:
   codes: 2 processes x 1000 MB                           2000 MB
   denoise: 1 process                                not declared
   equal parts of the rest: 3 processes x 512 MB          1536 MB
-  together                                               3536 MB`, "give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers"},
-		{1999, 1000, 0, `out of memory: --data-gpu-memory 1999MB is less than the plugins need by gpu_memory_mb in plugin.json:
+  together                                               3536 MB`,
+			"give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers",
+		},
+		{
+			1999, 1000, 0,
+			`out of memory: --data-gpu-memory 1999MB is less than the plugins need by gpu_memory_mb in plugin.json:
   codes: 2 processes x 1000 MB                           2000 MB
   denoise: 1 process                                not declared
   equal parts of the rest: 3 processes x 512 MB          1536 MB
-  together                                               3536 MB`, "give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers"},
+  together                                               3536 MB`,
+			"give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers",
+		},
 	} {
 		_, err := Shares(tt.limit*gpu.MB, onDataGPU(tt.codes, tt.denoise), twoOfCodes)
 		if tt.want == "" && err != nil {
 			t.Errorf("%d MB for %d and %d: %v", tt.limit, tt.codes, tt.denoise, err)
 		}
-		if tt.want != "" && (err == nil || err.Error() != tt.want || exit.Hint(err) != tt.advice || exit.Code(exit.Refused(err)) != 3) {
+		if tt.want != "" &&
+			(err == nil || err.Error() != tt.want || exit.Hint(err) != tt.advice || exit.Code(exit.Refused(err)) != 3) {
 			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, exit.Hint(err), tt.want, tt.advice)
 		}
 	}
@@ -54,8 +67,9 @@ func onDataGPU(codes, denoise int) *catalog.Resolved {
 	return &catalog.Resolved{
 		Plugins: []catalog.Entry{plugin("features", 4096), plugin("codes", codes), plugin("denoise", denoise)},
 		Instances: []catalog.Instance{
-			{Plugin: 0, Stage: manifest.Stage{GPU: "none"}}, {Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}},
-			{Plugin: 1}, {Plugin: 2, Stage: manifest.Stage{GPU: manifest.GPUOptional}}, {Plugin: 0},
+			{Plugin: 0, Stage: manifest.Stage{GPU: "none"}},
+			{Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}}, {Plugin: 1},
+			{Plugin: 2, Stage: manifest.Stage{GPU: manifest.GPUOptional}}, {Plugin: 0},
 		},
 	}
 }

@@ -37,7 +37,8 @@ func (b Back) Command() string {
 		if b.Init != "" {
 			flags += " --init " + hint.Path(b.Init)
 		}
-		return hint.Command(fmt.Sprintf("--config %s %s --run-dir %s", hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder))))
+		return hint.Command(fmt.Sprintf("--config %s %s --run-dir %s",
+			hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder))))
 	}
 	saved := b.Checkpoint.State
 	was, _ := saved.ScheduleOf(b.Player)

@@ -283,7 +283,8 @@ func renumbered(kind string, was, is []string) []Difference {
 	var out []Difference
 	for number, name := range is {
 		if old, ok := numbers[name]; ok && old != number {
-			out = append(out, Difference{kind + "/" + shown(cmp.Or(name, "(no name)")), strconv.Itoa(old), strconv.Itoa(number)})
+			out = append(out,
+				Difference{kind + "/" + shown(cmp.Or(name, "(no name)")), strconv.Itoa(old), strconv.Itoa(number)})
 		}
 	}
 	return out

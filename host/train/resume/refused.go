@@ -77,7 +77,9 @@ func (e *RefusedError) Hint() string {
 		return strings.Join(never, "; ") + "; a new run can start from these weights with --init " + hint.Path(e.Path)
 	}
 	if len(e.Lost) > 0 {
-		return "put the recordings back, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+		return "put the recordings back, or accept the change with --allow " + strings.Join(allow, ",") +
+			" (docs/resume.md)"
 	}
-	return "leave them as they were, or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+	return "leave them as they were, or accept the change with --allow " + strings.Join(allow, ",") +
+		" (docs/resume.md)"
 }

@@ -86,7 +86,9 @@ func Decide(c Config) (*Decision, error) {
 	d.apply(c, needed)
 	d.stretch(c, history, needed)
 	if len(d.Changes) > 0 {
-		d.note("from here on, a run whose settings never changed would give other bits; repeating the same changes at the same steps gives these")
+		d.note(
+			"from here on, a run whose settings never changed would give other bits; repeating the same changes at " +
+				"the same steps gives these")
 	}
 	d.Unused = slices.DeleteFunc(slices.Clone(c.Allow), func(name string) bool { return needed[name] })
 	d.History = merge(history, d, values(c.Now))
@@ -183,7 +185,8 @@ func reordered(was, is string, changed map[string]bool) bool {
 	if was != "" {
 		return was != is
 	}
-	return slices.ContainsFunc([]string{"batch-size", "seed", "enable-static-shapes", "buckets", "augment", "graph"}, func(name string) bool { return changed[name] })
+	return slices.ContainsFunc([]string{"batch-size", "seed", "enable-static-shapes", "buckets", "augment", "graph"},
+		func(name string) bool { return changed[name] })
 }
 
 func (d *Decision) note(format string, args ...any) {

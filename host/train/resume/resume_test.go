@@ -19,11 +19,14 @@ func saved(t *testing.T) Config {
 	t.Helper()
 	folder := t.TempDir()
 	state := checkpoint.State{
-		Step: 96, OptimizerStep: 95, Epoch: 2, Batch: 5, Hashes: began(), Schedule: schedule.Schedule{Name: "cosine", TotalSteps: 300},
-		Best: &checkpoint.Best{Step: 50, Loss: 1}, Quarantine: []checkpoint.Quarantined{{ID: "a", Reason: "silent"}},
-		Speakers: []string{"", "ben", "anna"}, Languages: []string{"en"},
+		Step: 96, OptimizerStep: 95, Epoch: 2, Batch: 5, Hashes: began(),
+		Schedule: schedule.Schedule{Name: "cosine", TotalSteps: 300}, Best: &checkpoint.Best{Step: 50, Loss: 1},
+		Quarantine: []checkpoint.Quarantined{{ID: "a", Reason: "silent"}}, Speakers: []string{"", "ben", "anna"},
+		Languages: []string{"en"},
 	}
-	weights := []checkpoint.Tensor{{Name: "w", Shape: []int{1}, Data: make([]byte, 4)}, {Name: "v", Shape: []int{1}, Data: make([]byte, 4)}}
+	weights := []checkpoint.Tensor{
+		{Name: "w", Shape: []int{1}, Data: make([]byte, 4)}, {Name: "v", Shape: []int{1}, Data: make([]byte, 4)},
+	}
 	moments := []checkpoint.Tensor{{Name: "exp_avg.w", Shape: []int{1}, Data: make([]byte, 4)}}
 	store := checkpoint.NewStore(folder)
 	if _, err := store.Save(t.Context(), state, weights, moments); err != nil {
@@ -35,8 +38,8 @@ func saved(t *testing.T) Config {
 	}
 	t.Cleanup(func() { c.Close() })
 	return Config{
-		Folder: folder, Checkpoint: c, Now: began(), Moments: []string{"exp_avg.w"}, Length: func() int64 { return 300 },
-		Stored: map[string][]int{"w": {1}, "v": {1}},
+		Folder: folder, Checkpoint: c, Now: began(), Moments: []string{"exp_avg.w"},
+		Length: func() int64 { return 300 }, Stored: map[string][]int{"w": {1}, "v": {1}},
 	}
 }
 
@@ -50,7 +53,8 @@ func TestSameSettings(t *testing.T) {
 	if err != nil || d.Text() != "" || d.Comment() != "" || d.NewOptimizer || len(d.Unused) > 0 {
 		t.Errorf("%v, %+v", err, d)
 	}
-	if s := c.Checkpoint.State; s.Batch != was.Batch || len(s.Quarantine) != 1 || s.Best == nil || s.Schedule != was.Schedule {
+	s := c.Checkpoint.State
+	if s.Batch != was.Batch || len(s.Quarantine) != 1 || s.Best == nil || s.Schedule != was.Schedule {
 		t.Errorf("the state is %+v, was %+v", s, was)
 	}
 	if err := d.Write(c.Folder); err != nil {
@@ -71,13 +75,15 @@ func TestRefused(t *testing.T) {
 	}{
 		{nil, "optimizer", otherLR, "\n  lr: 0.003 -> 0.001", "--allow lr (docs/resume.md)"},
 		{[]string{"data"}, "optimizer", otherLR, "\n  lr: 0.003 -> 0.001", "--allow data,lr (docs/resume.md)"},
-		{[]string{"lr"}, "features", "other", "\n  features: 010101010101 -> other", "features can never change: the model was trained on features of another kind; a new run can start from these weights with --init "},
+		{[]string{"lr"}, "features", "other", "\n  features: 010101010101 -> other", "features can never change: the " +
+			"model was trained on features of another kind; a new run can start from these weights with --init "},
 		{nil, "later", "1", "\n  later: none -> 1", "later can never change: this program does not know"},
 	} {
 		run := saved(t)
 		run.Allow, run.Now[c.name] = c.allow, c.value
 		_, err := Decide(run)
-		if refused, ok := errors.AsType[*RefusedError](err); !ok || !strings.HasSuffix(err.Error(), "other settings:"+c.text) {
+		refused, ok := errors.AsType[*RefusedError](err)
+		if !ok || !strings.HasSuffix(err.Error(), "other settings:"+c.text) {
 			t.Errorf("%s: %v, %v", c.name, err, refused)
 		}
 		if !strings.Contains(hint.Of(err), c.hint) {
@@ -110,7 +116,8 @@ func TestNumbersStay(t *testing.T) {
 			t.Errorf("%q: %v", c.speakers, err)
 		case refused && !strings.HasSuffix(err.Error(), "other settings:"+c.want):
 			t.Errorf("%q: %v, want %s", c.speakers, err, c.want)
-		case refused && !strings.Contains(hint.Of(err), "speakers can never change: the weights know each by its number"):
+		case refused &&
+			!strings.Contains(hint.Of(err), "speakers can never change: the weights know each by its number"):
 			t.Errorf("hint %s", hint.Of(err))
 		}
 	}
@@ -124,7 +131,8 @@ func TestNumbersStay(t *testing.T) {
 // TestAllowKnowsItsNames: an unknown name lists the known ones, one that never changes says why.
 func TestAllowKnowsItsNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"learning-rate": "accumulate, augment, batch-size,", "features": "--allow features: that can never change in a run: the model",
+		"learning-rate": "accumulate, augment, batch-size,",
+		"features":      "--allow features: that can never change in a run: the model",
 	} {
 		c := saved(t)
 		c.Allow = []string{name}
@@ -157,10 +165,22 @@ func TestWhatBecomesOfTheRun(t *testing.T) {
 		{"lr", map[string]string{"optimizer": otherLR}, kept, "lr: 0.003 -> 0.001"},
 		{"plugins", map[string]string{"plugins": `[]`}, kept, "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none"},
 		{"accumulate", map[string]string{"accumulation": "2"}, kept, "accumulate: 1 -> 2"},
-		{"batch-size", map[string]string{"batch_size": "8", "order": "x"}, fate{quarantine: 1, total: 300, optimizer: 95, best: true}, "epoch 3 begins again"},
-		{"data", map[string]string{"data": "x"}, fate{total: 300, optimizer: 95, best: true}, "1 clip that the run left out so far: tried again"},
-		{"schedule", map[string]string{"schedule": `["constant",20]`}, fate{batch: 5, quarantine: 1, optimizer: 95, best: true}, "as if the run had begun with it"},
-		{"graph", map[string]string{"graph": "x"}, fate{batch: 5, quarantine: 1, total: 300, optimizer: 95}, "another graph's"},
+		{
+			"batch-size", map[string]string{"batch_size": "8", "order": "x"},
+			fate{quarantine: 1, total: 300, optimizer: 95, best: true}, "epoch 3 begins again",
+		},
+		{
+			"data", map[string]string{"data": "x"}, fate{total: 300, optimizer: 95, best: true},
+			"1 clip that the run left out so far: tried again",
+		},
+		{
+			"schedule", map[string]string{"schedule": `["constant",20]`},
+			fate{batch: 5, quarantine: 1, optimizer: 95, best: true}, "as if the run had begun with it",
+		},
+		{
+			"graph", map[string]string{"graph": "x"}, fate{batch: 5, quarantine: 1, total: 300, optimizer: 95},
+			"another graph's",
+		},
 		{"freeze", map[string]string{"frozen": "1 of 2 tensors (x)"}, kept, "freeze: nothing -> 1 of 2"},
 	} {
 		run := saved(t)
@@ -175,7 +195,8 @@ func TestWhatBecomesOfTheRun(t *testing.T) {
 		}
 		s := &run.Checkpoint.State
 		got := fate{s.Batch, len(s.Quarantine), s.Schedule.TotalSteps, s.OptimizerStep, s.Best != nil, d.NewOptimizer}
-		if got != c.want || !strings.Contains(d.Text(), c.says) || !strings.Contains(d.Text(), "the same changes at the same steps") {
+		if got != c.want || !strings.Contains(d.Text(), c.says) ||
+			!strings.Contains(d.Text(), "the same changes at the same steps") {
 			t.Errorf("%s: %+v, want %+v\n%s", c.allow, got, c.want, d.Text())
 		}
 		if !slices.Equal(d.Unused, []string{"seed"}) {
@@ -200,7 +221,8 @@ func TestStretch(t *testing.T) {
 	for range 2 {
 		c.Checkpoint.State.Schedule = schedule.Schedule{Name: "cosine", TotalSteps: 300}
 		d, err := Decide(c)
-		if err != nil || len(d.History) != 1 || d.History[0].To != "600" || c.Checkpoint.State.Schedule.TotalSteps != 0 || len(d.Unused) > 0 {
+		if err != nil || len(d.History) != 1 || d.History[0].To != "600" ||
+			c.Checkpoint.State.Schedule.TotalSteps != 0 || len(d.Unused) > 0 {
 			t.Fatalf("%v, %+v", err, d)
 		}
 		if err := d.Write(c.Folder); err != nil {
@@ -217,7 +239,10 @@ func TestSchedulesOfPlayers(t *testing.T) {
 	state := &c.Checkpoint.State
 	state.Schedule = schedule.Schedule{Name: "constant", TotalSteps: 300}
 	state.Players = []checkpoint.Player{
-		{Name: "judge", Schedule: &schedule.Schedule{Name: "cosine", TotalSteps: 300}, Plateau: &schedule.State{Reductions: 2}},
+		{
+			Name: "judge", Schedule: &schedule.Schedule{Name: "cosine", TotalSteps: 300},
+			Plateau: &schedule.State{Reductions: 2},
+		},
 		{Name: "maker", Schedule: &schedule.Schedule{Name: "constant", TotalSteps: 300}},
 		{Name: "old"},
 	}
@@ -244,7 +269,9 @@ func TestOtherParameters(t *testing.T) {
 	c.Allow, c.Now["graph"] = []string{"graph"}, "x"
 	c.Stored = map[string][]int{"w": {2}, "u": {1}}
 	_, err := Decide(c)
-	for _, want := range []string{"parameters/w: [1] -> [2]", "parameters/v: [1] -> none", "parameters/u: none -> [1]"} {
+	for _, want := range []string{
+		"parameters/w: [1] -> [2]", "parameters/v: [1] -> none", "parameters/u: none -> [1]",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in %v", want, err)
 		}
@@ -272,7 +299,8 @@ func TestHistory(t *testing.T) {
 	if want := []report.Change{earlier, change}; !slices.Equal(d.History, want) {
 		t.Errorf("history %v, want %v", d.History, want)
 	}
-	if want := "#   at step 40: seed: 7 -> 1\n#   at step 96: lr: 0.003 -> 0.001\n"; !strings.HasSuffix(d.Comment(), want) {
+	want := "#   at step 40: seed: 7 -> 1\n#   at step 96: lr: 0.003 -> 0.001\n"
+	if !strings.HasSuffix(d.Comment(), want) {
 		t.Errorf("comment %s", d.Comment())
 	}
 	if err := d.Write(c.Folder); err != nil {

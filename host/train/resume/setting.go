@@ -8,25 +8,29 @@ type setting struct{ never string }
 
 // settings are those of --allow and those that never change. docs/resume.md says what a change of each means.
 var settings = map[string]setting{
-	"lr": {}, "schedule": {}, "warmup-steps": {}, "min-lr": {}, "lr-decay": {}, "plateau-factor": {}, "plateau-patience": {},
-	"weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {}, "beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {}, "groups": {},
-	"batch-size": {}, "accumulate": {}, "seed": {}, "enable-static-shapes": {}, "buckets": {},
-	"data": {}, "augment": {}, "plugins": {},
-	"precision": {}, "freeze": {}, "graph": {}, "normalize": {},
+	"lr": {}, "schedule": {}, "warmup-steps": {}, "min-lr": {}, "lr-decay": {}, "plateau-factor": {},
+	"plateau-patience": {}, "weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {},
+	"beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {}, "groups": {}, "batch-size": {}, "accumulate": {}, "seed": {},
+	"enable-static-shapes": {}, "buckets": {}, "data": {}, "augment": {}, "plugins": {}, "precision": {}, "freeze": {},
+	"graph": {}, "normalize": {},
 
 	"features":   {never: "the model was trained on features of another kind"},
 	"optimizer":  {never: "the state of one optimizer means nothing to another"},
 	"adamw":      {never: "the state of Muon means nothing to AdamW"},
 	"parameters": {never: "the weights of the checkpoint do not fit"},
-	"speakers":   {never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json"},
-	"languages":  {never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json"},
-	"ranks":      {never: "rows and random numbers are divided by rank"},
+	"speakers": {
+		never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json",
+	},
+	"languages": {
+		never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json",
+	},
+	"ranks": {never: "rows and random numbers are divided by rank"},
 }
 
 // names gives the setting of a value in a checkpoint's hashes where it has another name there.
 var names = map[string]string{
-	"batch_size": "batch-size", "accumulation": "accumulate", "static_shapes": "enable-static-shapes", "frozen": "freeze",
-	"world_size": "ranks",
+	"batch_size": "batch-size", "accumulation": "accumulate", "static_shapes": "enable-static-shapes",
+	"frozen": "freeze", "world_size": "ranks",
 }
 
 // absent says what a name stands for that is absent: what runs did before there was a choice.

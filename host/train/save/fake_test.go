@@ -155,7 +155,9 @@ func (r *run) train(t *testing.T, to int64) (saved []string) {
 	r.sink.checkpoints = nil
 	for r.at.now.Step < to {
 		r.at.now.Step++
-		if err := r.Step(r.at.now.Step, !r.odd[r.at.now.Step], !r.odd[r.at.now.Step] && !r.risen[r.at.now.Step]); err != nil {
+		if err := r.Step(
+			r.at.now.Step, !r.odd[r.at.now.Step], !r.odd[r.at.now.Step] && !r.risen[r.at.now.Step],
+		); err != nil {
 			t.Fatalf("step %d: %v", r.at.now.Step, err)
 		}
 	}

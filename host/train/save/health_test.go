@@ -101,7 +101,9 @@ func TestGoodIsKeptUntilALaterOne(t *testing.T) {
 	if want := []int64{90, 290, 300}; !slices.Equal(r.store.steps, want) {
 		t.Errorf("checkpoints %v, want %v", r.store.steps, want)
 	}
-	again := newRun(t, Config{Steps: 10, KeepLast: 2, Steady: 100, Resumed: &checkpoint.Checkpoint{Path: "step-300", State: checkpoint.State{Step: 300}}})
+	again := newRun(t, Config{Steps: 10, KeepLast: 2, Steady: 100, Resumed: &checkpoint.Checkpoint{
+		Path: "step-300", State: checkpoint.State{Step: 300},
+	}})
 	again.store.steps, again.risen = r.store.steps, map[int64]bool{}
 	for step := int64(301); step <= 320; step++ {
 		again.risen[step] = true

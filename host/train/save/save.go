@@ -150,7 +150,8 @@ func (s *Saver) writeFor(why event.Reason, c contents) (path string, err error) 
 		if saved := s.Saved(); saved > 0 {
 			lost = fmt.Sprintf("what was trained after step %d", saved)
 		}
-		advice := fmt.Sprintf("--disk-wait ends the wait after %g s, Ctrl-C at once, and %s is lost then", s.cfg.Patience.Limit().Seconds(), lost)
+		advice := fmt.Sprintf("--disk-wait ends the wait after %g s, Ctrl-C at once, and %s is lost then",
+			s.cfg.Patience.Limit().Seconds(), lost)
 		if h := hint.Of(err); h != "" {
 			advice = h + "; " + advice
 		}
@@ -185,12 +186,15 @@ func (s *Saver) save(why event.Reason) error {
 	if state.Best != nil && state.Best.Step == state.Step {
 		s.best = path // without space for a better one, it stays the previous one
 	}
-	if err := s.cfg.Bus.Publish(&event.Checkpoint{Step: state.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
+	if err := s.cfg.Bus.Publish(&event.Checkpoint{
+		Step: state.Step, Path: path, Reason: why, Time: time.Since(began),
+	}); err != nil {
 		return err
 	}
 	err = s.removeOld(state.Step)
 	if err != nil && why != event.Last && files.MayPass(err) {
-		s.cfg.Log.Warn("an old checkpoint could not be removed: the next save tries again", "step", state.Step, "error", err)
+		s.cfg.Log.Warn("an old checkpoint could not be removed: the next save tries again", "step", state.Step, "error",
+			err)
 		return nil
 	}
 	return err

@@ -75,7 +75,10 @@ func TestLaterCheckpoints(t *testing.T) {
 		want    []string
 	}{
 		{"new run", nil, []string{"save 11", "save 12"}},
-		{"resumed", &checkpoint.Checkpoint{Path: "step-10", State: checkpoint.State{Step: 10}}, []string{"save 11", "remove after 11", "save 12"}},
+		{
+			"resumed", &checkpoint.Checkpoint{Path: "step-10", State: checkpoint.State{Step: 10}},
+			[]string{"save 11", "remove after 11", "save 12"},
+		},
 	} {
 		r := newRun(t, Config{Steps: 1, Resumed: tt.resumed})
 		r.at.now.Step = 10
@@ -108,7 +111,9 @@ func TestFullDisk(t *testing.T) {
 	if got, want := r.train(t, 4), []string{"4 periodic"}; !slices.Equal(got, want) {
 		t.Errorf("checkpoints %q, want %q", got, want)
 	}
-	if got, want := r.store.taken(), []string{"save 4", "remove 0", "save 4", "remove 2", "save 4", "remove after 4", "prune 5 [step-1]"}; !slices.Equal(got, want) {
+	if got, want := r.store.taken(), []string{
+		"save 4", "remove 0", "save 4", "remove 2", "save 4", "remove after 4", "prune 5 [step-1]",
+	}; !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
 	if n := strings.Count(r.log.String(), "removed a checkpoint to make room"); n != 2 {
@@ -121,7 +126,9 @@ func TestFullDisk(t *testing.T) {
 	if got, want := r.train(t, 8), []string{"6 periodic failed", "8 periodic"}; !slices.Equal(got, want) {
 		t.Errorf("checkpoints %q, want %q", got, want)
 	}
-	if got, want := r.store.taken(), []string{"save 6", "remove 3", "save 6", "save 7", "save 8", "prune 5 [step-1]"}; !slices.Equal(got, want) {
+	if got, want := r.store.taken(), []string{
+		"save 6", "remove 3", "save 6", "save 7", "save 8", "prune 5 [step-1]",
+	}; !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
 	if n := strings.Count(r.log.String(), "the disk is full: the run continues without this checkpoint"); n != 1 {

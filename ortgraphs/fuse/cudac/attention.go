@@ -93,7 +93,8 @@ func newAttention(r *fuse.Region) *attention {
 		a.inside[n] = true
 	}
 	for _, t := range r.Out {
-		if a.Backward == nil || !slices.ContainsFunc(a.Backward.ColumnSums, func(s fuse.ColumnSum) bool { return s.Out == t }) {
+		if a.Backward == nil ||
+			!slices.ContainsFunc(a.Backward.ColumnSums, func(s fuse.ColumnSum) bool { return s.Out == t }) {
 			a.out = append(a.out, t)
 		}
 	}
@@ -143,14 +144,20 @@ func (a *attention) forward(target Target) (*Kernel, error) {
 	w := &writer{}
 	parts := a.blocksOfResult(0)
 	numbered := numberBlocks(a.batch, parts, readTogether(a.columns, a.head), lastFirst)
-	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out, nil)
-	templates, products, shared := attentionForward, fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
+	a.begin(w, "attention", attentionThreads, blocksPerProcessor(a, 4), numbered, slices.Concat(score, weight), a.out,
+		nil)
+	templates, products, shared := attentionForward,
+		fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
 	if target.Multiprocessors > 0 && a.head == tileColumns && o.columns == 1 {
-		templates, products = warpgroups+attentionForward+attentionGroup, fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns)
+		templates, products = warpgroups+attentionForward+attentionGroup,
+			fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns)
 		shared = tilesFrom + 5*tileBytes // queries, and two of keys and values each
 	}
-	w.line("attend<%s, %d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);", products, a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
-		operands[0], operands[1], operands[2], a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
+	w.line(
+		"attend<%s, %d, %d, %d, %d, %d>(part, %s, %s, %s, of_query, of_key, score, is_plain, weight, %s, %s, %s, %s);",
+		products, a.head, a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns), operands[0], operands[1],
+		operands[2], a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)),
+		a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(templates, w)
 	l := a.launch("attention", attentionThreads, parts, a.out, nil)
@@ -174,7 +181,9 @@ func (a *attention) matrices(list ...*fuse.Matrix) ([]matrix, error) {
 
 // begin begins a function: all inputs, some outputs and other pointers are its arguments. numbered are the lines that
 // number the heads as batch. A multiprocessor has registers for so many blocks.
-func (a *attention) begin(w *writer, name string, threads, blocks int, numbered, functions []string, out []*fuse.Tensor, others []pointer) {
+func (a *attention) begin(
+	w *writer, name string, threads, blocks int, numbered, functions []string, out []*fuse.Tensor, others []pointer,
+) {
 	var parameters []string
 	for i, t := range a.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -185,7 +194,8 @@ func (a *attention) begin(w *writer, name string, threads, blocks int, numbered,
 	for _, p := range others {
 		parameters = append(parameters, p.parameter)
 	}
-	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", threads, blocks, name, strings.Join(parameters, ", "))
+	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", threads, blocks, name,
+		strings.Join(parameters, ", "))
 	for _, line := range numbered {
 		w.line("%s", line)
 	}

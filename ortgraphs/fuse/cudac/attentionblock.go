@@ -25,7 +25,8 @@ const (
 func (g *gradients) copiesInBlock(target Target) int {
 	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
-	if target.Multiprocessors == 0 || g.head != tileColumns || !inRows || !same || !g.fillsMultiprocessors(target.Multiprocessors) {
+	if target.Multiprocessors == 0 || g.head != tileColumns || !inRows || !same ||
+		!g.fillsMultiprocessors(target.Multiprocessors) {
 		return 0
 	}
 	for copies := 2; copies > 0; copies-- {
@@ -60,7 +61,8 @@ func (g *gradients) oneBlock(copies int) (*Kernel, error) {
 	const perRow = "query_values"
 	pointers := sums.pointers(perRow, 0, 1, 2)
 	w := &writer{}
-	g.begin(w, "gradients", gradientThreads, 1, []string{"const int batch = blockIdx.x;"}, slices.Concat(g.score, g.weight, g.keys), g.out, pointers)
+	g.begin(w, "gradients", gradientThreads, 1, []string{"const int batch = blockIdx.x;"},
+		slices.Concat(g.score, g.weight, g.keys), g.out, pointers)
 	var first, steps []string
 	for _, m := range slices.Concat(g.operands, []matrix{*g.result}) {
 		first, steps = append(first, m.first), append(steps, m.step)
@@ -69,9 +71,12 @@ func (g *gradients) oneBlock(copies int) (*Kernel, error) {
 	g.indices(w)
 	w.line("return {%s};", strings.Join(first, ", "))
 	w.line("};")
-	w.line("attend_gradients<squares<%d, %d, %d, %t, %d>>(batch, %d, matrices_of, {%s}, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s, %s, %s, %s, %s);",
-		g.rows, g.columns, fuse.ReachWidth(g.columns), g.vanishes(), copies, g.batch, strings.Join(steps, ", "), g.statistics,
-		g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2], g.perRow(perRow, "rows"))
+	w.line("attend_gradients<squares<%d, %d, %d, %t, %d>>(batch, %d, matrices_of, {%s}, %s, of_query, of_key, score, "+
+		"is_plain, weight, of_keys, %s, %s, %s, %s, %s, %s, %s, %s, %s);",
+		g.rows, g.columns, fuse.ReachWidth(g.columns), g.vanishes(), copies, g.batch, strings.Join(steps, ", "),
+		g.statistics, g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], g.scaleKeys,
+		g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2],
+		g.perRow(perRow, "rows"))
 	w.line("}")
 	l := g.launch("gradients", gradientThreads, 1, g.out, pointers)
 	l.Shared = g.sharedMemory(copies)

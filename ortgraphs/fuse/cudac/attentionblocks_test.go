@@ -16,10 +16,14 @@ func TestNumberBlocks(t *testing.T) {
 		batch, parts, group int
 		order
 	}
-	grids := []grid{{12, 3, 4, firstFirst}, {10, 3, 4, firstFirst}, {5, 2, 8, firstFirst}, {7, 1, 3, firstFirst}, {3, 4, 1, firstFirst}, {10, 3, 4, lastFirst}}
+	grids := []grid{
+		{12, 3, 4, firstFirst}, {10, 3, 4, firstFirst}, {5, 2, 8, firstFirst}, {7, 1, 3, firstFirst},
+		{3, 4, 1, firstFirst}, {10, 3, 4, lastFirst},
+	}
 	var sources []cudactest.Source
 	for _, g := range grids {
-		text := fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(1) f(int *__restrict__ to) {\n%s\nto[blockIdx.x] = batch * %d + part;\n}\n",
+		text := fmt.Sprintf("extern \"C\" __global__ void __launch_bounds__(1) f(int *__restrict__ to) {\n%s\n"+
+			"to[blockIdx.x] = batch * %d + part;\n}\n",
 			strings.Join(numberBlocks(g.batch, g.parts, g.group, g.order), "\n"), g.parts)
 		sources = append(sources, cudactest.Source{Text: text, Functions: map[string]int{"f": 1}})
 	}
@@ -37,7 +41,9 @@ func TestNumberBlocks(t *testing.T) {
 			}
 		}
 		got := make([]int32, len(want))
-		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&got[0]))}); err != nil {
+		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, 0, []uintptr{
+			uintptr(unsafe.Pointer(&got[0])),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {

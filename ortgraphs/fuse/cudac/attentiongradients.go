@@ -50,7 +50,9 @@ func (g *gradients) findMatrices() (err error) {
 		m := matrixAt(g.input(g.Backward.Result.Out), o)
 		g.result = &m
 	}
-	g.statistics = strings.Join([]string{g.perRow("float", g.input(g.Most)), g.perRow("float", g.input(g.Total)), g.perRow("int", g.input(g.Reach))}, ", ")
+	g.statistics = strings.Join([]string{
+		g.perRow("float", g.input(g.Most)), g.perRow("float", g.input(g.Total)), g.perRow("int", g.input(g.Reach)),
+	}, ", ")
 	return nil
 }
 
@@ -106,24 +108,31 @@ func (g *gradients) twoFunctions() (*Kernel, error) {
 	}
 	m := g.operands
 	operands := fmt.Sprintf("%s, %s, %s, %s", m[0], m[1], m[2], m[3])
-	outQueries, outKeys := []*fuse.Tensor{g.Results[0].Out}, slices.Compact([]*fuse.Tensor{g.Results[1].Out, g.Results[2].Out})
+	outQueries, outKeys := []*fuse.Tensor{g.Results[0].Out},
+		slices.Compact([]*fuse.Tensor{g.Results[1].Out, g.Results[2].Out})
 	forQueries, forKeys := sums.pointers(perRow, 0), sums.pointers(perRow, 1, 2)
 	width, vanishes, rows := fuse.ReachWidth(g.columns), g.vanishes(), g.perRow(perRow, "rows")
 	w := &writer{}
-	g.begin(w, "queries", attentionThreads, blocksPerProcessor(g.attention, 4), numberBlocks(g.batch, g.blocksOfResult(0), readTogether(g.columns, g.head), lastFirst),
+	g.begin(w, "queries", attentionThreads, blocksPerProcessor(g.attention, 4),
+		numberBlocks(g.batch, g.blocksOfResult(0), readTogether(g.columns, g.head), lastFirst),
 		slices.Concat(g.score, g.summed, g.queries), outQueries, forQueries)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, of_query, of_key, score, is_plain, summed, of_queries, %s, %s, %s, %s);",
-		g.head, g.rows, g.columns, g.spans[0].columns, width, g.result != nil, vanishes,
-		operands, result, g.statistics, g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], rows)
+	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(part, %s, %s, %s, of_query, of_key, score, is_plain, summed, "+
+		"of_queries, %s, %s, %s, %s);",
+		g.head, g.rows, g.columns, g.spans[0].columns, width, g.result != nil, vanishes, operands, result, g.statistics,
+		g.scaleQueries, g.to(g.Results[0], g.spans[0]), sums.of[0], rows)
 	w.line("}")
-	g.begin(w, "keys", attentionThreads, blocksPerProcessor(g.attention, 3), numberBlocks(g.batch, g.blocksOfResult(1), g.batch, firstFirst),
-		slices.Concat(g.score, g.weight, g.keys), outKeys, forKeys)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, %s, %s, %s, %s, %s);",
-		g.head, g.rows, g.columns, g.spans[1].columns, g.spans[2].columns, width, vanishes,
-		operands, rows, g.scaleKeys, g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
+	g.begin(w, "keys", attentionThreads, blocksPerProcessor(g.attention, 3),
+		numberBlocks(g.batch, g.blocksOfResult(1), g.batch, firstFirst), slices.Concat(g.score, g.weight, g.keys),
+		outKeys, forKeys)
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(part, %s, %s, of_query, of_key, score, is_plain, weight, of_keys, "+
+		"%s, %s, %s, %s, %s);",
+		g.head, g.rows, g.columns, g.spans[1].columns, g.spans[2].columns, width, vanishes, operands, rows, g.scaleKeys,
+		g.to(g.Results[1], g.spans[1]), sums.of[1], g.to(g.Results[2], g.spans[2]), sums.of[2])
 	w.line("}")
-	return g.complete(attentionShared+attentionBackward, w, sums, g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
-		g.launch("keys", attentionThreads, g.blocksOfResult(1), outKeys, forKeys)), nil
+	return g.complete(attentionShared+attentionBackward, w, sums,
+			g.launch("queries", attentionThreads, g.blocksOfResult(0), outQueries, forQueries),
+			g.launch("keys", attentionThreads, g.blocksOfResult(1), outKeys, forKeys)),
+		nil
 }
 
 // complete makes the kernel of a program whose scratch memory has 16 bytes for each row.

@@ -181,7 +181,8 @@ func (a *attention) result(r fuse.Result) (span, error) {
 func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
 	whole := r.Shape()
 	steps = make([]int, len(shape))
-	at, left, distance := len(whole), 1, 0 // the dimension of the result, how much of it is left, and how far that is apart
+	// the dimension of the result, how much of it is left, and how far that is apart
+	at, left, distance := len(whole), 1, 0
 	for i := len(shape) - 1; i >= 0; i-- {
 		for left == 1 && shape[i] > 1 && at > 0 {
 			at--

@@ -14,12 +14,18 @@ func TestDistances(t *testing.T) {
 		shape, part, whole []int
 		want               []int
 	}{
-		"as it is":                          {[]int{6, 5, 8}, []int{6, 5, 8}, []int{6, 5, 8}, []int{40, 8, 1}},
-		"two dimensions as one":             {[]int{6, 5, 8}, []int{2, 3, 5, 8}, []int{2, 3, 5, 8}, []int{40, 8, 1}},
-		"three dimensions as one":           {[]int{24, 8}, []int{2, 3, 4, 8}, []int{2, 3, 4, 8}, []int{8, 1}},
-		"stacked":                           {[]int{6, 5, 8}, []int{1, 2, 3, 5, 8}, []int{3, 2, 3, 5, 8}, []int{40, 8, 1}},
-		"one dimension as two":              {[]int{2, 5, 3, 8}, []int{2, 5, 24}, []int{2, 5, 24}, []int{120, 24, 8, 1}},
-		"side by side":                      {[]int{2, 5, 3, 8}, []int{2, 5, 24}, []int{2, 5, 72}, []int{360, 72, 8, 1}},
+		"as it is":                {[]int{6, 5, 8}, []int{6, 5, 8}, []int{6, 5, 8}, []int{40, 8, 1}},
+		"two dimensions as one":   {[]int{6, 5, 8}, []int{2, 3, 5, 8}, []int{2, 3, 5, 8}, []int{40, 8, 1}},
+		"three dimensions as one": {[]int{24, 8}, []int{2, 3, 4, 8}, []int{2, 3, 4, 8}, []int{8, 1}},
+		"stacked": {
+			[]int{6, 5, 8}, []int{1, 2, 3, 5, 8}, []int{3, 2, 3, 5, 8}, []int{40, 8, 1},
+		},
+		"one dimension as two": {
+			[]int{2, 5, 3, 8}, []int{2, 5, 24}, []int{2, 5, 24}, []int{120, 24, 8, 1},
+		},
+		"side by side": {
+			[]int{2, 5, 3, 8}, []int{2, 5, 24}, []int{2, 5, 72}, []int{360, 72, 8, 1},
+		},
 		"ones":                              {[]int{1, 6, 1, 8}, []int{6, 8}, []int{6, 8}, []int{0, 8, 0, 1}},
 		"others between":                    {[]int{2, 120}, []int{2, 5, 24}, []int{2, 5, 72}, nil},
 		"parts of neighbours":               {[]int{4, 3, 8}, []int{2, 6, 8}, []int{2, 6, 8}, []int{24, 8, 1}},
@@ -27,7 +33,10 @@ func TestDistances(t *testing.T) {
 		"no divisor":                        {[]int{9, 4}, []int{6, 6}, []int{6, 6}, []int{4, 1}},
 	} {
 		product := &fuse.Tensor{Shape: c.shape}
-		r := fuse.Result{Product: product, Out: &fuse.Tensor{Shape: c.whole}, Views: []fuse.View{{Op: fuse.Reshape, From: c.shape, To: c.part}}}
+		r := fuse.Result{
+			Product: product, Out: &fuse.Tensor{Shape: c.whole},
+			Views: []fuse.View{{Op: fuse.Reshape, From: c.shape, To: c.part}},
+		}
 		steps, ok := distances(c.shape, r)
 		if ok != (c.want != nil) || ok && !slices.Equal(steps, c.want) {
 			t.Errorf("%s: %v, %t; want %v", name, steps, ok, c.want)

@@ -54,7 +54,8 @@ func (f *placeFunction) write(name string, t *fuse.Tensor) ([]string, error) {
 		parameters = append(parameters, "float "+p.name)
 	}
 	rank := len(f.place)
-	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1), "const query_terms &query", "const key_terms &key")
+	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1), "const query_terms &query",
+		"const key_terms &key")
 	lines := []string{fmt.Sprintf("auto %s = [&](%s) -> float {", name, strings.Join(parameters, ", "))}
 	lines = append(lines, f.divisions(ofQuery|ofKey)...)
 	lines = append(lines, f.lines...)

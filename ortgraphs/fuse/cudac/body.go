@@ -75,8 +75,11 @@ func newBody(r *fuse.Region, loops *fuse.Loops, s shape) (*body, error) {
 }
 
 func emptyBody(r *fuse.Region, loops *fuse.Loops, s shape) *body {
-	return &body{region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{}, loads: map[string]value{}, equal: map[string]value{},
-		begins: map[*fuse.Node]int{}, lives: map[*fuse.Tensor]int{}, unrounded: map[*fuse.Tensor]string{}}
+	return &body{
+		region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{},
+		loads: map[string]value{}, equal: map[string]value{}, begins: map[*fuse.Node]int{},
+		lives: map[*fuse.Tensor]int{}, unrounded: map[*fuse.Tensor]string{},
+	}
 }
 
 // fill writes the statements of all nodes.
@@ -279,7 +282,8 @@ func (b *body) load(n *fuse.Node, t *fuse.Tensor, at affine, guards []guard, fil
 	if !ok {
 		return value{}, unsupported("its elements are of type %s", t.Type)
 	}
-	if t.Constant && len(t.Data) == 1 && len(guards) == 0 && math.Abs(t.Data[0]) < 1<<53 { // larger integers are not exact
+	// larger integers are not exact
+	if t.Constant && len(t.Data) == 1 && len(guards) == 0 && math.Abs(t.Data[0]) < 1<<53 {
 		return value{code: literal(t.Data[0], t.Type)}, nil
 	}
 	vector, row := b.varies(at), b.advances(at)

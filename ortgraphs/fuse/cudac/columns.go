@@ -73,7 +73,8 @@ func (k *columns) kernel() *Kernel {
 	w.line("const int c0 = (blockIdx.y * %d + across) * %d;", k.across, s.V)
 	w.line("const bool first = across == 0 && blockIdx.y == 0, live = true;")
 	w.declareSums(k.body)
-	w.line("if (down < %d && c0 < %d) for (int row = blockIdx.x * %d + down; row < %d; row += gridDim.x * %d) {", k.down, s.C, k.down, s.R, k.down)
+	w.line("if (down < %d && c0 < %d) for (int row = blockIdx.x * %d + down; row < %d; row += gridDim.x * %d) {",
+		k.down, s.C, k.down, s.R, k.down)
 	w.axes(s, s.rows, "row")
 	w.divisions(k.body, false)
 	p := k.phases[0]

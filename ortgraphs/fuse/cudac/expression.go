@@ -12,15 +12,20 @@ import (
 // The functions below are CUDA's, or those of prelude.cuh.
 var (
 	binary = map[string]string{
-		"Add": "%s + %s", "Sub": "%s - %s", "Mul": "%s * %s", "Div": "%s / %s", "Less": "%s < %s", "LessOrEqual": "%s <= %s", "Greater": "%s > %s",
-		"GreaterOrEqual": "%s >= %s", "Equal": "%s == %s", "And": "%s && %s", "Or": "%s || %s", "Xor": "%s != %s", "Mod": "remainder_of(%s, %s)",
+		"Add": "%s + %s", "Sub": "%s - %s", "Mul": "%s * %s", "Div": "%s / %s", "Less": "%s < %s",
+		"LessOrEqual": "%s <= %s", "Greater": "%s > %s", "GreaterOrEqual": "%s >= %s", "Equal": "%s == %s",
+		"And": "%s && %s", "Or": "%s || %s", "Xor": "%s != %s", "Mod": "remainder_of(%s, %s)",
 	}
 	unary = map[string]string{ // of f32
-		"Neg": "-%s", "Abs": "fabsf(%s)", "Exp": "expf(%s)", "Log": "logf(%s)", "Tanh": "tanh_of(%s)", "Sqrt": "sqrtf(%s)", "Reciprocal": "1.f / %s",
-		"Rsqrt": "rsqrtf(%s)", "Erf": "erff(%s)", "Sigmoid": "sigmoid_of(%s)", "Relu": "relu_of(%s)", "Softplus": "softplus_of(%s)", "Sign": "sign_of(%s)",
-		"Floor": "floorf(%s)", "Ceil": "ceilf(%s)", "Round": "rintf(%s)", "Cos": "cosf(%s)", "Sin": "sinf(%s)", "Gelu": "gelu_of(%s)", "GeluTanh": "gelu_tanh_of(%s)",
+		"Neg": "-%s", "Abs": "fabsf(%s)", "Exp": "expf(%s)", "Log": "logf(%s)", "Tanh": "tanh_of(%s)",
+		"Sqrt": "sqrtf(%s)", "Reciprocal": "1.f / %s", "Rsqrt": "rsqrtf(%s)", "Erf": "erff(%s)",
+		"Sigmoid": "sigmoid_of(%s)", "Relu": "relu_of(%s)", "Softplus": "softplus_of(%s)", "Sign": "sign_of(%s)",
+		"Floor": "floorf(%s)", "Ceil": "ceilf(%s)", "Round": "rintf(%s)", "Cos": "cosf(%s)", "Sin": "sinf(%s)",
+		"Gelu": "gelu_of(%s)", "GeluTanh": "gelu_tanh_of(%s)",
 	}
-	unaryOfIntegers = map[string]string{"Neg": "-%s", "Abs": "magnitude_of(%s)", "Sign": "sign_of(%s)", "Relu": "relu_of(%s)"}
+	unaryOfIntegers = map[string]string{
+		"Neg": "-%s", "Abs": "magnitude_of(%s)", "Sign": "sign_of(%s)", "Relu": "relu_of(%s)",
+	}
 )
 
 // exact lists the operators whose result needs no rounding to bf16 if the operands need none.
@@ -62,7 +67,9 @@ func function(n *fuse.Node, x []string) (string, error) {
 	case "LeakyRelu":
 		return fmt.Sprintf("%s < 0.f ? %s * %s : %s", x[0], x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT), x[0]), nil
 	case "Elu":
-		return fmt.Sprintf("%s < 0.f ? %s * expm1f(%s) : %s", x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT), x[0], x[0]), nil
+		return fmt.Sprintf("%s < 0.f ? %s * expm1f(%s) : %s", x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT), x[0],
+				x[0]),
+			nil
 	case "Pow":
 		if isFloat(from) && isFloat(to) {
 			return power(n, x), nil

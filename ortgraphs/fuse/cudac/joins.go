@@ -91,7 +91,9 @@ func (b *body) window(reader, n *fuse.Node, whole []affine, guards []guard) (val
 
 // piece reads an operand that is a piece of the node's result, and begins after so many elements of each dimension.
 // Elsewhere it is fill.
-func (b *body) piece(reader, n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string, outer []guard) (value, error) {
+func (b *body) piece(
+	reader, n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string, outer []guard,
+) (value, error) {
 	shape := o.Shape()
 	index := slices.Clone(whole)
 	var own []guard

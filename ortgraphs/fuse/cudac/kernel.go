@@ -274,7 +274,8 @@ func (w *writer) readVector(a access, v int, index string) {
 	if a.stored == "bf16" && v%2 == 0 {
 		w.line("const vec<unsigned, %d> v = *(const vec<unsigned, %d> *)(%s + (%s));", v/2, v/2, a.pointer, a.at)
 		w.line("#pragma unroll")
-		w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = jj %% 2 ? high_of(v.at[jj / 2]) : low_of(v.at[jj / 2]);", v, a.array, index)
+		w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = jj %% 2 ? high_of(v.at[jj / 2]) : low_of(v.at[jj / 2]);", v,
+			a.array, index)
 		return
 	}
 	w.line("const vec<%s, %d> v = *(const vec<%s, %d> *)(%s + (%s));", a.stored, v, a.stored, v, a.pointer, a.at)

@@ -44,7 +44,8 @@ func (b *body) factor(n *fuse.Node) (*fuse.Node, bool) {
 
 // scaled returns what a node of the region reads, as a number that the region has and its factor.
 func (b *body) scaled(n *fuse.Node) (x string, factor float64, ok bool) {
-	if m, here := b.inside(n.In[0]); here && m.Kind == fuse.Elementwise && m.Op == "Mul" && m.Out[0].Type == onnxpb.TensorProto_FLOAT {
+	m, here := b.inside(n.In[0])
+	if here && m.Kind == fuse.Elementwise && m.Op == "Mul" && m.Out[0].Type == onnxpb.TensorProto_FLOAT {
 		for i, o := range m.In {
 			if o.Tensor.Constant && len(o.Tensor.Data) == 1 {
 				x, ok = b.known(m, m.In[1-i])

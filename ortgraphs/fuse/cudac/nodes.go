@@ -120,7 +120,8 @@ func (b *body) store(n *fuse.Node) error {
 		if v.vector {
 			return unsupported("a result repeats its elements")
 		}
-		p.row = append(p.row, fmt.Sprintf("if (first && %s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
+		p.row = append(p.row,
+			fmt.Sprintf("if (first && %s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
 		return nil
 	}
 	repeated := false
@@ -140,9 +141,11 @@ func (b *body) store(n *fuse.Node) error {
 			element = x
 		}
 		p.elements = append(p.elements, fmt.Sprintf("%s[jj] = %s;", name, element))
-		p.stores = append(p.stores, access{name, pointer, "jj", stored(t.Type), register, at, strings.Join(condition, " && "), ""})
+		p.stores = append(p.stores,
+			access{name, pointer, "jj", stored(t.Type), register, at, strings.Join(condition, " && "), ""})
 		return nil
 	}
-	p.elements = append(p.elements, fmt.Sprintf("if (%s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
+	p.elements = append(p.elements,
+		fmt.Sprintf("if (%s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
 	return nil
 }

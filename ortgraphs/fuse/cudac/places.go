@@ -44,7 +44,10 @@ func newPlaces(sizes []int) *places {
 }
 
 func (p *places) clone() *places {
-	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), divisions: slices.Clone(p.divisions), known: maps.Clone(p.known), guarded: maps.Clone(p.guarded)}
+	return &places{
+		sizes: p.sizes, limits: maps.Clone(p.limits), divisions: slices.Clone(p.divisions), known: maps.Clone(p.known),
+		guarded: maps.Clone(p.guarded),
+	}
 }
 
 func axisName(axis int) string { return fmt.Sprintf("a%d", axis) }
@@ -93,7 +96,8 @@ func (p *places) divide(e affine, k, limit int) (quotient, rest affine) {
 	}
 	_, most := p.bounds(e)
 	most = max(0, min(most, limit-1))
-	return p.define(division{value: value, divisor: k}, most/k+1), p.define(division{value: value, divisor: k, rest: true}, k)
+	return p.define(division{value: value, divisor: k}, most/k+1),
+		p.define(division{value: value, divisor: k, rest: true}, k)
 }
 
 // within returns a value for which bounds knows that it is from 0 up to limit, because a guard says so.

@@ -42,7 +42,9 @@ func newProducts(r *fuse.Region) *Kernel {
 		k.Scratch = TablesBytes(r.Products.Count) + WorkspaceAlign
 	}
 	// The function has all pointers of the call as one structure.
-	k.Launches = []Launch{{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: r.Products}}
+	k.Launches = []Launch{
+		{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: r.Products},
+	}
 	return k
 }
 

@@ -33,7 +33,8 @@ func (w *writer) leave(b *body, sum int) {
 		w.line("o%d[%s] = x;", slices.Index(b.region.Out, t), flat(b.places.index(b.loops.Of(t)), t.Shape))
 		return
 	}
-	w.line("partials[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C, flat(b.places.index(b.loops.Of(t)), t.Shape))
+	w.line("partials[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C,
+		flat(b.places.index(b.loops.Of(t)), t.Shape))
 }
 
 // left describes the sums that so many blocks leave.

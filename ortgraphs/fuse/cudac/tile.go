@@ -60,7 +60,8 @@ func newTile(r *fuse.Region, l *fuse.Loops, s shape) (*tile, bool) {
 			t.read = axis
 		}
 	}
-	if t.read < 0 || t.read == t.write || bytes[t.write] > bytes[t.read] || s.sizes[t.read] < minTile || s.sizes[t.write] < minTile {
+	if t.read < 0 || t.read == t.write || bytes[t.write] > bytes[t.read] || s.sizes[t.read] < minTile ||
+		s.sizes[t.write] < minTile {
 		return nil, false
 	}
 	return t, true
@@ -100,11 +101,13 @@ func (t *tile) generate(r *fuse.Region, l *fuse.Loops) (*Kernel, error) {
 	w.begin(b, blockThreads, 0)
 	w.line("__shared__ float square[%d][%d][%d];", len(b.squares), tileSize, tileSize+1)
 	w.line("const int x = threadIdx.x %% %d, y = threadIdx.x / %d;", tileSize, tileSize)
-	w.line("const int left = blockIdx.x %% %d * %d, top = blockIdx.x / %d %% %d * %d, rest = blockIdx.x / %d;", across, tileSize, across, down, tileSize, across*down)
+	w.line("const int left = blockIdx.x %% %d * %d, top = blockIdx.x / %d %% %d * %d, rest = blockIdx.x / %d;", across,
+		tileSize, across, down, tileSize, across*down)
 	w.axes(s, others, "rest")
 	turn := func(first, second int, body func()) {
 		w.line("for (int i = y; i < %d; i += %d) {", tileSize, tileRows)
-		w.line("const int %s = left + %s, %s = top + %s;", axisName(t.read), []string{"x", "i"}[first], axisName(t.write), []string{"x", "i"}[second])
+		w.line("const int %s = left + %s, %s = top + %s;", axisName(t.read), []string{"x", "i"}[first],
+			axisName(t.write), []string{"x", "i"}[second])
 		w.line("if (%s < %d && %s < %d) {", axisName(t.read), s.sizes[t.read], axisName(t.write), s.sizes[t.write])
 		body()
 		w.line("}")

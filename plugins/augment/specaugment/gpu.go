@@ -68,5 +68,6 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 			fill(times[m.first:m.end], true)
 		}
 	}
-	return call.Run(gpustage.Bytes{melSpectrograms: b.Bytes(melSpectrograms)}, gpustage.Bytes{result: b.Bytes(melSpectrograms)})
+	return call.Run(gpustage.Bytes{melSpectrograms: b.Bytes(melSpectrograms)},
+		gpustage.Bytes{result: b.Bytes(melSpectrograms)})
 }

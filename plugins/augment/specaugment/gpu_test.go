@@ -59,7 +59,8 @@ func TestStageConformsOnGPU(t *testing.T) {
 func BenchmarkSpecaugment(b *testing.B) {
 	rows := slices.Repeat([]augmenttest.Row{row(1, 500)}, 8)
 	b.Run("cpu", func(b *testing.B) {
-		r, err := augmenttest.New(b, new(Stage), augmenttest.Options{Data: melSpectrograms, Lengths: melLengths, Shape: []int{500, bands}})
+		r, err := augmenttest.New(b, new(Stage),
+			augmenttest.Options{Data: melSpectrograms, Lengths: melLengths, Shape: []int{500, bands}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -81,7 +81,10 @@ func TestMaskStatistics(t *testing.T) {
 		{"all bands", config{Probability: 1, FreqMasks: 1, FreqMaskWidth: bands}, 1, bands, bands,
 			func(mel []float32) []float32 { return mel }},
 		{"time", config{Probability: 1, TimeMasks: 1, TimeMaskWidth: 12, TimeMaskShare: 1}, 60, 60, 12, column},
-		{"time, by share", config{Probability: 1, TimeMasks: 1, TimeMaskWidth: 70, TimeMaskShare: 0.25}, 60, 60, 15, column},
+		{
+			"time, by share", config{Probability: 1, TimeMasks: 1, TimeMaskWidth: 70, TimeMaskShare: 0.25}, 60, 60, 15,
+			column,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			widths := make([]int, c.widest+1)

@@ -33,8 +33,10 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	}
 	for bucket := range cfg.Buckets() {
 		if bands := cfg.Shape(bucket, melSpectrograms)[2]; s.config.FreqMaskWidth > bands {
-			return hint.Errorf(fmt.Sprintf("the default is %d; a mask of all bands leaves nothing of the row", defaults().FreqMaskWidth),
-				"config: freq_mask_width %d is more than the %d bands of %s", s.config.FreqMaskWidth, bands, melSpectrograms)
+			return hint.Errorf(fmt.Sprintf("the default is %d; a mask of all bands leaves nothing of the row",
+				defaults().FreqMaskWidth),
+				"config: freq_mask_width %d is more than the %d bands of %s", s.config.FreqMaskWidth, bands,
+				melSpectrograms)
 		}
 	}
 	if cfg.Device == "" {

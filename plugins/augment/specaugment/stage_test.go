@@ -22,7 +22,9 @@ func TestStageConforms(t *testing.T) {
 				Manifest: "../plugin.json",
 				Stage:    "specaugment",
 				Config:   config,
-				Buckets:  []manifest.Bucket{{"T_mel": 40, "n_mels": bands}, {"T_mel": 173, "n_mels": bands}, {"T_mel": 5, "n_mels": bands}},
+				Buckets: []manifest.Bucket{
+					{"T_mel": 40, "n_mels": bands}, {"T_mel": 173, "n_mels": bands}, {"T_mel": 5, "n_mels": bands},
+				},
 			})
 		})
 	}
@@ -35,7 +37,8 @@ func TestDefaults(t *testing.T) {
 const width = 120 // frames of the test's tensors
 
 func runner(t testing.TB, config string) (*augmenttest.Runner, error) {
-	return augmenttest.New(t, new(Stage), augmenttest.Options{Data: melSpectrograms, Lengths: melLengths, Shape: []int{width, bands}, Config: config})
+	return augmenttest.New(t, new(Stage),
+		augmenttest.Options{Data: melSpectrograms, Lengths: melLengths, Shape: []int{width, bands}, Config: config})
 }
 
 func process(t testing.TB, config string, rows []augmenttest.Row) [][]float32 {
@@ -71,7 +74,9 @@ func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	}{
 		"second of two":      {[]augmenttest.Row{row(1, width), row(7, 90)}, 1, 2},
 		"after an empty row": {[]augmenttest.Row{row(9, 10), {}, row(7, 90), row(3, 1)}, 2, 1},
-		"with many threads":  {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 90), row(5, 119), row(6, 1)}, 3, 8},
+		"with many threads": {
+			[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 90), row(5, 119), row(6, 1)}, 3, 8,
+		},
 	} {
 		old := runtime.GOMAXPROCS(c.workers)
 		got := process(t, "", c.rows)
@@ -93,7 +98,8 @@ func TestNeverIsTheIdentity(t *testing.T) {
 			rows = append(rows, row(byte(key), n))
 		}
 		for i, got := range process(t, config, rows) {
-			want := slices.Concat(ones(lengths[i], bands), slices.Repeat([]float32{augmenttest.Pad}, (width-lengths[i])*bands))
+			want := slices.Concat(ones(lengths[i], bands),
+				slices.Repeat([]float32{augmenttest.Pad}, (width-lengths[i])*bands))
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: row %d changed", config, i)
 			}
@@ -114,8 +120,11 @@ func TestStageRefuses(t *testing.T) {
 
 // FuzzConfig: a configuration that satisfies the schema is either refused or stays within its bounds.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"probability": 0}`, `{"freq_mask_width": 80, "freq_masks": 100}`, `{"freq_mask_width": 81}`,
-		`{"time_mask_width": 1048576, "time_mask_share": 1, "time_masks": 100}`, `{"time_masks": 1e1}`, `{"time_mask_share": 1e-320}`, `{"freq_masks": -1}`, `[]`} {
+	for _, seed := range []string{
+		`{}`, `{"probability": 0}`, `{"freq_mask_width": 80, "freq_masks": 100}`, `{"freq_mask_width": 81}`,
+		`{"time_mask_width": 1048576, "time_mask_share": 1, "time_masks": 100}`, `{"time_masks": 1e1}`,
+		`{"time_mask_share": 1e-320}`, `{"freq_masks": -1}`, `[]`,
+	} {
 		f.Add(seed)
 	}
 	declared := augmenttest.Spec(f, "specaugment")

@@ -36,8 +36,10 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 	negative := row(7, 1200)
 	negative.Data[5] = float32(math.Copysign(0, -1))
 	rows := []augmenttest.Row{row(1, 3000), row(2, 1234), {}, row(4, 1), row(5, 2), silent, negative}
-	for config, tolerance := range map[string]float64{nothing: 0, `{"noise_probability": 0}`: 0, everything: 3e-7, "": 3e-7,
-		`{"noise_probability": 1, "snr_db_min": -60, "snr_db_max": -60, "gain_db_min": 60, "gain_db_max": 60}`: 0.3} {
+	for config, tolerance := range map[string]float64{
+		nothing: 0, `{"noise_probability": 0}`: 0, everything: 3e-7, "": 3e-7,
+		`{"noise_probability": 1, "snr_db_min": -60, "snr_db_max": -60, "gain_db_min": 60, "gain_db_max": 60}`: 0.3,
+	} {
 		want, r := process(t, config, rows), onDevice(t, config, 3000)
 		for range 2 {
 			got, err := r.Process(t, rows)
@@ -46,7 +48,8 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 			}
 			for i := range rows {
 				for k := range want[i] {
-					if x, y := want[i][k], got[i][k]; math.Float32bits(x) != math.Float32bits(y) && !(math.Abs(float64(x-y)) <= tolerance) {
+					x, y := want[i][k], got[i][k]
+					if math.Float32bits(x) != math.Float32bits(y) && !(math.Abs(float64(x-y)) <= tolerance) {
 						t.Fatalf("%s: sample %d of row %d is %v on the CPU, %v on the GPU", config, k, i, x, y)
 					}
 				}
@@ -61,7 +64,9 @@ func TestGPURejects(t *testing.T) {
 		broken := row(1, 10)
 		broken.Data[3] = float32(bad)
 		_, err := r.Process(t, []augmenttest.Row{row(2, 100), broken})
-		if text := strings.Join(strings.Fields(fmt.Sprint(err)), " "); !strings.Contains(text, `row:1 reason:"a sample is not finite"`) { // protobuf varies its white space
+		// protobuf varies its white space
+		text := strings.Join(strings.Fields(fmt.Sprint(err)), " ")
+		if !strings.Contains(text, `row:1 reason:"a sample is not finite"`) {
 			t.Errorf("a row with %v: %v", bad, err)
 		}
 	}
@@ -80,7 +85,8 @@ func BenchmarkWaveaug(b *testing.B) {
 	const samples = 132300
 	rows := slices.Repeat([]augmenttest.Row{row(1, samples)}, 8)
 	b.Run("cpu", func(b *testing.B) {
-		r, err := augmenttest.New(b, new(Stage), augmenttest.Options{Data: waveform, Lengths: waveformLengths, Shape: []int{samples}, Config: everything})
+		r, err := augmenttest.New(b, new(Stage),
+			augmenttest.Options{Data: waveform, Lengths: waveformLengths, Shape: []int{samples}, Config: everything})
 		if err != nil {
 			b.Fatal(err)
 		}

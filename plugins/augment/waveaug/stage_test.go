@@ -37,7 +37,8 @@ func TestDefaults(t *testing.T) {
 }
 
 func runner(t testing.TB, config string) (*augmenttest.Runner, error) {
-	return augmenttest.New(t, new(Stage), augmenttest.Options{Data: waveform, Lengths: waveformLengths, Shape: []int{3000}, Config: config})
+	return augmenttest.New(t, new(Stage),
+		augmenttest.Options{Data: waveform, Lengths: waveformLengths, Shape: []int{3000}, Config: config})
 }
 
 func process(t testing.TB, config string, rows []augmenttest.Row) [][]float32 {
@@ -62,7 +63,8 @@ func row(key byte, n int) augmenttest.Row {
 func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	alone := process(t, everything, []augmenttest.Row{row(7, 2500)})[0]
 	want := tone(2500)
-	if err := certain().apply(want, generator(7)); err != nil || !sameBits(alone[:2500], want) || sameBits(want, tone(2500)) {
+	err := certain().apply(want, generator(7))
+	if err != nil || !sameBits(alone[:2500], want) || sameBits(want, tone(2500)) {
 		t.Fatalf("the row is not augmented over its 2500 samples, with the generator of its key (%v)", err)
 	}
 	for name, c := range map[string]struct {
@@ -72,7 +74,9 @@ func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	}{
 		"second of two":      {[]augmenttest.Row{row(1, 3000), row(7, 2500)}, 1, 2},
 		"after an empty row": {[]augmenttest.Row{row(9, 100), {}, row(7, 2500), row(3, 1)}, 2, 1},
-		"with many threads":  {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 2500), row(5, 2900), row(6, 1)}, 3, 8},
+		"with many threads": {
+			[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 2500), row(5, 2900), row(6, 1)}, 3, 8,
+		},
 	} {
 		old := runtime.GOMAXPROCS(c.workers)
 		got := process(t, everything, c.rows)
@@ -113,15 +117,19 @@ func TestStageRefuses(t *testing.T) {
 	}
 	bad := row(1, 10)
 	bad.Data[3] = float32(math.NaN())
-	if _, err := r.Process(t, []augmenttest.Row{bad}); err == nil || !strings.Contains(err.Error(), "a sample is not finite") {
+	_, err = r.Process(t, []augmenttest.Row{bad})
+	if err == nil || !strings.Contains(err.Error(), "a sample is not finite") {
 		t.Errorf("a row with a NaN: %v", err)
 	}
 }
 
 // FuzzConfig: a configuration that satisfies the schema is either refused or never gives a sample that is not finite.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{everything, nothing, `{}`, `{"gain_db_min": 60, "gain_db_max": 60, "gain_probability": 1}`,
-		`{"snr_db_min": -60, "snr_db_max": 100, "noise_probability": 1}`, `{"gain_db_min": 1e-320}`, `{"snr_db_min": 50}`, `[]`, `{"gain_db_max": null}`} {
+	for _, seed := range []string{
+		everything, nothing, `{}`, `{"gain_db_min": 60, "gain_db_max": 60, "gain_probability": 1}`,
+		`{"snr_db_min": -60, "snr_db_max": 100, "noise_probability": 1}`, `{"gain_db_min": 1e-320}`,
+		`{"snr_db_min": 50}`, `[]`, `{"gain_db_max": null}`,
+	} {
 		f.Add(seed)
 	}
 	declared := augmenttest.Spec(f, "waveaug")

@@ -161,7 +161,8 @@ func TestEffectsAreIndependent(t *testing.T) {
 	upright := off(func(c *config) { c.PolarityProbability = 0 })
 	for i := range 100 {
 		want := all.draw(generator(i))
-		if d := quiet.draw(generator(i)); d.snr != want.snr || d.noisy != want.noisy || math.Signbit(d.factor) != math.Signbit(want.factor) {
+		if d := quiet.draw(generator(i)); d.snr != want.snr || d.noisy != want.noisy ||
+			math.Signbit(d.factor) != math.Signbit(want.factor) {
 			t.Errorf("row %d: without gain %+v, with it %+v", i, d, want)
 		}
 		if d := clean.draw(generator(i)); d.factor != want.factor {

@@ -29,7 +29,8 @@ func (s *Stage) load(cfg *stage.Config) error {
 	g := gpustage.Graph{Name: "logmel", Model: graph, Tables: tables(s.extractor)}
 	for bucket := range cfg.Buckets() {
 		shape := func(port string) []int { return cfg.Shape(bucket, port) }
-		g.Buckets = append(g.Buckets, batches(s.extractor, shape(waveform), shape(melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
+		g.Buckets = append(g.Buckets,
+			batches(s.extractor, shape(waveform), shape(melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
 	}
 	return s.gpu.Open(s.OpenGPU, cfg, g)
 }
@@ -47,7 +48,9 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 		return err
 	}
 	defer call.End()
-	in := gpustage.Bytes{waveform: b.Bytes(waveform), waveformLengths: b.Bytes(waveformLengths), melLengths: b.Bytes(melLengths)}
+	in := gpustage.Bytes{
+		waveform: b.Bytes(waveform), waveformLengths: b.Bytes(waveformLengths), melLengths: b.Bytes(melLengths),
+	}
 	if err := call.Run(in, gpustage.Bytes{melSpectrograms: b.Bytes(melSpectrograms)}); err != nil {
 		return err
 	}

@@ -44,7 +44,8 @@ func TestGoldenOnGPU(t *testing.T) {
 			r := onDevice(t, c.Features, 1, c.Samples, c.Frames)
 			copy(r.Float32(waveform), meltest.Signal(c.Samples))
 			r.Int32(waveformLengths)[0] = int32(c.Samples)
-			if res := r.Process(t); res.Error != "" || len(res.BadRows) > 0 || r.Int32(melLengths)[0] != int32(c.Frames) {
+			res := r.Process(t)
+			if res.Error != "" || len(res.BadRows) > 0 || r.Int32(melLengths)[0] != int32(c.Frames) {
 				t.Fatalf("%d frames, want %d: %v", r.Int32(melLengths)[0], c.Frames, res)
 			}
 			if worst := c.Apart(r.Float32(melSpectrograms)); !(worst <= 1e-5) {
@@ -70,7 +71,10 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 			var mels [2][]float32
 			var counts [2][]int32
 			var reasons [2]string
-			for i, r := range []*batchtest.Runner{must(runnerOf(t, new(Stage), "", f, len(lengths), samples, frames, f.NMels)), onDevice(t, f, len(lengths), samples, frames)} {
+			for i, r := range []*batchtest.Runner{
+				must(runnerOf(t, new(Stage), "", f, len(lengths), samples, frames, f.NMels)),
+				onDevice(t, f, len(lengths), samples, frames),
+			} {
 				wave := r.Float32(waveform)
 				for k := range wave { // the content after a row's length is undefined
 					wave[k] = float32(math.NaN())
@@ -84,14 +88,17 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 				if res.Error != "" {
 					t.Fatal(res.Error)
 				}
-				mels[i], counts[i], reasons[i] = r.Float32(melSpectrograms), r.Int32(melLengths), fmt.Sprint(res.BadRows)
+				mels[i], counts[i], reasons[i] = r.Float32(melSpectrograms), r.Int32(melLengths),
+					fmt.Sprint(res.BadRows)
 			}
 			if !slices.Equal(counts[0], counts[1]) || reasons[0] != reasons[1] {
-				t.Errorf("lengths %v on the CPU, %v on the GPU; rejected %v and %v", counts[0], counts[1], reasons[0], reasons[1])
+				t.Errorf("lengths %v on the CPU, %v on the GPU; rejected %v and %v", counts[0], counts[1], reasons[0],
+					reasons[1])
 			}
 			for k, want := range mels[0] {
 				if got := mels[1][k]; !(math.Abs(float64(got-want)) <= 2e-6) {
-					t.Fatalf("value %d of row %d is %v on the CPU, %v on the GPU", k%(frames*f.NMels), k/(frames*f.NMels), want, got)
+					t.Fatalf("value %d of row %d is %v on the CPU, %v on the GPU", k%(frames*f.NMels),
+						k/(frames*f.NMels), want, got)
 				}
 			}
 		})

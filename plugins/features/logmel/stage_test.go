@@ -38,7 +38,9 @@ func runner(t *testing.T, f manifest.Features, samples, frames, bands int) (*bat
 }
 
 // runnerOf configures a stage for a device.
-func runnerOf(t testing.TB, s *Stage, device string, f manifest.Features, rows, samples, frames, bands int) (*batchtest.Runner, error) {
+func runnerOf(
+	t testing.TB, s *Stage, device string, f manifest.Features, rows, samples, frames, bands int,
+) (*batchtest.Runner, error) {
 	t.Helper()
 	return batchtest.New(t, s, batchtest.Options{
 		Features: f, Device: device,
@@ -60,8 +62,12 @@ func TestStageRefuses(t *testing.T) {
 		samples, frames, bands int
 		want                   string
 	}{
-		{"too few frames", nil, 44032, 172, 80, "bucket 0: mel_spectrograms has room for 172 frames, but 44032 samples make 173\nhint: give the bucket at least 173 frames"},
-		{"other bands", nil, 2560, 11, 100, "bucket 0: mel_spectrograms has 100 bands, the feature contract n_mels = 80"},
+		{"too few frames", nil, 44032, 172, 80, "bucket 0: mel_spectrograms has room for 172 frames, but 44032 " +
+			"samples make 173\nhint: give the bucket at least 173 frames"},
+		{
+			"other bands", nil, 2560, 11, 100,
+			"bucket 0: mel_spectrograms has 100 bands, the feature contract n_mels = 80",
+		},
 		{"contract", func(f *manifest.Features) { f.FMax = 12000 }, 2560, 11, 80, "f_max 12000 Hz is above 11025 Hz"},
 		{"silent band", func(f *manifest.Features) { f.NMels = 400 }, 2560, 11, 400, "contains no FFT bin"},
 	} {
@@ -99,7 +105,8 @@ func TestStageRows(t *testing.T) {
 	if want := []int32{10, 0, 0}; !slices.Equal(lengths, want) {
 		t.Errorf("mel_lengths %v, want %v", lengths, want)
 	}
-	if len(res.BadRows) != 1 || res.BadRows[0].Row != 2 || res.BadRows[0].Reason != "sample 42 is +Inf" || res.Error != "" {
+	if len(res.BadRows) != 1 || res.BadRows[0].Row != 2 || res.BadRows[0].Reason != "sample 42 is +Inf" ||
+		res.Error != "" {
 		t.Errorf("result %v", res)
 	}
 	e, err := mel.New(meltest.Base())

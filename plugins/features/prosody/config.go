@@ -39,10 +39,12 @@ func (c *Config) complete(sampleRate int) (lags, error) {
 	case !(c.FMin >= 20):
 		return lags{}, hint.Errorf("use at least 20 Hz, which is below any voice", "config: f_min is %v Hz", c.FMin)
 	case !(c.FMin < c.FMax):
-		return lags{}, hint.Errorf("an omitted key has its default from plugin.json", "config: f_min %v and f_max %v are not a valid band", c.FMin, c.FMax)
+		return lags{}, hint.Errorf("an omitted key has its default from plugin.json",
+			"config: f_min %v and f_max %v are not a valid band", c.FMin, c.FMax)
 	case c.FMax > rate/4:
-		return lags{}, hint.Errorf("detecting a period needs four samples: f_max is at most a quarter of the sample rate",
-			"config: f_max %v Hz is above %v Hz, a quarter of sample_rate %d", c.FMax, rate/4, sampleRate)
+		return lags{},
+			hint.Errorf("detecting a period needs four samples: f_max is at most a quarter of the sample rate",
+				"config: f_max %v Hz is above %v Hz, a quarter of sample_rate %d", c.FMax, rate/4, sampleRate)
 	case !(c.Threshold > 0 && c.Threshold < 1):
 		return lags{}, hint.Errorf("the paper uses 0.1", "config: threshold %v is not between 0 and 1", c.Threshold)
 	case !(c.VoicingThreshold >= c.Threshold && c.VoicingThreshold < 1):

@@ -16,7 +16,9 @@ import (
 )
 
 func base() manifest.Features {
-	return manifest.Features{SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Center: true, PadMode: "constant"}
+	return manifest.Features{
+		SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Center: true, PadMode: "constant",
+	}
 }
 
 // compute fails the test if Compute fails.
@@ -115,13 +117,17 @@ func TestUnvoiced(t *testing.T) {
 	white := func(i int, r *rand.Rand) float32 { return float32(0.3 * r.NormFloat64()) }
 	var last float32
 	for name, sample := range map[string]func(i int, r *rand.Rand) float32{
-		"digital silence":          func(int, *rand.Rand) float32 { return 0 },
-		"a constant":               func(int, *rand.Rand) float32 { return 0.7 },
-		"one step":                 func(i int, _ *rand.Rand) float32 { return float32(i / 4000) },
-		"a tone below the silence": func(i int, _ *rand.Rand) float32 { return float32(1e-6 * math.Sin(float64(i)/20)) },
-		"a hum below f_min":        func(i int, _ *rand.Rand) float32 { return float32(math.Sin(2 * math.Pi * 25 * float64(i) / 22050)) },
-		"white noise":              white,
-		"dither":                   func(_ int, r *rand.Rand) float32 { return float32(r.IntN(3)-1) / 32768 },
+		"digital silence": func(int, *rand.Rand) float32 { return 0 },
+		"a constant":      func(int, *rand.Rand) float32 { return 0.7 },
+		"one step":        func(i int, _ *rand.Rand) float32 { return float32(i / 4000) },
+		"a tone below the silence": func(i int, _ *rand.Rand) float32 {
+			return float32(1e-6 * math.Sin(float64(i)/20))
+		},
+		"a hum below f_min": func(i int, _ *rand.Rand) float32 {
+			return float32(math.Sin(2 * math.Pi * 25 * float64(i) / 22050))
+		},
+		"white noise": white,
+		"dither":      func(_ int, r *rand.Rand) float32 { return float32(r.IntN(3)-1) / 32768 },
 		"hiss": func(i int, r *rand.Rand) float32 { // noise with a correlation between neighbours, as in a fricative
 			now := white(i, r)
 			d := now - last
@@ -235,7 +241,9 @@ func TestGolden(t *testing.T) {
 	}
 	wave, f := recording(t), base()
 	f.SampleRate, f.HopLength = golden.SampleRate, golden.HopLength
-	pitch, _ := compute(t, f, Config{FMin: golden.FMin, FMax: golden.FMax, Threshold: golden.Threshold, FrameLength: golden.FrameLength}, wave)
+	pitch, _ := compute(t, f,
+		Config{FMin: golden.FMin, FMax: golden.FMax, Threshold: golden.Threshold, FrameLength: golden.FrameLength},
+		wave)
 	if len(pitch) != len(golden.F0) {
 		t.Fatalf("%d frames, want %d", len(pitch), len(golden.F0))
 	}
@@ -304,7 +312,10 @@ func TestNewRefuses(t *testing.T) {
 		want     string
 	}{
 		{func(f *manifest.Features) { f.HopLength = 0 }, Config{}, "features: hop_length is 0"},
-		{func(f *manifest.Features) { f.SampleRate = 3000 }, Config{}, "config: f_max 1000 Hz is above 750 Hz, a quarter of sample_rate 3000"},
+		{
+			func(f *manifest.Features) { f.SampleRate = 3000 }, Config{},
+			"config: f_max 1000 Hz is above 750 Hz, a quarter of sample_rate 3000",
+		},
 		{nil, Config{FMin: 5}, "config: f_min is 5 Hz"},
 		{nil, Config{FMin: math.NaN()}, "config: f_min is NaN Hz"},
 		{nil, Config{FMin: 1000}, "config: f_min 1000 and f_max 1000 are not a valid band"},

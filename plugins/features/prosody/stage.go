@@ -48,7 +48,8 @@ func fits(cfg *stage.Config, bucket int) error {
 	wave, samples := cfg.Shape(bucket, waveform), cfg.Shape(bucket, waveformLengths)
 	pitch, energy, lengths := cfg.Shape(bucket, pitches), cfg.Shape(bucket, energies), cfg.Shape(bucket, prosodyLengths)
 	if len(wave) != 2 || len(samples) != 1 || len(pitch) != 2 || len(lengths) != 1 || !slices.Equal(pitch, energy) {
-		return fmt.Errorf("ports of shapes %s %v, %s %v, %s %v, %s %v, %s %v: want [B,T_wav], [B], [B,T_mel], [B,T_mel], [B]",
+		return fmt.Errorf(
+			"ports of shapes %s %v, %s %v, %s %v, %s %v, %s %v: want [B,T_wav], [B], [B,T_mel], [B,T_mel], [B]",
 			waveform, wave, waveformLengths, samples, pitches, pitch, energies, energy, prosodyLengths, lengths)
 	}
 	if rows := []int{wave[0], samples[0], pitch[0], lengths[0]}; slices.Min(rows) != slices.Max(rows) {

@@ -24,7 +24,9 @@ func TestStageConforms(t *testing.T) {
 		Stage:    "prosody",
 		Config:   `{"f_min": 80, "f_max": 500, "threshold": 0.1, "voicing_threshold": 0.5, "frame_length": 1024}`,
 		Features: base(),
-		Buckets:  []manifest.Bucket{{"T_wav": 2000, "T_mel": 8}, {"T_wav": 4095, "T_mel": 16}, {"T_wav": 5000, "T_mel": 30}},
+		Buckets: []manifest.Bucket{
+			{"T_wav": 2000, "T_mel": 8}, {"T_wav": 4095, "T_mel": 16}, {"T_wav": 5000, "T_mel": 30},
+		},
 	})
 }
 
@@ -89,7 +91,8 @@ func TestStageRefuses(t *testing.T) {
 		samples, frames int
 		want            string
 	}{
-		{"too few frames", "", 22050, 44032, 172, "bucket 0: pitch has room for 172 frames, but 44032 samples make 173\nhint: give the bucket at least 173 frames"},
+		{"too few frames", "", 22050, 44032, 172, "bucket 0: pitch has room for 172 frames, but 44032 samples make " +
+			"173\nhint: give the bucket at least 173 frames"},
 		{"sample rate", "", 3000, 2560, 11, "f_max 1000 Hz is above 750 Hz"},
 		{"band", `{"f_max": 50}`, 22050, 2560, 11, "f_min 65 and f_max 50 are not a valid band"},
 		{"unknown key", `{"fmin": 50}`, 22050, 2560, 11, `unknown field "fmin"`},
@@ -97,7 +100,8 @@ func TestStageRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := base()
 			f.SampleRate = c.rate
-			if _, err := runner(t, f, c.config, c.samples, c.frames); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := runner(t, f, c.config, c.samples, c.frames)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -125,7 +129,8 @@ func TestStageRows(t *testing.T) {
 	if got, want := r.Int32(prosodyLengths), []int32{int32(n), 0, 0}; !slices.Equal(got, want) {
 		t.Errorf("prosody_lengths %v, want %v", got, want)
 	}
-	if len(res.BadRows) != 1 || res.BadRows[0].Row != 2 || res.BadRows[0].Reason != "sample 42 is +Inf" || res.Error != "" {
+	if len(res.BadRows) != 1 || res.BadRows[0].Row != 2 || res.BadRows[0].Reason != "sample 42 is +Inf" ||
+		res.Error != "" {
 		t.Errorf("result %v", res)
 	}
 	wantPitch, wantEnergy := make([]float32, 3*frames), make([]float32, 3*frames)
@@ -137,7 +142,8 @@ func TestStageRows(t *testing.T) {
 		t.Error("the rows are not the extractor's with padding")
 	}
 	many, _ := process(4)
-	if !slices.Equal(r.Float32(pitches), many.Float32(pitches)) || !slices.Equal(r.Float32(energies), many.Float32(energies)) {
+	if !slices.Equal(r.Float32(pitches), many.Float32(pitches)) ||
+		!slices.Equal(r.Float32(energies), many.Float32(energies)) {
 		t.Error("four workers gave different bits than one")
 	}
 }

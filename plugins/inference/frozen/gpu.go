@@ -78,7 +78,10 @@ func (c *card) load(s *Stage, cfg *stage.Config, part *model) error {
 	if err != nil {
 		return err
 	}
-	g := gpustage.Graph{Name: strings.TrimSuffix(part.name, ".onnx"), Model: data, Tables: s.weights.tables(part), OnCPU: true, Buckets: c.buckets}
+	g := gpustage.Graph{
+		Name: strings.TrimSuffix(part.name, ".onnx"), Model: data, Tables: s.weights.tables(part), OnCPU: true,
+		Buckets: c.buckets,
+	}
 	began := time.Now()
 	if c.program, err = c.device.Load(g); err != nil {
 		if hint.Of(err) == "" {
@@ -88,7 +91,8 @@ func (c *card) load(s *Stage, cfg *stage.Config, part *model) error {
 	}
 	took := time.Since(began).Milliseconds()
 	used, err := c.device.Used()
-	cfg.Log.Info("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets), "trial_ms", took, "process_mb", used>>20)
+	cfg.Log.Info("computing on the data GPU", "graph", g.Name, "device", cfg.Device, "widths", len(c.buckets),
+		"trial_ms", took, "process_mb", used>>20)
 	return err
 }
 
@@ -100,7 +104,9 @@ func (s *Stage) bucket(part *model, width int, output []int) gpustage.Bucket {
 		case waveform:
 			b.Inputs = append(b.Inputs, gpustage.Tensor{Name: in, DType: manifest.F32, Row: []int{width}, Own: true})
 		case waveformLengths:
-			b.Inputs = append(b.Inputs, gpustage.Tensor{Name: in, DType: manifest.I32, Own: true, Trial: binary.LittleEndian.AppendUint32(nil, uint32(width))})
+			b.Inputs = append(b.Inputs,
+				gpustage.Tensor{Name: in, DType: manifest.I32, Own: true, Trial: binary.LittleEndian.AppendUint32(nil,
+					uint32(width))})
 		}
 	}
 	return b

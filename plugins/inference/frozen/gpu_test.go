@@ -40,7 +40,9 @@ var (
 )
 
 // runner configures a stage for batches of that many rows, on a GPU or on the CPU.
-func (p port) runner(t testing.TB, open gpustage.Opener, device, config string, files map[string]string, rows, samples, elements int) (*batchtest.Runner, error) {
+func (p port) runner(
+	t testing.TB, open gpustage.Opener, device, config string, files map[string]string, rows, samples, elements int,
+) (*batchtest.Runner, error) {
 	t.Helper()
 	s := New(p.output, p.lengths, p.dtype, open)
 	r, err := batchtest.New(t, s, batchtest.Options{
@@ -61,7 +63,9 @@ func (p port) runner(t testing.TB, open gpustage.Opener, device, config string, 
 }
 
 // both configures a stage on the CPU and on the test's GPU.
-func (p port) both(t testing.TB, config string, files map[string]string, rows, samples, elements int) [2]*batchtest.Runner {
+func (p port) both(
+	t testing.TB, config string, files map[string]string, rows, samples, elements int,
+) [2]*batchtest.Runner {
 	t.Helper()
 	open, device := gpustagetest.Open(t)
 	var runners [2]*batchtest.Runner
@@ -108,9 +112,11 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 		}
 	}
 	if !slices.Equal(counts[0], counts[1]) || reasons[0] != reasons[1] || !slices.Equal(kept[0], kept[1]) {
-		t.Errorf("lengths %v on the CPU, %v on the GPU; rejected %v and %v; codes are equal: %v", counts[0], counts[1], reasons[0], reasons[1], slices.Equal(kept[0], kept[1]))
+		t.Errorf("lengths %v on the CPU, %v on the GPU; rejected %v and %v; codes are equal: %v", counts[0], counts[1],
+			reasons[0], reasons[1], slices.Equal(kept[0], kept[1]))
 	}
-	if want := []int32{5001, 0, 1, 1, 1, 2048, 2048, 2049, 2560, 2561, 5000, 4001, 0, 0}; !slices.Equal(counts[1], want) {
+	want := []int32{5001, 0, 1, 1, 1, 2048, 2048, 2049, 2560, 2561, 5000, 4001, 0, 0}
+	if !slices.Equal(counts[1], want) {
 		t.Errorf("lengths %v, want %v", counts[1], want)
 	}
 }
@@ -118,17 +124,18 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 func TestStageConformsOnGPU(t *testing.T) {
 	open, device := gpustagetest.Open(t)
 	stagetest.Run(t, func() stage.Stage { return New("codes", "code_lengths", manifest.I32, open) }, stagetest.Options{
-		Manifest: "../plugin.json", Stage: "codes", Config: both, Files: write(t, func(*onnxpb.GraphProto) {}), Device: device,
-		Buckets: []manifest.Bucket{{"T_wav": 41, "T_code": 11}, {"T_wav": 9000, "T_code": 2250}},
+		Manifest: "../plugin.json", Stage: "codes", Config: both, Files: write(t, func(*onnxpb.GraphProto) {}),
+		Device: device, Buckets: []manifest.Bucket{{"T_wav": 41, "T_code": 11}, {"T_wav": 9000, "T_code": 2250}},
 	})
 }
 
 func TestConditioningConformsOnGPU(t *testing.T) {
 	open, device := gpustagetest.Open(t)
-	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32, open) }, stagetest.Options{
-		Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: write(t, conditioning), Device: device,
-		Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
-	})
+	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32, open) },
+		stagetest.Options{
+			Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: write(t, conditioning),
+			Device: device, Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
+		})
 }
 
 func TestGPURefuses(t *testing.T) {
@@ -141,12 +148,15 @@ func TestGPURefuses(t *testing.T) {
 			g.Output[0].Type.GetTensorType().ElemType = proto.Int32(int32(onnxpb.TensorProto_INT64))
 		},
 		"open g.onnx: ": func(g *onnxpb.GraphProto) { g.Node[1].OpType = proto.String("Multiply") },
-		"g.onnx takes gain, which is neither waveform, waveform_lengths nor a tensor of its weights": func(g *onnxpb.GraphProto) {
+		"g.onnx takes gain, which is neither waveform, waveform_lengths nor a tensor of its weights": func(
+			g *onnxpb.GraphProto,
+		) {
 			g.Input[2].Name, g.Node[1].Input[1] = proto.String("gain"), "gain"
 		},
 	} {
 		open, device := gpustagetest.Open(t)
-		if _, err := codesPort.runner(t, open, device, both, write(t, change), 2, 41, 11); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := codesPort.runner(t, open, device, both, write(t, change), 2, 41, 11)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -173,10 +183,13 @@ func TestWidths(t *testing.T) {
 	c := &card{}
 	for _, w := range widths(20000) {
 		c.buckets = append(c.buckets, gpustage.Bucket{
-			Inputs: []gpustage.Tensor{{Name: waveform, Row: []int{w}}}, Outputs: []gpustage.Tensor{{Row: []int{w / 1000}}},
+			Inputs:  []gpustage.Tensor{{Name: waveform, Row: []int{w}}},
+			Outputs: []gpustage.Tensor{{Row: []int{w / 1000}}},
 		})
 	}
-	for _, x := range []struct{ samples, elements, want int }{{1, 1, 2}, {8192, 8, 2}, {8192, 9, 1}, {8193, 1, 1}, {16385, 1, 0}, {16385, 33, -1}, {32769, 1, -1}} {
+	for _, x := range []struct{ samples, elements, want int }{
+		{1, 1, 2}, {8192, 8, 2}, {8192, 9, 1}, {8193, 1, 1}, {16385, 1, 0}, {16385, 33, -1}, {32769, 1, -1},
+	} {
 		if got := c.bucketOf(x.samples, x.elements); got != x.want {
 			t.Errorf("%d samples, %d elements: bucket %d, want %d", x.samples, x.elements, got, x.want)
 		}
@@ -211,8 +224,10 @@ var xtts = map[string]struct {
 	port
 	elements int // of the longest row
 }{
-	"codes":            {codesPort, (longest + 1023) / 1024},
-	"conditioning_mel": {port{"conditioning_mel", "conditioning_lengths", manifest.F32, -1, []int{80}}, 1 + longest/256},
+	"codes": {codesPort, (longest + 1023) / 1024},
+	"conditioning_mel": {
+		port{"conditioning_mel", "conditioning_lengths", manifest.F32, -1, []int{80}}, 1 + longest/256,
+	},
 }
 
 // fill writes rows of voices: harmonics of a pitch that changes, and noise, from a second to the longest.
@@ -282,7 +297,8 @@ func TestGPUWithBundle(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d codes differ (%d different ones); values are up to %.3g apart", different, all, len(seen), worst)
+			t.Logf("%d of %d codes differ (%d different ones); values are up to %.3g apart", different, all, len(seen),
+				worst)
 			if different*1000 > all || worst > 1e-4 {
 				t.Error("the devices differ")
 			}

@@ -39,7 +39,9 @@ func readModel(file string) (*model, error) {
 // anything but a waveform with its length and its weights.
 func (m *model) part(w *weights, outputs ...string) (*model, error) {
 	for _, name := range outputs {
-		if !slices.ContainsFunc(m.proto.GetGraph().GetOutput(), func(v *onnxpb.ValueInfoProto) bool { return v.GetName() == name }) {
+		if !slices.ContainsFunc(m.proto.GetGraph().GetOutput(), func(v *onnxpb.ValueInfoProto) bool {
+			return v.GetName() == name
+		}) {
 			return nil, fmt.Errorf("%s returns no %s", m.name, name)
 		}
 	}
@@ -50,7 +52,8 @@ func (m *model) part(w *weights, outputs ...string) (*model, error) {
 	p := &model{name: m.name, proto: part}
 	for _, in := range p.inputs() {
 		if in != waveform && in != waveformLengths && w.tensors[in] == nil {
-			return nil, fmt.Errorf("%s takes %s, which is neither %s, %s nor a tensor of its weights", m.name, in, waveform, waveformLengths)
+			return nil, fmt.Errorf("%s takes %s, which is neither %s, %s nor a tensor of its weights", m.name, in,
+				waveform, waveformLengths)
 		}
 	}
 	return p, nil

@@ -219,12 +219,15 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 }
 
 // row computes one row, and returns the number of its elements, or why the row cannot be used.
-func (s *Stage) row(ctx context.Context, wave []byte, samples int, out []byte, shape []int) (n int, reason string, err error) {
+func (s *Stage) row(
+	ctx context.Context, wave []byte, samples int, out []byte, shape []int,
+) (n int, reason string, err error) {
 	if samples == 0 {
 		return 0, "", nil
 	}
 	for i := range samples {
-		if x := math.Float32frombits(binary.LittleEndian.Uint32(wave[4*i:])); math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(wave[4*i:]))
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 			return 0, fmt.Sprintf("sample %d is %v", i, x), nil
 		}
 	}
@@ -237,7 +240,9 @@ func (s *Stage) row(ctx context.Context, wave []byte, samples int, out []byte, s
 		return 0, "", err
 	}
 	if n > shape[1] {
-		return 0, fmt.Sprintf("%d samples make %d elements of %s, more than the bucket's %d", samples, n, s.output, shape[1]), nil
+		return 0,
+			fmt.Sprintf("%d samples make %d elements of %s, more than the bucket's %d", samples, n, s.output, shape[1]),
+			nil
 	}
 	if n < 1 {
 		return 0, "", nil

@@ -45,12 +45,17 @@ type Runner struct {
 // New configures the stage. The error is that of Configure. The runner lives until the test ends.
 func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	t.Helper()
-	r := &Runner{layout: ring.NewLayout(append(append([]ring.Tensor{}, o.Inputs...), o.Outputs...), nil), rows: o.Inputs[0].Shape[0]}
+	r := &Runner{
+		layout: ring.NewLayout(append(append([]ring.Tensor{}, o.Inputs...), o.Outputs...), nil),
+		rows:   o.Inputs[0].Shape[0],
+	}
 	features, err := json.Marshal(o.Features)
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance := &stagepb.Instance{Name: "test", Stage: "test", ConfigJson: o.Config, Inputs: map[string]string{}, Outputs: map[string]string{}}
+	instance := &stagepb.Instance{
+		Name: "test", Stage: "test", ConfigJson: o.Config, Inputs: map[string]string{}, Outputs: map[string]string{},
+	}
 	for _, x := range o.Inputs {
 		instance.Inputs[x.Name] = x.Name
 	}
@@ -69,16 +74,25 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.memory.Close() })
-	plugin := stage.Plugin{ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }}}
-	if r.server, err = stage.NewServer(plugin, r.memory.File(), slog.New(slog.NewTextHandler(t.Output(), nil))); err != nil {
+	plugin := stage.Plugin{
+		ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }},
+	}
+	if r.server, err = stage.NewServer(
+		plugin, r.memory.File(), slog.New(slog.NewTextHandler(t.Output(), nil)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.server.Close() })
-	request := &stagepb.ConfigureRequest{FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance}, Files: o.Files, DeviceUuid: o.Device}
+	request := &stagepb.ConfigureRequest{
+		FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance},
+		Files: o.Files, DeviceUuid: o.Device,
+	}
 	if _, err := r.server.Configure(t.Context(), request); err != nil {
 		return nil, err
 	}
-	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{Slots: 1, SlotSize: uint64(r.memory.SlotSize())}); err != nil {
+	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{
+		Slots: 1, SlotSize: uint64(r.memory.SlotSize()),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return r, nil

@@ -106,8 +106,8 @@ func main() {
 		os.Exit(0)
 	}()
 	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{
-		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) }, "keyed": func() stage.Stage { return new(mix) },
-		"idle": func() stage.Stage { return idle{} },
+		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) },
+		"keyed": func() stage.Stage { return new(mix) }, "idle": func() stage.Stage { return idle{} },
 	}}
 	if inject("reports another version") {
 		id.Version = "0.9.0"
@@ -153,7 +153,8 @@ func (e *entry) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn
 
 func (s *server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (*stagepb.ConfigureResponse, error) {
 	for _, l := range req.Layouts {
-		at := slices.IndexFunc(l.Tensors, func(t *stagepb.Tensor) bool { return t.Name == "text_sequences" || t.Name == "bystander" })
+		at := slices.IndexFunc(l.Tensors,
+			func(t *stagepb.Tensor) bool { return t.Name == "text_sequences" || t.Name == "bystander" })
 		s.text = append(s.text, l.Tensors[max(at, 0)].Offset)
 	}
 	return s.Server.Configure(ctx, req)

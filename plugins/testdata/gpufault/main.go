@@ -18,7 +18,9 @@ import (
 )
 
 func main() {
-	stage.Serve(stage.Plugin{ID: "gpufault", Version: "1.0.0", Stages: map[string]func() stage.Stage{"losecontext": func() stage.Stage { return new(loseContext) }}})
+	stage.Serve(stage.Plugin{ID: "gpufault", Version: "1.0.0", Stages: map[string]func() stage.Stage{
+		"losecontext": func() stage.Stage { return new(loseContext) },
+	}})
 }
 
 type loseContext struct {

@@ -72,7 +72,8 @@ func Signal(n int) []float32 {
 // Base returns the feature contract of MyXTTS without a normalization.
 func Base() manifest.Features {
 	return manifest.Features{
-		SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Window: "hann", Center: true, PadMode: "constant",
-		Power: 1, NMels: 80, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln", LogFloor: 1e-5,
+		SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Window: "hann", Center: true,
+		PadMode: "constant", Power: 1, NMels: 80, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln",
+		LogFloor: 1e-5,
 	}
 }

@@ -26,7 +26,9 @@ func (k *kit) checkBucket(t *testing.T, bucket int) {
 	}
 	for _, again := range k.run(t, plain, plain, plain) {
 		if !bytes.Equal(want, again) {
-			t.Error("the same batch gave different bits: does the stage use randomness other than Batch.Rand, or keep state between calls?")
+			t.Error(
+				"the same batch gave different bits: does the stage use randomness other than Batch.Rand, or keep " +
+					"state between calls?")
 			break
 		}
 	}
@@ -47,7 +49,9 @@ func (k *kit) checkMixed(t *testing.T) {
 	together := k.run(t, batches...)
 	for i, b := range batches {
 		if alone := k.run(t, b)[0]; !bytes.Equal(alone, together[i]) {
-			t.Errorf("a batch of bucket %d gave different bits when other batches were in flight: do calls share memory?", b.bucket)
+			t.Errorf(
+				"a batch of bucket %d gave different bits when other batches were in flight: do calls share memory?",
+				b.bucket)
 		}
 	}
 }
@@ -115,7 +119,8 @@ func (k *kit) checkRow(t *testing.T, what string, b batch, p manifest.TensorSpec
 	if p.Lengths != "" {
 		n := int(int32(binary.LittleEndian.Uint32(l.View(slot, tensorName(p.Lengths))[4*row:])))
 		if n < 0 || n > tensor.Shape[1] {
-			t.Errorf("%s: row %d: %s is %d, but %s has only %d elements (was the length written?)", what, row, p.Lengths, n, p.Name, tensor.Shape[1])
+			t.Errorf("%s: row %d: %s is %d, but %s has only %d elements (was the length written?)", what, row,
+				p.Lengths, n, p.Name, tensor.Shape[1])
 			return
 		}
 		if n > 0 && (b.empty || b.order[row] == 1) {
@@ -149,7 +154,8 @@ func (k *kit) compareRows(t *testing.T, a batch, slotA []byte, b batch, slotB []
 		for _, p := range k.spec.Outputs {
 			tensor, _ := l.Find(tensorName(p.Name))
 			if !bytes.Equal(tensor.Row(slotA, rowA), tensor.Row(slotB, rowB)) {
-				t.Errorf("%s: a row has different bits as row %d and as row %d of a batch: the result must depend only on the row and its key",
+				t.Errorf("%s: a row has different bits as row %d and as row %d of a batch: the result must depend "+
+					"only on the row and its key",
 					p.Name, rowA, rowB)
 			}
 		}

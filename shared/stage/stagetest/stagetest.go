@@ -161,7 +161,8 @@ func serve(t *testing.T, p stage.Plugin, r *ring.Ring) stagepb.StageClient {
 		}
 	})
 	conn, err := grpc.NewClient("passthrough:stage", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(
+			func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,14 +175,18 @@ func (k *kit) configuration(o Options) *stagepb.ConfigureRequest {
 	if err != nil {
 		panic(err) // a struct of plain fields
 	}
-	in := &stagepb.Instance{Name: "test", Stage: o.Stage, ConfigJson: o.Config, Inputs: map[string]string{}, Outputs: map[string]string{}}
+	in := &stagepb.Instance{
+		Name: "test", Stage: o.Stage, ConfigJson: o.Config, Inputs: map[string]string{}, Outputs: map[string]string{},
+	}
 	for _, p := range k.spec.Inputs {
 		in.Inputs[p.Name] = tensorName(p.Name)
 	}
 	for _, p := range k.spec.Outputs {
 		in.Outputs[p.Name] = tensorName(p.Name)
 	}
-	req := &stagepb.ConfigureRequest{Instances: []*stagepb.Instance{in}, FeaturesJson: string(features), Files: o.Files, DeviceUuid: o.Device}
+	req := &stagepb.ConfigureRequest{
+		Instances: []*stagepb.Instance{in}, FeaturesJson: string(features), Files: o.Files, DeviceUuid: o.Device,
+	}
 	for _, l := range k.layouts {
 		pl := new(stagepb.Layout)
 		for _, t := range l.Tensors {

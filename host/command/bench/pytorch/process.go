@@ -118,9 +118,11 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	if c.Device != device {
 		device = "cuda"
 	}
-	cmd := exec.CommandContext(ctx, c.Python, file, "--bundle", c.Bundle, "--builder", c.Builder, "--device", device, "--threads", strconv.Itoa(c.Threads))
+	cmd := exec.CommandContext(ctx, c.Python, file, "--bundle", c.Bundle, "--builder", c.Builder, "--device", device,
+		"--threads", strconv.Itoa(c.Threads))
 	p := &Process{cmd: cmd, stderr: &tail{}}
-	cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(c.Folder, "inductor"), "TRITON_CACHE_DIR="+filepath.Join(c.Folder, "triton"), "TMPDIR="+c.Folder, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(c.Folder, "inductor"),
+		"TRITON_CACHE_DIR="+filepath.Join(c.Folder, "triton"), "TMPDIR="+c.Folder, "PYTHONDONTWRITEBYTECODE=1")
 	if device == "cuda" {
 		cmd.Env = append(cmd.Env, "CUDA_VISIBLE_DEVICES="+c.Device)
 	}

@@ -18,7 +18,8 @@ func start(t *testing.T, script string) (*Process, error) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Start(t.Context(), Config{Python: file, Bundle: "b", Builder: "m:f", Device: "cpu", Threads: 3, Folder: folder})
+	p, err := Start(t.Context(),
+		Config{Python: file, Bundle: "b", Builder: "m:f", Device: "cpu", Threads: 3, Folder: folder})
 	if err == nil {
 		t.Cleanup(func() { p.Close() })
 	}
@@ -49,11 +50,13 @@ exit 7
 		t.Errorf("a form that does not run: %v", err)
 	}
 	m, err := p.Measure(Request{Clips: "clips.json"})
-	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || m.ReferenceLoss != 1.5 || len(m.Ms) != 1 || m.StagesOn != "gpu" || m.Workers != 8 {
+	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || m.ReferenceLoss != 1.5 || len(m.Ms) != 1 ||
+		m.StagesOn != "gpu" || m.Workers != 8 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	_, err = p.Measure(Request{})
-	if _, alive := errors.AsType[Failure](err); alive || err == nil || !strings.HasSuffix(err.Error(), "/python: it ended: exit status 7: last words") {
+	_, alive := errors.AsType[Failure](err)
+	if alive || err == nil || !strings.HasSuffix(err.Error(), "/python: it ended: exit status 7: last words") {
 		t.Errorf("a process that ends: %v", err)
 	}
 	if err := p.Close(); err != nil {

@@ -95,7 +95,8 @@ func (v *Vocoder) start(frames []float32, random *rand.Rand) *search {
 	cutter := v.mel.Cutter()
 	s := &search{Vocoder: v, count: len(frames) / f.NMels, bins: f.NFFT/2 + 1, first: cutter.First()}
 	for range min(max(1, s.Threads), max(1, s.count)) {
-		s.workers = append(s.workers, &scratch{s.plan.Transform(), v.bands.scratch(), make([]float32, f.NFFT), make([]float64, f.NFFT)})
+		s.workers = append(s.workers,
+			&scratch{s.plan.Transform(), v.bands.scratch(), make([]float32, f.NFFT), make([]float64, f.NFFT)})
 	}
 	s.magnitudes = make([]float64, s.count*s.bins)
 	s.each(func(t int, own *scratch) {

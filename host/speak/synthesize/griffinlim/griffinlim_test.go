@@ -77,11 +77,16 @@ func inconsistency(v *Vocoder, frames, wave []float32) float64 {
 // TestBack: the spectrogram of a waveform that was made of the spectrogram of speech is near to it.
 func TestBack(t *testing.T) {
 	for name, change := range map[string]func(*manifest.Features){
-		"as MyXTTS":      func(f *manifest.Features) { f.Normalization = &manifest.Normalization{Mean: -5.6, Std: 2.8} },
-		"power, reflect": func(f *manifest.Features) { f.Power, f.PadMode, f.Log, f.LogFloor = 2, "reflect", "log10", 1e-10 },
-		"not centred":    func(f *manifest.Features) { f.Center, f.WinLength = false, 800 },
+		"as MyXTTS": func(f *manifest.Features) {
+			f.Normalization = &manifest.Normalization{Mean: -5.6, Std: 2.8}
+		},
+		"power, reflect": func(f *manifest.Features) {
+			f.Power, f.PadMode, f.Log, f.LogFloor = 2, "reflect", "log10", 1e-10
+		},
+		"not centred": func(f *manifest.Features) { f.Center, f.WinLength = false, 800 },
 		"400 samples, htk without norm": func(f *manifest.Features) {
-			f.NFFT, f.WinLength, f.HopLength, f.NMels, f.MelScale, f.MelNorm, f.FMin = 500, 400, 100, 40, "htk", "none", 60
+			f.NFFT, f.WinLength, f.HopLength, f.NMels, f.MelScale, f.MelNorm, f.FMin = 500, 400, 100, 40, "htk", "none",
+				60
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +99,8 @@ func TestBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := f.Frames(len(made)); n != len(frames)/f.NMels || len(made) > len(wave) || len(wave)-len(made) >= f.HopLength {
+			n := f.Frames(len(made))
+			if n != len(frames)/f.NMels || len(made) > len(wave) || len(wave)-len(made) >= f.HopLength {
 				t.Fatalf("%d samples of %d frames of %d samples", len(made), len(frames)/f.NMels, len(wave))
 			}
 			again := spectrogram(t, f, made)
@@ -103,7 +109,8 @@ func TestBack(t *testing.T) {
 				sum += math.Abs(float64(again[i]-frames[i])) / math.Abs(v.mel.Tables().Scale)
 			}
 			near, converged := sum/float64(len(frames)), inconsistency(v, frames, made)
-			t.Logf("log-mel values differ by %.3f on the mean (in ln), spectral convergence %.3f (%.1f dB)", near, converged, 20*math.Log10(converged))
+			t.Logf("log-mel values differ by %.3f on the mean (in ln), spectral convergence %.3f (%.1f dB)", near,
+				converged, 20*math.Log10(converged))
 			if near > 0.5 || converged > 0.5 {
 				t.Errorf("too far")
 			}
@@ -124,7 +131,8 @@ func TestMomentum(t *testing.T) {
 		return inconsistency(v, frames, wave)
 	}
 	none, few, plain, fast := after(0, 0), after(10, 0.99), after(60, 0), after(60, 0.99)
-	t.Logf("spectral convergence: first phases %.3f, 10 iterations %.3f, 60 %.3f, without momentum %.3f", none, few, fast, plain)
+	t.Logf("spectral convergence: first phases %.3f, 10 iterations %.3f, 60 %.3f, without momentum %.3f", none, few,
+		fast, plain)
 	if !(fast < few && few < none && fast < plain && plain < none) {
 		t.Error("not in this order")
 	}
@@ -167,7 +175,8 @@ func TestEqualSeedsGiveEqualBits(t *testing.T) {
 	f := meltest.Base()
 	frames := spectrogram(t, f, voice(t)[:8000])
 	made := func(threads int, seed, sequence uint64) []float32 {
-		wave, err := vocoder(t, f, Config{Iterations: 3, Momentum: 0.99, Threads: threads}).Waveform(context.Background(), frames, seed, sequence)
+		wave, err := vocoder(t, f, Config{Iterations: 3, Momentum: 0.99, Threads: threads}).Waveform(
+			context.Background(), frames, seed, sequence)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +211,8 @@ func TestExtremes(t *testing.T) {
 	}
 	bad := make([]float32, 160)
 	bad[83] = float32(math.NaN())
-	if _, err := v.Waveform(context.Background(), bad, 0, 0); err == nil || !strings.Contains(err.Error(), "value 3 of frame 1 is NaN") {
+	if _, err := v.Waveform(context.Background(), bad, 0, 0); err == nil ||
+		!strings.Contains(err.Error(), "value 3 of frame 1 is NaN") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

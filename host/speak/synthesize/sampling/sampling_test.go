@@ -39,19 +39,30 @@ func TestDistribution(t *testing.T) {
 		prompt   []int
 		want     []float64
 	}{
-		"as they are":      {all, p, nil, []float64{0.1, 0.4, 0.2, 0.3}},
-		"temperature":      {with(func(s *Settings) { s.Temperature = 0.5 }), p, nil, []float64{0.01 / 0.30, 0.16 / 0.30, 0.04 / 0.30, 0.09 / 0.30}},
-		"top k":            {with(func(s *Settings) { s.TopK = 2 }), p, nil, []float64{0, 4.0 / 7, 0, 3.0 / 7}},
-		"top k of equals":  {with(func(s *Settings) { s.TopK = 2 }), logs(0.4, 0.2, 0.2, 0.2), nil, []float64{0.4, 0.2, 0.2, 0.2}},
+		"as they are": {all, p, nil, []float64{0.1, 0.4, 0.2, 0.3}},
+		"temperature": {
+			with(func(s *Settings) { s.Temperature = 0.5 }), p, nil,
+			[]float64{0.01 / 0.30, 0.16 / 0.30, 0.04 / 0.30, 0.09 / 0.30},
+		},
+		"top k": {with(func(s *Settings) { s.TopK = 2 }), p, nil, []float64{0, 4.0 / 7, 0, 3.0 / 7}},
+		"top k of equals": {
+			with(func(s *Settings) { s.TopK = 2 }), logs(0.4, 0.2, 0.2, 0.2), nil, []float64{0.4, 0.2, 0.2, 0.2},
+		},
 		"more than all":    {with(func(s *Settings) { s.TopK = 9 }), p, nil, []float64{0.1, 0.4, 0.2, 0.3}},
 		"top p":            {with(func(s *Settings) { s.TopP = 0.65 }), p, nil, []float64{0, 4.0 / 7, 0, 3.0 / 7}},
 		"top p of nothing": {with(func(s *Settings) { s.TopP = 0.01 }), p, nil, []float64{0, 1, 0, 0}},
 		// After the two best, 0.4 and 0.3, the second has 3/7 of the rest.
 		"top p after k": {with(func(s *Settings) { s.TopK, s.TopP = 2, 0.5 }), p, nil, []float64{0, 1, 0, 0}},
 		// A negative logit is multiplied: ln 0.4 becomes ln 0.16.
-		"repetition": {with(func(s *Settings) { s.RepetitionPenalty = 2 }), p, []int{1}, []float64{0.1 / 0.76, 0.16 / 0.76, 0.2 / 0.76, 0.3 / 0.76}},
+		"repetition": {
+			with(func(s *Settings) { s.RepetitionPenalty = 2 }), p, []int{1},
+			[]float64{0.1 / 0.76, 0.16 / 0.76, 0.2 / 0.76, 0.3 / 0.76},
+		},
 		// A positive one is divided, before the temperature.
-		"repetition of likely ones": {with(func(s *Settings) { s.RepetitionPenalty, s.Temperature = 2, 2 }), []float32{0, 4}, []int{1}, []float64{1 / (1 + math.E), math.E / (1 + math.E)}},
+		"repetition of likely ones": {
+			with(func(s *Settings) { s.RepetitionPenalty, s.Temperature = 2, 2 }), []float32{0, 4}, []int{1},
+			[]float64{1 / (1 + math.E), math.E / (1 + math.E)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := shares(t, tt.settings, tt.logits, tt.prompt...)

@@ -50,12 +50,18 @@ func inference() []object {
 	fed := tensor("keys", "f32", "B", "T_next")
 	fed["feeds"] = "past_keys"
 	return []object{
-		entry("conditioning_mel", "stage", wave, []object{mel, tensor("conditioning_lengths", "i32", "B")}, object{"sample_rate": 22050}),
+		entry("conditioning_mel", "stage", wave, []object{mel, tensor("conditioning_lengths", "i32", "B")},
+			object{"sample_rate": 22050}),
 		entry("speaker", "stage", wave[:1], []object{speaker}, object{"sample_rate": 22050}),
 		entry("conditioning", "decode", []object{mel}, []object{voice}, nil),
-		entry("prefill", "decode", []object{voice, tensor("tokens", "i32", "B", "T_text"), tensor("token_lengths", "i32", "B")}, []object{logits, latent, keys}, nil),
-		entry("step", "decode", []object{tensor("code", "i32", "B"), tensor("position", "i32", "B"), tensor("past_keys", "f32", "B", "T_past")}, []object{logits, latent, fed}, nil),
-		entry("vocoder", "vocoder", []object{tensor("latents", "f32", "B", "T_latent", 2), speaker}, []object{tensor("waveform", "f32", "B", "T_wav")},
+		entry("prefill", "decode",
+			[]object{voice, tensor("tokens", "i32", "B", "T_text"), tensor("token_lengths", "i32", "B")},
+			[]object{logits, latent, keys}, nil),
+		entry("step", "decode", []object{tensor("code", "i32", "B"), tensor("position", "i32", "B"), tensor("past_keys",
+			"f32", "B", "T_past")},
+			[]object{logits, latent, fed}, nil),
+		entry("vocoder", "vocoder", []object{tensor("latents", "f32", "B", "T_latent", 2), speaker},
+			[]object{tensor("waveform", "f32", "B", "T_wav")},
 			object{"sample_rate": 24000, "weights": "vocoder.safetensors"}),
 	}
 }

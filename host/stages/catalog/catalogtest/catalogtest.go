@@ -32,10 +32,12 @@ func Build(program, source string) error {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "plugin.json"), description, 0o666); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", program, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", program,
+		".")
 	build.Dir = source
 	build.Env = os.Environ()
-	if !slices.Contains([]string{"features", "augment", "inference"}, filepath.Base(source)) { // these compute on a GPU, too
+	// these compute on a GPU, too
+	if !slices.Contains([]string{"features", "augment", "inference"}, filepath.Base(source)) {
 		build.Env = append(build.Env, "CGO_ENABLED=0")
 	}
 	if out, err := build.CombinedOutput(); err != nil {

@@ -88,11 +88,12 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 		text.WriteString(s.Text)
 		for name, arguments := range s.Functions {
 			if arguments == 0 {
-				fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { %s_%d(*(pointers *)a[0]); }\n", name, name, i, name, i)
+				fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { %s_%d(*(pointers *)a[0]); }\n",
+					name, name, i, name, i)
 				continue
 			}
-			fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { ((void (*)(%s))%s_%d)(%s); }\n", name, name, i,
-				repeat("void *", arguments), name, i, values(arguments))
+			fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { ((void (*)(%s))%s_%d)(%s); }\n",
+				name, name, i, repeat("void *", arguments), name, i, values(arguments))
 		}
 		text.WriteString("}\n")
 	}
@@ -101,7 +102,10 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	options = append([]string{"-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-fsanitize=alignment", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-o", library, source}, options...)
+	options = append([]string{
+		"-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-fsanitize=alignment", "-U_FORTIFY_SOURCE", "-fPIC",
+		"-shared", "-o", library, source,
+	}, options...)
 	out, err := exec.Command("g++", options...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("g++: %v\n%s", err, out)
@@ -144,8 +148,11 @@ func (p *Program) Function(source int, name string) uintptr {
 // of shared memory. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
 func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
 	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
-	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads), C.unsigned(shared),
-		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers))); code != 0 {
+	if code := C.launch(
+		C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]),
+		C.unsigned(threads), C.unsigned(shared), (*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))),
+		C.size_t(len(pointers)),
+	); code != 0 {
 		return fmt.Errorf("launch: CUDA failure %d", code)
 	}
 	return nil

@@ -9,13 +9,18 @@ import (
 
 // kernel writes a program with one function.
 func kernel(body string) Source {
-	return Source{"extern \"C\" __global__ void __launch_bounds__(32) f(const float *__restrict__ x, float *__restrict__ y) {\n" + body + "\n}\n", map[string]int{"f": 2}}
+	return Source{
+		"extern \"C\" __global__ void __launch_bounds__(32) f(const float *__restrict__ x, float *__restrict__ y) {\n" +
+			body + "\n}\n",
+		map[string]int{"f": 2},
+	}
 }
 
 // TestFaults: the emulation sees what only some runs on a GPU would show.
 func TestFaults(t *testing.T) {
 	const vector = "struct alignas(16) four { float at[4]; };\n"
-	const copied = "alignas(16) __shared__ float tile[128];\ncopy_16(place_of(tile + threadIdx.x * 4), x + threadIdx.x * 4, true);\n"
+	const copied = "alignas(16) __shared__ float tile[128];\n" +
+		"copy_16(place_of(tile + threadIdx.x * 4), x + threadIdx.x * 4, true);\n"
 	read := "y[threadIdx.x * 4] = tile[(threadIdx.x * 4 + 4) % 128];\n"
 	sources := []Source{
 		kernel(vector + "*(four *)(y + threadIdx.x * 4) = *(const four *)(x + threadIdx.x * 4);"),
@@ -34,7 +39,8 @@ func TestFaults(t *testing.T) {
 		for j := range x {
 			x[j] = float32(j)
 		}
-		err := Launch(program.Launch, program.Function(i, "f"), 0, [2]int{1, 1}, 32, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))})
+		err := Launch(program.Launch, program.Function(i, "f"), 0, [2]int{1, 1}, 32, 0,
+			[]uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))})
 		runtime.KeepAlive(x)
 		if (err == nil) != (want.failure == "") || err != nil && !strings.Contains(err.Error(), want.failure) {
 			t.Errorf("%d: %v", i, err)
@@ -56,7 +62,9 @@ func TestContracted(t *testing.T) {
 		x, y := memory(2), memory(1)
 		x[0] = 1 + 1.0/4096
 		x[1] = x[0] * x[0] // rounded
-		if err := Launch(program.Launch, program.Function(0, "f"), 0, [2]int{1, 1}, 1, 0, []uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))}); err != nil {
+		if err := Launch(program.Launch, program.Function(0, "f"), 0, [2]int{1, 1}, 1, 0, []uintptr{
+			uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0])),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		runtime.KeepAlive(x)

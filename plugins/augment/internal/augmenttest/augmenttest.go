@@ -66,7 +66,9 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.memory.Close() })
-	plugin := stage.Plugin{ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }}}
+	plugin := stage.Plugin{
+		ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }},
+	}
 	if r.server, err = stage.NewServer(plugin, r.memory.File(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,9 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	if _, err := r.server.Configure(t.Context(), r.request()); err != nil {
 		return nil, err
 	}
-	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{Slots: 1, SlotSize: uint64(r.memory.SlotSize())}); err != nil {
+	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{
+		Slots: 1, SlotSize: uint64(r.memory.SlotSize()),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return r, nil

@@ -58,7 +58,10 @@ var _ gpustage.Device = (*Device)(nil)
 
 // New opens a device. ONNX Runtime must be initialized. If New fails, the caller still owns the context.
 func New(cfg Config) (*Device, error) {
-	d := &Device{config: cfg, tasks: make(chan func()), waits: make(chan *call, 64), closed: make(chan struct{}), graphs: map[identity]*graph{}, pinned: map[*byte]int{}}
+	d := &Device{
+		config: cfg, tasks: make(chan func()), waits: make(chan *call, 64), closed: make(chan struct{}),
+		graphs: map[identity]*graph{}, pinned: map[*byte]int{},
+	}
 	started := make(chan error)
 	d.ended.Go(func() { d.queue(started) })
 	d.ended.Go(func() { d.wait(started) })
@@ -128,7 +131,10 @@ func (d *Device) open() (err error) {
 		return nil
 	}
 	// In f32, nothing is rounded to TF32, because golden numbers test the stages.
-	d.cuda = &ort.CUDA{Device: ort.Place(d.config.Context.Device().Index), Stream: d.compute.Pointer(), Wait: d.config.Context.Synchronize}
+	d.cuda = &ort.CUDA{
+		Device: ort.Place(d.config.Context.Device().Index), Stream: d.compute.Pointer(),
+		Wait: d.config.Context.Synchronize,
+	}
 	if d.async, err = ort.NewRunOptions(); err != nil {
 		return err
 	}

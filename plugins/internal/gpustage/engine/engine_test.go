@@ -111,7 +111,8 @@ func TestManyCalls(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				valid, bands, times := gpustage.View[bool](call.Host("valid")), gpustage.View[bool](call.Host("masked_bands")), gpustage.View[bool](call.Host("masked_frames"))
+				valid, bands, times := gpustage.View[bool](call.Host("valid")),
+					gpustage.View[bool](call.Host("masked_bands")), gpustage.View[bool](call.Host("masked_frames"))
 				clear(valid)
 				clear(bands)
 				clear(times)
@@ -177,8 +178,14 @@ func TestRefusals(t *testing.T) {
 		{"limit", 920<<20 + 1000, func(*gpustage.Graph) {}, "may use 920 MB of the data GPU but needs", true},
 		{"card", 0, func(g *gpustage.Graph) { g.Buckets[0].Rows = 20000 }, "out of GPU memory", true},
 		{"missing input", 0, func(g *gpustage.Graph) { g.Tables = nil }, "pad", false},
-		{"unknown input", 0, func(g *gpustage.Graph) { g.Buckets[0].Inputs[1].Name = "other" }, "the graph has no such name", false},
-		{"other type", 0, func(g *gpustage.Graph) { g.Buckets[0].Outputs[0].DType = manifest.F64 }, "the tensor is f64", false},
+		{
+			"unknown input", 0, func(g *gpustage.Graph) { g.Buckets[0].Inputs[1].Name = "other" },
+			"the graph has no such name", false,
+		},
+		{
+			"other type", 0, func(g *gpustage.Graph) { g.Buckets[0].Outputs[0].DType = manifest.F64 },
+			"the tensor is f64", false,
+		},
 		{"no model", 0, func(g *gpustage.Graph) { g.Model = []byte("?") }, "open masks.onnx", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,7 +193,8 @@ func TestRefusals(t *testing.T) {
 			g := masking(t, 2, 0, 4)
 			c.change(&g)
 			_, err := d.Load(g)
-			if err == nil || !strings.HasPrefix(err.Error(), "graph masks on the GPU: ") || !strings.Contains(err.Error(), c.want) || (hint.Of(err) != "") != c.hint {
+			if err == nil || !strings.HasPrefix(err.Error(), "graph masks on the GPU: ") ||
+				!strings.Contains(err.Error(), c.want) || (hint.Of(err) != "") != c.hint {
 				t.Errorf("got %v (hint %q), want %q", err, hint.Of(err), c.want)
 			}
 			check(t, d.Close())
@@ -197,7 +205,9 @@ func TestRefusals(t *testing.T) {
 	check(t, err)
 	call, err := p.Begin(t.Context(), 0)
 	check(t, err)
-	if err := call.Run(gpustage.Bytes{"mel_spectrograms": make([]byte, 95)}, nil); err == nil || !strings.Contains(err.Error(), "mel_spectrograms has 95 bytes, want 96") {
+	if err := call.Run(
+		gpustage.Bytes{"mel_spectrograms": make([]byte, 95)}, nil,
+	); err == nil || !strings.Contains(err.Error(), "mel_spectrograms has 95 bytes, want 96") {
 		t.Errorf("got %v", err)
 	}
 	check(t, errors.Join(p.Close(), d.Close()))
@@ -241,7 +251,8 @@ func TestFailures(t *testing.T) {
 	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
 		card := gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
 		var lost []error
-		d, err := engine.New(engine.Config{Context: card, OnHost: true, Lost: func(err error) { lost = append(lost, err) }})
+		d, err := engine.New(
+			engine.Config{Context: card, OnHost: true, Lost: func(err error) { lost = append(lost, err) }})
 		check(t, err)
 		p, err := d.Load(masking(t, 2, 0, 4))
 		check(t, err)
@@ -250,7 +261,9 @@ func TestFailures(t *testing.T) {
 		call, err := p.Begin(t.Context(), 0)
 		check(t, err)
 		card.Fail(op, 1, broken)
-		if err := call.Run(gpustage.Bytes{"mel_spectrograms": mem}, gpustage.Bytes{"masked": mem}); !errors.Is(err, broken) {
+		if err := call.Run(
+			gpustage.Bytes{"mel_spectrograms": mem}, gpustage.Bytes{"masked": mem},
+		); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", op, err)
 		}
 		if len(lost) != 1 || !errors.Is(lost[0], broken) {
@@ -277,7 +290,9 @@ func TestGraphsRunOnCUDA(t *testing.T) {
 	}
 	var trials []shapes.Sizes
 	for _, frames := range []int{7, 20} {
-		trials = append(trials, shapes.Sizes{"B": 3, "T_wav": 64 * frames, "T_mel": frames, "P": 64*frames + 256, "L": 256, "K": 128, "n_mels": 20})
+		trials = append(trials, shapes.Sizes{
+			"B": 3, "T_wav": 64 * frames, "T_mel": frames, "P": 64*frames + 256, "L": 256, "K": 128, "n_mels": 20,
+		})
 	}
 	for _, file := range files {
 		model, err := ortgraphs.ReadModel(file)

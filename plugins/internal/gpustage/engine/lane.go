@@ -107,7 +107,9 @@ func (p *program) bind(l *lane, b place, tables map[string]table) error {
 		}
 		p.add(binding.Close)
 		for _, t := range tables {
-			if err := p.tensor(t.memory, 0, t.DType, t.Shape, func(x *ort.Tensor) error { return binding.BindInput(t.Name, x) }); err != nil {
+			if err := p.tensor(t.memory, 0, t.DType, t.Shape, func(x *ort.Tensor) error {
+				return binding.BindInput(t.Name, x)
+			}); err != nil {
 				return err
 			}
 		}
@@ -118,7 +120,9 @@ func (p *program) bind(l *lane, b place, tables map[string]table) error {
 			}
 			for _, t := range list {
 				shape := append([]int{part.to - part.from}, t.Row...)
-				if err := p.tensor(l.memory, part.at[t.Name], t.DType, shape, func(x *ort.Tensor) error { return bind(t.Name, x) }); err != nil {
+				if err := p.tensor(l.memory, part.at[t.Name], t.DType, shape, func(x *ort.Tensor) error {
+					return bind(t.Name, x)
+				}); err != nil {
 					return err
 				}
 			}

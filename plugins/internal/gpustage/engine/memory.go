@@ -63,7 +63,8 @@ func (d *Device) used() (int, error) {
 const moreMemory = "raise --data-gpu-memory, lower --plugin-workers, or take a smaller --batch-size"
 
 func (d *Device) tooSmall(used int) error {
-	return hint.Errorf(moreMemory, "the plugin process may use %d MB of the data GPU but needs %d, including %d for CUDA and its libraries",
+	return hint.Errorf(moreMemory,
+		"the plugin process may use %d MB of the data GPU but needs %d, including %d for CUDA and its libraries",
 		d.config.MemoryLimit/gpu.MB, used/gpu.MB, libraries/gpu.MB)
 }
 

@@ -45,7 +45,10 @@ type table struct {
 
 // Load implements gpustage.Device.
 func (d *Device) Load(spec gpustage.Graph) (gpustage.Program, error) {
-	p := &program{device: d, spec: spec, identity: identity{spec.Name, sha256.Sum256(spec.Model)}, lanes: make(chan *lane, gpustage.Lanes)}
+	p := &program{
+		device: d, spec: spec, identity: identity{spec.Name, sha256.Sum256(spec.Model)},
+		lanes: make(chan *lane, gpustage.Lanes),
+	}
 	err := d.do(func() error {
 		err := p.load()
 		if err != nil {
@@ -101,7 +104,8 @@ func (p *program) load() error {
 	}
 	for i := range p.spec.Buckets {
 		if err := p.try(lanes[0], i); err != nil {
-			return errors.Join(fmt.Errorf("trial run of bucket %d: %w", i, err), d.compute.Synchronize()) // queued work uses the memory that is freed now
+			// queued work uses the memory that is freed now
+			return errors.Join(fmt.Errorf("trial run of bucket %d: %w", i, err), d.compute.Synchronize())
 		}
 	}
 	return d.checkMemory()

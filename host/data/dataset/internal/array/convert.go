@@ -31,14 +31,16 @@ type kind struct {
 var ofNumPy = map[string]kind{
 	"b1": {"bool", boolean, 1},
 	"i1": {"int8", signed, 1}, "i2": {"int16", signed, 2}, "i4": {"int32", signed, 4}, "i8": {"int64", signed, 8},
-	"u1": {"uint8", unsigned, 1}, "u2": {"uint16", unsigned, 2}, "u4": {"uint32", unsigned, 4}, "u8": {"uint64", unsigned, 8},
-	"f2": {"float16", float, 2}, "f4": {"float32", float, 4}, "f8": {"float64", float, 8},
+	"u1": {"uint8", unsigned, 1}, "u2": {"uint16", unsigned, 2}, "u4": {"uint32", unsigned, 4},
+	"u8": {"uint64", unsigned, 8}, "f2": {"float16", float, 2}, "f4": {"float32", float, 4},
+	"f8": {"float64", float, 8},
 }
 
 var ofSafetensors = map[safetensors.DType]kind{
-	safetensors.Bool: ofNumPy["b1"], safetensors.U8: ofNumPy["u1"], safetensors.I32: ofNumPy["i4"], safetensors.I64: ofNumPy["i8"],
-	safetensors.I8: ofNumPy["i1"], safetensors.I16: ofNumPy["i2"], safetensors.U16: ofNumPy["u2"], safetensors.U32: ofNumPy["u4"],
-	safetensors.U64: ofNumPy["u8"], safetensors.F16: ofNumPy["f2"], safetensors.F32: ofNumPy["f4"], safetensors.F64: ofNumPy["f8"],
+	safetensors.Bool: ofNumPy["b1"], safetensors.U8: ofNumPy["u1"], safetensors.I32: ofNumPy["i4"],
+	safetensors.I64: ofNumPy["i8"], safetensors.I8: ofNumPy["i1"], safetensors.I16: ofNumPy["i2"],
+	safetensors.U16: ofNumPy["u2"], safetensors.U32: ofNumPy["u4"], safetensors.U64: ofNumPy["u8"],
+	safetensors.F16: ofNumPy["f2"], safetensors.F32: ofNumPy["f4"], safetensors.F64: ofNumPy["f8"],
 	safetensors.BF16: {"bfloat16", brain, 2},
 }
 
@@ -80,7 +82,9 @@ func (f *File) Read(dst []byte, to manifest.DType) error {
 	return nil
 }
 
-var limits = map[manifest.DType]string{manifest.F32: "a finite f32", manifest.I32: "i32", manifest.U8: "u8", manifest.Bool: "bool"}
+var limits = map[manifest.DType]string{
+	manifest.F32: "a finite f32", manifest.I32: "i32", manifest.U8: "u8", manifest.Bool: "bool",
+}
 
 // convert converts a value and reports whether the type can hold it.
 func (k kind) convert(dst, src []byte, to manifest.DType) bool {

@@ -59,7 +59,8 @@ func npy(src io.ReaderAt, size int64) (*File, error) {
 	}
 	start += length
 	if want, ok := bytesOf(d.shape, d.kind.size); !ok || want != size-start {
-		return nil, fmt.Errorf("the header says %s of shape %v, which does not fill the %d bytes of data", d.kind.name, d.shape, size-start)
+		return nil, fmt.Errorf("the header says %s of shape %v, which does not fill the %d bytes of data", d.kind.name,
+			d.shape, size-start)
 	}
 	return &File{Shape: d.shape, kind: d.kind, data: io.NewSectionReader(src, start, size-start)}, nil
 }
@@ -119,7 +120,8 @@ func parseHeader(text string) (h header, err error) {
 	case len(seen) != 3:
 		return h, errors.New("the header lacks one of descr, fortran_order and shape")
 	case fortran == "True" && len(h.shape) > 1:
-		return h, hint.Errorf("save it with numpy.save(file, numpy.ascontiguousarray(a))", "the array is in Fortran order")
+		return h,
+			hint.Errorf("save it with numpy.save(file, numpy.ascontiguousarray(a))", "the array is in Fortran order")
 	case fortran != "True" && fortran != "False":
 		return h, errors.New("fortran_order of the header is neither True nor False")
 	}
@@ -135,9 +137,11 @@ func kindOf(descr string) (kind, error) {
 	}
 	switch {
 	case strings.HasPrefix(descr, ">"):
-		return kind{}, hint.Errorf("save it with the type of this machine: a.astype(a.dtype.newbyteorder('='))", "the type is %.20q, big-endian", descr)
+		return kind{}, hint.Errorf("save it with the type of this machine: a.astype(a.dtype.newbyteorder('='))",
+			"the type is %.20q, big-endian", descr)
 	case name == "O":
-		return kind{}, hint.Errorf("save numbers, for example with a.astype(numpy.int32)", "the array has Python objects, which are not read")
+		return kind{}, hint.Errorf("save numbers, for example with a.astype(numpy.int32)",
+			"the array has Python objects, which are not read")
 	}
 	return kind{}, fmt.Errorf("the type is %.20q, which is not one of numbers", descr)
 }
@@ -189,7 +193,8 @@ func (l *literal) text() string {
 
 func (l *literal) word() string {
 	l.peek()
-	n := strings.IndexFunc(l.rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
+	n := strings.IndexFunc(l.rest,
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 	if n <= 0 {
 		l.fail()
 		return ""

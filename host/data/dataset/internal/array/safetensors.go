@@ -56,7 +56,8 @@ func (r *Reader) header(f *files.File, size int64, path string) (map[string]safe
 	r.mu.Lock()
 	defer r.mu.Unlock() // during the reading, too: others usually want the same file
 	known, ok := r.headers[path]
-	if ok && os.SameFile(known.state, state) && known.state.Size() == size && known.state.ModTime().Equal(state.ModTime()) {
+	if ok && os.SameFile(known.state, state) && known.state.Size() == size &&
+		known.state.ModTime().Equal(state.ModTime()) {
 		return known.tensors, nil
 	}
 	file, err := safetensors.NewReader(f, size)

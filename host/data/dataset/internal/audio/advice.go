@@ -32,7 +32,8 @@ func (f *File) advise(err error) error {
 	case remark.IsLost(err):
 		return hint.Errorf(replace, "%w", err)
 	case remark.IsTruncated(err):
-		return hint.Errorf("copy the recording from its source again, or save what is there: "+command(f.file.Name()), "%w", err)
+		return hint.Errorf("copy the recording from its source again, or save what is there: "+command(f.file.Name()),
+			"%w", err)
 	}
 	return hint.Errorf(Convert(f.file.Name()), "%w", err)
 }

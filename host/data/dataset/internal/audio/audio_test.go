@@ -96,12 +96,21 @@ func TestOpenRefuses(t *testing.T) {
 		{"x.wav", "RIFF\x00\x00\x00\x00AVI", "no audio of a known format", replace},
 		{"x.flac", "fLa", "truncated: 3 bytes", replace},
 		{"x.wav", "R", "no audio of a known format", replace},
-		{"x.wav", string(wavFile(0x11, 8000, 1)), "IMA ADPCM samples", "ffmpeg -i x.wav -c:a pcm_s24le x.new.wav && mv x.new.wav x.wav"},
+		{
+			"x.wav", string(wavFile(0x11, 8000, 1)), "IMA ADPCM samples",
+			"ffmpeg -i x.wav -c:a pcm_s24le x.new.wav && mv x.new.wav x.wav",
+		},
 		{"x.wav", string(wavFile(3, 3999, 1)), "sample rate of 3999 Hz is outside 4000..384000", replace},
 		{"x.wav", "version https://git-lfs.github.com/spec/v1\noid sha256:", "pointer of Git LFS", "git lfs pull"},
-		{"a b.mp3", "ID3\x04\x00\x00\x00\x00\x00\x00\xFF\xFD\x90\x64", "layer 2 of MPEG audio", "ffmpeg -i 'a b.mp3' -c:a flac 'a b.flac'"},
+		{
+			"a b.mp3", "ID3\x04\x00\x00\x00\x00\x00\x00\xFF\xFD\x90\x64", "layer 2 of MPEG audio",
+			"ffmpeg -i 'a b.mp3' -c:a flac 'a b.flac'",
+		},
 		{"x.mp3", "\xFF\xE3\x90\x64", "truncated: the MP3 frame at byte 0 has 522 bytes", replace},
-		{"x.flac", "\xFF\xF3\x00\x64", "free bit rate", "ffmpeg -i x.flac -c:a flac -sample_fmt s32 -bits_per_raw_sample 24 x.new.flac && mv x.new.flac x.flac"},
+		{
+			"x.flac", "\xFF\xF3\x00\x64", "free bit rate",
+			"ffmpeg -i x.flac -c:a flac -sample_fmt s32 -bits_per_raw_sample 24 x.new.flac && mv x.new.flac x.flac",
+		},
 		{"x.mp3", "\xFF\xFB\x90\x64", "truncated: the MP3 frame at byte 0 has 417 bytes, the file has 4 more", replace},
 		{"x.mp3", "ID3\x04\x00\x00\x00\x00\x01\x00", "truncated: the ID3 tag at byte 0 has 138 bytes", replace},
 		{"x.aac", "\xFF\xF1\x50\x80", "AAC is not read", "ffmpeg"},
@@ -123,7 +132,8 @@ func TestOpenRefuses(t *testing.T) {
 		path := write(t, c.name, []byte(c.head))
 		_, err := Open(path)
 		advice := strings.ReplaceAll(hint.Of(err), filepath.Dir(path)+"/", "") // commands have the whole path
-		if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(advice, c.hint) || c.hint == "" && advice != "" {
+		if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(advice, c.hint) ||
+			c.hint == "" && advice != "" {
 			t.Errorf("%q: error %v (hint %q), want %q (%q)", c.head, err, advice, c.err, c.hint)
 		}
 		if strings.Contains(advice, "ffmpeg") && advice == hint.Of(err) {
@@ -220,7 +230,8 @@ func TestRead(t *testing.T) {
 		bad := slices.Clone(samples)
 		bad[39_000] = float32(v)
 		file := write(t, "x.wav", wavFile(3, 48000, bad...))
-		if _, err := read(file, 30_000, 10_000); err == nil || !strings.Contains(err.Error(), "sample 39000 of channel 1 is ") {
+		if _, err := read(file, 30_000, 10_000); err == nil ||
+			!strings.Contains(err.Error(), "sample 39000 of channel 1 is ") {
 			t.Errorf("%v: error %v", v, err)
 		}
 		if _, err := read(file, 0, 39_000); err != nil {

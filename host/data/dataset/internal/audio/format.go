@@ -111,7 +111,8 @@ var supported = []string{"WAV", "Wave64", "FLAC", "Ogg"}
 // torn reports whether a file ends within the mark of a supported format. A single byte may be anything.
 func torn(head []byte) bool {
 	for _, m := range marks {
-		if n := len(head); slices.Contains(supported, m.format) && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
+		n := len(head)
+		if slices.Contains(supported, m.format) && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
 			return true
 		}
 	}

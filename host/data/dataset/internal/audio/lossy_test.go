@@ -135,7 +135,8 @@ func TestLossyTruncated(t *testing.T) {
 				continue
 			}
 			got := make([]float32, f.Frames)
-			if err := r.Read(got, f, 0); err != nil || f.Remarks&remark.Cut == 0 || !slices.Equal(got, whole[:len(got)]) {
+			err = r.Read(got, f, 0)
+			if err != nil || f.Remarks&remark.Cut == 0 || !slices.Equal(got, whole[:len(got)]) {
 				t.Errorf("%s, %d of %d bytes: %d samples, %v; %v", c.name, n, len(b), len(got), f.Remarks, err)
 			}
 			f.Close()

@@ -56,7 +56,10 @@ func refusedFiles(t *testing.T) []refusedFile {
 		{"aac.m4a", "-c:a aac", none, "MP4 (M4A, AAC or ALAC) is not read"},
 		{"aac in.wav", "-c:a aac -f adts", none, "AAC is not read"},
 		{"x.aac", "-c:a aac", none, "AAC is not read"},
-		{"tagged.mp3", "-c:a aac -f adts", func(b []byte) []byte { return append([]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), b...) }, "AAC is not read"},
+		{
+			"tagged.mp3", "-c:a aac -f adts",
+			func(b []byte) []byte { return append([]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), b...) }, "AAC is not read",
+		},
 		{"x.wma", "-c:a wmav2", none, "WMA is not read"},
 		{"x.aiff", "", none, "AIFF is not read"},
 		{"x.au", "", none, "AU is not read"},
@@ -69,10 +72,19 @@ func refusedFiles(t *testing.T) []refusedFile {
 		{"layer2.mp2", "-c:a mp2", none, "layer 2 of MPEG audio"},
 		{"layer2.mp3", "-c:a mp2 -f mp2", none, "layer 2 of MPEG audio"},
 		{"truncated.wav", "-c:a pcm_s16le", tail, "truncated"},
-		{"truncated.flac", "-c:a flac -frame_size 1024", func(b []byte) []byte { return b[:42+(len(b)-42)/3] }, "truncated"},
+		{
+			"truncated.flac", "-c:a flac -frame_size 1024", func(b []byte) []byte { return b[:42+(len(b)-42)/3] },
+			"truncated",
+		},
 		{"damaged.flac", "-c:a flac -frame_size 1024", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, "damaged"},
-		{"damaged.ogg", "-c:a libvorbis -page_duration 100000", func(b []byte) []byte { b[len(b)*3/4] ^= 1; return b }, "damaged"},
-		{"junk.mp3", "-c:a libmp3lame -ar 44100", func(b []byte) []byte { return slices.Insert(b, len(b)/2, []byte("other bytes")...) }, "damaged"},
+		{
+			"damaged.ogg", "-c:a libvorbis -page_duration 100000",
+			func(b []byte) []byte { b[len(b)*3/4] ^= 1; return b }, "damaged",
+		},
+		{
+			"junk.mp3", "-c:a libmp3lame -ar 44100",
+			func(b []byte) []byte { return slices.Insert(b, len(b)/2, []byte("other bytes")...) }, "damaged",
+		},
 		{"cut.mp3", "-c:a libmp3lame -ar 44100", tail, "truncated"},
 		{"frames.wav", "-c:a pcm_s16le", func(b []byte) []byte { b[32] = 4; return b }, "frames of 4 bytes"},
 		{"chained.ogg", "", func([]byte) []byte { return slices.Concat(vorbis, vorbis) }, "several streams"},
@@ -87,7 +99,8 @@ func (c *refusedFile) follow(t *testing.T, dir, source string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, c.name)
-	made := exec.Command("ffmpeg", slices.Concat([]string{"-v", "error", "-y", "-i", source}, strings.Fields(c.encoder), []string{path})...)
+	made := exec.Command("ffmpeg",
+		slices.Concat([]string{"-v", "error", "-y", "-i", source}, strings.Fields(c.encoder), []string{path})...)
 	if c.name != "chained.ogg" {
 		if out, err := made.CombinedOutput(); err != nil {
 			t.Skipf("ffmpeg cannot make it: %s", out)

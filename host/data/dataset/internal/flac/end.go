@@ -24,7 +24,8 @@ func (h *Header) CheckEnd(r io.ReaderAt, size int64) error {
 	case end == 0 || end >= h.Frames: // damaged frames are found when they are read
 		return nil
 	case end < h.Frames/2:
-		return remark.Truncated("truncated: the last whole frame ends at sample %d, the header declares %d", end, h.Frames)
+		return remark.Truncated("truncated: the last whole frame ends at sample %d, the header declares %d", end,
+			h.Frames)
 	default:
 		h.Frames = end
 		h.Remarks |= remark.Cut

@@ -56,7 +56,8 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		return Header{}, remark.Lost("not a FLAC file: no fLaC mark")
 	}
 	if kind, n := b[4]&0x7F, int(b[5])<<16|int(b[6])<<8|int(b[7]); kind != 0 || n != streamInfo {
-		return Header{}, remark.Lost("the first metadata block has type %d and %d bytes; STREAMINFO has 0 and %d", kind, n, streamInfo)
+		return Header{}, remark.Lost("the first metadata block has type %d and %d bytes; STREAMINFO has 0 and %d", kind,
+			n, streamInfo)
 	}
 	h, err := parseStreamInfo(b[8:])
 	if err != nil {

@@ -62,7 +62,8 @@ func TestRead(t *testing.T) {
 		}
 		for _, part := range [][2]int{{0, 10000}, {0, 1}, {9999, 1}, {4000, 200}, {2499, 5002}, {10000, 0}} {
 			got := make([]float32, part[1])
-			if err := d.Read(got, r, r.Size(), h, part[0]); err != nil || !slices.Equal(got, want[part[0]:part[0]+part[1]]) {
+			err := d.Read(got, r, r.Size(), h, part[0])
+			if err != nil || !slices.Equal(got, want[part[0]:part[0]+part[1]]) {
 				t.Errorf("%s: %d samples from %d differ; %v", c.file, part[1], part[0], err)
 			}
 		}
@@ -77,7 +78,8 @@ type stream struct {
 }
 
 func (s stream) header() []byte {
-	b := append([]byte("fLaC\x80\x00\x00\x22"), byte(s.block>>8), byte(s.block), byte(s.block>>8), byte(s.block), 0, 0, 0, 0, 0, 0)
+	b := append([]byte("fLaC\x80\x00\x00\x22"), byte(s.block>>8), byte(s.block), byte(s.block>>8), byte(s.block), 0, 0,
+		0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint64(b, 22050<<44|15<<36|uint64(len(s.samples)))
 	return append(b, make([]byte, 16)...)
 }
@@ -204,12 +206,19 @@ func TestReadHeaderFails(t *testing.T) {
 		{"32 bits", with(20, 0x51, 0xF0), "32-bit samples", true},
 		{"no length", with(22, 0, 0, 0, 0), "", false},
 		{"no length and no frame", with(22, 0, 0, 0, 0)[:60], "no whole frame at its end", false},
-		{"endless metadata", append(with(4, 0)[:42], bytes.Repeat([]byte{1, 0, 0, 0}, maxBlocks)...), "first 1000 metadata blocks", false},
+		{
+			"endless metadata", append(with(4, 0)[:42], bytes.Repeat([]byte{1, 0, 0, 0}, maxBlocks)...),
+			"first 1000 metadata blocks", false,
+		},
 		{"cut metadata", append(with(4, 0)[:42], 1, 0), "truncated in the metadata", false},
-		{"large metadata", append(with(4, 0)[:42], 0x81, 0xFF, 0xFF, 0xFF), "truncated in the metadata: it ends at 16777261", false},
+		{
+			"large metadata", append(with(4, 0)[:42], 0x81, 0xFF, 0xFF, 0xFF),
+			"truncated in the metadata: it ends at 16777261", false,
+		},
 	} {
 		_, err := ReadHeader(bytes.NewReader(c.file), int64(len(c.file)))
-		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || errors.Is(err, ErrUnsupported) != c.unsupported {
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) ||
+			errors.Is(err, ErrUnsupported) != c.unsupported {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.err)
 		}
 	}
@@ -232,12 +241,16 @@ func TestEnd(t *testing.T) {
 			want    remark.Set
 			err     string
 		}{
-			"whole":               {good, 1000, 0, ""},
-			"and a tag":           {append(slices.Clone(good), id3...), 1000, 0, ""},
-			"other bytes":         {append(slices.Clone(good), "other bytes"...), 1000, remark.Junk, ""},
-			"cut":                 {good[:len(good)-1], 960, remark.Cut, ""},
-			"after a frame":       {good[:len(stream{samples: samples[:960], block: 64, variable: variable}.bytes())], 960, remark.Cut, ""},
-			"few frames":          {good[:500], 0, 0, "truncated: the last whole frame ends at sample 192, the header declares 1000"},
+			"whole":       {good, 1000, 0, ""},
+			"and a tag":   {append(slices.Clone(good), id3...), 1000, 0, ""},
+			"other bytes": {append(slices.Clone(good), "other bytes"...), 1000, remark.Junk, ""},
+			"cut":         {good[:len(good)-1], 960, remark.Cut, ""},
+			"after a frame": {
+				good[:len(stream{samples: samples[:960], block: 64, variable: variable}.bytes())], 960, remark.Cut, "",
+			},
+			"few frames": {
+				good[:500], 0, 0, "truncated: the last whole frame ends at sample 192, the header declares 1000",
+			},
 			"no length":           {none, 1000, remark.Length, ""},
 			"no length, a tag":    {append(slices.Clone(none), id3...), 1000, remark.Length, ""},
 			"no length, cut":      {none[:len(none)-10], 960, remark.Length | remark.Cut, ""},
@@ -256,7 +269,8 @@ func TestEnd(t *testing.T) {
 				continue
 			}
 			got := make([]float32, c.samples)
-			if err != nil || h.Frames != c.samples || h.Remarks != c.want || new(Decoder).Read(got, r, r.Size(), h, 0) != nil {
+			if err != nil || h.Frames != c.samples || h.Remarks != c.want ||
+				new(Decoder).Read(got, r, r.Size(), h, 0) != nil {
 				t.Errorf("%s, variable %v: %d samples, %v; %v", name, variable, h.Frames, h.Remarks, err)
 			}
 			for i, v := range got {
@@ -379,11 +393,13 @@ func BenchmarkRead(b *testing.B) {
 
 // The same for the data after the checksums, which a fuzzer does not guess.
 func FuzzSubframe(f *testing.F) {
-	f.Add([]byte{0x00, 0x12, 0x34}, uint8(15), uint16(9))                                          // constant
-	f.Add([]byte{0x03, 0x40, 1, 2, 3, 4}, uint8(7), uint16(4))                                     // verbatim, wasted bits
-	f.Add([]byte{0x14, 0, 1, 0, 2, 0x04, 0x92, 0x49, 0x24}, uint8(15), uint16(6))                  // fixed, Rice code
-	f.Add([]byte{0x40, 0, 1, 0x13, 0x40, 0x7C, 0x21, 0x08, 0x42}, uint8(15), uint16(5))            // linear, escape
-	f.Add(append([]byte{0x10, 0x00, 0x3C}, bytes.Repeat([]byte{0}, 40)...), uint8(24), uint16(64)) // a long unary number
+	f.Add([]byte{0x00, 0x12, 0x34}, uint8(15), uint16(9)) // constant
+	// verbatim, wasted bits
+	f.Add([]byte{0x03, 0x40, 1, 2, 3, 4}, uint8(7), uint16(4))
+	f.Add([]byte{0x14, 0, 1, 0, 2, 0x04, 0x92, 0x49, 0x24}, uint8(15), uint16(6))       // fixed, Rice code
+	f.Add([]byte{0x40, 0, 1, 0x13, 0x40, 0x7C, 0x21, 0x08, 0x42}, uint8(15), uint16(5)) // linear, escape
+	// a long unary number
+	f.Add(append([]byte{0x10, 0x00, 0x3C}, bytes.Repeat([]byte{0}, 40)...), uint8(24), uint16(64))
 	f.Fuzz(func(t *testing.T, b []byte, width uint8, n uint16) {
 		r := bytes.NewReader(b)
 		var d Decoder

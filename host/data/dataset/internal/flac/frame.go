@@ -86,7 +86,9 @@ func parseFrameHeader(b []byte, h *Header) (frameHeader, error) {
 		width = h.Bits
 	}
 	if rate != h.SampleRate || channels != h.Channels || width != h.Bits {
-		return frameHeader{}, fmt.Errorf("the frame has %d channels of %d bits at %d Hz, but the file has %d of %d at %d", channels, width, rate, h.Channels, h.Bits, h.SampleRate)
+		return frameHeader{},
+			fmt.Errorf("the frame has %d channels of %d bits at %d Hz, but the file has %d of %d at %d", channels,
+				width, rate, h.Channels, h.Bits, h.SampleRate)
 	}
 	f.first = number
 	if !f.variable {

@@ -63,7 +63,8 @@ var ErrUnsupported = errors.New("not a supported kind of MP3")
 func (d *Decoder) Decode(dst []float32, f *Frame) error {
 	if f.Version < 0 || f.Version > 2 || f.Rate < 0 || f.Rate > 2 || f.Channels < 1 || f.Channels > 2 ||
 		len(f.Side) != SideSize(f.Version, f.Channels) || len(dst) != f.Samples() {
-		return fmt.Errorf("no frame: version %d, rate %d, %d channels, %d bytes of side information", f.Version, f.Rate, f.Channels, len(f.Side))
+		return fmt.Errorf("no frame: version %d, rate %d, %d channels, %d bytes of side information", f.Version, f.Rate,
+			f.Channels, len(f.Side))
 	}
 	if err := d.side.parse(f); err != nil {
 		return err

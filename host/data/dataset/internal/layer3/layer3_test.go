@@ -17,9 +17,11 @@ func TestCodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := uint32(bits)
-			b := bitReader{data: append([]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}, make([]byte, slack)...)}
+			b := bitReader{data: append([]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)},
+				make([]byte, slack)...)}
 			if got := next(&b, codes[number]); got != int(want) || b.at != length {
-				t.Errorf("table %d, code %0*b: %#x of %d bits, want %#x", number, length, v>>(32-length), got, b.at, want)
+				t.Errorf("table %d, code %0*b: %#x of %d bits, want %#x", number, length, v>>(32-length), got, b.at,
+					want)
 			}
 			bits += 1 << (32 - length)
 		}
@@ -83,12 +85,16 @@ func TestRefuses(t *testing.T) {
 // For any frame: an error or samples, without a panic.
 func FuzzDecode(f *testing.F) {
 	f.Add(uint16(0), make([]byte, 32), []byte("data"))
-	f.Add(uint16(0x7F), []byte("\x00\x12\x34\x56\x78\x9a\xbc\xde\xf0\x12\x34\x56\x78\x9a\xbc\xde\xf0"), make([]byte, 400))
+	f.Add(uint16(0x7F), []byte("\x00\x12\x34\x56\x78\x9a\xbc\xde\xf0\x12\x34\x56\x78\x9a\xbc\xde\xf0"),
+		make([]byte, 400))
 	f.Fuzz(func(t *testing.T, header uint16, side, main []byte) {
 		var d Decoder
 		d.Reset()
 		bit := func(n int) bool { return header>>n&1 == 1 }
-		frame := Frame{Version: int(header & 3), Rate: int(header >> 2 & 3), Channels: 1 + int(header>>4&1), MiddleSide: bit(5), Intensity: bit(6), Main: main}
+		frame := Frame{
+			Version: int(header & 3), Rate: int(header >> 2 & 3), Channels: 1 + int(header>>4&1), MiddleSide: bit(5),
+			Intensity: bit(6), Main: main,
+		}
 		if frame.Version > 2 || frame.Rate > 2 {
 			return
 		}

@@ -50,8 +50,9 @@ func alike(a, b string) float64 {
 
 // scripts are the writing systems that texts are told apart by.
 var scripts = []*unicode.RangeTable{
-	unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Hebrew, unicode.Hangul, unicode.Han, unicode.Hiragana, unicode.Katakana,
-	unicode.Devanagari, unicode.Thai, unicode.Bengali, unicode.Tamil, unicode.Telugu, unicode.Georgian, unicode.Armenian, unicode.Ethiopic,
+	unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Hebrew, unicode.Hangul, unicode.Han,
+	unicode.Hiragana, unicode.Katakana, unicode.Devanagari, unicode.Thai, unicode.Bengali, unicode.Tamil,
+	unicode.Telugu, unicode.Georgian, unicode.Armenian, unicode.Ethiopic,
 }
 
 // script returns which of scripts most letters of the texts are in, -1 for none.

@@ -32,6 +32,7 @@ func ErrArray(path string) error {
 		to = stem + ".jsonl"
 	}
 	const program = `import json, sys; a = json.load(open(sys.argv[1], "rb")); open(sys.argv[2], "w").writelines(json.dumps(o) + "\n" for o in a)`
-	return hint.Errorf("write one object on each line, and name that list: python3 -c '"+program+"' "+hint.Path(path)+" "+hint.Path(to),
+	return hint.Errorf("write one object on each line, and name that list: python3 -c '"+program+"' "+hint.Path(path)+
+		" "+hint.Path(to),
 		"%s is one JSON array of objects, and a list has one object on each line", filepath.Base(path))
 }

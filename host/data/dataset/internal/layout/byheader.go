@@ -9,7 +9,9 @@ import (
 )
 
 func noHeader(s *Source, name string) error {
-	return hint.Errorf("describe the columns: "+s.Flag+" columns=path,text (docs/data.md#layouts)", "%s: the layout %s has the names of its columns in the first line, and this one has none that are known", s.List, name)
+	return hint.Errorf("describe the columns: "+s.Flag+" columns=path,text (docs/data.md#layouts)",
+		"%s: the layout %s has the names of its columns in the first line, and this one has none that are known",
+		s.List, name)
 }
 
 // byHeader reads a table whose first line has the names of its columns.
@@ -24,7 +26,8 @@ func (t *table) byHeader(header []string) error {
 		if m.key < 0 {
 			what = "the recording"
 		}
-		return hint.Errorf("describe the columns: "+t.src.Flag+" "+hint.Word("columns="+rolesText(guesses(m, len(header)))+t.d.options()),
+		return hint.Errorf("describe the columns: "+t.src.Flag+" "+
+			hint.Word("columns="+rolesText(guesses(m, len(header)))+t.d.options()),
 			"%s: the first line has the names %s, of which none is known as that of %s", t.src.List, names, what)
 	}
 	if t.d.Quotes == Open {
@@ -36,7 +39,8 @@ func (t *table) byHeader(header []string) error {
 	if m.normal >= 0 {
 		like, ok := t.v.likeness(m.text, m.normal)
 		if ok && like < 1 && like < sure {
-			return t.question(Reading{t.d.with(m.roles(len(header), m.normal)), ""}, Reading{t.d.with(m.roles(len(header), m.text)), ""}, "two columns are texts")
+			return t.question(Reading{t.d.with(m.roles(len(header), m.normal)), ""},
+				Reading{t.d.with(m.roles(len(header), m.text)), ""}, "two columns are texts")
 		}
 		text = m.normal
 	}
@@ -44,7 +48,8 @@ func (t *table) byHeader(header []string) error {
 		for _, name := range textNames {
 			if at := slices.Index(header, name); at >= 0 && at != m.text {
 				if like, ok := t.v.likeness(m.text, at); ok && like < 1 {
-					return t.question(Reading{t.d.with(m.roles(len(header), m.text)), ""}, Reading{t.d.with(m.roles(len(header), at)), ""}, "two columns are texts")
+					return t.question(Reading{t.d.with(m.roles(len(header), m.text)), ""},
+						Reading{t.d.with(m.roles(len(header), at)), ""}, "two columns are texts")
 				}
 			}
 		}
@@ -113,7 +118,8 @@ func (d *Decision) options() string {
 }
 
 // splitFolders are the folders that Hugging Face's audiofolder takes as splits.
-var trainFolders, evalFolders, testFolders = []string{"train", "training"}, []string{"validation", "valid", "val", "dev", "eval"}, []string{"test", "testing"}
+var trainFolders, evalFolders, testFolders = []string{"train", "training"},
+	[]string{"validation", "valid", "val", "dev", "eval"}, []string{"test", "testing"}
 
 // splits recognises a list of several splits: the first folder of its paths names them.
 func (d *Decision) splits(paths []string) {
@@ -128,7 +134,8 @@ func (d *Decision) splits(paths []string) {
 	isAny := func(list []string) bool { return slices.ContainsFunc(list, func(n string) bool { return names[n] }) }
 	if isAny(trainFolders) && (isAny(evalFolders) || isAny(testFolders)) {
 		d.Splits = true
-		d.Remarks = append(d.Remarks, "the folders of the recordings are splits: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		d.Remarks = append(d.Remarks,
+			"the folders of the recordings are splits: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
 }
 

@@ -173,7 +173,8 @@ func (c *column) voices() bool {
 
 // languages are codes that lists have: those of XTTS, and of the languages with the most public recordings. Two letters
 // that are no code of this table may be the initials of a speaker.
-var languages = setOf(`en es fr de it pt pl tr ru nl cs ar zh zh-cn zh-tw hu ko ja jp hi fa uk ur vi th sv da fi nb nn el he id ro bg hr sk sl
+var languages = setOf(
+	`en es fr de it pt pl tr ru nl cs ar zh zh-cn zh-tw hu ko ja jp hi fa uk ur vi th sv da fi nb nn el he id ro bg hr sk sl
 	ca eu gl ta te bn mr ml kn gu pa sw en-us en-gb en_us en_gb de-de de_de es-es es_es fr-fr fr_fr it-it pt-br pt_br pt-pt fa-ir fa_ir ru-ru
 	english german french spanish italian portuguese polish turkish russian dutch czech arabic chinese hungarian korean japanese hindi persian
 	yue`)
@@ -182,6 +183,7 @@ var languages = setOf(`en es fr de it pt pl tr ru nl cs ar zh zh-cn zh-tw hu ko 
 var nothing = setOf("none null nan n/a na - _")
 
 // notVoices are values of columns that say how or what kind of a person speaks.
-var notVoices = setOf(`neutral happy sad angry anger fear fearful disgust disgusted surprise surprised amused sleepy calm excited whisper
+var notVoices = setOf(
+	`neutral happy sad angry anger fear fearful disgust disgusted surprise surprised amused sleepy calm excited whisper
 	male female m f man woman child train validation valid val dev test eval
 	true false yes no`)

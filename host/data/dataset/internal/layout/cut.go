@@ -27,7 +27,8 @@ func (l *Layout) Cut(line string, clean func(string) string) (c Line) {
 		return c
 	}
 	if len(list) == 1 && len(l.Columns) > 1 {
-		c.Reason = fmt.Sprintf("no '%s' between %s and %s", shown(l.Separator), l.Columns[0].keyName(), l.Columns[1].keyName())
+		c.Reason = fmt.Sprintf("no '%s' between %s and %s", shown(l.Separator), l.Columns[0].keyName(),
+			l.Columns[1].keyName())
 		return c
 	}
 	for len(list) > len(l.Columns) && strings.TrimSpace(list[len(list)-1]) == "" {

@@ -96,7 +96,8 @@ func (e *evidence) textColumns(roles []Role) (int, error) {
 			r[e.key], r[first], r[other] = e.exactKey(e.key), Speaker, Text
 			return 0, e.question(e.reading(r), e.reading(with(other).Columns), "a column may be the speaker")
 		}
-		return 0, e.question(e.reading(with(e.texts[:i]...).Columns), e.reading(with(e.texts[i:]...).Columns), "two columns are texts, and not of one clip in two forms")
+		return 0, e.question(e.reading(with(e.texts[:i]...).Columns), e.reading(with(e.texts[i:]...).Columns),
+			"two columns are texts, and not of one clip in two forms")
 	}
 	for _, j := range e.texts {
 		roles[j] = Text
@@ -146,12 +147,14 @@ func (e *evidence) speakers(roles []Role) ([]Role, error) {
 	if len(e.tongues) == 1 {
 		roles[e.tongues[0]] = Language
 	} else if len(e.tongues) > 1 {
-		return nil, e.question(e.reading(set(e.tongues[0], Language)), e.reading(set(e.tongues[1], Language)), "two columns have languages")
+		return nil, e.question(e.reading(set(e.tongues[0], Language)), e.reading(set(e.tongues[1], Language)),
+			"two columns have languages")
 	}
 	who := slices.Concat(e.names, e.numbers)
 	slices.Sort(who)
 	if len(e.counts) > 0 {
-		return nil, e.question(e.reading(set(e.counts[0], Speaker)), e.reading(set(-1, Unused)), "numbers may be those of speakers or something else")
+		return nil, e.question(e.reading(set(e.counts[0], Speaker)), e.reading(set(-1, Unused)),
+			"numbers may be those of speakers or something else")
 	}
 	switch len(who) {
 	case 0:
@@ -161,7 +164,9 @@ func (e *evidence) speakers(roles []Role) ([]Role, error) {
 			roles[who[0]] = Speaker
 			return roles, nil
 		}
-		return nil, e.question(e.reading(set(-1, Unused)), e.reading(set(who[0], Speaker)), "a column may be the speaker or something else")
+		return nil, e.question(e.reading(set(-1, Unused)), e.reading(set(who[0], Speaker)),
+			"a column may be the speaker or something else")
 	}
-	return nil, e.question(e.reading(set(who[0], Speaker)), e.reading(set(who[1], Speaker)), "two columns may be the speaker")
+	return nil,
+		e.question(e.reading(set(who[0], Speaker)), e.reading(set(who[1], Speaker)), "two columns may be the speaker")
 }

@@ -16,17 +16,34 @@ type group struct{ train, eval, all []string }
 // groups are the possible lists of a folder. The first group with an existing list counts, and the others are ignored:
 // two formats in one folder are usually copies.
 var groups = []group{
-	{[]string{"metadata_train.csv"}, []string{"metadata_eval.csv", "metadata_val.csv", "metadata_dev.csv", "metadata_valid.csv", "metadata_validation.csv"}, []string{"metadata.csv"}},
-	{[]string{"train.jsonl", "train.json", "train_manifest.json", "train_manifest.jsonl", "manifest_train.json", "manifest_train.jsonl"},
-		[]string{"eval.jsonl", "eval.json", "val.jsonl", "val.json", "dev.jsonl", "dev.json", "validation.jsonl", "validation.json", "val_manifest.json", "val_manifest.jsonl",
-			"validation_manifest.json", "validation_manifest.jsonl", "dev_manifest.json", "dev_manifest.jsonl", "manifest_val.json", "manifest_val.jsonl"},
+	{
+		[]string{"metadata_train.csv"},
+		[]string{
+			"metadata_eval.csv", "metadata_val.csv", "metadata_dev.csv", "metadata_valid.csv",
+			"metadata_validation.csv",
+		},
+		[]string{"metadata.csv"},
+	},
+	{[]string{
+		"train.jsonl", "train.json", "train_manifest.json", "train_manifest.jsonl", "manifest_train.json",
+		"manifest_train.jsonl",
+	},
+		[]string{
+			"eval.jsonl", "eval.json", "val.jsonl", "val.json", "dev.jsonl", "dev.json", "validation.jsonl",
+			"validation.json", "val_manifest.json", "val_manifest.jsonl", "validation_manifest.json",
+			"validation_manifest.jsonl", "dev_manifest.json", "dev_manifest.jsonl", "manifest_val.json",
+			"manifest_val.jsonl",
+		},
 		[]string{"manifest.jsonl", "manifest.json"}},
 	{[]string{"train_list.txt"}, []string{"val_list.txt"}, nil},
 	{[]string{"train.tsv", "validated.tsv"}, []string{"dev.tsv", "val.tsv", "validation.tsv"}, nil},
 	{below1(trainFolders), below1(evalFolders), []string{"metadata.jsonl"}},
 	{[]string{"train.csv"}, []string{"eval.csv", "val.csv", "dev.csv", "valid.csv", "validation.csv"}, nil},
 	{[]string{"train.txt", "train.list"}, []string{"val.txt", "eval.txt", "dev.txt", "valid.txt", "val.list"}, nil},
-	{nil, nil, []string{"transcript.v.1.4.txt", "transcript.v.1.3.txt", "transcript.v.1.2.txt", "transcript.v.1.1.txt", "transcript.v.1.0.txt", "transcript.txt", "metadata.tsv", "metadata.txt", "metadata.list"}},
+	{nil, nil, []string{
+		"transcript.v.1.4.txt", "transcript.v.1.3.txt", "transcript.v.1.2.txt", "transcript.v.1.1.txt",
+		"transcript.v.1.0.txt", "transcript.txt", "metadata.tsv", "metadata.txt", "metadata.list",
+	}},
 }
 
 // oldest are the groups of version 75a547d6 and older.
@@ -113,7 +130,9 @@ func CanBeList(name string) bool {
 func lists(dir string) (names []string, err error) {
 	have, err := namesIn(dir)
 	for _, name := range have {
-		if lower := strings.ToLower(name); CanBeList(name) && !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "license") && len(names) < 5 {
+		lower := strings.ToLower(name)
+		if CanBeList(name) && !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "license") &&
+			len(names) < 5 {
 			names = append(names, name)
 		}
 	}

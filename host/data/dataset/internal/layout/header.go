@@ -9,18 +9,36 @@ import (
 // The names of columns and keys, the more specific first. Letters count without case; "-" and " " are "_".
 var (
 	pathNames = []string{
-		"audio_filepath", "audio_file", "audio_path", "audio_file_path", "wav_filename", "wav_file", "wav_path", "wav_filepath", "file_name", "filename", "filepath", "file_path",
-		"audio_filename", "path", "audio", "wav", "file", "sound", "clip", "recording", "location",
+		"audio_filepath", "audio_file", "audio_path", "audio_file_path", "wav_filename", "wav_file", "wav_path",
+		"wav_filepath", "file_name", "filename", "filepath", "file_path", "audio_filename", "path", "audio", "wav",
+		"file", "sound", "clip", "recording", "location",
 	}
-	idNames = []string{"id", "clip_id", "file_id", "wav_id", "audio_id", "utterance_id", "utt_id", "utt", "uid", "segment_id", "wav_name", "name", "key"}
+	idNames = []string{
+		"id", "clip_id", "file_id", "wav_id", "audio_id", "utterance_id", "utt_id", "utt", "uid", "segment_id",
+		"wav_name", "name", "key",
+	}
 	// normalNames are texts that are written as they are spoken.
-	normalNames = []string{"normalized_text", "text_normalized", "normalised_text", "text_normalised", "normalized_transcription", "normalized_transcript", "normalized_sentence", "norm_text", "text_norm", "normalized", "clean_text", "cleaned_text"}
-	textNames   = []string{"text", "transcription", "transcript", "sentence", "transcriptions", "original_text", "raw_text", "raw_transcription", "utterance_text", "script", "spoken_text", "words", "txt"}
+	normalNames = []string{
+		"normalized_text", "text_normalized", "normalised_text", "text_normalised", "normalized_transcription",
+		"normalized_transcript", "normalized_sentence", "norm_text", "text_norm", "normalized", "clean_text",
+		"cleaned_text",
+	}
+	textNames = []string{
+		"text", "transcription", "transcript", "sentence", "transcriptions", "original_text", "raw_text",
+		"raw_transcription", "utterance_text", "script", "spoken_text", "words", "txt",
+	}
 
-	speakerNames  = []string{"speaker", "speaker_name", "speaker_id", "client_id", "spk", "spk_id", "spk_name", "speakerid", "voice", "voice_id", "reader", "reader_id"}
+	speakerNames = []string{
+		"speaker", "speaker_name", "speaker_id", "client_id", "spk", "spk_id", "spk_name", "speakerid", "voice",
+		"voice_id", "reader", "reader_id",
+	}
 	languageNames = []string{"language", "lang", "locale", "language_code", "lang_code", "lang_id", "language_id"}
 	// otherNames are columns of known lists that are not used.
-	otherNames = []string{"duration", "length", "emotion", "emotion_name", "age", "gender", "accent", "accents", "up_votes", "down_votes", "variant", "segment", "sentence_id", "sentence_domain", "split", "sampling_rate", "sample_rate", "num_samples", "frames", "phonemes", "label", "topic", "style"}
+	otherNames = []string{
+		"duration", "length", "emotion", "emotion_name", "age", "gender", "accent", "accents", "up_votes", "down_votes",
+		"variant", "segment", "sentence_id", "sentence_domain", "split", "sampling_rate", "sample_rate", "num_samples",
+		"frames", "phonemes", "label", "topic", "style",
+	}
 )
 
 func plainName(s string) string {
@@ -30,7 +48,9 @@ func plainName(s string) string {
 
 // known reports whether a name is one of any column.
 func known(name string) bool {
-	for _, names := range [][]string{pathNames, idNames, normalNames, textNames, speakerNames, languageNames, otherNames} {
+	for _, names := range [][]string{
+		pathNames, idNames, normalNames, textNames, speakerNames, languageNames, otherNames,
+	} {
 		if slices.Contains(names, name) {
 			return true
 		}
@@ -105,7 +125,9 @@ func isHeader(names []string) bool {
 func likeNames(fields []string) bool {
 	for _, f := range fields {
 		f = strings.TrimSpace(f)
-		if f == "" || len(f) > 40 || !unicode.IsLetter([]rune(f)[0]) || strings.ContainsFunc(f, func(r rune) bool { return !(r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) }) {
+		if f == "" || len(f) > 40 || !unicode.IsLetter([]rune(f)[0]) || strings.ContainsFunc(f, func(r rune) bool {
+			return !(r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r))
+		}) {
 			return false
 		}
 	}

@@ -76,8 +76,11 @@ var named = []Layout{
 	{Name: "common-voice", Header: Yes, Separator: '\t'},
 	{Name: "audiofolder", Header: Yes},
 	{Name: "jsonl", Kind: Objects, Keys: Standard},
-	{Name: "nemo", Kind: Objects, Keys: Keys{Audio: Standard.Audio, Text: "normalized_text", Speaker: Standard.Speaker, Language: Standard.Language}},
-	{Name: VCTK, Kind: Tree}, {Name: LibriTTS, Kind: Tree}, {Name: LibriSpeech, Kind: Tree}, {Name: MAILABS, Kind: Tree},
+	{Name: "nemo", Kind: Objects, Keys: Keys{
+		Audio: Standard.Audio, Text: "normalized_text", Speaker: Standard.Speaker, Language: Standard.Language,
+	}},
+	{Name: VCTK, Kind: Tree}, {Name: LibriTTS, Kind: Tree}, {Name: LibriSpeech, Kind: Tree},
+	{Name: MAILABS, Kind: Tree},
 }
 
 // Names returns what --list-layout accepts beside descriptions.
@@ -180,7 +183,8 @@ func (l *Layout) option(text string) error {
 		}
 		return hint.Errorf("write header=yes or header=no", "header %q", value)
 	}
-	return hint.Errorf("the options are separator, quotes and header, after a semicolon each", "there is no option %q", text)
+	return hint.Errorf("the options are separator, quotes and header, after a semicolon each", "there is no option %q",
+		text)
 }
 
 var (

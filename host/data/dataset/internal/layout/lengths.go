@@ -29,7 +29,8 @@ func (e *evidence) lengths(column, text int, paths bool) (is, sure bool) {
 			words++
 		}
 		if file, ok := e.src.Find(l.Audio(strings.TrimSpace(f[e.key]))); ok {
-			if length, err := e.src.Seconds(file); err == nil && float64(value) >= length-1 && float64(value) <= length+1 {
+			length, err := e.src.Seconds(file)
+			if err == nil && float64(value) >= length-1 && float64(value) <= length+1 {
 				seconds++
 			}
 		}

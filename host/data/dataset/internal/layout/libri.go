@@ -154,7 +154,9 @@ func itemsOfLibriTTS(dir string, eval bool, walk Walk) (items []Item, err error)
 
 func newChapterItem(chapter, stem, place string) *Item {
 	parts := strings.Split(chapter, "/")
-	return &Item{Place: place, ID: chapter + "/" + stem, Audio: chapter + "/" + stem + ".wav", Speaker: parts[len(parts)-2]}
+	return &Item{
+		Place: place, ID: chapter + "/" + stem, Audio: chapter + "/" + stem + ".wav", Speaker: parts[len(parts)-2],
+	}
 }
 
 // appendSorted appends the items of a chapter by their ids, with the names of their recordings.

@@ -59,7 +59,8 @@ func (w *bookWalk) in(rel string, above []fs.FileInfo) error {
 		below := filepath.Join(rel, e.Name())
 		switch {
 		case e.Name() == "metadata.csv":
-			if rel != "" && byBook.MatchString(filepath.ToSlash(filepath.Join(w.dir, below))) && !w.found(filepath.ToSlash(rel)) {
+			if rel != "" && byBook.MatchString(filepath.ToSlash(filepath.Join(w.dir, below))) &&
+				!w.found(filepath.ToSlash(rel)) {
 				return fs.SkipAll
 			}
 			continue

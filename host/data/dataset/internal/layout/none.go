@@ -28,7 +28,8 @@ func (e *evidence) noneIsText(roles []Role) error {
 	}
 	a, b := set(candidates[len(candidates)-1]), set(candidates[0])
 	a[candidates[0]], b[candidates[len(candidates)-1]] = Speaker, Speaker
-	if len(candidates) == 2 && e.v.normal(candidates[0], candidates[1]) { // a few texts of many voices in two forms, or two forms of a name
+	// a few texts of many voices in two forms, or two forms of a name
+	if len(candidates) == 2 && e.v.normal(candidates[0], candidates[1]) {
 		b[candidates[1]] = Text
 	}
 	return e.question(e.reading(a), e.reading(b), "no column has sentences, or many values, as texts have")

@@ -11,7 +11,8 @@ import (
 // objects decides under which keys the objects of a list have their clips. The keys of docs/data.md come first.
 func (s *Source) objects(asked *Layout) (*Decision, error) {
 	d := &Decision{Layout: Layout{Kind: Objects, Name: "jsonl", Keys: Standard}, AsBefore: true}
-	cr, e, err := s.lineEnds(asked != nil && asked.Name == d.Name, func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "{") })
+	cr, e, err := s.lineEnds(asked != nil && asked.Name == d.Name,
+		func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "{") })
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ func (e *evidence) proseBeside(with func(columns ...int) Layout) error {
 			for _, t := range e.texts {
 				other[t] = Unused
 			}
-			return e.question(e.reading(other), e.reading(with(e.texts...).Columns), "a column of few values has as many words as the others")
+			return e.question(e.reading(other), e.reading(with(e.texts...).Columns),
+				"a column of few values has as many words as the others")
 		}
 	}
 	return nil

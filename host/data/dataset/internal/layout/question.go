@@ -39,7 +39,8 @@ func (q *Question) Lines() []string {
 
 // Hint has the two flags.
 func (q *Question) Hint() string {
-	return fmt.Sprintf("say which: %s %s or %s %s", q.Flag, hint.Word(q.Readings[0].String()), q.Flag, hint.Word(q.Readings[1].String()))
+	return fmt.Sprintf("say which: %s %s or %s %s", q.Flag, hint.Word(q.Readings[0].String()), q.Flag,
+		hint.Word(q.Readings[1].String()))
 }
 
 // reading is a layout with these columns, under its name if it has one.
@@ -70,7 +71,8 @@ func (t *table) reading(columns []Role) Reading {
 // isLastColumn reports whether only the id in the first column and the text in the last one are used.
 func (l *Layout) isLastColumn() bool {
 	last := len(l.Columns) - 1
-	if l.Base != bases[0] || l.Separator != '|' || l.Quotes == Yes || l.Header == Yes || l.CR || last < 2 || l.Columns[0] != ID || l.Columns[last] != Text {
+	if l.Base != bases[0] || l.Separator != '|' || l.Quotes == Yes || l.Header == Yes || l.CR || last < 2 ||
+		l.Columns[0] != ID || l.Columns[last] != Text {
 		return false
 	}
 	return !slices.ContainsFunc(l.Columns[1:last], func(r Role) bool { return r != Unused })
@@ -144,7 +146,8 @@ func brief(value string) string {
 // noText refuses a list without a column that is a text. The hint has the reading with one.
 func (t *table) noText(roles []Role, why string) error {
 	r := t.reading(roles)
-	return hint.Errorf("if it is the text, say so: "+t.src.Flag+" "+hint.Word(r.String()), "%s: %s; line %d is %s", t.src.List, why, t.v.samples[0].number, brief(t.line(t.v.samples[0].number)))
+	return hint.Errorf("if it is the text, say so: "+t.src.Flag+" "+hint.Word(r.String()), "%s: %s; line %d is %s",
+		t.src.List, why, t.v.samples[0].number, brief(t.line(t.v.samples[0].number)))
 }
 
 // unknownNames refuses a first line that seems to have names of columns.
@@ -152,6 +155,8 @@ func (t *table) unknownNames(names []string) error {
 	t.d.Header = Yes
 	roles := make([]Role, len(names))
 	roles[0], roles[1] = t.exactKey(0), Text
-	return hint.Errorf("say what the columns are, - for one that is not used: "+t.src.Flag+" "+hint.Word("columns="+rolesText(roles)+t.d.options()),
-		"%s: the first line seems to have names of columns, which are not known: %s", t.src.List, brief(strings.Join(names, ", ")))
+	return hint.Errorf("say what the columns are, - for one that is not used: "+t.src.Flag+" "+
+		hint.Word("columns="+rolesText(roles)+t.d.options()),
+		"%s: the first line seems to have names of columns, which are not known: %s", t.src.List,
+		brief(strings.Join(names, ", ")))
 }

@@ -23,7 +23,10 @@ const (
 )
 
 // roleNames are those of a description of columns.
-var roleNames = [...]string{Unused: "-", Clip: "clip", ID: "id", Path: "path", Text: "text", Rest: "text+", Speaker: "speaker", Language: "language"}
+var roleNames = [...]string{
+	Unused: "-", Clip: "clip", ID: "id", Path: "path", Text: "text", Rest: "text+", Speaker: "speaker",
+	Language: "language",
+}
 
 func (r Role) String() string { return roleNames[r] }
 
@@ -33,7 +36,8 @@ func parseRoles(list string) (roles []Role, err error) {
 	for i, name := range strings.Split(list, ",") {
 		at := slices.Index(roleNames[:], strings.TrimSpace(name))
 		if at < 0 {
-			return nil, hint.Errorf("a column is "+strings.Join(roleNames[1:], ", ")+", or - for one that is not used", "column %d is %q", i+1, name)
+			return nil, hint.Errorf("a column is "+strings.Join(roleNames[1:], ", ")+", or - for one that is not used",
+				"column %d is %q", i+1, name)
 		}
 		role := Role(at)
 		switch role {
@@ -54,7 +58,8 @@ func parseRoles(list string) (roles []Role, err error) {
 	case texts == 0:
 		return nil, hint.Errorf("for example columns=id,text,speaker", "no column is the text")
 	case slices.Contains(roles[:len(roles)-1], Rest):
-		return nil, hint.Errorf("for example columns=id,text+", "text+ has all columns to the end of the line, so it is the last one")
+		return nil, hint.Errorf("for example columns=id,text+",
+			"text+ has all columns to the end of the line, so it is the last one")
 	}
 	return roles, nil
 }

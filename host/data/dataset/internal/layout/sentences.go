@@ -84,7 +84,8 @@ func isTitled(value string) bool {
 		switch {
 		case strings.ContainsAny(word, ",?!;:"):
 			return false
-		case unicode.IsUpper(first) && (len(word) == size || strings.ToUpper(word) != word || strings.HasSuffix(word, ".")):
+		case unicode.IsUpper(first) &&
+			(len(word) == size || strings.ToUpper(word) != word || strings.HasSuffix(word, ".")):
 			titles++
 		case !particles[word] && !unicode.IsDigit(first):
 			return false

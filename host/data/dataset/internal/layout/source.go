@@ -144,9 +144,11 @@ func (s *Source) lineEnds(asBefore bool, begins func(string) bool) (cr bool, e e
 		if asBefore {
 			return false, e, nil
 		}
-		err = hint.Errorf(fmt.Sprintf("replace each carriage return that ends a line by a line feed, as in line %d, and each one within a text by a space, "+
+		err = hint.Errorf(fmt.Sprintf("replace each carriage return that ends a line by a line feed, as in line %d, "+
+			"and each one within a text by a space, "+
 			"as in line %d", yes, no),
-			"%s: carriage returns end lines (in line %d) and are within texts (in line %d), counted by line feeds", s.List, yes, no)
+			"%s: carriage returns end lines (in line %d) and are within texts (in line %d), counted by line feeds",
+			s.List, yes, no)
 	}
 	return yes > 0, e, err
 }

@@ -59,7 +59,8 @@ func (v *survey) add(number int, line []byte) bool {
 	at := v.lines
 	v.lines++
 	quote := bytes.IndexByte(line, '"') >= 0
-	if n := bytes.Count(line, []byte{v.sep}) + 1; !quote && at%v.stride != 0 && n <= len(v.columns) && line[len(line)-1] != v.sep && v.settled(n) {
+	n := bytes.Count(line, []byte{v.sep}) + 1
+	if !quote && at%v.stride != 0 && n <= len(v.columns) && line[len(line)-1] != v.sep && v.settled(n) {
 		for j := range n {
 			v.columns[j].lines++
 		}

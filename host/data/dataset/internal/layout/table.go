@@ -48,7 +48,10 @@ func (s *Source) columns(asked *Layout, head string) (*Decision, error) {
 	if header != nil {
 		v.skip = 1 + strings.Count(head[:strings.Index(head, lines[0])], "\n")
 	}
-	d := &Decision{Lines: e.feeds + e.returns, NameLine: v.skip, Layout: Layout{Separator: sep, Header: choice(header != nil), CR: cr}}
+	d := &Decision{
+		Lines: e.feeds + e.returns, NameLine: v.skip,
+		Layout: Layout{Separator: sep, Header: choice(header != nil), CR: cr},
+	}
 	t := &table{s, v, d}
 	if err := t.quote(asked); err != nil {
 		return nil, err

@@ -175,7 +175,8 @@ func missing(err error) bool {
 // unreadable adds what to do about a folder that may not be read: what is in it may be a part of the data set.
 func unreadable(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrPermission) {
-		return hint.Errorf("make it readable: chmod -R u+rX "+hint.Word(at.Path)+", or move it out of the data set", "%w", err)
+		return hint.Errorf("make it readable: chmod -R u+rX "+hint.Word(at.Path)+", or move it out of the data set",
+			"%w", err)
 	}
 	return err
 }

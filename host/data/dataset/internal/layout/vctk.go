@@ -69,7 +69,10 @@ func itemsOfVCTK(dir string, _ bool, walk Walk) (items []Item, err error) {
 			if !ok {
 				continue
 			}
-			item := Item{Place: "txt/" + speaker + "/" + name, ID: speaker + "/" + stem, Speaker: speaker, Audio: wavs + "/" + speaker + "/" + stem + ".wav"}
+			item := Item{
+				Place: "txt/" + speaker + "/" + name, ID: speaker + "/" + stem, Speaker: speaker,
+				Audio: wavs + "/" + speaker + "/" + stem + ".wav",
+			}
 			for _, as := range []string{stem + "_mic1", stem, stem + "_mic2"} {
 				if recording, ok := recordings[as]; ok {
 					item.Audio = wavs + "/" + speaker + "/" + recording

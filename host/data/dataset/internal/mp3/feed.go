@@ -73,7 +73,8 @@ func (f *feed) next() error {
 	begin := head.begin(f.rest)
 	switch missing := begin > f.have; {
 	case missing && f.started:
-		return fmt.Errorf("MP3 frame at byte %d: damaged: its data begins %d bytes before it, the frames there have %d", f.offset, begin, f.have)
+		return fmt.Errorf("MP3 frame at byte %d: damaged: its data begins %d bytes before it, the frames there have %d",
+			f.offset, begin, f.have)
 	case missing || f.index < f.decode:
 		clear(side)
 		begin = min(f.have, head.reservoir())

@@ -60,7 +60,8 @@ func TestTags(t *testing.T) {
 	}
 	bare := b[whole.offsets[0]:]
 	h, got, err := read(bare)
-	if n := len(whole.offsets); err != nil || h.Frames != 1152*n || !slices.Equal(got[whole.parts[0].skip:][:len(want)], want) {
+	n := len(whole.offsets)
+	if err != nil || h.Frames != 1152*n || !slices.Equal(got[whole.parts[0].skip:][:len(want)], want) {
 		t.Errorf("without a tag: %d samples of %d frames, or others; %v", h.Frames, n, err)
 	}
 }
@@ -91,7 +92,8 @@ func TestJoined(t *testing.T) {
 			continue
 		}
 		r, middle := bytes.NewReader(joined), make([]float32, 2000)
-		if err := new(Decoder).Read(middle, r, h, len(one)-1000); err != nil || !slices.Equal(middle, got[len(one)-1000:][:2000]) {
+		if err := new(Decoder).Read(middle, r, h, len(one)-1000); err != nil ||
+			!slices.Equal(middle, got[len(one)-1000:][:2000]) {
 			t.Errorf("%s: other samples in the middle; %v", name, err)
 		}
 		if err := new(Decoder).Read(middle, r, h, len(one)); err != nil || !slices.Equal(middle, one[:2000]) {
@@ -99,7 +101,8 @@ func TestJoined(t *testing.T) {
 		}
 		// Without the tag of its encoder, the second recording counts with all samples of its frames.
 		bare := b[h.offsets[0]:]
-		if h2, _, err := read(slices.Concat(b, between, bare)); err != nil || h2.Frames != len(one)+1152*len(h.offsets)/2 {
+		h2, _, err := read(slices.Concat(b, between, bare))
+		if err != nil || h2.Frames != len(one)+1152*len(h.offsets)/2 {
 			t.Errorf("%s, then frames only: %d samples; %v", name, h2.Frames, err)
 		}
 	}
@@ -130,10 +133,13 @@ func TestEnds(t *testing.T) {
 			"the last frame is cut":    {b[:len(b)-50], remark.Cut, h.first.samples},
 			"a byte is missing":        {b[:len(b)-1], remark.Cut, h.first.samples},
 			"the last frame is absent": {b[:last], remark.Cut, h.first.samples},
-			"other bytes":              {append(slices.Clone(b), "other bytes \xFF\xFB\x90\xC0 at the end"...), remark.Junk, 0},
+			"other bytes": {
+				append(slices.Clone(b), "other bytes \xFF\xFB\x90\xC0 at the end"...), remark.Junk, 0,
+			},
 		} {
 			h, got, err := read(c.b)
-			if err != nil || h.Remarks != c.want && name != "free-16000-2.mp3" || len(got) < len(whole)-c.lost || !slices.Equal(got, whole[:len(got)]) {
+			if err != nil || h.Remarks != c.want && name != "free-16000-2.mp3" || len(got) < len(whole)-c.lost ||
+				!slices.Equal(got, whole[:len(got)]) {
 				t.Errorf("%s, %s: %d of %d samples, %v; %v", name, what, len(got), len(whole), h.Remarks, err)
 			}
 		}
@@ -156,7 +162,9 @@ func TestReadHeaderRefuses(t *testing.T) {
 		"only the tag":    {b[:h.offsets[0]], "its tag declares"},
 		"a tag, then all": {slices.Concat(b[:h.offsets[0]], b), "its tag declares"},
 		"garbage":         {append(slices.Clone(b[:second]), make([]byte, 5000)...), "its tag declares"},
-		"in the middle":   {slices.Concat(b[:h.offsets[6]], []byte("garbage"), b[h.offsets[6]:]), "damaged: no frame begins there"},
+		"in the middle": {
+			slices.Concat(b[:h.offsets[6]], []byte("garbage"), b[h.offsets[6]:]), "damaged: no frame begins there",
+		},
 		"half is missing": {b[:h.offsets[len(h.offsets)/3]], "its tag declares"},
 		"another rate":    {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
 		"one free frame":  {[]byte{0xFF, 0xF3, 0x02, 0xC0}, "free bit rate without a second and a third frame"},
@@ -204,7 +212,8 @@ func TestCut(t *testing.T) {
 	begin(2, 0, 0)
 	begin(3, 0xFF, 0x80)
 	bad = bad[h.offsets[2]:]
-	if _, _, err := read(bad); err == nil || !strings.Contains(err.Error(), "damaged: its data begins 511 bytes before it") {
+	_, _, err = read(bad)
+	if err == nil || !strings.Contains(err.Error(), "damaged: its data begins 511 bytes before it") {
 		t.Errorf("data before that of the frame before: %v", err)
 	}
 }

@@ -34,12 +34,14 @@ func TestStarts(t *testing.T) {
 			got, samples, err := read(b[cut:])
 			whole := slices.Contains(bare.offsets, int64(cut))
 			if err != nil || got.Frames != frames*bare.first.samples || (got.Remarks == remark.Start) == whole {
-				t.Fatalf("%s from byte %d: %d samples, want %d frames, %v, %v", name, cut, got.Frames, frames, got.Remarks, err)
+				t.Fatalf("%s from byte %d: %d samples, want %d frames, %v, %v", name, cut, got.Frames, frames,
+					got.Remarks, err)
 			}
 			if late, err := BeginsLate(bytes.NewReader(b[cut:]), int64(len(b)-cut)); err != nil || late == whole {
 				t.Fatalf("%s from byte %d: late %v, %v", name, cut, late, err)
 			}
-			last, room := 2*bare.first.samples, len(b)-cut-5*int(slices.Max(bare.sizes)) // for the frames that lack data before the cut
+			// for the frames that lack data before the cut
+			last, room := 2*bare.first.samples, len(b)-cut-5*int(slices.Max(bare.sizes))
 			if room < bare.first.reservoir() {
 				continue
 			}
@@ -56,7 +58,8 @@ func TestStarts(t *testing.T) {
 // TestNoStart: other bytes have no start, also if they look like headers.
 func TestNoStart(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"nothing": nil, "text": []byte(strings.Repeat("a line of text\n", 9999)), "headers": []byte(strings.Repeat("\xFF\xFB\x90\xC0", 50_000)),
+		"nothing": nil, "text": []byte(strings.Repeat("a line of text\n", 9999)),
+		"headers":   []byte(strings.Repeat("\xFF\xFB\x90\xC0", 50_000)),
 		"one frame": append([]byte("junk"), file(t, "mpeg1-44100-1.mp3")[:300]...),
 	} {
 		if late, err := BeginsLate(bytes.NewReader(b), int64(len(b))); late || err != nil {

@@ -71,7 +71,8 @@ func TestPackets(t *testing.T) {
 		t.Fatalf("%v, %+v", err, s)
 	}
 	joined := long + long + "y"
-	if got, err := packets(s.Packets()); err != nil || !slices.Equal(got, []string{"head", "a", "", "b", joined, "c", "d"}) {
+	if got, err := packets(s.Packets()); err != nil ||
+		!slices.Equal(got, []string{"head", "a", "", "b", joined, "c", "d"}) {
 		t.Errorf("packets %.20q, %v", got, err)
 	}
 	for _, c := range []struct {
@@ -106,14 +107,24 @@ func TestRefuses(t *testing.T) {
 		unsupported bool
 	}{
 		"not the first page": {stream[1:], "the first page does not begin a stream", false},
-		"a damaged end":      {change(5, append(bytes.Clone(stream[5][:len(stream[5])-1]), '?')), "damaged: its checksum is wrong", false},
-		"side by side":       {change(1, build(first, 0, 8, 0, false, "other")), "several streams side by side", true},
-		"one after another":  {append(slices.Clone(stream), build(first|last, 5, 9, 0, false, "next")), "several streams one after another", true},
-		"another stream":     {change(2, build(0, 20, 8, 2, false, "b")), "page at byte 62: not a supported kind of Ogg: several streams", true},
-		"a page is missing":  {slices.Delete(slices.Clone(stream), 1, 2), "damaged: it is number 2, expected 1", false},
-		"a checksum":         {change(2, damaged), "page at byte 62: damaged: its checksum is wrong", false},
-		"a part is missing":  {change(3, build(0, -1, 7, 3, false, "c")), "does not continue the previous packet", false},
-		"garbage":            {change(2, []byte(strings.Repeat("?", 40))), "damaged: no page begins at byte 62", false},
+		"a damaged end": {
+			change(5, append(bytes.Clone(stream[5][:len(stream[5])-1]), '?')), "damaged: its checksum is wrong", false,
+		},
+		"side by side": {change(1, build(first, 0, 8, 0, false, "other")), "several streams side by side", true},
+		"one after another": {
+			append(slices.Clone(stream), build(first|last, 5, 9, 0, false, "next")),
+			"several streams one after another", true,
+		},
+		"another stream": {
+			change(2, build(0, 20, 8, 2, false, "b")), "page at byte 62: not a supported kind of Ogg: several streams",
+			true,
+		},
+		"a page is missing": {slices.Delete(slices.Clone(stream), 1, 2), "damaged: it is number 2, expected 1", false},
+		"a checksum":        {change(2, damaged), "page at byte 62: damaged: its checksum is wrong", false},
+		"a part is missing": {
+			change(3, build(0, -1, 7, 3, false, "c")), "does not continue the previous packet", false,
+		},
+		"garbage": {change(2, []byte(strings.Repeat("?", 40))), "damaged: no page begins at byte 62", false},
 	} {
 		s, err := open(c.pages...)
 		if err == nil {
@@ -132,9 +143,15 @@ func TestCut(t *testing.T) {
 		end   int64
 		want  []string
 	}{
-		"no last page":        {stream[:5], 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
-		"cut in it":           {append(slices.Clone(stream[:5]), stream[5][:20]), 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
-		"in its body":         {append(slices.Clone(stream[:5]), stream[5][:len(stream[5])-1]), 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
+		"no last page": {stream[:5], 30, []string{"head", "a", "", "b", long + long + "y", "c"}},
+		"cut in it": {
+			append(slices.Clone(stream[:5]), stream[5][:20]), 30,
+			[]string{"head", "a", "", "b", long + long + "y", "c"},
+		},
+		"in its body": {
+			append(slices.Clone(stream[:5]), stream[5][:len(stream[5])-1]), 30,
+			[]string{"head", "a", "", "b", long + long + "y", "c"},
+		},
 		"within a packet":     {stream[:4], 20, []string{"head", "a", "", "b"}},
 		"within its page":     {append(slices.Clone(stream[:3]), stream[3][:100]), 20, []string{"head", "a", "", "b"}},
 		"after the first one": {stream[:2], 10, []string{"head", "a", ""}},
@@ -197,13 +214,23 @@ func TestOtherPages(t *testing.T) {
 		pages [][]byte
 		want  string
 	}{
-		"one stream":   {stream, ""},
-		"and a tag":    {append(slices.Clone(stream), []byte("TAG of something else")), ""},
-		"a few bytes":  {append(slices.Clone(stream), []byte("Og")), ""},
-		"twice":        {[][]byte{whole, whole}, fmt.Sprintf("page at byte %d: not a supported kind of Ogg: several streams one after another", len(whole))},
-		"a third one":  {[][]byte{whole, build(first|last, 5, 9, 0, false, "next"), whole}, "several streams one after another"},
-		"no end":       {[][]byte{stream[0], stream[1], whole}, fmt.Sprintf("page at byte %d: not a supported kind of Ogg: several streams one after another", len(stream[0])+len(stream[1]))},
-		"damaged page": {[][]byte{stream[0], []byte(strings.Repeat("garbage ", 50)), stream[4], stream[5]}, "damaged: no page begins at byte "},
+		"one stream":  {stream, ""},
+		"and a tag":   {append(slices.Clone(stream), []byte("TAG of something else")), ""},
+		"a few bytes": {append(slices.Clone(stream), []byte("Og")), ""},
+		"twice": {[][]byte{whole, whole}, fmt.Sprintf(
+			"page at byte %d: not a supported kind of Ogg: several streams one after another", len(whole),
+		)},
+		"a third one": {
+			[][]byte{whole, build(first|last, 5, 9, 0, false, "next"), whole}, "several streams one after another",
+		},
+		"no end": {[][]byte{stream[0], stream[1], whole}, fmt.Sprintf(
+			"page at byte %d: not a supported kind of Ogg: several streams one after another",
+			len(stream[0])+len(stream[1]),
+		)},
+		"damaged page": {
+			[][]byte{stream[0], []byte(strings.Repeat("garbage ", 50)), stream[4], stream[5]},
+			"damaged: no page begins at byte ",
+		},
 	} {
 		s, err := open(c.pages...)
 		if err == nil {
@@ -222,7 +249,8 @@ func TestLongPacket(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.limit = 1000
-	if _, err := packets(s.Packets()); err == nil || !strings.Contains(err.Error(), "a packet of more than 1000 bytes") {
+	_, err = packets(s.Packets())
+	if err == nil || !strings.Contains(err.Error(), "a packet of more than 1000 bytes") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -132,7 +132,8 @@ func (d *Decoder) read(dst []float32, p *ogg.Packets, dec *opus.Decoder, h Heade
 		}
 		position += n
 		if _, ends, granule := p.Page(); ends && done < len(dst) && granule != int64(position) {
-			return at(p, fmt.Errorf("%w: it ends with sample %d, but %d were decoded", ErrUnsupported, granule, position))
+			return at(p,
+				fmt.Errorf("%w: it ends with sample %d, but %d were decoded", ErrUnsupported, granule, position))
 		}
 	}
 	return nil

@@ -118,7 +118,9 @@ func TestTaps(t *testing.T) {
 
 // TestInterpolated: the filter of any two rates is small, and made in a moment.
 func TestInterpolated(t *testing.T) {
-	for _, c := range [][2]int{{22051, 22050}, {44056, 24000}, {4001, 22050}, {383989, 22050}, {383989, 16000}, {22050, 383989}} {
+	for _, c := range [][2]int{
+		{22051, 22050}, {44056, 24000}, {4001, 22050}, {383989, 22050}, {383989, 16000}, {22050, 383989},
+	} {
 		r := New(c[0], c[1])
 		if n := len(r.phases) * 2 * r.half; r.steps == r.up || n > maxTaps {
 			t.Errorf("%d -> %d: %d coefficients in %d steps", c[0], c[1], n, r.steps)
@@ -128,7 +130,10 @@ func TestInterpolated(t *testing.T) {
 
 // TestExact: usual rates have all phases.
 func TestExact(t *testing.T) {
-	for _, from := range []int{8000, 11000, 11025, 12000, 16000, 22000, 22050, 24000, 32000, 37800, 44100, 47952, 48000, 50000, 64000, 88200, 96000, 176400, 192000, 352800, 384000} {
+	for _, from := range []int{
+		8000, 11000, 11025, 12000, 16000, 22000, 22050, 24000, 32000, 37800, 44100, 47952, 48000, 50000, 64000, 88200,
+		96000, 176400, 192000, 352800, 384000,
+	} {
 		for _, to := range []int{16000, 22050, 24000, 44100, 48000} {
 			if n := Taps(from, to); from != to && n > maxTaps {
 				t.Errorf("%d -> %d: %d coefficients", from, to, n)

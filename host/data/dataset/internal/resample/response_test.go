@@ -33,7 +33,8 @@ func TestResponse(t *testing.T) {
 			alias = max(alias, math.Abs(response(w*nyquist)))
 		}
 		dB := func(v float64) float64 { return 20 * math.Log10(v) }
-		t.Logf("%5d -> %5d Hz: ripple %.5f dB to 0.91 of Nyquist, beyond Nyquist at most %.1f dB", c.from, c.to, dB(1+ripple), dB(alias))
+		t.Logf("%5d -> %5d Hz: ripple %.5f dB to 0.91 of Nyquist, beyond Nyquist at most %.1f dB", c.from, c.to,
+			dB(1+ripple), dB(alias))
 		if dB(1+ripple) > 1e-4 || dB(alias) > -118 {
 			t.Errorf("%d -> %d: ripple %.2e, alias %.2e", c.from, c.to, ripple, alias)
 		}

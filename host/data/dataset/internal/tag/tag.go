@@ -69,7 +69,8 @@ func (w *Reader) Skip(at int64) (int64, error) {
 				end += int64(binary.LittleEndian.Uint32(b[12:]))
 			}
 			if end > w.Size {
-				err = remark.Lost("truncated: the APE tag at byte %d ends at byte %d, the file has %d bytes", at, end, w.Size)
+				err = remark.Lost("truncated: the APE tag at byte %d ends at byte %d, the file has %d bytes", at, end,
+					w.Size)
 			}
 		case begins("TAG"):
 			end = min(at+128, w.Size)
@@ -101,7 +102,8 @@ func (w *Reader) id3(at int64) (int64, error) {
 		}
 		n += int64(b[6]&127)<<21 | int64(b[7]&127)<<14 | int64(b[8]&127)<<7 | int64(b[9]&127)
 		if at+n > w.Size {
-			return 0, remark.Lost("truncated: the ID3 tag at byte %d has %d bytes, the file has %d more", at, n, w.Size-at)
+			return 0,
+				remark.Lost("truncated: the ID3 tag at byte %d has %d bytes, the file has %d more", at, n, w.Size-at)
 		}
 		at += n
 	}

@@ -29,7 +29,8 @@ func (c *counted) ReadAt(b []byte, at int64) (int, error) {
 
 // TestManyTags: the work for a chain of tags grows with the file and not with the number of tags.
 func TestManyTags(t *testing.T) {
-	content := strings.Repeat("LYRICSBEGIN"+"LYRICSEND", 1<<16) + "LYRICSBEGIN" + strings.Repeat(" ", 1<<20) + "LYRICS200"
+	content := strings.Repeat("LYRICSBEGIN"+"LYRICSEND", 1<<16) + "LYRICSBEGIN" + strings.Repeat(" ", 1<<20) +
+		"LYRICS200"
 	file := &counted{ReaderAt: strings.NewReader(content)}
 	w := &Reader{File: file, Size: int64(len(content))}
 	tags, at := 0, int64(0)

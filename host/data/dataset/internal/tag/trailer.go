@@ -19,7 +19,8 @@ func (w *Reader) Trailer(at int64) (end int64, ok bool, err error) {
 		if end, err = w.id3(at); end == at {
 			end = w.Size // only the start of a tag is left
 		}
-	case begins("TAG+") && len(b) == 230 && string(b[227:]) == "TAG": // TAG and a title that begins with + is no extended tag
+	// TAG and a title that begins with + is no extended tag
+	case begins("TAG+") && len(b) == 230 && string(b[227:]) == "TAG":
 		end = at + 227
 	case begins("TAG"):
 		end = at + 128

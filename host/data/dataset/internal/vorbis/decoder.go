@@ -120,7 +120,8 @@ func (d *Decoder) read(dst []float32, p *ogg.Packets, from int) error {
 		}
 		position += int64(n)
 		if _, ends, granule := p.Page(); warm && ends && done < len(dst) && granule != position {
-			return at(p, fmt.Errorf("%w: it ends with sample %d, but %d were decoded", ErrUnsupported, granule, position))
+			return at(p,
+				fmt.Errorf("%w: it ends with sample %d, but %d were decoded", ErrUnsupported, granule, position))
 		}
 		warm = true
 	}

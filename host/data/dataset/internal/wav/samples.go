@@ -25,7 +25,8 @@ func (f *file) samples(h Header, at, declared int64) (Header, error) {
 	n := declared
 	switch {
 	case n > left && n < pretended && left < n/2:
-		return Header{}, remark.Truncated("truncated: the \"data\" chunk declares %d bytes, but the file has %d", n, left)
+		return Header{},
+			remark.Truncated("truncated: the \"data\" chunk declares %d bytes, but the file has %d", n, left)
 	case n > left && n < pretended:
 		h.Remarks |= remark.Cut
 		n = f.before(at, left)
@@ -56,8 +57,9 @@ func (f *file) samples(h Header, at, declared int64) (Header, error) {
 
 // after are chunks that programs write behind the samples.
 var after = []string{
-	"LIST", "id3 ", "ID3 ", "bext", "cue ", "smpl", "inst", "plst", "fact", "PEAK", "iXML", "axml", "acid", "cart", "JUNK", "junk",
-	"afsp", "DISP", "PAD ", "FLLR", "_PMX", "chna", "umid", "levl", "link", "dbmd", "logf", "SNDM", "data", "fmt ",
+	"LIST", "id3 ", "ID3 ", "bext", "cue ", "smpl", "inst", "plst", "fact", "PEAK", "iXML", "axml", "acid", "cart",
+	"JUNK", "junk", "afsp", "DISP", "PAD ", "FLLR", "_PMX", "chna", "umid", "levl", "link", "dbmd", "logf", "SNDM",
+	"data", "fmt ",
 }
 
 // chunksFrom reports whether nothing or chunks follow from an offset to the end of the file. The last one may be cut,

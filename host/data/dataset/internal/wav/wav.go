@@ -101,7 +101,8 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 			return f.samples(h, at, n)
 		}
 		if n > size-at {
-			return Header{}, remark.Lost("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, size-at)
+			return Header{},
+				remark.Lost("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, size-at)
 		}
 		chunk := b[:min(n, int64(len(b)))]
 		if id == "fmt " || id == "ds64" {
@@ -190,7 +191,8 @@ func parseFormat(f []byte) (Header, error) {
 	case h.Channels < 1 || h.Channels > MaxChannels:
 		return Header{}, remark.Lost("%d channels", h.Channels)
 	case u16(12) > h.FrameSize() && u16(12)%h.Channels == 0: // samples in more bytes than they need, or not
-		return Header{}, fmt.Errorf("%w: frames of %d bytes do not fit %d channels of %d bits", ErrUnsupported, u16(12), h.Channels, h.Bits)
+		return Header{}, fmt.Errorf("%w: frames of %d bytes do not fit %d channels of %d bits", ErrUnsupported, u16(12),
+			h.Channels, h.Bits)
 	case u16(12) != h.FrameSize():
 		h.Remarks |= remark.Align
 	}

@@ -40,7 +40,8 @@ func (f *file) wave64() (Header, error) {
 			return f.samples(h, at, n)
 		}
 		if n < 0 || n > f.size-at {
-			return Header{}, remark.Lost("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, f.size-at)
+			return Header{},
+				remark.Lost("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, f.size-at)
 		}
 		if id == "fmt " && bytes.Equal(b[4:16], chunk64) {
 			chunk := b[:min(n, int64(len(b)))]
