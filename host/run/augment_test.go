@@ -18,7 +18,8 @@ var augmented = []string{"--max-steps", "8", "--checkpoint-every", "4", "--augme
 func TestAugmentationDrawsDependOnTheRowAlone(t *testing.T) {
 	want := mustTrain(t, augmented...)
 	const workers = "augment=3,features=2"
-	sameRun(t, workers, want, mustTrain(t, append(slices.Clone(augmented), "--plugin-workers", workers, "--num-workers", "3")...))
+	sameRun(t, workers, want,
+		mustTrain(t, append(slices.Clone(augmented), "--plugin-workers", workers, "--num-workers", "3")...))
 	killed := 0
 	kill := writer(func(p []byte) {
 		if killed == 0 && bytes.Contains(p, []byte("training starting")) {

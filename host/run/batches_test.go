@@ -25,7 +25,8 @@ func TestDebugDirHasTheTrainingBatches(t *testing.T) {
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
-	if want := []string{"000001-00.safetensors", "000001-01.safetensors", "000002-00.safetensors", "000002-01.safetensors"}; !slices.Equal(names, want) {
+	want := []string{"000001-00.safetensors", "000001-01.safetensors", "000002-00.safetensors", "000002-01.safetensors"}
+	if !slices.Equal(names, want) {
 		t.Fatalf("%v, want %v", names, want)
 	}
 	bundle, err := ortgraphs.Load(pico)

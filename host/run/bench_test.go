@@ -35,11 +35,16 @@ func BenchmarkHop(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	pool, err := supervise.NewPool(b.Context(), supervise.Config{Plugin: entries[0], Ring: r, Configure: &stagepb.ConfigureRequest{
-		FeaturesJson: "{}",
-		Instances:    []*stagepb.Instance{{Name: "pass", Stage: "pass", Inputs: map[string]string{"x": "x"}, Outputs: map[string]string{"x": "x"}}},
-		Layouts:      []*stagepb.Layout{{Tensors: []*stagepb.Tensor{{Name: "x", Dtype: "f32", Shape: []uint64{rows, 500, 80}}}}},
-	}})
+	pool, err := supervise.NewPool(b.Context(),
+		supervise.Config{Plugin: entries[0], Ring: r, Configure: &stagepb.ConfigureRequest{
+			FeaturesJson: "{}",
+			Instances: []*stagepb.Instance{{
+				Name: "pass", Stage: "pass", Inputs: map[string]string{"x": "x"}, Outputs: map[string]string{"x": "x"},
+			}},
+			Layouts: []*stagepb.Layout{
+				{Tensors: []*stagepb.Tensor{{Name: "x", Dtype: "f32", Shape: []uint64{rows, 500, 80}}}},
+			},
+		}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -81,8 +86,11 @@ func quantile(x []float64, q float64) float64 {
 func BenchmarkHostTime(b *testing.B) {
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "run")
-		if err := runFlags(b, console.Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
-			"--max-steps", "400", "--epochs", "1000", "--eval-every", "1000", "--checkpoint-every", "0", "--log-every", "0", "--threads", "1"); err != nil {
+		if err := runFlags(
+			b, console.Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
+			"--max-steps", "400", "--epochs", "1000", "--eval-every", "1000", "--checkpoint-every", "0", "--log-every",
+			"0", "--threads", "1",
+		); err != nil {
 			b.Fatal(err)
 		}
 		data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))

@@ -30,7 +30,8 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", file, "--max-steps", "8", "--model-start-delay", "0.1")
+	dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", file, "--max-steps", "8",
+		"--model-start-delay", "0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Bottleneck != "molasses" || r.Stall < 0.3 || !strings.Contains(strings.Join(r.Verdict.Advice, " "), "molasses") {
+	if r.Verdict.Bottleneck != "molasses" || r.Stall < 0.3 ||
+		!strings.Contains(strings.Join(r.Verdict.Advice, " "), "molasses") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -86,7 +86,8 @@ func floatsWithNaN(path string) error {
 
 // writeSamples writes a mono file of 22.05 kHz with a tone.
 func writeSamples(path string, n int) error {
-	data := []byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x22\x56\x00\x00\x44\xac\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00")
+	data := []byte("RIFF\x00\x00\x00\x00WAVEfmt " +
+		"\x10\x00\x00\x00\x01\x00\x01\x00\x22\x56\x00\x00\x44\xac\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00")
 	binary.LittleEndian.PutUint32(data[4:], uint32(36+2*n))
 	binary.LittleEndian.PutUint32(data[40:], uint32(2*n))
 	for i := range n {
@@ -101,21 +102,37 @@ func writeSamples(path string, n int) error {
 // faults are all the ways in which a clip can be useless.
 func faults() []fault {
 	all := []fault{
-		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, but the file has 1000; copy the recording from its source again, or save what is there: ffmpeg -i .*`, func(p string) error { return os.Truncate(p, 44+1000) }},
-		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+; copy the recording`, header(40, 2_000_000_000)},
+		{
+			"A/0001",
+			`^truncated: the "data" chunk declares \d+ bytes, but the file has 1000; copy the recording from its source again, or save what is there: ffmpeg -i .*`,
+			func(p string) error { return os.Truncate(p, 44+1000) },
+		},
+		{
+			"A/0002",
+			`^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+; copy the recording`,
+			header(40, 2_000_000_000),
+		},
 		{"A/0003", `^sample rate of 0 Hz is outside`, header(24, 0)},
 		{"A/0004", `^sample rate of 4000000000 Hz is outside`, header(24, 4_000_000_000)},
 		{"A/0005", `^the audio has no samples$`, instead(func(p string) error { return writeSamples(p, 0) })},
-		{"A/0006", `^a named pipe, not a regular file$`, instead(func(p string) error { return syscall.Mkfifo(p, 0o666) })},
+		{"A/0006", `^a named pipe, not a regular file$`, instead(
+			func(p string) error { return syscall.Mkfifo(p, 0o666) })},
 		{"A/0007", `^a folder, not a regular file$`, instead(func(p string) error { return os.Mkdir(p, 0o777) })},
-		{"A/0008", `^a device, not a regular file$`, instead(func(p string) error { return os.Symlink("/dev/zero", p) })},
+		{"A/0008", `^a device, not a regular file$`, instead(
+			func(p string) error { return os.Symlink("/dev/zero", p) })},
 		{"A/0009", `^there is no wavs/A/0009\.wav, \.flac, \.ogg, \.opus, \.mp3 or \.oga$`, os.Remove},
-		{"A/0010", `^stat: too many levels of symbolic links$`, instead(func(p string) error { return os.Symlink(p, p) })},
-		{"B/0001", `^the file is no audio of a known format`, func(p string) error { return os.WriteFile(p, []byte("<html>404 Not Found</html>"), 0o666) }},
+		{"A/0010", `^stat: too many levels of symbolic links$`, instead(
+			func(p string) error { return os.Symlink(p, p) })},
+		{"B/0001", `^the file is no audio of a known format`, func(p string) error {
+			return os.WriteFile(p, []byte("<html>404 Not Found</html>"), 0o666)
+		}},
 		{"B/0002", `^silent: no sample is above -80 dB of full scale$`, constant(0)},
 		{"B/0003", `^silent: `, constant(3)},
 		{"B/0004", `^sample 200 of channel 1 is NaN: not finite$`, floatsWithNaN},
-		{"C/0001", `: 100 samples with a window of 512: the waveform is shorter than one window$`, func(p string) error { return writeSamples(p, 100) }},
+		{
+			"C/0001", `: 100 samples with a window of 512: the waveform is shorter than one window$`,
+			func(p string) error { return writeSamples(p, 100) },
+		},
 	}
 	if os.Geteuid() != 0 { // nothing is closed to root
 		all = append(all, fault{"B/0005", `^open: permission denied$`, func(p string) error { return os.Chmod(p, 0) }})
@@ -136,7 +153,10 @@ func dataFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for list, more := range map[string]string{"metadata_train.csv": "no columns\nC/0001|too short.\nD/0001|too long.\n", "metadata_eval.csv": "B/0002|in both.\n"} {
+	for list, more := range map[string]string{
+		"metadata_train.csv": "no columns\nC/0001|too short.\nD/0001|too long.\n",
+		"metadata_eval.csv":  "B/0002|in both.\n",
+	} {
 		f, err := os.OpenFile(filepath.Join(dir, list), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -176,7 +196,9 @@ func TestBrokenClips(t *testing.T) {
 	bundle := rebuild(t, func(m *manifest.Bundle) { m.Features.Center, m.Features.WinLength = false, 64 })
 	flags := []string{"--graph", bundle, "--max-steps", "9", "--max-quarantine", "40", "--eval-every", "4"}
 	dir := dataFolder(t)
-	want := map[string]string{"train metadata_train.csv:25": "^no '|' between id and text$", "validation B/0002": "^silent: "}
+	want := map[string]string{
+		"train metadata_train.csv:25": "^no '|' between id and text$", "validation B/0002": "^silent: ",
+	}
 	for _, f := range faults() {
 		if err := f.damage(filepath.Join(dir, "wavs", f.id+".wav")); err != nil {
 			t.Fatal(err)
@@ -234,11 +256,13 @@ func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
 	excluded := readRows(t, filepath.Join(run, report.ExcludedFile))
-	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "the clip has 2.27 s, and the model takes 2.00 s at most" || excluded[0].Stage != "plan" {
+	if len(excluded) != 1 || excluded[0].ID != "D/0001" ||
+		excluded[0].Reason != "the clip has 2.27 s, and the model takes 2.00 s at most" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
 	data, err := os.ReadFile(filepath.Join(run, report.ReportFile))
-	if err != nil || !strings.Contains(string(data), fmt.Sprintf(`"quarantined": %d,`, len(rows))) || !strings.Contains(string(data), `"excluded": 1,`) {
+	if err != nil || !strings.Contains(string(data), fmt.Sprintf(`"quarantined": %d,`, len(rows))) ||
+		!strings.Contains(string(data), `"excluded": 1,`) {
 		t.Errorf("the report does not count %d rows: %v", len(rows), err)
 	}
 	return rejected, emptied

@@ -31,14 +31,17 @@ func TestChangeOnPurpose(t *testing.T) {
 	var dirs []string
 	for _, stop := range []string{"7", "12"} { // the second is not interrupted after its change
 		dir := mustTrain(t, "--max-steps", "4", "--schedule", "constant", "--eval-every", "4")
-		if _, err := resumePico(t, dir, append(flags, "--max-steps", stop)...); err == nil || exit.Hint(err) != "leave them as they were, or accept the change with --allow batch-size,lr (docs/resume.md)" {
+		if _, err := resumePico(t, dir, append(flags, "--max-steps", stop)...); err == nil || exit.Hint(err) !=
+			"leave them as they were, or accept the change with --allow batch-size,lr (docs/resume.md)" {
 			t.Fatalf("without --allow: %v, hint %s", err, exit.Hint(err))
 		}
 		out, err := resumePico(t, dir, append(flags, "--max-steps", stop, "--allow", "lr,batch-size,data")...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"batch-size: 4 -> 3", "-> 0.0001", "epoch 1 begins again", "the same changes at the same steps"} {
+		for _, want := range []string{
+			"batch-size: 4 -> 3", "-> 0.0001", "epoch 1 begins again", "the same changes at the same steps",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
@@ -66,7 +69,9 @@ func TestChangeOnPurpose(t *testing.T) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)
 	}
-	if want := (report.Change{Step: 4, Name: "batch-size", From: "4", To: "3"}); len(r.Changes) != 2 || r.Changes[0] != want || r.Changes[1].Name != "lr" {
+	if want := (report.Change{
+		Step: 4, Name: "batch-size", From: "4", To: "3",
+	}); len(r.Changes) != 2 || r.Changes[0] != want || r.Changes[1].Name != "lr" {
 		t.Errorf("changes %+v", r.Changes)
 	}
 	for file, want := range map[string]string{
@@ -76,7 +81,9 @@ func TestChangeOnPurpose(t *testing.T) {
 			t.Errorf("%s: %v, no %s in\n%s", file, err, want, data)
 		}
 	}
-	if data, _ := os.ReadFile(filepath.Join(dirs[0], report.LogFile)); !strings.Contains(string(data), "--allow data: nothing of it differs") {
+	if data, _ := os.ReadFile(filepath.Join(dirs[0], report.LogFile)); !strings.Contains(
+		string(data), "--allow data: nothing of it differs",
+	) {
 		t.Error("an entry of --allow that nothing needs is not said")
 	}
 }
@@ -85,7 +92,9 @@ func TestChangeOnPurpose(t *testing.T) {
 // begins again, and the second follows it whole.
 func TestEpochsAfterAChange(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2", "--schedule", "constant")
-	if _, err := resumePico(t, dir, "--epochs", "2", "--max-steps", "0", "--batch-size", "5", "--allow", "batch-size"); err != nil {
+	if _, err := resumePico(
+		t, dir, "--epochs", "2", "--max-steps", "0", "--batch-size", "5", "--allow", "batch-size",
+	); err != nil {
 		t.Fatal(err)
 	}
 	epochs := map[string]int{}
@@ -128,7 +137,9 @@ func TestEverySettingIsKnown(t *testing.T) {
 		t.Errorf("%d differences; hint %s", len(refused.Refused), refused.Hint())
 	}
 	for _, d := range refused.Refused {
-		if slices.ContainsFunc([]string{d.Name, d.From}, func(s string) bool { return strings.ContainsAny(s, `"[]{}`) }) {
+		if slices.ContainsFunc([]string{d.Name, d.From}, func(s string) bool {
+			return strings.ContainsAny(s, `"[]{}`)
+		}) {
 			t.Errorf("not readable: %s", d)
 		}
 	}

@@ -12,9 +12,10 @@ import (
 func newSaver(r *run, steady int64) *save.Saver {
 	c := r.plan.Config
 	return save.New(save.Config{
-		Steps: c.CheckpointEvery, Interval: time.Duration(c.CheckpointMinutes * float64(time.Minute)), KeepLast: c.KeepLast, Total: r.source.Total(),
-		Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed, Steady: steady, Training: r, Store: r.store,
-		Bus: r.bus, Log: r.log.Logger, Patience: r.wait, Asked: r.console.Save, Confirm: r.console.Err,
+		Steps: c.CheckpointEvery, Interval: time.Duration(c.CheckpointMinutes * float64(time.Minute)),
+		KeepLast: c.KeepLast, Total: r.source.Total(), Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed,
+		Steady: steady, Training: r, Store: r.store, Bus: r.bus, Log: r.log.Logger, Patience: r.wait,
+		Asked: r.console.Save, Confirm: r.console.Err,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("checkpoint", nil, began, ended) },
 	})
 }
@@ -46,7 +47,9 @@ func (r *run) State() checkpoint.State {
 	schedules := r.plan.Schedules()
 	for i, player := range r.plan.Players {
 		o := r.session.Optimizers[i]
-		own := checkpoint.Player{Name: player.Name, OptimizerStep: o.Steps, Averaged: o.Averaged, Schedule: &schedules[i]}
+		own := checkpoint.Player{
+			Name: player.Name, OptimizerStep: o.Steps, Averaged: o.Averaged, Schedule: &schedules[i],
+		}
 		if own.Schedule.Name == schedule.Plateau {
 			own.Plateau = &p.Plateaus[i]
 		}

@@ -27,7 +27,9 @@ func shortSample(dir string) (string, error) {
 		for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
 			id, text, _ := strings.Cut(line, "|")
 			part := []int{12, 20, 26}[i%3] // characters
-			if err := cutWAV(filepath.Join(short, "wavs", id+".wav"), filepath.Join(sample, "wavs", id+".wav"), 400*part+17*i); err != nil {
+			if err := cutWAV(
+				filepath.Join(short, "wavs", id+".wav"), filepath.Join(sample, "wavs", id+".wav"), 400*part+17*i,
+			); err != nil {
 				return "", err
 			}
 			fmt.Fprintf(&out, "%s|%s\n", id, text[:min(part, len(text))])

@@ -33,23 +33,27 @@ func TestTerminal(t *testing.T) {
 		}
 	})
 	dir := filepath.Join(t.TempDir(), "run")
-	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--num-workers", "1")
+	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
+		"--num-workers", "1")
 	err := Train(t.Context(), set, console.Console{Out: out, Err: out, Terminal: true, ErrTerminal: true, Stop: stop})
 	if exit.Code(err) != 130 {
 		t.Fatalf("exit status %d: %v", exit.Code(err), err)
 	}
 	screen := s.Close()
 	for _, line := range []string{
-		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`, `               cpu -> model: training and evaluation.*`,
+		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`,
+		`               cpu -> model: training and evaluation.*`,
 		`warning: --batch-size 4 leaves the CPU's vector units idle: use 8 or more`,
-		`training starting now: .*`, `step +1/\d+  loss .*(?: |\n) +grad_norm \S+`, `stopping after this step; interrupt again to stop immediately`,
-		`myxtts-pico on cpu: interrupted after .*`, `  run folder      .*`,
+		`training starting now: .*`, `step +1/\d+  loss .*(?: |\n) +grad_norm \S+`,
+		`stopping after this step; interrupt again to stop immediately`, `myxtts-pico on cpu: interrupted after .*`,
+		`  run folder      .*`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(screen) {
 			t.Errorf("no line %q", line)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, report.ReportFile)); err != nil || !bytes.Contains(data, []byte("--batch-size 4 leaves the CPU's vector units idle")) {
+	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	if err != nil || !bytes.Contains(data, []byte("--batch-size 4 leaves the CPU's vector units idle")) {
 		t.Errorf("%v: the report lacks a warning of the start", err)
 	}
 	if strings.ContainsAny(screen, "━─╸") || strings.Contains(screen, "^C") {
@@ -74,7 +78,9 @@ func TestPipe(t *testing.T) {
 	if lines := regexp.MustCompile(`(?m)^step .* steps/s .*$`).FindAllString(out.String(), -1); len(lines) != 21 {
 		t.Errorf("%d lines with a speed of 22, want all but the first:\n%s", len(lines), &out)
 	}
-	if lines := regexp.MustCompile(`(?m)^pipeline  step [\d.]+ ± [\d.]+ ms  .*$`).FindAllString(out.String(), -1); len(lines) != 1 {
+	if lines := regexp.MustCompile(`(?m)^pipeline  step [\d.]+ ± [\d.]+ ms  .*$`).FindAllString(
+		out.String(), -1,
+	); len(lines) != 1 {
 		t.Errorf("pipeline lines %q, want one", lines)
 	}
 }
@@ -82,12 +88,16 @@ func TestPipe(t *testing.T) {
 // TestStartFitsThePage: the banner is made for 100 columns.
 func TestStartFitsThePage(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "1", "--accumulate", "2", "--eval-every", "7"); err != nil {
+	if _, err := trainPico(
+		t, console.Console{Out: &out}, "--max-steps", "1", "--accumulate", "2", "--eval-every", "7",
+	); err != nil {
 		t.Fatal(err)
 	}
 	start, _, _ := strings.Cut(out.String(), "waiting for")
 	for line := range strings.Lines(start) {
-		if n := len([]rune(line)); n > 101 && !strings.HasPrefix(line, "  data ") && !strings.HasPrefix(line, "  run folder ") { // paths are as long as they are
+		// paths are as long as they are
+		n := len([]rune(line))
+		if n > 101 && !strings.HasPrefix(line, "  data ") && !strings.HasPrefix(line, "  run folder ") {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

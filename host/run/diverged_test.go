@@ -64,9 +64,14 @@ func TestRuinedWeightsAreNotSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The decay multiplies the parameter by -9999 in each step, so it is infinite after ten.
-	flags := []string{"--graph", bundle, "--max-steps", "20", "--checkpoint-every", "2", "--keep-last", "1", "--eval-every", "1000", "--schedule", "constant",
-		"--warmup-steps", "0", "--lr", "0.01", "--weight-decay-of", variant.IdleParameter + "=1000000"}
-	for name, more := range map[string][]string{"plain": nil, "average": {"--ema", "0.9"}, "accumulated": {"--accumulate", "2"}} {
+	flags := []string{
+		"--graph", bundle, "--max-steps", "20", "--checkpoint-every", "2", "--keep-last", "1", "--eval-every", "1000",
+		"--schedule", "constant", "--warmup-steps", "0", "--lr", "0.01", "--weight-decay-of",
+		variant.IdleParameter + "=1000000",
+	}
+	for name, more := range map[string][]string{
+		"plain": nil, "average": {"--ema", "0.9"}, "accumulated": {"--accumulate", "2"},
+	} {
 		dir, err := trainPico(t, console.Console{}, append(slices.Clone(flags), more...)...)
 		bad, ok := errors.AsType[*save.NotFiniteError](err)
 		if !ok || bad.Step != 10 || exit.Code(err) != 1 || !strings.Contains(err.Error(), "idle[0] is infinite") {
@@ -75,7 +80,9 @@ func TestRuinedWeightsAreNotSaved(t *testing.T) {
 		if got := steps(t, dir); !slices.Equal(got, []int64{6, 8}) {
 			t.Errorf("%s: checkpoints of the steps %v, want the last and the last good", name, got)
 		}
-		if r := readReport(t, dir); r.SkippedSteps > 0 || r.GoodCheckpoint == nil || *r.GoodCheckpoint != (report.GoodCheckpoint{Step: 8, Folder: "checkpoints/step-000008"}) {
+		r := readReport(t, dir)
+		if r.SkippedSteps > 0 || r.GoodCheckpoint == nil ||
+			*r.GoodCheckpoint != (report.GoodCheckpoint{Step: 8, Folder: "checkpoints/step-000008"}) {
 			t.Errorf("%s: %d steps skipped, good: %+v", name, r.SkippedSteps, r.GoodCheckpoint)
 		}
 		back := command(t, err)
@@ -107,7 +114,8 @@ func poisoned(t *testing.T) string {
 func TestNotFiniteBundle(t *testing.T) {
 	bundle := poisoned(t)
 	dir, err := trainPico(t, console.Console{}, "--graph", bundle, "--max-steps", "2")
-	if want := filepath.Join(bundle, "params.safetensors") + ": stop_head.bias[0] is NaN"; exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), want) {
+	if want := filepath.Join(bundle, "params.safetensors") + ": stop_head.bias[0] is NaN"; exit.Code(err) != 2 ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("status %d: %v, want %s", exit.Code(err), err, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "metrics.jsonl")); err == nil {
@@ -119,7 +127,8 @@ func TestNotFiniteBundle(t *testing.T) {
 	}
 	bad := filepath.Join(bundle, "params.safetensors")
 	_, err = trainPico(t, console.Console{}, "--max-steps", "2", "--init", bad)
-	if want := "--init " + bad + ": stop_head.bias[0] is NaN"; exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), want) {
+	want := "--init " + bad + ": stop_head.bias[0] is NaN"
+	if exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("status %d: %v, want %s", exit.Code(err), err, want)
 	}
 }
@@ -127,7 +136,10 @@ func TestNotFiniteBundle(t *testing.T) {
 // TestMostlySkipped: a run that skips most of its steps, though never --max-skipped in a row, does not end with 0, nor
 // when it is resumed with nothing left to do. One that skips some says so in its verdict.
 func TestMostlySkipped(t *testing.T) {
-	diverging := []string{"--eval-every", "1000", "--schedule", "constant", "--warmup-steps", "0", "--max-skipped", "1000", "--checkpoint-every", "5", "--lr", "100000"}
+	diverging := []string{
+		"--eval-every", "1000", "--schedule", "constant", "--warmup-steps", "0", "--max-skipped", "1000",
+		"--checkpoint-every", "5", "--lr", "100000",
+	}
 	dir, err := trainPico(t, console.Console{}, append(diverging, "--max-steps", "60")...)
 	if exit.Code(err) != 1 || !regexp.MustCompile(`[0-9]+ of 60 steps were skipped`).MatchString(fmt.Sprint(err)) {
 		t.Fatalf("status %d: %v", exit.Code(err), err)
@@ -155,11 +167,15 @@ func TestPartlySkipped(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := runFlags(t, console.Console{}, "--resume", dir, "--max-steps", "6", "--schedule", "constant", "--allow", "schedule"); err != nil {
+	if err := runFlags(
+		t, console.Console{}, "--resume", dir, "--max-steps", "6", "--schedule", "constant", "--allow", "schedule",
+	); err != nil {
 		t.Fatal(err)
 	}
 	r := readReport(t, dir)
-	if r.SkippedSteps != 1 || !slices.ContainsFunc(r.Verdict.Advice, func(s string) bool { return strings.HasPrefix(s, "Skipped: 1 of 6 steps, which taught nothing") }) {
+	if r.SkippedSteps != 1 || !slices.ContainsFunc(r.Verdict.Advice, func(s string) bool {
+		return strings.HasPrefix(s, "Skipped: 1 of 6 steps, which taught nothing")
+	}) {
 		t.Errorf("%d skipped: %q", r.SkippedSteps, r.Verdict.Advice)
 	}
 }

@@ -42,8 +42,9 @@ func (r *run) plugins(setup report.Setup) (list []report.Plugin) {
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
 		list = append(list, report.Plugin{
-			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls), Failed: int64(s.Failed),
-			Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50),
+			P99Ms: milliseconds(s.P99),
 		})
 	}
 	return list

@@ -132,20 +132,25 @@ var survived = map[string]struct {
 		{"overwrites other slots", true, damaged},
 	}},
 	"returns wrong results": {faults: []oneFault{
-		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, outside N to N"},
+		{"gives a length beyond the tensor", true, again +
+			"stage mix: row N has length N in waveform_lengths, outside N to N"},
 		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, outside N to N"},
 		{"answers twice", true, again + "it sent a result for call N, which is not in flight"},
 	}},
 	"misses deadlines": {faults: []oneFault{
 		{"hangs", true, again + "stage mix: no result within 1s"},
-		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix (step N"},
+		{"answers for an unknown call", true, again +
+			"it sent a result for call N, which is not in flight, while it worked on stage mix (step N"},
 		{"hangs when asked to drain", false, "warning: plugin faulty: process lost: Drain: no answer within 1s\n"},
 	}, flags: []string{"--plugin-timeout", "1"}},
 	"works alone": {faults: []oneFault{
-		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7 (mix.go:N); rebuilding the batch\n"},
-		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; rebuilding the batch\n"},
+		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7 " +
+			"(mix.go:N); rebuilding the batch\n"},
+		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; rebuilding the " +
+			"batch\n"},
 		{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
-		{"writes beyond its tensor", true, again + "stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
+		{"writes beyond its tensor", true, again +
+			"stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
 	}, flags: []string{"--buffer-size", "1"}}, // so no other process can have done it
 }
 
@@ -179,7 +184,8 @@ func TestRunSurvivesFault(t *testing.T) {
 					restarts++
 				}
 			}
-			if n := got.restarts["faulty"]; n != restarts && n != restarts-1 { // the run may end while the last is being replaced
+			// the run may end while the last is being replaced
+			if n := got.restarts["faulty"]; n != restarts && n != restarts-1 {
 				t.Errorf("%d restarts, want %d:\n%s", n, restarts, got.warnings)
 			}
 			sameRun(t, name, want, got.dir)
@@ -235,7 +241,8 @@ func TestFaultEndsRun(t *testing.T) {
 		{"takes another dtype", nil, nil, 4,
 			"stage mix: 3 times in a row (step 6, batch 6 of epoch 1, clips B/0002, B/0005, B/0008, B/0011): " +
 				`plugin faulty: stage mix failed: panic: port "waveform" is f32, not i32 (mix.go:LINE)`,
-			"fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with --resume RUN (step N is saved)"},
+			"fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with --resume " +
+				"RUN (step N is saved)"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			folder := faultyPlugins(t, tt.change)
@@ -247,7 +254,8 @@ func TestFaultEndsRun(t *testing.T) {
 			if exit.Code(got.err) != tt.exit || got.err == nil {
 				t.Fatalf("exit status %d, want %d: %v", exit.Code(got.err), tt.exit, got.err)
 			}
-			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram, "PROGRAM")
+			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram,
+				"PROGRAM")
 			text := sums.ReplaceAllString(names.Replace(got.err.Error()), "SUM")
 			if text = lines.ReplaceAllString(text, "mix.go:LINE"); text != tt.err {
 				t.Errorf("error:\n%s\nwant:\n%s", text, tt.err)
@@ -284,11 +292,14 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
-	if hint := "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with --resume " + got.dir + " (step N is saved)"; anyStep(got.err) != hint {
+	if hint := "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with " +
+		"--resume " +
+		got.dir + " (step N is saved)"; anyStep(got.err) != hint {
 		t.Errorf("hint:\n%s\nwant:\n%s", anyStep(got.err), hint)
 	}
 	// The run ends while the fifth process is, or is not yet, being replaced.
-	if n := strings.Count(got.warnings, "warning: plugin faulty is restarted: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
+	n := strings.Count(got.warnings, "warning: plugin faulty is restarted: it ended: exit status 3")
+	if n < 4 || n > 5 || got.restarts["features"] > 0 {
 		t.Errorf("%d restarts reported, restarts %v:\n%s", n, got.restarts, got.warnings)
 	}
 	done := len(losses(t, got.dir))
@@ -309,7 +320,8 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 
 // TestRowThatIsNeverFinite: after the second attempt the row is left out and reported by name.
 func TestRowThatIsNeverFinite(t *testing.T) {
-	got := trainFaulty(t, "gives NaN for one row", "", append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
+	got := trainFaulty(t, "gives NaN for one row", "",
+		append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -324,7 +336,8 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 	if row.ID == "" || row.Stage != "mix" || row.Reason != "plugin faulty: stage mix: waveform is not finite, twice" {
 		t.Errorf("%+v", row)
 	}
-	if want := "stage mix: waveform of clip " + row.ID + " is not finite; rebuilding the batch\n"; strings.Count(got.warnings, want) != 1 {
+	want := "stage mix: waveform of clip " + row.ID + " is not finite; rebuilding the batch\n"
+	if strings.Count(got.warnings, want) != 1 {
 		t.Errorf("warnings:\n%s\nwant once:\n%s", got.warnings, want)
 	}
 	if n := len(losses(t, got.dir)); n != 10 || got.restarts["faulty"] != 0 {
@@ -335,7 +348,9 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 // mixPipeline writes a config file with the pipeline of pico after mix with that amount.
 func mixPipeline(t *testing.T, amount float64) string {
 	ports := map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"}
-	mix := manifest.StageInstance{Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports}
+	mix := manifest.StageInstance{
+		Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports,
+	}
 	return picoPipeline(t, func(p []manifest.StageInstance) []manifest.StageInstance {
 		return append([]manifest.StageInstance{mix}, p...)
 	})

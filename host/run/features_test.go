@@ -76,7 +76,8 @@ func TestFeatureCacheChangesNoBit(t *testing.T) {
 	if s := stages["target"]; s.Misses != 0 {
 		t.Errorf("batches of 6: %+v", s)
 	}
-	sameRun(t, "batches of 6", mustTrain(t, append(slices.Clone(reference), "--batch-size", "6", "--max-steps", "4")...), again)
+	sameRun(t, "batches of 6",
+		mustTrain(t, append(slices.Clone(reference), "--batch-size", "6", "--max-steps", "4")...), again)
 }
 
 // damage changes a byte in the middle of a file.
@@ -101,7 +102,8 @@ func TestFeatureCacheAndAugmentation(t *testing.T) {
 	dir, stages := cached(t, cache, "--augment", "waveaug")
 	sameRun(t, "augmented", mustTrain(t, flags...), dir)
 	s := stages["target"]
-	if s.Stored != 0 || s.Misses != 0 || s.Hits == 0 || s.Hits >= plain["target"].Hits || !strings.Contains(s.TrainingUncached, "waveaug") {
+	if s.Stored != 0 || s.Misses != 0 || s.Hits == 0 || s.Hits >= plain["target"].Hits ||
+		!strings.Contains(s.TrainingUncached, "waveaug") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -112,7 +114,8 @@ func TestFeatureCacheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := trainPico(t, console.Console{}, "--max-steps", "1", "--feature-cache", file)
-	if want := "--feature-cache " + file + ": " + file + " is a file, not a folder"; exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) == "" {
+	want := "--feature-cache " + file + ": " + file + " is a file, not a folder"
+	if exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) == "" {
 		t.Errorf("exit status %d, %v, hint %q; want %s", exit.Code(err), err, exit.Hint(err), want)
 	}
 }
@@ -124,17 +127,21 @@ func TestFeatureCacheThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 256 { // files where folders of entries belong
-		if err := os.WriteFile(filepath.Join(cache, string("0123456789abcdef"[i/16])+string("0123456789abcdef"[i%16])), nil, 0o666); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(cache, string("0123456789abcdef"[i/16])+string("0123456789abcdef"[i%16])), nil, 0o666,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var warnings strings.Builder
-	dir, err := trainPico(t, console.Console{Err: &warnings}, append(slices.Clone(reference), "--feature-cache", cache)...)
+	dir, err := trainPico(t, console.Console{Err: &warnings},
+		append(slices.Clone(reference), "--feature-cache", cache)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameRun(t, "not writable", referenceRun(t), dir)
-	if n := strings.Count(warnings.String(), "--feature-cache: "); n != 1 || !strings.Contains(warnings.String(), "training goes on") {
+	n := strings.Count(warnings.String(), "--feature-cache: ")
+	if n != 1 || !strings.Contains(warnings.String(), "training goes on") {
 		t.Errorf("%d warnings:\n%s", n, &warnings)
 	}
 }

@@ -25,14 +25,17 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		err = errors.Join(err, lost)
 	}
 	if err == nil && !r.mode.Measures() {
-		err = cmp.Or(ending.MostlySkipped(o.collector), ending.Diverged(&o.divergence, o.collector, &r.loop.Train.Progress))
+		err = cmp.Or(ending.MostlySkipped(o.collector),
+			ending.Diverged(&o.divergence, o.collector, &r.loop.Train.Progress))
 	}
 	switch step := r.loop.Train.Progress.Step; {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
 	case step == 0 || ending.Ruined(outcome) || r.mode.Measures() || o.saver.Current():
 	case r.session.Optimizers.Incomplete() || lost != nil:
-		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
+		r.log.Warn(fmt.Sprintf(
+			"step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s",
+			step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.Last(); errors.Is(serr, report.ErrRemoved) {
 			err = r.rescue(serr)
@@ -45,7 +48,8 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 			err = serr
 		}
 	}
-	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved()), ending.Before(&o.divergence, o.saver), func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
+	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved()), ending.Before(&o.divergence, o.saver),
+		func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
@@ -70,7 +74,8 @@ func (r *run) rescue(lost error) error {
 	if err != nil {
 		return errors.Join(lost, err)
 	}
-	return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w; the folder was made again, with the checkpoint %s and without the lines of its steps", lost, path)
+	return hint.Errorf("continue with --resume "+hint.Path(r.dir),
+		"%w; the folder was made again, with the checkpoint %s and without the lines of its steps", lost, path)
 }
 
 // report writes report.json and its table, and prints the table. outcome is the error that the run ends with.
@@ -81,13 +86,15 @@ func (r *run) report(outcome error) (*report.Report, error) {
 		return nil, err
 	}
 	if c := out.FeatureCache; c != nil {
-		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses, "hit_ratio", c.HitRatio)
+		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses,
+			"hit_ratio", c.HitRatio)
 	}
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
 	wall := time.Duration(out.WallS * float64(time.Second))
-	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
+	r.bus.Publish(
+		&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
 }

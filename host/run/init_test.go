@@ -52,7 +52,10 @@ func TestInitRefusesWhatFitsNothing(t *testing.T) {
 	if exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) != "tensors are matched by name and shape" {
 		t.Errorf("exit status %d, %v, hint %q; want %s", exit.Code(err), err, exit.Hint(err), want)
 	}
-	for _, line := range []string{": 0 tensors loaded\n", "46 not in the file: the bundle's values are kept: ", "1 in the file, but not in the bundle: encoder.weight\n"} {
+	for _, line := range []string{
+		": 0 tensors loaded\n", "46 not in the file: the bundle's values are kept: ",
+		"1 in the file, but not in the bundle: encoder.weight\n",
+	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, &out)
 		}

@@ -30,8 +30,10 @@ func rates(t *testing.T, dir string) (all []float64) {
 // seen survives a resume in the middle of a count.
 func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 	flags := func(steps string) []string {
-		return []string{"--max-steps", steps, "--eval-every", "2", "--checkpoint-every", "100", "--warmup-steps", "0", "--lr", "0.5",
-			"--schedule", "plateau", "--plateau-patience", "2", "--plateau-factor", "0.1", "--keep-last", "1"}
+		return []string{
+			"--max-steps", steps, "--eval-every", "2", "--checkpoint-every", "100", "--warmup-steps", "0", "--lr",
+			"0.5", "--schedule", "plateau", "--plateau-patience", "2", "--plateau-factor", "0.1", "--keep-last", "1",
+		}
 	}
 	want := mustTrain(t, flags("14")...)
 	all := rates(t, want)
@@ -40,7 +42,9 @@ func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 	}
 	// An evaluation is made after step 7 because the run ends there, which the longer run does not have.
 	got := mustTrain(t, flags("7")...)
-	args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", got}, flags("14")...)
+	args := append(
+		[]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", got},
+		flags("14")...)
 	if err := runFlags(t, console.Console{}, args...); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,10 @@ func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 }
 
 func TestEarlyStop(t *testing.T) {
-	flags := []string{"--max-steps", "40", "--eval-every", "2", "--warmup-steps", "0", "--lr", "0.5", "--schedule", "constant", "--early-stop", "2", "--early-stop-delta", "0.01"}
+	flags := []string{
+		"--max-steps", "40", "--eval-every", "2", "--warmup-steps", "0", "--lr", "0.5", "--schedule", "constant",
+		"--early-stop", "2", "--early-stop-delta", "0.01",
+	}
 	var out bytes.Buffer
 	dir, err := trainPico(t, console.Console{Out: &out}, flags...)
 	if err != nil {
@@ -69,14 +76,17 @@ func TestEarlyStop(t *testing.T) {
 		return r
 	}
 	r := read()
-	if r.Outcome != "done" || r.EarlyStop == nil || r.EarlyStop.Evaluations != 2 || r.EarlyStop.Step != int64(r.Steps) || r.Steps >= 40 {
+	if r.Outcome != "done" || r.EarlyStop == nil || r.EarlyStop.Evaluations != 2 ||
+		r.EarlyStop.Step != int64(r.Steps) || r.Steps >= 40 {
 		t.Fatalf("%d steps, %s, %+v", r.Steps, r.Outcome, r.EarlyStop)
 	}
 	if !strings.Contains(out.String(), "stopped early   at step ") {
 		t.Errorf("the table does not say why the run ended:\n%s", &out)
 	}
 	// It continues only on request.
-	resume := []string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir}
+	resume := []string{
+		"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir,
+	}
 	before := r.Steps
 	for _, c := range []struct {
 		stop, max string
@@ -120,11 +130,14 @@ func TestLearningIsRefused(t *testing.T) {
 // TestAverageGoesOnToTheSameBits: the average is a part of a checkpoint, and the weights are trained as without one.
 func TestAverageGoesOnToTheSameBits(t *testing.T) {
 	flags := func(steps string, more ...string) []string {
-		return append([]string{"--max-steps", steps, "--eval-every", "3", "--schedule", "constant", "--keep-last", "0"}, more...)
+		return append([]string{"--max-steps", steps, "--eval-every", "3", "--schedule", "constant", "--keep-last", "0"},
+			more...)
 	}
 	resume := func(dir string, flags []string) (string, error) {
 		var out bytes.Buffer
-		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir}, flags...)
+		args := append([]string{
+			"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir,
+		}, flags...)
 		err := runFlags(t, console.Console{Out: &out}, args...)
 		return out.String(), err
 	}
@@ -146,7 +159,8 @@ func TestAverageGoesOnToTheSameBits(t *testing.T) {
 	if sum := a["step-000006/ema.safetensors"]; has || sum == [32]byte{} || sum == a["step-000006/params.safetensors"] {
 		t.Error("the average is saved where none was asked for, is not saved, or is the weights")
 	}
-	if _, err := resume(want, flags("8", "--ema", "0.9")); exit.Code(err) != 2 || !strings.Contains(err.Error(), "--ema was 0.8, is 0.9") {
+	if _, err := resume(want, flags("8", "--ema", "0.9")); exit.Code(err) != 2 ||
+		!strings.Contains(err.Error(), "--ema was 0.8, is 0.9") {
 		t.Errorf("another decay: exit status %d: %v", exit.Code(err), err)
 	}
 	out, err := resume(plain, flags("8", "--ema", "0.8"))

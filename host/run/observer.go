@@ -47,7 +47,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait, r.log.Warn); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(
+		filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait, r.log.Warn,
+	); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -59,7 +61,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		o.quarantine.Restore(state.Reasons(), r.plan.Data.Train)
 		o.trained = trained{state.Samples, state.Frames}
 	}
-	if o.baselines, err = report.NewBaselines(r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs); err != nil {
+	if o.baselines, err = report.NewBaselines(
+		r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs,
+	); err != nil {
 		return nil, err
 	}
 	evaluation, err := o.addSinks(r, p)
@@ -97,7 +101,9 @@ func (o *observer) addSinks(r *run, p train.Progress) (*report.Evaluation, error
 	if o.ledger != nil {
 		r.bus.RequireFile("ledger", o.ledger)
 	}
-	before := report.Before{Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm()}
+	before := report.Before{
+		Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm(),
+	}
 	if p.Step > 0 { // a report that cannot be read is written again, without its figures
 		if r, err := report.Read(filepath.Join(r.dir, report.ReportFile)); err == nil {
 			before.Baselines = r.Baselines
@@ -120,7 +126,8 @@ func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) err
 	if b.Eval {
 		return nil
 	}
-	inputs := slices.DeleteFunc(slices.Clone(layout.Tensors), func(t ring.Tensor) bool { return t.Offset >= layout.InputBytes })
+	inputs := slices.DeleteFunc(slices.Clone(layout.Tensors),
+		func(t ring.Tensor) bool { return t.Offset >= layout.InputBytes })
 	return o.debug.Batch(debug.Batch{Step: b.Step + 1, Micro: b.Micro, Seed: b.Seed, Tensors: inputs, Slot: slot})
 }
 

@@ -30,7 +30,9 @@ func persianBundle(t *testing.T) string {
 	}
 	tokenizer, err := json.Marshal(map[string]any{
 		"pre_tokenizer": map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"},
-		"model":         map[string]any{"type": "BPE", "unk_token": "[UNK]", "byte_fallback": true, "vocab": vocab, "merges": []string{}},
+		"model": map[string]any{
+			"type": "BPE", "unk_token": "[UNK]", "byte_fallback": true, "vocab": vocab, "merges": []string{},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,8 @@ func persianBundle(t *testing.T) string {
 // persianList writes a JSON Lines list of the two halves of each short clip, with texts of its own.
 func persianList(t *testing.T, name, from string) string {
 	t.Helper()
-	texts := []string{"سلام، حال شما؟", "می\u200Cروم به خانه.", "ا\u0653ب و نان", "علي ۱۲"} // one is not composed, one has Arabic yeh and digits
+	// one is not composed, one has Arabic yeh and digits
+	texts := []string{"سلام، حال شما؟", "می\u200Cروم به خانه.", "ا\u0653ب و نان", "علي ۱۲"}
 	list, err := os.ReadFile(filepath.Join(clips, from))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +65,8 @@ func persianList(t *testing.T, name, from string) string {
 		}
 		half := float64(info.Size()-44) / 2 / 22050 / 2
 		for _, part := range []map[string]any{{"offset": 0, "duration": half}, {"offset": half}} {
-			part["audio_filepath"], part["text"], part["speaker"], part["language"] = path, texts[n%len(texts)], id[:1], "fa"
+			part["audio_filepath"], part["text"], part["speaker"], part["language"] = path, texts[n%len(texts)], id[:1],
+				"fa"
 			data, err := json.Marshal(part)
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +86,8 @@ func persianList(t *testing.T, name, from string) string {
 // tokenizer spells in bytes.
 func TestPersian(t *testing.T) {
 	dir := mustTrain(t, "--graph", persianBundle(t), "--max-steps", "16", "--eval-every", "8",
-		"--train-data", persianList(t, "train.jsonl", "metadata_train.csv"), "--val-data", persianList(t, "eval.json", "metadata_eval.csv"))
+		"--train-data", persianList(t, "train.jsonl", "metadata_train.csv"), "--val-data",
+		persianList(t, "eval.json", "metadata_eval.csv"))
 	l := lossesOf(t, dir)
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
 		t.Errorf("loss %v -> %v", first, last)
@@ -107,7 +112,8 @@ func TestPersian(t *testing.T) {
 	}
 	want := []string{
 		"trainيU+064A12train.jsonl:4bytes", "train۱U+06F112train.jsonl:4bytes", "train۲U+06F212train.jsonl:4bytes",
-		"validationيU+064A3eval.json:4bytes", "validation۱U+06F13eval.json:4bytes", "validation۲U+06F23eval.json:4bytes",
+		"validationيU+064A3eval.json:4bytes", "validation۱U+06F13eval.json:4bytes",
+		"validation۲U+06F23eval.json:4bytes",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("unknown characters\n%q, want\n%q", got, want)

@@ -158,7 +158,8 @@ func TestPythonPlugin(t *testing.T) {
 				}
 			}
 		})
-		dir, err := trainPico(t, console.Console{Out: kill}, append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
+		dir, err := trainPico(t, console.Console{Out: kill},
+			append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,14 +186,21 @@ func TestPythonError(t *testing.T) {
 	}{
 		{"an exception", "waveform[row, :length] *= self.factor", "raise ValueError('too loud')", 4,
 			`stage gain failed: ValueError: too loud \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
-		{"an exit", "waveform[row, :length] *= self.factor", "sys.exit(3)", 4, `stage gain failed: SystemExit: 3 \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
-		{"in Configure", "-6) / 20)", "-6) / 0)", 2, `^plugin python-gain: Configure: ZeroDivisionError: .* \(plugin\.py:\d+\)\n`},
+		{
+			"an exit", "waveform[row, :length] *= self.factor", "sys.exit(3)", 4,
+			`stage gain failed: SystemExit: 3 \(plugin\.py:\d+\); clips [A-Z]/\d+, `,
+		},
+		{
+			"in Configure", "-6) / 20)", "-6) / 0)", 2,
+			`^plugin python-gain: Configure: ZeroDivisionError: .* \(plugin\.py:\d+\)\n`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := pythonPlugins(t)
 			editFile(t, filepath.Join(folder, "gain", "plugin.py"), tt.from, tt.to)
 			dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
-			if exit.Code(err) != tt.exit || !regexp.MustCompile(tt.want).MatchString(err.Error()) || !strings.HasPrefix(exit.Hint(err), "fix the plugin: ") {
+			if exit.Code(err) != tt.exit || !regexp.MustCompile(tt.want).MatchString(err.Error()) ||
+				!strings.HasPrefix(exit.Hint(err), "fix the plugin: ") {
 				t.Errorf("exit status %d: %v, hint %q", exit.Code(err), err, exit.Hint(err))
 			}
 			log := []byte(err.Error())

@@ -27,9 +27,11 @@ func TestFolderRemoved(t *testing.T) {
 			})
 		}
 	})
-	err := runFlags(t, console.Console{Out: out}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4",
-		"--run-dir", dir, "--log-every", "1", "--checkpoint-every", "20", "--epochs", "1000000", "--schedule", "constant")
-	if exit.Code(err) != 1 || !strings.Contains(err.Error(), "removed or moved away while the run was writing to it") || !strings.Contains(exit.Hint(err), "--resume "+dir) {
+	err := runFlags(t, console.Console{Out: out}, "--plugins", plugins, "--graph", pico, "--train-data", clips,
+		"--batch-size", "4", "--run-dir", dir, "--log-every", "1", "--checkpoint-every", "20", "--epochs", "1000000",
+		"--schedule", "constant")
+	if exit.Code(err) != 1 || !strings.Contains(err.Error(), "removed or moved away while the run was writing to it") ||
+		!strings.Contains(exit.Hint(err), "--resume "+dir) {
 		t.Fatalf("%v, %q", err, exit.Hint(err))
 	}
 	steps, err := checkpoint.NewStore(dir).Steps()

@@ -67,7 +67,8 @@ func TestNothingToDo(t *testing.T) {
 	dir := copyReference(t)
 	before := contents(t, dir)
 	for _, flags := range [][]string{
-		{"--resume", dir}, {"--resume", dir, "--max-steps", "7"}, {"--resume-or-start", dir}, {"--resume", dir + "@12", "--max-steps", "11"},
+		{"--resume", dir}, {"--resume", dir, "--max-steps", "7"}, {"--resume-or-start", dir},
+		{"--resume", dir + "@12", "--max-steps", "11"},
 		{"--resume", dir, "--epochs", "1", "--max-steps", "0"},
 	} {
 		said, err := resume(t, flags...)
@@ -91,7 +92,8 @@ func TestReportIsCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := readReport(t, dir)
-	if got.Outcome != "done" || got.Steps != want.Steps || got.Loss != want.Loss || got.Evaluation == nil || got.Evaluation.Best != want.Evaluation.Best {
+	if got.Outcome != "done" || got.Steps != want.Steps || got.Loss != want.Loss || got.Evaluation == nil ||
+		got.Evaluation.Best != want.Evaluation.Best {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
@@ -111,12 +113,14 @@ func TestReportCoversWholeRun(t *testing.T) {
 			once.Do(func() { close(stop) })
 		}
 	})
-	err := runFlags(t, console.Console{Out: out, Stop: stop}, "--plugins", plugins, "--resume", dir, "--max-steps", "1000000", "--eval-every", "1000000", "--log-every", "1")
+	err := runFlags(t, console.Console{Out: out, Stop: stop}, "--plugins", plugins, "--resume", dir, "--max-steps",
+		"1000000", "--eval-every", "1000000", "--log-every", "1")
 	if exit.Code(err) != 130 {
 		t.Fatal(err)
 	}
 	got := readReport(t, dir)
-	if got.Steps <= before.Steps || got.Loss.First != before.Loss.First || !reflect.DeepEqual(got.Evaluation, before.Evaluation) {
+	if got.Steps <= before.Steps || got.Loss.First != before.Loss.First ||
+		!reflect.DeepEqual(got.Evaluation, before.Evaluation) {
 		t.Fatalf("%+v\nbefore %+v", got, before)
 	}
 	b, was := got.Baselines[0], before.Baselines[0]
@@ -148,7 +152,8 @@ func TestGoBack(t *testing.T) {
 		}
 		sameRun(t, at, want, dir)
 	}
-	if _, err := resume(t, "--resume", want+"@7"); exit.Code(err) != 2 || !strings.Contains(exit.Hint(err), "there are checkpoints of the steps") {
+	_, err = resume(t, "--resume", want+"@7")
+	if exit.Code(err) != 2 || !strings.Contains(exit.Hint(err), "there are checkpoints of the steps") {
 		t.Errorf("a step without a checkpoint: %v, %s", err, exit.Hint(err))
 	}
 }
@@ -161,18 +166,22 @@ func TestStartAgain(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, rundir.Checkpoints)); err != nil {
 		t.Fatal(err)
 	}
-	start := append([]string{"--graph", pico, "--train-data", clips, "--batch-size", "4", "--buffer-size", "6"}, reference...)
+	start := append([]string{"--graph", pico, "--train-data", clips, "--batch-size", "4", "--buffer-size", "6"},
+		reference...)
 	for _, flags := range [][]string{{"--resume", dir}, append([]string{"--run-dir", dir}, start...)} {
-		if _, err := resume(t, flags...); exit.Code(err) != 2 || !strings.Contains(err.Error(), "ended before its first checkpoint") ||
+		_, err := resume(t, flags...)
+		if exit.Code(err) != 2 || !strings.Contains(err.Error(), "ended before its first checkpoint") ||
 			!strings.HasPrefix(exit.Hint(err), "start it again with --resume-or-start "+dir) {
 			t.Errorf("%s: %v, %q", flags[0], err, exit.Hint(err))
 		}
 	}
-	folder, err := runfolder.Claim(configtest.Parse(t, "--resume-or-start="+dir, "--graph="+pico, "--train-data="+clips), time.Now())
+	folder, err := runfolder.Claim(
+		configtest.Parse(t, "--resume-or-start="+dir, "--graph="+pico, "--train-data="+clips), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resume(t, "--resume", dir); exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
+	if _, err := resume(t, "--resume", dir); exit.Code(err) != 2 ||
+		!strings.Contains(err.Error(), "another process is training in this folder") {
 		t.Errorf("--resume while another process trains: %v", err)
 	}
 	if err := folder.Close(nil); err != nil {

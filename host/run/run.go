@@ -41,7 +41,9 @@ func Train(ctx context.Context, set *config.Set, console console.Console) error 
 // A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
 // first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
 // error has a status of its own, such as 3 for memory.
-func TrainWith(ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode) (_ *report.Report, err error) {
+func TrainWith(
+	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode,
+) (_ *report.Report, err error) {
 	out := newOutputs(console, set.DiskWait)
 	defer out.bus.Close()
 	defer files.WaitWith(out.wait)()
@@ -79,7 +81,8 @@ func TrainWith(ctx context.Context, set *config.Set, console console.Console, mo
 	io.WriteString(out.console.Out, summary.Banner(p, folder.Path))
 	summary.Warn(p, out.log.Logger)
 	m, err := machine.Open(machine.Config{
-		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open,
+		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
 	})
 	if err != nil {
 		return nil, exit.Refused(err)
@@ -152,9 +155,11 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 	if err != nil || found == "" {
 		return err
 	}
-	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
+	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n",
+		strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
 	if _, fault := s.Optimizers.InKernels(); fault != nil {
-		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
+		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault,
+			s.Updates()))
 	}
 	return nil
 }
@@ -175,7 +180,10 @@ type run struct {
 }
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
-func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
+func newRun(
+	ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string,
+	mode batch.InputMode,
+) (*run, error) {
 	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
 	r.store.Reached = out.reached
 	var job *event.Job
@@ -203,8 +211,9 @@ func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Se
 	}
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
-		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress, Stop: r.console.Stop,
-		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
+		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
+		Stop: r.console.Stop, Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger,
+		Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
 	if err == nil {
 		err = r.openSamples(ctx)
@@ -251,7 +260,9 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 			return p, nil, err
 		}
 		if len(removed) > 0 {
-			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the lines and the checkpoints of later steps", p.Step), "checkpoints", removed)
+			r.log.Warn(
+				fmt.Sprintf("gone back to step %d: removed the lines and the checkpoints of later steps", p.Step),
+				"checkpoints", removed)
 		}
 	}
 	return p, &start.Resumed.State, nil

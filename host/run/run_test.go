@@ -46,7 +46,9 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	plugins = filepath.Join(dir, "plugins")
 	for _, name := range []string{"features", "augment"} {
-		if err := catalogtest.Build(filepath.Join(plugins, name, catalogtest.Program(name)), "../../plugins/"+name); err != nil {
+		if err := catalogtest.Build(
+			filepath.Join(plugins, name, catalogtest.Program(name)), "../../plugins/"+name,
+		); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -71,7 +73,10 @@ func testMain(m *testing.M) int {
 func trainPico(t *testing.T, console console.Console, flags ...string) (dir string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
-	args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", dir, "--buffer-size", "6"}, flags...)
+	args := append([]string{
+		"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", dir,
+		"--buffer-size", "6",
+	}, flags...)
 	return dir, runFlags(t, console, args...)
 }
 
@@ -257,7 +262,10 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 			want = mustTrain(t, flags...)
 		}
 		dir, done := interrupted(t, 8, 16, flags...) // in the middle of an epoch
-		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
+		args := append([]string{
+			"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--num-workers", "3",
+			"--resume", dir,
+		}, flags...)
 		if err := runFlags(t, console.Console{}, args...); err != nil {
 			t.Fatal(err)
 		}
@@ -333,8 +341,10 @@ func children(t *testing.T) []int {
 
 func TestResumeRefusesAnotherRun(t *testing.T) {
 	dir := referenceRun(t)
-	err := runFlags(t, console.Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "18", "--resume", dir)
-	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "batch-size: 4 -> 8") || !strings.Contains(err.Error(), "seed: 1 -> 9") {
+	err := runFlags(t, console.Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size",
+		"8", "--seed", "9", "--max-steps", "18", "--resume", dir)
+	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "batch-size: 4 -> 8") ||
+		!strings.Contains(err.Error(), "seed: 1 -> 9") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
 }
@@ -342,7 +352,8 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 func TestCancelledRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
-	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run"))
+	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4",
+		"--run-dir", filepath.Join(t.TempDir(), "run"))
 	err := Train(ctx, set, console.Console{Out: io.Discard, Err: io.Discard})
 	if err == nil {
 		t.Error("a cancelled run has no error")

@@ -15,9 +15,10 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 		threads = 1 // recurrences may have other bits with more
 	}
 	c := samples.Config{
-		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device, MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples,
-		Threads: threads, Dir: filepath.Join(r.dir, samples.Folder),
-		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger, Bus: r.bus,
+		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device,
+		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: threads,
+		Dir: filepath.Join(r.dir, samples.Folder), Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop,
+		Log: r.log.Logger, Bus: r.bus,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
 	}
 	if r.plan.World.Leads() && !r.mode.Measures() {

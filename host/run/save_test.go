@@ -28,7 +28,8 @@ func TestSaveOnRequest(t *testing.T) {
 			stopped.Do(func() { said = string(p); close(stop) })
 		}
 	})
-	dir, err := trainPico(t, console.Console{Out: out, Err: warnings, Save: save, Stop: stop}, "--log-every", "1", "--checkpoint-every", "0", "--keep-last", "0")
+	dir, err := trainPico(t, console.Console{Out: out, Err: warnings, Save: save, Stop: stop}, "--log-every", "1",
+		"--checkpoint-every", "0", "--keep-last", "0")
 	if exit.Code(err) != 130 {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func TestSaveOnRequest(t *testing.T) {
 	if err != nil || len(found) == 0 || said != "saved "+found[0]+"; training continues\n" {
 		t.Errorf("checkpoints %v, the run said %q: %v", found, said, err)
 	}
-	if log, err := os.ReadFile(filepath.Join(dir, "log.jsonl")); err != nil || !bytes.Contains(log, []byte(`"reason":"asked"`)) {
+	log, err := os.ReadFile(filepath.Join(dir, "log.jsonl"))
+	if err != nil || !bytes.Contains(log, []byte(`"reason":"asked"`)) {
 		t.Errorf("%v: log.jsonl does not say that it was asked for", err)
 	}
 }
@@ -53,7 +55,9 @@ func TestReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"output", "error"} {
-		if n := bytes.Count(log, []byte("the standard "+name+" cannot be written to, the run continues without it: broken pipe")); n != 1 {
+		if n := bytes.Count(
+			log, []byte("the standard "+name+" cannot be written to, the run continues without it: broken pipe"),
+		); n != 1 {
 			t.Errorf("log.jsonl says %d times that the standard %s has no reader", n, name)
 		}
 	}

@@ -14,8 +14,11 @@ import (
 func TestStateGoesOnToTheSameBits(t *testing.T) {
 	graph := bundletest.Stateful(t, pico).Dir
 	flags := func(steps string, more ...string) []string {
-		return append([]string{"--plugins", plugins, "--graph", graph, "--train-data", clips, "--batch-size", "4", "--max-steps", steps, "--accumulate", "2",
-			"--eval-every", "3", "--schedule", "constant", "--keep-last", "0", "--ema", "0.8", "--freeze", "text_encoder,mel_head.weight"}, more...)
+		return append([]string{
+			"--plugins", plugins, "--graph", graph, "--train-data", clips, "--batch-size", "4", "--max-steps", steps,
+			"--accumulate", "2", "--eval-every", "3", "--schedule", "constant", "--keep-last", "0", "--ema", "0.8",
+			"--freeze", "text_encoder,mel_head.weight",
+		}, more...)
 	}
 	train := func(args []string) {
 		t.Helper()
@@ -23,7 +26,8 @@ func TestStateGoesOnToTheSameBits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole, parts, begun := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run")
+	whole, parts, begun := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run"),
+		filepath.Join(t.TempDir(), "run")
 	train(flags("6", "--run-dir", whole))
 	train(flags("3", "--run-dir", parts))
 	train(flags("6", "--resume", parts))

@@ -167,8 +167,10 @@ func TestResizedBundle(t *testing.T) {
 func TestProsodyBundle(t *testing.T) {
 	dir := rebuild(t, func(m *manifest.Bundle) {
 		for _, name := range []string{"pitch", "energy"} {
-			m.Inputs = append(m.Inputs, manifest.TensorSpec{Name: name, DType: manifest.F32, Lengths: "feature.MEL_LENGTHS", Origin: "stage",
-				Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_mel")}})
+			m.Inputs = append(m.Inputs, manifest.TensorSpec{
+				Name: name, DType: manifest.F32, Lengths: "feature.MEL_LENGTHS", Origin: "stage",
+				Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_mel")},
+			})
 		}
 		m.Pipeline = append(m.Pipeline, manifest.StageInstance{Name: "prosody", Stage: "prosody",
 			Inputs:  map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
@@ -183,7 +185,10 @@ func TestProsodyBundle(t *testing.T) {
 // TestOtherBundle trains the embedded bundle of another shape: no reference, two losses (accumulation mean), other
 // features, SGD. Interrupted in an accumulation window and resumed it is the same run.
 func TestOtherBundle(t *testing.T) {
-	flags := []string{"--graph", "builtin:myxtts-multispeaker", "--max-steps", "6", "--accumulate", "2", "--log-every", "1", "--checkpoint-every", "100", "--eval-every", "100"}
+	flags := []string{
+		"--graph", "builtin:myxtts-multispeaker", "--max-steps", "6", "--accumulate", "2", "--log-every", "1",
+		"--checkpoint-every", "100", "--eval-every", "100",
+	}
 	want := mustTrain(t, flags...)
 	l := lossesOf(t, want)
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {

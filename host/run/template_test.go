@@ -19,7 +19,9 @@ func TestTemplate(t *testing.T) {
 	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {
 		t.Fatal(err)
 	}
-	if err := catalogtest.Build(filepath.Join(folder, "mine", catalogtest.Program("my-plugin")), "../../plugins/template"); err != nil {
+	if err := catalogtest.Build(
+		filepath.Join(folder, "mine", catalogtest.Program("my-plugin")), "../../plugins/template",
+	); err != nil {
 		t.Fatal(err)
 	}
 	with := func(drive string) string {

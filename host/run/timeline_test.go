@@ -15,8 +15,8 @@ import (
 func TestTimeline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timeline.json")
 	var out strings.Builder
-	dir, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "12", "--trace", path, "--trace-steps", "10", "--eval-every", "4", "--checkpoint-every", "5",
-		"--val-data", clips, "--accumulate", "2")
+	dir, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "12", "--trace", path, "--trace-steps", "10",
+		"--eval-every", "4", "--checkpoint-every", "5", "--val-data", clips, "--accumulate", "2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +30,11 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	for name, least := range map[string]int{
-		"pipeline/decode 0/decode": 1, "pipeline/decode 1/decode": 1, "pipeline/target/target": 1, "pipeline/transfer/transfer": 20,
-		"device slots/slot 0/FREE": 1, "device slots/slot 1/PREPARING": 1, "device slots/slot 2/READY": 1, "device slots/slot 2/TRAINING": 1,
-		"trainer/trainer/wait": 20, "trainer/trainer/train": 20, "trainer/trainer/optimizer": 10, "trainer/trainer/evaluate": 2, "trainer/trainer/checkpoint": 2,
+		"pipeline/decode 0/decode": 1, "pipeline/decode 1/decode": 1, "pipeline/target/target": 1,
+		"pipeline/transfer/transfer": 20, "device slots/slot 0/FREE": 1, "device slots/slot 1/PREPARING": 1,
+		"device slots/slot 2/READY": 1, "device slots/slot 2/TRAINING": 1, "trainer/trainer/wait": 20,
+		"trainer/trainer/train": 20, "trainer/trainer/optimizer": 10, "trainer/trainer/evaluate": 2,
+		"trainer/trainer/checkpoint": 2,
 	} {
 		if names[name] < least {
 			t.Errorf("%d of %s, want %d or more", names[name], name, least)
@@ -58,7 +60,8 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the banner does not name the timeline:\n%s", &out)
 	}
 	// A resumed run does not overwrite it.
-	if data, err := os.ReadFile(filepath.Join(dir, "config.yaml")); err != nil || !strings.Contains(string(data), "# trace: ") {
+	data, err := os.ReadFile(filepath.Join(dir, "config.yaml"))
+	if err != nil || !strings.Contains(string(data), "# trace: ") {
 		t.Errorf("config.yaml, %v:\n%s", err, data)
 	}
 }

@@ -27,12 +27,15 @@ func TestClipTornDuringTheRun(t *testing.T) {
 			}
 		}
 	})
-	dir, err := trainPico(t, console.Console{Out: tear}, "--train-data", sample, "--max-steps", "5", "--model-start-delay", "0")
+	dir, err := trainPico(t, console.Console{Out: tear}, "--train-data", sample, "--max-steps", "5",
+		"--model-start-delay", "0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, but the file has 19956; copy the recording from its source again, or save what is there: ffmpeg -i ` + clip,
+		"quarantine.jsonl": `{"id":"A/0003","path":"` + clip +
+			`","reason":"truncated: the \"data\" chunk declares 82898 bytes, but the file has 19956; copy the recording from its source again, or save what is there: ffmpeg -i ` +
+			clip,
 		"report.json":                        `"quarantined": 1`,
 		"checkpoints/step-000005/state.json": `"id": "A/0003"`,
 	} {

@@ -17,23 +17,39 @@ import (
 // does so in is the last.
 func TestVerifyPlugins(t *testing.T) {
 	folder := faultyPlugins(t, nil)
-	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5", // another stage than mix
+	// another stage than mix
+	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5",
 		"--buffer-size", "12") // no slot has two batches, perhaps of different buckets
 	const place = " (step N, batch N of epoch N, clips A/N, A/N, A/N, A/N)"
 	for _, tt := range []struct {
 		fault, stage string
 		want         string // of the error, with N in the place of numbers
 	}{
-		{"shortens a row", "tint", "it changed row N of waveform_lengths in ring slot N, but waveform_lengths is not an output of the stage"},
-		{"changes a tensor that is not its own", "mix", "it changed row N of text_sequences in ring slot N, but text_sequences is not an output of the stage"},
-		{"changes another slot", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
-		{"writes after its answer", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
+		{
+			"shortens a row", "tint",
+			"it changed row N of waveform_lengths in ring slot N, but waveform_lengths is not an output of the stage",
+		},
+		{
+			"changes a tensor that is not its own", "mix",
+			"it changed row N of text_sequences in ring slot N, but text_sequences is not an output of the stage",
+		},
+		{
+			"changes another slot", "mix",
+			"it wrote to row N of text_sequences in ring slot N, but its call was for slot N",
+		},
+		{
+			"writes after its answer", "mix",
+			"it wrote to row N of text_sequences in ring slot N, but its call was for slot N",
+		},
 		{"is far too loud", "mix", "row N of waveform has the value Ne+N at element N, beyond its range of N"},
 		{"scales as int16", "mix", "row N of waveform has the value N.N at element N, beyond its range of N"},
 		{"gives zeros", "mix", "row N of waveform has the value N everywhere, but the recording is not silent"},
 		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
 		{"gives a negative length", "mix", "row N has length N in waveform_lengths, outside N to N"},
-		{"answers for an unknown call", "mix", "it sent a result for call N, which is not in flight, while it worked on stage mix (step N)"},
+		{
+			"answers for an unknown call", "mix",
+			"it sent a result for call N, which is not in flight, while it worked on stage mix (step N)",
+		},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			got := trainFaulty(t, tt.fault, "", append(slices.Clone(flags), "--augment", tt.stage)...)
@@ -41,17 +57,21 @@ func TestVerifyPlugins(t *testing.T) {
 				t.Fatalf("exit status %d: %v", exit.Code(got.err), got.err)
 			}
 			want := "stage " + tt.stage + ": plugin faulty: it broke the protocol: " + tt.want
-			if text := regexp.MustCompile(`\b[A-Z]/N`).ReplaceAllString(regexp.MustCompile(`-?\d+`).ReplaceAllString(got.err.Error(), "N"), "A/N"); text != want+place {
+			if text := regexp.MustCompile(`\b[A-Z]/N`).ReplaceAllString(
+				regexp.MustCompile(`-?\d+`).ReplaceAllString(got.err.Error(), "N"), "A/N",
+			); text != want+place {
 				t.Errorf("error:\n%s\nwant:\n%s", text, want+place)
 			}
-			if got.restarts["faulty"] > 0 && tt.fault != "answers for an unknown call" { // the end of the run comes before or after
+			// the end of the run comes before or after
+			if got.restarts["faulty"] > 0 && tt.fault != "answers for an unknown call" {
 				t.Errorf("restarts: %v", got.restarts)
 			}
 		})
 	}
 	t.Run("answers without working", func(t *testing.T) {
 		got := trainFaulty(t, "", "", append(slices.Clone(flags), "--config", idlePipeline(t))...)
-		const want = "stage target: plugin faulty: it broke the protocol: it answered without writing row 0 of mel_spectrograms"
+		const want = "stage target: plugin faulty: it broke the protocol: it answered without writing row 0 of " +
+			"mel_spectrograms"
 		if exit.Code(got.err) != 4 || !strings.HasPrefix(got.err.Error(), want+" (step ") {
 			t.Errorf("exit status %d: %v", exit.Code(got.err), got.err)
 		}
@@ -75,7 +95,9 @@ func TestUndeclaredLengths(t *testing.T) {
 		t.Fatal(want.err, got.err)
 	}
 	text := regexp.MustCompile(`\d+`).ReplaceAllString(got.warnings, "N")
-	if warning := again + "stage tint: it changed row N of waveform_lengths, but waveform_lengths is not an output of the stage"; !strings.Contains(text, warning) {
+	warning := again +
+		"stage tint: it changed row N of waveform_lengths, but waveform_lengths is not an output of the stage"
+	if !strings.Contains(text, warning) {
 		t.Errorf("warnings:\n%s\nwant:\n%s", text, warning)
 	}
 	sameRun(t, "with a shortened row", want.dir, got.dir)
@@ -90,7 +112,8 @@ func TestRange(t *testing.T) {
 		"writes f64":      "waveform", // also values that are not finite
 	} {
 		got := trainFaulty(t, fault, "", append(flags, "--on-range", "warn")...)
-		if !strings.Contains(got.warnings, "warning: plugin faulty: stage mix: ") || !strings.Contains(got.warnings, want) {
+		if !strings.Contains(got.warnings, "warning: plugin faulty: stage mix: ") ||
+			!strings.Contains(got.warnings, want) {
 			t.Errorf("%s: %v; warnings:\n%s", fault, got.err, got.warnings)
 		}
 		if n := strings.Count(got.warnings, "stage mix: row "); n > 1 {
@@ -109,11 +132,13 @@ func TestWrongBatchEndsRun(t *testing.T) {
 	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil), "--max-steps", "5")
 	for fault, want := range map[string]string{
 		"scales as int16": ", beyond its range of 8, and no other row is right (step ",
-		"mutes all":       " of waveform has the value 0 everywhere, but the recording is not silent, and no other row is right (step ",
+		"mutes all": " of waveform has the value 0 everywhere, but the recording is not silent, and no other " +
+			"row is right (step ",
 	} {
 		got := trainFaulty(t, fault, "", flags...)
 		const begin = "stage mix: plugin faulty: it broke the protocol: row "
-		if exit.Code(got.err) != 4 || !strings.HasPrefix(got.err.Error(), begin) || !strings.Contains(got.err.Error(), want) {
+		if exit.Code(got.err) != 4 || !strings.HasPrefix(got.err.Error(), begin) ||
+			!strings.Contains(got.err.Error(), want) {
 			t.Errorf("%s: exit status %d: %v", fault, exit.Code(got.err), got.err)
 		}
 		if advice := hint.Of(got.err); !strings.Contains(advice, "--on-range warn") {
@@ -124,7 +149,8 @@ func TestWrongBatchEndsRun(t *testing.T) {
 
 // TestWrongRowIsQuarantined: a stage that spoils one clip costs that clip, and the report names the stage.
 func TestWrongRowIsQuarantined(t *testing.T) {
-	got := trainFaulty(t, "spoils one clip", "", append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
+	got := trainFaulty(t, "spoils one clip", "",
+		append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -133,7 +159,8 @@ func TestWrongRowIsQuarantined(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "plugin faulty: stage mix: waveform has the value "
-	if text := string(data); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"A/0001"`) || !strings.Contains(text, want) {
+	text := string(data)
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `"A/0001"`) || !strings.Contains(text, want) {
 		t.Errorf("%s\nwant A/0001 and %q", text, want)
 	}
 }
@@ -142,11 +169,13 @@ func TestWrongRowIsQuarantined(t *testing.T) {
 // on, and the run has the bits of an undisturbed one.
 func TestLateWrite(t *testing.T) {
 	for _, fault := range []string{"writes after its answer", "changes another slot"} {
-		got := trainFaulty(t, fault, t.TempDir(), append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
+		got := trainFaulty(t, fault, t.TempDir(),
+			append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
 		if got.err != nil {
 			t.Fatal(fault, got.err)
 		}
-		if text := regexp.MustCompile(`\d+`).ReplaceAllString(got.warnings, "N"); !strings.Contains(text, again+"row N of text_sequences in ring slot N was written to after") {
+		text := regexp.MustCompile(`\d+`).ReplaceAllString(got.warnings, "N")
+		if !strings.Contains(text, again+"row N of text_sequences in ring slot N was written to after") {
 			t.Errorf("%s: warnings:\n%s", fault, text)
 		}
 		sameRun(t, fault, undisturbed(t), got.dir)

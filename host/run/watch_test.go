@@ -28,7 +28,10 @@ import (
 func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Session, *gputest.Inventory) {
 	t.Helper()
 	set := config.New()
-	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4"}, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
+	if err := set.Parse(
+		[]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4"},
+		[]string{"XTTS_HOST_DEVICE=cpu"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	p, err := plan.New(t.Context(), set, nil, nil)
@@ -47,7 +50,8 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 		Model: place.Role{GPU: inventory.Cards[1].Device},
 	}
 	m, err := machine.Open(machine.Config{
-		Plan: p, Log: log, Inventory: func() (gpu.Inventory, error) { return inventory, nil }, Memory: func(m *event.Memory) { fmt.Fprintln(out, m) },
+		Plan: p, Log: log, Inventory: func() (gpu.Inventory, error) { return inventory, nil },
+		Memory: func(m *event.Memory) { fmt.Fprintln(out, m) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +73,8 @@ func TestWatch(t *testing.T) {
 	if err := m.Watch.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := "[Step 100] Data GPU 0: 0/8192MB (0.0%)\n[Step 100] Model GPU 1: 14336/16384MB (87.5%)\n"; out.String() != want {
+	if want := "[Step 100] Data GPU 0: 0/8192MB (0.0%)\n" +
+		"[Step 100] Model GPU 1: 14336/16384MB (87.5%)\n"; out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
 	}
 	out.Reset()
@@ -83,7 +88,9 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := strings.Repeat("warning: training releases unused arena memory: it uses 9800 MB of GPU 1\n", 2); out.String() != want {
+	if want := strings.Repeat(
+		"warning: training releases unused arena memory: it uses 9800 MB of GPU 1\n", 2,
+	); out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
 	}
 
@@ -95,12 +102,18 @@ func TestWatch(t *testing.T) {
 	arenas := arenaBytes(t, s)
 	want := []report.Memory{
 		{Device: inventory.Cards[0].String(), Role: "data", LimitBytes: 8192 * gpu.MB},
-		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + s.Optimizers.Bytes() + arenas), ProcessPeakBytes: 14336 * gpu.MB},
+		{
+			Device: inventory.Cards[1].String(), Role: "model",
+			ArenaPeakBytes:   int64(weights + grads + slots + s.Optimizers.Bytes() + arenas),
+			ProcessPeakBytes: 14336 * gpu.MB,
+		},
 	}
-	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" || memory[0].ArenaPeakBytes != 0 {
+	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" ||
+		memory[0].ArenaPeakBytes != 0 {
 		t.Errorf("got  %+v\nwant %+v", memory, want)
 	}
-	if u := utilization[2]; u.Role != "model" || u.Mean != 0.9 || u.Std != 0 || u.Samples != 1 || utilization[0].Samples != 0 {
+	u := utilization[2]
+	if u.Role != "model" || u.Mean != 0.9 || u.Std != 0 || u.Samples != 1 || utilization[0].Samples != 0 {
 		t.Errorf("%+v", utilization)
 	}
 }

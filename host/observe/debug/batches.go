@@ -31,7 +31,10 @@ func (f *Folder) Batch(b Batch) (err error) {
 	}
 	tensors := make([]safetensors.Tensor, len(b.Tensors))
 	for i, t := range b.Tensors {
-		tensors[i] = safetensors.Tensor{Name: t.Name, DType: safetensors.TypeOf(t.DType), Shape: t.Shape, Data: b.Slot[t.Offset : t.Offset+t.Bytes()]}
+		tensors[i] = safetensors.Tensor{
+			Name: t.Name, DType: safetensors.TypeOf(t.DType), Shape: t.Shape,
+			Data: b.Slot[t.Offset : t.Offset+t.Bytes()],
+		}
 	}
 	file, err := files.In(f.dir, batchesFolder, fmt.Sprintf("%06d-%02d.safetensors", b.Step, b.Micro)).Fresh()
 	if err != nil {

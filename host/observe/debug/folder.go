@@ -79,7 +79,8 @@ func Open(dir string) (*Folder, error) {
 		switch {
 		case err == nil:
 			f.conn, f.answer = conn, bufio.NewReader(conn)
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED): // one that a dead harness left is none
+		// one that a dead harness left is none
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
 			return nil, fmt.Errorf("--debug-dir: %w", err)
 		}
 	}

@@ -218,7 +218,9 @@ func TestFailedAndHungSinks(t *testing.T) {
 		if err := b.Close(); err != nil || time.Since(began) > 10*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		want := []string{"gone: connection refused; it gets no more events", "hung: too slow: the remaining events are dropped"}
+		want := []string{
+			"gone: connection refused; it gets no more events", "hung: too slow: the remaining events are dropped",
+		}
 		if !slices.Equal(faults, want) || len(gone.seen()) != 1 || gone.closed != 1 {
 			t.Errorf("reported %q, want %q; %d events, closed %d times", faults, want, len(gone.seen()), gone.closed)
 		}

@@ -133,7 +133,8 @@ type Memory struct {
 // String returns the line of the console: "[Step 100] Model GPU 1: 14336/16384MB (87.5%)".
 func (m *Memory) String() string {
 	const mb = 1 << 20
-	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", m.Step, m.Role, m.GPU, m.Used/mb, m.Limit/mb, 100*float64(m.Used)/float64(m.Limit))
+	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", m.Step, m.Role, m.GPU, m.Used/mb, m.Limit/mb,
+		100*float64(m.Used)/float64(m.Limit))
 }
 
 // Warning is a line of the log for the user.

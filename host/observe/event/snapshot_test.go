@@ -21,7 +21,9 @@ func TestWorkShowsNames(t *testing.T) {
 }
 
 func timed(n int64, took, wait time.Duration) *event.Step {
-	return &event.Step{Step: n, Loss: 1.5, Metrics: []float64{0.25}, LR: 1e-3, Times: event.Times{Time: took, InputWait: wait}}
+	return &event.Step{
+		Step: n, Loss: 1.5, Metrics: []float64{0.25}, LR: 1e-3, Times: event.Times{Time: took, InputWait: wait},
+	}
 }
 
 func TestSnapshot(t *testing.T) {
@@ -34,7 +36,8 @@ func TestSnapshot(t *testing.T) {
 	b.Publish(&event.Phase{Phase: event.Training})
 	b.Publish(timed(41, time.Minute, 0)) // it waits for the pipeline: no speed is made of it
 	s := b.Snapshot()
-	if s.Step != 41 || s.Loss != 1.5 || s.Metrics[0] != 0.25 || s.LR != 1e-3 || s.Speed != (event.Speed{}) || s.Phase != event.Training || s.Run.Bundle != "nano" {
+	if s.Step != 41 || s.Loss != 1.5 || s.Metrics[0] != 0.25 || s.LR != 1e-3 || s.Speed != (event.Speed{}) ||
+		s.Phase != event.Training || s.Run.Bundle != "nano" {
 		t.Errorf("after the first step: %+v", s)
 	}
 	for n := int64(42); n <= 140; n++ {
@@ -45,7 +48,8 @@ func TestSnapshot(t *testing.T) {
 	b.Publish(&event.Work{Task: event.Speaking, Ended: true, Time: 3900 * time.Millisecond})
 	b.Publish(&event.Work{Task: event.Saving, Ended: true, Time: time.Hour}) // it is part of a step
 	s = b.Snapshot()                                                         // of what is delivered and of what waits
-	if s.Step != 140 || math.Abs(s.StepsPerSecond-10) > 1e-9 || math.Abs(s.InputStall-0.004) > 1e-9 || s.Left != 20*time.Second || s.Evaluation.Loss != 2 {
+	if s.Step != 140 || math.Abs(s.StepsPerSecond-10) > 1e-9 || math.Abs(s.InputStall-0.004) > 1e-9 ||
+		s.Left != 20*time.Second || s.Evaluation.Loss != 2 {
 		t.Errorf("at 10 steps/s, with an evaluation and sentences as long as 99 steps: %+v", s)
 	}
 	for n := int64(141); n <= 240; n++ { // twice as slow: the last steps say so
@@ -64,7 +68,8 @@ func TestSnapshot(t *testing.T) {
 	if math.Abs(s.StepsPerSecond-5) > 0.05 || s.Left != 0 || !math.IsNaN(s.Loss) {
 		t.Errorf("at the end: %+v", s)
 	}
-	if s.Checkpoint.Step != 200 || len(s.Memory) != 2 || s.Memory[0].Used != 3 || s.Memory[1].Used != 2 || s.Warnings != 1 || s.Outcome != "done" {
+	if s.Checkpoint.Step != 200 || len(s.Memory) != 2 || s.Memory[0].Used != 3 || s.Memory[1].Used != 2 ||
+		s.Warnings != 1 || s.Outcome != "done" {
 		t.Errorf("at the end: %+v", s)
 	}
 }
@@ -77,7 +82,8 @@ func TestWork(t *testing.T) {
 		b.Require("works", sink)
 		job := b.Begin(event.Work{Task: event.Speaking, Unit: "sentences", Of: 200})
 		synctest.Wait()
-		if s := b.Snapshot(); s.Work == nil || s.Work.String() != "speaking   0/200 sentences" || len(sink.seen()) != 1 {
+		if s := b.Snapshot(); s.Work == nil || s.Work.String() != "speaking   0/200 sentences" ||
+			len(sink.seen()) != 1 {
 			t.Errorf("begun: %v, %d delivered", s.Work, len(sink.seen()))
 		}
 		for n := range 50 {
@@ -85,7 +91,8 @@ func TestWork(t *testing.T) {
 			job.Do(n+1, 200)
 		}
 		w := b.Snapshot().Work
-		if w.Done != 50 || w.Time != 500*time.Millisecond || w.Left(time.Now()) != 1500*time.Millisecond || w.Left(time.Now().Add(time.Second)) != 500*time.Millisecond {
+		if w.Done != 50 || w.Time != 500*time.Millisecond || w.Left(time.Now()) != 1500*time.Millisecond ||
+			w.Left(time.Now().Add(time.Second)) != 500*time.Millisecond {
 			t.Errorf("%v after %v, left %v", w, w.Time, w.Left(time.Now()))
 		}
 		job.End()
@@ -129,7 +136,8 @@ func TestSnapshotWhileTraining(t *testing.T) {
 			var before event.Snapshot
 			for {
 				s := b.Snapshot()
-				if s.Step < before.Step || s.Step > 0 && s.Metrics[0] != float64(s.Step) || before.Step > 0 && before.Metrics[0] != float64(before.Step) {
+				if s.Step < before.Step || s.Step > 0 && s.Metrics[0] != float64(s.Step) ||
+					before.Step > 0 && before.Metrics[0] != float64(before.Step) {
 					t.Errorf("step %d (%v) after step %d (%v)", s.Step, s.Metrics, before.Step, before.Metrics)
 					return
 				}

@@ -27,8 +27,12 @@ func TestFoot(t *testing.T) {
 	skipped, full, last, endless, saving := running, running, running, running, running
 	saving.Work = &event.Work{Task: event.Saving, Unit: "a checkpoint", Began: began}
 	evaluating, reading, ending := running, event.Snapshot{Phase: event.Preparing}, event.Snapshot{Phase: event.Ending}
-	evaluating.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 10, Of: 40, Began: began, Time: 4 * time.Second}
-	reading.Work = &event.Work{Task: event.Reading, Unit: "lines of metadata.csv", Done: 6550, Of: 13100, Began: began, Time: 4 * time.Second}
+	evaluating.Work = &event.Work{
+		Task: event.Evaluating, Unit: "batches", Done: 10, Of: 40, Began: began, Time: 4 * time.Second,
+	}
+	reading.Work = &event.Work{
+		Task: event.Reading, Unit: "lines of metadata.csv", Done: 6550, Of: 13100, Began: began, Time: 4 * time.Second,
+	}
 	skipped.Loss = math.NaN()
 	full.Step, full.Left = 240, 0
 	last.Left = 0
@@ -38,7 +42,10 @@ func TestFoot(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{running, 100, "step 120/240 ━━━━━━━━━━━━━━╸──────────────── loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
+		{
+			running, 100,
+			"step 120/240 ━━━━━━━━━━━━━━╸──────────────── loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      ",
+		},
 		{running, 79, "step 120/240 ━━━━╸───── loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
 		{running, 78, "step 120/240 ━━━━━━━━━━╸─────────── loss 1.234   11.9 steps/s  eta 14 s      "},
 		{running, 60, "step 120/240 ━━━━━━━━╸────────── loss 1.234  eta 14 s      "},
@@ -68,9 +75,11 @@ func TestFoot(t *testing.T) {
 // TestBarOnATerminal checks the screen while the bar is visible, and after it is removed.
 func TestBarOnATerminal(t *testing.T) {
 	for _, columns := range []int{100, 60, 30} {
-		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n", strings.TrimRight(foot(running, columns, time.Now()), " "))
+		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n",
+			strings.TrimRight(foot(running, columns, time.Now()), " "))
 		var screen string
-		for _, refreshes := range []time.Duration{400 * time.Millisecond, 3 * time.Second, 10 * time.Second} { // on a busy machine they come late
+		// on a busy machine they come late
+		for _, refreshes := range []time.Duration{400 * time.Millisecond, 3 * time.Second, 10 * time.Second} {
 			if screen = barScreen(t, columns, refreshes); screen == want {
 				break
 			}

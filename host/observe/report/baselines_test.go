@@ -17,9 +17,16 @@ func baseline(metric, loss string, delta float64) manifest.Baseline {
 // targetInputs are the inputs of a bundle with a target of that many bands.
 func targetInputs(bands int) []manifest.TensorSpec {
 	return []manifest.TensorSpec{
-		{Name: "mel_spectrograms", DType: manifest.F32, Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_mel"), manifest.Fixed(bands)}, Lengths: "mel_lengths"},
+		{
+			Name: "mel_spectrograms", DType: manifest.F32,
+			Shape:   manifest.Shape{manifest.Sym("B"), manifest.Sym("T_mel"), manifest.Fixed(bands)},
+			Lengths: "mel_lengths",
+		},
 		{Name: "mel_lengths", DType: manifest.I32, Shape: manifest.Shape{manifest.Sym("B")}},
-		{Name: "text", DType: manifest.I32, Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_text"), manifest.Fixed(1)}, Lengths: "mel_lengths"},
+		{
+			Name: "text", DType: manifest.I32,
+			Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_text"), manifest.Fixed(1)}, Lengths: "mel_lengths",
+		},
 	}
 }
 
@@ -47,7 +54,10 @@ func slot(rows [][][]float32, frames, bands int) (*ring.Layout, []byte) {
 }
 
 func TestBaselinesByHand(t *testing.T) {
-	b, err := NewBaselines([]manifest.Baseline{baseline("a", "l2", 0), baseline("b", "l1", 0), baseline("c", "huber", 0), baseline("d", "huber", 0.5)}, targetInputs(2))
+	b, err := NewBaselines([]manifest.Baseline{
+		baseline("a", "l2", 0), baseline("b", "l1", 0), baseline("c", "huber", 0), baseline("d", "huber", 0.5),
+	},
+		targetInputs(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +77,18 @@ func TestBaselinesByHand(t *testing.T) {
 		{(1 + 4 + 1 + 4 + 0 + 16) / 6.0, (1 + 0 + 4 + 0 + 4 + 36) / 6.0, 0.5, 2.5},
 		{10 / 6.0, 11 / 6.0, 0.5, 1.5},
 		{(0.5 + 1.5 + 0.5 + 1.5 + 0 + 3.5) / 6, (0.5 + 0 + 1.5 + 0 + 1.5 + 5.5) / 6, 0.25, (1.5 + 0.5) / 2},
-		{0.5 * (0.75 + 1.75 + 0.75 + 1.75 + 3.75) / 6, 0.5 * (0.75 + 1.75 + 1.75 + 5.75) / 6, 0.5 * 0.75 / 2, 0.5 * (1.75 + 0.75) / 2},
+		{
+			0.5 * (0.75 + 1.75 + 0.75 + 1.75 + 3.75) / 6, 0.5 * (0.75 + 1.75 + 1.75 + 5.75) / 6, 0.5 * 0.75 / 2,
+			0.5 * (1.75 + 0.75) / 2,
+		},
 	} {
 		got := b.Losses()[i]
 		if got.Train.Rows != 3 || got.Eval.Rows != 1 { // row 7 is empty, and counts as a row
 			t.Errorf("%s: %d and %d rows", got.Loss, got.Train.Rows, got.Eval.Rows)
 		}
-		for k, v := range []float64{got.Train.Constant, got.Train.PreviousFrame, got.Eval.Constant, got.Eval.PreviousFrame} {
+		for k, v := range []float64{
+			got.Train.Constant, got.Train.PreviousFrame, got.Eval.Constant, got.Eval.PreviousFrame,
+		} {
 			if math.Abs(v-want[k]) > 1e-12 {
 				t.Errorf("%s with delta %v, loss %d: %v, want %v", got.Loss, got.Delta, k, v, want[k])
 			}
@@ -140,7 +155,8 @@ func TestNewBaselinesRefuses(t *testing.T) {
 		{manifest.Baseline{Target: "text", Loss: "l1"}, "baselines[0]: target text i32"},
 		{manifest.Baseline{Target: "mel_spectrograms", Loss: "cosine"}, `unknown loss "cosine"`},
 	} {
-		if _, err := NewBaselines([]manifest.Baseline{c.b}, targetInputs(2)); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := NewBaselines([]manifest.Baseline{c.b}, targetInputs(2))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}

@@ -63,7 +63,10 @@ func (t *totals) add(o totals) {
 // NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed
 // run.
 func NewCollector(metrics []string, before Before) *Collector {
-	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, steptimes: steptimes{byBucket: map[int]*sample{}}}
+	c := &Collector{
+		metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines,
+		steptimes: steptimes{byBucket: map[int]*sample{}},
+	}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
 	return c

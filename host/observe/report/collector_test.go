@@ -16,8 +16,11 @@ import (
 // timed is a window whose times are known.
 func timed(step int64, bucket int, total, wait time.Duration) *event.Step {
 	return &event.Step{
-		Step: step, Bucket: bucket, Loss: 10 / float64(step), Metrics: []float64{float64(step)}, Rows: make([]int32, 4), Frames: 50,
-		Times: event.Times{Time: total, InputWait: wait, Train: 60 * time.Millisecond, Optimize: 10 * time.Millisecond},
+		Step: step, Bucket: bucket, Loss: 10 / float64(step), Metrics: []float64{float64(step)}, Rows: make([]int32, 4),
+		Frames: 50,
+		Times: event.Times{
+			Time: total, InputWait: wait, Train: 60 * time.Millisecond, Optimize: 10 * time.Millisecond,
+		},
 	}
 }
 
@@ -43,7 +46,8 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 	}
 	near(t, "loss.first", float64(r.Loss.First), 10)
 	near(t, "loss.last", float64(r.Loss.Last), 10.0/21)
-	if s := r.StepMs; !s.FirstStepExcluded || s.Steps != 20 || s.Max != 100 || s.ByBucket[0].Steps != 10 || s.ByBucket[1].Steps != 10 {
+	s := r.StepMs
+	if !s.FirstStepExcluded || s.Steps != 20 || s.Max != 100 || s.ByBucket[0].Steps != 10 || s.ByBucket[1].Steps != 10 {
 		t.Errorf("step_ms: %+v", s)
 	}
 	if g := r.GradientsMs; g.Steps != 20 || g.Min != 60 || g.Max != 60 {
@@ -52,7 +56,8 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 	near(t, "steps_per_second", r.StepsPerSecond, 10)
 	near(t, "frames_per_second", r.FramesPerSecond, 500)
 	near(t, "input_stall_ratio", r.InputStallRatio, 0.2)
-	if want := (Phases{{"wait", 20}, {"train", 60}, {"optimizer", 10}, {"other", 10}}); !reflect.DeepEqual(r.PhasesMs, want) {
+	want := (Phases{{"wait", 20}, {"train", 60}, {"optimizer", 10}, {"other", 10}})
+	if !reflect.DeepEqual(r.PhasesMs, want) {
 		t.Errorf("phases_ms %v, want %v", r.PhasesMs, want)
 	}
 }
@@ -109,7 +114,8 @@ func TestCollectorOfShortRuns(t *testing.T) {
 }
 
 func TestCollectorGoesOn(t *testing.T) {
-	c := NewCollector(nil, Before{Steps: History{Steps: 100, Skipped: 1, Samples: 400, Frames: 9000, First: 5, Last: 2, Best: 0.01}})
+	c := NewCollector(nil,
+		Before{Steps: History{Steps: 100, Skipped: 1, Samples: 400, Frames: 9000, First: 5, Last: 2, Best: 0.01}})
 	w := timed(101, 0, time.Second, 0)
 	w.Metrics, w.Frames = nil, 10
 	c.Take(events(w))
@@ -151,7 +157,10 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 		c.Take(events(w))
 	}
 	c.Take(events(&event.Evaluation{Step: 30, Metrics: []float64{-1, 7}}))
-	list := []BaselineLosses{{Train: PredictorLosses{Rows: 3, Constant: 40, PreviousFrame: 30}, Eval: PredictorLosses{Rows: 2, Constant: 28, PreviousFrame: 20}}}
+	list := []BaselineLosses{{
+		Train: PredictorLosses{Rows: 3, Constant: 40, PreviousFrame: 30},
+		Eval:  PredictorLosses{Rows: 2, Constant: 28, PreviousFrame: 20},
+	}}
 	list[0].Metric, list[0].Target, list[0].Loss = "mel_loss", "mel_spectrograms", "huber"
 	want := Baseline{
 		Metric: "mel_loss", Target: "mel_spectrograms", Loss: "huber", Rows: 3, EvalRows: 2,
@@ -165,7 +174,8 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 
 func TestPhasesOfABatch(t *testing.T) {
 	s := pipeline.Stats{Batches: 4, Exposed: 10 * time.Millisecond, Phases: []pipeline.Phase{
-		{Name: "decode", Busy: 8 * time.Millisecond}, {Name: "target", Busy: 6 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}}
+		{Name: "decode", Busy: 8 * time.Millisecond}, {Name: "target", Busy: 6 * time.Millisecond},
+		{Name: "transfer", Busy: 40 * time.Millisecond}}}
 	r := complete(NewCollector(nil, Before{}), Report{}, Measured{Pipeline: s})
 	if want := (Phases{{"decode", 2}, {"target", 1.5}, {"transfer", 10}}); !reflect.DeepEqual(r.PhasesMs[:3], want) {
 		t.Errorf("phases_ms %v, want %v", r.PhasesMs[:3], want)
@@ -189,14 +199,21 @@ func TestPhasesOnAGPU(t *testing.T) {
 	}
 	r := complete(c, Report{}, Measured{
 		Transfers: Transfers{Batches: 20, Time: 80 * time.Millisecond, Hidden: 60 * time.Millisecond},
-		Pipeline:  pipeline.Stats{Batches: 21, Exposed: 3 * time.Second, Phases: []pipeline.Phase{{Name: "transfer", Busy: 5 * time.Second}}},
+		Pipeline: pipeline.Stats{
+			Batches: 21, Exposed: 3 * time.Second, Phases: []pipeline.Phase{{Name: "transfer", Busy: 5 * time.Second}},
+		},
 	})
-	if want := (Phases{{"gpu_train", 55}, {"gpu_optimizer", 2}, {"gpu_transfer", 4}}); !reflect.DeepEqual(r.PhasesMs[5:], want) {
+	if want := (Phases{
+		{"gpu_train", 55}, {"gpu_optimizer", 2}, {"gpu_transfer", 4},
+	}); !reflect.DeepEqual(r.PhasesMs[5:], want) {
 		t.Errorf("phases_ms %v, want %v at the end", r.PhasesMs, want)
 	}
 	near(t, "transfer_hidden_ratio", r.TransferHiddenRatio, 0.75)
 	near(t, "gradients_ms", r.GradientsMs.Mean, 55) // the GPU's
-	for _, want := range []string{"per step        wait 20.0 ms, train 60.0 ms, optimizer 10.0 ms, other 10.0 ms\n", "on the GPU      train 55.0 ms, optimizer 2.00 ms, transfer 4.00 ms\n"} {
+	for _, want := range []string{
+		"per step        wait 20.0 ms, train 60.0 ms, optimizer 10.0 ms, other 10.0 ms\n",
+		"on the GPU      train 55.0 ms, optimizer 2.00 ms, transfer 4.00 ms\n",
+	} {
 		if text := r.Table("runs/x"); !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
@@ -213,7 +230,8 @@ func TestWarnings(t *testing.T) {
 	if want := []string{"slow", "silent"}; !slices.Equal(r.Warnings, want) {
 		t.Errorf("%q, want %q", r.Warnings, want)
 	}
-	if text := r.Table("run"); !strings.Contains(text, "  warnings        2, listed in report.json; the last one: silent\n") {
+	text := r.Table("run")
+	if !strings.Contains(text, "  warnings        2, listed in report.json; the last one: silent\n") {
 		t.Error(text)
 	}
 }

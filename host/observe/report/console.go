@@ -43,7 +43,8 @@ const (
 // output that cannot be written to, on the sink's goroutine.
 func NewConsole(out, err io.Writer, lost func(text string)) *Console {
 	return &Console{
-		out: &reader{Writer: out, name: "standard output", lost: lost}, err: &reader{Writer: err, name: "standard error", lost: lost},
+		out: &reader{Writer: out, name: "standard output", lost: lost},
+		err: &reader{Writer: err, name: "standard error", lost: lost},
 	}
 }
 
@@ -166,7 +167,8 @@ func (c *Console) phase(p *event.Phase) {
 	case event.WarmingUp:
 		c.say("waiting for the data pipeline to warm up")
 	case event.Training:
-		c.say(fmt.Sprintf("training starting now: %s ready after %.2f s\n", units.Count(p.Ready, "batch"), p.Filling.Seconds()))
+		c.say(fmt.Sprintf("training starting now: %s ready after %.2f s\n", units.Count(p.Ready, "batch"),
+			p.Filling.Seconds()))
 		if c.bar != nil && c.now != nil {
 			c.bar.Start(c.now)
 		}
@@ -175,7 +177,8 @@ func (c *Console) phase(p *event.Phase) {
 
 // lowered says that the learning rate is lower from now on.
 func lowered(e *event.Lowered) string {
-	return fmt.Sprintf("learning rate%s lowered to %g: no lower validation loss in %s", OfPlayer(e.Player), e.LR, units.Count(e.Patience, "evaluation"))
+	return fmt.Sprintf("learning rate%s lowered to %g: no lower validation loss in %s", OfPlayer(e.Player), e.LR,
+		units.Count(e.Patience, "evaluation"))
 }
 
 func (c *Console) say(line string) {

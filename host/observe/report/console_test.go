@@ -18,11 +18,15 @@ func TestConsole(t *testing.T) {
 	c.Take(events(&event.Start{Metrics: []string{"mel_loss", "stop_loss"}, Total: 2, Every: 1}))
 	skipped := metricsStep(1)
 	skipped.Skipped, skipped.Named = true, []string{"h", "d", "b"}
-	c.Take(events(&event.Phase{Phase: event.WarmingUp}, &event.Phase{Phase: event.Training, Ready: 3, Filling: 1250 * time.Millisecond}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
-		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20}, &event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
-	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true},
-		&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2},
-		&event.Finish{}, metricsStep(2), &event.Pace{Step: 20, Mean: 101, Std: 20, Rate: 9.9, Variation: 0.2, Stall: 0.01}))
+	c.Take(events(&event.Phase{Phase: event.WarmingUp},
+		&event.Phase{Phase: event.Training, Ready: 3, Filling: 1250 * time.Millisecond}, skipped,
+		&event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
+		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20},
+		&event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
+	c.Take(
+		events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true},
+			&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2}, &event.Finish{}, metricsStep(2),
+			&event.Pace{Step: 20, Mean: 101, Std: 20, Rate: 9.9, Variation: 0.2, Stall: 0.01}))
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -48,7 +52,8 @@ pipeline  step 101.0 ± 20.0 ms  9.9 steps/s  variation 20 %  stall 1.0 %
 
 // TestConsoleFolds: on a terminal, a line that is wider is folded under its first column. Elsewhere it stays as it is.
 func TestConsoleFolds(t *testing.T) {
-	const line = "  data         a list of a hundred clips in a folder whose name is long enough to reach the end of the line\n"
+	const line = "  data         a list of a hundred clips in a folder whose name is long enough to reach the end of " +
+		"the line\n"
 	for _, terminal := range []bool{false, true} {
 		var out bytes.Buffer
 		c := NewConsole(&out, &out, nil)
@@ -60,7 +65,8 @@ func TestConsoleFolds(t *testing.T) {
 		}
 		want := line
 		if terminal {
-			want = "  data         a list of a hundred clips in a folder whose name is long enough\n               to reach the end of the line\n"
+			want = "  data         a list of a hundred clips in a folder whose name is long enough\n" +
+				"               to reach the end of the line\n"
 		}
 		if out.String() != want {
 			t.Errorf("on a terminal: %t\n%q", terminal, out.String())
@@ -80,7 +86,9 @@ func TestConsoleIsNotSilent(t *testing.T) {
 			c := NewConsole(&out, &out, nil)
 			c.Live(func() event.Snapshot { return *shown.Load() })
 			began := time.Now()
-			show(event.Snapshot{Phase: event.Preparing, Work: &event.Work{Task: event.Opening, Unit: "plugins and graphs", Began: began}})
+			show(event.Snapshot{Phase: event.Preparing, Work: &event.Work{
+				Task: event.Opening, Unit: "plugins and graphs", Began: began,
+			}})
 			time.Sleep(25 * time.Second)
 			synctest.Wait()
 			c.Take(events(&event.Start{Metrics: []string{"mel_loss", "stop_loss"}, Total: 9, Every: every}))
@@ -94,7 +102,9 @@ func TestConsoleIsNotSilent(t *testing.T) {
 				c.Take(events(s))
 			}
 			evaluating := training
-			evaluating.Work = &event.Work{Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second}
+			evaluating.Work = &event.Work{
+				Task: event.Evaluating, Unit: "batches", Done: 1, Of: 4, Began: time.Now(), Time: 20 * time.Second,
+			}
 			show(evaluating)
 			time.Sleep(70 * time.Second)
 			synctest.Wait()

@@ -33,7 +33,8 @@ const FewEvaluated = 10
 
 // FewText says what so few clips of an evaluation mean.
 func FewText(clips int) string {
-	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s", units.Count(clips, "clip"))
+	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s",
+		units.Count(clips, "clip"))
 }
 
 // FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0,
@@ -98,7 +99,8 @@ func leftOutLines(left []LeftOut, used float64, files bool) []string {
 	for _, l := range left {
 		text := "left out: " + units.Count(l.Clips, "clip")
 		if l.Seconds > 0 {
-			text += fmt.Sprintf(", %s (%s of the time)", units.Length(l.Seconds), units.Percent(l.Seconds/(l.Seconds+used)))
+			text += fmt.Sprintf(", %s (%s of the time)", units.Length(l.Seconds),
+				units.Percent(l.Seconds/(l.Seconds+used)))
 		}
 		text += ": " + l.Reason
 		if files {
@@ -140,6 +142,7 @@ func (d *Data) table(t *table) {
 		}
 	}
 	if d.Padding.Share > 0 {
-		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", units.Percent(d.Padding.Share), units.Count(len(d.Buckets), "bucket"), units.Percent(d.Padding.EmptyRows)))
+		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", units.Percent(d.Padding.Share),
+			units.Count(len(d.Buckets), "bucket"), units.Percent(d.Padding.EmptyRows)))
 	}
 }

@@ -80,7 +80,9 @@ func (s *sample) distribution() Distribution {
 	if s.N == 0 {
 		return Distribution{}
 	}
-	d := Distribution{Steps: s.N, Mean: s.Mean, Std: s.Std(), Min: s.min, Max: s.max, P50: s.quantile(0.5), P99: s.quantile(0.99)}
+	d := Distribution{
+		Steps: s.N, Mean: s.Mean, Std: s.Std(), Min: s.min, Max: s.max, P50: s.quantile(0.5), P99: s.quantile(0.99),
+	}
 	if d.Mean > 0 {
 		d.Variation = d.Std / d.Mean
 	}

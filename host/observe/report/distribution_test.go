@@ -16,16 +16,23 @@ func TestDistributionOfFew(t *testing.T) {
 		{[]float64{0}, Distribution{Steps: 1}},
 		{[]float64{100}, Distribution{Steps: 1, Mean: 100, Min: 100, Max: 100, P50: 100, P99: 100}},
 		{[]float64{5, 5, 5}, Distribution{Steps: 3, Mean: 5, Min: 5, Max: 5, P50: 5, P99: 5}},
-		{[]float64{2, 4, 4, 4, 5, 5, 7, 9}, Distribution{Steps: 8, Mean: 5, Std: 2, Min: 2, Max: 9, P50: 4, P99: 9, Variation: 0.4}},
-		{[]float64{1e9}, Distribution{Steps: 1, Mean: 1e9, Min: 1e9, Max: 1e9, P50: 1e9, P99: 1e9}}, // beyond the last cell
+		{
+			[]float64{2, 4, 4, 4, 5, 5, 7, 9},
+			Distribution{Steps: 8, Mean: 5, Std: 2, Min: 2, Max: 9, P50: 4, P99: 9, Variation: 0.4},
+		},
+		// beyond the last cell
+		{[]float64{1e9}, Distribution{Steps: 1, Mean: 1e9, Min: 1e9, Max: 1e9, P50: 1e9, P99: 1e9}},
 	} {
 		var s sample
 		for _, v := range c.times {
 			s.add(v)
 		}
 		got := s.distribution()
-		for i, pair := range [][2]float64{{float64(got.Steps), float64(c.want.Steps)}, {got.Mean, c.want.Mean}, {got.Std, c.want.Std}, {got.Min, c.want.Min},
-			{got.Max, c.want.Max}, {got.P50, c.want.P50}, {got.P99, c.want.P99}, {got.Variation, c.want.Variation}} {
+		for i, pair := range [][2]float64{
+			{float64(got.Steps), float64(c.want.Steps)}, {got.Mean, c.want.Mean}, {got.Std, c.want.Std},
+			{got.Min, c.want.Min}, {got.Max, c.want.Max}, {got.P50, c.want.P50}, {got.P99, c.want.P99},
+			{got.Variation, c.want.Variation},
+		} {
 			if math.Abs(pair[0]-pair[1]) > 0.005*pair[1] {
 				t.Errorf("%v: figure %d is %v, want %v", c.times, i, pair[0], pair[1])
 			}

@@ -53,14 +53,17 @@ func (d *Divergence) Step(w *event.Step, warn func(text string, args ...any)) (n
 		if len(d.recent) == 1 {
 			before = "that of the step before"
 		}
-		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", units.Number(w.Loss), w.Loss/median, before, units.Number(median))
+		text = fmt.Sprintf("the loss is %s, %.0f times %s (%s)", units.Number(w.Loss), w.Loss/median, before,
+			units.Number(median))
 	}
 	normal = d.take(w.Step, w.Loss, w.Skipped || !finite)
 	if text == "" || w.Step <= d.silent {
 		return normal
 	}
 	d.silent = w.Step + quietSteps
-	warn(fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps", w.Step, text, w.GradNorm, w.LR))
+	warn(fmt.Sprintf("step %d: %s, grad_norm %.4g, learning rate %.1e: lower --lr, clip gradients (--grad-clip), or "+
+		"lengthen --warmup-steps",
+		w.Step, text, w.GradNorm, w.LR))
 	return normal
 }
 
@@ -85,7 +88,8 @@ func (d *Divergence) take(step int64, loss float64, skipped bool) bool {
 		}
 		d.level = 0
 	}
-	if median := d.median(); d.level <= 0 || median < explosion*d.level { // otherwise it is one of the losses that exploded
+	// otherwise it is one of the losses that exploded
+	if median := d.median(); d.level <= 0 || median < explosion*d.level {
 		d.level = median
 	}
 	d.odd, d.normal = 0, step
@@ -125,7 +129,10 @@ func (d *Divergence) Normal() int64 { return d.normal }
 // Next returns what another process of the run begins with: the level of the losses and the last normal step. It
 // compares losses with those of its own steps only.
 func (d *Divergence) Next() Divergence {
-	return Divergence{level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high, best: d.best, steady: d.steady}
+	return Divergence{
+		level: d.level, odd: d.odd, normal: d.normal, base: d.base, sound: d.sound, high: d.high, best: d.best,
+		steady: d.steady,
+	}
 }
 
 // median returns that of the last losses, 0 before the first. A rate that is much too high shows in the second step.

@@ -10,7 +10,8 @@ import (
 )
 
 func TestDivergence(t *testing.T) {
-	const advice = ", grad_norm 7, learning rate 1.0e-03: lower --lr, clip gradients (--grad-clip), or lengthen --warmup-steps"
+	const advice = ", grad_norm 7, learning rate 1.0e-03: lower --lr, clip gradients (--grad-clip), or lengthen " +
+		"--warmup-steps"
 	step := func(n int64, loss float64) *event.Step {
 		return &event.Step{Step: n, Loss: loss, GradNorm: 7, LR: 1e-3, Rows: []int32{1}}
 	}
@@ -28,12 +29,27 @@ func TestDivergence(t *testing.T) {
 		want   []string
 	}{
 		{"falls", []float64{90, 50, 30, 20, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4}, nil},
-		{"second step", []float64{3.1, 537, 5810}, []string{"step 2: the loss is 537.0, 173 times that of the step before (3.100)" + advice}},
-		{"explodes once", append(flat(20, 2), 19.9, 25, 26, 2, 2), []string{"step 22: the loss is 25.00, 12 times the median of the last 21 steps (2.000)" + advice}},
+		{
+			"second step", []float64{3.1, 537, 5810},
+			[]string{"step 2: the loss is 537.0, 173 times that of the step before (3.100)" + advice},
+		},
+		{
+			"explodes once", append(flat(20, 2), 19.9, 25, 26, 2, 2),
+			[]string{"step 22: the loss is 25.00, 12 times the median of the last 21 steps (2.000)" + advice},
+		},
 		{"again, later", append(append(flat(20, 2), 30), append(flat(1000, 2), 40)...),
-			[]string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice, "step 1022: the loss is 40.00, 20 times the median of the last 50 steps (2.000)" + advice}},
-		{"stays there", append(flat(20, 2), flat(2000, 30)...), []string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice}},
-		{"not finite", []float64{2, math.NaN(), math.Inf(1), 2}, []string{"step 2: the loss is not finite (NaN)" + advice}},
+			[]string{
+				"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice,
+				"step 1022: the loss is 40.00, 20 times the median of the last 50 steps (2.000)" + advice,
+			}},
+		{
+			"stays there", append(flat(20, 2), flat(2000, 30)...),
+			[]string{"step 21: the loss is 30.00, 15 times the median of the last 20 steps (2.000)" + advice},
+		},
+		{
+			"not finite", []float64{2, math.NaN(), math.Inf(1), 2},
+			[]string{"step 2: the loss is not finite (NaN)" + advice},
+		},
 		{"below 0", append(flat(20, -2), 100), nil},
 	} {
 		if got := run(c.losses...); !slices.Equal(got, c.want) {

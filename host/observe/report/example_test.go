@@ -32,8 +32,11 @@ func Example() {
 	bus.Offer("console", console, func(text string) { log.Print(text) })
 	bus.Publish(&event.Start{Metrics: names, Total: 2, Every: 1})
 	for step := range int64(2) {
-		s := &event.Step{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
-			Frames: 2000, Times: event.Times{Time: 100 * time.Millisecond, InputWait: time.Millisecond}}
+		s := &event.Step{
+			Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8,
+			Rows: make([]int32, 16), Frames: 2000,
+			Times: event.Times{Time: 100 * time.Millisecond, InputWait: time.Millisecond},
+		}
 		if err := bus.Publish(s); err != nil {
 			log.Fatal(err)
 		}

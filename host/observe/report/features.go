@@ -42,7 +42,8 @@ func (t *table) features(c *FeatureCache) {
 	if rows == 0 {
 		t.row("feature cache", "not used by any stage")
 	} else {
-		t.row("feature cache", fmt.Sprintf("%s of %s, %s of %s in %s", units.Percent(c.HitRatio), units.Count(rows, "row"), units.Size(c.Bytes), units.Size(c.LimitBytes), c.Folder))
+		t.row("feature cache", fmt.Sprintf("%s of %s, %s of %s in %s", units.Percent(c.HitRatio),
+			units.Count(rows, "row"), units.Size(c.Bytes), units.Size(c.LimitBytes), c.Folder))
 	}
 	var stages, without []string
 	damaged := int64(0)

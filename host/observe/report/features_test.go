@@ -10,7 +10,10 @@ func TestFeatureCacheLines(t *testing.T) {
 		Folder: "/data/features", LimitBytes: 16 << 30, Bytes: 3 << 30, Hits: 750, Misses: 250, HitRatio: 0.75,
 		Stages: []CachedStage{
 			{Name: "target", Hits: 700, Misses: 200, Damaged: 2},
-			{Name: "reference", Hits: 50, Misses: 50, TrainingUncached: "reference_waveform is drawn anew for each epoch"},
+			{
+				Name: "reference", Hits: 50, Misses: 50,
+				TrainingUncached: "reference_waveform is drawn anew for each epoch",
+			},
 		},
 	})
 	const want = `  feature cache   not used by any stage

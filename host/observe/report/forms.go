@@ -17,9 +17,15 @@ func OtherForms(dir string, now []Graph) (lines []string) {
 		of, was := OfPlayer(g.Player), before.Graphs[i]
 		switch {
 		case was.Fused != nil && g.Fused == nil:
-			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)", of))
+			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with "+
+				"the graph as exported: from here on its losses differ by rounding from those of a run that is fused "+
+				"all the time (--fuse)",
+				of))
 		case was.Unfused != "" && g.Fused != nil:
-			lines = append(lines, fmt.Sprintf("the run was trained with the graph%s as exported so far, and continues with the fused graph: from here on its losses differ by rounding from those of a run that is not fused (--fuse off)", of))
+			lines = append(lines, fmt.Sprintf("the run was trained with the graph%s as exported so far, and continues "+
+				"with the fused graph: from here on its losses differ by rounding from those of a run that is not "+
+				"fused (--fuse off)",
+				of))
 		}
 	}
 	return lines

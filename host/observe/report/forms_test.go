@@ -21,9 +21,18 @@ func TestOtherForms(t *testing.T) {
 		{[]Graph{fused}, []Graph{fused}, nil},
 		{[]Graph{plain}, []Graph{plain}, nil},
 		{[]Graph{{}}, []Graph{fused}, nil}, // on the CPU
-		{[]Graph{fused}, []Graph{plain}, []string{"with the fused graph so far, and continues with the graph as exported"}},
-		{[]Graph{plain}, []Graph{fused}, []string{"with the graph as exported so far, and continues with the fused graph"}},
-		{[]Graph{of("a", plain), of("b", fused), {}}, []Graph{of("a", fused), of("b", plain), {}}, []string{"with the graph of a as exported so far", "with the fused graph of b so far"}},
+		{
+			[]Graph{fused}, []Graph{plain},
+			[]string{"with the fused graph so far, and continues with the graph as exported"},
+		},
+		{
+			[]Graph{plain}, []Graph{fused},
+			[]string{"with the graph as exported so far, and continues with the fused graph"},
+		},
+		{
+			[]Graph{of("a", plain), of("b", fused), {}}, []Graph{of("a", fused), of("b", plain), {}},
+			[]string{"with the graph of a as exported so far", "with the fused graph of b so far"},
+		},
 	} {
 		dir := t.TempDir()
 		if c.before != nil {

@@ -38,7 +38,8 @@ func (f *Fused) String() string {
 	for _, d := range f.Distances {
 		distance = max(distance, float64(d))
 	}
-	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", units.Count(f.Kernels, "kernel"), distance)}
+	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", units.Count(f.Kernels, "kernel"),
+		distance)}
 	if n := len(f.Left); n > 0 {
 		parts = append(parts, units.Count(n, "region")+" without a kernel")
 	}
@@ -50,7 +51,8 @@ func (f *Fused) String() string {
 		if n > len(list) {
 			list = append(slices.Clone(list), fmt.Sprintf("%d more", n-len(list)))
 		}
-		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s", units.Count(n, "result"), strings.Join(list, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s",
+			units.Count(n, "result"), strings.Join(list, ", ")))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -59,7 +61,8 @@ func (f *Fused) String() string {
 func (t *table) fused(graphs []Graph) {
 	for _, g := range graphs {
 		if g.OneThread != "" {
-			t.row("one thread", fmt.Sprintf("%s, %s: --deterministic, since more could have other bits because of %s", g.Use, g.File, g.OneThread))
+			t.row("one thread", fmt.Sprintf("%s, %s: --deterministic, since more could have other bits because of %s",
+				g.Use, g.File, g.OneThread))
 		}
 		of := ""
 		if g.Player != "" {

@@ -144,9 +144,11 @@ func (l *lines) appendNow(text []byte) (int, error) {
 	}
 	whole := bytes.LastIndexByte(text[:n], '\n') + 1
 	l.end += int64(whole)
-	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the incomplete line still uses the space that was free
+	// while the incomplete line still uses the space that was free
+	err = disk.Explain(err, l.path, int64(len(text)-whole))
 	if n > whole {
-		l.torn = l.file.Truncate(l.end) != nil // if no later one succeeds, the incomplete line is dropped when the file is opened again
+		// if no later one succeeds, the incomplete line is dropped when the file is opened again
+		l.torn = l.file.Truncate(l.end) != nil
 	}
 	return whole, err
 }

@@ -58,7 +58,8 @@ func (l *Ledger) Batch(b *pipeline.Batch, id func(row int32) string) {
 	if l == nil {
 		return
 	}
-	v := ledgerBatch{step: b.Step + 1, Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: make([]string, len(b.Rows))}
+	v := ledgerBatch{step: b.Step + 1, Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: make([]string,
+		len(b.Rows))}
 	for i, row := range b.Rows {
 		if row >= 0 {
 			v.Rows[i] = id(row)

@@ -20,8 +20,10 @@ func TestLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step := from; step <= to; step++ {
-			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2 * step, Bucket: 2, Rows: []int32{0, -1}}, func(row int32) string { return "ab"[row : row+1] })
-			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2*step + 1, Rows: []int32{1}}, func(row int32) string { return "ab"[row : row+1] })
+			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2 * step, Bucket: 2, Rows: []int32{0, -1}},
+				func(row int32) string { return "ab"[row : row+1] })
+			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2*step + 1, Rows: []int32{1}},
+				func(row int32) string { return "ab"[row : row+1] })
 			if err := l.Take(events(&event.Step{Step: int64(step)})); err != nil {
 				t.Fatal(err)
 			}

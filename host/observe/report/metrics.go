@@ -24,7 +24,8 @@ type Metrics struct {
 
 // fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl. No metric may have such a name.
 var fixedKeys = []string{
-	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped", "skipped_players", "eval_ms",
+	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped",
+	"skipped_players", "eval_ms",
 }
 
 // rateKey and normKey begin the keys of the learning rate and of the gradient norm of a player other than the last.
@@ -37,7 +38,8 @@ const (
 func metricKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
-		if slices.Contains(fixedKeys, name) || strings.HasPrefix(name, rateKey) || strings.HasPrefix(name, normKey) || slices.Contains(names[:i], name) {
+		if slices.Contains(fixedKeys, name) || strings.HasPrefix(name, rateKey) || strings.HasPrefix(name, normKey) ||
+			slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("metric %q has the name of another key of metrics.jsonl", name)
 		}
 		quoted, err := json.Marshal(name)

@@ -34,8 +34,9 @@ func events(list ...event.Event) []event.Event { return list }
 
 func metricsStep(step int64) *event.Step {
 	return &event.Step{
-		Step: step, Epoch: 1, Bucket: 2, Loss: 1 / float64(step), Metrics: []float64{0.5, 0.25}, LR: 1e-5, GradNorm: 0.8125, Rows: []int32{7, 3, 1},
-		Frames: 412, Times: event.Times{Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond},
+		Step: step, Epoch: 1, Bucket: 2, Loss: 1 / float64(step), Metrics: []float64{0.5, 0.25}, LR: 1e-5,
+		GradNorm: 0.8125, Rows: []int32{7, 3, 1}, Frames: 412,
+		Times: event.Times{Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond},
 	}
 }
 
@@ -55,7 +56,8 @@ func TestMetricsLine(t *testing.T) {
 		},
 			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":0.25,"lr":1e-05,"lr.judge":0.5,"grad_norm":0.8125,"grad_norm.judge":2,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
 		{"skipped player", func(w *event.Step) {
-			w.Skipped, w.Players = true, []event.Player{{Name: "judge", GradNorm: nan, Skipped: true}, {Name: "maker", GradNorm: w.GradNorm}}
+			w.Skipped, w.Players = true,
+				[]event.Player{{Name: "judge", GradNorm: nan, Skipped: true}, {Name: "maker", GradNorm: w.GradNorm}}
 		},
 			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"lr.judge":0,"grad_norm":0.8125,"grad_norm.judge":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true,"skipped_players":["judge"]}`},
 		{"one metric is not finite", func(w *event.Step) { w.Metrics[1] = nan },
@@ -102,11 +104,22 @@ func TestMetricsCutBack(t *testing.T) {
 	}{
 		{"a new run", "", 0, "", History{}},
 		{"a new run in an old folder", three, 0, "", History{}},
-		{"all stay", three, 3, three, History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2}},
-		{"the last goes", three, 2, line(1, "4") + line(2, "null"), History{Steps: 2, Skipped: 1, Samples: 4, Frames: 20, First: 4, Last: 4, Best: 4}},
-		{"torn last line", three + `{"step":4,"lo`, 9, three, History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2}},
-		{"first steps skipped", line(1, "null") + line(2, "-1") + line(3, "5"), 3, line(1, "null") + line(2, "-1") + line(3, "5"),
-			History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: -1, Last: 5, Best: -1}},
+		{"all stay", three, 3, three, History{
+			Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2,
+		}},
+		{
+			"the last goes", three, 2, line(1, "4") + line(2, "null"),
+			History{Steps: 2, Skipped: 1, Samples: 4, Frames: 20, First: 4, Last: 4, Best: 4},
+		},
+		{
+			"torn last line", three + `{"step":4,"lo`, 9, three,
+			History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2},
+		},
+		{
+			"first steps skipped", line(1, "null") + line(2, "-1") + line(3, "5"), 3,
+			line(1, "null") + line(2, "-1") + line(3, "5"),
+			History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: -1, Last: 5, Best: -1},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "metrics.jsonl")
@@ -163,7 +176,8 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := OpenMetrics(pipe, nil, 0, nil); !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("a pipe: %v", err)
 	}
-	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0, nil); !errors.Is(err, os.ErrNotExist) {
+	_, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0, nil)
+	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -203,14 +217,16 @@ func TestDiskRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: files.From(full), wait: files.NewPatience(time.Minute, nil)}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: files.From(full), wait: files.NewPatience(time.Minute,
+		nil)}}
 	defer m.Close()
 	synctest.Test(t, func(t *testing.T) {
 		began, taken := time.Now(), make(chan error)
 		go func() { taken <- m.Take(events(metricsStep(1), metricsStep(2))) }()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil { // the disk has space again
+		// the disk has space again
+		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil {
 			t.Error(err)
 		}
 		if err := <-taken; err != nil || time.Since(began) > 8*time.Second {
@@ -240,7 +256,9 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(whole)) + 20, Max: limit.Max}); err != nil {
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{
+		Cur: uint64(len(whole)) + 20, Max: limit.Max,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	err := m.Take(events(metricsStep(2), metricsStep(3), metricsStep(4), metricsStep(5))) // 4 is torn
@@ -260,10 +278,13 @@ func TestLineTooLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
 	m := openMetrics(t, path, 0)
 	m.lines.limit = len(m.appendLine(nil, metricsStep(4)))
-	if err := m.Take(events(metricsStep(1), &event.Message{}, metricsStep(4), metricsStep(1e9), metricsStep(2))); err == nil || !strings.Contains(err.Error(), "step 1000000000") {
+	err := m.Take(events(metricsStep(1), &event.Message{}, metricsStep(4), metricsStep(1e9), metricsStep(2)))
+	if err == nil || !strings.Contains(err.Error(), "step 1000000000") {
 		t.Errorf("error %v", err)
 	}
-	if got, want := read(t, path), string(m.appendLine(m.appendLine(nil, metricsStep(1)), metricsStep(4))); got != want {
+	if got, want := read(t, path), string(
+		m.appendLine(m.appendLine(nil, metricsStep(1)), metricsStep(4)),
+	); got != want {
 		t.Errorf("the file holds %q, want the lines before it", got)
 	}
 }
@@ -300,7 +321,9 @@ func TestEvaluations(t *testing.T) {
 			if step <= after {
 				continue
 			}
-			if err := e.Take(events(metricsStep(1), &event.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond})); err != nil {
+			if err := e.Take(events(metricsStep(1), &event.Evaluation{
+				Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond,
+			})); err != nil {
 				t.Fatal(err)
 			}
 		}

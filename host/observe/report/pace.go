@@ -135,7 +135,8 @@ func (p *Pace) warn(variation float64, s pipeline.Stats) string {
 		return ""
 	}
 	p.warned = cause
-	return fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause, advice)
+	return fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", units.Percent(variation), cause,
+		advice)
 }
 
 // cause names the phase that makes the steps uneven, and suggests a fix.
@@ -147,10 +148,13 @@ func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 		limit.advise(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
 		return limit.bottleneck, "batches come late. " + strings.Join(all, " ")
 	case "other":
-		return part, "checkpoints and files, between the steps. Raise --checkpoint-every, or put --run-dir on a faster disk."
+		return part,
+			"checkpoints and files, between the steps. Raise --checkpoint-every, or put --run-dir on a faster disk."
 	default:
 		if p.Setup.OnCPU {
-			return part, fmt.Sprintf("something else uses the cores. Give training fewer with --threads%s, or stop other programs.", now(p.Setup.Threads))
+			return part, fmt.Sprintf(
+				"something else uses the cores. Give training fewer with --threads%s, or stop other programs.",
+				now(p.Setup.Threads))
 		}
 		return part, "something else uses the device. Stop other programs on it."
 	}

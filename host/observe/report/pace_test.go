@@ -10,11 +10,15 @@ import (
 )
 
 // paceRun gives steps 1 to n, of which window fills in the times in ms, and returns what was said.
-func paceRun(p *Pace, n int64, window func(step int64) (bucket int, wait, train, other float64)) (lines, warnings []string) {
+func paceRun(
+	p *Pace, n int64, window func(step int64) (bucket int, wait, train, other float64),
+) (lines, warnings []string) {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	for step := int64(1); step <= n; step++ {
 		bucket, wait, training, other := window(step)
-		w := &event.Step{Step: step, Bucket: bucket, Times: event.Times{InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other)}}
+		w := &event.Step{Step: step, Bucket: bucket, Times: event.Times{
+			InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other),
+		}}
 		found, warning := p.Step(w)
 		if found != nil {
 			lines = append(lines, paceLine(found))
@@ -55,7 +59,8 @@ func TestPaceLine(t *testing.T) {
 		return 0, 1, 80 + 40*float64(step%2), 0
 	})
 	const want = "pipeline  step 101.0 ± 20.0 ms  9.9 steps/s  variation 20 %  stall 1.0 %"
-	if len(lines) != 2 || lines[1] != want || !strings.HasPrefix(lines[0], "pipeline  step 99.9 ± ") || len(warnings) != 0 {
+	if len(lines) != 2 || lines[1] != want || !strings.HasPrefix(lines[0], "pipeline  step 99.9 ± ") ||
+		len(warnings) != 0 {
 		t.Errorf("got %q, warnings %q", lines, warnings)
 	}
 }
@@ -79,13 +84,17 @@ func TestPaceKnowsBuckets(t *testing.T) {
 	}
 	p := &Pace{Every: 10, Pipeline: queueing("decode")}
 	lines, warnings := paceRun(p, 200, lengths)
-	if len(lines) != 2 || !strings.HasPrefix(lines[1], "pipeline  step 125.0 ± 0.0 ms  8.0 steps/s  variation 0.0 %") || len(warnings) != 0 {
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "pipeline  step 125.0 ± 0.0 ms  8.0 steps/s  variation 0.0 %") ||
+		len(warnings) != 0 {
 		t.Errorf("got %q, warnings %q", lines, warnings)
 	}
 }
 
 func TestPaceWarnsOnce(t *testing.T) {
-	setup := Setup{OnCPU: true, Threads: 2, NumWorkers: 4, PluginOf: map[string]string{"target": "features"}, WorkersOf: map[string]int{"features": 1}}
+	setup := Setup{
+		OnCPU: true, Threads: 2, NumWorkers: 4, PluginOf: map[string]string{"target": "features"},
+		WorkersOf: map[string]int{"features": 1},
+	}
 	even := func(int64) (int, float64, float64, float64) { return 0, 0, 100, 0 }
 	late := func(step int64) (int, float64, float64, float64) { return 0, 200 * float64(step%2), 100, 0 }
 	slow := func(step int64) (int, float64, float64, float64) { return 0, 0, 50 + 200*float64(step%2), 0 }
@@ -97,13 +106,38 @@ func TestPaceWarnsOnce(t *testing.T) {
 		want    []string // parts of each warning
 	}{
 		{"even", "decode", []func(int64) (int, float64, float64, float64){even, even}, nil},
-		{"decode", "decode", []func(int64) (int, float64, float64, float64){late}, []string{"in decode: batches come late. Decoding limits the run: raise --num-workers (now 4)."}},
-		{"a stage", "target", []func(int64) (int, float64, float64, float64){late}, []string{"in target: batches come late. Stage target limits the run: give its plugin more processes, --plugin-workers features=2 (now 1)."}},
-		{"training", "decode", []func(int64) (int, float64, float64, float64){slow}, []string{"step time varies by 67 % within a bucket, most of it in train: something else uses the cores. Give training fewer with --threads (now 2), or stop other programs."}},
-		{"checkpoints", "decode", []func(int64) (int, float64, float64, float64){save}, []string{"in other: checkpoints"}},
-		{"once for the same cause", "decode", []func(int64) (int, float64, float64, float64){late, late, late}, []string{"in decode"}},
-		{"again for another cause", "decode", []func(int64) (int, float64, float64, float64){late, slow}, []string{"in decode", "in train"}},
-		{"again after an even period", "decode", []func(int64) (int, float64, float64, float64){late, even, late}, []string{"in decode", "in decode"}},
+		{
+			"decode", "decode", []func(int64) (int, float64, float64, float64){late},
+			[]string{"in decode: batches come late. Decoding limits the run: raise --num-workers (now 4)."},
+		},
+		{
+			"a stage", "target", []func(int64) (int, float64, float64, float64){late},
+			[]string{"in target: batches come " +
+				"late. Stage target limits the run: give its plugin more processes, --plugin-workers features=2 (now " +
+				"1)."},
+		},
+		{
+			"training", "decode", []func(int64) (int, float64, float64, float64){slow},
+			[]string{"step time varies by 67 " +
+				"% within a bucket, most of it in train: something else uses the cores. Give training fewer with " +
+				"--threads (now 2), or stop other programs."},
+		},
+		{
+			"checkpoints", "decode", []func(int64) (int, float64, float64, float64){save},
+			[]string{"in other: checkpoints"},
+		},
+		{
+			"once for the same cause", "decode", []func(int64) (int, float64, float64, float64){late, late, late},
+			[]string{"in decode"},
+		},
+		{
+			"again for another cause", "decode", []func(int64) (int, float64, float64, float64){late, slow},
+			[]string{"in decode", "in train"},
+		},
+		{
+			"again after an even period", "decode", []func(int64) (int, float64, float64, float64){late, even, late},
+			[]string{"in decode", "in decode"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &Pace{Every: 2, Setup: setup, Pipeline: queueing(c.queue)}

@@ -10,7 +10,10 @@ import (
 )
 
 func progressStep(step int64) *event.Step {
-	return &event.Step{Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123, Times: event.Times{Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond}}
+	return &event.Step{
+		Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123,
+		Times: event.Times{Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond},
+	}
 }
 
 func TestProgress(t *testing.T) {
@@ -30,15 +33,22 @@ func TestProgress(t *testing.T) {
 		}
 		if step == 100 {
 			p.Work(&event.Work{Task: event.Evaluating, Ended: true, Time: 9900 * time.Millisecond})
-			got = append(got, p.Evaluated(&event.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond, Best: true}))
+			got = append(got, p.Evaluated(&event.Evaluation{
+				Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond, Best: true,
+			}))
 		}
 	}
 	want := []string{
 		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
-		"step 100/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 14 s",
+		"step 100/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  " +
+			"eta " +
+			"14 s",
 		"evaluation after step 100/240  loss 1.500  mel_loss 0.400  64 rows in 9.9 s (best)",
-		"step 200/240  loss     -  mel_loss     -  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 6.0 s",
-		"step 240/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall  30 % (target)",
+		"step 200/240  loss     -  mel_loss     -  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  " +
+			"eta " +
+			"6.0 s",
+		"step 240/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall  30 " +
+			"% (target)",
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d lines, want %d", len(got), len(want))
@@ -82,7 +92,8 @@ func TestProgressOff(t *testing.T) {
 	}
 	p.Run.Every = 1 // and no total: the end is not known
 	p.Step(progressStep(1))
-	if got, want := p.Step(progressStep(2)), "step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
+	if got, want := p.Step(progressStep(2)),
+		"step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -94,10 +105,19 @@ func TestSkippedLine(t *testing.T) {
 		want string
 	}{
 		{event.Step{Loss: math.NaN()}, "step   7/240  skipped: every row is empty"},
-		{event.Step{Loss: math.NaN(), Rows: []int32{1}}, "step   7/240  skipped: the loss is not finite (NaN); rows LJ001"},
-		{event.Step{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
-		{event.Step{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}}, "step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more"},
-		{event.Step{Loss: 1, GradNorm: 3, Rows: []int32{1}, Players: []event.Player{{Name: "judge", GradNorm: math.Inf(1), Skipped: true}, {Name: "maker", GradNorm: 3}}},
+		{
+			event.Step{Loss: math.NaN(), Rows: []int32{1}},
+			"step   7/240  skipped: the loss is not finite (NaN); rows LJ001",
+		},
+		{event.Step{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the " +
+			"gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
+		{
+			event.Step{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}},
+			"step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more",
+		},
+		{event.Step{Loss: 1, GradNorm: 3, Rows: []int32{1}, Players: []event.Player{
+			{Name: "judge", GradNorm: math.Inf(1), Skipped: true}, {Name: "maker", GradNorm: 3},
+		}},
 			"step   7/240  skipped by judge: the gradients are not finite (grad_norm +Inf); rows LJ001"},
 	} {
 		c.w.Step, c.w.Skipped = 7, true

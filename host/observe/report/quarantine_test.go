@@ -21,7 +21,9 @@ func TestQuarantine(t *testing.T) {
 	}
 	add := func(q *Quarantine, id string, want bool) {
 		t.Helper()
-		added, err := q.Add(Quarantined{ID: id, Path: "wavs/" + id + ".wav", Reason: "data chunk <2 samples", Stage: "decode", Split: Train})
+		added, err := q.Add(Quarantined{
+			ID: id, Path: "wavs/" + id + ".wav", Reason: "data chunk <2 samples", Stage: "decode", Split: Train,
+		})
 		if err != nil || added != want {
 			t.Errorf("row %s: added %v, %v; want %v", id, added, err, want)
 		}
@@ -37,7 +39,9 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 
-	if added, err := q.Add(Quarantined{ID: "LJ001-0001", Reason: "in two lists", Split: Validation}); !added || err != nil || q.Count() != 3 {
+	if added, err := q.Add(Quarantined{
+		ID: "LJ001-0001", Reason: "in two lists", Split: Validation,
+	}); !added || err != nil || q.Count() != 3 {
 		t.Errorf("the row of the other list: added %v, %v; %d rows", added, err, q.Count())
 	}
 	write(t, path, want+`{"id":"LJ0`) // killed
@@ -84,7 +88,8 @@ func TestQuarantineLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := q.Add(Quarantined{ID: "a", Reason: strings.Repeat("r", maxLine)}); err == nil || !strings.Contains(err.Error(), "above the limit of 65536") {
+	_, err = q.Add(Quarantined{ID: "a", Reason: strings.Repeat("r", maxLine)})
+	if err == nil || !strings.Contains(err.Error(), "above the limit of 65536") {
 		t.Errorf("Add: %v", err)
 	}
 }

@@ -177,7 +177,8 @@ func (e *EarlyStop) String() string {
 	if e.Best != nil {
 		limit = "a validation loss below " + units.Number(float64(*e.Best)-e.Delta)
 	}
-	return fmt.Sprintf("at step %d, after %s without %s (--early-stop)", e.Step, units.Count(e.Evaluations, "evaluation"), limit)
+	return fmt.Sprintf("at step %d, after %s without %s (--early-stop)", e.Step,
+		units.Count(e.Evaluations, "evaluation"), limit)
 }
 
 // StepTime describes the wall time of the steps of this process, evaluation excluded.

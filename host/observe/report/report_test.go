@@ -35,7 +35,8 @@ func golden(t *testing.T, name, got string) {
 // whole is the report of a run in which everything happened.
 func whole() *Report {
 	metrics := []string{"mel_loss", "stop_loss"}
-	c := NewCollector(metrics, Before{Steps: History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05}})
+	c := NewCollector(metrics,
+		Before{Steps: History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05}})
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	phase := func(p event.RunPhase, s int) {
 		c.Take(events(&event.Phase{Phase: p, At: began.Add(time.Duration(s) * time.Second)}))
@@ -48,38 +49,63 @@ func whole() *Report {
 	work(event.Evaluating, 1100*time.Millisecond)
 	work(event.Filling, time.Second) // is part of its phase
 	for step := int64(121); step <= 240; step++ {
-		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
-		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), 2000, step == 200
+		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond,
+			300*time.Microsecond)
+		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16),
+			2000, step == 200
 		c.Take(events(w))
 	}
-	c.Take(events(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second}))
+	c.Take(events(
+		&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second}))
 	phase(event.Ending, 24)
 	work(event.Saving, 400*time.Millisecond)
 	return complete(c, Report{
-		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"},
+		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done",
+		Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"},
 		Parameters: Parameters{
-			Trained: Tensors{2, 340}, Frozen: Tensors{44, 8513}, WeightsBytes: 39680, GradientsBytes: 1536, MomentsBytes: 3072, AccumulatorBytes: 1536,
+			Trained: Tensors{2, 340}, Frozen: Tensors{44, 8513}, WeightsBytes: 39680, GradientsBytes: 1536,
+			MomentsBytes: 3072, AccumulatorBytes: 1536,
 		},
-		Precision: "f32", Graphs: []Graph{{Use: "training", File: "training_model.onnx", Precision: "f32", Nodes: 891, SHA256: "0f6c1c1e", Fused: &Fused{
-			Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7}, Left: []string{"Add over [2 8192]: a row of 8192 elements"}, Faulty: []string{"bucket 0: Exp over [8], which computes y"}, Unproved: []string{"metric.accuracy"},
-			PlanS: 0.5, CompileS: 2.25, OpenS: 0.125, ProofS: 0.75,
-		}}},
+		Precision: "f32", Graphs: []Graph{{
+			Use: "training", File: "training_model.onnx", Precision: "f32", Nodes: 891, SHA256: "0f6c1c1e",
+			Fused: &Fused{
+				Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7},
+				Left:   []string{"Add over [2 8192]: a row of 8192 elements"},
+				Faulty: []string{"bucket 0: Exp over [8], which computes y"}, Unproved: []string{"metric.accuracy"},
+				PlanS: 0.5, CompileS: 2.25, OpenS: 0.125, ProofS: 0.75,
+			},
+		}},
 		Memory:      []Memory{{Device: "cpu", Role: "model", ProcessPeakBytes: 812 << 20}},
 		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
-		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
-		Quarantined: 2, Excluded: 3, UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}}, Accumulation: Accumulation{"exact", 1},
+		Plugins: []Plugin{
+			{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5},
+			{ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5},
+		},
+		Quarantined: 2, Excluded: 3,
+		UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}},
+		Accumulation:      Accumulation{"exact", 1},
 		Data: Data{
-			Train:      DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{{"longer than 12.00 s", ExcludedFile, 2, 30.5}, {Reason: "cannot be used", File: QuarantineFile, Clips: 1}}},
+			Train: DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{
+				{"longer than 12.00 s", ExcludedFile, 2, 30.5},
+				{Reason: "cannot be used", File: QuarantineFile, Clips: 1},
+			}},
 			Validation: &DataList{Clips: 64, Seconds: 250, LeftOut: []LeftOut{}}, Shared: 3,
 			Buckets: []manifest.Bucket{{"T_wav": 44032}, {"T_wav": 88064}}, Padding: Padding{0.095, 0.012},
 		},
 	}, Measured{
 		Began: began, Wall: 24600 * time.Millisecond,
 		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{
-			{Name: "decode", Busy: 1500 * time.Millisecond}, {Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},
+			{Name: "decode", Busy: 1500 * time.Millisecond},
+			{Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},
 			{Name: "reference", Busy: 720 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}},
-		Baselines: []BaselineLosses{{Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011}, Baseline: baseline("mel_loss", "huber", 1)}},
-		Setup:     Setup{OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3, PluginOf: map[string]string{"target": "features"}},
+		Baselines: []BaselineLosses{{
+			Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011},
+			Baseline: baseline("mel_loss", "huber", 1),
+		}},
+		Setup: Setup{
+			OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3,
+			PluginOf: map[string]string{"target": "features"},
+		},
 	})
 }
 
@@ -116,14 +142,16 @@ func TestGPUs(t *testing.T) {
 	}, Measured{Wall: 25 * time.Second})
 	golden(t, "table_gpus.txt", r.Table("runs/x/"))
 	b, err := json.Marshal(r.Utilization[2])
-	if want := `{"device":"` + two + `","role":"model","mean":0.913,"std":0.0412,"samples":25}`; err != nil || string(b) != want {
+	want := `{"device":"` + two + `","role":"model","mean":0.913,"std":0.0412,"samples":25}`
+	if err != nil || string(b) != want {
 		t.Errorf("%s, %v, want %s", b, err, want)
 	}
 }
 
 // The table of a run that ended before anything happened has no empty lines of figures.
 func TestTableOfNothing(t *testing.T) {
-	r := complete(NewCollector(nil, Before{}), Report{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"}, Measured{})
+	r := complete(NewCollector(nil, Before{}), Report{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"},
+		Measured{})
 	golden(t, "table_empty.txt", r.Table("runs/x/"))
 }
 
@@ -212,7 +240,8 @@ func TestFloat(t *testing.T) {
 
 func TestCPU(t *testing.T) {
 	m, u, err := CPU("model", time.Hour)
-	if err != nil || m.Device != "cpu" || m.Role != "model" || m.ProcessPeakBytes < 1<<20 || m.ProcessPeakBytes > 1<<40 || u.Mean < 0 || u.Mean > 1 {
+	if err != nil || m.Device != "cpu" || m.Role != "model" || m.ProcessPeakBytes < 1<<20 ||
+		m.ProcessPeakBytes > 1<<40 || u.Mean < 0 || u.Mean > 1 {
 		t.Errorf("got %+v, %+v, %v", m, u, err)
 	}
 }

@@ -54,12 +54,15 @@ func second(r *Report, setup Setup) *SecondGPU {
 	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", units.Percent(r.InputStallRatio))}
 	switch {
 	case shared > 0:
-		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s", units.Milliseconds(shared), units.Milliseconds(step)))
+		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s",
+			units.Milliseconds(shared), units.Milliseconds(step)))
 	case len(plugins) > 0:
-		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s", units.Milliseconds(prepare), units.Milliseconds(step)))
+		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s",
+			units.Milliseconds(prepare), units.Milliseconds(step)))
 	}
 	if s.Times > 1 && with == host {
-		why = append(why, fmt.Sprintf("then the steps before training would limit it, with %s", units.Milliseconds(host)))
+		why = append(why,
+			fmt.Sprintf("then the steps before training would limit it, with %s", units.Milliseconds(host)))
 	}
 	s.Reason = strings.Join(why, "; ")
 	return s

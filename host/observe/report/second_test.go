@@ -7,7 +7,10 @@ import (
 )
 
 func TestSecond(t *testing.T) {
-	onGPU := Setup{NumWorkers: 2, PluginOf: map[string]string{"target": "features", "reference": "features"}, WorkersOf: map[string]int{"features": 4}, UsesGPU: map[string]bool{"features": true}}
+	onGPU := Setup{
+		NumWorkers: 2, PluginOf: map[string]string{"target": "features", "reference": "features"},
+		WorkersOf: map[string]int{"features": 4}, UsesGPU: map[string]bool{"features": true},
+	}
 	sharing, noKernels := onGPU, onGPU
 	sharing.WorkersOf, sharing.SharedGPU = map[string]int{"features": 1}, true
 	noKernels.UsesGPU = nil
@@ -16,8 +19,10 @@ func TestSecond(t *testing.T) {
 	cpu.OnCPU = true
 	// step is a run whose steps take 60 ms, of which it waits, and whose batches take so long.
 	step := func(wait, decode, target, transfer float64) *Report {
-		r := &Report{InputStallRatio: wait / 60, PhasesMs: Phases{{"decode", decode}, {"target", target}, {"reference", 4}, {"transfer", transfer},
-			{"wait", wait}, {"train", 50 - wait}, {"optimizer", 10}, {"other", 0}, {"gpu_train", 40}}}
+		r := &Report{InputStallRatio: wait / 60, PhasesMs: Phases{
+			{"decode", decode}, {"target", target}, {"reference", 4}, {"transfer", transfer}, {"wait", wait},
+			{"train", 50 - wait}, {"optimizer", 10}, {"other", 0}, {"gpu_train", 40},
+		}}
 		r.StepMs.Steps, r.StepMs.Mean = 100, 60
 		return r
 	}
@@ -31,13 +36,23 @@ func TestSecond(t *testing.T) {
 		want   float64 // 0: nothing is said
 		reason string
 	}{
-		{"never waits", step(0, 20, 44, 1), onGPU, 1, "the pipeline waits 0.0 % of the time for data; plugins on the CPU need 12.0 ms per step, training needs 60.0 ms"},
-		{"waits for plugins", step(30, 20, 236, 1), onGPU, 2, "waits 50 % of the time for data; plugins on the CPU need 60.0 ms per step"},
+		{"never waits", step(0, 20, 44, 1), onGPU, 1, "the pipeline waits 0.0 % of the time for data; plugins on the " +
+			"CPU need 12.0 ms per step, training needs 60.0 ms"},
+		{
+			"waits for plugins", step(30, 20, 236, 1), onGPU, 2,
+			"waits 50 % of the time for data; plugins on the CPU need 60.0 ms per step",
+		},
 		{"waits for plugins that know no GPU", step(30, 20, 236, 1), noKernels, 1, "60.0 ms per step"},
 		{"waits for decoding", step(30, 120, 8, 1), onGPU, 1, "60.0 ms per step"},
-		{"decoding would be next", step(30, 80, 8, 1), onGPU, 1.5, "then the steps before training would limit it, with 40.0 ms"},
+		{
+			"decoding would be next", step(30, 80, 8, 1), onGPU, 1.5,
+			"then the steps before training would limit it, with 40.0 ms",
+		},
 		{"copies would be next", step(30, 8, 8, 50), onGPU, 1.2, "with 50.0 ms"},
-		{"shares the GPU", step(0, 20, 16, 1), sharing, 1.5, "0.0 % of the time for data; the stages that share the GPU take 20.0 ms for a step of 60.0 ms"},
+		{
+			"shares the GPU", step(0, 20, 16, 1), sharing, 1.5,
+			"0.0 % of the time for data; the stages that share the GPU take 20.0 ms for a step of 60.0 ms",
+		},
 		{"is shared more than half", step(0, 20, 36, 1), sharing, 1.5, "with 40.0 ms"},
 		{"two batches a step", accumulated, sharing, 60.0 / 36, "the stages that share the GPU take 24.0 ms"},
 		{"a data GPU", step(0, 20, 8, 1), apart, 0, ""},

@@ -33,7 +33,8 @@ func (t *table) spoken(s *Spoken) {
 	case s.Files == s.Sentences*len(s.Steps):
 		text = fmt.Sprintf("%s at %s, the last in %s", units.Count(s.Sentences, "sentence"), at, s.Last)
 	default:
-		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", units.Count(s.Files, "sentence"), at, s.Sentences, s.Last, s.LastFiles)
+		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", units.Count(s.Files, "sentence"), at,
+			s.Sentences, s.Last, s.LastFiles)
 	}
 	if s.Incomplete > 0 {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)

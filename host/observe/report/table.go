@@ -82,7 +82,8 @@ func (t *table) head(r *Report) {
 		outcome = "failed" // the command's error follows
 	}
 	visible.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
-		units.Count(r.Steps, "step"), units.Count(r.Samples, "sample"), units.Duration(time.Duration(r.WallS*float64(time.Second))))
+		units.Count(r.Steps, "step"), units.Count(r.Samples, "sample"),
+		units.Duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)
 	}
@@ -93,7 +94,8 @@ func (t *table) results(r *Report) {
 	if math.IsNaN(float64(r.Loss.First)) {
 		t.row("loss", "none")
 	} else {
-		t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", units.Number(float64(r.Loss.First)), units.Number(float64(r.Loss.Last)), units.Number(float64(r.Loss.Best))))
+		t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", units.Number(float64(r.Loss.First)),
+			units.Number(float64(r.Loss.Last)), units.Number(float64(r.Loss.Best))))
 	}
 	if e := r.Evaluation; e == nil {
 		t.row("evaluation", "none")
@@ -128,7 +130,8 @@ func (t *table) baseline(r *Report, b Baseline) {
 				text = "> 1000 %"
 			}
 		}
-		cells(name, units.Number(float64(constant)), units.Number(float64(previous)), units.Number(float64(model)), text)
+		cells(name, units.Number(float64(constant)), units.Number(float64(previous)), units.Number(float64(model)),
+			text)
 	}
 	if r.Steps == 0 {
 		return
@@ -152,15 +155,19 @@ func (t *table) speed(r *Report) {
 		t.row("speed", "no step was trained")
 		return
 	}
-	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", units.Rate(r.StepsPerSecond), units.Thousands(int64(math.Round(r.FramesPerSecond)))))
-	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfer time overlapped with training", units.Percent(r.InputStallRatio), units.Percent(r.TransferHiddenRatio)))
+	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", units.Rate(r.StepsPerSecond),
+		units.Thousands(int64(math.Round(r.FramesPerSecond)))))
+	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfer time overlapped with training",
+		units.Percent(r.InputStallRatio), units.Percent(r.TransferHiddenRatio)))
 	s := r.StepMs
-	text := fmt.Sprintf("mean %s, std %s, variation %s", units.Milliseconds(s.Mean), units.Milliseconds(s.Std), units.Percent(s.Variation))
+	text := fmt.Sprintf("mean %s, std %s, variation %s", units.Milliseconds(s.Mean), units.Milliseconds(s.Std),
+		units.Percent(s.Variation))
 	if s.FirstStepExcluded {
 		text += "  (without the first step)"
 	}
 	t.row("step time", text)
-	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", units.Milliseconds(s.Min), units.Milliseconds(s.P50), units.Milliseconds(s.P99), units.Milliseconds(s.Max)))
+	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", units.Milliseconds(s.Min), units.Milliseconds(s.P50),
+		units.Milliseconds(s.P99), units.Milliseconds(s.Max)))
 	var batch, step, gpu []string
 	list := &batch
 	for _, p := range r.PhasesMs {
@@ -217,7 +224,8 @@ func (t *table) memory(r *Report) {
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
 		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, units.Count(int64(p.Workers), "worker"),
-			units.Count(p.Calls, "call"), units.Milliseconds(p.P50Ms), units.Milliseconds(p.P99Ms), units.Count(int64(p.Restarts), "restart"))
+			units.Count(p.Calls, "call"), units.Milliseconds(p.P50Ms), units.Milliseconds(p.P99Ms),
+			units.Count(int64(p.Restarts), "restart"))
 		if p.Failed+p.Lost > 0 {
 			text += fmt.Sprintf(", %d calls failed, %d lost", p.Failed, p.Lost)
 		}

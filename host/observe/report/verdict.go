@@ -96,7 +96,8 @@ func judge(s symptoms) Verdict {
 	v := Verdict{Bottleneck: s.bottleneck, Advice: []string{}}
 	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
 	if s.skipped > 0 {
-		say("Skipped: %d of %s, which taught nothing: loss or gradients were not finite, or there were no rows. Their lines on the console name the clips: listen to them, or lower --lr.",
+		say("Skipped: %d of %s, which taught nothing: loss or gradients were not finite, or there were no rows. Their "+
+			"lines on the console name the clips: listen to them, or lower --lr.",
 			s.skipped, units.Count(s.all, "step"))
 	}
 	if s.steps < 2 { // the first step is not typical
@@ -112,16 +113,20 @@ func judge(s symptoms) Verdict {
 	switch {
 	case s.variation <= variationLimit, s.bucketVariation < 0, s.steps < fewSteps:
 	case s.bucketVariation <= variationLimit:
-		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
+		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. "+
+			"--enable-static-shapes makes all steps equal, at the price of padding.",
 			units.Percent(s.variation), units.Percent(s.bucketVariation))
 	case s.stall < stallLimit && s.setup.allCores(s.setup.threads()): // so no batch comes late
-		say("Step time varies by %s, also within a bucket, although batches are ready: the pipeline works on the cores that train, other programs use this machine, or the clock rate changes.",
+		say("Step time varies by %s, also within a bucket, although batches are ready: the pipeline works on the "+
+			"cores that train, other programs use this machine, or the clock rate changes.",
 			units.Percent(s.variation))
 	case s.stall < stallLimit:
-		say("Step time varies by %s, also within a bucket, although batches are ready: other programs use this machine, or the clock rate changes.",
+		say("Step time varies by %s, also within a bucket, although batches are ready: other programs use this "+
+			"machine, or the clock rate changes.",
 			units.Percent(s.variation))
 	default:
-		say("Step time varies by %s, also within a bucket: batches come late, or other programs use this machine.", units.Percent(s.variation))
+		say("Step time varies by %s, also within a bucket: batches come late, or other programs use this machine.",
+			units.Percent(s.variation))
 	}
 	return v
 }
@@ -138,7 +143,8 @@ func (s symptoms) trainBound() string {
 	if _, _, most := Suited(s.setup.Card); s.setup.Card > 0 && s.setup.BatchSize >= most {
 		return text // a larger batch is expected not to fit
 	}
-	return text + " A larger --batch-size trains more frames per second while memory lasts" + s.setup.recommendation() + "."
+	return text + " A larger --batch-size trains more frames per second while memory lasts" + s.setup.recommendation() +
+		"."
 }
 
 // advise suggests how to reduce the input stall. It suggests nothing that the machine does not have.
@@ -147,21 +153,34 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	workers := setup.WorkersOf[s.plugin]
 	switch {
 	case !s.queued && setup.BufferSize > 0 && s.steps <= int64(setup.BufferSize) && setup.RingLimit == "":
-		say("No phase is busy all the time: the run of %d steps is too short to say more. Its buffer of %d batches is not the limit.", s.steps, setup.BufferSize)
+		say("No phase is busy all the time: the run of %d steps is too short to say more. Its buffer of %d batches is "+
+			"not the limit.",
+			s.steps, setup.BufferSize)
 	case !s.queued && setup.RingLimit != "":
-		say("No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller --batch-size has smaller ones.", setup.RingLimit, setup.BufferSize)
+		say("No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller "+
+			"--batch-size has smaller ones.",
+			setup.RingLimit, setup.BufferSize)
 	case !s.queued:
-		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s.", now(setup.BufferSize))
+		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s.",
+			now(setup.BufferSize))
 	case s.bottleneck == "decode" && setup.allCores(setup.NumWorkers):
-		say("Decoding limits the run and has a worker for each core (%d): store the clips as WAV with the bundle's sample rate, which need no resampling, on a local disk.", setup.Cores)
+		say("Decoding limits the run and has a worker for each core (%d): store the clips as WAV with the bundle's "+
+			"sample rate, which need no resampling, on a local disk.",
+			setup.Cores)
 	case s.bottleneck == "decode":
-		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling, and a local disk is read faster than a shared one.", now(setup.NumWorkers))
+		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no "+
+			"resampling, and a local disk is read faster than a shared one.",
+			now(setup.NumWorkers))
 	case s.bottleneck == "transfer" && setup.Slots >= maxSlots:
 		say("Transfers limit the run: a smaller --batch-size transfers less per step.")
 	case s.bottleneck == "transfer":
-		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size transfers less per step.", now(setup.Slots))
+		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller "+
+			"--batch-size transfers less per step.",
+			now(setup.Slots))
 	case s.plugin != "" && setup.allCores(workers) && !setup.onGPU(s.plugin):
-		say("Stage %s limits the run, and its plugin has a process for each core (%d): a machine with more cores, or a cheaper stage, is needed.", s.bottleneck, setup.Cores)
+		say("Stage %s limits the run, and its plugin has a process for each core (%d): a machine with more cores, or "+
+			"a cheaper stage, is needed.",
+			s.bottleneck, setup.Cores)
 	case s.plugin != "":
 		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",
 			s.bottleneck, s.plugin, max(1, workers)+1, now(workers))
@@ -172,9 +191,11 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	case setup.OnCPU && setup.Cores == 1:
 		say("Training and the pipeline share one core: a machine with more cores is needed.")
 	case setup.OnCPU && setup.Threads == 0:
-		say("Training and the pipeline share the CPU: --threads N (now all cores) leaves the other cores to the pipeline.")
+		say("Training and the pipeline share the CPU: --threads N (now all cores) leaves the other cores to the " +
+			"pipeline.")
 	case setup.OnCPU && setup.Threads > 1:
-		say("Training and the pipeline share the CPU: fewer --threads%s leave more of it to the pipeline.", now(setup.Threads))
+		say("Training and the pipeline share the CPU: fewer --threads%s leave more of it to the pipeline.",
+			now(setup.Threads))
 	}
 }
 

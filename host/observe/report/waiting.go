@@ -46,7 +46,8 @@ func (w *Waiting) Counted(verb, what string, done, of int) {
 		return
 	}
 	left := time.Duration(float64(time.Since(w.begun)) * float64(of-done) / float64(done))
-	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("%s %s of %s %s (%d %%), %s left", verb, units.Thousands(done), units.Thousands(of), what, 100*done/of, units.Duration(left)))
+	w.show(meter(int64(done), int64(of), waitingBar)+" ", fmt.Sprintf("%s %s of %s %s (%d %%), %s left", verb,
+		units.Thousands(done), units.Thousands(of), what, 100*done/of, units.Duration(left)))
 }
 
 // Made reports that so many units have been made, of a number that is not known.

@@ -14,7 +14,8 @@ func TestWaiting(t *testing.T) {
 		want     string
 	}{
 		{"pipe", false, "read 3 of 20 lines (15 %), 5.7 s left\nread 13 of 20 lines (65 %), 3.2 s left\n"},
-		{"terminal", true, "\r━━╸───────────────── read 3 of 20 lines (15 %), 5.7 s left\x1b[K\r━━━╸──────────────── read 4 of 20 lines (20 %), 6.0 s left\x1b[K"},
+		{"terminal", true, "\r━━╸───────────────── read 3 of 20 lines (15 %), 5.7 s left\x1b[K\r━━━╸──────────────── " +
+			"read 4 of 20 lines (20 %), 6.0 s left\x1b[K"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,7 +31,8 @@ func TestWaiting(t *testing.T) {
 				w.Progress("files", 1, 20)
 				w.Progress("files", 20, 20) // within a second
 				w.Close()
-				if got := out.String(); strings.Contains(got, "files") || c.terminal && !strings.HasSuffix(got, "\r\x1b[K") {
+				got := out.String()
+				if strings.Contains(got, "files") || c.terminal && !strings.HasSuffix(got, "\r\x1b[K") {
 					t.Errorf("at the end: %q", got)
 				}
 			})

@@ -80,7 +80,8 @@ func (w *walltime) since(began time.Time, wall time.Duration) WallTime {
 	part := func(phase int, from, to time.Time) float64 { return max(0, to.Sub(from)-w.within[phase]).Seconds() }
 	return WallTime{
 		Start: part(0, began, trained), Training: part(1, trained, ended), End: part(2, ended, end),
-		Evaluation: w.works[event.Evaluating].Seconds(), Speaking: w.works[event.Speaking].Seconds(), Saving: w.works[event.Saving].Seconds(),
+		Evaluation: w.works[event.Evaluating].Seconds(), Speaking: w.works[event.Speaking].Seconds(),
+		Saving: w.works[event.Saving].Seconds(),
 	}
 }
 
@@ -90,7 +91,10 @@ func (w WallTime) String() string {
 	for _, p := range []struct {
 		name string
 		s    float64
-	}{{"start", w.Start}, {"training", w.Training}, {"evaluation", w.Evaluation}, {"speaking", w.Speaking}, {"saving", w.Saving}, {"end", w.End}} {
+	}{
+		{"start", w.Start}, {"training", w.Training}, {"evaluation", w.Evaluation}, {"speaking", w.Speaking},
+		{"saving", w.Saving}, {"end", w.End},
+	} {
 		if d := time.Duration(p.s * float64(time.Second)); d >= time.Millisecond {
 			parts = append(parts, fmt.Sprintf("%s %s", p.name, units.Duration(d)))
 		}

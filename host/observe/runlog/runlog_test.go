@@ -30,14 +30,17 @@ func TestLog(t *testing.T) {
 	l.With("plugin", "codes").Warn("slow", "step", 7, "of", "8")
 	l.Error("broken")
 	if err := l.Take([]event.Event{
-		&event.Step{}, &event.Checkpoint{Step: 20, Path: "step-20", Reason: event.Best}, &event.Checkpoint{Step: 40, Err: errors.New("no room")},
-		&event.Lowered{Step: 60, LR: 0.5}, &event.Lowered{Step: 60, Player: "generator", LR: 0.25},
+		&event.Step{}, &event.Checkpoint{Step: 20, Path: "step-20", Reason: event.Best},
+		&event.Checkpoint{Step: 40, Err: errors.New("no room")}, &event.Lowered{Step: 60, LR: 0.5},
+		&event.Lowered{Step: 60, Player: "generator", LR: 0.25},
 		&event.Spoken{Step: 60, Folder: "samples/step-60", Samples: 2, Time: time.Second}, &event.Finish{},
 		&event.Finish{EarlyStop: &event.EarlyStop{Step: 80, Evaluations: 3}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"warning: before there is a file", "warning: slow (step 7, of 8)", "error: broken"}; !slices.Equal(said, want) {
+	if want := []string{
+		"warning: before there is a file", "warning: slow (step 7, of 8)", "error: broken",
+	}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	data, err := os.ReadFile(f.Name())
@@ -85,7 +88,8 @@ func TestLostLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Info("lost")
-	if err := l.Take([]event.Event{&event.Step{}}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log: ") {
+	err = l.Take([]event.Event{&event.Step{}})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -114,7 +118,8 @@ func TestLogWaits(t *testing.T) {
 		go func() { taken <- l.Take(nil) }()
 		time.Sleep(3 * time.Second)
 		l.Info("second")
-		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil { // the disk has space again
+		// the disk has space again
+		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil {
 			t.Error(err)
 		}
 		l.Info("third")

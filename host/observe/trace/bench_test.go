@@ -17,6 +17,7 @@ func BenchmarkSpan(b *testing.B) {
 	track := w.Track("group", "track", 0)
 	for i := 0; b.Loop(); i++ {
 		at := w.start.Add(time.Duration(i) * time.Microsecond)
-		w.Span(track, "transfer", at, at.Add(500*time.Nanosecond), batch(&pipeline.Batch{Index: i}, Arg{"ring slot", 7}, Arg{"device slot", 1}, Arg{"bytes", 1 << 20}))
+		w.Span(track, "transfer", at, at.Add(500*time.Nanosecond),
+			batch(&pipeline.Batch{Index: i}, Arg{"ring slot", 7}, Arg{"device slot", 1}, Arg{"bytes", 1 << 20}))
 	}
 }

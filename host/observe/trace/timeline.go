@@ -110,7 +110,8 @@ func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time
 	case phase <= len(t.stages):
 		t.stages[phase-1].span(began, ended, busy, batch(b, slot))
 	default:
-		t.w.Span(t.transfer, "transfer", began, ended, batch(b, slot, Arg{"device slot", place}, Arg{"bytes", t.run.Bytes[b.Bucket]}))
+		t.w.Span(t.transfer, "transfer", began, ended,
+			batch(b, slot, Arg{"device slot", place}, Arg{"bytes", t.run.Bytes[b.Bucket]}))
 	}
 }
 

@@ -51,9 +51,11 @@ func (s *toy) Copy(int, *pipeline.Batch) error {
 // drive trains on a toy, in virtual time, and returns the timeline of its first steps.
 func drive(t *testing.T, s *toy, ring, steps int, train time.Duration) (file tracetest.File, whole bool) {
 	w, path := create(t)
-	line := NewTimeline(w, Run{Workers: 1, Stages: []string{"mel"}, DeviceSlots: 2, Bytes: []int{100, 200}, Steps: steps, GPU: true})
+	line := NewTimeline(w,
+		Run{Workers: 1, Stages: []string{"mel"}, DeviceSlots: 2, Bytes: []int{100, 200}, Steps: steps, GPU: true})
 	p, err := pipeline.New(pipeline.Config{
-		Source: s, Decoder: s, Stages: []pipeline.Step{{Name: "mel", Stage: s}}, Device: s, RingSlots: ring, DeviceSlots: 2, Observer: line,
+		Source: s, Decoder: s, Stages: []pipeline.Step{{Name: "mel", Stage: s}}, Device: s, RingSlots: ring,
+		DeviceSlots: 2, Observer: line,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +109,9 @@ func TestTimeline(t *testing.T) {
 			{"pipeline", "mel", [][2]time.Duration{{2, 7}, {10, 15}}},
 			{"pipeline", "mel (2)", [][2]time.Duration{{4, 9}}}, // at the same time as the first
 			{"pipeline", "transfer", [][2]time.Duration{{7, 8}, {9, 10}, {18, 19}}},
-			{"device slots", "slot 0", [][2]time.Duration{{0, 7}, {7, 8}, {8, 8}, {8, 18}, {18, 18}, {18, 19}, {19, 28}, {28, 38}}},
+			{"device slots", "slot 0", [][2]time.Duration{
+				{0, 7}, {7, 8}, {8, 8}, {8, 18}, {18, 18}, {18, 19}, {19, 28}, {28, 38},
+			}},
 			{"device slots", "slot 1", [][2]time.Duration{{0, 9}, {9, 10}, {10, 18}, {18, 28}}},
 			{"trainer", "trainer", [][2]time.Duration{{0, 8}, {8, 18}, {18, 18}, {18, 28}, {28, 28}, {28, 38}}},
 			{"GPU", "compute", [][2]time.Duration{{9, 18}, {19, 28}, {29, 38}}},
@@ -120,7 +124,9 @@ func TestTimeline(t *testing.T) {
 		}
 		second := file.Spans["pipeline"]["transfer"][1]
 		delete(second.Args, "ring slot") // either is possible
-		if want := (map[string]int{"epoch": 0, "batch": 1, "bucket": 1, "step": 2, "device slot": 1, "bytes": 200}); !reflect.DeepEqual(second.Args, want) {
+		if want := (map[string]int{
+			"epoch": 0, "batch": 1, "bucket": 1, "step": 2, "device slot": 1, "bytes": 200,
+		}); !reflect.DeepEqual(second.Args, want) {
 			t.Errorf("a transfer has %v, want %v", second.Args, want)
 		}
 		var states []string

@@ -169,7 +169,9 @@ func (r *role) memory(step int64) *event.Memory {
 	if most == 0 {
 		most = r.Place.GPU.Memory
 	}
-	return &event.Memory{Step: step, Role: r.Name, GPU: r.Place.GPU.Index, Device: r.Place.GPU.Name, Used: r.used, Limit: most}
+	return &event.Memory{
+		Step: step, Role: r.Name, GPU: r.Place.GPU.Index, Device: r.Place.GPU.Name, Used: r.used, Limit: most,
+	}
 }
 
 // judge enforces the shares of processes, and detects growth.
@@ -195,10 +197,12 @@ func (r *role) judge(window int64) {
 	case grown < warnAt/2:
 		r.warned = false
 	case grown >= cleanAt:
-		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than after its warm-up", worst.used/gpu.MB, r.Place.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
+		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than after its warm-up",
+			worst.used/gpu.MB, r.Place.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
 	case grown >= warnAt && !r.warned:
 		r.warned = true
-		r.log.Warn(fmt.Sprintf("%s GPU %d: memory has grown by %d MB to %d MB, most of it in %s; at %d MB of growth that process must release memory",
+		r.log.Warn(fmt.Sprintf("%s GPU %d: memory has grown by %d MB to %d MB, most of it in %s; at %d MB of growth "+
+			"that process must release memory",
 			r.Name, r.Place.GPU.Index, grown/gpu.MB, r.used/gpu.MB, worst.Name, cleanAt/gpu.MB))
 	}
 }
@@ -207,7 +211,8 @@ func (r *role) judge(window int64) {
 func (r *role) hold(a *account, window int64) {
 	over := a.Share > 0 && a.used > a.Share
 	if over && !a.over {
-		r.relieve(a, window, fmt.Sprintf("it uses %d MB of GPU %d, but may use %d", a.used/gpu.MB, r.Place.GPU.Index, a.Share/gpu.MB))
+		r.relieve(a, window,
+			fmt.Sprintf("it uses %d MB of GPU %d, but may use %d", a.used/gpu.MB, r.Place.GPU.Index, a.Share/gpu.MB))
 	}
 	a.over = over
 }

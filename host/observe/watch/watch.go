@@ -88,7 +88,8 @@ func (w *Watch) Used(name string) (used int64, known bool) {
 	case in.err != nil:
 		return 0, false
 	case in.unknown:
-		alone := !slices.ContainsFunc(w.roles, func(o *role) bool { return o != r && o.Place.GPU.UUID == r.Place.GPU.UUID })
+		alone := !slices.ContainsFunc(w.roles,
+			func(o *role) bool { return o != r && o.Place.GPU.UUID == r.Place.GPU.UUID })
 		return max(0, in.card-r.before), alone
 	}
 	for _, n := range in.used {
@@ -149,7 +150,10 @@ func (w *Watch) Figures() []Figures {
 	}
 	var all []Figures
 	for _, r := range w.roles {
-		all = append(all, Figures{Role: r.Name, Place: r.Place, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(), Samples: int(r.busy.N)})
+		all = append(all, Figures{
+			Role: r.Name, Place: r.Place, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(),
+			Samples: int(r.busy.N),
+		})
 	}
 	return all
 }
@@ -236,7 +240,9 @@ func (w *Watch) look() {
 	}
 	if blind && !w.blind {
 		w.blind = true
-		w.cfg.Log.Warn("the driver does not report the GPU memory of our processes: the growth of each card's memory use since the start is used instead (this happens in a container with its own process ids; --pid=host avoids it)")
+		w.cfg.Log.Warn("the driver does not report the GPU memory of our processes: the growth of each card's memory " +
+			"use since the start is used instead (this happens in a container with its own process ids; --pid=host " +
+			"avoids it)")
 	}
 	for i, r := range w.roles {
 		if blind {
@@ -249,7 +255,8 @@ func (w *Watch) look() {
 // measure takes a sample of the utilization of the GPUs.
 func (w *Watch) measure() {
 	for _, r := range w.roles {
-		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil { // a part of a card (MIG) has no such figure
+		// a part of a card (MIG) has no such figure
+		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil {
 			r.busy.Add(u.GPU)
 		}
 	}

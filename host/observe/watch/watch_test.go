@@ -70,7 +70,8 @@ func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 	r := &rig{t: t, inventory: &gputest.Inventory{Cards: gputest.Cards(2, 16384*gpu.MB)}}
 	for n := range plugins {
 		name := fmt.Sprintf("plugin codes, process %d", n)
-		r.plugins = append(r.plugins, Process{Name: name, PID: plugin + n, Relieve: func(why string) { r.say(name + " is replaced: " + why) }})
+		r.plugins = append(r.plugins,
+			Process{Name: name, PID: plugin + n, Relieve: func(why string) { r.say(name + " is replaced: " + why) }})
 	}
 	data := Role{Name: "Data", Place: place.Role{GPU: r.inventory.Cards[0].Device}, Processes: func() []Process {
 		r.mu.Lock()
@@ -78,12 +79,15 @@ func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 		return slices.Clone(r.plugins)
 	}}
 	model := Role{Name: "Model", Place: place.Role{GPU: r.inventory.Cards[1].Device}, Processes: func() []Process {
-		return []Process{{Name: "training", PID: host, Share: 0, Relieve: func(why string) { r.say("arenas are shrunk: " + why) }}}
+		return []Process{
+			{Name: "training", PID: host, Share: 0, Relieve: func(why string) { r.say("arenas are shrunk: " + why) }},
+		}
 	}}
 	if change != nil {
 		change(&data, &model)
 	}
-	w, err := New(Config{Inventory: r.inventory, Roles: []Role{data, model}, Log: slog.New(warnings{say: r.say}), Say: r.memory})
+	w, err := New(
+		Config{Inventory: r.inventory, Roles: []Role{data, model}, Log: slog.New(warnings{say: r.say}), Say: r.memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +146,11 @@ func TestLines(t *testing.T) {
 			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 8400/8192MB (102.5%)"}},
 		{"one card", func(d, m *Role) { d.Place = m.Place }, nil, map[int]int64{host: 9098, plugin: 812},
 			[]string{"[Step 100] Data GPU 1: 812/16384MB (5.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
-		{"no plugin on the card", func(d, _ *Role) { d.Processes = func() []Process { return nil } }, nil, map[int]int64{host: 9098},
-			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
+		{
+			"no plugin on the card", func(d, _ *Role) { d.Processes = func() []Process { return nil } }, nil,
+			map[int]int64{host: 9098},
+			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,8 +207,9 @@ func TestFigures(t *testing.T) {
 		r.train(2)
 		r.Close()
 		got := r.Figures()
-		if len(got) != 2 || got[0].Role != "Data" || got[0].Samples != 0 || got[1].Role != "Model" || got[1].Peak != 9000*gpu.MB ||
-			got[1].Samples != 4 || math.Abs(got[1].Busy-0.95) > 1e-9 || math.Abs(got[1].BusyStd-0.0866025) > 1e-6 {
+		if len(got) != 2 || got[0].Role != "Data" || got[0].Samples != 0 || got[1].Role != "Model" ||
+			got[1].Peak != 9000*gpu.MB || got[1].Samples != 4 || math.Abs(got[1].Busy-0.95) > 1e-9 ||
+			math.Abs(got[1].BusyStd-0.0866025) > 1e-6 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -226,7 +234,8 @@ func TestPluginThatGrows(t *testing.T) {
 		r.expect()
 		set(plugin, 1501)
 		r.train(5)
-		r.expect("warning: Data GPU 0: memory has grown by 200 MB to 3100 MB, most of it in plugin codes, process 1; at 500 MB of growth that process must release memory")
+		r.expect("warning: Data GPU 0: memory has grown by 200 MB to 3100 MB, most of it in plugin codes, process 1; " +
+			"at 500 MB of growth that process must release memory")
 		set(plugin, 1700)
 		set(plugin+1, 1700)
 		r.train(5)
@@ -281,7 +290,8 @@ func TestSamplesAreNoGrowth(t *testing.T) {
 		r.expect()
 		set(9800)
 		r.train(2)
-		r.expect("warning: Model GPU 1: memory has grown by 200 MB to 9800 MB, most of it in training; at 500 MB of growth that process must release memory")
+		r.expect("warning: Model GPU 1: memory has grown by 200 MB to 9800 MB, most of it in training; at 500 MB of " +
+			"growth that process must release memory")
 	})
 }
 
@@ -292,7 +302,8 @@ func TestGivenBaseline(t *testing.T) {
 		r.use(1, map[int]int64{host: 9300})
 		r.Start()
 		r.train(4)
-		r.expect("warning: Model GPU 1: memory has grown by 300 MB to 9300 MB, most of it in training; at 500 MB of growth that process must release memory")
+		r.expect("warning: Model GPU 1: memory has grown by 300 MB to 9300 MB, most of it in training; at 500 MB of " +
+			"growth that process must release memory")
 	})
 }
 
@@ -321,8 +332,12 @@ func TestUnknownProcesses(t *testing.T) {
 		used int64 // in MB; -1 if the driver does not report it
 		want []string
 	}{
-		{"other ids", false, 4, 3000, []string{"[Step 1] Data GPU 0: 3000/16384MB (18.3%)", "[Step 1] Model GPU 1: 3000/16384MB (18.3%)"}},
-		{"no figures", false, host, -1, []string{"[Step 1] Data GPU 0: 3000/16384MB (18.3%)", "[Step 1] Model GPU 1: 3000/16384MB (18.3%)"}},
+		{"other ids", false, 4, 3000, []string{
+			"[Step 1] Data GPU 0: 3000/16384MB (18.3%)", "[Step 1] Model GPU 1: 3000/16384MB (18.3%)",
+		}},
+		{"no figures", false, host, -1, []string{
+			"[Step 1] Data GPU 0: 3000/16384MB (18.3%)", "[Step 1] Model GPU 1: 3000/16384MB (18.3%)",
+		}},
 		{"one card", true, 4, 3000, []string{"[Step 1] Model GPU 1: 3000/16384MB (18.3%)"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -342,7 +357,10 @@ func TestUnknownProcesses(t *testing.T) {
 				r.train(1)
 				r.Window(1, true)
 				synctest.Wait()
-				r.expect(append([]string{"warning: the driver does not report the GPU memory of our processes: the growth of each card's memory use since the start is used instead (this happens in a container with its own process ids; --pid=host avoids it)"}, tt.want...)...)
+				r.expect(append([]string{"warning: the driver does not report the GPU memory of our processes: the " +
+					"growth of each card's memory use since the start is used instead (this happens in a container " +
+					"with its own process ids; --pid=host avoids it)"},
+					tt.want...)...)
 				r.inventory.Update(1, func(c *gpu.Card) { c.Used += 600 * gpu.MB })
 				r.train(40) // 3600 MB are in use after the warm-up
 				r.inventory.Update(1, func(c *gpu.Card) { c.Used += 600 * gpu.MB })
@@ -364,13 +382,16 @@ func TestLostCard(t *testing.T) {
 		r.train(3)
 		r.Window(4, true)
 		synctest.Wait()
-		r.expect("warning: the memory of Data GPU 0 is not known: "+gpu.ErrClosed.Error(), "warning: the memory of Model GPU 1 is not known: "+gpu.ErrClosed.Error())
+		r.expect("warning: the memory of Data GPU 0 is not known: "+gpu.ErrClosed.Error(),
+			"warning: the memory of Model GPU 1 is not known: "+gpu.ErrClosed.Error())
 	})
 }
 
 func TestNewFails(t *testing.T) {
 	i := &gputest.Inventory{Cards: gputest.Cards(1, gpu.MB)}
-	if _, err := New(Config{Inventory: i, Roles: []Role{{Place: place.Role{GPU: gpu.Device{UUID: "GPU-none"}}}}}); err == nil {
+	if _, err := New(Config{
+		Inventory: i, Roles: []Role{{Place: place.Role{GPU: gpu.Device{UUID: "GPU-none"}}}},
+	}); err == nil {
 		t.Error("a GPU that is not there is watched")
 	}
 	if _, err := i.Memory(i.Cards[0].UUID); !errors.Is(err, gpu.ErrClosed) {

@@ -55,9 +55,11 @@ func diverged(d *report.Divergence, losses report.Losses, last int64, e *report.
 	after, loss, first := e != nil && e.Step == last, float64(losses.Last), float64(losses.First)
 	switch {
 	case high >= 2 || high == 1 && after && !Good(float64(e.Loss), best):
-		return fmt.Errorf("%w: the loss of step %d is %.4g, and was %.4g before it rose", ErrDiverged, last, loss, level)
+		return fmt.Errorf("%w: the loss of step %d is %.4g, and was %.4g before it rose", ErrDiverged, last, loss,
+			level)
 	case after && first > 0 && !(float64(e.Loss) < farAbove*first):
-		return fmt.Errorf("%w: the loss of the evaluation after step %d is %.4g, and that of the first step was %.4g", ErrDiverged, last, float64(e.Loss), first)
+		return fmt.Errorf("%w: the loss of the evaluation after step %d is %.4g, and that of the first step was %.4g",
+			ErrDiverged, last, float64(e.Loss), first)
 	}
 	return nil
 }

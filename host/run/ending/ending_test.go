@@ -36,7 +36,9 @@ func back(to *checkpoint.Checkpoint) string {
 
 // TestAdvise: an error of a run that diverged names the way back, and stays the same error; others have none.
 func TestAdvise(t *testing.T) {
-	ruined := &save.NotFiniteError{Step: 8, Err: &checkpoint.NotFiniteError{Tensor: "w", Shape: []int{1}, Value: math.NaN()}}
+	ruined := &save.NotFiniteError{
+		Step: 8, Err: &checkpoint.NotFiniteError{Tensor: "w", Shape: []int{1}, Value: math.NaN()},
+	}
 	skipped := fmt.Errorf("%w: 10 steps", train.ErrNotFinite)
 	for _, c := range []struct {
 		err  error
@@ -45,7 +47,8 @@ func TestAdvise(t *testing.T) {
 	}{
 		{ruined, fakeCheckpoints{6, 4}, "the last good checkpoint is that of step 6; go back to it with: to 6"},
 		{ruined, nil, "no checkpoint is known to be good, so start again with: start"},
-		{skipped, fakeCheckpoints{6}, "listen to the clips of the skipped steps; the last good checkpoint is that of step 6; go back to it with: to 6"},
+		{skipped, fakeCheckpoints{6}, "listen to the clips of the skipped steps; the last good checkpoint is that of " +
+			"step 6; go back to it with: to 6"},
 		{errors.New("disk"), fakeCheckpoints{6}, ""},
 		{nil, fakeCheckpoints{6}, ""},
 	} {
@@ -54,7 +57,8 @@ func TestAdvise(t *testing.T) {
 			t.Errorf("%v: %q, want %q", err, hint.Of(err), c.want)
 		}
 	}
-	if !Ruined(fmt.Errorf("x: %w", ruined)) || Ruined(skipped) || !strings.Contains(ruined.Error(), "after step 8, so they are not saved: w[0] is NaN") {
+	if !Ruined(fmt.Errorf("x: %w", ruined)) || Ruined(skipped) ||
+		!strings.Contains(ruined.Error(), "after step 8, so they are not saved: w[0] is NaN") {
 		t.Error(ruined)
 	}
 }
@@ -81,7 +85,8 @@ func TestMostlySkipped(t *testing.T) {
 			}
 		}
 		err := MostlySkipped(collector)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, train.ErrNotFinite)) {
+		if (err == nil) != (c.want == "") ||
+			err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, train.ErrNotFinite)) {
 			t.Errorf("%+v, %s: %v", c.before, c.steps, err)
 		}
 	}
@@ -94,7 +99,10 @@ func TestGood(t *testing.T) {
 		loss float64
 		best *train.Best
 		want bool
-	}{{2, best, true}, {19, best, true}, {20, best, false}, {math.NaN(), nil, false}, {math.Inf(1), best, false}, {5, nil, true}, {5, &train.Best{Loss: -1}, true}} {
+	}{
+		{2, best, true}, {19, best, true}, {20, best, false}, {math.NaN(), nil, false}, {math.Inf(1), best, false},
+		{5, nil, true}, {5, &train.Best{Loss: -1}, true},
+	} {
 		if Good(c.loss, c.best) != c.want {
 			t.Errorf("%+v", c)
 		}
@@ -122,7 +130,10 @@ func TestDiverged(t *testing.T) {
 		{"one step, and an evaluation", []float64{2, 2, 2, 2, 30}, far, &train.Best{Loss: 2}, true},
 		{"an evaluation before the end", []float64{2, 2, 2, 2, 2, 2}, far, &train.Best{Loss: 2}, false},
 		{"an evaluation alone", flat(5, 2), far, nil, true},
-		{"an evaluation that is not finite", flat(5, 2), &report.Evaluation{Step: 5, Loss: report.Float(math.NaN())}, nil, true},
+		{
+			"an evaluation that is not finite", flat(5, 2), &report.Evaluation{Step: 5, Loss: report.Float(math.NaN())},
+			nil, true,
+		},
 		{"a worse evaluation", flat(5, 2), &report.Evaluation{Step: 5, Loss: 15}, &train.Best{Loss: 1}, false},
 		{"below 0", flat(5, -2), far, nil, false},
 	} {

@@ -57,7 +57,10 @@ func New(c Config) (*Loop, error) {
 	l := &Loop{cfg: c}
 	l.Train = &train.Loop{
 		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Progress: c.Progress,
-		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
+		Policy: train.Policy{
+			Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated,
+			MaxSkipped: p.Config.MaxSkipped,
+		},
 	}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
 	if c.Debug != nil {
@@ -66,9 +69,14 @@ func New(c Config) (*Loop, error) {
 	var err error
 	l.Path, err = batch.New(batch.Config{
 		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
-		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch},
-		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
-		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(), Contract: p.Bundle.Manifest.Features, Hooks: hooks,
+		Depths: batch.Depths{
+			Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch,
+		},
+		Ring: c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs,
+		Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools, Model: c.Session.Model,
+		GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log,
+		Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(), Contract: p.Bundle.Manifest.Features,
+		Hooks: hooks,
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +89,9 @@ func New(c Config) (*Loop, error) {
 // draw makes pipeline and loop write a timeline if the run has one.
 func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
 	p, timer := l.cfg.Plan, l.cfg.Session.Device.Timer
-	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil}
+	what := trace.Run{
+		Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil,
+	}
 	for _, s := range pipe.Stages {
 		what.Stages = append(what.Stages, s.Name)
 	}
@@ -114,7 +124,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
 	}()
 	filling := l.warmUp(ctx)
-	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished(), Filling: filling})
+	l.cfg.Bus.Publish(
+		&event.Phase{Phase: event.Training, At: time.Now(), Ready: l.Path.Pipeline.Finished(), Filling: filling})
 	l.cfg.Machine.Watch.Start()
 	err := l.Train.Run(ctx)
 	l.reporter.evaluating.End()

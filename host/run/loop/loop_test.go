@@ -106,22 +106,52 @@ func TestRun(t *testing.T) {
 	broken, gone := errors.New("broken"), errors.New("gone")
 	const never = time.Hour
 	for _, tt := range []runCase{
-		{name: "prefetch", prefetch: 4, delay: time.Second, feed: &feed{7 * ms, io.EOF}, training: 40 * ms, ends: 47 * ms},
+		{
+			name: "prefetch", prefetch: 4, delay: time.Second, feed: &feed{7 * ms, io.EOF}, training: 40 * ms,
+			ends: 47 * ms,
+		},
 		{name: "delay", prefetch: 4, delay: 25 * ms, feed: &feed{7 * ms, io.EOF}, training: 25 * ms, ends: 32 * ms},
 		{name: "no delay", prefetch: 4, feed: &feed{7 * ms, io.EOF}, ends: 7 * ms},
-		{name: "stop in the warm-up", prefetch: 4, delay: time.Second, stop: 12 * ms, feed: &feed{never, nil}, training: 12 * ms, ends: 12 * ms, err: exit.ErrInterrupted},
-		{name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil}, training: 10 * ms, ends: 55 * ms, err: exit.ErrInterrupted},
-		{name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil}, ends: 15 * ms, err: exit.ErrInterrupted},
-		{name: "stop after the last step", prefetch: 1, stop: 15 * ms, trained: 5, feed: &feed{never, nil}, ends: 15 * ms},
-		{name: "stop before the evaluation", prefetch: 1, stop: 15 * ms, trained: 5, val: new(dataset.Plan), feed: &feed{never, nil}, ends: 15 * ms, err: exit.ErrInterrupted},
-		{name: "end of the context", prefetch: 4, delay: time.Second, cancel: 5 * ms, feed: &feed{never, nil}, training: 5 * ms, ends: 5 * ms, err: gone},
-		{name: "failure of the trainer", prefetch: 1, delay: time.Second, feed: &feed{7 * ms, broken}, training: 10 * ms, ends: 17 * ms, err: broken},
-		{name: "failure of the pipeline", prefetch: 4, delay: time.Second, decode: broken, training: 10 * ms, ends: 10 * ms, err: broken},
+		{
+			name: "stop in the warm-up", prefetch: 4, delay: time.Second, stop: 12 * ms, feed: &feed{never, nil},
+			training: 12 * ms, ends: 12 * ms, err: exit.ErrInterrupted,
+		},
+		{
+			name: "stop in training", prefetch: 1, delay: time.Second, stop: 55 * ms, feed: &feed{never, nil},
+			training: 10 * ms, ends: 55 * ms, err: exit.ErrInterrupted,
+		},
+		{
+			name: "stop before the last step", prefetch: 1, stop: 15 * ms, trained: 4, feed: &feed{never, nil},
+			ends: 15 * ms, err: exit.ErrInterrupted,
+		},
+		{
+			name: "stop after the last step", prefetch: 1, stop: 15 * ms, trained: 5, feed: &feed{never, nil},
+			ends: 15 * ms,
+		},
+		{
+			name: "stop before the evaluation", prefetch: 1, stop: 15 * ms, trained: 5, val: new(dataset.Plan),
+			feed: &feed{never, nil}, ends: 15 * ms, err: exit.ErrInterrupted,
+		},
+		{
+			name: "end of the context", prefetch: 4, delay: time.Second, cancel: 5 * ms, feed: &feed{never, nil},
+			training: 5 * ms, ends: 5 * ms, err: gone,
+		},
+		{
+			name: "failure of the trainer", prefetch: 1, delay: time.Second, feed: &feed{7 * ms, broken},
+			training: 10 * ms, ends: 17 * ms, err: broken,
+		},
+		{
+			name: "failure of the pipeline", prefetch: 4, delay: time.Second, decode: broken, training: 10 * ms,
+			ends: 10 * ms, err: broken,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				decoding := &decoder{err: tt.decode}
-				pipe, err := pipeline.New(pipeline.Config{Source: new(source), Decoder: decoding, Device: card{}, RingSlots: 6, DeviceSlots: 3, Prefetch: tt.prefetch})
+				pipe, err := pipeline.New(pipeline.Config{
+					Source: new(source), Decoder: decoding, Device: card{}, RingSlots: 6, DeviceSlots: 3,
+					Prefetch: tt.prefetch,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,9 +161,10 @@ func TestRun(t *testing.T) {
 					reporter: new(reporter),
 					Train:    &train.Loop{Model: new(train.Model), Feed: pipe, Stop: stop},
 					cfg: Config{
-						Plan: &plan.Plan{Config: &config.Config{ModelStartDelay: tt.delay.Seconds()}}, Machine: new(machine.Machine),
-						Source: &batch.Source{Train: new(dataset.Plan), Val: tt.val, Accumulate: 1, MaxSteps: 5},
-						Bus:    event.NewBus(), Stop: stop, Log: slog.New(slog.DiscardHandler),
+						Plan:    &plan.Plan{Config: &config.Config{ModelStartDelay: tt.delay.Seconds()}},
+						Machine: new(machine.Machine),
+						Source:  &batch.Source{Train: new(dataset.Plan), Val: tt.val, Accumulate: 1, MaxSteps: 5},
+						Bus:     event.NewBus(), Stop: stop, Log: slog.New(slog.DiscardHandler),
 					},
 				}
 				l.Train.Progress.Step = tt.trained
@@ -154,13 +185,16 @@ func TestRun(t *testing.T) {
 					t.Errorf("error %v, want %v", err, tt.err)
 				}
 				// A decoder's call that has begun ends before Run does.
-				if n, took := decoding.running.Load(), time.Since(seen.began); n != 0 || took < tt.ends || took > tt.ends+10*ms {
-					t.Errorf("ended after %v with %d running calls, want %v to %v with 0", took, n, tt.ends, tt.ends+10*ms)
+				n, took := decoding.running.Load(), time.Since(seen.began)
+				if n != 0 || took < tt.ends || took > tt.ends+10*ms {
+					t.Errorf("ended after %v with %d running calls, want %v to %v with 0", took, n, tt.ends,
+						tt.ends+10*ms)
 				}
 				if err := l.cfg.Bus.Close(); err != nil {
 					t.Error(err)
 				}
-				if want := []event.RunPhase{event.WarmingUp, event.Training}; !slices.Equal(seen.all, want) || seen.at[0] != 0 || seen.at[1] != tt.training {
+				want := []event.RunPhase{event.WarmingUp, event.Training}
+				if !slices.Equal(seen.all, want) || seen.at[0] != 0 || seen.at[1] != tt.training {
 					t.Errorf("phases %v at %v, want %v at 0 and %v", seen.all, seen.at, want, tt.training)
 				}
 			})

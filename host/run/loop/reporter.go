@@ -46,8 +46,9 @@ type reporter struct {
 // newReporter returns the reporter of a training loop.
 func newReporter(c Config, l *Loop) *reporter {
 	r := &reporter{
-		Observer: c.Observer, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline, bus: c.Bus,
-		log: c.Log, pace: report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
+		Observer: c.Observer, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
+		bus: c.Bus, log: c.Log,
+		pace:       report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
 		reductions: make([]int, len(c.Plan.Players)),
 	}
 	for i, plateau := range c.Progress.Plateaus {

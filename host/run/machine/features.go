@@ -12,7 +12,9 @@ func (m *Machine) openFeatures() (err error) {
 	if c.FeatureCache == "" {
 		return nil
 	}
-	if m.cache, err = featurecache.Open(c.FeatureCache, int64(c.FeatureCacheSize), func(text string) { m.log.Warn(text) }); err != nil {
+	if m.cache, err = featurecache.Open(c.FeatureCache, int64(c.FeatureCacheSize), func(text string) {
+		m.log.Warn(text)
+	}); err != nil {
 		return err
 	}
 	on, err := m.computesOn()

@@ -23,7 +23,9 @@ func (m *Machine) StartPlugins(ctx context.Context) error {
 		return err
 	}
 	for i := range requests {
-		if requests[i], err = batch.ConfigureRequest(m.plan.Bundle, m.plan.Stages.Resolved, i, m.plan.Slots.Layouts); err != nil {
+		if requests[i], err = batch.ConfigureRequest(
+			m.plan.Bundle, m.plan.Stages.Resolved, i, m.plan.Slots.Layouts,
+		); err != nil {
 			return err
 		}
 		m.giveGPU(requests[i], i)
@@ -52,7 +54,9 @@ const onGPUInFlight = 4
 
 // poolConfig applies the configured limits. --plugin-timeout is the deadline of a batch, and an upper bound of shorter
 // deadlines.
-func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest, library string) supervise.Config {
+func (m *Machine) poolConfig(
+	plugin catalog.Entry, configure *stagepb.ConfigureRequest, library string,
+) supervise.Config {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	start, call := seconds(m.plan.Config.PluginStartTimeout), seconds(m.plan.Config.PluginTimeout)
 	inFlight := 0
@@ -61,8 +65,9 @@ func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureR
 	}
 	c := supervise.Config{
 		InFlight: inFlight,
-		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring, Configure: configure, Logger: m.log,
-		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call, Pause: m.plan.Config.VerifyPlugins,
+		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring,
+		Configure: configure, Logger: m.log, StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
+		Pause:       m.plan.Config.VerifyPlugins,
 		MemoryLimit: int64(cmp.Or(int(m.plan.Config.PluginMemory), plugin.Manifest.MemoryMB<<20)),
 	}
 	if call > 0 {
@@ -70,7 +75,9 @@ func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureR
 	}
 	if m.debug != nil {
 		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
-			m.debug.Reach(debug.Point{Phase: string(phase), Plugin: plugin.Name(), PID: pid, Worker: p.Worker, Generation: p.Generation})
+			m.debug.Reach(debug.Point{
+				Phase: string(phase), Plugin: plugin.Name(), PID: pid, Worker: p.Worker, Generation: p.Generation,
+			})
 		}
 	}
 	return c

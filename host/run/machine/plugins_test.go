@@ -17,8 +17,11 @@ func TestGiveGPU(t *testing.T) {
 		Placement: place.Placement{Data: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}},
 		Stages: plan.Stages{
 			Resolved: &catalog.Resolved{
-				Plugins:   make([]catalog.Entry, 2),
-				Instances: []catalog.Instance{{Plugin: 0, Stage: manifest.Stage{GPU: "none"}}, {Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}}},
+				Plugins: make([]catalog.Entry, 2),
+				Instances: []catalog.Instance{
+					{Plugin: 0, Stage: manifest.Stage{GPU: "none"}},
+					{Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}},
+				},
 			},
 			Shares: []int64{0, 512 * gpu.MB},
 		},

@@ -18,7 +18,10 @@ func (m *Machine) openWatch(open func() (gpu.Inventory, error), say func(*event.
 	if err != nil {
 		return err
 	}
-	roles := []watch.Role{{Name: watch.Model, Place: m.plan.Placement.Model, Baseline: int64(m.plan.Config.MemoryBaseline), Processes: m.Training}}
+	roles := []watch.Role{{
+		Name: watch.Model, Place: m.plan.Placement.Model, Baseline: int64(m.plan.Config.MemoryBaseline),
+		Processes: m.Training,
+	}}
 	if !m.plan.Placement.Data.OnCPU() {
 		roles = append([]watch.Role{{Name: watch.Data, Place: m.plan.Placement.Data, Processes: m.plugged}}, roles...)
 	}
@@ -44,15 +47,17 @@ func (m *Machine) plugged() []watch.Process {
 			if pool.Workers() > 1 {
 				name += fmt.Sprintf(", worker %d", p.Worker)
 			}
-			all = append(all, watch.Process{Name: name, PID: p.PID, Share: m.plan.Stages.Shares[i], Relieve: func(reason string) {
-				pool.Recycle(p.ProcessID, reason, memoryHint)
-			}})
+			all = append(all,
+				watch.Process{Name: name, PID: p.PID, Share: m.plan.Stages.Shares[i], Relieve: func(reason string) {
+					pool.Recycle(p.ProcessID, reason, memoryHint)
+				}})
 		}
 	}
 	return all
 }
 
-const memoryHint = "give all plugins more with --data-gpu-memory, or each process a larger share with fewer of them (--plugin-workers)"
+const memoryHint = "give all plugins more with --data-gpu-memory, or each process a larger share with fewer of them " +
+	"(--plugin-workers)"
 
 // Grown returns, once, why training must release memory, or "".
 func (m *Machine) Grown() string {

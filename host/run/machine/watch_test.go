@@ -11,14 +11,16 @@ import (
 
 func TestNothingIsWatchedOnTheCPU(t *testing.T) {
 	m := &Machine{plan: new(plan.Plan)}
-	if err := m.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("asked") }, nil); err != nil || m.Watch != nil {
+	err := m.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("asked") }, nil)
+	if err != nil || m.Watch != nil {
 		t.Errorf("%v, %v", m.Watch, err)
 	}
 }
 
 func TestWatchWithoutDriver(t *testing.T) {
 	m := &Machine{plan: &plan.Plan{Placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}}}}
-	if err := m.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("it is gone") }, nil); err == nil || err.Error() != "it is gone" {
+	err := m.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("it is gone") }, nil)
+	if err == nil || err.Error() != "it is gone" {
 		t.Errorf("error %v", err)
 	}
 }

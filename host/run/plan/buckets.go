@@ -29,7 +29,8 @@ const bucketsHash = "buckets"
 // unless they are the bundle's.
 func (d *Draft) settleBuckets() error {
 	asked, bundle, recorded := d.Config.Buckets, d.Bundle.Manifest, d.recordedBuckets()
-	before := d.Config.Resume != "" && recorded == "" && !d.set.Given("buckets") // the run is older than computed buckets
+	// the run is older than computed buckets
+	before := d.Config.Resume != "" && recorded == "" && !d.set.Given("buckets")
 	switch {
 	case asked.Bundle, before, bundle.Dynamic == nil && asked.Auto() && asked.Count == 0:
 		return nil
@@ -46,7 +47,9 @@ func (d *Draft) settleBuckets() error {
 	if err != nil {
 		return err
 	}
-	d.Buckets = Buckets{Sizes: all, Computed: spec + sizesText(sizes, bundle), perBatch: !ok && asked.Auto() && asked.Count == 0}
+	d.Buckets = Buckets{
+		Sizes: all, Computed: spec + sizesText(sizes, bundle), perBatch: !ok && asked.Auto() && asked.Count == 0,
+	}
 	return nil
 }
 
@@ -87,11 +90,13 @@ func bucketConfig(p *Plan, rows int) (dataset.BucketConfig, error) {
 	bundle, asked := p.Bundle.Manifest, p.Config.Buckets
 	longest, f := bundle.Dynamic[manifest.SymbolWav], bundle.Features
 	cfg := dataset.BucketConfig{
-		Bundle: bundle, BatchSize: p.World.BatchSize(rows), MaxGrowth: p.Stages.Resolved.MaxGrowth, Columns: p.Data.Train.Index.Columns, Count: asked.Count,
+		Bundle: bundle, BatchSize: p.World.BatchSize(rows), MaxGrowth: p.Stages.Resolved.MaxGrowth,
+		Columns: p.Data.Train.Index.Columns, Count: asked.Count,
 	}
 	for _, seconds := range asked.Seconds {
 		if most := bundle.LongestClip(); seconds > most {
-			return cfg, hint.Errorf(fmt.Sprintf("give lengths of up to %.2fs, or auto", most), "--buckets %s: %g s is longer than %s takes, %.2f s", &asked, seconds, bundle.Name, most)
+			return cfg, hint.Errorf(fmt.Sprintf("give lengths of up to %.2fs, or auto", most),
+				"--buckets %s: %g s is longer than %s takes, %.2f s", &asked, seconds, bundle.Name, most)
 		}
 		hops := math.Ceil(seconds * float64(f.SampleRate) / float64(f.HopLength))
 		cfg.Samples = append(cfg.Samples, min(int(hops)*f.HopLength, longest))

@@ -27,7 +27,9 @@ func TestBucketsOfAnotherBatch(t *testing.T) {
 		rows = append(rows, dataset.Row{ID: fmt.Sprint(n), Samples: 10 * (1 + n%10), Tokens: 5})
 	}
 	for _, perBatch := range []bool{true, false} {
-		p := &Plan{Config: &config.Config{BatchSize: 64}, World: world.World{Size: 1}, Bundle: &ortgraphs.Bundle{Manifest: b}}
+		p := &Plan{
+			Config: &config.Config{BatchSize: 64}, World: world.World{Size: 1}, Bundle: &ortgraphs.Bundle{Manifest: b},
+		}
 		p.Stages.Resolved = &catalog.Resolved{MaxGrowth: 1}
 		p.Data.Train = &batch.Split{Index: &dataset.Index{Rows: rows}}
 		var err error
@@ -54,7 +56,8 @@ func TestSizesText(t *testing.T) {
 		Dynamic:  manifest.Bucket{"T_text": 50, "T_wav": 400},
 		Features: manifest.Features{SampleRate: 100, HopLength: 10, Center: true},
 	}
-	sizes := []manifest.Bucket{b.Fit(manifest.Bucket{"T_wav": 60, "T_text": 9}), b.Fit(manifest.Bucket{"T_wav": 400, "T_text": 50})}
+	sizes := []manifest.Bucket{b.Fit(manifest.Bucket{"T_wav": 60, "T_text": 9}), b.Fit(
+		manifest.Bucket{"T_wav": 400, "T_text": 50})}
 	text := "auto=" + sizesText(sizes, b)
 	if text != "auto=60/9 400/50" {
 		t.Errorf("got %q", text)

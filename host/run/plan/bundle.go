@@ -46,5 +46,6 @@ func (d *Draft) adviseCache(err error) error {
 	if !ok || !strings.HasPrefix(bad.Path, d.cache) {
 		return err
 	}
-	return exit.Advise(fmt.Errorf("cache folder %s: %w", d.cache, err), "name a folder that can be written with --cache-dir")
+	return exit.Advise(fmt.Errorf("cache folder %s: %w", d.cache, err),
+		"name a folder that can be written with --cache-dir")
 }

@@ -20,7 +20,8 @@ func (p *Plan) Complete() string {
 	if beyond := at.Step > source.Total(); !beyond && !(over && reported(p.Config.Resume, at.Step)) {
 		return ""
 	}
-	return fmt.Sprintf("nothing to do: %s is at step %d, %s; no file is changed\n", p.Config.Resume, at.Step, end(p, source, at.Step))
+	return fmt.Sprintf("nothing to do: %s is at step %d, %s; no file is changed\n", p.Config.Resume, at.Step,
+		end(p, source, at.Step))
 }
 
 // end describes the setting that ends the run, which is complete after step.

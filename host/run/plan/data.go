@@ -25,13 +25,15 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		var err error
 		prefix = t.Prefix
 		if tokenizer, err = dataset.LoadTokenizer(d.Bundle.Path(t.File)); err != nil {
-			return exit.Advise(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
+			return exit.Advise(err,
+				"docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
 	}
 	dir := d.Config.TrainData
 	if keys := d.columns.Keys(); dir == "" && len(keys) > 0 {
 		return hint.Errorf("name a list that has them with --train-data (docs/data.md)",
-			"%s takes %s from the list, which the embedded sample does not have", d.Bundle.Manifest.Name, strings.Join(keys, ", "))
+			"%s takes %s from the list, which the embedded sample does not have", d.Bundle.Manifest.Name,
+			strings.Join(keys, ", "))
 	}
 	if dir == "" {
 		var err error
@@ -40,11 +42,15 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 	}
 	before := d.beforeLayouts()
-	open := func(dir string, which dataset.Split, flag, layout string, speakers, languages []string) (*dataset.Index, error) {
+	open := func(
+		dir string, which dataset.Split, flag, layout string, speakers, languages []string,
+	) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, Layout: layout, LayoutFlag: flag, Before: before, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
-			Speakers: speakers, Languages: languages, Columns: d.columns, Normalize: d.Config.Normalize.Rules,
-			CacheDir: filepath.Join(d.cache, "index"), Progress: d.reading.Progress,
+			Dir: dir, Split: which, Layout: layout, LayoutFlag: flag, Before: before,
+			SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix,
+			MinSamples: d.Bundle.Manifest.Features.WinLength, Speakers: speakers, Languages: languages,
+			Columns: d.columns, Normalize: d.Config.Normalize.Rules, CacheDir: filepath.Join(d.cache, "index"),
+			Progress: d.reading.Progress,
 		})
 		if errors.Is(err, exit.ErrInterrupted) {
 			return nil, err

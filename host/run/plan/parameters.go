@@ -21,7 +21,8 @@ func (d *Draft) layOutParameters() error {
 	}
 	d.Frozen, d.Players = selection.FrozenIdentity(frozen, len(b.Parameters)), nil
 	for _, p := range b.InTurn() {
-		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c), Schedule: scheduleOf(*p.Schedule, *b.Last().Schedule, c)}
+		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c), Schedule: scheduleOf(
+			*p.Schedule, *b.Last().Schedule, c)}
 		player.Optimizer.Groups, err = selection.Groups(b.ParametersOf(p.Name), selection.Settings{
 			Bundle: p.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf, Known: b.Parameters,
 		})
@@ -32,7 +33,8 @@ func (d *Draft) layOutParameters() error {
 		policy.Frozen, policy.Groups = frozen, selection.GroupIndex(player.Optimizer.Groups)
 		player.Arena = ortgraphs.NewArena(b.ParametersOf(p.Name), policy)
 		if player.Arena.Trained().Len() == 0 {
-			return hint.Errorf("leave it a parameter to train", "--freeze and --train-only freeze all parameters of the player %s", p.Name)
+			return hint.Errorf("leave it a parameter to train",
+				"--freeze and --train-only freeze all parameters of the player %s", p.Name)
 		}
 		d.Players = append(d.Players, player)
 	}
@@ -102,8 +104,8 @@ func (p *Plan) Parameters() (all report.Parameters) {
 		player := &p.Players[i]
 		m := player.memory(p)
 		own := report.Parameters{
-			Player: player.Name, WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments,
-			AccumulatorBytes: m.Accumulator, AverageBytes: m.Average, StateBytes: m.State,
+			Player: player.Name, WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients,
+			MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average, StateBytes: m.State,
 		}
 		player.count(&own)
 		all.Add(own)
@@ -129,7 +131,8 @@ func (p *Player) count(out *report.Parameters) {
 			g.Values += q.Elements()
 		}
 	}
-	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
+	// frozen
+	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 })
 }
 
 // moments names the tensors of the optimizers' state.

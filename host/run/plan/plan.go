@@ -60,10 +60,14 @@ type Player struct {
 
 // New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. reading is told how far the
 // reading of the data is; it may be nil.
-func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), reading Reading) (*Plan, error) {
+func New(
+	ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), reading Reading,
+) (*Plan, error) {
 	d := NewDraft(set, reading)
 	place := func(context.Context) error { return d.Place(inventory) }
-	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ReadSamples, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
+	for _, step := range []func(context.Context) error{
+		place, d.OpenBundle, d.OpenData, d.ReadSamples, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart,
+	} {
 		if err := step(ctx); err != nil {
 			d.Close()
 			return nil, err
@@ -98,7 +102,8 @@ func NewDraft(set *config.Set, reading Reading) *Draft {
 		reading = (*report.Waiting)(nil)
 	}
 	return &Draft{
-		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(), reading: reading,
+		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(),
+		reading: reading,
 	}
 }
 

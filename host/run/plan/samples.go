@@ -28,7 +28,8 @@ func readSamples(d *Draft) (err error) {
 	switch err = synthesize.Speaks(d.Bundle, d.Config.Graph); {
 	case err != nil:
 	case d.Data.Val == nil:
-		err = hint.Errorf("name validation data with --val-data, or leave --samples out", "the run has no evaluations, at which they are spoken")
+		err = hint.Errorf("name validation data with --val-data, or leave --samples out",
+			"the run has no evaluations, at which they are spoken")
 	default:
 		d.Samples, err = samples.Read(file, d.Bundle, d.Data.Val.Index, d.Config.Normalize.Rules)
 		err = exit.Advise(err, "name a file with a sentence in each line, or speak none: --samples ''")

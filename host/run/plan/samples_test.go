@@ -16,8 +16,11 @@ func TestReadSamples(t *testing.T) {
 		"--samples a.txt: the bundle mine has no graphs that speak":      {},
 		"--samples a.txt: the run has no evaluations, at which they are": {Synthesis: speaks},
 	} {
-		d := &Draft{Plan: Plan{Config: &config.Config{Samples: "a.txt", Graph: "mine"}, Bundle: &ortgraphs.Bundle{Manifest: b}}}
-		if err := d.ReadSamples(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) || hint.Of(err) == "" {
+		d := &Draft{
+			Plan: Plan{Config: &config.Config{Samples: "a.txt", Graph: "mine"}, Bundle: &ortgraphs.Bundle{Manifest: b}},
+		}
+		if err := d.ReadSamples(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			hint.Of(err) == "" {
 			t.Errorf("%v (%s), want %s", err, hint.Of(err), want)
 		}
 		d.Config.Samples = ""

@@ -16,7 +16,10 @@ import (
 // Source is the sequence of batches of the whole run, begun where the run starts.
 func (p *Plan) Source() *batch.Source {
 	c := p.Config
-	s := &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World}
+	s := &batch.Source{
+		Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs,
+		MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World,
+	}
 	if p.Data.Val != nil {
 		s.Val = p.Data.Val.Plan
 	}
@@ -47,7 +50,8 @@ func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []s
 			if s.End() > s.TotalSteps {
 				why = "with the warm-up, which is longer than the run was when it began"
 			}
-			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, %s: the learning rate is %g from there to step %d (--allow schedule stretches it)",
+			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, %s: the learning rate is %g from "+
+				"there to step %d (--allow schedule stretches it)",
 				s.Name, report.OfPlayer(players[i].Name), s.End(), why, s.MinLR, last))
 		}
 	}
@@ -58,7 +62,9 @@ func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []s
 // rate to --lr.
 func (p *Player) schedule(c *config.Config, steps int64) schedule.Schedule {
 	warmup := int64(p.Schedule.WarmupSteps)
-	s := schedule.Schedule{Name: p.Schedule.Name, BaseLR: p.Optimizer.LR, WarmupSteps: warmup, DecayStart: warmup, TotalSteps: steps}
+	s := schedule.Schedule{
+		Name: p.Schedule.Name, BaseLR: p.Optimizer.LR, WarmupSteps: warmup, DecayStart: warmup, TotalSteps: steps,
+	}
 	if c.MinLR > 0 {
 		s.MinLR = c.MinLR * (p.Optimizer.LR / c.LR)
 	}
@@ -79,7 +85,8 @@ func (p *Plan) EarlyStop() schedule.EarlyStop {
 // checkAverage refuses to continue a moving average with another decay. A run without an average may get one.
 func (d *Draft) checkAverage(saved *checkpoint.State) error {
 	if e := saved.EMA; e != nil && e.Decay != d.Config.EMA {
-		return hint.Errorf(fmt.Sprintf("resume with --ema %g, or start a new run from its weights with --init", e.Decay),
+		return hint.Errorf(
+			fmt.Sprintf("resume with --ema %g, or start a new run from its weights with --init", e.Decay),
 			"--ema was %g, is %g: the moving average of the weights cannot be continued", e.Decay, d.Config.EMA)
 	}
 	return nil
@@ -89,10 +96,12 @@ func (d *Draft) checkAverage(saved *checkpoint.State) error {
 func (d *Draft) CheckLearning(context.Context) error {
 	c := d.Config
 	if c.LR < 0 || !slices.ContainsFunc(d.Players, func(p Player) bool { return p.Optimizer.LR > 0 }) {
-		return hint.Errorf("leave --lr out for the learning rate of the bundle", "--lr %g: a model learns with a rate above 0 only", c.LR)
+		return hint.Errorf("leave --lr out for the learning rate of the bundle",
+			"--lr %g: a model learns with a rate above 0 only", c.LR)
 	}
 	if c.MinLR > c.LR {
-		return hint.Errorf("lower --min-lr, or raise --lr", "--min-lr %g is above the learning rate of %g", c.MinLR, c.LR)
+		return hint.Errorf("lower --min-lr, or raise --lr", "--min-lr %g is above the learning rate of %g", c.MinLR,
+			c.LR)
 	}
 	if d.Data.Val != nil {
 		return nil
@@ -100,11 +109,14 @@ func (d *Draft) CheckLearning(context.Context) error {
 	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
 	for _, p := range d.Players {
 		if p.Schedule.Name == schedule.Plateau {
-			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", report.OfPlayer(p.Name))
+			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and "+
+				"there is no validation data",
+				report.OfPlayer(p.Name))
 		}
 	}
 	if c.EarlyStop > 0 {
-		return hint.Errorf(advice, "--early-stop %d watches the validation loss, and there is no validation data", c.EarlyStop)
+		return hint.Errorf(advice, "--early-stop %d watches the validation loss, and there is no validation data",
+			c.EarlyStop)
 	}
 	return nil
 }

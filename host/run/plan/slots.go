@@ -90,7 +90,10 @@ func (d *Draft) Fit(context.Context) error {
 	if err := d.settleBuckets(); err != nil {
 		return err
 	}
-	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets.Sizes, MaxGrowth: d.Stages.Resolved.MaxGrowth, Columns: d.columns}
+	plan := dataset.PlanConfig{
+		Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets.Sizes,
+		MaxGrowth: d.Stages.Resolved.MaxGrowth, Columns: d.columns,
+	}
 	if d.Buckets.Computed != "" && c.Buckets.Auto() {
 		plan.Limits = d.Bundle.Manifest.Dynamic
 	}
@@ -131,13 +134,15 @@ func (d *Draft) sizeRing() (Ring, error) {
 	r.Limit = why
 	most := room / slot
 	if most < 1 {
-		return r, hint.Errorf(fmt.Sprintf("a slot needs %d MiB, and less with a smaller --batch-size", slot>>20+1), "%s holds no slot of %.1f MiB", why, float64(slot)/(1<<20))
+		return r, hint.Errorf(fmt.Sprintf("a slot needs %d MiB, and less with a smaller --batch-size", slot>>20+1),
+			"%s holds no slot of %.1f MiB", why, float64(slot)/(1<<20))
 	}
 	if most < c.BufferSize {
 		lowered := *c
 		lowered.BufferSize = most
 		d.Config = &lowered
-		d.Changes = append(d.Changes, config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit " + why})
+		d.Changes = append(d.Changes,
+			config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit " + why})
 	}
 	return r, nil
 }
@@ -147,14 +152,17 @@ func (d *Draft) sizeRing() (Ring, error) {
 func (d *Draft) checkWindow() error {
 	if slots, held := d.Slots.Device, d.held(d.Config.Accumulate); slots < held && slots < d.Data.Train.Plan.Batches() {
 		return hint.Errorf("leave --slots out, raise it, or lower --accumulate",
-			"the bundle has several players: %s cannot hold the %d batches of a step until the last one has trained on them", units.Count(slots, "device slot"), held)
+			"the bundle has several players: %s cannot hold the %d batches of a step until the last one has trained "+
+				"on them",
+			units.Count(slots, "device slot"), held)
 	}
 	if d.Bundle.Manifest.Accumulation != manifest.Weighted {
 		return nil
 	}
 	if slots, batches := d.Config.BufferSize, d.Config.Accumulate; batches > slots {
 		return hint.Errorf("raise --buffer-size and --ring-memory, or lower --accumulate",
-			"the bundle's accumulation is weighted: a ring of %d slots cannot hold the %d batches of a step", slots, batches)
+			"the bundle's accumulation is weighted: a ring of %d slots cannot hold the %d batches of a step", slots,
+			batches)
 	}
 	if !d.World.Alone() {
 		return hint.Errorf("train with one process, or export with accumulation exact or mean",

@@ -17,7 +17,10 @@ func TestRingRoom(t *testing.T) {
 		{limits.Limits{}, 64 << 20, "--ring-memory 64MiB"},
 		{limits.Limits{Memory: 1 << 30}, 64 << 20, "--ring-memory 64MiB"},
 		{limits.Limits{Memory: 100 << 20}, 50 << 20, "half of the machine's memory (100 MiB)"},
-		{limits.Limits{Memory: 1 << 30, Container: 80 << 20}, 40 << 20, "half of the container's memory limit (80 MiB)"},
+		{
+			limits.Limits{Memory: 1 << 30, Container: 80 << 20}, 40 << 20,
+			"half of the container's memory limit (80 MiB)",
+		},
 	} {
 		set := configtest.Parse(t, "--ring-memory", "64MiB")
 		d := NewDraft(set, nil)

@@ -40,14 +40,16 @@ func (d *Draft) ResolveStages(context.Context) error {
 	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
 		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
-		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
+		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference,
+		RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
 	})
 	if err != nil {
 		return err
 	}
 	for id := range d.Config.PluginWorkers {
 		if !slices.Contains(d.Stages.names(), id) {
-			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "), "--plugin-workers %s: no plugin of that name is in the pipeline", id)
+			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),
+				"--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
 	}
 	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)

@@ -47,7 +47,8 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		return err
 	case c.Init != "":
 		if d.Start.Weights, err = openWeights(c.Init); err != nil {
-			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
+			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err),
+				"name a safetensors file, or the folder of a run, a checkpoint or a bundle")
 		}
 	}
 	return nil
@@ -63,7 +64,9 @@ func (d *Draft) openResumed() (err error) {
 		if err := runfolder.Taken(d.Config.Resume); err != nil {
 			return err
 		}
-		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume)+" and the flags that it had", "the run ended before its first checkpoint")
+		return hint.Errorf(
+			"start it again with --resume-or-start "+hint.Path(d.Config.Resume)+" and the flags that it had",
+			"the run ended before its first checkpoint")
 	}
 	return err
 }
@@ -95,12 +98,14 @@ func checkRate(d *Draft) error {
 	if at := d.Config.ResumeAt; at != "" {
 		run += "@" + at
 	}
-	flags := fmt.Sprintf("--resume %s --allow %s", hint.Path(run), strings.Join(append(slices.Clone(d.Config.Allow), "schedule"), ","))
+	flags := fmt.Sprintf("--resume %s --allow %s", hint.Path(run),
+		strings.Join(append(slices.Clone(d.Config.Allow), "schedule"), ","))
 	if d.Config.MaxSteps == last {
 		flags += fmt.Sprintf(" --max-steps %d", last)
 	}
 	return hint.Errorf("stretch the schedule to the new length with: "+hint.Command(flags),
-		"the schedule of %s ends at step %d, so the learning rate of all steps from there to step %d would be 0", hint.Path(d.Config.Resume), at.Step, last)
+		"the schedule of %s ends at step %d, so the learning rate of all steps from there to step %d would be 0",
+		hint.Path(d.Config.Resume), at.Step, last)
 }
 
 // Progress is how far the run is when it begins.
@@ -129,7 +134,8 @@ func WayBack(p *Plan, folder string, to *checkpoint.Checkpoint) string {
 	c := p.Config
 	return resume.Back{
 		Folder: folder, Checkpoint: to, Now: p.Hashes, Player: p.Players[len(p.Players)-1].Name,
-		LR: c.LR, MinLR: c.MinLR, Init: cmp.Or(c.Init, c.FirstInit), Usual: p.Bundle.Manifest.Last().Optimizer.LR, LRFactor: len(c.LRFactor) > 0, WeightDecayOf: len(c.WeightDecayOf) > 0,
+		LR: c.LR, MinLR: c.MinLR, Init: cmp.Or(c.Init, c.FirstInit), Usual: p.Bundle.Manifest.Last().Optimizer.LR,
+		LRFactor: len(c.LRFactor) > 0, WeightDecayOf: len(c.WeightDecayOf) > 0,
 	}.Command()
 }
 

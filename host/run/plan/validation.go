@@ -18,11 +18,14 @@ const shareHash = "val_share"
 // findValidation opens the validation data of a run that trains on the data set dir: what --val-data names, or the list
 // for evaluation, or a share of the training list, which it removes from that. open opens a list for evaluation. before
 // means by the rules of a run that is older than the recognition of layouts.
-func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layout string) (*dataset.Index, error)) error {
+func findValidation(
+	d *Draft, dir string, before bool, open func(dir, flag, layout string) (*dataset.Index, error),
+) error {
 	named, list := d.Config.ValData, false
 	if named == "" {
 		if config.Asked(d.set, "val-list-layout") {
-			return hint.Errorf("name the list with --val-data; the evaluation list of a folder has the layout of its training list",
+			return hint.Errorf(
+				"name the list with --val-data; the evaluation list of a folder has the layout of its training list",
 				"--val-list-layout %s: --val-data names no list", d.Config.ValListLayout)
 		}
 		var err error
@@ -56,7 +59,8 @@ func findValidation(d *Draft, dir string, before bool, open func(dir, flag, layo
 			settleLayout(d, "val-list-layout", val.Layout)
 		}
 	case held == nil && list:
-		if val, err = open(dir, "--list-layout", d.Data.Train.Index.Layout); err != nil { // the lists of a folder have one layout
+		// the lists of a folder have one layout
+		if val, err = open(dir, "--list-layout", d.Data.Train.Index.Layout); err != nil {
 			return err
 		}
 	}
@@ -102,7 +106,8 @@ func shareOf(d *Draft, list bool) (share float64, held []bool, why string, err e
 	case asked:
 		if held = ix.HeldOut(share); held == nil {
 			return 0, nil, "", hint.Errorf("name other clips with --val-data, or evaluate on none with --val-share 0",
-				"--val-share %g: %s: every recording has more than half of the clips, so none can be held out", share, ix.List)
+				"--val-share %g: %s: every recording has more than half of the clips, so none can be held out", share,
+				ix.List)
 		}
 		return share, held, "", nil
 	}

@@ -77,7 +77,8 @@ func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 		case !ok:
 			m.Missing = append(m.Missing, t.Name)
 		case !t.Fits(from):
-			m.Reshaped = append(m.Reshaped, fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
+			m.Reshaped = append(m.Reshaped,
+				fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
 		default:
 			if err := w.Read(t.Name, t.Data); err != nil {
 				return m, err
@@ -104,7 +105,10 @@ func (m Match) Text(path string) string {
 	for _, l := range []struct {
 		what  string
 		names []string
-	}{{"not loaded: other shape or type", m.Reshaped}, {"not in the file: the bundle's values are kept", m.Missing}, {"in the file, but not in the bundle", m.Unused}} {
+	}{
+		{"not loaded: other shape or type", m.Reshaped}, {"not in the file: the bundle's values are kept", m.Missing},
+		{"in the file, but not in the bundle", m.Unused},
+	} {
 		if len(l.names) == 0 {
 			continue
 		}
@@ -112,7 +116,8 @@ func (m Match) Text(path string) string {
 		if n := len(l.names) - shown; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		visible.Fprintf(&b, "%-12s %d %s: %s%s\n", "", len(l.names), l.what, strings.Join(l.names[:min(shown, len(l.names))], ", "), more)
+		visible.Fprintf(&b, "%-12s %d %s: %s%s\n", "", len(l.names), l.what,
+			strings.Join(l.names[:min(shown, len(l.names))], ", "), more)
 	}
 	return b.String()
 }

@@ -38,7 +38,9 @@ func writeWeights(t *testing.T, path, dtype string, tensors ...checkpoint.Tensor
 	header := map[string]any{}
 	var data []byte
 	for _, tensor := range tensors {
-		header[tensor.Name] = map[string]any{"dtype": dtype, "shape": tensor.Shape, "data_offsets": []int{len(data), len(data) + len(tensor.Data)}}
+		header[tensor.Name] = map[string]any{
+			"dtype": dtype, "shape": tensor.Shape, "data_offsets": []int{len(data), len(data) + len(tensor.Data)},
+		}
 		data = append(data, tensor.Data...)
 	}
 	text, err := json.Marshal(header)
@@ -53,13 +55,16 @@ func writeWeights(t *testing.T, path, dtype string, tensors ...checkpoint.Tensor
 
 func TestIntoMatchesNameAndShape(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
-	writeWeights(t, path, "F32", floats("same", 2, 2, 3), floats("turned", 2, 2, 3), floats("flat", 2, 6), floats("unused", 2, 1))
+	writeWeights(t, path, "F32", floats("same", 2, 2, 3), floats("turned", 2, 2, 3), floats("flat", 2, 6),
+		floats("unused", 2, 1))
 	w, err := openWeights(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	tensors := []checkpoint.Tensor{floats("same", 1, 2, 3), floats("turned", 1, 3, 2), floats("flat", 1, 2, 3), floats("missing", 1, 1)}
+	tensors := []checkpoint.Tensor{
+		floats("same", 1, 2, 3), floats("turned", 1, 3, 2), floats("flat", 1, 2, 3), floats("missing", 1, 1),
+	}
 	m, err := w.Into(tensors)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +75,8 @@ func TestIntoMatchesNameAndShape(t *testing.T) {
 		Missing:  []string{"missing"},
 		Unused:   []string{"unused"},
 	}
-	if !slices.Equal(m.Taken, want.Taken) || !slices.Equal(m.Reshaped, want.Reshaped) || !slices.Equal(m.Missing, want.Missing) || !slices.Equal(m.Unused, want.Unused) {
+	if !slices.Equal(m.Taken, want.Taken) || !slices.Equal(m.Reshaped, want.Reshaped) ||
+		!slices.Equal(m.Missing, want.Missing) || !slices.Equal(m.Unused, want.Unused) {
 		t.Errorf("got  %+v\nwant %+v", m, want)
 	}
 	for i, v := range []float32{2, 1, 1, 1} {
@@ -153,8 +159,10 @@ func TestOpenWeights(t *testing.T) {
 		}
 		tensors := []checkpoint.Tensor{floats("w", -1, 8)}
 		m, err := w.Into(tensors)
-		if err != nil || len(m.Taken) != 1 || len(m.damaged) != tt.skipped || first4(tensors[0]) != tt.value || w.Path != tt.path {
-			t.Errorf("%s: %v of %s, want %v of %s; %+v, %v", tt.from, first4(tensors[0]), w.Path, tt.value, tt.path, m, err)
+		if err != nil || len(m.Taken) != 1 || len(m.damaged) != tt.skipped || first4(tensors[0]) != tt.value ||
+			w.Path != tt.path {
+			t.Errorf("%s: %v of %s, want %v of %s; %+v, %v", tt.from, first4(tensors[0]), w.Path, tt.value, tt.path, m,
+				err)
 		}
 		if err := w.Close(); err != nil {
 			t.Errorf("%s: %v", tt.from, err)

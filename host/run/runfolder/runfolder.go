@@ -124,12 +124,15 @@ func holdsRun(dir string, anew bool) error {
 		return fmt.Errorf("run folder: %w", err)
 	}
 	if len(steps) > 0 {
-		return hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir)
+		return hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder",
+			"--run-dir %s: there is a run in it", dir)
 	}
 	if _, err := files.In(dir, report.MetricsFile).Lstat(); errors.Is(err, fs.ErrNotExist) || anew {
 		return nil
 	}
-	return hint.Errorf("start it again with --resume-or-start "+hint.Path(dir)+" and the flags that it had, or name another folder", "--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
+	return hint.Errorf(
+		"start it again with --resume-or-start "+hint.Path(dir)+" and the flags that it had, or name another folder",
+		"--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
 }
 
 // claimDated creates a folder with that name, and appends a number if a run of the same second has it.

@@ -28,7 +28,8 @@ func TestStartsThatShareAFolder(t *testing.T) {
 			for claims := 0; claims < 10; {
 				f, err := Claim(set, time.Now())
 				if err != nil {
-					if exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
+					if exit.Code(err) != 2 ||
+						!strings.Contains(err.Error(), "another process is training in this folder") {
 						t.Errorf("exit status %d: %v", exit.Code(err), err)
 						return
 					}
@@ -114,9 +115,11 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"": "", "--run-dir=new/run": "", "--run-dir=old": "--run-dir old: there is a run in it", "--resume-or-start=old": "",
+		"": "", "--run-dir=new/run": "", "--run-dir=old": "--run-dir old: there is a run in it",
+		"--resume-or-start=old": "",
 	} {
-		if err := Check(configtest.Parse(t, strings.Fields(args)...)); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+		err := Check(configtest.Parse(t, strings.Fields(args)...))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -139,7 +142,9 @@ func TestFolderThatIsNone(t *testing.T) {
 		set := configtest.Parse(t, given...)
 		_, claimed := Claim(set, time.Now())
 		for _, err := range []error{claimed, exit.Refused(Check(set))} {
-			if exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), strings.Join(given, " ")+": "+given[1]+" is a ") || exit.Hint(err) == "" {
+			if exit.Code(err) != 2 ||
+				!strings.HasPrefix(err.Error(), strings.Join(given, " ")+": "+given[1]+" is a ") ||
+				exit.Hint(err) == "" {
 				t.Errorf("%s: exit status %d: %v", given, exit.Code(err), err)
 			}
 		}

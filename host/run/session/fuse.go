@@ -50,8 +50,8 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 		cache = filepath.Join(cache, "kernels")
 	}
 	compiler, err := kernels.New(s.Device.Context, kernels.Config{
-		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32, Deterministic: s.Device.Deterministic,
-		Library: ort.Library(), Cache: cache,
+		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32,
+		Deterministic: s.Device.Deterministic, Library: ort.Library(), Cache: cache,
 	}, s.log)
 	if err == nil {
 		s.Fusion.tried = true
@@ -80,7 +80,8 @@ const maxWarnings = 8
 // prepared records how the training graphs are fused, and warns of what a person should know.
 func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) error {
 	if f.reason != nil && !errors.Is(f.reason, errUnfused) {
-		log.Warn(fmt.Sprintf("the training graph is not fused, so a step takes about twice as long: %v; %s", f.reason, hint.Of(f.reason)))
+		log.Warn(fmt.Sprintf("the training graph is not fused, so a step takes about twice as long: %v; %s", f.reason,
+			hint.Of(f.reason)))
 	}
 	narrowed, fused := 0, false
 	f.graphs = nil
@@ -91,7 +92,8 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 			if err := required(c.Fuse, g.reason); err != nil {
 				return err
 			}
-			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", report.OfPlayer(g.player), g.reason, hint.Of(g.reason)))
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s",
+				report.OfPlayer(g.player), g.reason, hint.Of(g.reason)))
 		}
 		if form.Fusion != nil {
 			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
@@ -109,19 +111,23 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 	for i, fault := range g.facts.Faulty {
 		if i == maxWarnings {
-			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, report.OfPlayer(g.player)))
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them",
+				len(g.facts.Faulty)-i, report.OfPlayer(g.player)))
 			break
 		}
 		log.Warn("a kernel of the fused graph" + report.OfPlayer(g.player) + " is faulty, so it is not used: " + fault +
-			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
+			"; the results of this run are right; please report this line, with the model or the operators around " +
+			"that tensor")
 	}
 }
 
 // described is the fusion of a graph for the report.
 func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
-		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
-		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(), ProofS: f.Times.Proof.Seconds(),
+		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, Distances: []report.Float{}, Left: append([]string{}, f.Left...),
+		Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
+		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
+		ProofS: f.Times.Proof.Seconds(),
 	}
 	for _, d := range f.Distances {
 		r.Distances = append(r.Distances, report.Float(d))

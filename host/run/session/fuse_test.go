@@ -27,36 +27,72 @@ func TestFusionIsReported(t *testing.T) {
 		warnings   []string
 		refused    string
 	}{
-		{name: "fused", mode: "auto", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
-			text: "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove"},
-		{name: "a faulty kernel", mode: "on", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp, which computes y: CUDA failure 9"}}}),
-			text:     "9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to compile, 0.0 s to prove",
-			warnings: []string{"a kernel of the fused graph is faulty, so it is not used: bucket 1: Exp, which computes y: CUDA failure 9; the results of this run are right; please report"}},
-		{name: "many faulty kernels", mode: "auto", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Faulty: make([]string, 11)}}),
-			text:     "9 kernels, within 0 of the graph as exported; 11 faulty kernels not used; 0.0 s to compile, 0.0 s to prove",
-			warnings: append(make([]string, 8), "3 more kernels of the fused graph are faulty and not used; report.json names them")},
-		{name: "results that prove nothing", mode: "on", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Unproved: []string{"grad.a", "grad.b", "grad.c", "grad.d", "loss"}}}),
-			text: "9 kernels, within 0 of the graph as exported; 5 results not proved, zero or not finite in both graphs: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
-		{name: "off", mode: "off", before: errUnfused, prepared: formed(train.TrainingForm{}), text: "none: --fuse off"},
-		{name: "no NVRTC", mode: "auto", before: missing, prepared: formed(train.TrainingForm{}), text: "none: load NVRTC: not found",
-			warnings: []string{"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it"}},
-		{name: "cannot be fused", mode: "auto", prepared: formed(train.TrainingForm{Unfused: errors.New("opset 17")}), text: "none: opset 17",
-			warnings: []string{"the training graph is not fused, so a step takes about twice as long: opset 17; report this error with the model"}},
-		{name: "no attention", mode: "auto", attention: "bf16", prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 3, Distances: []float64{0}}}),
-			text: "3 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove", warnings: []string{"--attention bf16 has no effect"}},
+		{
+			name: "fused", mode: "auto",
+			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
+			text:     "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove",
+		},
+		{name: "a faulty kernel", mode: "on", prepared: formed(train.TrainingForm{
+			Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp, which computes y: CUDA failure 9"}},
+		}),
+			text: "9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to compile, 0.0 " +
+				"s to prove",
+			warnings: []string{"a kernel of the fused graph is faulty, so it is not used: bucket 1: Exp, which " +
+				"computes y: CUDA failure 9; the results of this run are right; please report"}},
+		{name: "many faulty kernels", mode: "auto", prepared: formed(
+			train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Faulty: make([]string, 11)}},
+		),
+			text: "9 kernels, within 0 of the graph as exported; 11 faulty kernels not used; 0.0 s to compile, " +
+				"0.0 s to prove",
+			warnings: append(
+				make([]string, 8), "3 more kernels of the fused graph are faulty and not used; report.json names them",
+			)},
+		{name: "results that prove nothing", mode: "on", prepared: formed(train.TrainingForm{
+			Fusion: &train.Fusion{Kernels: 9, Unproved: []string{"grad.a", "grad.b", "grad.c", "grad.d", "loss"}},
+		}), text: "9 kernels, within 0 of the graph as exported; 5 results not proved, zero or not finite in both " +
+			"graphs: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
+		{
+			name: "off", mode: "off", before: errUnfused, prepared: formed(train.TrainingForm{}),
+			text: "none: --fuse off",
+		},
+		{
+			name: "no NVRTC", mode: "auto", before: missing, prepared: formed(train.TrainingForm{}),
+			text: "none: load NVRTC: not found", warnings: []string{
+				"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it",
+			},
+		},
+		{name: "cannot be fused", mode: "auto", prepared: formed(train.TrainingForm{
+			Unfused: errors.New("opset 17"),
+		}), text: "none: opset 17", warnings: []string{"the training graph is not fused, so a step takes about twice " +
+			"as long: opset 17; report this error with the model"}},
+		{
+			name: "no attention", mode: "auto", attention: "bf16",
+			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 3, Distances: []float64{0}}}),
+			text:     "3 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove",
+			warnings: []string{"--attention bf16 has no effect"},
+		},
 		{name: "players", mode: "auto", prepared: formed(
 			train.TrainingForm{Player: "judge", Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp"}}},
 			train.TrainingForm{Player: "maker", Unfused: errors.New("opset 17")}),
-			text:     "judge: 9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to compile, 0.0 s to prove\nmaker: none: opset 17",
-			warnings: []string{"a kernel of the fused graph of judge is faulty, so it is not used: bucket 1: Exp;", "the training graph of maker is not fused"}},
-		{name: "has to be fused", mode: "on", prepared: formed(train.TrainingForm{Unfused: errors.New("opset 17")}), refused: "--fuse on: opset 17"},
+			text: "judge: 9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to " +
+				"compile, 0.0 s to prove\nmaker: none: opset 17",
+			warnings: []string{
+				"a kernel of the fused graph of judge is faulty, so it is not used: bucket 1: Exp;",
+				"the training graph of maker is not fused",
+			}},
+		{
+			name: "has to be fused", mode: "on", prepared: formed(train.TrainingForm{Unfused: errors.New("opset 17")}),
+			refused: "--fuse on: opset 17",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var lines bytes.Buffer
 			f := Fusion{reason: c.before}
-			err := f.prepared(&config.Config{Fuse: c.mode, Attention: c.attention}, c.prepared, slog.New(slog.NewTextHandler(&lines, nil)))
+			err := f.prepared(&config.Config{Fuse: c.mode, Attention: c.attention}, c.prepared,
+				slog.New(slog.NewTextHandler(&lines, nil)))
 			if c.refused != "" {
-				if err == nil || err.Error() != c.refused || !strings.HasSuffix(hint.Of(err), ", or train with --fuse auto") {
+				if err == nil || err.Error() != c.refused ||
+					!strings.HasSuffix(hint.Of(err), ", or train with --fuse auto") {
 					t.Errorf("%v; hint: %s", err, hint.Of(err))
 				}
 				return
@@ -81,7 +117,10 @@ func formed(all ...train.TrainingForm) train.Prepared { return train.Prepared{Fo
 
 // TestSearchCompilesNothing: trials of smaller batches run the graph as exported, even where NVRTC would be required.
 func TestSearchCompilesNothing(t *testing.T) {
-	p := &plan.Plan{Config: &config.Config{Fuse: "on"}, Placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}}}
+	p := &plan.Plan{
+		Config:    &config.Config{Fuse: "on"},
+		Placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}},
+	}
 	s := &Session{plan: p, Fusion: Fusion{never: true}}
 	if c, err := newCompiler(s); c != nil || err != nil || s.Fusion.tried {
 		t.Error(c, err)

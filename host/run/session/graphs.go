@@ -9,7 +9,10 @@ import (
 func (s *Session) Graphs() []report.Graph {
 	training, evaluation := s.Model.Programs()
 	graph := func(use string, p train.Program) report.Graph {
-		return report.Graph{Use: use, Player: p.Player, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256, OneThread: p.OneThread}
+		return report.Graph{
+			Use: use, Player: p.Player, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256,
+			OneThread: p.OneThread,
+		}
 	}
 	var list []report.Graph
 	for i, p := range training {

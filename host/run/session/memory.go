@@ -38,7 +38,8 @@ func (m *Memory) Left() int { return m.plan.Left(m.used) }
 func (m *Memory) CheckSamples(arenas int) error {
 	use := m.measure(m.used.Graphs)
 	use.Spoken = &arenas
-	m.log.Info("memory of the model GPU with samples", "samples_mb", (m.plan.Samples+arenas)/gpu.MB, "process_mb", use.Process/gpu.MB)
+	m.log.Info("memory of the model GPU with samples", "samples_mb", (m.plan.Samples+arenas)/gpu.MB, "process_mb",
+		use.Process/gpu.MB)
 	return m.plan.Check(use)
 }
 
@@ -49,7 +50,8 @@ func (s *Session) Relieve(reason string) error {
 	}
 	err := errors.Join(s.Model.Shrink(), s.Optimizers.Shrink())
 	if errors.Is(err, train.ErrCaptured) {
-		s.log.Warn(fmt.Sprintf("the arenas of training cannot shrink although %s: %v; use --cuda-graphs off", reason, train.ErrCaptured))
+		s.log.Warn(fmt.Sprintf("the arenas of training cannot shrink although %s: %v; use --cuda-graphs off", reason,
+			train.ErrCaptured))
 		return nil
 	}
 	if err == nil {
@@ -96,7 +98,8 @@ func (s *Session) Usage(wall time.Duration, figures []watch.Figures) ([]report.M
 			m.ArenaPeakBytes = arenas
 		}
 		used = append(used, m)
-		utilization = append(utilization, report.Utilization{Device: name, Role: role, Mean: f.Busy, Std: f.BusyStd, Samples: f.Samples})
+		utilization = append(utilization,
+			report.Utilization{Device: name, Role: role, Mean: f.Busy, Std: f.BusyStd, Samples: f.Samples})
 	}
 	return used, utilization, nil
 }

@@ -14,12 +14,15 @@ func warnOfOneThread(s *Session, threads int) {
 	}
 	for _, g := range s.Graphs() {
 		if g.OneThread != "" {
-			s.log.Warn(fmt.Sprintf("--deterministic: one thread computes the %s graph %s, because %s may have other bits with more; steps take longer", g.Use, g.File, g.OneThread))
+			s.log.Warn(fmt.Sprintf("--deterministic: one thread computes the %s graph %s, because %s may have other "+
+				"bits with more; steps take longer",
+				g.Use, g.File, g.OneThread))
 		}
 	}
 	for i, o := range s.Optimizers {
 		if names := train.OneThread(o); len(names) > 0 {
-			s.log.Warn(fmt.Sprintf("--deterministic: one thread computes the optimizer %s: %s", s.plan.Players[i].Optimizer.Name, strings.Join(names, ", ")))
+			s.log.Warn(fmt.Sprintf("--deterministic: one thread computes the optimizer %s: %s",
+				s.plan.Players[i].Optimizer.Name, strings.Join(names, ", ")))
 		}
 	}
 }

@@ -62,7 +62,9 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	case s.fault != nil:
 		return fmt.Sprintf("off: %v", s.fault), nil
 	}
-	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.used.Graphs), p.time().Seconds()), nil
+	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.used.Graphs),
+			p.time().Seconds()),
+		nil
 }
 
 // prepared is the result of trial runs and captures.
@@ -87,12 +89,15 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 		if f == nil {
 			continue
 		}
-		s.log.Info("fused training graph", "player", form.Player, "kernels", f.Kernels, "left", f.Left, "faulty", f.Faulty, "unproved", f.Unproved, "distances", f.Distances,
-			"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
+		s.log.Info("fused training graph", "player", form.Player, "kernels", f.Kernels, "left", f.Left, "faulty",
+			f.Faulty, "unproved", f.Unproved, "distances", f.Distances, "plan_s", f.Times.Plan.Seconds(), "compile_s",
+			f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s",
+			p.training.Settled.Seconds())
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
 	p.used = s.Memory.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
-	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
+	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb",
+		p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
 	return p, plan.Check(p.used)
 }
 

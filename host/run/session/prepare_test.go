@@ -35,7 +35,8 @@ func TestLimitByDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tt.process > 0 {
-			inventory.Update(0, func(c *gpu.Card) { c.Processes = []gpu.Process{{PID: os.Getpid(), Used: tt.process * gpu.MB}} })
+			inventory.Update(0,
+				func(c *gpu.Card) { c.Processes = []gpu.Process{{PID: os.Getpid(), Used: tt.process * gpu.MB}} })
 		}
 		use := (&Memory{watch: w}).measure(graphs)
 		if use.Graphs != graphs || use.Process != int(tt.process*gpu.MB) {

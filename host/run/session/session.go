@@ -34,7 +34,9 @@ type Session struct {
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
 func New(p *plan.Plan, mode batch.InputMode, w *watch.Watch, log *slog.Logger) *Session {
 	cpu := &device.Device{Device: train.Device{Deterministic: p.Config.Deterministic}}
-	return &Session{plan: p, mode: mode, log: log, Memory: Memory{plan: p.MemoryFor(p.Slots), watch: w, log: log}, Device: cpu}
+	return &Session{
+		plan: p, mode: mode, log: log, Memory: Memory{plan: p.MemoryFor(p.Slots), watch: w, log: log}, Device: cpu,
+	}
 }
 
 // Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling
@@ -78,7 +80,8 @@ func (s *Session) openDevice(ring []byte) error {
 		return err
 	}
 	s.Device, err = device.Open(device.Config{
-		UUID: s.plan.Placement.Model.GPU.UUID, Ring: ring, MemoryLimit: room, TF32: s.plan.Precision.TF32, Deterministic: c.Deterministic,
+		UUID: s.plan.Placement.Model.GPU.UUID, Ring: ring, MemoryLimit: room, TF32: s.plan.Precision.TF32,
+		Deterministic: c.Deterministic,
 	})
 	if err != nil {
 		s.Device = new(device.Device)
@@ -90,7 +93,10 @@ func (s *Session) openDevice(ring []byte) error {
 // openModel makes the model and its optimizers for batches of that size.
 func (s *Session) openModel(slots plan.Slots) (err error) {
 	threads := s.plan.Threads()
-	model := train.ModelConfig{Bundle: s.plan.Bundle, Arenas: s.plan.Arenas(), Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA}
+	model := train.ModelConfig{
+		Bundle: s.plan.Bundle, Arenas: s.plan.Arenas(), Precision: s.plan.Precision.Graph, Layouts: slots.Layouts,
+		Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA,
+	}
 	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != config.Off {
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
 	}
@@ -100,7 +106,8 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 		return err
 	}
 	if s.Model, err = train.NewModel(model); err != nil {
-		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
+		return exit.Advise(s.Device.Full(err),
+			"the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}
 	for i, p := range s.plan.Players {
 		o, err := train.NewOptimizer(s.Model, i, p.Optimizer, s.plan.Accumulates(), threads)

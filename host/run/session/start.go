@@ -25,7 +25,8 @@ func begin(s *Session, taken []string, file string) error {
 	}
 	advice := "name weights that are finite"
 	if !slices.Contains(taken, bad.Tensor) {
-		file, advice = s.plan.Bundle.Path(ortgraphs.WeightsFile), "export the bundle again, from weights that are finite"
+		file, advice = s.plan.Bundle.Path(ortgraphs.WeightsFile),
+			"export the bundle again, from weights that are finite"
 	}
 	return hint.Errorf(advice, "%s: %w: no training can begin with it", file, err)
 }
@@ -41,7 +42,8 @@ func restored(s *Session, c *checkpoint.Checkpoint) error {
 	advice := "no older checkpoint of the run is finite: start a new one"
 	if found := store.Sound(store.Before(c.State.Step)); found != nil {
 		defer found.Close()
-		advice = fmt.Sprintf("an older checkpoint is finite: go back to it with --resume %s", hint.Path(fmt.Sprintf("%s@%d", run, found.State.Step)))
+		advice = fmt.Sprintf("an older checkpoint is finite: go back to it with --resume %s",
+			hint.Path(fmt.Sprintf("%s@%d", run, found.State.Step)))
 	}
 	return hint.Errorf(advice, "%w: no training can continue with it", err)
 }
@@ -89,10 +91,12 @@ func (s *Session) Init(from *plan.Weights, out io.Writer) error {
 	if err := s.Model.Push(); err != nil {
 		return err
 	}
-	s.log.Info("init", "from", from.Path, "taken", m.Taken, "other_shape", m.Reshaped, "not_there", m.Missing, "not_used", m.Unused)
+	s.log.Info("init", "from", from.Path, "taken", m.Taken, "other_shape", m.Reshaped, "not_there", m.Missing,
+		"not_used", m.Unused)
 	fmt.Fprint(out, m.Text(from.Path))
 	if len(m.Taken) == 0 {
-		return hint.Errorf("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s", from.Path, s.plan.Bundle.Manifest.Name)
+		return hint.Errorf("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s",
+			from.Path, s.plan.Bundle.Manifest.Name)
 	}
 	return nil
 }

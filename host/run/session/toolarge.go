@@ -31,7 +31,8 @@ func (s *Session) tooLarge(ctx context.Context, err error, used memory.Use) erro
 	if searched(s.plan, s.mode) {
 		rows, sure = s.largestBatch(ctx)
 	}
-	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.Memory.plan, used, rows, sure)
+	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.Memory.plan,
+		used, rows, sure)
 }
 
 // searched reports whether to search for a smaller batch. In a benchmark, a batch that does not fit is a result, and
@@ -56,7 +57,8 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	}
 	s.Fusion.never = true
 	rows, sure = memory.Search{
-		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,
+		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle,
+		Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,
 		Try: func(rows int) (float64, error) {
 			used, plan, err := s.tryBatch(rows)
 			err = errors.Join(err, s.closeModel())

@@ -54,12 +54,14 @@ func (b *banner) model(p *plan.Plan) {
 	values := n.Trained.Values + n.Frozen.Values
 	b.row("model", "%s parameters in %s", units.Thousands(values), p.Precision)
 	b.row("trained", "%s of %s, %s of %s parameters", units.Thousands(n.Trained.Tensors),
-		units.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), units.Thousands(n.Trained.Values), units.Thousands(values))
+		units.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), units.Thousands(n.Trained.Values),
+		units.Thousands(values))
 	for _, g := range n.Groups {
 		b.row("group", "%s", groupText(g))
 	}
 	for _, own := range n.Players {
-		b.row("player", "%s: %s of %s parameters trained", own.Player, units.Thousands(own.Trained.Values), units.Thousands(own.Trained.Values+own.Frozen.Values))
+		b.row("player", "%s: %s of %s parameters trained", own.Player, units.Thousands(own.Trained.Values),
+			units.Thousands(own.Trained.Values+own.Frozen.Values))
 		for _, g := range own.Groups {
 			b.row("group", "%s: %s", own.Player, groupText(g))
 		}
@@ -68,16 +70,19 @@ func (b *banner) model(p *plan.Plan) {
 	if n.CopiesBytes > 0 {
 		memory = fmt.Sprintf("bf16 copies %s MiB, ", units.Mebibytes(float64(n.CopiesBytes)))
 	}
-	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", units.Mebibytes(float64(n.GradientsBytes)), units.Mebibytes(float64(n.MomentsBytes)))
+	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", units.Mebibytes(float64(n.GradientsBytes)),
+		units.Mebibytes(float64(n.MomentsBytes)))
 	if n.AccumulatorBytes > 0 {
 		memory += fmt.Sprintf(", accumulator %s MiB", units.Mebibytes(float64(n.AccumulatorBytes)))
 	}
 	b.row("memory", "%s", memory)
 	if c.EMA > 0 {
-		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, units.Mebibytes(float64(n.AverageBytes)))
+		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA,
+			units.Mebibytes(float64(n.AverageBytes)))
 	}
 	if n.StateBytes > 0 {
-		b.row("state", "%s that training changes, evaluated and saved, %s MiB", units.Count(len(p.Bundle.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
+		b.row("state", "%s that training changes, evaluated and saved, %s MiB",
+			units.Count(len(p.Bundle.Manifest.State), "tensor"), units.Mebibytes(float64(n.StateBytes)))
 	}
 	schedules := p.Schedules()
 	for i, player := range p.Players {
@@ -88,7 +93,8 @@ func (b *banner) model(p *plan.Plan) {
 		if player.Name != "" {
 			name = player.Name + ": "
 		}
-		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i].Until(p.Source().Total()))
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR,
+			schedules[i].Until(p.Source().Total()))
 	}
 }
 
@@ -108,7 +114,8 @@ func (b *banner) path(p *plan.Plan) {
 	if ready == 1 {
 		are = "is"
 	}
-	b.row("prefetch", "training starts when %s %s ready, or after %g s", units.Count(ready, "batch"), are, c.ModelStartDelay)
+	b.row("prefetch", "training starts when %s %s ready, or after %g s", units.Count(ready, "batch"), are,
+		c.ModelStartDelay)
 }
 
 // validation describes the data of evaluations, and when they run.
@@ -184,7 +191,8 @@ func Plugins(p *plan.Plan) []string {
 				stages = append(stages, in.Name)
 			}
 		}
-		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), units.Count(workers[e.Name()], "process")))
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "),
+			units.Count(workers[e.Name()], "process")))
 	}
 	return out
 }
@@ -198,5 +206,6 @@ func groupText(g report.ParameterGroup) string {
 	if g.WeightDecay != nil {
 		values = append(values, fmt.Sprintf("weight decay %g", *g.WeightDecay))
 	}
-	return fmt.Sprintf("%s, %s parameters: %s", units.Count(g.Tensors.Tensors, "tensor"), units.Thousands(g.Values), strings.Join(values, ", "))
+	return fmt.Sprintf("%s, %s parameters: %s", units.Count(g.Tensors.Tensors, "tensor"), units.Thousands(g.Values),
+		strings.Join(values, ", "))
 }

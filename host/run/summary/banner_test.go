@@ -19,9 +19,18 @@ func TestLanguageThatNoLineNames(t *testing.T) {
 	for _, c := range []struct {
 		list, tensor string
 		want         bool
-	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
-		ix := &dataset.Index{List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
-		p := &plan.Plan{Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}}, Stages: plan.Stages{Resolved: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}}
+	}{
+		{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false},
+		{"train.jsonl", "language_ids", false},
+	} {
+		ix := &dataset.Index{
+			List: c.list, NamesLanguages: c.list == "train.jsonl", Rows: []dataset.Row{{LanguageID: 1}},
+			Languages: []string{"fa", "en"}, Speakers: []string{""},
+		}
+		p := &plan.Plan{
+			Config: &config.Config{}, Data: batch.Data{Train: &batch.Split{Index: ix}},
+			Stages: plan.Stages{Resolved: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}},
+		}
 		if got := dataLines(p); slices.Contains(got, line) != c.want {
 			t.Errorf("%s, %s: %q", c.list, c.tensor, got)
 		}

@@ -75,7 +75,8 @@ func UnknownCharacters(p *plan.Plan) []report.UnknownCharacter {
 		found := byCount(s.Index.Unknown)
 		for _, c := range found[:min(len(found), maxReportedCharacters)] {
 			out = append(out, report.UnknownCharacter{
-				Split: s.Name, Char: string(c.Char), Code: fmt.Sprintf("U+%04X", c.Char), Count: c.Count, First: c.Place, As: as,
+				Split: s.Name, Char: string(c.Char), Code: fmt.Sprintf("U+%04X", c.Char), Count: c.Count,
+				First: c.Place, As: as,
 			})
 		}
 	}

@@ -37,8 +37,9 @@ func Report(p *plan.Plan, versions map[string]string) *report.Report {
 	}
 	m := p.Bundle.Manifest
 	return &report.Report{
-		Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions, Parameters: p.Parameters(),
-		Excluded: p.Data.Excluded(), Data: p.Data.Usage, UnknownCharacters: UnknownCharacters(p),
-		Accumulation: report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
+		Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions,
+		Parameters: p.Parameters(), Excluded: p.Data.Excluded(), Data: p.Data.Usage,
+		UnknownCharacters: UnknownCharacters(p),
+		Accumulation:      report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
 	}
 }

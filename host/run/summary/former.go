@@ -31,10 +31,13 @@ func faultsOfBefore(m *manifest.Bundle, masks func(file string) bool) []string {
 	const mends = "; exporting again mends it (docs/bundle.md#bundles-of-former-exporters)"
 	var lines []string
 	if len(m.State) == 0 && of("eval", func(string) bool { return true }) {
-		lines = append(lines, "the bundle is of a former exporter: its evaluations are wrong if the model asks for self.training"+mends)
+		lines = append(lines,
+			"the bundle is of a former exporter: its evaluations are wrong if the model asks for self.training"+mends)
 	}
 	if of("train", masks) {
-		lines = append(lines, "the bundle is of a former exporter: where all keys of a query are masked, its attention gives a mean, and PyTorch gives 0"+mends)
+		lines = append(lines, "the bundle is of a former exporter: where all keys of a query are masked, its "+
+			"attention gives a mean, and PyTorch gives 0"+
+			mends)
 	}
 	return lines
 }

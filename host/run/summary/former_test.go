@@ -23,7 +23,9 @@ func TestFaultsOfBefore(t *testing.T) {
 		{"no eval graph, no attention", 0, false, nil, false, nil},
 		{"exported again", checkedExporter, true, nil, true, nil},
 	} {
-		m := &manifest.Bundle{Exporter: c.exporter, State: c.state, Graphs: []manifest.Graph{{File: "train", Kind: "train"}}}
+		m := &manifest.Bundle{
+			Exporter: c.exporter, State: c.state, Graphs: []manifest.Graph{{File: "train", Kind: "train"}},
+		}
 		if c.eval {
 			m.Graphs = append(m.Graphs, manifest.Graph{File: "eval", Kind: "eval"})
 		}

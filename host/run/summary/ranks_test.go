@@ -18,7 +18,9 @@ func TestStateOfRanks(t *testing.T) {
 		t.Error(lines)
 	}
 	d.World.Size = 2
-	if lines := stateOfRanks(&d.Plan); len(lines) != 1 || !strings.Contains(lines[0], "(norm.running_mean, ...), which is averaged over the 2 ranks") || !strings.Contains(lines[0], "8 rows") {
+	if lines := stateOfRanks(&d.Plan); len(lines) != 1 ||
+		!strings.Contains(lines[0], "(norm.running_mean, ...), which is averaged over the 2 ranks") ||
+		!strings.Contains(lines[0], "8 rows") {
 		t.Error(lines)
 	}
 	d.Bundle.Manifest.State = nil

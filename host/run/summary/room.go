@@ -20,7 +20,8 @@ func lackOfRoom(p *plan.Plan) []string {
 		return nil // the check of the run folder says why, or another process saves
 	}
 	size := checkpointBytes(&p.Training, c.EMA > 0)
-	if often := c.CheckpointEvery > 0 || c.CheckpointMinutes > 0; !often || p.Start.Resumed != nil { // the others are there, or are removed for the next one
+	// the others are there, or are removed for the next one
+	if often := c.CheckpointEvery > 0 || c.CheckpointMinutes > 0; !often || p.Start.Resumed != nil {
 		return roomFor(free, size, 0, false)
 	}
 	return roomFor(free, size, c.KeepLast, p.Data.Val != nil)
@@ -41,9 +42,11 @@ func roomFor(free, size int64, keepLast int, best bool) []string {
 	case free >= kept*size:
 		return nil
 	case kept == 1:
-		return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the next checkpoint takes %s MiB", mebibytes(free), mebibytes(size))}
+		return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the next checkpoint takes %s MiB",
+			mebibytes(free), mebibytes(size))}
 	}
-	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the run has up to %d checkpoints of %s MiB at a time, %s MiB (%s)",
+	return []string{fmt.Sprintf("the disk of the run folder has %s MiB free, and the run has up to %d checkpoints of "+
+		"%s MiB at a time, %s MiB (%s)",
 		mebibytes(free), kept, mebibytes(size), mebibytes(kept*size), which)}
 }
 
@@ -56,7 +59,8 @@ func checkpointBytes(t *plan.Training, averaged bool) (bytes int64) {
 	}
 	for _, player := range t.Players {
 		a := player.Arena
-		bytes += int64(copies*a.Bytes(ortgraphs.State) + a.OptimizerStateBytes(player.Optimizer)) // a moment is as large as the trained parameters
+		// a moment is as large as the trained parameters
+		bytes += int64(copies*a.Bytes(ortgraphs.State) + a.OptimizerStateBytes(player.Optimizer))
 	}
 	return bytes
 }

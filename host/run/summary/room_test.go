@@ -15,9 +15,14 @@ func TestRoom(t *testing.T) {
 		want     string
 	}{
 		{free: 4 * size, keepLast: 3},
-		{free: 4*size - 1, keepLast: 3, want: "has 400 MiB free, and the run has up to 4 checkpoints of 100 MiB at a time, 400 MiB (--keep-last 3 and the next one)"},
-		{free: 4 * size, keepLast: 3, best: true, want: "up to 5 checkpoints of 100 MiB at a time, 500 MiB (--keep-last 3, the next one and the best one)"},
-		{free: 4*size - 1, keepLast: 1, best: true, want: "up to 4 checkpoints of 100 MiB at a time, 400 MiB (--keep-last 1, the next one and the best one, and the last good one)"},
+		{free: 4*size - 1, keepLast: 3, want: "has 400 MiB free, and the run has up to 4 checkpoints of 100 MiB at a " +
+			"time, 400 MiB (--keep-last 3 and the next one)"},
+		{
+			free: 4 * size, keepLast: 3, best: true,
+			want: "up to 5 checkpoints of 100 MiB at a time, 500 MiB (--keep-last 3, the next one and the best one)",
+		},
+		{free: 4*size - 1, keepLast: 1, best: true, want: "up to 4 checkpoints of 100 MiB at a time, 400 MiB " +
+			"(--keep-last 1, the next one and the best one, and the last good one)"},
 		{free: size, keepLast: 0},
 		{free: size - 1, keepLast: 0, want: "has 100 MiB free, and the next checkpoint takes 100 MiB"},
 	} {

@@ -20,7 +20,8 @@ func unseen(train, val *dataset.Index) (lines []string) {
 		of         []dataset.Clips
 	}{{"a speaker", "voices", speakers}, {"a language", "languages", languages}} {
 		if len(missing.of) > 0 {
-			lines = append(lines, fmt.Sprintf("%s %s that no training clip has (%s): the validation loss is that of %s that the model does not learn",
+			lines = append(lines, fmt.Sprintf(
+				"%s %s that no training clip has (%s): the validation loss is that of %s that the model does not learn",
 				validationClips(missing.of), missing.what, clipNames(missing.of), missing.kind))
 		}
 	}
@@ -65,7 +66,8 @@ func unused(ix *dataset.Index, b *manifest.Bundle) []string {
 	if len(ix.Languages) != 1 || ix.Languages[0] == dataset.DefaultLanguage || numbered != nil || tagged {
 		return nil
 	}
-	return []string{fmt.Sprintf("the language %s of the list is not used: %s has no languages", visible.Short(ix.Languages[0], 100), b.Name)}
+	return []string{fmt.Sprintf("the language %s of the list is not used: %s has no languages",
+		visible.Short(ix.Languages[0], 100), b.Name)}
 }
 
 // unwritten returns a line if the rule letters is on, and does not know the letters of any language of the texts,
@@ -83,7 +85,8 @@ func unwritten(ix *dataset.Index, rules texts.Rules) []string {
 	for i := range ix.Rows {
 		for _, r := range ix.Rows[i].Text {
 			if unicode.IsLetter(r) && texts.Alike(r) != "" {
-				return []string{fmt.Sprintf("--normalize letters changes no letter: it knows none of the language %s (name that of the texts, such as letters:fa, or in the list)",
+				return []string{fmt.Sprintf("--normalize letters changes no letter: it knows none of the language %s "+
+					"(name that of the texts, such as letters:fa, or in the list)",
 					visible.Short(strings.Join(ix.Languages, ", "), 100))}
 			}
 		}

@@ -53,7 +53,8 @@ func TestLanguagesWithoutEffect(t *testing.T) {
 	} {
 		ix := &dataset.Index{Languages: []string{c.language}, Rows: []dataset.Row{{Text: c.text}}}
 		b := &manifest.Bundle{Name: "b", Tokenizer: &manifest.Tokenizer{Prefix: c.prefix}}
-		if got := fmt.Sprint(unused(ix, b) != nil, unwritten(ix, c.rules) != nil); got != fmt.Sprint(c.unused, c.unwritten) {
+		got := fmt.Sprint(unused(ix, b) != nil, unwritten(ix, c.rules) != nil)
+		if got != fmt.Sprint(c.unused, c.unwritten) {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -18,6 +18,7 @@ func Warn(p *plan.Plan, log *slog.Logger) {
 		}
 	}
 	for _, c := range UnknownCharacters(p) {
-		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count, "first", c.First, "as", c.As)
+		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count,
+			"first", c.First, "as", c.As)
 	}
 }

@@ -70,9 +70,11 @@ func badChoices(c choices) []string {
 		say("--batch-size %d is too large for %s: %.0f %% of the rows are empty; use a smaller one",
 			c.batchSize, units.Count(c.data[0].used.Clips, "training clip"), 100*c.emptyRows)
 	case c.card > 0 && c.batchSize < good:
-		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, good, suited, c.card/gpu.MB)
+		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, good,
+			suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
-		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB, most, buffer)
+		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB,
+			most, buffer)
 	case c.card == 0 && c.batchSize < good:
 		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, good)
 	}
@@ -81,7 +83,8 @@ func badChoices(c choices) []string {
 			c.bufferAsked, c.bufferSize, c.ringLimit, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
 	}
 	if c.bufferSize < goodBuffer {
-		say("--buffer-size %d prepares a batch only after the previous one is done: use %d or more", c.bufferSize, goodBuffer)
+		say("--buffer-size %d prepares a batch only after the previous one is done: use %d or more", c.bufferSize,
+			goodBuffer)
 	}
 	if c.workers > c.cores {
 		say("--num-workers %d is more than the machine has cores: use %d or fewer", c.workers, c.cores)
@@ -90,7 +93,8 @@ func badChoices(c choices) []string {
 		say("--threads %d is more than the machine has cores: use %d or fewer, or 0", c.threads, c.cores)
 	}
 	if c.accumulate > c.batches {
-		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs: use %d or less", c.accumulate, c.batches)
+		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs: use %d or less",
+			c.accumulate, c.batches)
 	}
 	if c.slots > max(c.batches, defaultSlots) {
 		say("--slots %d is more than an epoch has batches (%d): use fewer, or auto", c.slots, c.batches)
@@ -102,28 +106,36 @@ func badChoices(c choices) []string {
 			if n == 1 {
 				are, them = "is", "it"
 			}
-			say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl names %s)",
+			say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl "+
+				"names %s)",
 				n, n+d.clips, d.name, are, d.place(first.Line), visible.Clauses(first.Reason, dataset.MaxReason), them)
 			if d.remedy != "" {
 				lines[len(lines)-1] += "; " + d.remedy
 			}
 		}
 		if d.used.Lost() > lostShare {
-			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.LostLines(), "; "), d.advice)
+			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name,
+				strings.Join(d.used.LostLines(), "; "), d.advice)
 		}
 		if d.shared > 0 {
-			say("%d of the %d validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen", d.shared, d.clips)
+			say("%d of the %d validation clips are training clips, too: the validation loss does not show how well "+
+				"the model does on clips that it has not seen",
+				d.shared, d.clips)
 		}
 		if len(d.unknown) > 0 && !d.bytes {
-			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
+			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name,
+				spelling(d.unknown))
 		}
 		for _, k := range d.ignored {
 			if k.Advice != "" {
-				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, units.Count(k.Lines, "line"), d.name, k.Place, k.Advice)
+				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, units.Count(k.Lines, "line"),
+					d.name, k.Place, k.Advice)
 			}
 		}
 		if d.cacheError != nil {
-			say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and permission to write in --cache-dir)", d.name, d.cacheError)
+			say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and "+
+				"permission to write in --cache-dir)",
+				d.name, d.cacheError)
 		}
 	}
 	return lines
@@ -187,7 +199,9 @@ func mixed(ix *dataset.Index, b *manifest.Bundle) []string {
 	if len(ix.Languages) < 2 || numbered != nil || b.Tokenizer != nil && dataset.Tagged(b.Tokenizer.Prefix) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the training clips have %d languages (%s), but %s takes none: it trains on them as one", len(ix.Languages), strings.Join(ix.Languages, ", "), b.Name)}
+	return []string{fmt.Sprintf(
+		"the training clips have %d languages (%s), but %s takes none: it trains on them as one", len(ix.Languages),
+		strings.Join(ix.Languages, ", "), b.Name)}
 }
 
 // idle returns a line for each setting that has no effect.
@@ -218,7 +232,8 @@ func badSchedules(steps int64, resumed bool, players []plan.Player, all []schedu
 		reached := ""
 		switch {
 		case steps < s.WarmupSteps:
-			reached = fmt.Sprintf("longer than the run (%s), so the learning rate ends at %.4g of %g", units.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR)
+			reached = fmt.Sprintf("longer than the run (%s), so the learning rate ends at %.4g of %g",
+				units.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR)
 		case steps == s.WarmupSteps && steps > 1:
 			reached = fmt.Sprintf("as long as the run, so the learning rate reaches %g only in the last step", s.BaseLR)
 		default:
@@ -228,7 +243,8 @@ func badSchedules(steps int64, resumed bool, players []plan.Player, all []schedu
 		if resumed {
 			advice = fmt.Sprintf("train longer, or with --warmup-steps %d --allow warmup-steps", steps/10)
 		}
-		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: %s", units.Count(s.WarmupSteps, "step"), report.OfPlayer(players[i].Name), reached, advice))
+		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: %s", units.Count(s.WarmupSteps, "step"),
+			report.OfPlayer(players[i].Name), reached, advice))
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
 	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {
@@ -239,15 +255,17 @@ func badSchedules(steps int64, resumed bool, players []plan.Player, all []schedu
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {
 	return findings{
-		name: s.Title(), place: s.Index.Place, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected, remedy: s.Index.Remedy(s.Index.Rejected),
-		unknown: s.Index.Unknown, ignored: s.Index.Ignored, cacheError: s.Index.CacheError,
+		name: s.Title(), place: s.Index.Place, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used,
+		rejected: s.Index.Rejected, remedy: s.Index.Remedy(s.Index.Rejected), unknown: s.Index.Unknown,
+		ignored: s.Index.Ignored, cacheError: s.Index.CacheError,
 	}
 }
 
 // lengthAdvice says what to do about clips that are too long.
 func lengthAdvice(p *plan.Plan) string {
 	if limits := p.Bundle.Manifest.Dynamic; limits != nil && !p.Config.Buckets.Auto() {
-		return fmt.Sprintf("--buckets auto takes clips of up to %.2f s and %d tokens", p.Bundle.Manifest.LongestClip(), limits[manifest.SymbolText])
+		return fmt.Sprintf("--buckets auto takes clips of up to %.2f s and %d tokens", p.Bundle.Manifest.LongestClip(),
+			limits[manifest.SymbolText])
 	}
 	return "cut them into shorter clips, or train a bundle that takes longer ones with --graph"
 }

@@ -34,5 +34,7 @@ func (p *pass) Process(_ context.Context, b *stage.Batch) error {
 }
 
 func main() {
-	stage.Serve(stage.Plugin{ID: "pass", Version: "0", Stages: map[string]func() stage.Stage{"pass": func() stage.Stage { return new(pass) }}})
+	stage.Serve(stage.Plugin{ID: "pass", Version: "0", Stages: map[string]func() stage.Stage{
+		"pass": func() stage.Stage { return new(pass) },
+	}})
 }
