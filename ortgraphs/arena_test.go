@@ -50,12 +50,21 @@ func TestNewArena(t *testing.T) {
 		},
 		{
 			"bf16", Policy{Precision: manifest.BF16},
-			[]segment{{bf16, Range{0, 384}}, {f32, Range{384, 576}}, {Role{Compute: manifest.BF16}, Range{576, 832}}, {frozen, Range{832, 896}}},
+			[]segment{
+				{bf16, Range{0, 384}}, {f32, Range{384, 576}}, {Role{Compute: manifest.BF16}, Range{576, 832}},
+				{frozen, Range{832, 896}},
+			},
 			"384 576 0 832 128 448", Memory{4 * 896, 2 * (384 + 256), 2*384 + 4*192, 2 * 4 * 576, 4 * 576, 0, 0},
 		},
 		{
-			"bf16 with a gradient in f32", Policy{Precision: manifest.BF16, Gradients: map[string]manifest.DType{"in.weight": manifest.F32}, Frozen: map[string]bool{"in.bias": true}},
-			[]segment{{bf16, Range{0, 256}}, {mixed, Range{256, 384}}, {f32, Range{384, 448}}, {Role{Compute: manifest.BF16}, Range{448, 704}}, {frozen, Range{704, 896}}},
+			"bf16 with a gradient in f32", Policy{
+				Precision: manifest.BF16, Gradients: map[string]manifest.DType{"in.weight": manifest.F32},
+				Frozen: map[string]bool{"in.bias": true},
+			},
+			[]segment{
+				{bf16, Range{0, 256}}, {mixed, Range{256, 384}}, {f32, Range{384, 448}},
+				{Role{Compute: manifest.BF16}, Range{448, 704}}, {frozen, Range{704, 896}},
+			},
 			"384 448 256 704 0 768", Memory{4 * 896, 2 * (384 + 256), 2*256 + 4*192, 2 * 4 * 448, 4 * 448, 0, 0},
 		},
 	} {
@@ -96,7 +105,10 @@ func checkSpans(t *testing.T, a *Arena, parameters []manifest.Parameter) {
 		var spans []Span
 		for i, p := range parameters {
 			s, ok := a.Parameter(v, i)
-			has := map[Vector]bool{Weights: true, Gradients: a.Role(i).Trained, State: a.Role(i).Trained, Copies: a.Role(i).Compute == manifest.BF16}
+			has := map[Vector]bool{
+				Weights: true, Gradients: a.Role(i).Trained, State: a.Role(i).Trained,
+				Copies: a.Role(i).Compute == manifest.BF16,
+			}
 			if ok != has[v] {
 				t.Errorf("%s: %s is there: %v, its role is %+v", v, p.Name, ok, a.Role(i))
 			}
@@ -164,7 +176,8 @@ func TestArenaOfABundle(t *testing.T) {
 	}
 	a := NewArena(b.Manifest.Parameters, Policy{})
 	checkSpans(t, a, b.Manifest.Parameters)
-	if got := a.Bytes(Weights); got != a.Span(Weights, a.Trained()).Bytes() || got != a.Bytes(State) || got != a.Bytes(Gradients) {
+	got := a.Bytes(Weights)
+	if got != a.Span(Weights, a.Trained()).Bytes() || got != a.Bytes(State) || got != a.Bytes(Gradients) {
 		t.Errorf("nothing is frozen, and the vectors have %d, %d and %d bytes", got, a.Bytes(State), a.Bytes(Gradients))
 	}
 }

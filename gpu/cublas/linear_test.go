@@ -43,7 +43,9 @@ func TestMeasure(t *testing.T) {
 		library, h := open(t, measured)
 		stream := cublastest.NewStream()
 		before := [2]int{cublastest.Runs(1), cublastest.Runs(2)}
-		p := cublastest.Product{M: rows, N: 1, K: 1, A: make([]float32, rows), B: []float32{1}, C: make([]float32, rows), Stream: stream}
+		p := cublastest.Product{
+			M: rows, N: 1, K: 1, A: make([]float32, rows), B: []float32{1}, C: make([]float32, rows), Stream: stream,
+		}
 		for range products { // with the same addresses: another alignment would be another form
 			if status := cublastest.Run(library, h, p, 1); status != 0 {
 				t.Fatalf("%d rows: status %d", rows, status)
@@ -82,7 +84,8 @@ func TestMeasure(t *testing.T) {
 func TestLinear(t *testing.T) {
 	library, h := open(t, 0)
 	const m, n, k = 2, 3, 4
-	a, b, bias := []float32{1, -2, 3, 4, -5, 6, 7, 8}, []float32{.1, .2, -.3, .4, .5, .6, -.7, .8, .9, 1, 1.1, -1.2}, []float32{-1, 2}
+	a, b, bias := []float32{1, -2, 3, 4, -5, 6, 7, 8}, []float32{.1, .2, -.3, .4, .5, .6, -.7, .8, .9, 1, 1.1, -1.2},
+		[]float32{-1, 2}
 	residual := []float32{3, 2, 1, -1, -2, -3}
 	at := func(x []float32, i, j, rows, columns int, transposed bool) float64 {
 		if transposed {
@@ -92,9 +95,12 @@ func TestLinear(t *testing.T) {
 	}
 	for _, transposed := range [][2]bool{{}, {true, false}, {false, true}, {true, true}} {
 		for _, form := range []struct{ bias, residual, gelu, sum bool }{
-			{}, {bias: true}, {bias: true, gelu: true}, {bias: true, gelu: true, sum: true}, {residual: true}, {bias: true, residual: true}} {
+			{}, {bias: true}, {bias: true, gelu: true}, {bias: true, gelu: true, sum: true}, {residual: true},
+			{bias: true, residual: true}} {
 			t.Run(fmt.Sprint(transposed, form), func(t *testing.T) {
-				p := cublastest.Product{Transposed: transposed, M: m, N: n, K: k, A: a, B: b, Gelu: form.gelu, C: make([]float32, m*n)}
+				p := cublastest.Product{
+					Transposed: transposed, M: m, N: n, K: k, A: a, B: b, Gelu: form.gelu, C: make([]float32, m*n),
+				}
 				if form.bias {
 					p.Bias = bias
 				}
@@ -134,14 +140,17 @@ func TestLinear(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(p *cublastest.Product){
-		"GELU with a residual": func(p *cublastest.Product) { p.Bias, p.Gelu = bias, true }, "the residual is the result": func(p *cublastest.Product) { p.C = residual }} {
+		"GELU with a residual":       func(p *cublastest.Product) { p.Bias, p.Gelu = bias, true },
+		"the residual is the result": func(p *cublastest.Product) { p.C = residual }} {
 		p := cublastest.Product{M: m, N: n, K: k, A: a, B: b, Residual: residual, C: make([]float32, m*n)}
 		change(&p)
 		if status := cublastest.Run(library, h, p, 1); status != 7 {
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
-	refused := cublastest.Product{M: 7, N: 1, K: 1, A: make([]float32, 7), B: bias, Bias: make([]float32, 7), C: make([]float32, 7)}
+	refused := cublastest.Product{
+		M: 7, N: 1, K: 1, A: make([]float32, 7), B: bias, Bias: make([]float32, 7), C: make([]float32, 7),
+	}
 	if status := cublastest.Run(library, h, refused, 1); status != 15 {
 		t.Errorf("a product without an algorithm: status %d", status)
 	}

@@ -67,7 +67,10 @@ func TestDeviceChangesNoBit(t *testing.T) {
 	}
 	train := func(d Device, accumulating bool, frozen map[string]bool) (s state) {
 		arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
-		m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+		m, err := NewModel(ModelConfig{
+			Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+			CUDAGraphs: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +116,8 @@ func TestDeviceChangesNoBit(t *testing.T) {
 			got := train(d, c.accumulating, c.frozen)
 			for i, loss := range want.losses {
 				if got.losses[i] != loss {
-					t.Errorf("%s, %d kernels: loss %d is %v on the device, %v on the CPU", name, len(kernels), i, got.losses[i], loss)
+					t.Errorf("%s, %d kernels: loss %d is %v on the device, %v on the CPU", name, len(kernels), i,
+						got.losses[i], loss)
 				}
 			}
 			if !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.moments, want.moments) {
@@ -154,7 +158,9 @@ func TestDeviceFailures(t *testing.T) {
 	for _, op := range []gputest.Op{gputest.Allocate, gputest.AllocateHost, gputest.Upload} {
 		d, card := fakeDevice(t)
 		card.Fail(op, 1, failed)
-		if _, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
+		if _, err := NewModel(ModelConfig{
+			Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Device: d,
+		}); !errors.Is(err, failed) {
 			t.Errorf("%s fails: %v", op, err)
 		}
 	}

@@ -24,16 +24,19 @@ const short = onnxpb.TensorProto_BFLOAT16
 type attending struct {
 	batch, heads, queries, keys, head int
 	lengths, causal, bias, dropout    bool
-	forward                           bool    // without the gradient
-	merged                            bool    // queries, keys and values are parts of one tensor
-	joined                            int     // so many of the gradients are parts of one tensor: of keys and values, or of all
-	biases                            bool    // of queries, keys and values: the columns of the gradients are added up
-	multiplied                        bool    // the gradient of the queries is multiplied with a constant
-	transposedKeys                    bool    // dK is computed as Q' dS
-	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes"; "stacked" gradients; "other dropout" of the gradient
-	penalty                           float32 // of keys beyond the length; 0 means 1e4
-	added                             float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
-	infinite                          bool    // keys beyond the length have a score of minus infinity
+	forward                           bool // without the gradient
+	merged                            bool // queries, keys and values are parts of one tensor
+	// so many of the gradients are parts of one tensor: of keys and values, or of all
+	joined         int
+	biases         bool // of queries, keys and values: the columns of the gradients are added up
+	multiplied     bool // the gradient of the queries is multiplied with a constant
+	transposedKeys bool // dK is computed as Q' dS
+	// "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes";
+	// "stacked" gradients; "other dropout" of the gradient
+	form     string
+	penalty  float32 // of keys beyond the length; 0 means 1e4
+	added    float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
+	infinite bool    // keys beyond the length have a score of minus infinity
 
 	graph *onnxpb.GraphProto
 }
@@ -50,13 +53,15 @@ func (a *attending) output(name string) {
 }
 
 func (a *attending) node(op, out string, attributes []*onnxpb.AttributeProto, in ...string) string {
-	a.graph.Node = append(a.graph.Node, &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}, Attribute: attributes})
+	a.graph.Node = append(a.graph.Node,
+		&onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}, Attribute: attributes})
 	return out
 }
 
 func (a *attending) ints(list ...int) string {
 	name := fmt.Sprint("i", list)
-	a.graph.Initializer = append(a.graph.Initializer, &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: []int64{int64(len(list))}})
+	a.graph.Initializer = append(a.graph.Initializer,
+		&onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: []int64{int64(len(list))}})
 	for _, x := range list {
 		c := a.graph.Initializer[len(a.graph.Initializer)-1]
 		c.Int64Data = append(c.Int64Data, int64(x))
@@ -96,7 +101,8 @@ func (a *attending) merge(x, out string, positions int) string {
 func (a *attending) operands() (q, k, v string) {
 	width := a.heads * a.head
 	if !a.merged {
-		return a.split(a.input("q", short, a.batch, a.queries, width), a.queries), a.split(a.input("k", short, a.batch, a.keys, width), a.keys),
+		return a.split(a.input("q", short, a.batch, a.queries, width), a.queries),
+			a.split(a.input("k", short, a.batch, a.keys, width), a.keys),
 			a.split(a.input("v", short, a.batch, a.keys, width), a.keys)
 	}
 	a.input("qkv", short, a.batch, a.queries, 3*width)
@@ -122,7 +128,8 @@ func (a *attending) scores(s string) string {
 		s = a.node("Where", "masked", nil, "there", s, a.number(float32(math.Inf(-1)), f32))
 	case a.lengths:
 		a.node("Sub", "away", nil, a.cast("there", "there.f", f32), a.number(1, f32))
-		s = a.node("Add", "masked", nil, s, a.node("Mul", "penalty", nil, "away", a.number(cmp.Or(a.penalty, 1e4), f32)))
+		s = a.node("Add", "masked", nil, s,
+			a.node("Mul", "penalty", nil, "away", a.number(cmp.Or(a.penalty, 1e4), f32)))
 	}
 	if a.causal {
 		a.node("Range", "columns", nil, a.number(0, i64), a.number(float32(a.keys), i64), a.number(1, i64))
@@ -154,13 +161,15 @@ func (a *attending) weights(p, out string) string {
 		default:
 			a.input("rows.hash", f32, a.heads, a.queries, 1)
 			a.input("columns.hash", f32, a.batch, 1, 1, a.keys)
-			a.node("Greater", "kept", nil, a.node("Mul", "hash", nil, "rows.hash", "columns.hash"), a.number(-0.05, f32))
+			a.node("Greater", "kept", nil, a.node("Mul", "hash", nil, "rows.hash", "columns.hash"),
+				a.number(-0.05, f32))
 		}
 		scale := float32(1.25)
 		if a.form == "other dropout" && out != "weights" {
 			scale = 1.5
 		}
-		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(scale, f32)), a.number(0, f32))
+		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(scale, f32)),
+			a.number(0, f32))
 	}
 	return p
 }
@@ -190,7 +199,10 @@ func (a *attending) model() *onnxpb.ModelProto {
 		}
 	}
 	a.graph.Initializer = constants
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: a.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: a.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 func (a *attending) backward(q, k, v, p, w string) {
@@ -220,7 +232,8 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 	a.transpose(flat(v, "v.3", a.keys, a.head), "v.turned", 0, 2, 1)
 	a.cast(a.node("MatMul", "dweights", nil, "grad.3", "v.turned"), "dweights.f", f32)
-	dp := a.weights(a.node("Reshape", "dweights.4", nil, "dweights.f", a.ints(a.batch, a.heads, a.queries, a.keys)), "dp")
+	dp := a.weights(a.node("Reshape", "dweights.4", nil, "dweights.f", a.ints(a.batch, a.heads, a.queries, a.keys)),
+		"dp")
 	a.node("Mul", "weighted", nil, dp, p)
 	a.node("ReduceSum", "sum", nil, "weighted", a.ints(-1))
 	a.node("Sub", "ds", nil, "weighted", a.node("Mul", "shared", nil, p, "sum"))
@@ -228,25 +241,30 @@ func (a *attending) backward(q, k, v, p, w string) {
 	if a.causal && a.added == 0 {
 		mask = a.node("Where", "ds.causal", nil, "past", "ds", a.number(0, f32))
 	}
-	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries, a.keys)
-	a.node("Reshape", "dq", nil, a.node("MatMul", "dq.3", nil, "ds.3", flat(k, "k.3", a.keys, a.head)), a.ints(a.batch, a.heads, a.queries, a.head))
+	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries,
+		a.keys)
+	a.node("Reshape", "dq", nil, a.node("MatMul", "dq.3", nil, "ds.3", flat(k, "k.3", a.keys, a.head)),
+		a.ints(a.batch, a.heads, a.queries, a.head))
 	if a.multiplied {
 		a.node("Mul", dqOut, nil, "dq", a.number(0.3, short))
 	}
 	result(dqOut, a.queries)
 	flat(q, "q.3", a.queries, a.head)
 	if a.transposedKeys {
-		a.node("Reshape", "dk.4", nil, a.node("MatMul", "dk.3", nil, a.transpose("q.3", "q.turned", 0, 2, 1), "ds.3"), a.ints(a.batch, a.heads, a.head, a.keys))
+		a.node("Reshape", "dk.4", nil, a.node("MatMul", "dk.3", nil, a.transpose("q.3", "q.turned", 0, 2, 1), "ds.3"),
+			a.ints(a.batch, a.heads, a.head, a.keys))
 		a.transpose("dk.4", "dk.turned", 0, 3, 1, 2)
 		a.output(a.node("Reshape", "dk.out", nil, "dk.turned", a.ints(a.batch, a.keys, a.heads*a.head)))
 		return
 	}
-	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"), a.ints(a.batch, a.heads, a.keys, a.head))
+	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"),
+		a.ints(a.batch, a.heads, a.keys, a.head))
 	result("dk", a.keys)
 	parts := []string{dqOut + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]
 	switch {
 	case a.form == "stacked": // the query, key and value of a head are neighbours in the operand of the next product
-		a.output(a.transpose(a.node("Concat", "stacked", []*onnxpb.AttributeProto{attribute("axis", 0)}, parts...), "stacked.out", 1, 3, 2, 0, 4))
+		a.output(a.transpose(a.node("Concat", "stacked", []*onnxpb.AttributeProto{attribute("axis", 0)}, parts...),
+			"stacked.out", 1, 3, 2, 0, 4))
 	case a.joined > 0:
 		a.gradient(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
 	}
@@ -269,7 +287,8 @@ func (a *attending) gradient(x string) {
 
 // columnSums adds the sums of a result over some dimensions to the outputs.
 func (a *attending) columnSums(x string, dimensions ...int) {
-	a.output(a.node("ReduceSum", x+".sums", []*onnxpb.AttributeProto{attribute("keepdims", 0)}, a.cast(x, x+".f", f32), a.ints(dimensions...)))
+	a.output(a.node("ReduceSum", x+".sums", []*onnxpb.AttributeProto{attribute("keepdims", 0)}, a.cast(x, x+".f", f32),
+		a.ints(dimensions...)))
 }
 
 // given makes up the inputs of a graph; the second row of a batch is short, the last one is empty.
@@ -318,7 +337,8 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
 		{batch: 1, heads: 1, queries: 20, keys: 24, head: 128, dropout: true, causal: true},
 		{batch: 2, heads: 3, queries: 9, keys: 24, head: 16, dropout: true, form: "hashes"},
-		{batch: 3, heads: 1, queries: 140, keys: 134, head: 16, lengths: true, dropout: true, form: "other dropout"}, // two passes over several blocks
+		// two passes over several blocks
+		{batch: 3, heads: 1, queries: 140, keys: 134, head: 16, lengths: true, dropout: true, form: "other dropout"},
 		{batch: 2, heads: 1, queries: 70, keys: 66, head: 80, lengths: true, dropout: true},
 		{batch: 3, heads: 1, queries: 9, keys: 70, head: 16, lengths: true, infinite: true},
 		{batch: 1, heads: 1, queries: 140, keys: 140, head: 48, causal: true, merged: true},
@@ -334,7 +354,10 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 3, heads: 2, queries: 200, keys: 130, head: 16, lengths: true, biases: true},
 		{batch: 2, heads: 1, queries: 70, keys: 66, head: 80, biases: true},
 		{batch: 1, heads: 2, queries: 9, keys: 130, head: 128, biases: true, joined: 2},
-		{batch: 2, heads: 2, queries: 140, keys: 140, head: 48, biases: true, merged: true, joined: 3, multiplied: true},
+		{
+			batch: 2, heads: 2, queries: 140, keys: 140, head: 48, biases: true, merged: true, joined: 3,
+			multiplied: true,
+		},
 	})
 }
 
@@ -355,7 +378,8 @@ func (k *kernels) attend(t *testing.T, list []attending) {
 			want = []int{3, 0, 2, 1}[a.joined]
 		}
 		if columnSums(regions) != want {
-			t.Errorf("%+v: the kernels of attention add up the columns of %d tensors, want %d", a, columnSums(regions), want)
+			t.Errorf("%+v: the kernels of attention add up the columns of %d tensors, want %d", a, columnSums(regions),
+				want)
 		}
 		emit(t, g, regions)
 		m, err := interpret(g, regions, given(g))
@@ -402,7 +426,9 @@ func TestGenerateChangesNothing(t *testing.T) {
 
 // TestAttentionSame: with its attention in regions of their own, a graph computes the same.
 func TestAttentionSame(t *testing.T) {
-	a := attending{batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, dropout: true, transposedKeys: true}
+	a := attending{
+		batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, dropout: true, transposedKeys: true,
+	}
 	model := a.model()
 	r, g, regions := partition(t, model, shapes.Sizes{})
 	got, err := interpret(g, regions, given(g))
@@ -428,10 +454,16 @@ func TestAttentionSame(t *testing.T) {
 func TestNoAttention(t *testing.T) {
 	base := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16}
 	for name, change := range map[string]func(a *attending){
-		"weights are an output":          func(a *attending) { a.output("weights.short") },
-		"scores are read elsewhere":      func(a *attending) { a.output(a.node("ReduceMax", "most", nil, "products", a.ints(0))) },
-		"scores have a gradient":         func(a *attending) { a.output(a.node("ReduceSum", "db", nil, "ds", a.ints(0))) },
-		"weights are multiplied further": func(a *attending) { a.output(a.node("MatMul", "more", nil, "weights.short", "v.heads")) },
+		"weights are an output": func(a *attending) { a.output("weights.short") },
+		"scores are read elsewhere": func(a *attending) {
+			a.output(a.node("ReduceMax", "most", nil, "products", a.ints(0)))
+		},
+		"scores have a gradient": func(a *attending) {
+			a.output(a.node("ReduceSum", "db", nil, "ds", a.ints(0)))
+		},
+		"weights are multiplied further": func(a *attending) {
+			a.output(a.node("MatMul", "more", nil, "weights.short", "v.heads"))
+		},
 	} {
 		a := base
 		model := a.model()

@@ -29,20 +29,28 @@ func op(kind string, out string, in ...string) *onnxpb.NodeProto {
 	n := &onnxpb.NodeProto{OpType: &kind, Input: in, Output: []string{out}}
 	switch kind {
 	case "Cast":
-		n.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(bf16))}}
+		n.Attribute = []*onnxpb.AttributeProto{
+			{Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(bf16))},
+		}
 	case "Gelu":
-		n.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh")}}
+		n.Attribute = []*onnxpb.AttributeProto{
+			{Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh")},
+		}
 	}
 	return n
 }
 
 // linear is a graph of a product of x with w, and of other nodes, whose result is y.
 func linear(t onnxpb.TensorProto_DataType, inner, columns int64, nodes ...*onnxpb.NodeProto) *onnxpb.ModelProto {
-	g := &onnxpb.GraphProto{Name: proto.String("linear"), Node: append([]*onnxpb.NodeProto{op("MatMul", "xw", "x", "w")}, nodes...),
+	g := &onnxpb.GraphProto{Name: proto.String("linear"), Node: append(
+		[]*onnxpb.NodeProto{op("MatMul", "xw", "x", "w")}, nodes...),
 		Input: []*onnxpb.ValueInfoProto{
-			typed("x", t, 6, inner), typed("w", t, inner, columns), typed("b", onnxpb.TensorProto_FLOAT, 0, columns), typed("c", t, 0, columns)},
+			typed("x", t, 6, inner), typed("w", t, inner, columns), typed("b", onnxpb.TensorProto_FLOAT, 0, columns),
+			typed("c", t, 0, columns)},
 		Output: []*onnxpb.ValueInfoProto{typed("y", t, 6, columns)}}
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 // turned is a linear graph whose sum is an operand of another product: its last two dimensions are exchanged, or the
@@ -53,15 +61,21 @@ func turned(last bool) *onnxpb.ModelProto {
 		perm, inner, result = []int64{0, 2, 1}, 2, []int64{3, 8, 5}
 	}
 	transpose := op("Transpose", "t", "r")
-	transpose.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: perm}}
-	m := linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Reshape", "r", "h", "shape"), transpose, op("MatMul", "y", "t", "v"))
-	m.Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("shape"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)),
-		Dims: []int64{3}, Int64Data: []int64{3, 2, 8}}}
+	transpose.Attribute = []*onnxpb.AttributeProto{
+		{Name: proto.String("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: perm},
+	}
+	m := linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Reshape", "r", "h", "shape"), transpose,
+		op("MatMul", "y", "t", "v"))
+	m.Graph.Initializer = []*onnxpb.TensorProto{{
+		Name: proto.String("shape"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{3},
+		Int64Data: []int64{3, 2, 8},
+	}}
 	m.Graph.Input = append(m.Graph.Input, typed("v", bf16, inner, 5))
 	m.Graph.Output[0].Type.GetTensorType().Shape = &onnxpb.TensorShapeProto{}
 	for _, d := range result {
 		shape := m.Graph.Output[0].Type.GetTensorType().Shape
-		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
+		shape.Dim = append(shape.Dim,
+			&onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d}})
 	}
 	return m
 }
@@ -71,36 +85,61 @@ func TestBiases(t *testing.T) {
 	const f32 = onnxpb.TensorProto_FLOAT
 	also := func(m *onnxpb.ModelProto, name string) *onnxpb.ModelProto { // another output
 		columns := m.Graph.Output[0].Type.GetTensorType().Shape.Dim[1].GetDimValue()
-		m.Graph.Output = append(m.Graph.Output, typed(name, onnxpb.TensorProto_DataType(m.Graph.Input[0].Type.GetTensorType().GetElemType()), 6, columns))
+		m.Graph.Output = append(m.Graph.Output,
+			typed(name, onnxpb.TensorProto_DataType(m.Graph.Input[0].Type.GetTensorType().GetElemType()), 6, columns))
 		return m
 	}
 	for name, c := range map[string]struct {
 		model *onnxpb.ModelProto
 		want  []string // regions
 	}{
-		"f32":                         {linear(f32, 16, 8, op("Add", "y", "xw", "b")), []string{"Add of 1"}},
-		"the bias first":              {linear(bf16, 16, 8, op("Add", "y", "c", "xw")), []string{"product with a bias of 1"}},
-		"bf16":                        {linear(bf16, 16, 8, op("Cast", "b16", "b"), op("Add", "y", "xw", "b16")), []string{"Cast of 1", "product with a bias of 1"}},
-		"a bias in bf16":              {linear(bf16, 16, 8, op("Add", "y", "xw", "c")), []string{"product with a bias of 1"}},
-		"gelu":                        {linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "y", "h")), []string{"product with a bias of 1"}},
-		"gelu and what it is of":      {also(linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "y", "h")), "h"), []string{"product with a bias of 2"}},
-		"gelu that a region reads":    {linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "g", "h"), op("Neg", "y", "g")), []string{"product with a bias of 1", "GeluTanh, Neg of 1"}},
-		"a region after it":           {linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Neg", "y", "h")), []string{"product with a bias of 1", "Neg of 1"}},
+		"f32": {linear(f32, 16, 8, op("Add", "y", "xw", "b")), []string{"Add of 1"}},
+		"the bias first": {
+			linear(bf16, 16, 8, op("Add", "y", "c", "xw")), []string{"product with a bias of 1"},
+		},
+		"bf16": {
+			linear(bf16, 16, 8, op("Cast", "b16", "b"), op("Add", "y", "xw", "b16")),
+			[]string{"Cast of 1", "product with a bias of 1"},
+		},
+		"a bias in bf16": {
+			linear(bf16, 16, 8, op("Add", "y", "xw", "c")), []string{"product with a bias of 1"},
+		},
+		"gelu": {
+			linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "y", "h")), []string{"product with a bias of 1"},
+		},
+		"gelu and what it is of": {
+			also(linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "y", "h")), "h"),
+			[]string{"product with a bias of 2"},
+		},
+		"gelu that a region reads": {
+			linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Gelu", "g", "h"), op("Neg", "y", "g")),
+			[]string{"product with a bias of 1", "GeluTanh, Neg of 1"},
+		},
+		"a region after it": {
+			linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Neg", "y", "h")),
+			[]string{"product with a bias of 1", "Neg of 1"},
+		},
 		"an order that is copied":     {turned(false), []string{"Add, Copy of 1"}},
 		"an order that is not copied": {turned(true), []string{"product with a bias of 1"}},
-		"the product is read":         {also(linear(bf16, 16, 8, op("Add", "y", "xw", "c"), op("Neg", "z", "xw")), "z"), []string{"Add, Neg of 2"}},
-		"the product is an output":    {also(linear(bf16, 16, 8, op("Add", "y", "xw", "c")), "xw"), []string{"Add of 1"}},
-		"no bias, but a matrix":       {linear(bf16, 8, 8, op("Add", "y", "xw", "x")), []string{"Add of 1"}},
-		"a bias that is computed":     {linear(bf16, 16, 8, op("Exp", "e", "c"), op("Add", "y", "xw", "e")), []string{"Add, Exp of 1"}},
-		"rows of 9":                   {linear(bf16, 16, 9, op("Add", "y", "xw", "c")), []string{"Add of 1"}},
-		"rows of 9 to multiply":       {linear(bf16, 9, 16, op("Add", "y", "xw", "c")), []string{"Add of 1"}},
+		"the product is read": {
+			also(linear(bf16, 16, 8, op("Add", "y", "xw", "c"), op("Neg", "z", "xw")), "z"), []string{"Add, Neg of 2"},
+		},
+		"the product is an output": {also(linear(bf16, 16, 8, op("Add", "y", "xw", "c")), "xw"), []string{"Add of 1"}},
+		"no bias, but a matrix":    {linear(bf16, 8, 8, op("Add", "y", "xw", "x")), []string{"Add of 1"}},
+		"a bias that is computed": {
+			linear(bf16, 16, 8, op("Exp", "e", "c"), op("Add", "y", "xw", "e")), []string{"Add, Exp of 1"},
+		},
+		"rows of 9":             {linear(bf16, 16, 9, op("Add", "y", "xw", "c")), []string{"Add of 1"}},
+		"rows of 9 to multiply": {linear(bf16, 9, 16, op("Add", "y", "xw", "c")), []string{"Add of 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, g, regions := partition(t, c.model, shapes.Sizes{})
 			var got []string
 			for _, r := range regions {
 				got = append(got, fmt.Sprintf("%s of %d", r.Ops(), len(r.Out)))
-				if p := r.Products; p != nil && (p.Rows != 6 || p.Inner != 16 || p.Columns != 8 || p.Count != 1 || !p.Bias || (p.Gelu == nil) != (len(r.Nodes) == 1)) {
+				p := r.Products
+				if p != nil && (p.Rows != 6 || p.Inner != 16 || p.Columns != 8 || p.Count != 1 || !p.Bias ||
+					(p.Gelu == nil) != (len(r.Nodes) == 1)) {
 					t.Errorf("%+v", p)
 				}
 			}
@@ -122,7 +161,8 @@ func chain(products int, width int64) *onnxpb.ModelProto {
 	for i := range products {
 		bias := fmt.Sprintf("b%d", i)
 		m.Graph.Input = append(m.Graph.Input, typed(bias, onnxpb.TensorProto_FLOAT, 0, width))
-		m.Graph.Node = append(m.Graph.Node, op("Cast", bias+"/16", bias), op("MatMul", bias+"/p", fmt.Sprintf("x%d", i), "w"),
+		m.Graph.Node = append(m.Graph.Node, op("Cast", bias+"/16", bias),
+			op("MatMul", bias+"/p", fmt.Sprintf("x%d", i), "w"),
 			op("Add", fmt.Sprintf("x%d", i+1), bias+"/p", bias+"/16"))
 	}
 	return m

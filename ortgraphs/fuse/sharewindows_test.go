@@ -64,11 +64,13 @@ func (c convolved) model() *onnxpb.ModelProto {
 		input = b.add("Pad", input, b.numbers(pads...))
 	}
 	input = cast(input, c.kind)
-	weights := b.add("Reshape", b.add("Transpose", cast("w", c.kind), list("perm", 0, 2, 1)), b.numbers(c.results, columns))
+	weights := b.add("Reshape", b.add("Transpose", cast("w", c.kind), list("perm", 0, 2, 1)),
+		b.numbers(c.results, columns))
 	var parts []string
 	for i := range c.taps {
 		start := c.first + i*c.distance
-		parts = append(parts, b.add("Slice", input, b.numbers(start), b.numbers(start+(positions-1)*step+1), b.numbers(1), b.numbers(step)))
+		parts = append(parts, b.add("Slice", input, b.numbers(start), b.numbers(start+(positions-1)*step+1),
+			b.numbers(1), b.numbers(step)))
 	}
 	whole := b.add("Concat", append(anys(parts), attribute("axis", last))...)
 	windows := b.add("Reshape", whole, b.numbers(count, columns))
@@ -78,10 +80,12 @@ func (c convolved) model() *onnxpb.ModelProto {
 	dy := b.add("Reshape", cast(b.add("Mul", out[0], "e"), c.kind), b.numbers(count, c.results))
 	gradient := b.add("MatMul", b.add("Transpose", dy, list("perm", 1, 0)), windows)
 	gradient = c.biased(b, biasedW, gradient, columns)
-	apart := b.add("Transpose", b.add("Reshape", gradient, b.numbers(c.results, c.taps, c.channels)), list("perm", 0, 2, 1))
+	apart := b.add("Transpose", b.add("Reshape", gradient, b.numbers(c.results, c.taps, c.channels)),
+		list("perm", 0, 2, 1))
 	out = append(out, b.add("Neg", cast(apart, onnxpb.TensorProto_FLOAT)))
 
-	moved := b.add("Reshape", c.biased(b, biasedX, b.add("MatMul", dy, weights), columns), b.numbers(shaped(positions, columns)...))
+	moved := b.add("Reshape", c.biased(b, biasedX, b.add("MatMul", dy, weights), columns),
+		b.numbers(shaped(positions, columns)...))
 	sum, some := c.sum(b, moved, positions, last)
 	if c.other == summed {
 		out = append(out, b.add("Exp", c.cast(b, some, onnxpb.TensorProto_FLOAT)))
@@ -101,7 +105,10 @@ func (c convolved) model() *onnxpb.ModelProto {
 	for _, name := range out {
 		b.graph.Output = append(b.graph.Output, info(name, nil))
 	}
-	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	return &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 }
 
 // sum adds the parts of dy W', each moved to its place. some is the sum of the first two.
@@ -111,7 +118,8 @@ func (c convolved) sum(b *builder, moved string, positions, last int) (sum, some
 			continue
 		}
 		begin := i * c.channels
-		part := c.cast(b, b.add("Slice", moved, b.numbers(begin), b.numbers(begin+c.channels), b.numbers(last)), onnxpb.TensorProto_FLOAT)
+		part := c.cast(b, b.add("Slice", moved, b.numbers(begin), b.numbers(begin+c.channels), b.numbers(last)),
+			onnxpb.TensorProto_FLOAT)
 		pads := make([]int, 2*(last+1))
 		pads[1] = c.first + i*c.distance
 		if c.other == misplaced && i == 1 {
@@ -161,11 +169,13 @@ func (c convolved) shares(g *fuse.Graph) bool {
 			continue
 		}
 		positions := c.time
-		if c.margin <= min(c.first+(c.taps-1)*c.distance, c.rest+(c.taps-1)*c.distance) { // windows of dy begin and end outside of it
+		// windows of dy begin and end outside of it
+		if c.margin <= min(c.first+(c.taps-1)*c.distance, c.rest+(c.taps-1)*c.distance) {
 			positions -= 2 * c.margin
 		}
 		rows := c.rows * max(c.width, 1) * positions
-		return slices.Equal(n.In[0].Shape(), []int{rows, c.channels}) && slices.Equal(n.In[1].Shape(), []int{rows, c.taps * c.results})
+		return slices.Equal(n.In[0].Shape(), []int{rows, c.channels}) &&
+			slices.Equal(n.In[1].Shape(), []int{rows, c.taps * c.results})
 	}
 	return false
 }
@@ -200,8 +210,11 @@ func (c convolved) check(t *testing.T, shared bool) {
 func TestSharedWindows(t *testing.T) {
 	for seed := range uint64(12) {
 		random := rand.New(rand.NewPCG(5, seed))
-		c := convolved{kind: onnxpb.TensorProto_FLOAT, rows: 1 + random.IntN(3), width: random.IntN(3), channels: 2 + random.IntN(4),
-			taps: 2 + random.IntN(4), distance: 1 + random.IntN(3), first: random.IntN(3), rest: random.IntN(3)}
+		c := convolved{
+			kind: onnxpb.TensorProto_FLOAT, rows: 1 + random.IntN(3), width: random.IntN(3),
+			channels: 2 + random.IntN(4), taps: 2 + random.IntN(4), distance: 1 + random.IntN(3), first: random.IntN(3),
+			rest: random.IntN(3),
+		}
 		c.time = c.first + c.rest + (c.taps-1)*c.distance + 2 + random.IntN(8)
 		c.results = 1 + random.IntN(c.channels)
 		c.margin = random.IntN(min(3, (c.time+1)/2))
@@ -241,18 +254,22 @@ func TestSharedByTwo(t *testing.T) {
 	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("two")}}
 	const time, channels, taps, positions = 9, 3, 3, 7
 	b.graph.Input = append(b.graph.Input, info("x0", []int{1, time, channels}), info("x1", []int{1, time, channels}),
-		info("w0", []int{channels, taps * channels}), info("w1", []int{channels, taps * channels}), info("e", []int{positions, channels}))
+		info("w0", []int{channels, taps * channels}), info("w1", []int{channels, taps * channels}),
+		info("e", []int{positions, channels}))
 	dy := b.add("Tanh", "e")
 	for i := range 2 {
 		var parts []string
 		for j := range taps {
-			parts = append(parts, b.add("Slice", b.add("Tanh", fmt.Sprint("x", i)), b.numbers(j), b.numbers(j+positions), b.numbers(1)))
+			parts = append(parts,
+				b.add("Slice", b.add("Tanh", fmt.Sprint("x", i)), b.numbers(j), b.numbers(j+positions), b.numbers(1)))
 		}
-		windows := b.add("Reshape", b.add("Concat", append(anys(parts), attribute("axis", 2))...), b.numbers(positions, taps*channels))
+		windows := b.add("Reshape", b.add("Concat", append(anys(parts), attribute("axis", 2))...),
+			b.numbers(positions, taps*channels))
 		moved := b.add("Reshape", b.add("MatMul", dy, fmt.Sprint("w", i)), b.numbers(1, positions, taps*channels))
 		sum := ""
 		for j := range taps {
-			part := b.add("Pad", b.add("Slice", moved, b.numbers(j*channels), b.numbers((j+1)*channels), b.numbers(2)), b.numbers(0, j, 0, 0, time-positions-j, 0))
+			part := b.add("Pad", b.add("Slice", moved, b.numbers(j*channels), b.numbers((j+1)*channels), b.numbers(2)),
+				b.numbers(0, j, 0, 0, time-positions-j, 0))
 			if sum != "" {
 				part = b.add("Add", sum, part)
 			}
@@ -261,7 +278,10 @@ func TestSharedByTwo(t *testing.T) {
 		dw := b.add("Neg", b.add("MatMul", b.add("Transpose", dy, list("perm", 1, 0)), windows))
 		b.graph.Output = append(b.graph.Output, info(b.add("Neg", sum), nil), info(dw, nil))
 	}
-	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+	}
 	r, g, regions := partition(t, model, shapes.Sizes{})
 	compare(t, model, r, g, regions, batch(r, nil), 2e-6, 0)
 	if n := slices.IndexFunc(g.Nodes, func(n *fuse.Node) bool {

@@ -40,7 +40,9 @@ func Frozen(dir string, m *manifest.Bundle) error {
 	outputs := map[string]string{}
 	for _, tensor := range s.Outputs {
 		port := g.Outputs[1].Name
-		if slices.ContainsFunc(m.Inputs, func(in manifest.TensorSpec) bool { return in.Name == tensor && in.Lengths != "" }) {
+		if slices.ContainsFunc(m.Inputs, func(in manifest.TensorSpec) bool {
+			return in.Name == tensor && in.Lengths != ""
+		}) {
 			port = g.Outputs[0].Name
 		}
 		outputs[port] = tensor
@@ -56,24 +58,31 @@ func Frozen(dir string, m *manifest.Bundle) error {
 		return v
 	}
 	number := func(name string, value int32) *onnxpb.TensorProto {
-		return &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT32)), Int32Data: []int32{value}}
+		return &onnxpb.TensorProto{
+			Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT32)), Int32Data: []int32{value},
+		}
 	}
 	const f32, i32, hop, bands = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, 256, 20
 	data, err := proto.Marshal(&onnxpb.ModelProto{
-		IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
+		IrVersion:   proto.Int64(10),
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
 		Graph: &onnxpb.GraphProto{
 			Name: proto.String(g.Name),
 			Input: []*onnxpb.ValueInfoProto{
-				dims(float("waveform", 0, 0), f32, "B", "T_wav"), dims(float("waveform_lengths", 0), i32, "B"), float("bands", bands),
+				dims(float("waveform", 0, 0), f32, "B", "T_wav"), dims(float("waveform_lengths", 0), i32, "B"),
+				float("bands", bands),
 			},
 			Output: []*onnxpb.ValueInfoProto{
-				dims(float("conditioning_mel", 0, 0, bands), f32, "B", "T_cond"), dims(float("conditioning_lengths", 0), i32, "B"),
+				dims(float("conditioning_mel", 0, 0, bands), f32, "B", "T_cond"),
+				dims(float("conditioning_lengths", 0), i32, "B"),
 			},
 			Initializer: []*onnxpb.TensorProto{
-				axes("first", 0), axes("end", math.MaxInt32), axes("time", 1), axes("hop", hop), axes("last", 2), number("more", hop-1), number("by", hop),
+				axes("first", 0), axes("end", math.MaxInt32), axes("time", 1), axes("hop", hop), axes("last", 2),
+				number("more", hop-1), number("by", hop),
 			},
 			Node: []*onnxpb.NodeProto{
-				node("Slice", "firsts", "waveform", "first", "end", "time", "hop"), node("Unsqueeze", "column", "firsts", "last"),
+				node("Slice", "firsts", "waveform", "first", "end", "time", "hop"),
+				node("Unsqueeze", "column", "firsts", "last"),
 				node("Mul", "conditioning_mel", "column", "bands"),
 				node("Add", "up", "waveform_lengths", "more"), node("Div", "conditioning_lengths", "up", "by"),
 			},
@@ -83,7 +92,9 @@ func Frozen(dir string, m *manifest.Bundle) error {
 		return err
 	}
 	var weights bytes.Buffer
-	if err := safetensors.Write(&weights, []safetensors.Tensor{constant("bands", []int{bands}, 0.75)}, nil); err != nil {
+	if err := safetensors.Write(
+		&weights, []safetensors.Tensor{constant("bands", []int{bands}, 0.75)}, nil,
+	); err != nil {
 		return err
 	}
 	for name, data := range map[string][]byte{g.File: data, g.Weights: weights.Bytes()} {

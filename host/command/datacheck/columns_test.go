@@ -23,7 +23,9 @@ func TestColumns(t *testing.T) {
 	dir := t.TempDir()
 	lines := ""
 	for i, a := range [][]byte{array(1, 2, 3), array(1, 2, 9), array(1, 2)} {
-		lines += fmt.Sprintf(`{"audio_filepath": "%d.wav", "text": "text %d", "codes": "%d.npy", "sex": 1, "marks": [0.5, 1, 2]}`+"\n", i, i, i)
+		lines += fmt.Sprintf(
+			`{"audio_filepath": "%d.wav", "text": "text %d", "codes": "%d.npy", "sex": 1, "marks": [0.5, 1, 2]}`+"\n",
+			i, i, i)
 		for name, content := range map[string][]byte{".wav": wav(tone(1, 0.25, 100+float64(i)), 1, 0), ".npy": a} {
 			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)+name), content, 0o600); err != nil {
 				t.Fatal(err)
@@ -37,8 +39,14 @@ func TestColumns(t *testing.T) {
 	m := &manifest.Bundle{
 		Features: anyLength.Features, Buckets: []manifest.Bucket{{"T_code": 10}},
 		Inputs: []manifest.TensorSpec{
-			{Name: "codes", DType: manifest.U8, Shape: append(b, manifest.Sym("T_code")), Lengths: "n", Origin: manifest.OriginFile, Column: "codes", Below: 9},
-			{Name: "marks", DType: manifest.F32, Shape: append(b, manifest.Sym("T_code")), Lengths: "n", Origin: manifest.OriginColumn, Column: "marks"},
+			{
+				Name: "codes", DType: manifest.U8, Shape: append(b, manifest.Sym("T_code")), Lengths: "n",
+				Origin: manifest.OriginFile, Column: "codes", Below: 9,
+			},
+			{
+				Name: "marks", DType: manifest.F32, Shape: append(b, manifest.Sym("T_code")), Lengths: "n",
+				Origin: manifest.OriginColumn, Column: "marks",
+			},
 			{Name: "n", DType: manifest.I32, Shape: b, Origin: manifest.OriginColumn},
 		},
 	}
@@ -54,7 +62,9 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []dataset.IgnoredKey{{Key: "sex", Lines: 3, Place: "train.jsonl:1"}}; !reflect.DeepEqual(r.IgnoredKeys, want) {
+	if want := []dataset.IgnoredKey{
+		{Key: "sex", Lines: 3, Place: "train.jsonl:1"},
+	}; !reflect.DeepEqual(r.IgnoredKeys, want) {
 		t.Errorf("ignored keys %+v, want %+v", r.IgnoredKeys, want)
 	}
 	var unusable []string
@@ -68,11 +78,15 @@ func TestColumns(t *testing.T) {
 	if !reflect.DeepEqual(unusable, want) {
 		t.Errorf("unusable:\n%s", strings.Join(unusable, "\n"))
 	}
-	if len(r.Steps) != 1 || fmt.Sprint(r.Steps[0].Columns, r.Steps[0].Steps.Median, r.Steps[0].Rate.Max) != "[codes marks] 3 3" {
+	if len(r.Steps) != 1 ||
+		fmt.Sprint(r.Steps[0].Columns, r.Steps[0].Steps.Median, r.Steps[0].Rate.Max) != "[codes marks] 3 3" {
 		t.Errorf("%+v", r.Steps)
 	}
 	var text strings.Builder
-	if err := r.write(&text); err != nil || !strings.Contains(text.String(), "steps        codes, marks: 3 to 3, median 3; per second 3.00 to 3.00, median 3.00\n") {
+	err = r.write(&text)
+	if err != nil || !strings.Contains(
+		text.String(), "steps        codes, marks: 3 to 3, median 3; per second 3.00 to 3.00, median 3.00\n",
+	) {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }

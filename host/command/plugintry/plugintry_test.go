@@ -25,7 +25,9 @@ func buildPlugins(t *testing.T) string {
 	t.Helper()
 	all := t.TempDir()
 	for source, program := range map[string]string{"features": "features", "testdata/faulty": "faulty"} {
-		if err := catalogtest.Build(filepath.Join(all, program, catalogtest.Program(program)), filepath.Join("../../../plugins", source)); err != nil {
+		if err := catalogtest.Build(
+			filepath.Join(all, program, catalogtest.Program(program)), filepath.Join("../../../plugins", source),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +59,9 @@ func TestTry(t *testing.T) {
 	plugins, dir := buildPlugins(t), t.TempDir()
 	clip := wave(t, 22050)
 	try := func(stage, out string, change func(*Options)) (string, error) {
-		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir, out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}
+		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir,
+			out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir,
+			"cache")}
 		if change != nil {
 			change(&o)
 		}
@@ -68,7 +72,9 @@ func TestTry(t *testing.T) {
 
 	t.Run("a waveform", func(t *testing.T) {
 		text, err := try("mix", "heard.wav", func(o *Options) { o.Count = 2 })
-		if err != nil || !strings.Contains(text, "mix, epoch 2: "+filepath.Join(dir, "heard-2.wav")+"; 0.18 s -> 0.18 s, peak 0.781 -> 0.") {
+		if err != nil || !strings.Contains(
+			text, "mix, epoch 2: "+filepath.Join(dir, "heard-2.wav")+"; 0.18 s -> 0.18 s, peak 0.781 -> 0.",
+		) {
 			t.Fatalf("%q, %v", text, err)
 		}
 		// The gain is that of a run: it depends on the seed, the epoch, the clip and the instance.
@@ -86,7 +92,9 @@ func TestTry(t *testing.T) {
 		}
 	})
 	t.Run("without an effect", func(t *testing.T) {
-		if _, err := try("faulty/mix", "same.wav", func(o *Options) { o.Values = map[string]any{"amount": 0} }); err != nil {
+		if _, err := try("faulty/mix", "same.wav", func(o *Options) {
+			o.Values = map[string]any{"amount": 0}
+		}); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadFile(clip)
@@ -95,7 +103,8 @@ func TestTry(t *testing.T) {
 		}
 	})
 	t.Run("spectrograms", func(t *testing.T) {
-		if text, err := try("logmel", "seen.png", nil); err != nil || !strings.Contains(text, "seen.png; mel_spectrograms: ") {
+		if text, err := try("logmel", "seen.png", nil); err != nil ||
+			!strings.Contains(text, "seen.png; mel_spectrograms: ") {
 			t.Fatalf("%q, %v", text, err)
 		}
 		f, err := os.Open(filepath.Join(dir, "seen.png"))
@@ -103,14 +112,18 @@ func TestTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if c, err := png.DecodeConfig(f); err != nil || c.Width == 0 || c.Height == 0 || (c.Height-axisBottom)%cell != 0 {
+		c, err := png.DecodeConfig(f)
+		if err != nil || c.Width == 0 || c.Height == 0 || (c.Height-axisBottom)%cell != 0 {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})
 	refuses(t, try)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Command(stopped, new(bytes.Buffer), Options{Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache")}); err == nil {
+	if err := Command(stopped, new(bytes.Buffer), Options{
+		Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico,
+		CacheDir: filepath.Join(dir, "cache"),
+	}); err == nil {
 		t.Error("no error after the end of the context")
 	}
 }
@@ -119,15 +132,23 @@ func TestTry(t *testing.T) {
 func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (string, error)) {
 	t.Helper()
 	for _, c := range []struct{ stage, out, err, hint string }{
-		{"logmel", "x.wav", "stage logmel writes no waveform but mel_spectrograms, which this program cannot make audible", "--out seen.png shows them as a picture"},
+		{
+			"logmel", "x.wav",
+			"stage logmel writes no waveform but mel_spectrograms, which this program cannot make audible",
+			"--out seen.png shows them as a picture",
+		},
 		{"mix", "x.png", "stage mix writes waveform, which is heard and not seen", "--out heard.wav"},
-		{"mix", "x.mp3", "--out ends neither with .wav nor with .png", "--out heard.wav for a sound, --out seen.png for a picture"},
+		{
+			"mix", "x.mp3", "--out ends neither with .wav nor with .png",
+			"--out heard.wav for a sound, --out seen.png for a picture",
+		},
 	} {
 		if _, err := try(c.stage, c.out, nil); exit.Code(err) != 2 || err.Error() != c.err || hint.Of(err) != c.hint {
 			t.Errorf("%s to %s: %v, hint %q", c.stage, c.out, err, hint.Of(err))
 		}
 	}
-	if _, err := try("mix", "x.wav", func(o *Options) { o.Clip = "nothing.wav" }); exit.Code(err) != 2 || err.Error() != "--clip nothing.wav: no such file or directory" {
+	_, err := try("mix", "x.wav", func(o *Options) { o.Clip = "nothing.wav" })
+	if exit.Code(err) != 2 || err.Error() != "--clip nothing.wav: no such file or directory" {
 		t.Error(err)
 	}
 }
@@ -135,7 +156,9 @@ func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (s
 // TestCurve: a row of values is a curve, its largest value at the top.
 func TestCurve(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pitch.png")
-	if text, err := writePicture(file, "pitch", []float32{0, 1, 0.5}, 1, 0.01); err != nil || !strings.HasSuffix(text, "pitch: 3 frames, values from 0 to 1") {
+	if text, err := writePicture(
+		file, "pitch", []float32{0, 1, 0.5}, 1, 0.01,
+	); err != nil || !strings.HasSuffix(text, "pitch: 3 frames, values from 0 to 1") {
 		t.Fatal(text, err)
 	}
 	f, err := os.Open(file)

@@ -17,7 +17,9 @@ func examined(cards int, change ...func(*doctor.Report)) *doctor.Report {
 	r := &doctor.Report{Driver: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Sections: []doctor.Section{
 		{Title: "program", Findings: []doctor.Finding{{State: doctor.OK, Text: "xtts-host v1"}}},
 		{Title: "driver", Findings: []doctor.Finding{{State: doctor.OK, Text: "NVIDIA driver 580.1"}}},
-		{Title: "libraries", Findings: []doctor.Finding{{State: doctor.OK, Text: "ONNX Runtime 1.29.0: ort.so"}, {State: doctor.OK, Text: "libcudart.so.13"}}},
+		{Title: "libraries", Findings: []doctor.Finding{
+			{State: doctor.OK, Text: "ONNX Runtime 1.29.0: ort.so"}, {State: doctor.OK, Text: "libcudart.so.13"},
+		}},
 		{Title: "machine", Findings: []doctor.Finding{{State: doctor.OK, Text: "2 CPU cores"}}},
 	}}
 	if cards == 0 {
@@ -36,7 +38,8 @@ func examined(cards int, change ...func(*doctor.Report)) *doctor.Report {
 // bad puts a cross into a section.
 func bad(section int, text, hint string) func(*doctor.Report) {
 	return func(r *doctor.Report) {
-		r.Sections[section].Findings = append(r.Sections[section].Findings, doctor.Finding{State: doctor.Bad, Text: text, Hint: hint})
+		r.Sections[section].Findings = append(r.Sections[section].Findings,
+			doctor.Finding{State: doctor.Bad, Text: text, Hint: hint})
 	}
 }
 
@@ -52,38 +55,80 @@ func TestMachine(t *testing.T) {
 		untried int
 	}{
 		{"CPU", examined(0), place.Request{}, []string{
-			"✓ driver none needed on the CPU: no driver", "✓ runtime ONNX Runtime 1.29.0: ort.so\n", "✓ number of GPUs 0 found, 0 needed",
-			"✓ placement plugins on the CPU, the model on the CPU: ", "✓ memory limits none: no GPU is used"}, 0},
-		{"CPU asked for", examined(2), place.Request{Device: place.CPU}, []string{"✓ driver none needed on the CPU: NVIDIA driver 580.1", "✓ placement plugins on the CPU, the model on the CPU"}, 0},
+			"✓ driver none needed on the CPU: no driver", "✓ runtime ONNX Runtime 1.29.0: ort.so\n",
+			"✓ number of GPUs 0 found, 0 needed", "✓ placement plugins on the CPU, the model on the CPU: ",
+			"✓ memory limits none: no GPU is used"}, 0},
+		{"CPU asked for", examined(2), place.Request{Device: place.CPU}, []string{
+			"✓ driver none needed on the CPU: NVIDIA driver 580.1",
+			"✓ placement plugins on the CPU, the model on the CPU",
+		}, 0},
 		{"one GPU", examined(1), place.Request{}, []string{
-			"✓ runtime ONNX Runtime 1.29.0: ort.so, and for CUDA 1 more", "✓ number of GPUs 1 found, 0 needed: Fake GPU with 24576 MB",
-			"✓ placement plugins on the CPU, the model on GPU 0: the first GPU", "✓ memory limits none; --enable-memory-isolation would give 16465 MB for training"}, 0},
+			"✓ runtime ONNX Runtime 1.29.0: ort.so, and for CUDA 1 more",
+			"✓ number of GPUs 1 found, 0 needed: Fake GPU with 24576 MB",
+			"✓ placement plugins on the CPU, the model on GPU 0: the first GPU",
+			"✓ memory limits none; --enable-memory-isolation would give 16465 MB for training"}, 0},
 		{"two GPUs", examined(2), place.Request{Data: "0", Model: "1", Isolate: true, Visible: new("0,1")}, []string{
-			"✓ visible GPUs GPU 0, GPU 1: CUDA_VISIBLE_DEVICES=0,1", "✓ placement plugins on GPU 0, the model on GPU 1\n",
+			"✓ visible GPUs GPU 0, GPU 1: CUDA_VISIBLE_DEVICES=0,1",
+			"✓ placement plugins on GPU 0, the model on GPU 1\n",
 			"✓ memory limits at most 8110 of 24576 MB for the plugins, 16465 of 24576 MB for training"}, 0},
 		{"driver crashed", examined(2, bad(1, "the probe process crashed", "see dmesg")), two, []string{
-			"✗ driver the probe process crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`, `- memory limits not tried: "driver" failed`}, 4},
-		{"no driver", examined(0), two, []string{"✗ driver two GPUs are requested, found 0: no driver hint: ", `- placement not tried: "driver" failed`}, 4},
-		{"no driver for a card", examined(0, func(r *doctor.Report) { r.Sections[1].Findings[0].Hint = "install a driver" }), two, []string{"✗ driver no driver hint: install a driver\n"}, 4},
-		{"no driver, one flag alone", examined(0), place.Request{Data: "0"}, []string{"✗ driver --data-gpu 0: --model-gpu is missing hint: "}, 4},
-		{"limited address space", examined(0, bad(3, "the address space is limited", "ulimit -v unlimited")), place.Request{}, []string{"✗ machine the address space is limited hint: ulimit -v unlimited"}, 0},
-		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(2, "libcublas.so.13: cannot open", "install CUDA 13")), place.Request{},
-			[]string{"✗ runtime libcudnn.so.9: cannot open libcublas.so.13: cannot open hint: install CUDA 13\n"}, 0},
+			"✗ driver the probe process crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`,
+			`- memory limits not tried: "driver" failed`}, 4},
+		{"no driver", examined(0), two, []string{
+			"✗ driver two GPUs are requested, found 0: no driver hint: ", `- placement not tried: "driver" failed`,
+		}, 4},
+		{
+			"no driver for a card",
+			examined(0, func(r *doctor.Report) { r.Sections[1].Findings[0].Hint = "install a driver" }), two,
+			[]string{"✗ driver no driver hint: install a driver\n"}, 4,
+		},
+		{
+			"no driver, one flag alone", examined(0), place.Request{Data: "0"},
+			[]string{"✗ driver --data-gpu 0: --model-gpu is missing hint: "}, 4,
+		},
+		{
+			"limited address space", examined(0, bad(3, "the address space is limited", "ulimit -v unlimited")),
+			place.Request{}, []string{"✗ machine the address space is limited hint: ulimit -v unlimited"}, 0,
+		},
+		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(
+			2, "libcublas.so.13: cannot open", "install CUDA 13",
+		)), place.Request{}, []string{
+			"✗ runtime libcudnn.so.9: cannot open libcublas.so.13: cannot open hint: install CUDA 13\n",
+		}, 0},
 		{"two asked for, one there", examined(1), two, []string{
-			"✗ number of GPUs two GPUs are requested, found 1 hint: xtts-host --data-gpu cpu --model-gpu 0 trains on that GPU", `- placement not tried: "number of GPUs" failed`}, 3},
+			"✗ number of GPUs two GPUs are requested, found 1 hint: xtts-host --data-gpu cpu --model-gpu 0 trains on " +
+				"that GPU",
+			`- placement not tried: "number of GPUs" failed`}, 3},
 		{"one is hidden", examined(2), place.Request{Data: "0", Model: "1", Visible: &one}, []string{
-			"✓ number of GPUs 2 found, 2 needed", "✗ placement two GPUs are requested, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
-		{"hidden by what is not there", examined(2), place.Request{Visible: &none}, []string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2},
-		{"no such index", examined(2), place.Request{Data: "0", Model: "7"}, []string{"✗ placement --model-gpu 7: ", "hint: xtts-host doctor shows every GPU"}, 1},
-		{"one flag alone", examined(2), place.Request{Data: "0"}, []string{"✗ placement --data-gpu 0: --model-gpu is missing hint: "}, 1},
-		{"limit beyond the card", examined(2), place.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 40}, []string{
-			"✓ placement plugins on GPU 0, the model on GPU 1\n", "✗ memory limits --model-gpu-memory 1048576: GPU 1", "hint: give less, or --model-gpu-memory auto"}, 0},
+			"✓ number of GPUs 2 found, 2 needed",
+			"✗ placement two GPUs are requested, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
+		{
+			"hidden by what is not there", examined(2), place.Request{Visible: &none},
+			[]string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2,
+		},
+		{
+			"no such index", examined(2), place.Request{Data: "0", Model: "7"},
+			[]string{"✗ placement --model-gpu 7: ", "hint: xtts-host doctor shows every GPU"}, 1,
+		},
+		{
+			"one flag alone", examined(2), place.Request{Data: "0"},
+			[]string{"✗ placement --data-gpu 0: --model-gpu is missing hint: "}, 1,
+		},
+		{
+			"limit beyond the card", examined(2),
+			place.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 40}, []string{
+				"✓ placement plugins on GPU 0, the model on GPU 1\n",
+				"✗ memory limits --model-gpu-memory 1048576: GPU 1", "hint: give less, or --model-gpu-memory auto"}, 0,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			placed := false
-			m := &Machine{Report: tt.report, Request: tt.request, Place: place.Decide, Placed: func(place.Placement) { placed = true }}
+			m := &Machine{Report: tt.report, Request: tt.request, Place: place.Decide, Placed: func(place.Placement) {
+				placed = true
+			}}
 			var out bytes.Buffer
-			r, err := Try(t.Context(), []Section{{"prerequisites", m.Prerequisites()}, {"placement", m.Placement()}}, &out)
+			r, err := Try(t.Context(), []Section{{"prerequisites", m.Prerequisites()}, {"placement", m.Placement()}},
+				&out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +143,8 @@ func TestMachine(t *testing.T) {
 				}
 			}
 			passed, failed, untried := r.Count()
-			if failed != crosses || untried != tt.untried || passed+failed+untried != 8 || placed != (crosses == 0 || slices.Contains([]string{"libraries missing", "limited address space"}, tt.name)) {
+			if failed != crosses || untried != tt.untried || passed+failed+untried != 8 || placed != (crosses == 0 ||
+				slices.Contains([]string{"libraries missing", "limited address space"}, tt.name)) {
 				t.Errorf("%d crosses, %d not tried, placed %v:\n%s", failed, untried, placed, out.String())
 			}
 		})

@@ -25,7 +25,8 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := []manifest.TensorSpec{tensorSpec("waveform", manifest.F32, 0, "B", "T_wav"), tensorSpec("waveform_lengths", manifest.I32, 0, "B")}
+	specs := []manifest.TensorSpec{tensorSpec("waveform", manifest.F32, 0, "B", "T_wav"), tensorSpec("waveform_lengths",
+		manifest.I32, 0, "B")}
 	ls, err := Layouts([]manifest.Bucket{{"T_wav": 100000}}, 3, nil, specs)
 	if err != nil {
 		t.Fatal(err)
@@ -35,14 +36,18 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	plan, err := dataset.NewPlan(ix.Rows, dataset.PlanConfig{BatchSize: 3, Buckets: []manifest.Bucket{{"T_wav": 100000}}})
+	plan, err := dataset.NewPlan(ix.Rows,
+		dataset.PlanConfig{BatchSize: 3, Buckets: []manifest.Bucket{{"T_wav": 100000}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var unread []string
 	r := &decoder{
-		common: &common{ring: memory, layouts: ls, guards: newGuards(memory, ls), data: Data{Train: NewSplit(report.Train, ix, plan, 1, 1)}},
-		made:   madeByHost(ls, specs), tensors: make([][]dataset.Tensor, 1),
+		common: &common{
+			ring: memory, layouts: ls, guards: newGuards(memory, ls),
+			data: Data{Train: NewSplit(report.Train, ix, plan, 1, 1)},
+		},
+		made: madeByHost(ls, specs), tensors: make([][]dataset.Tensor, 1),
 		unread: func(s *Split, bad []dataset.BadRow) error {
 			for _, b := range bad {
 				unread = append(unread, b.ID)
@@ -67,7 +72,8 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" || !slices.Equal(unread, []string{ix.Rows[1].ID}) {
+	if len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" ||
+		!slices.Equal(unread, []string{ix.Rows[1].ID}) {
 		t.Errorf("rejected %+v, unread %v", rejected, unread)
 	}
 	if got := lengths(); !slices.Equal(got, want) {
@@ -78,7 +84,8 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	}
 
 	b = &pipeline.Batch{Epoch: 1, Rows: []int32{0, 1, 2}}
-	if rejected, err = r.Decode(t.Context(), 0, b); err != nil || len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" || len(unread) != 2 {
+	rejected, err = r.Decode(t.Context(), 0, b)
+	if err != nil || len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" || len(unread) != 2 {
 		t.Errorf("the second time: rejected %+v, unread %v, %v", rejected, unread, err)
 	}
 	if got := lengths(); !slices.Equal(got, want) {

@@ -17,53 +17,123 @@ func TestParseObject(t *testing.T) {
 		name, line string
 		want       entry
 	}{
-		{"least", `{"audio_filepath": "a/1.wav", "text": "One."}`, entry{id: "a/1.wav", audio: "a/1.wav", text: "One."}},
-		{"all", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 2, "text": " e\u0301\n", "speaker": "x", "language": "fa", "id": "n1", "pitch": [1]}`,
-			entry{id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa", part: part{1.5, 2, true, true, 0.5}, ignored: &ignored{keys: []string{"pitch"}}}},
-		{"null is nothing", `{"audio_filepath": "a.wav", "offset": null, "duration": null, "text": "x", "speaker": null, "id": null}`,
-			entry{id: "a.wav", audio: "a.wav", text: "x"}},
+		{"least", `{"audio_filepath": "a/1.wav", "text": "One."}`, entry{
+			id: "a/1.wav", audio: "a/1.wav", text: "One.",
+		}},
+		{
+			"all",
+			`{"audio_filepath": "a.wav", "offset": 1.50, "duration": 2, "text": " e\u0301\n", "speaker": "x", "language": "fa", "id": "n1", "pitch": [1]}`,
+			entry{
+				id: "n1", audio: "a.wav", text: "\u00e9", speaker: "x", language: "fa",
+				part: part{1.5, 2, true, true, 0.5}, ignored: &ignored{keys: []string{"pitch"}},
+			},
+		},
+		{
+			"null is nothing",
+			`{"audio_filepath": "a.wav", "offset": null, "duration": null, "text": "x", "speaker": null, "id": null}`,
+			entry{id: "a.wav", audio: "a.wav", text: "x"},
+		},
 		{"id of a part", `{"audio_filepath": "a.wav", "offset": 1.50, "duration": 0.250, "text": "x"}`,
 			entry{id: "a.wav@1.5+0.25", audio: "a.wav", text: "x", part: part{1.5, 0.25, true, true, 0.011}}},
 		{"id of a part to the end", `{"audio_filepath": "a.wav", "offset": 0, "text": "x"}`,
 			entry{id: "a.wav@0", audio: "a.wav", text: "x", part: part{given: true}}},
-		{"numbered speaker", `{"audio_filepath": "a.wav", "text": "x", "speaker": 92}`, entry{id: "a.wav", audio: "a.wav", text: "x", speaker: "92"}},
-		{"upwards", `{"audio_filepath": "../b/./a.wav", "text": "x"}`, entry{id: "../b/a.wav", audio: "../b/a.wav", text: "x"}},
-		{"absolute", `{"audio_filepath": "/else/a.wav", "text": "x"}`, entry{id: "/else/a.wav", audio: "/else/a.wav", text: "x"}},
-		{"absolute inside", `{"audio_filepath": "/data/set/b/a.wav", "text": "x"}`, entry{id: "b/a.wav", audio: "b/a.wav", text: "x"}},
+		{"numbered speaker", `{"audio_filepath": "a.wav", "text": "x", "speaker": 92}`, entry{
+			id: "a.wav", audio: "a.wav", text: "x", speaker: "92",
+		}},
+		{"upwards", `{"audio_filepath": "../b/./a.wav", "text": "x"}`, entry{
+			id: "../b/a.wav", audio: "../b/a.wav", text: "x",
+		}},
+		{"absolute", `{"audio_filepath": "/else/a.wav", "text": "x"}`, entry{
+			id: "/else/a.wav", audio: "/else/a.wav", text: "x",
+		}},
+		{"absolute inside", `{"audio_filepath": "/data/set/b/a.wav", "text": "x"}`, entry{
+			id: "b/a.wav", audio: "b/a.wav", text: "x",
+		}},
 
-		{"not JSON", `{"text": }`, entry{reason: "not JSON: byte 10: invalid character '}' looking for beginning of value"}},
-		{"NaN", `{"audio_filepath": "a.wav", "duration": NaN}`, entry{reason: "not JSON: byte 41: NaN is not a JSON number"}},
+		{"not JSON", `{"text": }`, entry{
+			reason: "not JSON: byte 10: invalid character '}' looking for beginning of value",
+		}},
+		{"NaN", `{"audio_filepath": "a.wav", "duration": NaN}`, entry{
+			reason: "not JSON: byte 41: NaN is not a JSON number",
+		}},
 		{"Infinity", `{"offset": -Infinity}`, entry{reason: "not JSON: byte 13: Infinity is not a JSON number"}},
 		{"two objects", `{} {}`, entry{reason: "not JSON: byte 4: invalid character '{' after top-level value"}},
 		{"list", `[1]`, entry{reason: "not a JSON object, but an array: a list has one object on each line"}},
 		{"null", `null`, entry{reason: "not a JSON object"}},
 		{"no audio", `{"text": "x"}`, entry{text: "x", reason: "audio_filepath is missing"}},
-		{"misspelt audio", `{"Audio-Filepath": "a.wav", "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "Audio-Filepath", which is ignored`}},
-		{"audio of another name", `{"audio_rate": 8000, "audio_path": "a.wav", "audio_bits_per_second": 8, "text": "x"}`, entry{text: "x", reason: `audio_filepath is missing; the line has "audio_path", which is ignored`}},
-		{"misspelt text", `{"audio_filepath": "a.wav", "words": 1, "txt": "x"}`, entry{id: "a.wav", audio: "a.wav", reason: `text is missing; the line has "txt", which is ignored`}},
+		{"misspelt audio", `{"Audio-Filepath": "a.wav", "text": "x"}`, entry{
+			text: "x", reason: `audio_filepath is missing; the line has "Audio-Filepath", which is ignored`,
+		}},
+		{
+			"audio of another name",
+			`{"audio_rate": 8000, "audio_path": "a.wav", "audio_bits_per_second": 8, "text": "x"}`,
+			entry{text: "x", reason: `audio_filepath is missing; the line has "audio_path", which is ignored`},
+		},
+		{"misspelt text", `{"audio_filepath": "a.wav", "words": 1, "txt": "x"}`, entry{
+			id: "a.wav", audio: "a.wav", reason: `text is missing; the line has "txt", which is ignored`,
+		}},
 		{"empty audio", `{"audio_filepath": " ", "text": "x"}`, entry{text: "x", reason: "audio_filepath is empty"}},
-		{"audio of another type", `{"audio_filepath": {}, "text": "x"}`, entry{text: "x", reason: "audio_filepath is an object, not a string"}},
+		{"audio of another type", `{"audio_filepath": {}, "text": "x"}`, entry{
+			text: "x", reason: "audio_filepath is an object, not a string",
+		}},
 		{"no text", `{"audio_filepath": "a.wav"}`, entry{id: "a.wav", audio: "a.wav", reason: "text is missing"}},
-		{"empty text", `{"audio_filepath": "a.wav", "text": "\u0001"}`, entry{id: "a.wav", audio: "a.wav", reason: "the text is empty"}},
-		{"number for text", `{"audio_filepath": "a.wav", "text": 7}`, entry{id: "a.wav", audio: "a.wav", reason: "text is a number, not a string"}},
-		{"speaker of another type", `{"audio_filepath": "a.wav", "text": "x", "speaker": 1.5}`, entry{id: "a.wav", audio: "a.wav", text: "x", reason: "speaker is a number, not a string"}},
-		{"language of another type", `{"audio_filepath": "a.wav", "text": "x", "language": true}`, entry{id: "a.wav", audio: "a.wav", text: "x", reason: "language is true or false, not a string"}},
-		{"id of another type", `{"audio_filepath": "a.wav", "text": "x", "id": [1]}`, entry{audio: "a.wav", text: "x", reason: "id is a list, not a string"}},
-		{"control character in the id", `{"audio_filepath": "a.wav", "text": "x", "id": "a\nb"}`, entry{id: "a\nb", audio: "a.wav", text: "x", reason: `id "a\nb" has a control character`}},
-		{"control character in the path", `{"audio_filepath": "a\n\u001b[1merror: b.wav", "text": "x", "id": "a"}`, entry{id: "a", audio: "a\n\x1b[1merror: b.wav", text: "x", reason: `audio_filepath "a\n\x1b[1merror: b.wav" has a control character`}},
-		{"control character in the language", `{"audio_filepath": "a.wav", "text": "x", "language": "e\u001bn"}`, entry{audio: "a.wav", id: "a.wav", text: "x", language: "e\x1bn", reason: `language "e\x1bn" has a control character`}},
-		{"long id", `{"audio_filepath": "a.wav", "text": "x", "id": "` + strings.Repeat("i", 501) + `"}`, entry{audio: "a.wav", text: "x", reason: "the id has 501 bytes, more than 500"}},
-		{"long offset", `{"audio_filepath": "a.wav", "text": "x", "offset": 9` + strings.Repeat("0", 900_000) + `}`, entry{audio: "a.wav", text: "x", reason: "offset 9" + strings.Repeat("0", 79) + "... is out of range"}},
-		{"negative offset", `{"audio_filepath": "a.wav", "text": "x", "offset": -1}`, entry{audio: "a.wav", text: "x", reason: "offset -1 is negative"}},
-		{"offset of another type", `{"audio_filepath": "a.wav", "text": "x", "offset": "1"}`, entry{audio: "a.wav", text: "x", reason: "offset is a string, not a number of seconds"}},
-		{"huge duration", `{"audio_filepath": "a.wav", "text": "x", "duration": 1e999}`, entry{audio: "a.wav", text: "x", reason: "duration 1e999 is out of range"}},
+		{"empty text", `{"audio_filepath": "a.wav", "text": "\u0001"}`, entry{
+			id: "a.wav", audio: "a.wav", reason: "the text is empty",
+		}},
+		{"number for text", `{"audio_filepath": "a.wav", "text": 7}`, entry{
+			id: "a.wav", audio: "a.wav", reason: "text is a number, not a string",
+		}},
+		{
+			"speaker of another type", `{"audio_filepath": "a.wav", "text": "x", "speaker": 1.5}`,
+			entry{id: "a.wav", audio: "a.wav", text: "x", reason: "speaker is a number, not a string"},
+		},
+		{
+			"language of another type", `{"audio_filepath": "a.wav", "text": "x", "language": true}`,
+			entry{id: "a.wav", audio: "a.wav", text: "x", reason: "language is true or false, not a string"},
+		},
+		{"id of another type", `{"audio_filepath": "a.wav", "text": "x", "id": [1]}`, entry{
+			audio: "a.wav", text: "x", reason: "id is a list, not a string",
+		}},
+		{
+			"control character in the id", `{"audio_filepath": "a.wav", "text": "x", "id": "a\nb"}`,
+			entry{id: "a\nb", audio: "a.wav", text: "x", reason: `id "a\nb" has a control character`},
+		},
+		{
+			"control character in the path", `{"audio_filepath": "a\n\u001b[1merror: b.wav", "text": "x", "id": "a"}`,
+			entry{
+				id: "a", audio: "a\n\x1b[1merror: b.wav", text: "x",
+				reason: `audio_filepath "a\n\x1b[1merror: b.wav" has a control character`,
+			},
+		},
+		{"control character in the language", `{"audio_filepath": "a.wav", "text": "x", "language": "e\u001bn"}`, entry{
+			audio: "a.wav", id: "a.wav", text: "x", language: "e\x1bn",
+			reason: `language "e\x1bn" has a control character`,
+		}},
+		{
+			"long id", `{"audio_filepath": "a.wav", "text": "x", "id": "` + strings.Repeat("i", 501) + `"}`,
+			entry{audio: "a.wav", text: "x", reason: "the id has 501 bytes, more than 500"},
+		},
+		{
+			"long offset", `{"audio_filepath": "a.wav", "text": "x", "offset": 9` + strings.Repeat("0", 900_000) + `}`,
+			entry{audio: "a.wav", text: "x", reason: "offset 9" + strings.Repeat("0", 79) + "... is out of range"},
+		},
+		{"negative offset", `{"audio_filepath": "a.wav", "text": "x", "offset": -1}`, entry{
+			audio: "a.wav", text: "x", reason: "offset -1 is negative",
+		}},
+		{"offset of another type", `{"audio_filepath": "a.wav", "text": "x", "offset": "1"}`, entry{
+			audio: "a.wav", text: "x", reason: "offset is a string, not a number of seconds",
+		}},
+		{"huge duration", `{"audio_filepath": "a.wav", "text": "x", "duration": 1e999}`, entry{
+			audio: "a.wav", text: "x", reason: "duration 1e999 is out of range",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := objects(dir, nil)([]byte(c.line))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.reason != c.want.reason || c.want.reason == "" && !reflect.DeepEqual(got, c.want) || got.id != c.want.id {
+			if got.reason != c.want.reason || c.want.reason == "" && !reflect.DeepEqual(got, c.want) ||
+				got.id != c.want.id {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
@@ -82,7 +152,8 @@ func TestPartFrames(t *testing.T) {
 		{"to the nearest frame, halves up", part{0.0025, 0.0020, true, true, 0}, 3, 2, ""}, // 2.5 and 4.5
 		{"a few milliseconds too many", part{0.5, 0.505, true, true, 0}, 500, 500, ""},
 		{"a duration of one decimal, rounded up", part{0.5, 0.6, true, true, 0.1}, 500, 500, ""},
-		{"after the end", part{0.5, 0.6, true, true, 0}, 0, 0, "offset 0.5 s and duration 0.6 s end after the recording of 1.000 s; leave duration out to take it to its end"},
+		{"after the end", part{0.5, 0.6, true, true, 0}, 0, 0, "offset 0.5 s and duration 0.6 s end after the " +
+			"recording of 1.000 s; leave duration out to take it to its end"},
 		{"far after", part{0, 1e300, true, true, 0}, 0, 0, "end after the recording"},
 		{"offset at the end", part{offset: 1, given: true}, 0, 0, "offset 1 s is not inside the recording of 1.000 s"},
 		{"offset far after", part{offset: 1e300, given: true}, 0, 0, "is not inside the recording"},
@@ -122,7 +193,8 @@ func TestOpenJSONLines(t *testing.T) {
 	ix := open(t, Config{Dir: list, SampleRate: 8000, Tokenizer: testTokenizer(t)})
 	var got []string
 	for _, r := range ix.Rows {
-		got = append(got, fmt.Sprintf("%d %s %d+%d/%d %s %q %s", r.Line, strings.ReplaceAll(r.ID, other, "OTHER"), r.Offset, r.Frames, r.FileRate, r.Text, ix.Speakers[r.SpeakerID], ix.Languages[r.LanguageID]))
+		got = append(got, fmt.Sprintf("%d %s %d+%d/%d %s %q %s", r.Line, strings.ReplaceAll(r.ID, other, "OTHER"),
+			r.Offset, r.Frames, r.FileRate, r.Text, ix.Speakers[r.SpeakerID], ix.Languages[r.LanguageID]))
 	}
 	want := []string{
 		`1 long.wav@0+0.5 0+4000/8000 one "x" en`,
@@ -138,12 +210,15 @@ func TestOpenJSONLines(t *testing.T) {
 		got = append(got, ix.Place(r.Line)+" "+r.ID+" "+strings.TrimPrefix(r.Path, dir)+": "+r.Reason)
 	}
 	want = []string{
-		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 s; leave duration out to take it to its end",
+		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 " +
+			"s; leave duration out to take it to its end",
 		"clips.json:7  : the line is not UTF-8",
 		"clips.json:8 none.wav /none.wav: there is no none.wav",
 		"clips.json:9 long.wav /long.wav: the text has 5000 characters, more than 4096",
 		"clips.json:10 file:/data/a.wav /file:/data/a.wav: there is no file:/data/a.wav (a path is needed, not a URL)",
-		"clips.json:11 ~/a.wav /~/a.wav: there is no ~/a.wav (only a shell replaces ~ by the home folder: write it in full)",
+		"clips.json:11 ~/a.wav /~/a.wav: there is no ~/a.wav (only a shell replaces ~ by the home folder: write it " +
+			"in " +
+			"full)",
 		`clips.json:12 C:\clips\a.wav /C:\clips\a.wav: there is no C:\clips\a.wav (a path of this system is needed, with / between folders)`,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -151,7 +226,8 @@ func TestOpenJSONLines(t *testing.T) {
 	}
 
 	wave := make([]float32, 4000)
-	if err := NewDecoder(8000).Decode(wave, &ix.Rows[1], 0); err != nil || wave[0] != 4000./32768 || wave[3999] != 7999./32768 {
+	err := NewDecoder(8000).Decode(wave, &ix.Rows[1], 0)
+	if err != nil || wave[0] != 4000./32768 || wave[3999] != 7999./32768 {
 		t.Errorf("the second part is %v ... %v, %v", wave[0], wave[3999], err)
 	}
 }
@@ -159,9 +235,15 @@ func TestOpenJSONLines(t *testing.T) {
 func TestOpenJSONLinesFails(t *testing.T) {
 	const line = `{"audio_filepath": "a.wav", "offset": 1, "text": "x"}` + "\n"
 	for _, c := range []struct{ name, file, data, err string }{
-		{"the same part twice", "manifest.jsonl", line + "\n" + line, `manifest.jsonl:3: id "a.wav@1" is already in line 1`},
+		{
+			"the same part twice", "manifest.jsonl", line + "\n" + line,
+			`manifest.jsonl:3: id "a.wav@1" is already in line 1`,
+		},
 		{"no line", "manifest.jsonl", "\n", "manifest.jsonl: no usable row"},
-		{"a list over lines", "manifest.jsonl", "[\n{},\n]\n", "manifest.jsonl is one JSON array of objects, and a list has one object on each line"},
+		{
+			"a list over lines", "manifest.jsonl", "[\n{},\n]\n",
+			"manifest.jsonl is one JSON array of objects, and a list has one object on each line",
+		},
 		{"no list", "other.jsonl", line, "neither metadata_train.csv nor metadata.csv exists"},
 		{"evaluation alone", "eval.jsonl", line, "neither train.jsonl nor manifest.jsonl exists"},
 	} {
@@ -241,8 +323,10 @@ func TestLongLineIsNotRead(t *testing.T) {
 // For any bytes, an accepted list has unique ids, and lines with a text, a path and a valid part.
 func FuzzParseObjects(f *testing.F) {
 	for _, s := range []string{
-		`{"audio_filepath": "a/1.wav", "text": "One.", "offset": 1.5, "duration": 2}` + "\n" + `{"audio_filepath": "b.wav", "text": "x", "speaker": 92, "id": "b"}`,
-		"\uFEFF{\"audio_filepath\": \"../a.wav\", \"text\": \"\\u0633\\u0644\\u0627\\u0645\", \"language\": \"fa\"}\r\n\r\nnull\n",
+		`{"audio_filepath": "a/1.wav", "text": "One.", "offset": 1.5, "duration": 2}` + "\n" +
+			`{"audio_filepath": "b.wav", "text": "x", "speaker": 92, "id": "b"}`,
+		"\uFEFF{\"audio_filepath\": \"../a.wav\", \"text\": \"\\u0633\\u0644\\u0627\\u0645\", \"language\": " +
+			"\"fa\"}\r\n\r\nnull\n",
 		`{"audio_filepath": "a.wav", "text": 7, "offset": -1, "duration": NaN}`, `[{`, "{\"text\": \"\xff\"}",
 		`{"offset":1e308,"duration":1e308,"audio_filepath":"/a","text":"x"}`, strings.Repeat(`{"a":`, 100),
 	} {

@@ -80,7 +80,8 @@ var known = []struct {
 	make                      func(m *made)
 }{
 	{"ljspeech", "ljspeech", true, false, false, func(m *made) {
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, c.normal) }, wavs)
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, c.normal) }, wavs)
 	}},
 	{"ljspeech of two columns", "ljspeech", false, false, false, func(m *made) {
 		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i, c.text) }, wavs)
@@ -92,19 +93,24 @@ var known = []struct {
 			func(i int) string { return fmt.Sprintf("book/c%d.wav", i) })
 	}},
 	{"thorsten", "thorsten", false, false, false, func(m *made) {
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%d.%d", i, c.text, 3+i, i) }, wavs)
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%d.%d", i, c.text, 3+i, i) }, wavs)
 	}},
 	{"thorsten in characters", "thorsten", false, false, false, func(m *made) {
-		m.list("metadata_train.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%d", i, c.text, len(c.text)) }, wavs)
+		m.list("metadata_train.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%d", i, c.text, len(c.text)) }, wavs)
 	}},
 	{"coqui", "coqui", false, true, false, func(m *made) {
-		m.list("metadata_train.csv", "audio_file|text|speaker_name\n", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav|%s|%s", i, c.text, c.speaker) }, wavs)
+		m.list("metadata_train.csv", "audio_file|text|speaker_name\n",
+			func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav|%s|%s", i, c.text, c.speaker) }, wavs)
 	}},
 	{"coqui without names", "coqui", false, true, false, func(m *made) {
-		m.list("metadata_train.csv", "", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav|%s|%s", i, c.text, c.speaker) }, wavs)
+		m.list("metadata_train.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav|%s|%s", i, c.text, c.speaker) }, wavs)
 	}},
 	{"coqui with a language", "columns=clip,text,speaker,language", false, true, true, func(m *made) {
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s|%s", i, c.text, c.speaker, c.language) }, wavs)
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s|%s", i, c.text, c.speaker, c.language) }, wavs)
 	}},
 	{"styletts2", "styletts2", false, true, false, func(m *made) {
 		m.list("train_list.txt", "", func(i int, c spoken) string {
@@ -112,7 +118,8 @@ var known = []struct {
 		}, wavs)
 	}},
 	{"piper", "piper", false, true, false, func(m *made) {
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.speaker, c.text) },
+		m.list("metadata.csv", "",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.speaker, c.text) },
 			func(i int) string { return fmt.Sprintf("wav/c%d.wav", i) })
 	}},
 	{"gpt-sovits", "gpt-sovits", false, true, true, func(m *made) {
@@ -128,13 +135,16 @@ var known = []struct {
 			func(i int) string { return fmt.Sprintf("clips/c%d.wav", i) })
 	}},
 	{"audiofolder", "audiofolder", false, true, false, func(m *made) {
-		m.list("metadata.csv", "file_name,transcription,speaker_id\n", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav,%s,%s", i, csvField(c.text), c.speaker) }, wavs)
+		m.list("metadata.csv", "file_name,transcription,speaker_id\n",
+			func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav,%s,%s", i, csvField(c.text), c.speaker) },
+			wavs)
 	}},
 	{"audiofolder of objects", "", false, true, true, func(m *made) {
 		m.list("metadata.jsonl", "", jsonLine("file_name", "sentence", "speaker_name", "locale"), wavs)
 	}},
 	{"audiofolder in split folders", "", false, false, false, func(m *made) {
-		m.list("train/metadata.csv", "file_name,text\n", func(i int, c spoken) string { return fmt.Sprintf("c%d.wav,%s", i, csvField(c.text)) },
+		m.list("train/metadata.csv", "file_name,text\n",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d.wav,%s", i, csvField(c.text)) },
 			func(i int) string { return fmt.Sprintf("train/c%d.wav", i) })
 	}},
 	{"nemo", "jsonl", false, true, false, func(m *made) {
@@ -152,7 +162,8 @@ var known = []struct {
 		}, wavs)
 	}},
 	{"all quoted", "ljspeech;quotes=csv", false, false, false, func(m *made) {
-		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf(`"c%d"|%s`, i, csvField(c.text)) }, wavs)
+		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf(`"c%d"|%s`, i, csvField(c.text)) },
+			wavs)
 	}},
 	{"carriage returns", "ljspeech", false, false, false, func(m *made) {
 		m.list("metadata.csv", "", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i, c.text) }, wavs)
@@ -169,7 +180,8 @@ var known = []struct {
 		for i, c := range clips {
 			m.recording(i, fmt.Sprintf("wav48_silence_trimmed/%s/%s_%03d_mic1.wav", c.speaker, c.speaker, i))
 			m.recording(9, fmt.Sprintf("wav48_silence_trimmed/%s/%s_%03d_mic2.wav", c.speaker, c.speaker, i))
-			write(m.t, filepath.Join(m.dir, fmt.Sprintf("txt/%s/%s_%03d.txt", c.speaker, c.speaker, i)), []byte(c.text+"\n"))
+			write(m.t, filepath.Join(m.dir, fmt.Sprintf("txt/%s/%s_%03d.txt", c.speaker, c.speaker, i)),
+				[]byte(c.text+"\n"))
 		}
 	}},
 	{"libritts", "libritts", true, true, false, func(m *made) {
@@ -265,8 +277,11 @@ func TestTwoReadings(t *testing.T) {
 			"columns=id,text,-", "last-column", clips[0].text, greek(clips[0].text)},
 		{"a speaker for each clip", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|voice%d", i, c.text, i) },
 			"coqui", "columns=id,text,-", clips[0].text, clips[0].text},
-		{"two names", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s|mood%d", i, c.text, c.speaker, i%2) },
-			"columns=id,text,speaker,-", "columns=id,text,-,speaker", clips[0].text, clips[0].text},
+		{
+			"two names",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s|mood%d", i, c.text, c.speaker, i%2) },
+			"columns=id,text,speaker,-", "columns=id,text,-,speaker", clips[0].text, clips[0].text,
+		},
 		{"a mood", func(i int, c spoken) string {
 			return fmt.Sprintf("c%d|%s|%s", i, c.text, []string{"happy", "sad"}[i%2])
 		},
@@ -276,8 +291,11 @@ func TestTwoReadings(t *testing.T) {
 		{"a separator in a text", func(i int, c spoken) string {
 			return fmt.Sprintf("c%d|%s", i, strings.Replace(c.text, "he sailed", "he | sailed", 1))
 		}, "columns=id,text+", "last-column", "In 1492 he | sailed, they say.", "sailed, they say."},
-		{"quotes around each text", func(i int, c spoken) string { return fmt.Sprintf(`c%d|"%s"`, i, strings.ReplaceAll(c.text, `"`, "")) },
-			"ljspeech;quotes=csv", "ljspeech", clips[0].text, `"` + clips[0].text + `"`},
+		{
+			"quotes around each text",
+			func(i int, c spoken) string { return fmt.Sprintf(`c%d|"%s"`, i, strings.ReplaceAll(c.text, `"`, "")) },
+			"ljspeech;quotes=csv", "ljspeech", clips[0].text, `"` + clips[0].text + `"`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := made{t, t.TempDir()}
@@ -289,7 +307,8 @@ func TestTwoReadings(t *testing.T) {
 			}
 			for i, want := range []struct{ layout, text string }{{c.a, c.ta}, {c.b, c.tb}} {
 				name := q.Readings[i].String()
-				if name != want.layout || !strings.Contains(q.Hint(), "--list-layout "+name) && !strings.Contains(q.Hint(), "--list-layout '"+name+"'") {
+				if name != want.layout || !strings.Contains(q.Hint(), "--list-layout "+name) &&
+					!strings.Contains(q.Hint(), "--list-layout '"+name+"'") {
 					t.Errorf("%s; hint %s; reading %d is not %s", q, q.Hint(), i, want.layout)
 				}
 				ix := open(t, Config{Dir: m.dir, SampleRate: 8000, Layout: name})
@@ -329,10 +348,25 @@ func TestRefusedLists(t *testing.T) {
 		name, file, head, err, hint string
 		line                        func(i int, c spoken) string
 	}{
-		{"only lengths", "metadata.csv", "", "numbers with decimals, which are no texts", "--list-layout ljspeech", func(i int, c spoken) string { return fmt.Sprintf("c%d|%d.25", i, i) }},
-		{"unknown names", "metadata.csv", "clip_name|what_is_said|comment\n", "the first line seems to have names of columns, which are not known", "columns=id,text,-", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, c.speaker) }},
-		{"no text by name", "list.csv", "file_name,duration,gender\n", "of which none is known as that of the text", "columns=path,text,-", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav,1,f", i) }},
-		{"mixed line ends", "metadata.csv", "c0|a\rb\nc1|x\rc2|y\n", "carriage returns end lines (in line 2) and are within texts (in line 1)", "within a text by a space, as in line 1", func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i+3, c.text) }},
+		{
+			"only lengths", "metadata.csv", "", "numbers with decimals, which are no texts", "--list-layout ljspeech",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%d.25", i, i) },
+		},
+		{
+			"unknown names", "metadata.csv", "clip_name|what_is_said|comment\n",
+			"the first line seems to have names of columns, which are not known", "columns=id,text,-",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s|%s", i, c.text, c.speaker) },
+		},
+		{
+			"no text by name", "list.csv", "file_name,duration,gender\n", "of which none is known as that of the text",
+			"columns=path,text,-", func(i int, c spoken) string { return fmt.Sprintf("wavs/c%d.wav,1,f", i) },
+		},
+		{
+			"mixed line ends", "metadata.csv", "c0|a\rb\nc1|x\rc2|y\n",
+			"carriage returns end lines (in line 2) and are within texts (in line 1)",
+			"within a text by a space, as in line 1",
+			func(i int, c spoken) string { return fmt.Sprintf("c%d|%s", i+3, c.text) },
+		},
 	} {
 		m := made{t, t.TempDir()}
 		m.list(c.file, c.head, c.line, wavs)
@@ -366,8 +400,10 @@ func TestListsBefore(t *testing.T) {
 // TestSplitsOfLayouts: where a layout has clips for evaluation, they are not those of training.
 func TestSplitsOfLayouts(t *testing.T) {
 	for name, lists := range map[string][2]string{
-		"styletts2": {"train_list.txt", "val_list.txt"}, "common voice": {"train.tsv", "dev.tsv"}, "nemo": {"train_manifest.json", "val_manifest.json"},
-		"audiofolder in split folders": {"train/metadata.csv", "validation/metadata.csv"}, "coqui": {"metadata_train.csv", "metadata_eval.csv"},
+		"styletts2": {"train_list.txt", "val_list.txt"}, "common voice": {"train.tsv", "dev.tsv"},
+		"nemo":                         {"train_manifest.json", "val_manifest.json"},
+		"audiofolder in split folders": {"train/metadata.csv", "validation/metadata.csv"},
+		"coqui":                        {"metadata_train.csv", "metadata_eval.csv"},
 	} {
 		m := made{t, t.TempDir()}
 		for _, k := range known {
@@ -408,8 +444,10 @@ func TestFolderOfSplits(t *testing.T) {
 			}
 		}
 		write(t, filepath.Join(dir, name), []byte(list))
-		train, eval := open(t, Config{Dir: dir, SampleRate: 8000}), open(t, Config{Dir: dir, SampleRate: 8000, Split: Eval})
-		if has, err := HasEval(dir, false); !has || err != nil || len(train.Rows) != 3 || len(eval.Rows) != 1 || eval.Rows[0].ID != "validation/c4.wav" {
+		train, eval := open(t, Config{Dir: dir, SampleRate: 8000}),
+			open(t, Config{Dir: dir, SampleRate: 8000, Split: Eval})
+		has, err := HasEval(dir, false)
+		if !has || err != nil || len(train.Rows) != 3 || len(eval.Rows) != 1 || eval.Rows[0].ID != "validation/c4.wav" {
 			t.Errorf("%s: %v, %v, %d and %d rows", name, has, err, len(train.Rows), len(eval.Rows))
 		}
 	}
@@ -418,7 +456,8 @@ func TestFolderOfSplits(t *testing.T) {
 // TestAbsolutePaths: absolute paths are those of the recordings, whatever folder the list has.
 func TestAbsolutePaths(t *testing.T) {
 	m := made{t, t.TempDir()}
-	m.list("train_list.txt", "", func(i int, c spoken) string { return fmt.Sprintf("%s/wavs/c%d.wav|%s|%d", m.dir, i, c.text, i%2) }, wavs)
+	m.list("train_list.txt", "",
+		func(i int, c spoken) string { return fmt.Sprintf("%s/wavs/c%d.wav|%s|%d", m.dir, i, c.text, i%2) }, wavs)
 	check(t, open(t, Config{Dir: m.dir, SampleRate: 8000}), false, true, false)
 }
 
@@ -431,7 +470,8 @@ func TestKorean(t *testing.T) {
 		return fmt.Sprintf("1/c%d.wav|%s|%s|%s|%d.%d|%s", i, hangul[i], spoken, norm.NFD.String(spoken), 2+i, i, c.text)
 	}, func(i int) string { return fmt.Sprintf("1/c%d.wav", i) })
 	ix := open(t, Config{Dir: m.dir, SampleRate: 8000})
-	if r := ix.Rows[0]; ix.Layout != "kss" || r.Text != "그는 삼월에 왔다" || ix.Languages[r.LanguageID] != "ko" || len(ix.Rows) != len(clips) {
+	r := ix.Rows[0]
+	if ix.Layout != "kss" || r.Text != "그는 삼월에 왔다" || ix.Languages[r.LanguageID] != "ko" || len(ix.Rows) != len(clips) {
 		t.Errorf("%s: %+v", ix.Layout, r)
 	}
 }

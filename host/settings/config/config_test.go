@@ -50,7 +50,10 @@ func TestPrecedence(t *testing.T) {
 	sources := []struct {
 		lr     float64
 		origin string
-	}{{0.1, "flag"}, {0.2, "environment"}, {0.3, file}, {0.4, filepath.Join(run, RunFile)}, {0.002, "bundle"}, {0, "default"}}
+	}{
+		{0.1, "flag"}, {0.2, "environment"}, {0.3, file}, {0.4, filepath.Join(run, RunFile)}, {0.002, "bundle"},
+		{0, "default"},
+	}
 	const last = 5 // the default is always there
 	for set := range 1 << last {
 		var args, environ []string
@@ -96,7 +99,8 @@ func TestTakeBundle(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	s := parse(t, []string{"XTTS_HOST_BATCH_SIZE=4", "XTTS_HOST_AUGMENT=a,b", "XTTS_HOST_SEED=", "BATCH_SIZE=9", "=x"}, "--augment", "c")
+	s := parse(t, []string{"XTTS_HOST_BATCH_SIZE=4", "XTTS_HOST_AUGMENT=a,b", "XTTS_HOST_SEED=", "BATCH_SIZE=9", "=x"},
+		"--augment", "c")
 	if s.BatchSize != 4 || s.Seed != 1 || !reflect.DeepEqual(s.Augment, []string{"c"}) {
 		t.Errorf("batch size %d, seed %d, augment %v", s.BatchSize, s.Seed, s.Augment)
 	}
@@ -119,7 +123,10 @@ func TestOneRun(t *testing.T) {
 		{"flag goes before the file", nil, []string{"--config", file, "--run-dir", "x"}, "x", "", "weights"},
 		{"resume excludes the file's", nil, []string{"--config", file, "--resume", "x"}, "", "x", ""},
 		{"resume excludes the environment's", []string{"XTTS_HOST_RUN_DIR=y"}, []string{"--resume", "x"}, "", "x", ""},
-		{"a new run excludes the environment's", []string{"XTTS_HOST_RESUME=y"}, []string{"--run-dir", "x"}, "x", "", ""},
+		{
+			"a new run excludes the environment's", []string{"XTTS_HOST_RESUME=y"}, []string{"--run-dir", "x"}, "x", "",
+			"",
+		},
 	} {
 		s := parse(t, tt.environ, tt.args...)
 		if s.RunDir != tt.runDir || s.Resume != tt.resume || s.Init != tt.init {
@@ -131,13 +138,17 @@ func TestOneRun(t *testing.T) {
 // TestFreezeOrTrainOnly checks that one of the two undoes what a source after it says of the other.
 func TestFreezeOrTrainOnly(t *testing.T) {
 	file := write(t, "c.yaml", "freeze: [decoder.*]\n")
-	if c := parse(t, nil, "--config", file).Config; !reflect.DeepEqual(c.Freeze, []string{"decoder.*"}) || len(c.TrainOnly) > 0 {
+	if c := parse(t, nil, "--config", file).Config; !reflect.DeepEqual(c.Freeze, []string{"decoder.*"}) ||
+		len(c.TrainOnly) > 0 {
 		t.Errorf("read as %q, %q", c.Freeze, c.TrainOnly)
 	}
-	if c := parse(t, nil, "--config", file, "--train-only", "a,b").Config; len(c.Freeze) > 0 || !reflect.DeepEqual(c.TrainOnly, []string{"a", "b"}) {
+	if c := parse(
+		t, nil, "--config", file, "--train-only", "a,b",
+	).Config; len(c.Freeze) > 0 || !reflect.DeepEqual(c.TrainOnly, []string{"a", "b"}) {
 		t.Errorf("with --train-only: %q, %q", c.Freeze, c.TrainOnly)
 	}
-	if c := parse(t, []string{"XTTS_HOST_FREEZE=x.*,y"}, "--config", file).Config; !reflect.DeepEqual(c.Freeze, []string{"x.*", "y"}) {
+	c := parse(t, []string{"XTTS_HOST_FREEZE=x.*,y"}, "--config", file).Config
+	if !reflect.DeepEqual(c.Freeze, []string{"x.*", "y"}) {
 		t.Errorf("from the environment: %q", c.Freeze)
 	}
 }
@@ -145,11 +156,14 @@ func TestFreezeOrTrainOnly(t *testing.T) {
 // TestDeviceCPU checks that --device cpu overrides what a later source says about GPUs, and not what an earlier one
 // says.
 func TestDeviceCPU(t *testing.T) {
-	file := write(t, "c.yaml", "data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
-	if c := parse(t, nil, "--config", file).Config; c.DataGPU != "0" || c.ModelGPU != "GPU-1e3" || !c.MemoryIsolation || c.ModelGPUMemory != 0 || c.DataGPUMemory != 8<<30 {
+	file := write(t, "c.yaml",
+		"data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
+	if c := parse(t, nil, "--config", file).Config; c.DataGPU != "0" || c.ModelGPU != "GPU-1e3" || !c.MemoryIsolation ||
+		c.ModelGPUMemory != 0 || c.DataGPUMemory != 8<<30 {
 		t.Errorf("read as %+v", c)
 	}
-	if c := parse(t, nil, "--config", file, "--device", "cpu").Config; !reflect.DeepEqual(c, func() Config { w := New().Config; w.Device = "cpu"; return w }()) {
+	c := parse(t, nil, "--config", file, "--device", "cpu").Config
+	if !reflect.DeepEqual(c, func() Config { w := New().Config; w.Device = "cpu"; return w }()) {
 		t.Errorf("with --device cpu: %+v", c)
 	}
 	file = write(t, "d.yaml", "device: cpu\ndata_gpu: 0\n")
@@ -188,20 +202,50 @@ func TestRefused(t *testing.T) {
 		{"--train-data=", "", "--train-data is empty"},
 		{"--resume=", "", "--resume is empty"},
 		{"--slots 1", "", "--slots 1: must be 2 to 8, or auto"},
-		{"--ring-memory lots", "", "--ring-memory lots: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
+		{
+			"--ring-memory lots", "",
+			"--ring-memory lots: not an amount of memory: use a number of MB, or a unit as in 1GiB",
+		},
 		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N from 1 to 1024`},
 		{"--schedule step", "", "--schedule step: must be constant, cosine, linear, exponential or plateau"},
 		{"--device tpu", "", "--device tpu: must be auto, cpu or cuda"},
 		{"--device cpu --data-gpu 0", "", "--device cpu cannot be combined with --data-gpu 0"},
-		{"--device cpu --enable-memory-isolation", "", "--device cpu cannot be combined with --enable-memory-isolation true"},
-		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu cannot be combined with --model-gpu-memory auto"},
-		{"--data-gpu-memory much", "", "--data-gpu-memory much: not an amount of memory: use a number of MB, or a unit as in 1GiB, or auto"},
-		{"--verify-plugins --feature-cache x", "", "--verify-plugins true cannot be combined with --feature-cache x, which keeps calls from the plugins"},
-		{"--feature-cache-size 0", "", "--feature-cache-size 0: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
-		{"--freeze a,b.* --train-only c", "", "--freeze a,b.* cannot be combined with --train-only c, which freezes everything that it does not name"},
-		{"--resume a --run-dir b", "", "--resume a continues the run in that folder, so it cannot be combined with --run-dir b"},
-		{"--resume-or-start a --run-dir b", "", "--resume-or-start a names the folder of the run, so it cannot be combined with --resume or --run-dir"},
-		{"--resume-or-start a --resume b", "", "--resume-or-start a names the folder of the run, so it cannot be combined with --resume or --run-dir"},
+		{
+			"--device cpu --enable-memory-isolation", "",
+			"--device cpu cannot be combined with --enable-memory-isolation true",
+		},
+		{
+			"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu",
+			"XTTS_HOST_DEVICE=cpu cannot be combined with --model-gpu-memory auto",
+		},
+		{
+			"--data-gpu-memory much", "",
+			"--data-gpu-memory much: not an amount of memory: use a number of MB, or a unit as in 1GiB, or auto",
+		},
+		{
+			"--verify-plugins --feature-cache x", "",
+			"--verify-plugins true cannot be combined with --feature-cache x, which keeps calls from the plugins",
+		},
+		{
+			"--feature-cache-size 0", "",
+			"--feature-cache-size 0: not an amount of memory: use a number of MB, or a unit as in 1GiB",
+		},
+		{
+			"--freeze a,b.* --train-only c", "",
+			"--freeze a,b.* cannot be combined with --train-only c, which freezes everything that it does not name",
+		},
+		{
+			"--resume a --run-dir b", "",
+			"--resume a continues the run in that folder, so it cannot be combined with --run-dir b",
+		},
+		{
+			"--resume-or-start a --run-dir b", "",
+			"--resume-or-start a names the folder of the run, so it cannot be combined with --resume or --run-dir",
+		},
+		{
+			"--resume-or-start a --resume b", "",
+			"--resume-or-start a names the folder of the run, so it cannot be combined with --resume or --run-dir",
+		},
 		{"--resume a --init b", "", "--resume a has its own weights, so it cannot be combined with --init b"},
 		{"", "XTTS_HOST_BATCH_SIZE=x", "XTTS_HOST_BATCH_SIZE=x: not a whole number"},
 		{"", "XTTS_HOST_BATCH_SIZE=0", "XTTS_HOST_BATCH_SIZE=0: the smallest value is 1"},
@@ -226,7 +270,10 @@ func TestSuggestions(t *testing.T) {
 		{"--batch_size=4", "", "", "unknown flag: --batch_size", "did you mean --batch-size?"},
 		{"-batch-size 4", "", "", "unknown shorthand flag: 'b' in -batch-size", "did you mean --batch-size?"},
 		{"--frobnicate", "", "", "unknown flag: --frobnicate", ""},
-		{"--schedule cosin", "", "", "--schedule cosin: must be constant, cosine, linear, exponential or plateau", "did you mean cosine?"},
+		{
+			"--schedule cosin", "", "", "--schedule cosin: must be constant, cosine, linear, exponential or plateau",
+			"did you mean cosine?",
+		},
 		{"--device gpu", "", "", "--device gpu: must be auto, cpu or cuda", "did you mean cuda?"},
 		{"--device GPU", "", "", "--device GPU: must be auto, cpu or cuda", "did you mean cuda?"},
 		{"--device cud", "", "", "--device cud: must be auto, cpu or cuda", "did you mean cuda?"},
@@ -244,25 +291,53 @@ func TestSuggestions(t *testing.T) {
 		{"--val-share 5%", "", "", "--val-share 5%: not a number", "write 0.05"},
 		{"--val-share 2,5%", "", "", "--val-share 2,5%: not a number", "write 0.025"},
 		{"--val-share 60%", "", "", "--val-share 60%: not a number", "it is a share, from 0 to 0.5: 5 % are 0.05"},
-		{"--val-share 20", "", "", "--val-share 20: the largest value is 0.5", "for 20 % write 0.2; for 20 clips write 20 divided by the number of clips"},
-		{"--val-share 1", "", "", "--val-share 1: the largest value is 0.5", "it is a share, from 0 to 0.5: 5 % are 0.05"},
-		{"--val-share 500", "", "", "--val-share 500: the largest value is 0.5", "for 500 clips write 500 divided by the number of clips"},
+		{
+			"--val-share 20", "", "", "--val-share 20: the largest value is 0.5",
+			"for 20 % write 0.2; for 20 clips write 20 divided by the number of clips",
+		},
+		{
+			"--val-share 1", "", "", "--val-share 1: the largest value is 0.5",
+			"it is a share, from 0 to 0.5: 5 % are 0.05",
+		},
+		{
+			"--val-share 500", "", "", "--val-share 500: the largest value is 0.5",
+			"for 500 clips write 500 divided by the number of clips",
+		},
 		{"--ema 99.9", "", "", "--ema 99.9: the largest value is 1", "for 99.9 % write 0.999"},
 		{"--lr 5%", "", "", "--lr 5%: not a number", ""},
 		{"", "XTTS_HOST_VAL_SHARE=5%", "", "XTTS_HOST_VAL_SHARE=5%: not a number", "write 0.05"},
 		{"--disk-wait 1m30s", "", "", "--disk-wait 1m30s: not a number", "it takes seconds: write 90"},
 		{"--checkpoint-minutes 2h", "", "", "--checkpoint-minutes 2h: not a number", "it takes minutes: write 120"},
 		{"--lr nan", "", "", "--lr NaN: not a number", ""},
-		{"", "XTTS_HOST_BATCHSIZE=4", "", "unknown environment variable XTTS_HOST_BATCHSIZE", "did you mean XTTS_HOST_BATCH_SIZE?"},
-		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: must be constant, cosine, linear, exponential or plateau", "did you mean constant?"},
-		{"", "XTTS_HOST_FROBNICATE=4", "", "unknown environment variable XTTS_HOST_FROBNICATE", "the variable of a setting is XTTS_HOST_ and its flag in capitals"},
-		{"", "XTTS_HOST_LEARNING_RATE=4", "", "unknown environment variable XTTS_HOST_LEARNING_RATE", "did you mean XTTS_HOST_LR?"},
-		{"", "", "per_device_train_batch_size: 4", `FILE: unknown key "per_device_train_batch_size"`, "did you mean batch_size?"},
+		{
+			"", "XTTS_HOST_BATCHSIZE=4", "", "unknown environment variable XTTS_HOST_BATCHSIZE",
+			"did you mean XTTS_HOST_BATCH_SIZE?",
+		},
+		{
+			"", "XTTS_HOST_SCHEDULE=constnt", "",
+			"XTTS_HOST_SCHEDULE=constnt: must be constant, cosine, linear, exponential or plateau",
+			"did you mean constant?",
+		},
+		{
+			"", "XTTS_HOST_FROBNICATE=4", "", "unknown environment variable XTTS_HOST_FROBNICATE",
+			"the variable of a setting is XTTS_HOST_ and its flag in capitals",
+		},
+		{
+			"", "XTTS_HOST_LEARNING_RATE=4", "", "unknown environment variable XTTS_HOST_LEARNING_RATE",
+			"did you mean XTTS_HOST_LR?",
+		},
+		{
+			"", "", "per_device_train_batch_size: 4", `FILE: unknown key "per_device_train_batch_size"`,
+			"did you mean batch_size?",
+		},
 		{"", "", "use_fp16: true", `FILE: unknown key "use_fp16"`, halfPrecision},
 		{"", "", "batch-size: 4", `FILE: unknown key "batch-size"`, "did you mean batch_size?"},
 		{"", "", "train_dta: x", `FILE: unknown key "train_dta"`, "did you mean train_data?"},
 		{"", "", "pipline: []", `FILE: unknown key "pipline"`, "did you mean pipeline?"},
-		{"", "", "schedule: cosin", "FILE: schedule: cosin: must be constant, cosine, linear, exponential or plateau", "did you mean cosine?"},
+		{
+			"", "", "schedule: cosin",
+			"FILE: schedule: cosin: must be constant, cosine, linear, exponential or plateau", "did you mean cosine?",
+		},
 	} {
 		args, path := strings.Fields(tt.args), ""
 		if tt.file != "" {
@@ -272,21 +347,26 @@ func TestSuggestions(t *testing.T) {
 		err := New().Parse(args, []string{tt.environ})
 		if err == nil {
 			t.Errorf("%+v: accepted", tt)
-		} else if got := strings.ReplaceAll(err.Error(), path, "FILE"); path != "" && got != tt.err || path == "" && err.Error() != tt.err || hint.Of(err) != tt.hint {
-			t.Errorf("%s %s %s:\ngot  %v (%s)\nwant %s (%s)", tt.args, tt.environ, tt.file, err, hint.Of(err), tt.err, tt.hint)
+		} else if got := strings.ReplaceAll(err.Error(), path, "FILE"); path != "" && got != tt.err ||
+			path == "" && err.Error() != tt.err || hint.Of(err) != tt.hint {
+			t.Errorf("%s %s %s:\ngot  %v (%s)\nwant %s (%s)", tt.args, tt.environ, tt.file, err, hint.Of(err), tt.err,
+				tt.hint)
 		}
 	}
 }
 
 // TestNotSettings: variables that tests and Kubernetes make are nothing that a person has mistyped.
 func TestNotSettings(t *testing.T) {
-	parse(t, []string{"XTTS_PLUGIN_TEST_FAKE_CARDS=1", "XTTS_HOST_PORT_80_TCP_ADDR=10.0.0.1", "XTTS_HOST_SERVICE_HOST=10.0.0.1",
-		"XTTS_HOST_SERVICE_PORT_HTTP=80", "XTTS_HOST_FROBNICATE="})
+	parse(t, []string{
+		"XTTS_PLUGIN_TEST_FAKE_CARDS=1", "XTTS_HOST_PORT_80_TCP_ADDR=10.0.0.1", "XTTS_HOST_SERVICE_HOST=10.0.0.1",
+		"XTTS_HOST_SERVICE_PORT_HTTP=80", "XTTS_HOST_FROBNICATE=",
+	})
 }
 
 // TestCopy: a copy has the same values and origins, and what is changed in one is not changed in the other.
 func TestCopy(t *testing.T) {
-	s := parse(t, []string{"XTTS_HOST_SEED=5"}, "--augment", "a,b", "--plugin-workers", "x=2,y=3", "--lr", "1e-4", "--slots", "auto")
+	s := parse(t, []string{"XTTS_HOST_SEED=5"}, "--augment", "a,b", "--plugin-workers", "x=2,y=3", "--lr", "1e-4",
+		"--slots", "auto")
 	c := s.Copy()
 	if !reflect.DeepEqual(s.Config, c.Config) || s.YAML() != c.YAML() {
 		t.Errorf("copied\n%s\nwant\n%s", c.YAML(), s.YAML())

@@ -96,7 +96,10 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer s.discard()
-	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err, waiting: console.Waiting()}
+	u := utterance{
+		speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err,
+		waiting: console.Waiting(),
+	}
 	if set.Resume == "" {
 		u.silence = "these are the initial weights of the bundle: --run RUN speaks with those of a run"
 	}
@@ -117,9 +120,11 @@ func advise(err error) error {
 	case hint.Of(err) != "" || errors.Is(err, exit.ErrInterrupted):
 		return err
 	case exit.OutOfMemory(err):
-		return hint.Errorf("end what else uses the memory of the device, or compute on the CPU: --device cpu", "%w", err)
+		return hint.Errorf("end what else uses the memory of the device, or compute on the CPU: --device cpu", "%w",
+			err)
 	case errors.Is(err, sampling.ErrNotFinite), errors.Is(err, errFrame):
-		return hint.Errorf("training has damaged the weights: speak with an earlier checkpoint, such as --run RUN@best", "%w", err)
+		return hint.Errorf("training has damaged the weights: speak with an earlier checkpoint, such as --run RUN@best",
+			"%w", err)
 	}
 	return err
 }
@@ -153,7 +158,9 @@ func (o *Options) text(ctx context.Context) (string, error) {
 
 // trained returns the tokens of the text by the rules of the checkpoint, unless the user names others. tokens are those
 // by the settings of the run, which may have changed after the checkpoint.
-func (o *Options) trained(set *config.Set, bundle *ortgraphs.Bundle, text string, tokens Text, rules texts.Rules) (Text, error) {
+func (o *Options) trained(
+	set *config.Set, bundle *ortgraphs.Bundle, text string, tokens Text, rules texts.Rules,
+) (Text, error) {
 	if config.Asked(set, "normalize") || rules == set.Normalize.Rules {
 		return tokens, nil
 	}
@@ -167,7 +174,8 @@ func (o *Options) tokens(bundle *ortgraphs.Bundle, text string, rules texts.Rule
 		return Text{}, err
 	}
 	if _, letters := rules.Letters(); o.Language != "" && !tokenizer.Tagged() && !letters {
-		return Text{}, hint.Errorf("leave it out", "--language %s: the model of %s has no languages", o.Language, bundle.Manifest.Name)
+		return Text{}, hint.Errorf("leave it out", "--language %s: the model of %s has no languages", o.Language,
+			bundle.Manifest.Name)
 	}
 	tokenized, err := tokenizer.Text(text, o.Language)
 	if err != nil {
@@ -223,7 +231,8 @@ func (o *Options) writable() error {
 		return nil
 	}
 	if ending := filepath.Ext(o.Out); !strings.EqualFold(ending, ".wav") {
-		return hint.Errorf("--out speech.wav, or --out - for the standard output", "--out %s: only WAV files are written", o.Out)
+		return hint.Errorf("--out speech.wav, or --out - for the standard output",
+			"--out %s: only WAV files are written", o.Out)
 	}
 	if info, err := os.Stat(o.Out); err == nil && info.IsDir() {
 		return hint.Errorf("name a file in it", "--out %s is a folder", o.Out)
@@ -260,7 +269,8 @@ func (o *Options) settings(bundle *manifest.Synthesis) (sampling.Settings, error
 			continue
 		}
 		if bundle.Codes == nil {
-			return sampling.Settings{}, hint.Errorf("leave it out", "--%s chooses codes, and the model predicts frames", flag)
+			return sampling.Settings{},
+				hint.Errorf("leave it out", "--%s chooses codes, and the model predicts frames", flag)
 		}
 		replace()
 	}
@@ -276,7 +286,10 @@ func defaults(bundle *manifest.Synthesis) manifest.Sampling {
 }
 
 func settings(s manifest.Sampling, seed int64) sampling.Settings {
-	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(seed)}
+	return sampling.Settings{
+		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty,
+		Seed: uint64(seed),
+	}
 }
 
 // voiced returns an error if clips are missing, or if the model speaks without.
@@ -306,7 +319,8 @@ func open(set *config.Set) (*ortgraphs.Bundle, error) {
 // Speaks returns an error if a bundle, which that value of --graph names, does not speak.
 func Speaks(bundle *ortgraphs.Bundle, graph string) error {
 	if bundle.Manifest.Synthesis == nil {
-		return hint.Errorf("`xtts-export xtts-v2` and `xtts-export myxtts` write bundles that speak, which --graph can name (docs/synthesize.md)",
+		return hint.Errorf("`xtts-export xtts-v2` and `xtts-export myxtts` write bundles that speak, which --graph "+
+			"can name (docs/synthesize.md)",
 			"the bundle %s has no graphs that speak", graph)
 	}
 	return nil

@@ -132,7 +132,10 @@ func TestSpeak(t *testing.T) {
 	defer voice.Close()
 	// Three seconds of both clips: two of the first, one of the second. The speaker is the mean of the two.
 	const heard, speaker = 0.25*2/3 + 0.5/3, 0.375
-	for _, tokens := range [][]int32{{3}, {5, 9, 2, 0, 11}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40}} {
+	for _, tokens := range [][]int32{{3}, {5, 9, 2, 0, 11}, {
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+		31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
+	}} {
 		var wave []float32
 		parts := 0
 		spoken, err := s.Speak(context.Background(), voice, tokens, greedy, func(part []float32) error {
@@ -168,7 +171,8 @@ func TestSpeakTooLong(t *testing.T) {
 	}
 	defer voice.Close()
 	samples := 0
-	spoken, err := s.Speak(context.Background(), voice, []int32{1}, greedy, func(part []float32) error { samples += len(part); return nil })
+	spoken, err := s.Speak(context.Background(), voice, []int32{1}, greedy,
+		func(part []float32) error { samples += len(part); return nil })
 	if err != nil || spoken != (Spoken{Length: 60, Cut: true}) || samples != 4*60 {
 		t.Errorf("%+v, %d samples, %v", spoken, samples, err)
 	}
@@ -183,17 +187,22 @@ func TestRehearse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer voice.Close()
-	if spoken, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func([]float32) error { return nil }); err != nil || spoken.Length >= 60 {
+	if spoken, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func([]float32) error {
+		return nil
+	}); err != nil || spoken.Length >= 60 {
 		t.Fatalf("the text ends after %d codes, %v", spoken.Length, err)
 	}
 	r := &rehearsals{kind: s.kind}
 	s.kind = r
-	if err := s.Rehearse(t.Context(), voice, Text{parts: [][]int32{{1}, {1, 2, 3}}}, Text{parts: [][]int32{{1, 2}}}); err != nil || len(r.tokens) != 3 || r.spoken != (Spoken{Length: 60, Cut: true}) {
+	if err := s.Rehearse(t.Context(), voice, Text{parts: [][]int32{{1}, {1, 2, 3}}}, Text{
+		parts: [][]int32{{1, 2}},
+	}); err != nil || len(r.tokens) != 3 || r.spoken != (Spoken{Length: 60, Cut: true}) {
 		t.Errorf("%d tokens, %+v, %v", len(r.tokens), r.spoken, err)
 	}
 	_, f := speakingFrames(t, 12)
 	f.spec.Frames.Stop = 0 // each frame is the last one
-	if spoken, err := f.kind.rehearse(t.Context(), listen(t, f), hello); err != nil || spoken != (Spoken{Length: 12, Cut: true}) {
+	spoken, err := f.kind.rehearse(t.Context(), listen(t, f), hello)
+	if err != nil || spoken != (Spoken{Length: 12, Cut: true}) {
 		t.Errorf("frames: %+v, %v", spoken, err)
 	}
 }
@@ -203,7 +212,10 @@ func TestWarm(t *testing.T) {
 	_, s, _ := speaking(t)
 	voice := listen(t, s)
 	speak := func() (all []float32) {
-		if _, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func(part []float32) error { all = append(all, part...); return nil }); err != nil {
+		if _, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func(part []float32) error {
+			all = append(all, part...)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return all
@@ -224,7 +236,8 @@ func TestWarm(t *testing.T) {
 	}{{s, voice, s.prefill}, {s, voice, s.step}, {s, voice, s.vocoder}, {f, other, f.prefill}, {f, other, f.step}} {
 		inputs := c.graph.Spec.Inputs
 		c.graph.Spec.Inputs = append(slices.Clip(inputs), manifest.TensorSpec{Name: "absent"})
-		if err := c.speaker.Warm(t.Context(), c.voice, Text{parts: [][]int32{hello[:1]}}); err == nil || !strings.Contains(err.Error(), "absent") {
+		err := c.speaker.Warm(t.Context(), c.voice, Text{parts: [][]int32{hello[:1]}})
+		if err == nil || !strings.Contains(err.Error(), "absent") {
 			t.Errorf("%s has not run: %v", c.graph.Spec.Name, err)
 		}
 		c.graph.Spec.Inputs = inputs
@@ -253,7 +266,8 @@ func TestSpeakIsInterrupted(t *testing.T) {
 	defer voice.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(os.ErrDeadlineExceeded)
-	if _, err := s.Speak(ctx, voice, []int32{1}, greedy, func([]float32) error { return nil }); err != os.ErrDeadlineExceeded {
+	_, err = s.Speak(ctx, voice, []int32{1}, greedy, func([]float32) error { return nil })
+	if err != os.ErrDeadlineExceeded {
 		t.Error(err)
 	}
 }
@@ -294,7 +308,8 @@ func TestBroken(t *testing.T) {
 	s.spec.Codes.Vocoder.Samples *= 2
 	u := utterance{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
 	err = u.speak(t.Context(), [][]int32{{1}})
-	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") || !strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
+	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") ||
+		!strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}
 	s.spec.Codes.Vocoder.Samples /= 2
@@ -316,7 +331,9 @@ func TestBroken(t *testing.T) {
 		{ort.ErrOutOfMemory, "end what else uses the memory", 3},
 		{exit.ErrInterrupted, "", 130},
 	} {
-		if err := broken(tt.err); !strings.HasPrefix(hint.Of(err), tt.hint) || exit.Code(err) != tt.code || tt.hint == "" && hint.Of(err) != "" {
+		err := broken(tt.err)
+		if !strings.HasPrefix(hint.Of(err), tt.hint) || exit.Code(err) != tt.code ||
+			tt.hint == "" && hint.Of(err) != "" {
 			t.Errorf("%v: status %d, hint %s", err, exit.Code(err), hint.Of(err))
 		}
 	}
@@ -363,7 +380,8 @@ func TestWAV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(data) != wavHeader+8 || binary.LittleEndian.Uint32(data[4:]) != uint32(len(data)-8) || binary.LittleEndian.Uint32(data[40:]) != 8 {
+	if len(data) != wavHeader+8 || binary.LittleEndian.Uint32(data[4:]) != uint32(len(data)-8) ||
+		binary.LittleEndian.Uint32(data[40:]) != 8 {
 		t.Errorf("% x", data)
 	}
 	for i, want := range []int16{0, 16384, -32768, 32767} {
@@ -430,7 +448,8 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%q in %d: %q (%q), want %q", tt.text, tt.most, got, long, tt.want)
 		}
 	}
-	if _, long := pieces("a be\u0301\u0301\u0301\u0301b c", func(s string) bool { return len(s) <= 5 }); long != "e\u0301\u0301\u0301\u0301" {
+	_, long := pieces("a be\u0301\u0301\u0301\u0301b c", func(s string) bool { return len(s) <= 5 })
+	if long != "e\u0301\u0301\u0301\u0301" {
 		t.Errorf("%q is too long", long)
 	}
 }

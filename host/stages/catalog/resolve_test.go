@@ -63,13 +63,16 @@ func testEntries() []Entry {
 		Inputs: []manifest.TensorSpec{
 			spec("waveform", "f32", "B,T_wav", "waveform_lengths", ""), spec("waveform_lengths", "i32", "B", "", "")},
 		Outputs: []manifest.TensorSpec{
-			spec("mel_spectrograms", "f32", "B,T_mel,n_mels", "mel_lengths", ""), spec("mel_lengths", "i32", "B", "", "")},
+			spec("mel_spectrograms", "f32", "B,T_mel,n_mels", "mel_lengths", ""),
+			spec("mel_lengths", "i32", "B", "", "")},
 	}
 	edits := func(name string, growth float64, ports ...manifest.TensorSpec) manifest.Stage {
 		return manifest.Stage{Name: name, Kind: manifest.Augment, Inputs: ports, Outputs: ports[:1], MaxGrowth: growth}
 	}
 	gain := edits("gain", 1.5, spec("waveform", "f32", "B,T", "", ""))
-	gain.Config = map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{"db": map[string]any{"type": "number"}}}
+	gain.Config = map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{
+		"db": map[string]any{"type": "number"},
+	}}
 	mask := edits("mask", 0, spec("mel", "f32", "B,T_mel,80", "lengths", ""), spec("lengths", "i32", "B", "", ""))
 	mix := edits("mix", 2, spec("a", "f32", "B,T", "", ""), spec("b", "f32", "B,T", "", ""))
 	envelope := manifest.Stage{Name: "envelope", Kind: manifest.Preprocess,
@@ -82,7 +85,10 @@ func testEntries() []Entry {
 	denoise := edits("denoise", 0, spec("waveform", "f32", "B,T", "", ""))
 	denoise.GPU = manifest.GPUOptional
 	entry := func(id string, state State, stages ...manifest.Stage) Entry {
-		return Entry{Dir: "/plugins/" + id, State: state, Manifest: &manifest.Plugin{ID: id, Version: "1", Protocol: 1, Stages: stages}}
+		return Entry{
+			Dir: "/plugins/" + id, State: state,
+			Manifest: &manifest.Plugin{ID: id, Version: "1", Protocol: 1, Stages: stages},
+		}
 	}
 	broken := entry("lost", Broken, manifest.Stage{Name: "echo", Kind: manifest.Augment})
 	broken.Reason, broken.Hint = "executable lost is missing", "make build"
@@ -133,7 +139,8 @@ func TestResolve(t *testing.T) {
 		inst("blend", "mix", m("a", "waveform", "b", "env"), m("a", "waveform")),
 		target,
 		reference,
-		inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"), m("mel", "mel_spectrograms")),
+		inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"),
+			m("mel", "mel_spectrograms")),
 	}
 	r, err := Resolve(pipeline, testEntries(), testTypes())
 	if err != nil {
@@ -143,8 +150,9 @@ func TestResolve(t *testing.T) {
 		"reference_waveform f32[B,T_ref]; waveform f32[B,T_wav]; waveform_lengths i32[B]"; got != want {
 		t.Errorf("data set tensors\n%s\nwant\n%s", got, want)
 	}
-	if got, want := names(r.Intermediates), "reference_lengths i32[B]; reference_waveform f32[B,T_ref]; waveform f32[B,T_wav]; "+
-		"waveform_lengths i32[B]; env f32[B,T_wav]"; got != want {
+	if got, want := names(r.Intermediates),
+		"reference_lengths i32[B]; reference_waveform f32[B,T_ref]; waveform f32[B,T_wav]; "+
+			"waveform_lengths i32[B]; env f32[B,T_wav]"; got != want {
 		t.Errorf("intermediates\n%s\nwant\n%s", got, want)
 	}
 	if r.MaxGrowth != 3 {
@@ -160,7 +168,8 @@ func TestResolve(t *testing.T) {
 	want := []struct{ plugin, index int }{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {1, 2}, {0, 2}}
 	for i, w := range want {
 		if got := r.Instances[i]; got.Plugin != w.plugin || got.Index != w.index || got.Name != pipeline[i].Name {
-			t.Errorf("instance %d: %s is number %d of plugin %d, want %s, %d, %d", i, got.Name, got.Index, got.Plugin, pipeline[i].Name, w.index, w.plugin)
+			t.Errorf("instance %d: %s is number %d of plugin %d, want %s, %d, %d", i, got.Name, got.Index, got.Plugin,
+				pipeline[i].Name, w.index, w.plugin)
 		}
 	}
 }
@@ -186,7 +195,8 @@ func prosodyEntries(t *testing.T) []Entry {
 // prosodyTypes are the types of the tests, with pitch and energy as graph inputs that use lengths.
 func prosodyTypes(lengths string) Types {
 	types := testTypes()
-	types.Inputs = append(types.Inputs, spec("pitch", "f32", "B,T_mel", lengths, "stage"), spec("energy", "f32", "B,T_mel", lengths, "stage"))
+	types.Inputs = append(types.Inputs, spec("pitch", "f32", "B,T_mel", lengths, "stage"),
+		spec("energy", "f32", "B,T_mel", lengths, "stage"))
 	return types
 }
 
@@ -222,12 +232,20 @@ func TestResolveRefusesToRecount(t *testing.T) {
 		types    Types
 		want     string
 	}{
-		{"before there is what to compare with", []manifest.StageInstance{prosody, target, reference}, prosodyTypes("mel_lengths"),
+		{
+			"before there is what to compare with", []manifest.StageInstance{prosody, target, reference},
+			prosodyTypes("mel_lengths"),
 			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "prosody_lengths", but the lengths tensor of graph input "pitch" is "mel_lengths"; ` +
-				`tensor "mel_lengths" is made only later, by instance "target"`},
-		{"lengths that the graph has for something else", []manifest.StageInstance{target, inst("prosody", "prosody", prosody.Inputs,
-			m("pitch", "pitch", "energy", "energy", "prosody_lengths", "reference_mel_lengths"))}, prosodyTypes("mel_lengths"),
-			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "pitch" is "mel_lengths"`},
+				`tensor "mel_lengths" is made only later, by instance "target"`,
+		},
+		{
+			"lengths that the graph has for something else",
+			[]manifest.StageInstance{target, inst("prosody", "prosody", prosody.Inputs, m(
+				"pitch", "pitch", "energy", "energy", "prosody_lengths", "reference_mel_lengths",
+			))},
+			prosodyTypes("mel_lengths"),
+			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "pitch" is "mel_lengths"`,
+		},
 		{"a graph that does not count them", []manifest.StageInstance{target, reference, prosody}, prosodyTypes(""),
 			`pipeline: instance "prosody": output port "prosody_lengths" writes tensor "prosody_lengths", but no later stage and no graph input uses it`},
 	} {
@@ -303,13 +321,16 @@ var refusals = []struct {
 	hint     string
 }{
 	{"unknown stage", []manifest.StageInstance{inst("x", "logmell", nil, nil)}, nil,
-		`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, "did you mean logmel?"},
+		`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`,
+		"did you mean logmel?"},
 	{"unknown plugin", []manifest.StageInstance{inst("x", "feature/logmel", nil, nil)}, nil,
-		`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, "did you mean features/logmel?"},
+		`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`,
+		"did you mean features/logmel?"},
 	{"ambiguous stage", []manifest.StageInstance{inst("x", "gain", nil, nil)}, nil,
 		`pipeline: instance "x": stage "gain" is ambiguous: write augment/gain or other/gain`, ""},
 	{"plugin not built", []manifest.StageInstance{inst("x", "echo", nil, nil)}, nil,
-		`pipeline: instance "x": stage "echo": plugin /plugins/lost is broken: executable lost is missing`, "make build"},
+		`pipeline: instance "x": stage "echo": plugin /plugins/lost is broken: executable lost is missing`,
+		"make build"},
 	{"unverified", []manifest.StageInstance{gain("waveform")}, func(t *Types) { t.RequireChecksums = true },
 		`pipeline: instance "louder": stage "augment/gain": plugin /plugins/augment is unverified: `,
 		"write its plugin.sum with sha256sum, or run without --require-checksums"},
@@ -318,55 +339,158 @@ var refusals = []struct {
 		"give the plugins one with --data-gpu N --model-gpu M, or use another stage"},
 	{"name twice", []manifest.StageInstance{target, target, reference}, nil,
 		`pipeline: instance "target": two instances have this name`, ""},
-	{"config", []manifest.StageInstance{with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} })}, nil,
-		`pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, "stage gain takes db (number)"},
-	{"config for a stage without one", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Config = map[string]any{"db": 1} })}, nil,
-		`pipeline: instance "target": stage "logmel" takes no config`, ""},
-	{"input port not bound", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Inputs, "waveform") })}, nil,
-		`pipeline: instance "target": input port "waveform" f32[B,T_wav] of stage logmel is not bound to a tensor`, ""},
-	{"output port not bound", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Outputs, "mel_lengths") })}, nil,
-		`pipeline: instance "target": output port "mel_lengths" i32[B] of stage logmel is not bound to a tensor`, ""},
-	{"unknown input port", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["wave"] = "waveform" })}, nil,
-		`pipeline: instance "target": stage logmel has no input port "wave"; it has waveform, waveform_lengths`, ""},
-	{"unknown output port", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel"] = "mel_spectrograms" })}, nil,
-		`pipeline: instance "target": stage logmel has no output port "mel"; it has mel_spectrograms, mel_lengths`, ""},
-	{"unknown tensor", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform"] = "wave" })}, nil,
-		`pipeline: instance "target": input port "waveform": there is no tensor "wave"; tensors that fit: reference_waveform, waveform`, ""},
-	{"tensor made later", []manifest.StageInstance{inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"), m("mel", "mel_spectrograms")), target}, nil,
-		`pipeline: instance "specaugment": input port "mel": tensor "mel_spectrograms" is made only later, by instance "target"; tensors that fit: nothing`, ""},
-	{"wrong dtype", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform"] = "text_sequences" })}, nil,
-		`pipeline: instance "target": input port "waveform" of stage logmel needs f32[B,T_wav], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`, correct("features")},
-	{"wrong rank", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "text_sequences" })}, nil,
-		`pipeline: instance "target": input port "waveform_lengths" of stage logmel needs i32[B], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`, correct("features")},
-	{"symbol with two meanings", []manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "reference_waveform"), m("a", "waveform"))}, nil,
-		`pipeline: instance "blend": input port "b" of stage mix needs f32[B,T], but tensor "reference_waveform" is f32[B,T_ref], and T is T_wav by port "a"; tensors that fit: waveform`, correct("augment")},
-	{"lengths of another tensor", []manifest.StageInstance{with(reference, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "waveform_lengths" })}, nil,
-		`pipeline: instance "reference": input port "waveform_lengths" is bound to "waveform_lengths", but the lengths tensor of "reference_waveform" is "reference_lengths"`, ""},
-	{"lengths of another output", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "reference_mel_lengths" })}, nil,
-		`pipeline: instance "target": output port "mel_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "mel_spectrograms" is "mel_lengths"`, ""},
-	{"output does not fit the graph", []manifest.StageInstance{target, reference}, func(t *Types) { t.Features.NMels = 100 },
-		`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], but the graph input "mel_spectrograms" is f32[B,T_mel,80]`, correct("features")},
-	{"output makes a data set tensor", []manifest.StageInstance{inst("env", "envelope", m("waveform", "waveform"), m("envelope", "reference_waveform"))}, nil,
-		`pipeline: instance "env": output port "envelope": tensor "reference_waveform" is produced by the data set`, ""},
-	{"tensor made twice", []manifest.StageInstance{target, with(target, func(s *manifest.StageInstance) { s.Name = "again" })}, nil,
-		`pipeline: instance "again": output port "mel_spectrograms": tensor "mel_spectrograms" is already produced by instance "target"`, ""},
-	{"augment moves its tensor", []manifest.StageInstance{inst("louder", "augment/gain", m("waveform", "waveform"), m("waveform", "loud"))}, nil,
-		`pipeline: instance "louder": port "waveform" is both input and output and must be bound to one tensor, not to "waveform" and "loud"`, ""},
-	{"augment reads what it edits", []manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "waveform"), m("a", "waveform"))}, nil,
-		`pipeline: instance "blend": input port "b" and output port "a" are both bound to "waveform"`, ""},
-	{"two outputs, one tensor", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "mel_spectrograms" })}, nil,
-		`pipeline: instance "target": output ports "mel_spectrograms" and "mel_lengths" are both bound to "mel_spectrograms"`, ""},
-	{"nothing takes an output", []manifest.StageInstance{target, reference, inst("env", "envelope", m("waveform", "waveform"), m("envelope", "env"))}, nil,
-		`pipeline: instance "env": output port "envelope" writes tensor "env", but no later stage and no graph input uses it`, ""},
+	{"config", []manifest.StageInstance{
+		with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} }),
+	}, nil, `pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, "stage gain takes db " +
+		"(number)"},
+	{
+		"config for a stage without one",
+		[]manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Config = map[string]any{"db": 1} })},
+		nil, `pipeline: instance "target": stage "logmel" takes no config`, "",
+	},
+	{
+		"input port not bound",
+		[]manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Inputs, "waveform") })}, nil,
+		`pipeline: instance "target": input port "waveform" f32[B,T_wav] of stage logmel is not bound to a tensor`, "",
+	},
+	{
+		"output port not bound",
+		[]manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Outputs, "mel_lengths") })},
+		nil, `pipeline: instance "target": output port "mel_lengths" i32[B] of stage logmel is not bound to a tensor`,
+		"",
+	},
+	{
+		"unknown input port",
+		[]manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["wave"] = "waveform" })}, nil,
+		`pipeline: instance "target": stage logmel has no input port "wave"; it has waveform, waveform_lengths`, "",
+	},
+	{
+		"unknown output port",
+		[]manifest.StageInstance{with(target,
+			func(s *manifest.StageInstance) { s.Outputs["mel"] = "mel_spectrograms" })},
+		nil, `pipeline: instance "target": stage logmel has no output port "mel"; it has mel_spectrograms, mel_lengths`,
+		"",
+	},
+	{
+		"unknown tensor",
+		[]manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform"] = "wave" })}, nil,
+		`pipeline: instance "target": input port "waveform": there is no tensor "wave"; tensors that fit: reference_waveform, waveform`,
+		"",
+	},
+	{
+		"tensor made later",
+		[]manifest.StageInstance{
+			inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"),
+				m("mel", "mel_spectrograms")),
+			target,
+		},
+		nil,
+		`pipeline: instance "specaugment": input port "mel": tensor "mel_spectrograms" is made only later, by instance "target"; tensors that fit: nothing`,
+		"",
+	},
+	{
+		"wrong dtype",
+		[]manifest.StageInstance{with(target,
+			func(s *manifest.StageInstance) { s.Inputs["waveform"] = "text_sequences" })},
+		nil,
+		`pipeline: instance "target": input port "waveform" of stage logmel needs f32[B,T_wav], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`,
+		correct("features"),
+	},
+	{
+		"wrong rank",
+		[]manifest.StageInstance{with(target,
+			func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "text_sequences" })},
+		nil,
+		`pipeline: instance "target": input port "waveform_lengths" of stage logmel needs i32[B], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`,
+		correct("features"),
+	},
+	{
+		"symbol with two meanings",
+		[]manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "reference_waveform"),
+			m("a", "waveform"))},
+		nil,
+		`pipeline: instance "blend": input port "b" of stage mix needs f32[B,T], but tensor "reference_waveform" is f32[B,T_ref], and T is T_wav by port "a"; tensors that fit: waveform`,
+		correct("augment"),
+	},
+	{
+		"lengths of another tensor",
+		[]manifest.StageInstance{with(reference,
+			func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "waveform_lengths" })},
+		nil,
+		`pipeline: instance "reference": input port "waveform_lengths" is bound to "waveform_lengths", but the lengths tensor of "reference_waveform" is "reference_lengths"`,
+		"",
+	},
+	{
+		"lengths of another output",
+		[]manifest.StageInstance{with(target,
+			func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "reference_mel_lengths" })},
+		nil,
+		`pipeline: instance "target": output port "mel_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "mel_spectrograms" is "mel_lengths"`,
+		"",
+	},
+	{
+		"output does not fit the graph", []manifest.StageInstance{target, reference},
+		func(t *Types) { t.Features.NMels = 100 },
+		`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], but the graph input "mel_spectrograms" is f32[B,T_mel,80]`,
+		correct("features"),
+	},
+	{
+		"output makes a data set tensor",
+		[]manifest.StageInstance{inst("env", "envelope", m("waveform", "waveform"),
+			m("envelope", "reference_waveform"))},
+		nil,
+		`pipeline: instance "env": output port "envelope": tensor "reference_waveform" is produced by the data set`, "",
+	},
+	{
+		"tensor made twice",
+		[]manifest.StageInstance{target, with(target, func(s *manifest.StageInstance) { s.Name = "again" })}, nil,
+		`pipeline: instance "again": output port "mel_spectrograms": tensor "mel_spectrograms" is already produced by instance "target"`,
+		"",
+	},
+	{
+		"augment moves its tensor",
+		[]manifest.StageInstance{inst("louder", "augment/gain", m("waveform", "waveform"), m("waveform", "loud"))}, nil,
+		`pipeline: instance "louder": port "waveform" is both input and output and must be bound to one tensor, not to "waveform" and "loud"`,
+		"",
+	},
+	{
+		"augment reads what it edits",
+		[]manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "waveform"), m("a", "waveform"))}, nil,
+		`pipeline: instance "blend": input port "b" and output port "a" are both bound to "waveform"`, "",
+	},
+	{
+		"two outputs, one tensor",
+		[]manifest.StageInstance{with(target,
+			func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "mel_spectrograms" })},
+		nil,
+		`pipeline: instance "target": output ports "mel_spectrograms" and "mel_lengths" are both bound to "mel_spectrograms"`,
+		"",
+	},
+	{
+		"nothing takes an output",
+		[]manifest.StageInstance{target, reference, inst("env", "envelope", m("waveform", "waveform"),
+			m("envelope", "env"))},
+		nil,
+		`pipeline: instance "env": output port "envelope" writes tensor "env", but no later stage and no graph input uses it`,
+		"",
+	},
 	{"augmented too late", []manifest.StageInstance{target, reference, gain("waveform")}, nil,
-		`pipeline: instance "louder": output port "waveform" writes tensor "waveform", but no later stage and no graph input uses it`, ""},
-	{"symbol without a value", []manifest.StageInstance{inst("f0", "pitch", m("waveform", "waveform"), m("pitch", "pitch"))}, nil,
-		`pipeline: instance "f0": output port "pitch" makes tensor "pitch" f32[B,T_pitch]: not every bucket gives T_pitch a value`, ""},
-	{"data set symbol without a value", []manifest.StageInstance{target, reference}, func(t *Types) { delete(t.Buckets[0], "T_ref") },
-		`tensor "reference_waveform" f32[B,T_ref]: not every bucket gives T_ref a value`, ""},
+		`pipeline: instance "louder": output port "waveform" writes tensor "waveform", but no later stage and no graph input uses it`,
+		""},
+	{
+		"symbol without a value",
+		[]manifest.StageInstance{inst("f0", "pitch", m("waveform", "waveform"), m("pitch", "pitch"))}, nil,
+		`pipeline: instance "f0": output port "pitch" makes tensor "pitch" f32[B,T_pitch]: not every bucket gives T_pitch a value`,
+		"",
+	},
+	{
+		"data set symbol without a value", []manifest.StageInstance{target, reference},
+		func(t *Types) { delete(t.Buckets[0], "T_ref") },
+		`tensor "reference_waveform" f32[B,T_ref]: not every bucket gives T_ref a value`, "",
+	},
 	{"nothing makes graph inputs", []manifest.StageInstance{target}, nil,
-		`graph input "reference_mel" f32[B,T_ref_mel,80]: no stage of the pipeline makes it; stages that could: features/logmel (port mel_spectrograms)` + "\n" +
-			`graph input "reference_mel_lengths" i32[B]: no stage of the pipeline makes it; stages that could: features/logmel (port mel_lengths)`, ""},
+		`graph input "reference_mel" f32[B,T_ref_mel,80]: no stage of the pipeline makes it; stages that could: features/logmel (port mel_spectrograms)` + "\n" + `graph input "reference_mel_lengths" i32[B]: no stage of the pipeline makes it; stages that could: features/logmel (port mel_lengths)`,
+		""},
 	{"nothing could make a graph input", []manifest.StageInstance{target, reference},
 		func(t *Types) { t.Inputs = append(t.Inputs, spec("codes", "i64", "B,T_mel", "", "stage")) },
 		`graph input "codes" i64[B,T_mel]: no stage of the pipeline makes it; no plugin has a stage that could`, ""},
@@ -408,7 +532,9 @@ func TestResolveColumns(t *testing.T) {
 	column.Column = "f0"
 	types.Dataset["f0"] = column
 	types.Inputs = append(types.Inputs[:4:4], column)
-	got, err := Resolve([]manifest.StageInstance{target, inst("louder", "augment/gain", m("waveform", "f0"), m("waveform", "f0"))}, testEntries(), types)
+	got, err := Resolve(
+		[]manifest.StageInstance{target, inst("louder", "augment/gain", m("waveform", "f0"), m("waveform", "f0"))},
+		testEntries(), types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +542,9 @@ func TestResolveColumns(t *testing.T) {
 		t.Errorf("the host makes %s", made)
 	}
 	delete(types.Dataset, "f0")
-	if _, err = Resolve([]manifest.StageInstance{target}, testEntries(), types); err == nil || !strings.Contains(err.Error(), `graph input "f0" f32[B,T_mel] has origin column, but the host cannot make it`) {
+	_, err = Resolve([]manifest.StageInstance{target}, testEntries(), types)
+	if err == nil ||
+		!strings.Contains(err.Error(), `graph input "f0" f32[B,T_mel] has origin column, but the host cannot make it`) {
 		t.Error(err)
 	}
 }

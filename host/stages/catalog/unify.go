@@ -78,7 +78,8 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		return err
 	}
 	b := newBindings(r.types.Features)
-	declared := "bind another tensor in the pipeline, or correct the ports in " + filepath.Join(entry.Dir, manifest.PluginFile)
+	declared := "bind another tensor in the pipeline, or correct the ports in " + filepath.Join(entry.Dir,
+		manifest.PluginFile)
 	for _, port := range i.Stage.Inputs {
 		name := i.Inputs[port.Name]
 		t, ok := r.tensors[name]
@@ -86,14 +87,16 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 			return fmt.Errorf("input port %q: %s; %s", port.Name, missing(name, i.Name, pipeline), r.fitting(b, port))
 		}
 		if why := b.unify(port, t.spec); why != "" {
-			return hint.Errorf(declared, "input port %q of stage %s %s; %s", port.Name, i.Stage.Name, why, r.fitting(b, port))
+			return hint.Errorf(declared, "input port %q of stage %s %s; %s", port.Name, i.Stage.Name, why,
+				r.fitting(b, port))
 		}
 		t.consume()
 	}
 	for _, port := range i.Stage.Inputs {
 		t := r.tensors[i.Inputs[port.Name]]
 		if counts := i.Inputs[port.Lengths]; counts != "" && t.spec.Lengths != "" && counts != t.spec.Lengths {
-			return fmt.Errorf("input port %q is bound to %q, but the lengths tensor of %q is %q", port.Lengths, counts, t.spec.Name, t.spec.Lengths)
+			return fmt.Errorf("input port %q is bound to %q, but the lengths tensor of %q is %q", port.Lengths, counts,
+				t.spec.Name, t.spec.Lengths)
 		}
 	}
 	// Existing tensors determine the symbols of new ones, regardless of the order of the ports.
@@ -119,8 +122,8 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 			continue
 		}
 		if why := b.unify(port, in); why != "" {
-			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, but the graph input %q is %s%s", port.Name, i.Stage.Name,
-				port.DType, b.apply(port.Shape), name, in.DType, in.Shape)
+			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, but the graph input %q is %s%s",
+				port.Name, i.Stage.Name, port.DType, b.apply(port.Shape), name, in.DType, in.Shape)
 		}
 		r.tensors[name] = &tensor{spec: in, maker: i.Name, port: port.Name}
 	}
@@ -128,7 +131,8 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		name := i.Outputs[port.Name]
 		spec := manifest.TensorSpec{Name: name, DType: port.DType, Shape: b.apply(port.Shape), Lengths: i.counts(port)}
 		if symbol := r.unknownSymbol(spec.Shape); symbol != "" {
-			return fmt.Errorf("output port %q makes tensor %q %s%s: not every bucket gives %s a value", port.Name, name, spec.DType, spec.Shape, symbol)
+			return fmt.Errorf("output port %q makes tensor %q %s%s: not every bucket gives %s a value", port.Name, name,
+				spec.DType, spec.Shape, symbol)
 		}
 		r.tensors[name] = &tensor{spec: spec, maker: i.Name, port: port.Name}
 		r.made = append(r.made, name)
@@ -142,10 +146,12 @@ func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) e
 	for _, port := range i.Stage.Outputs {
 		name, counts := i.Outputs[port.Name], i.counts(port)
 		in, graph := r.graph[name]
-		if _, edits := i.Inputs[port.Name]; edits || !graph || counts == "" || in.Lengths == "" || counts == in.Lengths {
+		_, edits := i.Inputs[port.Name]
+		if edits || !graph || counts == "" || in.Lengths == "" || counts == in.Lengths {
 			continue
 		}
-		err := fmt.Errorf("output port %q is bound to %q, but the lengths tensor of graph input %q is %q", port.Lengths, counts, name, in.Lengths)
+		err := fmt.Errorf("output port %q is bound to %q, but the lengths tensor of graph input %q is %q", port.Lengths,
+			counts, name, in.Lengths)
 		_, known := r.graph[counts]
 		if _, own := i.Outputs[port.Lengths]; !own || known {
 			return err
@@ -183,7 +189,8 @@ func checkPorts(side string, s manifest.Stage, ports []manifest.TensorSpec, boun
 	}
 	for _, p := range ports {
 		if bound[p.Name] == "" {
-			return fmt.Errorf("%s port %q %s%s of stage %s is not bound to a tensor", side, p.Name, p.DType, p.Shape, s.Name)
+			return fmt.Errorf("%s port %q %s%s of stage %s is not bound to a tensor", side, p.Name, p.DType, p.Shape,
+				s.Name)
 		}
 	}
 	return nil
@@ -196,7 +203,8 @@ func checkSharing(i *Instance) error {
 	for _, port := range i.Stage.Outputs {
 		name := i.Outputs[port.Name]
 		if in, ok := i.Inputs[port.Name]; ok && in != name {
-			return fmt.Errorf("port %q is both input and output and must be bound to one tensor, not to %q and %q", port.Name, in, name)
+			return fmt.Errorf("port %q is both input and output and must be bound to one tensor, not to %q and %q",
+				port.Name, in, name)
 		}
 		if had, ok := writer[name]; ok {
 			return fmt.Errorf("output ports %q and %q are both bound to %q", had, port.Name, name)

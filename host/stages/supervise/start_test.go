@@ -23,26 +23,59 @@ func TestStartFailures(t *testing.T) {
 		exit   string
 		hint   string
 	}{
-		{"crash-at-start", nil, "start: it ended before the handshake was done: exit status 3", "exit status 3", startHint},
-		{"garbage", nil, `start: it wrote "Hello from a chatty library" to its standard output instead of the handshake`, "signal: killed", stdoutHint},
-		{"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output instead of the handshake`, "exit status 0", stdoutHint},
-		{"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond }, "start: no handshake within 300ms", "signal: killed", startLateHint},
-		{"wrong-protocol", nil, "start: the program uses protocol 7, but this host uses 1", "signal: killed", protocolHint},
-		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
-		{"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0", "signal: killed", versionHint},
-		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "plugin fake: take a larger one"},
+		{
+			"crash-at-start", nil, "start: it ended before the handshake was done: exit status 3", "exit status 3",
+			startHint,
+		},
+		{
+			"garbage", nil,
+			`start: it wrote "Hello from a chatty library" to its standard output instead of the handshake`,
+			"signal: killed", stdoutHint,
+		},
+		{
+			"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output instead of the handshake`,
+			"exit status 0", stdoutHint,
+		},
+		{
+			"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond },
+			"start: no handshake within 300ms", "signal: killed", startLateHint,
+		},
+		{
+			"wrong-protocol", nil, "start: the program uses protocol 7, but this host uses 1", "signal: killed",
+			protocolHint,
+		},
+		{
+			"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR",
+			"signal: killed", rulesHint,
+		},
+		{
+			"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0",
+			"signal: killed", versionHint,
+		},
+		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "plugin fake: take " +
+			"a larger one"},
 		{"panic-at-configure", nil, "Configure: panic: boom (stage.go:7)", "signal: killed", crashHint},
-		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", startHint},
-		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", startLateHint},
+		{
+			"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3",
+			startHint,
+		},
+		{
+			"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond },
+			"Configure: no answer within 300ms", "signal: killed", startLateHint,
+		},
 		{"ok", func(r *rig) {
 			r.Plugin.Command = []string{filepath.Join(r.t.TempDir(), "script")}
 			if err := os.WriteFile(r.Plugin.Command[0], []byte("not a program"), 0o700); err != nil {
 				r.t.Fatal(err)
 			}
 		}, "start: fork/exec SCRIPT: exec format error", "", startHint},
-		{"ok", func(r *rig) { r.t.Setenv("TMPDIR", "/nowhere") }, "start: make the socket's folder: mkdir /nowhere: no such file or directory", "", tempHint},
+		{
+			"ok", func(r *rig) { r.t.Setenv("TMPDIR", "/nowhere") },
+			"start: make the socket's folder: mkdir /nowhere: no such file or directory", "", tempHint,
+		},
 		{"ok", func(r *rig) { r.Plugin.Sum = strings.Repeat("0", 64) },
-			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64), "", startHint},
+			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64),
+			"", startHint},
 	}
 	for _, tt := range tests {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -57,7 +90,8 @@ func TestStartFailures(t *testing.T) {
 				got = before + "sha256 SUM" + after[64:]
 			}
 			if got != tt.want || e.Exit != tt.exit || e.Hint() != tt.hint {
-				t.Errorf("got  %q, exit %q, hint %q\nwant %q, exit %q, hint %q", got, e.Exit, e.Hint(), tt.want, tt.exit, tt.hint)
+				t.Errorf("got  %q, exit %q, hint %q\nwant %q, exit %q, hint %q", got, e.Exit, e.Hint(), tt.want,
+					tt.exit, tt.hint)
 			}
 			if strings.HasPrefix(tt.mode, "crash") != (e.LastStderr == stderr) {
 				t.Errorf("last stderr %q", e.LastStderr)
@@ -68,7 +102,8 @@ func TestStartFailures(t *testing.T) {
 		r := newRig(t, "ok")
 		r.Plugin.State, r.Plugin.Reason = "modified", "plugin.sum:1: not a line of sha256sum"
 		if _, err := NewPool(t.Context(), r.Config); err == nil ||
-			err.Error() != "plugin fake: the catalog does not allow it to be started: modified plugin.sum:1: not a line of sha256sum" {
+			err.Error() != "plugin fake: the catalog does not allow it to be started: modified plugin.sum:1: not a "+
+				"line of sha256sum" {
 			t.Error(err)
 		}
 	})
@@ -116,8 +151,8 @@ func TestSurroundings(t *testing.T) {
 		env[key] = value
 	}
 	for key, want := range map[string]string{
-		"CUDA_VISIBLE_DEVICES": "GPU-1234", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1", "GOMAXPROCS": "64",
-		"XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "TMPDIR": r.tmp,
+		"CUDA_VISIBLE_DEVICES": "GPU-1234", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1",
+		"GOMAXPROCS": "64", "XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "TMPDIR": r.tmp,
 	} {
 		if env[key] != want {
 			t.Errorf("%s=%s, want %s", key, env[key], want)
@@ -137,7 +172,8 @@ func TestSurroundings(t *testing.T) {
 	if s.Group == getpgrp() {
 		t.Error("the plugin is in the host's process group")
 	}
-	if !slices.Contains(s.FDs, "3 /memfd:xtts-host-ring (deleted)") || !slices.ContainsFunc(s.FDs, func(fd string) bool { return strings.HasPrefix(fd, "4 pipe:") }) {
+	if !slices.Contains(s.FDs, "3 /memfd:xtts-host-ring (deleted)") ||
+		!slices.ContainsFunc(s.FDs, func(fd string) bool { return strings.HasPrefix(fd, "4 pipe:") }) {
 		t.Errorf("descriptors %q", s.FDs)
 	}
 }
@@ -146,7 +182,8 @@ func TestLog(t *testing.T) {
 	r := newRig(t, "stderr")
 	r.open()
 	for _, want := range []string{`level=WARN msg="plugin fake: watch out" plugin=fake worker=0 answer=42`,
-		`level=INFO msg="{\"@level\":\"info\",\"@message\":5}" plugin=fake worker=0`, `level=INFO msg="plain text" plugin=fake worker=0`} {
+		`level=INFO msg="{\"@level\":\"info\",\"@message\":5}" plugin=fake worker=0`,
+		`level=INFO msg="plain text" plugin=fake worker=0`} {
 		eventually(t, want, func() bool { return strings.Contains(r.log.String(), want) })
 	}
 }
@@ -156,7 +193,8 @@ func TestFlood(t *testing.T) {
 	p := r.open()
 	_, err := callSlot(t, p, 0)
 	var e *PluginError
-	if !errors.As(err, &e) || len(e.LastStderr) > tailSize || !strings.HasSuffix(e.LastStderr, "end of flood\nsomething terrible happened\n") {
+	if !errors.As(err, &e) || len(e.LastStderr) > tailSize ||
+		!strings.HasSuffix(e.LastStderr, "end of flood\nsomething terrible happened\n") {
 		t.Errorf("%v with %d bytes of stderr", err, len(e.LastStderr))
 	}
 	if n := len(r.log.String()); n > 2<<20 {

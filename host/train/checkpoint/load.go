@@ -90,7 +90,8 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		if err == nil {
 			return c, skipped, nil
 		}
-		if files.OfMachine(err) || errors.Is(err, files.ErrLink) { // it may be intact, and an older one is not what was asked for
+		// it may be intact, and an older one is not what was asked for
+		if files.OfMachine(err) || errors.Is(err, files.ErrLink) {
 			return nil, nil, loading(path, err)
 		}
 		skipped = append(skipped, Skipped{Path: path, Err: err, fs: s.fs})
@@ -107,12 +108,14 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		advice := "copy an intact checkpoint into that folder, or start a new run"
 		for _, damaged := range skipped {
 			if text := salvage(s.fs, damaged.Path, damaged.Path); text != "" {
-				advice = fmt.Sprintf("copy an intact checkpoint into that folder; of %s, %s", filepath.Base(damaged.Path), text)
+				advice = fmt.Sprintf("copy an intact checkpoint into that folder; of %s, %s",
+					filepath.Base(damaged.Path), text)
 				break
 			}
 		}
 		return nil, skipped, hint.Errorf(advice,
-			"%w", errors.Join(slices.Insert(reasons, 0, fmt.Errorf("%s: %w among %d%s", s.dir, ErrNone, len(skipped), ":"))...))
+			"%w", errors.Join(slices.Insert(reasons, 0,
+				fmt.Errorf("%s: %w among %d%s", s.dir, ErrNone, len(skipped), ":"))...))
 	}
 	return nil, nil, hint.Errorf("the run has no checkpoint: start a new run", "%s: %w", s.dir, ErrNone)
 }
@@ -214,7 +217,8 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		}
 	}
 	if (c.Averages == nil) != (c.State.EMA == nil) {
-		return nil, damage{fmt.Errorf("%s and %s: only one of them has a moving average of the weights", stateFile, manifestFile)}
+		return nil, damage{fmt.Errorf("%s and %s: only one of them has a moving average of the weights", stateFile,
+			manifestFile)}
 	}
 	if want.frozen != nil {
 		if err := c.openFrozen(fsys, want.frozen); err != nil {
@@ -331,7 +335,8 @@ func agree(saved Weights, tensors []Tensor, unused int) error {
 		case !ok:
 			return fmt.Errorf("no tensor %q", t.Name)
 		case !t.Fits(s):
-			return fmt.Errorf("tensor %q is %s%v, not %s%v of %d bytes", t.Name, s.DType, s.Shape, t.stored(), t.Shape, len(t.Data))
+			return fmt.Errorf("tensor %q is %s%v, not %s%v of %d bytes", t.Name, s.DType, s.Shape, t.stored(), t.Shape,
+				len(t.Data))
 		}
 	}
 	if n := len(saved.Tensors()) - unused; n != len(tensors) {

@@ -29,43 +29,52 @@ func TestMemoryPlan(t *testing.T) {
   device slots                                             20 MB
   CUDA and its libraries, expected                        920 MB
   graphs, measured in trial runs of all buckets           709 MB
-  together                                               2049 MB`, "give --model-gpu-memory 2151 or more, or a smaller --batch-size")
+  together                                               2049 MB`,
+		"give --model-gpu-memory 2151 or more, or a smaller --batch-size")
 	// The driver's figure decides if there is one: here CUDA takes 1000 MB more than expected.
 	if err := p.Check(Use{Graphs: 708 * gpu.MB, Process: (2048 - 16) * gpu.MB}); err != nil {
 		t.Error(err)
 	}
-	refused(p.Check(Use{Graphs: 100 * gpu.MB, Process: 2440 * gpu.MB}), `out of memory: --model-gpu-memory 2048MB is not enough:
+	refused(p.Check(Use{Graphs: 100 * gpu.MB, Process: 2440 * gpu.MB}),
+		`out of memory: --model-gpu-memory 2048MB is not enough:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   CUDA, its libraries and CUDA graphs, by the driver     1936 MB
   graphs, measured in trial runs of all buckets           100 MB
-  together                                               2456 MB`, "give --model-gpu-memory 2578 or more, or a smaller --batch-size")
+  together                                               2456 MB`,
+		"give --model-gpu-memory 2578 or more, or a smaller --batch-size")
 	// Samples are loaded after the trial runs: before, the driver's figure lacks them, and after, has them.
 	speaking, spoken := p, 30*gpu.MB
 	speaking.Samples = 50 * gpu.MB
 	before := Use{Graphs: 100 * gpu.MB, Process: 1900 * gpu.MB}
-	if err := speaking.Check(before); err != nil || speaking.Left(before) != (2048-1900-16-50)*gpu.MB || p.Left(before) != (2048-1900-16)*gpu.MB {
-		t.Errorf("%d MB are left with samples, %d without, %v", speaking.Left(before)/gpu.MB, p.Left(before)/gpu.MB, err)
+	if err := speaking.Check(before); err != nil || speaking.Left(before) != (2048-1900-16-50)*gpu.MB ||
+		p.Left(before) != (2048-1900-16)*gpu.MB {
+		t.Errorf("%d MB are left with samples, %d without, %v", speaking.Left(before)/gpu.MB, p.Left(before)/gpu.MB,
+			err)
 	}
-	if left := speaking.Left(Use{Graphs: 100 * gpu.MB, Process: 2030 * gpu.MB}); left != 1 || (Plan{}).Left(before) != 0 {
+	left := speaking.Left(Use{Graphs: 100 * gpu.MB, Process: 2030 * gpu.MB})
+	if left != 1 || (Plan{}).Left(before) != 0 {
 		t.Errorf("of a limit that is exceeded, %d bytes are left", left)
 	}
 	if err := speaking.Check(Use{Graphs: 100 * gpu.MB, Process: (2048 - 16) * gpu.MB, Spoken: &spoken}); err != nil {
 		t.Error(err)
 	}
-	refused(speaking.Check(Use{Graphs: 100 * gpu.MB, Process: 2040 * gpu.MB, Spoken: &spoken}), `out of memory: --model-gpu-memory 2048MB is not enough:
+	refused(speaking.Check(Use{Graphs: 100 * gpu.MB, Process: 2040 * gpu.MB, Spoken: &spoken}),
+		`out of memory: --model-gpu-memory 2048MB is not enough:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   weights that --samples copies                            50 MB
   CUDA, its libraries and CUDA graphs, by the driver     1456 MB
   graphs, measured in trial runs of all buckets           100 MB
   --samples, measured with the longest sentence            30 MB
-  together                                               2056 MB`, "give --model-gpu-memory 2158 or more, or a smaller --batch-size, or no --samples")
+  together                                               2056 MB`,
+		"give --model-gpu-memory 2158 or more, or a smaller --batch-size, or no --samples")
 	p.Limit = 1000 * gpu.MB
 	_, err := p.Room()
 	refused(err, `out of memory: --model-gpu-memory 1000MB leaves no memory for the graphs:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   CUDA and its libraries, expected                        920 MB
-  together                                               1340 MB`, "give --model-gpu-memory 1407 or more, or a smaller --batch-size")
+  together                                               1340 MB`,
+		"give --model-gpu-memory 1407 or more, or a smaller --batch-size")
 }

@@ -15,7 +15,8 @@ func began() map[string]string {
 		"graph": strings.Repeat("ab", 32), "features": strings.Repeat("01", 32), "data": strings.Repeat("23", 32),
 		"seed": "1", "batch_size": "16", "accumulation": "1", "static_shapes": "false", "order": "first",
 		"optimizer": `["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1]`, "schedule": `["cosine",20]`,
-		"plugins":  `["augment 0.1.0 ` + strings.Repeat("aa", 32) + `","features 0.1.0 ` + strings.Repeat("cd", 32) + `"]`,
+		"plugins": `["augment 0.1.0 ` + strings.Repeat("aa", 32) + `","features 0.1.0 ` + strings.Repeat("cd", 32) +
+			`"]`,
 		"pipeline": `[{"name":"target","stage":"logmel","config":{"gain":1,"edges":[1,2]},"inputs":{"a":"b"},"outputs":{"c":"mel"}}]`,
 	}
 }
@@ -38,8 +39,14 @@ func TestDifferencesOfPlayers(t *testing.T) {
 	}{
 		{of(), of(), ""},
 		{of(), of("schedule/judge", `["constant",20]`), "[schedule/judge: cosine -> constant]"},
-		{of("schedule/judge", `["constant",5]`), of(), "[schedule/judge: constant -> cosine warmup-steps/judge: 5 -> 20]"},
-		{of("schedule/judge", `["constant",20]`), of("schedule", `["constant",20]`), "[schedule/maker: cosine -> constant]"},
+		{
+			of("schedule/judge", `["constant",5]`), of(),
+			"[schedule/judge: constant -> cosine warmup-steps/judge: 5 -> 20]",
+		},
+		{
+			of("schedule/judge", `["constant",20]`), of("schedule", `["constant",20]`),
+			"[schedule/maker: cosine -> constant]",
+		},
 		{of(), of("schedule/judge", `["cosine",20,0.1]`), "[min-lr/judge: 0 -> 0.1]"},
 		{of(), of("optimizer/maker", `["adamw",0,[0.9,0.999],1e-8,0,0.01,1]`), "[lr/maker: 0.003 -> 0]"},
 	} {
@@ -65,33 +72,62 @@ func TestDifferences(t *testing.T) {
 		{"frozen", "2 of 9 tensors (abc)", []string{"freeze: nothing -> 2 of 9 tensors (abc)"}},
 		{"world_size", "2", []string{"ranks: 1 -> 2"}},
 		{"order", "another", nil},
-		{"optimizer", `["adamw",0.001,[0.9,0.98],1e-8,0,0,1]`, []string{"betas: 0.9, 0.999 -> 0.9, 0.98", "lr: 0.003 -> 0.001", "weight-decay: 0.01 -> 0"}},
-		{"optimizer", `["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1,{"beta2_decay":-0.8,"groups":[{"match":["a"],"lr_factor":2}]}]`,
-			[]string{"beta2-decay: none -> -0.8", `groups: none -> "match":["a"], "lr_factor":2`}},
+		{"optimizer", `["adamw",0.001,[0.9,0.98],1e-8,0,0,1]`, []string{
+			"betas: 0.9, 0.999 -> 0.9, 0.98", "lr: 0.003 -> 0.001", "weight-decay: 0.01 -> 0",
+		}},
+		{
+			"optimizer",
+			`["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1,{"beta2_decay":-0.8,"groups":[{"match":["a"],"lr_factor":2}]}]`,
+			[]string{"beta2-decay: none -> -0.8", `groups: none -> "match":["a"], "lr_factor":2`},
+		},
 		{"schedule", `["constant",0]`, []string{"schedule: cosine -> constant", "warmup-steps: 20 -> 0"}},
 		{"schedule", `["cosine",20,0.1,"x"]`, []string{"min-lr: 0 -> 0.1", "schedule/3: none -> x"}},
-		{"schedule", `["plateau",20,0,0.5,3]`, []string{"plateau-factor: none -> 0.5", "plateau-patience: none -> 3", "schedule: cosine -> plateau"}},
-		{"plugins", `["augment 0.2.0 ` + strings.Repeat("aa", 32) + `","features 0.1.0 ` + strings.Repeat("ce", 32) + `"]`,
-			[]string{"plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> 0.2.0 (aaaaaaaaaaaa)", "plugins/features: 0.1.0 (cdcdcdcdcdcd) -> 0.1.0 (cececececece)"}},
-		{"pipeline", `[{"name":"waveaug","stage":"waveaug","inputs":{},"outputs":{}},{"name":"target","stage":"logmel","config":{"gain":2,"edges":[1,3]},"inputs":{"a":"b"},"outputs":{"c":"mel"}}]`,
-			[]string{"augment: target -> waveaug, target", "augment/target/config.edges: 1, 2 -> 1, 3", "augment/target/config.gain: 1 -> 2"}},
+		{"schedule", `["plateau",20,0,0.5,3]`, []string{
+			"plateau-factor: none -> 0.5", "plateau-patience: none -> 3", "schedule: cosine -> plateau",
+		}},
+		{
+			"plugins",
+			`["augment 0.2.0 ` + strings.Repeat("aa", 32) + `","features 0.1.0 ` + strings.Repeat("ce", 32) + `"]`,
+			[]string{
+				"plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> 0.2.0 (aaaaaaaaaaaa)",
+				"plugins/features: 0.1.0 (cdcdcdcdcdcd) -> 0.1.0 (cececececece)",
+			},
+		},
+		{
+			"pipeline",
+			`[{"name":"waveaug","stage":"waveaug","inputs":{},"outputs":{}},{"name":"target","stage":"logmel","config":{"gain":2,"edges":[1,3]},"inputs":{"a":"b"},"outputs":{"c":"mel"}}]`,
+			[]string{
+				"augment: target -> waveaug, target", "augment/target/config.edges: 1, 2 -> 1, 3",
+				"augment/target/config.gain: 1 -> 2",
+			},
+		},
 		{"plugins and pipeline", "", []string{"augment: target -> waveaug, target"}},
 		{"clips", strings.Repeat("77", 32), nil}, // an older checkpoint does not know the recordings
 		{"later", "1", []string{"later: none -> 1"}},
 		{"seed", "\x1b[31m2", []string{`seed: 1 -> \x1b[31m2`}},
 		// Of a damaged checkpoint.
-		{"optimizer", `{"lr":1}`, []string{"betas: 0.9, 0.999 -> none", "eps: 1e-8 -> none", "grad-clip: 1 -> none", "lr: 0.003 -> none", "momentum: 0 -> none", "optimizer: adamw -> unreadable", "weight-decay: 0.01 -> none"}},
-		{"plugins", `["",""]`, []string{"plugins: none -> unreadable", "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none", "plugins/features: 0.1.0 (cdcdcdcdcdcd) -> none"}},
+		{"optimizer", `{"lr":1}`, []string{
+			"betas: 0.9, 0.999 -> none", "eps: 1e-8 -> none", "grad-clip: 1 -> none", "lr: 0.003 -> none",
+			"momentum: 0 -> none", "optimizer: adamw -> unreadable", "weight-decay: 0.01 -> none",
+		}},
+		{"plugins", `["",""]`, []string{
+			"plugins: none -> unreadable", "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none",
+			"plugins/features: 0.1.0 (cdcdcdcdcdcd) -> none",
+		}},
 		{"pipeline", `[1]`, []string{"augment: target -> unreadable"}},
 		// A value that is too long to be shown has a hash.
-		{"later", strings.Repeat("x", 300), []string{"later: none -> " + visible.Short(strings.Repeat("x", 300), 185) + " (0d4e2ca9e9cb)"}},
+		{
+			"later", strings.Repeat("x", 300),
+			[]string{"later: none -> " + visible.Short(strings.Repeat("x", 300), 185) + " (0d4e2ca9e9cb)"},
+		},
 	} {
 		now := began()
 		now[c.name] = c.value
 		if c.name == "plugins and pipeline" { // a stage of a plugin that the run did not need
 			delete(now, c.name)
 			now["plugins"] = strings.Replace(now["plugins"], "augment 0.1.0 "+strings.Repeat("aa", 32), "more 0.1.0", 1)
-			now["pipeline"] = strings.Replace(now["pipeline"], "[", `[{"name":"waveaug","stage":"more/waveaug","inputs":{},"outputs":{}},`, 1)
+			now["pipeline"] = strings.Replace(now["pipeline"], "[",
+				`[{"name":"waveaug","stage":"more/waveaug","inputs":{},"outputs":{}},`, 1)
 		}
 		var got []string
 		for _, d := range Differences(began(), now) {

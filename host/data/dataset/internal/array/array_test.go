@@ -61,7 +61,9 @@ func TestTypes(t *testing.T) {
 		{"<f4", f32(1.5, -2), manifest.F32, f32(1.5, -2)},
 		{"<f8", le.AppendUint64(nil, math.Float64bits(0.1)), manifest.F32, f32(0.1)},
 		// 1, the largest, the least normal, the least subnormal, -0: IEEE 754-2019, table 3.5.
-		{"<f2", []byte{0, 0x3c, 0xff, 0x7b, 0, 4, 1, 0, 0, 0x80}, manifest.F32, f32(1, 65504, 1.0/(1<<14), 1.0/(1<<24), float32(math.Copysign(0, -1)))},
+		{"<f2", []byte{0, 0x3c, 0xff, 0x7b, 0, 4, 1, 0, 0, 0x80}, manifest.F32, f32(
+			1, 65504, 1.0/(1<<14), 1.0/(1<<24), float32(math.Copysign(0, -1)),
+		)},
 		{"|i1", []byte{0xff, 5}, manifest.I32, i32(-1, 5)},
 		{"|u1", []byte{0xff, 5}, manifest.I32, i32(255, 5)},
 		{"<i2", []byte{0xfe, 0xff}, manifest.I32, i32(-2)},
@@ -73,7 +75,8 @@ func TestTypes(t *testing.T) {
 		{"<i8", le.AppendUint64(nil, 200), manifest.U8, []byte{200}},
 		{"|b1", []byte{1, 0}, manifest.Bool, []byte{1, 0}},
 	} {
-		_, got, err := read(t, append([]byte(arraytest.Header(c.descr, fmt.Sprintf("(%d,)", len(c.want)/c.to.Size()))), c.data...), c.to)
+		_, got, err := read(t,
+			append([]byte(arraytest.Header(c.descr, fmt.Sprintf("(%d,)", len(c.want)/c.to.Size()))), c.data...), c.to)
 		if err != nil || !bytes.Equal(got, c.want) {
 			t.Errorf("%s as %s: %v, %v, want %v", c.descr, c.to, got, err, c.want)
 		}
@@ -95,8 +98,14 @@ func TestHeaders(t *testing.T) {
 	}{
 		{"version 1", arraytest.Version(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"), []int{2, 3}},
 		{"version 2", arraytest.Version(2, "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }"), []int{6}},
-		{"version 3, other writers", arraytest.Version(3, `{"shape":(3L,2L),"fortran_order":False,"descr":"<f4"}`), []int{3, 2}},
-		{"one axis has no order", arraytest.Version(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }"), []int{6}},
+		{
+			"version 3, other writers", arraytest.Version(3, `{"shape":(3L,2L),"fortran_order":False,"descr":"<f4"}`),
+			[]int{3, 2},
+		},
+		{
+			"one axis has no order", arraytest.Version(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }"),
+			[]int{6},
+		},
 		{"one value", arraytest.Version(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }"), []int{}},
 	} {
 		size := len(data)
@@ -119,23 +128,69 @@ func TestRefusals(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		{"pickled objects", dictionary("{'descr': '|O', 'fortran_order': False, 'shape': (6,), }"), "the array has Python objects, which are not read"},
-		{"fields", dictionary("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }"), "the array has a structured type"},
-		{"big-endian", dictionary("{'descr': '>f4', 'fortran_order': False, 'shape': (6,), }"), `the type is ">f4", big-endian`},
-		{"complex", dictionary("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }"), `the type is "<c8", which is not one of numbers`},
+		{
+			"pickled objects", dictionary("{'descr': '|O', 'fortran_order': False, 'shape': (6,), }"),
+			"the array has Python objects, which are not read",
+		},
+		{
+			"fields", dictionary("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }"),
+			"the array has a structured type",
+		},
+		{
+			"big-endian", dictionary("{'descr': '>f4', 'fortran_order': False, 'shape': (6,), }"),
+			`the type is ">f4", big-endian`,
+		},
+		{
+			"complex", dictionary("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }"),
+			`the type is "<c8", which is not one of numbers`,
+		},
 		{"text", dictionary("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }"), `the type is "<U3"`},
 		{"no type", dictionary("{'descr': '', 'fortran_order': False, 'shape': (2,), }"), `the type is ""`},
-		{"Fortran order", dictionary("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }"), "the array is in Fortran order"},
-		{"too large a shape", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (7,), }"), "float32 of shape [7], which does not fill the 24 bytes"},
-		{"too small a shape", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }"), "does not fill the 24 bytes"},
-		{"a shape that overflows", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693951, 2305843009213693951), }"), "does not fill the 24 bytes"},
-		{"negative", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (-6,), }"), "not that of a .npy file"},
-		{"many axes", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (" + strings.Repeat("1,", 40) + "), }"), "not that of a .npy file"},
-		{"twice", dictionary("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (6,), }"), `the header has "descr" twice`},
+		{
+			"Fortran order", dictionary("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }"),
+			"the array is in Fortran order",
+		},
+		{
+			"too large a shape", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (7,), }"),
+			"float32 of shape [7], which does not fill the 24 bytes",
+		},
+		{
+			"too small a shape", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }"),
+			"does not fill the 24 bytes",
+		},
+		{
+			"a shape that overflows",
+			dictionary(
+				"{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693951, 2305843009213693951), }",
+			),
+			"does not fill the 24 bytes",
+		},
+		{
+			"negative", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (-6,), }"),
+			"not that of a .npy file",
+		},
+		{
+			"many axes",
+			dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (" + strings.Repeat("1,", 40) + "), }"),
+			"not that of a .npy file",
+		},
+		{
+			"twice", dictionary("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (6,), }"),
+			`the header has "descr" twice`,
+		},
 		{"lacks the order", dictionary("{'descr': '<f4', 'shape': (6,), }"), "the header lacks one of"},
-		{"expression", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': eval('1'), }"), "not that of a .npy file"},
-		{"key", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), 'x': 1}"), "not that of a .npy file"},
-		{"more after it", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), } import os"), "not that of a .npy file"},
+		{
+			"expression", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': eval('1'), }"),
+			"not that of a .npy file",
+		},
+		{
+			"key", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), 'x': 1}"),
+			"not that of a .npy file",
+		},
+		{
+			"more after it", dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), } import os"),
+			"not that of a .npy file",
+		},
 		{"huge header", huge, "a header of 4294967295 bytes, more than 65536"},
 		{"version", []byte("\x93NUMPY\x09\x00\x00\x00\x00\x00\x00"), "version 9 of the .npy format"},
 		{"cut", []byte(arraytest.Header("<f4", "(6,)"))[:40], "the file ends within the header"},
@@ -152,12 +207,30 @@ func TestRefusals(t *testing.T) {
 		to      manifest.DType
 		want    string
 	}{
-		{append([]byte(arraytest.Header("<i8", "(2,)")), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0), manifest.I32, "value 1 is 4294967296, which i32 cannot hold"},
-		{append([]byte(arraytest.Header("<u8", "(1,)")), bytes.Repeat([]byte{255}, 8)...), manifest.I32, "value 0 is 18446744073709551615, which i32"},
-		{append([]byte(arraytest.Header("<i2", "(1,)")), 0xff, 0xff), manifest.U8, "value 0 is -1, which u8 cannot hold"},
+		{
+			append([]byte(arraytest.Header("<i8", "(2,)")), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0),
+			manifest.I32, "value 1 is 4294967296, which i32 cannot hold",
+		},
+		{
+			append([]byte(arraytest.Header("<u8", "(1,)")), bytes.Repeat([]byte{255}, 8)...), manifest.I32,
+			"value 0 is 18446744073709551615, which i32",
+		},
+		{
+			append([]byte(arraytest.Header("<i2", "(1,)")), 0xff, 0xff), manifest.U8,
+			"value 0 is -1, which u8 cannot hold",
+		},
 		{append([]byte(arraytest.Header("|b1", "(2,)")), 1, 2), manifest.Bool, "value 1 is 2, which bool cannot hold"},
-		{append([]byte(arraytest.Header("<f2", "(2,)")), 0, 0, 0, 0x7e), manifest.F32, "value 1 is NaN, which a finite f32 cannot hold"},
-		{append([]byte(arraytest.Header("<f8", "(1,)")), binary.LittleEndian.AppendUint64(nil, math.Float64bits(1e39))...), manifest.F32, "value 0 is 1e+39, which a finite f32"},
+		{
+			append([]byte(arraytest.Header("<f2", "(2,)")), 0, 0, 0, 0x7e), manifest.F32,
+			"value 1 is NaN, which a finite f32 cannot hold",
+		},
+		{
+			append(
+				[]byte(arraytest.Header("<f8", "(1,)")),
+				binary.LittleEndian.AppendUint64(nil, math.Float64bits(1e39))...,
+			),
+			manifest.F32, "value 0 is 1e+39, which a finite f32",
+		},
 	} {
 		if _, _, err := read(t, c.content, c.to); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
@@ -177,7 +250,10 @@ func TestSafetensors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	save(safetensors.Tensor{Name: "a", DType: safetensors.I64, Shape: []int{2}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}},
+	save(safetensors.Tensor{
+		Name: "a", DType: safetensors.I64, Shape: []int{2},
+		Data: []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0},
+	},
 		safetensors.Tensor{Name: "b", DType: safetensors.BF16, Shape: []int{1, 1}, Data: []byte{0x80, 0x3f}})
 	r := NewReader()
 	get := func(name string, to manifest.DType) ([]byte, error) {
@@ -215,7 +291,8 @@ func TestSplit(t *testing.T) {
 		{"a", "", "", "the file has no ending"},
 	} {
 		path, tensor, err := Split(c.reference)
-		if path != c.path || tensor != c.tensor || c.err == "" && err != nil || c.err != "" && (err == nil || err.Error() != c.err || hint.Of(err) == "") {
+		if path != c.path || tensor != c.tensor || c.err == "" && err != nil ||
+			c.err != "" && (err == nil || err.Error() != c.err || hint.Of(err) == "") {
 			t.Errorf("%s: %q, %q, %v", c.reference, path, tensor, err)
 		}
 	}
