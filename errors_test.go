@@ -125,3 +125,18 @@ func breaks(n ast.Node) bool {
 	text, err := strconv.Unquote(l.Value)
 	return err == nil && strings.Contains(text, "\n")
 }
+
+// receiver returns the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

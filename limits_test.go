@@ -19,13 +19,8 @@ const (
 	fileLines   = 450
 	medianLines = 120
 	funcLines   = 70
-	fields      = 15
-	methods     = 20
 	runLines    = 800 // of package run, tests aside: it joins the parts of a run, which are packages of their own
 )
-
-// defence begins the sentence of a type's comment that says why it has more fields or methods than the limits.
-const defence = "It is wide because "
 
 // source is a parsed Go file of this repository.
 type source struct {
@@ -52,6 +47,26 @@ func sources(t *testing.T) []source {
 	return all
 }
 
+// linesOf is the number of lines of a node.
+func (s *source) linesOf(n ast.Node) int {
+	return s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1
+}
+
+// tables is the number of lines of a test's tables of cases, which are data: they are read as one reads a list.
+func (s *source) tables(n ast.Node) (lines int) {
+	if !strings.HasSuffix(s.path, "_test.go") {
+		return 0
+	}
+	ast.Inspect(n, func(n ast.Node) bool {
+		table, ok := n.(*ast.CompositeLit)
+		if ok {
+			lines += s.linesOf(table) - 1
+		}
+		return !ok
+	})
+	return lines
+}
+
 // walk calls visit with every file of the repository that has this ending, and not with what was built, fetched or
 // trained.
 func walk(t *testing.T, ending string, visit func(path string)) {
@@ -73,19 +88,18 @@ func walk(t *testing.T, ending string, visit func(path string)) {
 
 func TestSizes(t *testing.T) {
 	var lengths []int
-	files := sources(t)
-	for _, s := range files {
+	for _, s := range sources(t) {
 		lengths = append(lengths, s.lines)
-		if s.lines > fileLines {
-			t.Errorf("%s has %d lines, at most %d are readable", s.path, s.lines, fileLines)
+		if n := s.lines - s.tables(s.file); n > fileLines {
+			t.Errorf("%s has %d lines, at most %d are readable", s.path, n, fileLines)
 		}
 		for _, d := range s.file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {
 				continue
 			}
-			from, to := s.fset.Position(f.Pos()), s.fset.Position(f.End())
-			if n := to.Line - from.Line + 1; n > funcLines {
+			from := s.fset.Position(f.Pos())
+			if n := s.linesOf(f) - s.tables(f); n > funcLines {
 				t.Errorf("%s: %s has %d lines, at most %d are readable", from, f.Name.Name, n, funcLines)
 			}
 		}
@@ -93,17 +107,6 @@ func TestSizes(t *testing.T) {
 	slices.Sort(lengths)
 	if median := lengths[len(lengths)/2]; median > medianLines {
 		t.Errorf("the median of %d Go files has %d lines, at most %d are wanted", len(lengths), median, medianLines)
-	}
-	for name, typ := range structs(files) {
-		if strings.Contains(strings.Join(strings.Fields(typ.doc), " "), defence) {
-			continue
-		}
-		if typ.fields > fields {
-			t.Errorf("%s has %d fields, above %d its comment says %q", name, typ.fields, fields, defence+"...")
-		}
-		if typ.methods > methods {
-			t.Errorf("%s has %d methods, above %d its comment says %q", name, typ.methods, methods, defence+"...")
-		}
 	}
 }
 
@@ -119,92 +122,6 @@ func TestRunIsSmall(t *testing.T) {
 		t.Errorf(
 			"package run has %d lines, at most %d are wanted: loop, session, record and ending are packages beside it",
 			lines, runLines)
-	}
-}
-
-// structure is what counts of a struct type.
-type structure struct {
-	doc             string
-	fields, methods int
-}
-
-// structs returns the struct types at the top level, by "folder.Name".
-func structs(files []source) map[string]structure {
-	types, receivers := map[string]structure{}, map[string]int{}
-	for _, s := range files {
-		prefix := filepath.Dir(s.path) + "."
-		for _, d := range s.file.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				if d.Recv != nil {
-					receivers[prefix+receiver(d.Recv.List[0].Type)]++
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					typ, ok := spec.(*ast.TypeSpec)
-					if !ok {
-						continue
-					}
-					if body, ok := typ.Type.(*ast.StructType); ok {
-						types[prefix+typ.Name.Name] = structure{doc: d.Doc.Text() + typ.Doc.Text(), fields: count(body)}
-					}
-				}
-			}
-		}
-	}
-	for name, n := range receivers {
-		if typ, ok := types[name]; ok {
-			typ.methods = n
-			types[name] = typ
-		}
-	}
-	return types
-}
-
-// count returns the number of fields; an embedded one counts once.
-func count(s *ast.StructType) int {
-	n := 0
-	for _, f := range s.Fields.List {
-		n += max(1, len(f.Names))
-	}
-	return n
-}
-
-// receiver returns the name of a method's type.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.IndexListExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
-}
-
-// TestSizesAreCounted keeps the counting honest on a file that exceeds what it may.
-func TestSizesAreCounted(t *testing.T) {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "folder/a.go", `package a
-
-// T holds three. It is wide because it must.
-type T[V any] struct {
-	a, b int
-	error
-}
-
-func (t *T[V]) one() {}
-func (t T[V]) two()  {}
-`, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := structs([]source{{"folder/a.go", 0, fset, file}})["folder.T"]
-	if got.fields != 3 || got.methods != 2 || !strings.Contains(got.doc, defence) {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -224,5 +141,64 @@ func TestCommentsFit(t *testing.T) {
 				t.Errorf("%s:%d: the comment is wider than %d columns", s.path, i+1, docColumns)
 			}
 		}
+	}
+}
+
+// TestCodeFits: lines of code are at most as wide as those of the docs, with tabs of four columns. Raw strings are
+// aside, which cannot be broken, and C code in comments.
+func TestCodeFits(t *testing.T) {
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range s.wide(string(text)) {
+			t.Errorf("%s:%d: the line is wider than %d columns", s.path, line, docColumns)
+		}
+	}
+}
+
+// wide returns the numbers of the lines of code that are too wide.
+func (s *source) wide(text string) (lines []int) {
+	free := map[int]bool{}
+	exempt := func(n ast.Node) {
+		for line := s.fset.Position(n.Pos()).Line; line <= s.fset.Position(n.End()).Line; line++ {
+			free[line] = true
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, "`") {
+			exempt(lit)
+		}
+		return true
+	})
+	for _, c := range s.file.Comments {
+		if strings.HasPrefix(c.List[0].Text, "/*") {
+			exempt(c)
+		}
+	}
+	for i, line := range strings.Split(text, "\n") {
+		code := strings.TrimLeft(line, "\t")
+		width := 4*(len(line)-len(code)) + utf8.RuneCountInString(code)
+		if width > docColumns && !free[i+1] && !strings.HasPrefix(code, "//") { // TestCommentsFit has those
+			lines = append(lines, i+1)
+		}
+	}
+	return lines
+}
+
+// TestWideLinesAreFound: a wide line is found wherever it is, and a raw string is not one.
+func TestWideLinesAreFound(t *testing.T) {
+	long := strings.Repeat("x", docColumns)
+	const code = "package a\n\nvar a = \"LONG\"\n\nvar b = `LONG`\n\n// LONG\nvar c = 1 // LONG\n"
+	text := strings.ReplaceAll(code, "LONG", long)
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "a.go", text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{"a.go", 0, fset, file}
+	if got := s.wide(text); !slices.Equal(got, []int{3, 8}) {
+		t.Errorf("lines %v, want 3 and 8", got)
 	}
 }

@@ -80,10 +80,7 @@ func TrainWith(
 	}
 	io.WriteString(out.console.Out, summary.Banner(p, folder.Path))
 	summary.Warn(p, out.log.Logger)
-	m, err := machine.Open(machine.Config{
-		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open,
-		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
-	})
+	m, err := openMachine(p, out)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -112,6 +109,14 @@ func TrainWith(
 	}
 	defer r.observer.close()
 	return r.finish(r.loop.Run(ctx))
+}
+
+// openMachine opens what a run has besides the model.
+func openMachine(p *plan.Plan, out *outputs) (*machine.Machine, error) {
+	return machine.Open(machine.Config{
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open,
+		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
+	})
 }
 
 // writeSettings keeps in the run's folder what it is trained with, and what changed of that since the run began.

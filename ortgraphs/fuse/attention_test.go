@@ -19,8 +19,7 @@ import (
 
 const short = onnxpb.TensorProto_BFLOAT16
 
-// attending makes up the graph of one attention and its gradient, as PyTorch exports it. It is wide because the forms
-// of attention, which tests combine, are its fields.
+// attending makes up the graph of one attention and its gradient, as PyTorch exports it.
 type attending struct {
 	batch, heads, queries, keys, head int
 	lengths, causal, bias, dropout    bool

@@ -78,7 +78,7 @@ func reachable(g *Graph) []*Node {
 	return slices.DeleteFunc(slices.Clone(g.Nodes), func(n *Node) bool { return !seen[n] })
 }
 
-// lowering is a model on its way to a graph. It is wide because each rule for an operator is a method.
+// lowering is a model on its way to a graph.
 type lowering struct {
 	graph    *Graph
 	operands map[*shapes.Value]Operand

@@ -49,6 +49,30 @@ func Frozen(dir string, m *manifest.Bundle) error {
 	}
 	s.Outputs = outputs
 
+	data, err := proto.Marshal(frozenModel(g.Name))
+	if err != nil {
+		return err
+	}
+	var weights bytes.Buffer
+	if err := safetensors.Write(
+		&weights, []safetensors.Tensor{constant("bands", []int{bands}, 0.75)}, nil,
+	); err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{g.File: data, g.Weights: weights.Bytes()} {
+		m.Files[name] = ""
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bands are those of the graph of Frozen.
+const bands = 20
+
+// frozenModel is the graph of Frozen.
+func frozenModel(name string) *onnxpb.ModelProto {
 	dims := func(v *onnxpb.ValueInfoProto, kind onnxpb.TensorProto_DataType, names ...string) *onnxpb.ValueInfoProto {
 		t := v.GetType().GetTensorType()
 		t.ElemType = proto.Int32(int32(kind))
@@ -62,12 +86,12 @@ func Frozen(dir string, m *manifest.Bundle) error {
 			Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT32)), Int32Data: []int32{value},
 		}
 	}
-	const f32, i32, hop, bands = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, 256, 20
-	data, err := proto.Marshal(&onnxpb.ModelProto{
+	const f32, i32, hop = onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, 256
+	return &onnxpb.ModelProto{
 		IrVersion:   proto.Int64(10),
 		OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
 		Graph: &onnxpb.GraphProto{
-			Name: proto.String(g.Name),
+			Name: proto.String(name),
 			Input: []*onnxpb.ValueInfoProto{
 				dims(float("waveform", 0, 0), f32, "B", "T_wav"), dims(float("waveform_lengths", 0), i32, "B"),
 				float("bands", bands),
@@ -87,21 +111,5 @@ func Frozen(dir string, m *manifest.Bundle) error {
 				node("Add", "up", "waveform_lengths", "more"), node("Div", "conditioning_lengths", "up", "by"),
 			},
 		},
-	})
-	if err != nil {
-		return err
 	}
-	var weights bytes.Buffer
-	if err := safetensors.Write(
-		&weights, []safetensors.Tensor{constant("bands", []int{bands}, 0.75)}, nil,
-	); err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{g.File: data, g.Weights: weights.Bytes()} {
-		m.Files[name] = ""
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Bundle is the content of bundle.json. docs/bundle.md is its specification. It is wide because its fields are the keys
-// of the file.
+// Bundle is the content of bundle.json. docs/bundle.md is its specification.
 type Bundle struct {
 	Version      int               `json:"version"`
 	Exporter     int               `json:"exporter,omitempty"`

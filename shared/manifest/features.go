@@ -7,8 +7,7 @@ import (
 )
 
 // Features is the feature contract: all settings that determine the values of a mel spectrogram. docs/bundle.md
-// specifies each field. Lengths are in samples, frequencies in Hz. It is wide because its fields are the keys of the
-// file.
+// specifies each field. Lengths are in samples, frequencies in Hz.
 type Features struct {
 	SampleRate    int            `json:"sample_rate"`
 	NFFT          int            `json:"n_fft"`

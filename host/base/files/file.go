@@ -12,7 +12,6 @@ import (
 )
 
 // File is an open regular file. One that is only read may be used by several goroutines. Its errors name the file.
-// It is wide because it takes the place of os.File.
 type File struct {
 	open atomic.Pointer[os.File]
 	name string

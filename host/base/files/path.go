@@ -14,7 +14,6 @@ import (
 )
 
 // Path is a place below a folder. The folder may be reached through links. Below it, no link is followed.
-// It is wide because it has every operation on files.
 type Path struct {
 	root string // the folder, as it was named
 	name string // below it, with slashes; "." is the folder itself

@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// Report is what the command finds (docs/data-check.md). It is wide because it has a field for each subject.
+// Report is what the command finds (docs/data-check.md).
 type Report struct {
 	List     string      `json:"list"`
 	Layout   report.List `json:"layout"`

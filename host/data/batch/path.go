@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config has the parts of a Path. It is wide because it configures the decoder, the stages and the copier of a path.
+// Config has the parts of a Path.
 type Config struct {
 	Source     *Source
 	InputMode  InputMode

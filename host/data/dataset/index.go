@@ -28,8 +28,7 @@ const (
 	Eval
 )
 
-// Config says what Open indexes. Dir, SampleRate and Tokenizer are required. It is wide because it has what
-// each command chooses.
+// Config says what Open indexes. Dir, SampleRate and Tokenizer are required.
 type Config struct {
 	// Dir is a folder with lists, or a JSON Lines file, which is then the list of both splits (docs/data.md).
 	Dir   string
@@ -114,8 +113,7 @@ type UnknownChar struct {
 	Instead rune   // the character in the vocabulary for the same letter or digit, or 0
 }
 
-// Index lists the rows of a data set. Its fields are read-only after Open. It is wide because its fields are what is
-// known of a list.
+// Index lists the rows of a data set. Its fields are read-only after Open.
 type Index struct {
 	Dir        string // absolute path of the list's folder
 	List       string // file name of the list

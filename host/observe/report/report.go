@@ -26,8 +26,6 @@ const (
 
 // Report is the content of report.json. docs/report.md specifies the figures. Times and speeds are of this process;
 // steps, samples, frames and losses are of the whole run, including the part before a resume.
-//
-// It is wide because it is the file: a field for each key.
 type Report struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`

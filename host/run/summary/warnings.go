@@ -99,44 +99,51 @@ func badChoices(c choices) []string {
 	if c.slots > max(c.batches, defaultSlots) {
 		say("--slots %d is more than an epoch has batches (%d): use fewer, or auto", c.slots, c.batches)
 	}
-	for _, d := range c.data {
-		if n := len(d.rejected); n > 0 {
-			first := d.rejected[0]
-			are, them := "are", "them"
-			if n == 1 {
-				are, them = "is", "it"
-			}
-			say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl "+
-				"names %s)",
-				n, n+d.clips, d.name, are, d.place(first.Line), visible.Clauses(first.Reason, dataset.MaxReason), them)
-			if d.remedy != "" {
-				lines[len(lines)-1] += "; " + d.remedy
-			}
+	for i := range c.data {
+		lines = append(lines, c.data[i].lines()...)
+	}
+	return lines
+}
+
+// lines returns a line for each finding.
+func (d *findings) lines() (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if n := len(d.rejected); n > 0 {
+		first := d.rejected[0]
+		are, them := "are", "them"
+		if n == 1 {
+			are, them = "is", "it"
 		}
-		if d.used.Lost() > lostShare {
-			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name,
-				strings.Join(d.used.LostLines(), "; "), d.advice)
+		say("%d of the %d %s clips cannot be used and %s left out, the first (%s) because: %s (quarantine.jsonl "+
+			"names %s)",
+			n, n+d.clips, d.name, are, d.place(first.Line), visible.Clauses(first.Reason, dataset.MaxReason), them)
+		if d.remedy != "" {
+			lines[len(lines)-1] += "; " + d.remedy
 		}
-		if d.shared > 0 {
-			say("%d of the %d validation clips are training clips, too: the validation loss does not show how well "+
-				"the model does on clips that it has not seen",
-				d.shared, d.clips)
+	}
+	if d.used.Lost() > lostShare {
+		say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name,
+			strings.Join(d.used.LostLines(), "; "), d.advice)
+	}
+	if d.shared > 0 {
+		say("%d of the %d validation clips are training clips, too: the validation loss does not show how well "+
+			"the model does on clips that it has not seen",
+			d.shared, d.clips)
+	}
+	if len(d.unknown) > 0 && !d.bytes {
+		say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name,
+			spelling(d.unknown))
+	}
+	for _, k := range d.ignored {
+		if k.Advice != "" {
+			say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, units.Count(k.Lines, "line"),
+				d.name, k.Place, k.Advice)
 		}
-		if len(d.unknown) > 0 && !d.bytes {
-			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name,
-				spelling(d.unknown))
-		}
-		for _, k := range d.ignored {
-			if k.Advice != "" {
-				say("the key %q of %s of the %s list is ignored, first in %s (%s)", k.Key, units.Count(k.Lines, "line"),
-					d.name, k.Place, k.Advice)
-			}
-		}
-		if d.cacheError != nil {
-			say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and "+
-				"permission to write in --cache-dir)",
-				d.name, d.cacheError)
-		}
+	}
+	if d.cacheError != nil {
+		say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and "+
+			"permission to write in --cache-dir)",
+			d.name, d.cacheError)
 	}
 	return lines
 }

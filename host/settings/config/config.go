@@ -21,8 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Config holds the values of all settings. The flags' help says what each means. It is wide because it has a field for
-// each flag.
+// Config holds the values of all settings. The flags' help says what each means.
 type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
 	ListLayout, ValListLayout                                string // as dataset.Config.Layout

@@ -96,10 +96,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer s.discard()
-	u := utterance{
-		speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err,
-		waiting: console.Waiting(),
-	}
+	u := utterance{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
+	u.waiting = console.Waiting()
 	if set.Resume == "" {
 		u.silence = "these are the initial weights of the bundle: --run RUN speaks with those of a run"
 	}

@@ -92,12 +92,8 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		}
 		t.consume()
 	}
-	for _, port := range i.Stage.Inputs {
-		t := r.tensors[i.Inputs[port.Name]]
-		if counts := i.Inputs[port.Lengths]; counts != "" && t.spec.Lengths != "" && counts != t.spec.Lengths {
-			return fmt.Errorf("input port %q is bound to %q, but the lengths tensor of %q is %q", port.Lengths, counts,
-				t.spec.Name, t.spec.Lengths)
-		}
+	if err := r.checkLengths(i); err != nil {
+		return err
 	}
 	// Existing tensors determine the symbols of new ones, regardless of the order of the ports.
 	var fresh []manifest.TensorSpec
@@ -138,6 +134,18 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		r.made = append(r.made, name)
 	}
 	return r.checkCounts(i, pipeline)
+}
+
+// checkLengths compares the lengths tensor that each input has with the one that the instance reads for it.
+func (r *resolver) checkLengths(i *Instance) error {
+	for _, port := range i.Stage.Inputs {
+		t := r.tensors[i.Inputs[port.Name]]
+		if counts := i.Inputs[port.Lengths]; counts != "" && t.spec.Lengths != "" && counts != t.spec.Lengths {
+			return fmt.Errorf("input port %q is bound to %q, but the lengths tensor of %q is %q", port.Lengths, counts,
+				t.spec.Name, t.spec.Lengths)
+		}
+	}
+	return nil
 }
 
 // checkCounts compares the lengths tensor of a new graph input with the one that its maker uses. If the maker's is its

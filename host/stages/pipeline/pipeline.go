@@ -71,8 +71,7 @@ func (d *DeviceSlot) move(from, to State) {
 	}
 }
 
-// Pipeline is a running pipeline. Only the trainer's goroutine may call Acquire and Release. It is wide because
-// decoding, stages, copy and training meet in it, and what each waits for is a channel of its own.
+// Pipeline is a running pipeline. Only the trainer's goroutine may call Acquire and Release.
 type Pipeline struct {
 	cfg     Config
 	slots   []DeviceSlot

@@ -13,8 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Config describes a pool. Plugin, Ring and Configure are required. It is wide because every limit and policy of a pool
-// is set here once.
+// Config describes a pool. Plugin, Ring and Configure are required.
 type Config struct {
 	// Plugin is a startable entry of the catalog.
 	Plugin catalog.Entry

@@ -12,8 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
-// Pool runs a plugin as n equal processes. All methods are safe for concurrent use. It is wide because callers and the
-// workers' goroutines share its processes under one lock.
+// Pool runs a plugin as n equal processes. All methods are safe for concurrent use.
 type Pool struct {
 	cfg   Config
 	files program

@@ -46,8 +46,7 @@ type record struct {
 	serving  time.Duration // from began to its end
 }
 
-// process is one running plugin process, from its launch until it has been reaped. It is never restarted. It is wide
-// because every phase of its life ends it in another way: the start, calls, health checks, the drain, the end.
+// process is one running plugin process, from its launch until it has been reaped. It is never restarted.
 type process struct {
 	link
 	id      ProcessID

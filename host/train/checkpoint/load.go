@@ -158,6 +158,9 @@ func loading(path string, err error) error {
 	return fmt.Errorf("load checkpoint %s: %w", path, err)
 }
 
+var errOneAverage = fmt.Errorf(
+	"%s and %s: only one of them has a moving average of the weights", stateFile, manifestFile)
+
 // read does what Load does. Its errors do not name the folder.
 func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 	c := &Checkpoint{Path: path}
@@ -217,8 +220,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		}
 	}
 	if (c.Averages == nil) != (c.State.EMA == nil) {
-		return nil, damage{fmt.Errorf("%s and %s: only one of them has a moving average of the weights", stateFile,
-			manifestFile)}
+		return nil, damage{errOneAverage}
 	}
 	if want.frozen != nil {
 		if err := c.openFrozen(fsys, want.frozen); err != nil {

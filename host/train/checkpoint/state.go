@@ -18,7 +18,7 @@ import (
 const Version = 2
 
 // State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs save
-// equal files; reasons of the quarantine must keep to that. It is wide because its fields are the keys of state.json.
+// equal files; reasons of the quarantine must keep to that.
 type State struct {
 	// Version is set by Save.
 	Version int `json:"version"`

@@ -18,8 +18,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
-// Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
-// any number may read. It is wide because a save, a removal and a search share the steps of the others.
+// Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine; any
+// number may read.
 type Store struct {
 	// Reached, if set, is called at each phase of a Save, which waits until it returns. Tests use it to interrupt a run
 	// at a chosen phase.

@@ -47,10 +47,9 @@ func TestMemoryPlan(t *testing.T) {
 	speaking, spoken := p, 30*gpu.MB
 	speaking.Samples = 50 * gpu.MB
 	before := Use{Graphs: 100 * gpu.MB, Process: 1900 * gpu.MB}
-	if err := speaking.Check(before); err != nil || speaking.Left(before) != (2048-1900-16-50)*gpu.MB ||
-		p.Left(before) != (2048-1900-16)*gpu.MB {
-		t.Errorf("%d MB are left with samples, %d without, %v", speaking.Left(before)/gpu.MB, p.Left(before)/gpu.MB,
-			err)
+	with, without := speaking.Left(before), p.Left(before)
+	if err := speaking.Check(before); err != nil || without != (2048-1900-16)*gpu.MB || with != without-50*gpu.MB {
+		t.Errorf("%d MB are left with samples, %d without, %v", with/gpu.MB, without/gpu.MB, err)
 	}
 	left := speaking.Left(Use{Graphs: 100 * gpu.MB, Process: 2030 * gpu.MB})
 	if left != 1 || (Plan{}).Left(before) != 0 {

@@ -10,8 +10,7 @@ import (
 )
 
 // body is what a kernel computes at each place. It has phases: one begins with the results of the reductions of the one
-// before it. What depends on the columns is computed for each element of a vector, the rest once for each row. It is
-// wide because each kind of node and of access is a method.
+// before it. What depends on the columns is computed for each element of a vector, the rest once for each row.
 type body struct {
 	region *fuse.Region
 	loops  *fuse.Loops

@@ -17,8 +17,7 @@ const (
 	stop
 )
 
-// granule is the side information of a granule of a channel, and what its data says. It is wide because the format
-// has so many fields.
+// granule is the side information of a granule of a channel, and what its data says.
 type granule struct {
 	bits        int // of the data
 	pairs       int // of large values
