@@ -75,6 +75,7 @@ func TestAttachRefuses(t *testing.T) {
 	r := create(t, 4, 4096)
 	for _, c := range []struct{ slots, size int }{
 		{5, 4096}, {4, 8192}, {3, 4096}, {0, 4096}, {4, 0}, {-4, -4096}, {math.MaxInt, 2}, {1 << 62, 1 << 62},
+		{1<<50 + 1, 4 * 4096}, // in 64 bits the product is the size of the ring
 	} {
 		if _, err := Attach(r.File(), c.slots, c.size); err == nil {
 			t.Errorf("%d slots of %d bytes were accepted", c.slots, c.size)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -74,6 +75,34 @@ func TestEmbeddedTokenizer(t *testing.T) {
 			t.Errorf("%q: %v has the unknown token", c.text, ids)
 		}
 	}
+}
+
+// TestLongestAddedToken: of the added tokens that begin at one place, the longest is read, in whatever order they are.
+func TestLongestAddedToken(t *testing.T) {
+	short, long := addedToken{ID: 1, Content: "[e"}, addedToken{ID: 2, Content: "[en]"}
+	for _, added := range [][]addedToken{{short, long}, {long, short}} {
+		tok := Tokenizer{added: added}
+		if at, token := tok.nextAdded("a [en] b [e"); at != 2 || token == nil || token.ID != long.ID {
+			t.Errorf("%v: %v at %d", added, token, at)
+		}
+	}
+}
+
+// TestTokenizerOfManyWorkers: workers share the tokenizer, which remembers words.
+func TestTokenizerOfManyWorkers(t *testing.T) {
+	tok, err := LoadTokenizer(embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for i := range 200 {
+				tok.Encode(fmt.Sprintf("word %c%c of all", 'a'+i%26, 'a'+i/26))
+			}
+		})
+	}
+	workers.Wait()
 }
 
 func TestTokenizerUnknown(t *testing.T) {
