@@ -9,6 +9,8 @@ export XDG_CONFIG_HOME := $(CACHE)/config
 export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
 export GORACE := atexit_sleep_ms=0
+# As scripts/build.sh, so that what it compiles is compiled once for the program, the tests and go run, in every folder.
+export GOFLAGS := -trimpath $(GOFLAGS)
 # As scripts/cgo-env.sh has them, which says why.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/compat' '-I$(CACHE)/cuda/include'
 export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
@@ -16,15 +18,15 @@ export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
 # Every package: shared is a module of its own, in this repository.
 ALL := ./... github.com/xtts-host/xtts-host/shared/...
 # Packages without goroutines: under the race detector their tests take several times as long, and it has nothing to find.
-PURE := ./ortgraphs/lifetime ./ortgraphs/lint ./ortgraphs/prune ./ortgraphs/shapes ./ortgraphs/steady \
-	./host/settings/schedule ./host/settings/selection ./host/settings/texts \
-	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav)
+PURE := . ./host/run/plan ./host/settings/schedule ./host/settings/selection ./host/settings/texts ./host/speak/synthesize/sampling \
+	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav) \
+	$(addprefix ./ortgraphs/,fuse fuse/cudac fuse/cudac/cudactest leaves lifetime lint prune safetensors shapes steady variant)
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz bench docs generate notices release test-release clean
+.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -49,12 +51,12 @@ test: test-go check build ## everything that needs no PyTorch
 	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
-	@$(MAKE) --no-print-directory torture KILLS=26
+	@$(MAKE) --no-print-directory torture KILLS=13
 	scripts/test-docs.sh
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
-	scripts/test-findings.sh
-	scripts/faults.sh 8
+	scripts/test-findings.sh --tested
+	scripts/faults.sh 4
 
 # First everything is compiled, while what the tests need is fetched: several packages build the plugins at the same time.
 # Without debugging information the tests link in half the time, and one package more than two cores have room for uses the time in
@@ -92,6 +94,16 @@ soak: build ## MINUTES (20) of training with a plugin killed every 10 s; JSON=FI
 
 fuzz: build ## every fuzz target for FUZZTIME (1m)
 	scripts/fuzz.sh $(or $(FUZZTIME),1m)
+
+# The packages with parts of two sizes, then the commands of which make test takes a part.
+nightly: build ## what is random or repeated, in full; make test has a small fixed part of it
+	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(ALL) | sed -n 's| .*shared/nightly.*||p' | \
+		XTTS_NIGHTLY=1 xargs go test -vet=off -ldflags=-w -timeout 60m
+	scripts/fuzz.sh $(or $(FUZZTIME),10s)
+	scripts/test-findings.sh
+	scripts/test-hostile.sh --all
+	scripts/faults.sh
+	@$(MAKE) --no-print-directory torture
 
 bench: build
 	go test -run '^$$' -bench . $(ALL)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the cases of scripts/findings: each repeats a problem that a first user, a plugin author or a tester once found. Prints one
 # line per case: result, time, name and expectation. NAME ... runs only those cases; --list prints them and runs none.
-# XTTS_HOST_TREE=DIR runs the program of another checkout, which must be built.
+# --tested does not run the cases' Go tests again. XTTS_HOST_TREE=DIR runs the program of another checkout, which must be built.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cases=$here/scripts/findings
@@ -10,6 +10,8 @@ cases=$here/scripts/findings
 list() { grep -hE '^# [a-z0-9-]+: ' "$cases"/*.sh | sed 's/^# //'; }
 
 if [ "${1:-}" = --list ]; then list; exit; fi
+export TESTED=
+if [ "${1:-}" = --tested ]; then TESTED=yes; shift; fi
 export TREE=${XTTS_HOST_TREE:-$here} CASES=$cases
 unset XTTS_HOST_TREE # the program refuses a variable of its name that is no flag
 [ -x "$TREE/bin/xtts-host" ] || { echo "error: $TREE/bin/xtts-host is missing; build it by: make build" >&2; exit 1; }

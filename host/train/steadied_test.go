@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // hidden is the size of the state of the recurrence, above which sums depend on the number of threads.
@@ -23,9 +24,9 @@ const hidden = 192
 
 const mel = "mel_spectrograms"
 
-// TestDeterministicOnTheCPU trains and evaluates a model with a convolution and an LSTM, with batches of every size:
-// with Deterministic no bit depends on the number of threads, and without it some do. XTTS_HOST_LONG=1 tries every size
-// and optimizer.
+// TestDeterministicOnTheCPU trains and evaluates a model with a convolution and an LSTM, with batches of several sizes:
+// with Deterministic no bit depends on the number of threads, and without it some do. make nightly tries every size,
+// optimizer and more numbers of threads.
 func TestDeterministicOnTheCPU(t *testing.T) {
 	if card != "" {
 		t.Skip("the tests compute on a GPU")
@@ -40,9 +41,9 @@ func TestDeterministicOnTheCPU(t *testing.T) {
 			}
 		}
 	})
-	sizes, optimizers := []int{1, 2, 16}, []string{"adamw", "muon"}
-	if os.Getenv("XTTS_HOST_LONG") != "" {
-		sizes, optimizers = nil, []string{"adamw", "sgd", "lion", "adafactor", "muon"}
+	sizes, optimizers, counts := []int{1, 2, 16}, []string{"adamw", "muon"}, []int{3}
+	if nightly.Of(0, 1) > 0 {
+		sizes, optimizers, counts = nil, []string{"adamw", "sgd", "lion", "adafactor", "muon"}, []int{2, 3, 17}
 		for n := range 16 {
 			sizes = append(sizes, n+1)
 		}
@@ -51,7 +52,7 @@ func TestDeterministicOnTheCPU(t *testing.T) {
 	for _, optimizer := range optimizers {
 		for _, rows := range sizes {
 			want := trained(t, b, optimizer, rows, 1, true)
-			for _, threads := range []int{2, 3, 17} {
+			for _, threads := range counts {
 				if !bytes.Equal(trained(t, b, optimizer, rows, threads, true), want) {
 					t.Errorf("%s, %d rows: other bits with %d threads", optimizer, rows, threads)
 				}

@@ -11,12 +11,13 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error,
 // and each name of the model that they are written as is defined once.
 func FuzzLedger(f *testing.F) {
-	for seed := range uint64(300) {
+	for seed := range nightly.Of[uint64](60, 3000) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // builder makes up a model of f32 tensors.
@@ -29,7 +30,7 @@ type value struct {
 // TestRandomGraphs: whatever is composed of the operators that rules know, the regions compute what ONNX Runtime
 // computes.
 func TestRandomGraphs(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range nightly.Of[uint64](12, 400) {
 		b := newBuilder(seed)
 		model := b.model()
 		r, g, regions := partition(t, model, shapes.Sizes{})

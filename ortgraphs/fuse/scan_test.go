@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // newScanBuilder makes up a graph of small values with recurrences in it.
@@ -102,8 +103,8 @@ func (b *builder) body(shape []int, depth int, outer string) *onnxpb.GraphProto 
 // TestRandomScans: a graph around recurrences, whose steps read its tensors by their names, is divided into regions and
 // computes what ONNX Runtime computes.
 func TestRandomScans(t *testing.T) {
-	scans := 0
-	for seed := range uint64(60) {
+	scans, graphs := 0, nightly.Of(15, 300)
+	for seed := range uint64(graphs) {
 		b := newScanBuilder(seed)
 		model := b.model()
 		r, g, regions := partition(t, model, shapes.Sizes{})
@@ -117,7 +118,7 @@ func TestRandomScans(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, b.graph.Node)
 		}
 	}
-	if scans < 60 {
+	if scans < graphs {
 		t.Errorf("%d recurrences", scans)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // convolved is a convolution along one dimension of x, whose last dimension are the channels, with both gradients, as
@@ -208,7 +209,7 @@ func (c convolved) check(t *testing.T, shared bool) {
 
 // TestSharedWindows: both gradients of a convolution are those that ONNX Runtime computes, of any size.
 func TestSharedWindows(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range nightly.Of[uint64](6, 100) {
 		random := rand.New(rand.NewPCG(5, seed))
 		c := convolved{
 			kind: onnxpb.TensorProto_FLOAT, rows: 1 + random.IntN(3), width: random.IntN(3),

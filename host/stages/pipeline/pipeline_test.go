@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // plan is a Source of n batches of four rows.
@@ -201,7 +203,7 @@ func TestShortRing(t *testing.T) {
 }
 
 func TestOrderSurvivesJitter(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range nightly.Of[uint64](6, 200) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			var mu sync.Mutex
@@ -222,6 +224,43 @@ func TestOrderSurvivesJitter(t *testing.T) {
 			}
 			checkOrder(t, seen, 300)
 		})
+	}
+}
+
+// TestStatsAtAnyTime: the figures can be read while the trainer acquires batches.
+func TestStatsAtAnyTime(t *testing.T) {
+	p, err := New(Config{
+		Source: &plan{n: 300}, Decoder: takes(0), Device: device(instant),
+		RingSlots: 4, DeviceSlots: 2, Workers: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { p.Run(t.Context()) })
+	wg.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				p.LastWait()
+				p.Stats()
+			}
+		}
+	})
+	for {
+		d, err := p.Acquire(t.Context())
+		if err != nil {
+			break
+		}
+		p.Release(d)
+	}
+	close(ended)
+	wg.Wait()
+	if n := p.Stats().Batches; n != 300 {
+		t.Errorf("%d batches, want 300", n)
 	}
 }
 

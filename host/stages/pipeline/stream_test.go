@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // card is a Device like the host's: a fake GPU with one stream for copies and another for training. Ring slots are
@@ -280,7 +281,7 @@ func TestCancelWaitsForTheCopy(t *testing.T) {
 
 // TestOrderSurvivesSlowCopies: copies take 8 µs to 20 ms, in random order.
 func TestOrderSurvivesSlowCopies(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range nightly.Of[uint64](4, 80) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		onCard(t, 1+rng.IntN(6), 1+rng.IntN(8), func(c *card) {
 			c.size = func(index int) int { return 8 * (1 + rand.New(rand.NewPCG(seed, uint64(index))).IntN(largest/8)) }

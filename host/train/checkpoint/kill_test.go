@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,9 +15,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/shared/nightly"
 )
-
-var killed = flag.Int("killed", 5, "how many times TestSavingIsKilled kills a process that saves")
 
 // saverEnv makes the test binary a process that saves to the run folder it names, until it is killed.
 const saverEnv = "XTTS_HOST_TEST_SAVER"
@@ -78,7 +76,7 @@ func TestSavingIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir)
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range *killed {
+	for i := range nightly.Of(5, 200) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), saverEnv+"="+dir)
 		cmd.Stderr = os.Stderr

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 )
@@ -42,7 +41,7 @@ func TestNumberBlocks(t *testing.T) {
 		}
 		got := make([]int32, len(want))
 		if err := cudactest.Launch(program.Launch, program.Function(i, "f"), 0, [2]int{len(want), 1}, 1, 0, []uintptr{
-			uintptr(unsafe.Pointer(&got[0])),
+			cudactest.Address(t, got),
 		}); err != nil {
 			t.Fatal(err)
 		}

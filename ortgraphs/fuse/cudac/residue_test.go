@@ -3,10 +3,8 @@ package cudac_test
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
@@ -29,10 +27,7 @@ func TestResidue(t *testing.T) {
 		[]cudactest.Source{{Text: source, Functions: map[string]int{"f": 2}}})
 	f := program.Function(0, "f")
 	x, y := make([]int32, len(divisors)), make([]int32, len(divisors))
-	var pinned runtime.Pinner // the kernel has addresses, and Go may move what is on a stack
-	defer pinned.Unpin()
-	pinned.Pin(&x[0])
-	pinned.Pin(&y[0])
+	pointers := []uintptr{cudactest.Address(t, x), cudactest.Address(t, y)}
 	for round := range 2000 {
 		for i, d := range divisors {
 			most := math.MaxInt32 / d
@@ -42,9 +37,7 @@ func TestResidue(t *testing.T) {
 			}
 			x[i] = int32(min(max(multiple+round%3-1, 0), math.MaxInt32))
 		}
-		if err := cudactest.Launch(program.Launch, f, 0, [2]int{1, 1}, 1, 0, []uintptr{
-			uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0])),
-		}); err != nil {
+		if err := cudactest.Launch(program.Launch, f, 0, [2]int{1, 1}, 1, 0, pointers); err != nil {
 			t.Fatal(err)
 		}
 		for i, d := range divisors {

@@ -34,8 +34,15 @@ wrapped() {
   chmod +x plugins/features/features_linux_amd64
 }
 
-# gotest PACKAGE REGEXP: the Go tests of that name, at least one of them. The tests of a package are built once for all cases.
+# gotest PACKAGE REGEXP: the Go tests of that name, at least one of them. The tests of a package are built once for all cases. With
+# TESTED they have run already, and must only be there.
 gotest() {
+  if [ -n "${TESTED:-}" ]; then
+    local names=${2%%/*}
+    [ "$names" != . ] || names=Test
+    grep -qE "^func (${names//\$/\\(})" "$TREE/$1"/*_test.go || { echo "no test $2 in $1"; return 1; }
+    return
+  fi
   local test=$TESTS/${1//\//_}.test
   # By its path: shared is a module of its own.
   [ -x "$test" ] || (cd "$TREE" && go test -c -vet=off -ldflags=-w -o "$test" "${1/#./github.com/xtts-host/xtts-host}")

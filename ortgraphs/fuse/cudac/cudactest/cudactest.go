@@ -31,6 +31,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -142,6 +143,15 @@ func (p *Program) address(name string) uintptr {
 // Function returns the address of a function of a source, as Launch takes it.
 func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
+}
+
+// Address returns the address of a slice for a kernel. Go moves what is on a stack, so the slice is pinned until the
+// test ends.
+func Address[T any](t *testing.T, x []T) uintptr {
+	var pinned runtime.Pinner
+	t.Cleanup(func() { pinned.Unpin() })
+	pinned.Pin(unsafe.SliceData(x))
+	return uintptr(unsafe.Pointer(unsafe.SliceData(x)))
 }
 
 // Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes

@@ -40,7 +40,7 @@ func TestFaults(t *testing.T) {
 			x[j] = float32(j)
 		}
 		err := Launch(program.Launch, program.Function(i, "f"), 0, [2]int{1, 1}, 32, 0,
-			[]uintptr{uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0]))})
+			[]uintptr{Address(t, x), Address(t, y)})
 		runtime.KeepAlive(x)
 		if (err == nil) != (want.failure == "") || err != nil && !strings.Contains(err.Error(), want.failure) {
 			t.Errorf("%d: %v", i, err)
@@ -63,7 +63,7 @@ func TestContracted(t *testing.T) {
 		x[0] = 1 + 1.0/4096
 		x[1] = x[0] * x[0] // rounded
 		if err := Launch(program.Launch, program.Function(0, "f"), 0, [2]int{1, 1}, 1, 0, []uintptr{
-			uintptr(unsafe.Pointer(&x[0])), uintptr(unsafe.Pointer(&y[0])),
+			Address(t, x), Address(t, y),
 		}); err != nil {
 			t.Fatal(err)
 		}
