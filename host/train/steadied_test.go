@@ -15,8 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/nightly"
 )
 
 // hidden is the size of the state of the recurrence, above which sums depend on the number of threads.
@@ -42,7 +42,7 @@ func TestDeterministicOnTheCPU(t *testing.T) {
 		}
 	})
 	sizes, optimizers, counts := []int{1, 2, 16}, []string{"adamw", "muon"}, []int{3}
-	if nightly.Of(0, 1) > 0 {
+	if nightly.Full() {
 		sizes, optimizers, counts = nil, []string{"adamw", "sgd", "lion", "adafactor", "muon"}, []int{2, 3, 17}
 		for n := range 16 {
 			sizes = append(sizes, n+1)
@@ -149,8 +149,9 @@ func convolve(t *testing.T, file string) {
 		node("MatMul", "mel.f mel.out", "mel.g"), node("Add", mel+" mel.g", "mel.new"),
 	}, g.Node...)
 	g.Initializer = append(g.Initializer,
-		weights("mel.conv", hidden, bands, 3), weights("mel.w", 1, 4*hidden,
-			hidden), weights("mel.r", 1, 4*hidden, hidden), weights("mel.out", hidden, bands), &onnxpb.TensorProto{
+		weights("mel.conv", hidden, bands, 3), weights("mel.w", 1, 4*hidden, hidden),
+		weights("mel.r", 1, 4*hidden, hidden), weights("mel.out", hidden, bands),
+		&onnxpb.TensorProto{
 			Name: proto.String("mel.one"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
 			Int64Data: []int64{1},
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // kernels collects the programs of regions with the memory in which they run.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // builder makes up a model of f32 tensors.

@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // convolved is a convolution along one dimension of x, whose last dimension are the channels, with both gradients, as

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/layout"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // beside are columns that stand beside texts, of the clip i, which the voice v reads.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/gputest"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // card is a Device like the host's: a fake GPU with one stream for copies and another for training. Ring slots are

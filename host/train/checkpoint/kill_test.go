@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
-	"github.com/xtts-host/xtts-host/shared/nightly"
+	"github.com/xtts-host/xtts-host/scripts/nightly"
 )
 
 // saverEnv makes the test binary a process that saves to the run folder it names, until it is killed.

@@ -11,9 +11,12 @@ import "os"
 // Variable is the environment variable that asks for the full sizes.
 const Variable = "XTTS_NIGHTLY"
 
+// Full reports whether the full sizes are asked for.
+func Full() bool { return os.Getenv(Variable) != "" }
+
 // Of returns one of two sizes: the one of every run, or the one of make nightly.
 func Of[N int | int64 | uint64](usual, full N) N {
-	if os.Getenv(Variable) != "" {
+	if Full() {
 		return full
 	}
 	return usual
