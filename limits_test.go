@@ -120,7 +120,7 @@ func TestRunIsSmall(t *testing.T) {
 	}
 	if lines == 0 || lines > runLines {
 		t.Errorf(
-			"package run has %d lines, at most %d are wanted: loop, session, record and ending are packages beside it",
+			"package run has %d lines, at most %d are wanted: loop, session, summary and ending are packages beside it",
 			lines, runLines)
 	}
 }

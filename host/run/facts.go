@@ -10,11 +10,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// describe returns the report of the run. outcome is the error that the run ends with.
-func (r *run) describe(outcome error) (*report.Report, error) {
+// describe returns the report of the run, which took wall and ends with the error outcome.
+func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error) {
 	o, path := r.observer, r.loop.Path
 	m := report.Measured{
-		Began: r.began, Wall: time.Since(r.began), Pipeline: path.Pipeline.Stats(), Baselines: o.baselines.Losses(),
+		Began: r.began, Wall: wall, Pipeline: path.Pipeline.Stats(), Baselines: o.baselines.Losses(),
 		Transfers: report.Transfers(r.session.Device.Timer.Transfers()), Setup: summary.Setup(r.plan),
 		Diverged: ending.IsDiverged(outcome),
 	}
@@ -23,7 +23,7 @@ func (r *run) describe(outcome error) (*report.Report, error) {
 	}
 	out := summary.Report(r.plan, map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
 	var err error
-	if out.Memory, out.Utilization, err = r.session.Usage(m.Wall, r.machine.Watch.Figures()); err != nil {
+	if out.Memory, out.Utilization, err = r.session.Usage(wall, r.machine.Watch.Figures()); err != nil {
 		return nil, err
 	}
 	if change := r.plan.Start.Change; change != nil {

@@ -81,7 +81,8 @@ func (r *run) rescue(lost error) error {
 // report writes report.json and its table, and prints the table. outcome is the error that the run ends with.
 func (r *run) report(outcome error) (*report.Report, error) {
 	r.bus.Flush() // the last checkpoint and its time; an error of it is known by now
-	out, err := r.describe(outcome)
+	wall := time.Since(r.began)
+	out, err := r.describe(outcome, wall)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,6 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
-	wall := time.Duration(out.WallS * float64(time.Second))
 	r.bus.Publish(
 		&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))

@@ -2,9 +2,10 @@
 // report.json, the progress lines and the progress bar, and the table at the end. docs/report.md is the specification.
 //
 // Metrics, Evaluations, Ledger, Collector and Console are sinks of package event. The package receives plain values,
-// starts no process and does not link ONNX Runtime. Its only goroutines draw a Bar.
+// starts no process and does not link ONNX Runtime. Its only goroutines are those of a Bar, and
+// that of a Console which looks at the progress of a run ([Console.Live]).
 //
-//	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step, disk.NewPatience(time.Minute, nil)) // step 0: a new run
+//	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step, wait) // step 0: a new run
 //	...
 //	collector := report.NewCollector(names, report.Before{Steps: metrics.History(), Recent: metrics.Recent()})
 //	bus.RequireFile("metrics.jsonl", metrics)

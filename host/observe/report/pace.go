@@ -148,8 +148,8 @@ func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 		limit.advise(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
 		return limit.bottleneck, "batches come late. " + strings.Join(all, " ")
 	case "other":
-		return part,
-			"checkpoints and files, between the steps. Raise --checkpoint-every, or put --run-dir on a faster disk."
+		return part, "checkpoints and files, between the steps. " +
+			"Raise --checkpoint-every, or put --run-dir on a faster disk."
 	default:
 		if p.Setup.OnCPU {
 			return part, fmt.Sprintf(

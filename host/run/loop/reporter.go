@@ -25,9 +25,10 @@ type Observer interface {
 	Evaluated(e *event.Evaluation, best *train.Best) error
 }
 
-// reporter publishes the events of the training loop, completed with what the loop does not know.
+// reporter publishes the events of the training loop, completed with what the loop does not know, and then tells next
+// of them. It implements train.Observer.
 type reporter struct {
-	Observer
+	next     Observer
 	plan     *plan.Plan
 	run      event.Start
 	path     *batch.Path
@@ -46,7 +47,7 @@ type reporter struct {
 // newReporter returns the reporter of a training loop.
 func newReporter(c Config, l *Loop) *reporter {
 	r := &reporter{
-		Observer: c.Observer, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
+		next: c.Observer, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
 		bus: c.Bus, log: c.Log,
 		pace:       report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
 		reductions: make([]int, len(c.Plan.Players)),
@@ -63,7 +64,7 @@ func newReporter(c Config, l *Loop) *reporter {
 // Batch implements train.Observer.
 func (r *reporter) Batch(d *pipeline.DeviceSlot) {
 	r.frames += r.path.Frames(d)
-	r.Observer.Batch(d)
+	r.next.Batch(d)
 }
 
 // Step implements train.Observer.
@@ -84,7 +85,7 @@ func (r *reporter) Step(s *event.Step) error {
 	if s.Skipped || r.run.Due(s.Step) {
 		r.bus.Wake() // the user waits for the line
 	}
-	return r.Observer.Step(s)
+	return r.next.Step(s)
 }
 
 // complete names the rows of a skipped step, and what limits the run in one that waited long.
@@ -118,7 +119,7 @@ func (r *reporter) Evaluated(e *event.Evaluation) error {
 	e.Best = best != nil && best.Step == e.Step
 	r.bus.Publish(e)
 	r.lowered(e.Step)
-	return r.Observer.Evaluated(e, best)
+	return r.next.Evaluated(e, best)
 }
 
 // lowered publishes that an evaluation has lowered the learning rates of players.

@@ -165,9 +165,7 @@ func Clips(p *plan.Plan) string {
 
 // batches describes the length of the run.
 func batches(p *plan.Plan) string {
-	c := p.Config
-	s := p.Source()
-	s.Start(p.Progress().Position())
+	c, s := p.Config, p.Source()
 	size := units.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
