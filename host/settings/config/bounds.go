@@ -103,13 +103,13 @@ var gpuFlags = []string{
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()
 	if all, ok := words[f.Name]; ok && !slices.Contains(all, text) {
-		words := Choices(f.Name)
-		advice := hint.DidYouMean(text, words)
-		if word := meant[strings.ToLower(text)]; slices.Contains(words, word) {
+		allowed := Choices(f.Name)
+		advice := hint.DidYouMean(text, allowed)
+		if word := meant[strings.ToLower(text)]; slices.Contains(allowed, word) {
 			advice = "did you mean " + word + "?"
 		}
-		last := len(words) - 1
-		return hint.Errorf(advice, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
+		last := len(allowed) - 1
+		return hint.Errorf(advice, "must be %s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 	}
 	b, ok := bounds[f.Name]
 	if !ok {

@@ -133,8 +133,9 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 		"auto means memory_mb in its plugin.json, or no limit")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
 	choose(f, &c.OnRange, "on-range", QuarantineRows,
-		"what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges); a batch "+
-			"without a right row ends the run, but for warn; --verify-plugins stops")
+		"what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges): quarantine "+
+			"leaves them out, and ends the run if no row of a batch is right; stop ends the run; warn trains with "+
+			"them; with --verify-plugins it is stop")
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false,
 		"prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30

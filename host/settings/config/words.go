@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/settings/schedule"
 )
 
 // Device is the device that trains.
@@ -58,7 +60,7 @@ func (c *Config) AfterRange() OnRange {
 
 // words are the words that a setting accepts; the empty one is that of the bundle.
 var words = map[string][]string{
-	"schedule":    {"", "constant", "cosine", "linear", "exponential", "plateau"},
+	"schedule":    append([]string{""}, schedule.Names()...),
 	"device":      list(AutoDevice, CPU, CUDA),
 	"precision":   list(AutoPrecision, F32, TF32, BF16),
 	"cuda-graphs": list(AutoSwitch, On, Off),
