@@ -229,8 +229,8 @@ func (t *trial) capture() (n int, err error) {
 					return 0, err
 				}
 				if _, err := t.Train(player, slot, bucket, 1); err != nil {
-					return 0,
-						fmt.Errorf("capture the CUDA graph of %sslot %d, bucket %d: %w", p.text(), slot, bucket, err)
+					return 0, fmt.Errorf("capture the CUDA graph of %sslot %d, bucket %d: %w",
+						p.text(), slot, bucket, err)
 				}
 				n++
 			}

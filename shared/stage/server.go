@@ -152,8 +152,8 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	case s.ring != nil:
 		return nil, status.Error(codes.FailedPrecondition, "already attached")
 	case req.SlotSize%ring.Align != 0:
-		return nil,
-			status.Errorf(codes.InvalidArgument, "slots of %d bytes are not aligned to %d", req.SlotSize, ring.Align)
+		return nil, status.Errorf(codes.InvalidArgument, "slots of %d bytes are not aligned to %d",
+			req.SlotSize, ring.Align)
 	}
 	for i, l := range s.layouts {
 		if uint64(l.Size) > req.SlotSize {

@@ -77,8 +77,8 @@ func (s *setup) bind(in *stagepb.Instance) ([]ports, error) {
 	}
 	for _, port := range slices.Sorted(maps.Keys(in.Outputs)) {
 		if tensor, both := names[port]; both && tensor != in.Outputs[port] {
-			return nil,
-				fmt.Errorf("port %q is bound to %q as an input and to %q as an output", port, tensor, in.Outputs[port])
+			return nil, fmt.Errorf("port %q is bound to %q as an input and to %q as an output",
+				port, tensor, in.Outputs[port])
 		}
 		names[port] = in.Outputs[port]
 	}

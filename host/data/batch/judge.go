@@ -220,8 +220,8 @@ func (s *stageRunner) examine(
 	case len(rejected) > 0:
 		return rejected, nil
 	case again > 0:
-		return nil,
-			fmt.Errorf("%w: stage %s: %s %s", pipeline.ErrRebuild, s.instance.Name, flaws[0].tensor, flaws[0].why)
+		first := flaws[0]
+		return nil, fmt.Errorf("%w: stage %s: %s %s", pipeline.ErrRebuild, s.instance.Name, first.tensor, first.why)
 	}
 	a.rows = known[:0]
 	return nil, nil

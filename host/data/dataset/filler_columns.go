@@ -15,8 +15,8 @@ func (f *Filler) readArrays(i int, row int32) (bool, error) {
 		}
 		c := &f.ix.Columns.all[k]
 		if v := r.Values[k]; c.spec.Lengths != "" && v.Length > t.Shape[1] {
-			return false,
-				fmt.Errorf("%s has %d steps of %s, but the tensor holds %d", r.ID, v.Length, c.spec.Column, t.Shape[1])
+			return false, fmt.Errorf("%s has %d steps of %s, but the tensor holds %d",
+				r.ID, v.Length, c.spec.Column, t.Shape[1])
 		}
 		if c.spec.Origin != manifest.OriginFile {
 			continue

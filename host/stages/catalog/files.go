@@ -31,9 +31,9 @@ func (r *resolver) files(stage manifest.Stage, config map[string]any) (map[strin
 			case g.Kind != manifest.InferenceStage:
 				return nil, fmt.Errorf("config: %s is %s, which is for speaking: its kind is %s", key, name, g.Kind)
 			case g.SampleRate != r.types.Features.SampleRate:
-				return nil,
-					fmt.Errorf("config: %s is %s, which takes waveforms of %d Hz, but those of the pipeline have %d Hz",
-						key, name, g.SampleRate, r.types.Features.SampleRate)
+				return nil, fmt.Errorf(
+					"config: %s is %s, which takes waveforms of %d Hz, but those of the pipeline have %d Hz",
+					key, name, g.SampleRate, r.types.Features.SampleRate)
 			}
 		}
 		if files == nil {

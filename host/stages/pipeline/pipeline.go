@@ -319,8 +319,8 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 		case len(rejected) > 0:
 			for _, r := range rejected {
 				if b.Rows[r.Row] < 0 {
-					return false,
-						fmt.Errorf("stage %s rejects row %d, but the row is empty: %s", s.Name, r.Row, r.Reason)
+					return false, fmt.Errorf("stage %s rejects row %d, but the row is empty: %s",
+						s.Name, r.Row, r.Reason)
 				}
 			}
 			return true, p.reject(b, s.Name, rejected)

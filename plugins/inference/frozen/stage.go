@@ -240,9 +240,9 @@ func (s *Stage) row(
 		return 0, "", err
 	}
 	if n > shape[1] {
-		return 0,
-			fmt.Sprintf("%d samples make %d elements of %s, more than the bucket's %d", samples, n, s.output, shape[1]),
-			nil
+		why := fmt.Sprintf("%d samples make %d elements of %s, more than the bucket's %d",
+			samples, n, s.output, shape[1])
+		return 0, why, nil
 	}
 	if n < 1 {
 		return 0, "", nil

@@ -120,8 +120,8 @@ func parseHeader(text string) (h header, err error) {
 	case len(seen) != 3:
 		return h, errors.New("the header lacks one of descr, fortran_order and shape")
 	case fortran == "True" && len(h.shape) > 1:
-		return h,
-			hint.Errorf("save it with numpy.save(file, numpy.ascontiguousarray(a))", "the array is in Fortran order")
+		const advice = "save it with numpy.save(file, numpy.ascontiguousarray(a))"
+		return h, hint.Errorf(advice, "the array is in Fortran order")
 	case fortran != "True" && fortran != "False":
 		return h, errors.New("fortran_order of the header is neither True nor False")
 	}

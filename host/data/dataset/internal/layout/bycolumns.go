@@ -94,8 +94,8 @@ func (t *table) two(key int) ([]Role, error) {
 	}
 	text := 1 - key
 	if t.v.columns[text].sort() == decimal && t.v.columns[text].full() > 1 {
-		return nil,
-			t.noText(roles, "the only column beside that of the clips has numbers with decimals, which are no texts")
+		return nil, t.noText(roles,
+			"the only column beside that of the clips has numbers with decimals, which are no texts")
 	}
 	first, wide := t.v.wider(2)
 	if wide == 0 {

@@ -167,6 +167,6 @@ func (e *evidence) speakers(roles []Role) ([]Role, error) {
 		return nil, e.question(e.reading(set(-1, Unused)), e.reading(set(who[0], Speaker)),
 			"a column may be the speaker or something else")
 	}
-	return nil,
-		e.question(e.reading(set(who[0], Speaker)), e.reading(set(who[1], Speaker)), "two columns may be the speaker")
+	one, other := e.reading(set(who[0], Speaker)), e.reading(set(who[1], Speaker))
+	return nil, e.question(one, other, "two columns may be the speaker")
 }

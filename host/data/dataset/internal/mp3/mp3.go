@@ -111,8 +111,8 @@ func (s *scan) next(at int64) (int64, error) {
 		if h.Remarks |= remark.Cut; len(h.offsets) > 0 {
 			return s.Size, nil
 		}
-		return 0,
-			remark.Lost("truncated: the MP3 frame at byte %d has %d bytes, the file has %d more", at, f.size, s.Size-at)
+		return 0, remark.Lost("truncated: the MP3 frame at byte %d has %d bytes, the file has %d more",
+			at, f.size, s.Size-at)
 	}
 	isFirst := h.first.size == 0
 	if isFirst {

@@ -61,8 +61,8 @@ func Open(r io.ReaderAt, size int64) (*Stream, error) {
 			return nil, err
 		}
 		if p.flags&first != 0 {
-			return nil,
-				fmt.Errorf("page at byte %d: %w: several streams side by side, such as a film", second, ErrUnsupported)
+			return nil, fmt.Errorf("page at byte %d: %w: several streams side by side, such as a film",
+				second, ErrUnsupported)
 		}
 	}
 	return s, s.findEnd()

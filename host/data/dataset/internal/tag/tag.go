@@ -102,8 +102,8 @@ func (w *Reader) id3(at int64) (int64, error) {
 		}
 		n += int64(b[6]&127)<<21 | int64(b[7]&127)<<14 | int64(b[8]&127)<<7 | int64(b[9]&127)
 		if at+n > w.Size {
-			return 0,
-				remark.Lost("truncated: the ID3 tag at byte %d has %d bytes, the file has %d more", at, n, w.Size-at)
+			return 0, remark.Lost("truncated: the ID3 tag at byte %d has %d bytes, the file has %d more",
+				at, n, w.Size-at)
 		}
 		at += n
 	}
