@@ -37,32 +37,29 @@ var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (\\d+) \\|$")
 // TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not
 // every change has to touch the page.
 func TestArchitectureListsPackages(t *testing.T) {
-	page, err := os.ReadFile(architecturePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := bytes.Cut(page, []byte(tableBegin))
-	table, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
+	page := read(t, architecturePage)
+	before, rest, ok := strings.Cut(page, tableBegin)
+	table, after, ok2 := strings.Cut(rest, tableEnd)
 	if !ok || !ok2 {
 		t.Fatalf("%s: the comments around the table of packages are missing", architecturePage)
 	}
 	want := packageRows(t)
 	if *update {
 		var b bytes.Buffer
-		b.Write(before)
+		b.WriteString(before)
 		b.WriteString(tableBegin + "| package | subject | lines |\n|---|---|---|\n")
 		for _, r := range want {
 			b.WriteString(r.String())
 		}
 		b.WriteString(tableEnd)
-		b.Write(after)
+		b.WriteString(after)
 		if err := os.WriteFile(architecturePage, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	got := map[string]row{}
-	for _, m := range tableRow.FindAllStringSubmatch(string(table), -1) {
+	for _, m := range tableRow.FindAllStringSubmatch(table, -1) {
 		lines, _ := strconv.Atoi(m[3])
 		got[m[1]] = row{m[1], m[2], lines}
 	}
@@ -101,11 +98,8 @@ func packageRows(t *testing.T) []row {
 			if strings.HasSuffix(name, ".pb.go") {
 				continue
 			}
-			text, err := os.ReadFile(path.Join(folder, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.lines += bytes.Count(text, []byte("\n"))
+			text := read(t, path.Join(folder, name))
+			r.lines += strings.Count(text, "\n")
 		}
 		if r.lines == 0 { // generated
 			continue

@@ -28,11 +28,8 @@ func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page
 	walk(t, ".md", func(path string) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, newPage(path, string(data)))
+		data := read(t, path)
+		all = append(all, newPage(path, data))
 	})
 	return all
 }
@@ -154,10 +151,7 @@ func (p page) anchors() (names []string) {
 // TestDocsNameWhatExists: targets of make and scripts, in code blocks and in code spans. The program's own commands are
 // tested in the folder of the program.
 func TestDocsNameWhatExists(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := read(t, "Makefile")
 	var code = regexp.MustCompile("`[^`]+`")
 	var script = regexp.MustCompile(`(?:^|[\s"])(scripts/[\w/-]+\.(?:sh|py))`)
 	for _, p := range pages(t) {
@@ -170,7 +164,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 			for _, command := range commands {
 				command = strings.Trim(command, "`")
 				target, ok := makeTarget(command)
-				if ok && root && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).Match(makefile) {
+				if ok && root && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).MatchString(makefile) {
 					t.Errorf("%s:%d: the Makefile has no target %s", p.path, i+1, target)
 				}
 				for _, m := range script.FindAllStringSubmatch(command, -1) {
@@ -231,11 +225,8 @@ func TestDocsCountParameters(t *testing.T) {
 	var bundle struct {
 		Parameters []struct{ Shape []int }
 	}
-	data, err := os.ReadFile("ortgraphs/builtin/myxtts-nano/bundle.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &bundle); err != nil {
+	data := read(t, "ortgraphs/builtin/myxtts-nano/bundle.json")
+	if err := json.Unmarshal([]byte(data), &bundle); err != nil {
 		t.Fatal(err)
 	}
 	total := 0
@@ -247,11 +238,8 @@ func TestDocsCountParameters(t *testing.T) {
 		total += values
 	}
 	row := fmt.Sprintf("| `nano` | 96/1, none, 96/2 | %d,%03d |", total/1000, total%1000)
-	page, err := os.ReadFile("docs/export.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), row) {
+	page := read(t, "docs/export.md")
+	if !strings.Contains(page, row) {
 		t.Errorf("docs/export.md has no line %s", row)
 	}
 }

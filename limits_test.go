@@ -67,13 +67,24 @@ func (s *source) tables(n ast.Node) (lines int) {
 	return lines
 }
 
-// walk calls visit with every file of the repository that has this ending, and not with what was built, fetched or
-// trained.
+// read returns the text of a file of the repository.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// walk calls visit with every file of the repository that has this ending, and not with what .gitignore names: what was
+// built, fetched, trained or written by the commands of a guide.
 func walk(t *testing.T, ending string, visit func(path string)) {
 	t.Helper()
+	ignored := strings.Fields(read(t, ".gitignore"))
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() &&
-			(len(path) > 1 && strings.HasPrefix(d.Name(), ".") || path == "bin" || path == "runs") {
+			(len(path) > 1 && strings.HasPrefix(d.Name(), ".") || slices.Contains(ignored, "/"+path+"/")) {
 			return fs.SkipDir
 		}
 		if err == nil && strings.HasSuffix(path, ending) && d.Type().IsRegular() {
@@ -131,11 +142,8 @@ var commentLine = regexp.MustCompile(`^(\t*)(// .*)`)
 // TestCommentsFit: lines of comments are at most as wide as those of the docs, with tabs of four columns.
 func TestCommentsFit(t *testing.T) {
 	for _, s := range sources(t) {
-		text, err := os.ReadFile(s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, line := range strings.Split(string(text), "\n") {
+		text := read(t, s.path)
+		for i, line := range strings.Split(text, "\n") {
 			m := commentLine.FindStringSubmatch(line)
 			if m != nil && 4*len(m[1])+utf8.RuneCountInString(m[2]) > docColumns {
 				t.Errorf("%s:%d: the comment is wider than %d columns", s.path, i+1, docColumns)
@@ -148,11 +156,8 @@ func TestCommentsFit(t *testing.T) {
 // aside, which cannot be broken, and C code in comments.
 func TestCodeFits(t *testing.T) {
 	for _, s := range sources(t) {
-		text, err := os.ReadFile(s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range s.wide(string(text)) {
+		text := read(t, s.path)
+		for _, line := range s.wide(text) {
 			t.Errorf("%s:%d: the line is wider than %d columns", s.path, line, docColumns)
 		}
 	}

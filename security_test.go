@@ -1,7 +1,6 @@
 package xttshost_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,21 +12,15 @@ var heldBy = regexp.MustCompile("\\[(`[\\w.-]+`(?:,\\s+`[\\w.-]+`)*)\\]")
 
 // TestPromisesAreHeld: each test and case that SECURITY.md names exists.
 func TestPromisesAreHeld(t *testing.T) {
-	page, err := os.ReadFile("SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := read(t, "SECURITY.md")
 	have := map[string]bool{}
 	inPackage := regexp.MustCompile(`(?m)^package (\w+?)(?:_test)?$`)
 	add := func(path string, of *regexp.Regexp) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range of.FindAllSubmatch(text, -1) {
-			name := string(m[1])
-			if p := inPackage.FindSubmatch(text); p != nil {
-				name = string(p[1]) + "." + name // several packages have a test of one name
+		text := read(t, path)
+		for _, m := range of.FindAllStringSubmatch(text, -1) {
+			name := m[1]
+			if p := inPackage.FindStringSubmatch(text); p != nil {
+				name = p[1] + "." + name // several packages have a test of one name
 			}
 			have[name] = true
 		}
@@ -41,10 +34,10 @@ func TestPromisesAreHeld(t *testing.T) {
 	for _, path := range cases {
 		add(path, regexp.MustCompile(`(?m)^# ([a-z0-9-]+): `))
 	}
-	for _, point := range unheld(string(page)) {
+	for _, point := range unheld(page) {
 		t.Errorf("SECURITY.md does not name what holds a point, nor [no test]: %s", point)
 	}
-	promises := heldBy.FindAllStringSubmatch(string(page), -1)
+	promises := heldBy.FindAllStringSubmatch(page, -1)
 	if len(promises) < 25 {
 		t.Errorf("%d promises name what holds them", len(promises))
 	}

@@ -65,7 +65,7 @@ var folders = []rule{
 		"shared/..."},
 	{"ortgraphs/fused/fusedtest", "ortgraphs/fuse/... ortgraphs/fused ortgraphs/ort/..."},
 	{"ortgraphs/lifetime", "ortgraphs/onnxpb ortgraphs/shapes"},
-	{"ortgraphs/ort", "shared/manifest"},
+	{"ortgraphs/ort", "shared/hint shared/manifest"},
 	{"ortgraphs/steady", "ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/variant", "ortgraphs ortgraphs/onnxpb ortgraphs/safetensors shared/manifest"},
 
@@ -203,11 +203,8 @@ var prefixed = regexp.MustCompile(`\$\(addprefix (\S+),([^)]*)\)`)
 // TestPackagesWithoutRaces: those that the Makefile tests without the race detector start no goroutine, and use nothing
 // of package sync for calls from several.
 func TestPackagesWithoutRaces(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(makefile), "\nPURE := ")
+	makefile := read(t, "Makefile")
+	_, rest, found := strings.Cut(makefile, "\nPURE := ")
 	pure, _, _ := strings.Cut(strings.ReplaceAll(rest, "\\\n", " "), "\n")
 	pure = prefixed.ReplaceAllStringFunc(pure, func(call string) string {
 		m := prefixed.FindStringSubmatch(call)

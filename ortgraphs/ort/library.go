@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 const (
@@ -54,7 +56,8 @@ func (e *LibraryError) Unwrap() error { return e.Err }
 // Hint says how to get the library.
 func (e *LibraryError) Hint() string {
 	if e.CUDA {
-		return "xtts-host fetch cuda fetches the library with CUDA; to use another one, set --ort-lib or " + LibraryEnv
+		return hint.Command("fetch cuda") + " fetches the library with CUDA; " +
+			"to use another one, set --ort-lib or " + LibraryEnv
 	}
 	dir, err := executableDir()
 	return e.hint(err == nil && filepath.Base(dir) == "bin" && !exists(filepath.Join(dir, "..", fetchScript)))

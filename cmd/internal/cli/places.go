@@ -25,10 +25,10 @@ var reads = map[string]overwrite.Kind{
 	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
 }
 
-// arguments are the commands whose arguments name what they read.
+// arguments are the commands, as they are typed, whose arguments name what they read.
 var arguments = map[string]overwrite.Kind{
-	"check": overwrite.Data, "inspect": overwrite.Bundle, "lint": overwrite.Bundle, "list": overwrite.Plugins,
-	"test": overwrite.Plugins,
+	"data check": overwrite.Data, "graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
+	"graph lint": overwrite.Bundle, "plugins list": overwrite.Plugins, "plugins test": overwrite.Plugins,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that
@@ -66,7 +66,7 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	for _, g := range set.Groups() {
 		g.Flags.VisitAll(read)
 	}
-	if kind, ok := arguments[cmd.Name()]; ok {
+	if kind, ok := arguments[typedAs(cmd)]; ok {
 		for _, path := range args {
 			in = append(in, overwrite.Place{Flag: cmd.CommandPath(), Path: path, Kind: kind})
 		}

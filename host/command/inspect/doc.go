@@ -1,3 +1,3 @@
-// Package inspect implements the commands that read files and start nothing: `plugins list`, `graph inspect` and `graph
-// lint`.
+// Package inspect implements the commands that read files and start nothing: `plugins list`, `graph
+// inspect`, `graph lint` and `graph fits`.
 package inspect

@@ -43,7 +43,7 @@ type Options struct {
 	Stage string
 	// Config is the configuration of the instance, a JSON object, or empty.
 	Config string
-	// Features is the feature contract, for stages that read it.
+	// Features is the feature contract, for stages that read it, its sample rate for example.
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
