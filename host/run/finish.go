@@ -17,7 +17,7 @@ import (
 // finish saves the last checkpoint if necessary, writes the report and prints the table. outcome is the result of
 // training; finish returns it unless it finds a worse error.
 func (r *run) finish(outcome error) (*report.Report, error) {
-	o := r.observer
+	o := r.duties
 	r.bus.Publish(&event.Phase{Phase: event.Ending, At: time.Now()})
 	err := outcome
 	lost := r.bus.Flush()
@@ -70,7 +70,7 @@ func (r *run) rescue(lost error) error {
 	if err := r.settings(); err != nil {
 		return errors.Join(lost, err)
 	}
-	path, err := r.observer.saver.Write()
+	path, err := r.duties.saver.Write()
 	if err != nil {
 		return errors.Join(lost, err)
 	}

@@ -107,7 +107,7 @@ func TrainWith(
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
-	defer r.observer.close()
+	defer r.duties.close()
 	return r.finish(r.loop.Run(ctx))
 }
 
@@ -179,9 +179,9 @@ type run struct {
 	mode    batch.InputMode
 	store   *checkpoint.Store
 
-	source   *batch.Source
-	loop     *loop.Loop
-	observer *observer
+	source *batch.Source
+	loop   *loop.Loop
+	duties *duties
 }
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
@@ -205,7 +205,7 @@ func newRun(
 	for _, line := range plan.EndsEarly(p.Players, p.Schedules(), r.source.Total()) {
 		r.log.Warn(line)
 	}
-	if r.observer, err = newObserver(r, progress, state); err != nil {
+	if r.duties, err = newDuties(r, progress, state); err != nil {
 		return nil, err
 	}
 	job.End()
@@ -217,14 +217,14 @@ func newRun(
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
-		Stop: r.console.Stop, Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger,
-		Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
+		Stop: r.console.Stop, Duties: r.duties, Quarantine: r.duties.quarantine, Bus: r.bus, Log: r.log.Logger,
+		Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace,
 	})
 	if err == nil {
 		err = r.openSamples(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.observer.close())
+		return nil, errors.Join(err, r.duties.close())
 	}
 	return r, nil
 }

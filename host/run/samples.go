@@ -24,6 +24,6 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 	if r.plan.World.Leads() && !r.mode.Measures() {
 		c.Samples = r.plan.Samples.Sentences
 	}
-	r.observer.samples, err = samples.Open(ctx, c)
+	r.duties.samples, err = samples.Open(ctx, c)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-func newInspect() *cobra.Command {
+func newGraphInspect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect BUNDLE",
 		Short: "Show a graph bundle: tensors, parameters, buckets, cost",
@@ -34,7 +34,7 @@ xtts-host graph inspect my-bundle --fused=32`,
 	})
 }
 
-func newLint() *cobra.Command {
+func newGraphLint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint BUNDLE",
 		Short: "Find what is slow, wrong or not reproducible on a GPU in a graph bundle",
@@ -52,7 +52,7 @@ there is a finding.`,
 		})
 }
 
-func newFits() *cobra.Command {
+func newGraphFits() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fits BUNDLE",
 		Short: "Plan which batch fits on cards of 6 to 141 GB",

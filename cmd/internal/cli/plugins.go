@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-func newList() *cobra.Command {
+func newPluginsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the plugins of a folder, with their stages and faults",
@@ -33,7 +33,7 @@ xtts-host plugins list my-plugins --json`,
 	})
 }
 
-func newTest() *cobra.Command {
+func newPluginsTest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test PLUGIN...",
 		Short: "Test plugins against the rules of the protocol, without a run",
@@ -69,7 +69,7 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 		})
 }
 
-func newTry() *cobra.Command {
+func newPluginsTry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try STAGE --clip FILE --out FILE",
 		Short: "Write what a stage makes of one clip, to hear or see it",

@@ -198,7 +198,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	source.Start(at.Position())
 	l, err := loop.New(loop.Config{
 		Plan: p, Machine: e.machine, Session: e.session, Source: source, Progress: at, Stop: stop,
-		Observer: (*observer)(e), Quarantine: q, Bus: e.bus, Log: e.log,
+		Duties: (*duties)(e), Quarantine: q, Bus: e.bus, Log: e.log,
 	})
 	if err != nil {
 		return exit.Refused(err)

@@ -159,7 +159,7 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 // rehearsal records the steps.
 type rehearsal struct{ done []event.Step }
 
-// Batch, Step and Evaluated implement loop.Observer.
+// Batch, Step and Evaluated implement loop.Duties.
 func (*rehearsal) Batch(*pipeline.DeviceSlot)                     {}
 func (*rehearsal) Evaluated(*event.Evaluation, *train.Best) error { return nil }
 
@@ -190,7 +190,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	few.Start(p.Position())
 	v.loop, err = loop.New(loop.Config{
 		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Progress: p,
-		Stop: v.stop, Observer: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
+		Stop: v.stop, Duties: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
 	})
 	if err != nil {
 		return "", exit.Refused(err)

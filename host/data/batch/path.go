@@ -52,8 +52,8 @@ type Hooks struct {
 	// ring. An error of Copied ends the run.
 	Copy   func()
 	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
-	// Observer returns the observer of the pipeline.
-	Observer func(pipeline.Config) pipeline.Observer
+	// Tracer returns the tracer of the pipeline.
+	Tracer func(pipeline.Config) pipeline.Tracer
 }
 
 // common is shared by decoder, stages and copier.
@@ -127,8 +127,8 @@ func New(c Config) (*Path, error) {
 		})
 	}
 	p.mode.configure(&cfg, c.Source)
-	if c.Hooks.Observer != nil {
-		cfg.Observer = c.Hooks.Observer(cfg)
+	if c.Hooks.Tracer != nil {
+		cfg.Tracer = c.Hooks.Tracer(cfg)
 	}
 	var err error
 	if p.Pipeline, err = pipeline.New(cfg); err != nil {

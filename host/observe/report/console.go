@@ -18,7 +18,7 @@ import (
 // It is never silent for long: on a terminal the bar shows any work from its first second on, and elsewhere a line says
 // what the run does if nothing else was printed for a while.
 type Console struct {
-	out, err *reader
+	out, err *lossyWriter
 	bar      *Bar // nil without a terminal
 	now      func() event.Snapshot
 	over     chan struct{} // closed by Close; nil before Live
@@ -43,8 +43,8 @@ const (
 // output that cannot be written to, on the sink's goroutine.
 func NewConsole(out, err io.Writer, lost func(text string)) *Console {
 	return &Console{
-		out: &reader{Writer: out, name: "standard output", lost: lost},
-		err: &reader{Writer: err, name: "standard error", lost: lost},
+		out: &lossyWriter{Writer: out, name: "standard output", lost: lost},
+		err: &lossyWriter{Writer: err, name: "standard error", lost: lost},
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *Console) say(line string) {
 }
 
 // print writes complete lines, which are folded on a terminal.
-func (c *Console) print(to *reader, lines string) {
+func (c *Console) print(to *lossyWriter, lines string) {
 	lines = visible.Block(lines)
 	if c.bar != nil && to == c.out {
 		lines = fold.Text(lines, c.bar.columns())

@@ -1,13 +1,13 @@
 // Package trace writes a timeline of a run: what each worker, stage, transfer and slot did at which time, with the work
 // of the trainer and the GPU. https://ui.perfetto.dev opens the file (docs/timeline.md).
 //
-// A Writer writes the file. A Timeline holds the tracks of a run. It is the pipeline's observer and gets the trainer's
+// A Writer writes the file. A Timeline holds the tracks of a run. It is the pipeline's tracer and gets the trainer's
 // events:
 //
 //	w, err := trace.Create(path) // nil for "": nothing is traced, and all methods of nil do nothing
 //	...
 //	line := trace.NewTimeline(w, trace.Run{Workers: 2, Stages: stages, DeviceSlots: 3, Bytes: bytes, Steps: 200})
-//	pipeline.New(pipeline.Config{..., Observer: line}) // unless it is nil
+//	pipeline.New(pipeline.Config{..., Tracer: line}) // unless it is nil
 //	...
 //	line.Trained("train", &slot.Batch, began, ended)
 //	line.Step()

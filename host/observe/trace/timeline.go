@@ -24,7 +24,7 @@ type Run struct {
 	Steps int
 }
 
-// Timeline holds the tracks of a run. It implements pipeline.Observer. Nil means no tracing.
+// Timeline holds the tracks of a run. It implements pipeline.Tracer. Nil means no tracing.
 type Timeline struct {
 	w        *Writer
 	run      Run
@@ -98,7 +98,7 @@ func batch(b *pipeline.Batch, more ...Arg) []Arg {
 	return append(args, more...)
 }
 
-// Worked implements pipeline.Observer.
+// Worked implements pipeline.Tracer.
 func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time.Time, busy time.Duration) {
 	if t.over.Load() {
 		return
@@ -115,7 +115,7 @@ func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time
 	}
 }
 
-// Ring implements pipeline.Observer.
+// Ring implements pipeline.Tracer.
 func (t *Timeline) Ring(_ int, from, to pipeline.State) {
 	if t.over.Load() {
 		return
@@ -141,7 +141,7 @@ func (t *Timeline) count(at time.Time, building, ready int) {
 	t.w.Count(pipelineGroup, "ring slots", at, []Arg{{"building", t.building}, {"ready", t.ready}})
 }
 
-// Moved implements pipeline.Observer.
+// Moved implements pipeline.Tracer.
 func (t *Timeline) Moved(d *pipeline.DeviceSlot, from, _ pipeline.State) {
 	if t.over.Load() {
 		return

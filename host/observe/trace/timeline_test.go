@@ -55,7 +55,7 @@ func drive(t *testing.T, s *toy, ring, steps int, train time.Duration) (file tra
 		Run{Workers: 1, Stages: []string{"mel"}, DeviceSlots: 2, Bytes: []int{100, 200}, Steps: steps, GPU: true})
 	p, err := pipeline.New(pipeline.Config{
 		Source: s, Decoder: s, Stages: []pipeline.Step{{Name: "mel", Stage: s}}, Device: s, RingSlots: ring,
-		DeviceSlots: 2, Observer: line,
+		DeviceSlots: 2, Tracer: line,
 	})
 	if err != nil {
 		t.Fatal(err)

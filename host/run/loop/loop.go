@@ -11,13 +11,13 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // Config has the parts that a Loop needs.
@@ -32,14 +32,15 @@ type Config struct {
 	Progress  train.Progress
 	Stop      <-chan struct{}
 
-	Observer   Observer
+	Duties     Duties
 	Quarantine *batch.Quarantine
 	Bus        *event.Bus
 	Log        *slog.Logger
-	Debug      *debug.Folder // may be nil
-	Trace      *trace.Writer // may be nil
-	// Copied, which may be nil, receives every batch while it is in the ring.
-	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
+
+	// Without what follows, a loop does not measure the baselines, write debug files, or write a timeline.
+	Baselines *report.Baselines
+	Debug     *debug.Folder
+	Trace     *trace.Writer
 }
 
 // Loop is the batch pipeline with the training loop.
@@ -62,7 +63,10 @@ func New(c Config) (*Loop, error) {
 			MaxSkipped: p.Config.MaxSkipped,
 		},
 	}
-	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
+	hooks := batch.Hooks{Tracer: l.draw}
+	if c.Baselines != nil || c.Debug != nil {
+		hooks.Copied = copied{c.Baselines, c.Debug}.read
+	}
 	if c.Debug != nil {
 		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }
 	}
@@ -87,7 +91,7 @@ func New(c Config) (*Loop, error) {
 }
 
 // draw makes pipeline and loop write a timeline if the run has one.
-func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
+func (l *Loop) draw(pipe pipeline.Config) pipeline.Tracer {
 	p, timer := l.cfg.Plan, l.cfg.Session.Device.Timer
 	what := trace.Run{
 		Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil,

@@ -14,9 +14,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Observer is what a run does at its batches, steps and evaluations, after their events are published. An error ends
+// Duties are what a run does at its batches, steps and evaluations, after their events are published. An error ends
 // the run.
-type Observer interface {
+type Duties interface {
 	// Batch is called for every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
 	// Step and Evaluated are called between steps, when a checkpoint may be saved. best is the best evaluation of the
@@ -28,7 +28,7 @@ type Observer interface {
 // reporter publishes the events of the training loop, completed with what the loop does not know, and then tells next
 // of them. It implements train.Observer.
 type reporter struct {
-	next     Observer
+	next     Duties
 	plan     *plan.Plan
 	run      event.Start
 	path     *batch.Path
@@ -47,7 +47,7 @@ type reporter struct {
 // newReporter returns the reporter of a training loop.
 func newReporter(c Config, l *Loop) *reporter {
 	r := &reporter{
-		next: c.Observer, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
+		next: c.Duties, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
 		bus: c.Bus, log: c.Log,
 		pace:       report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
 		reductions: make([]int, len(c.Plan.Players)),

@@ -28,8 +28,8 @@ type Config struct {
 	// Reject is called for every rejected row, once for each batch that contains it. An error stops the run. Calls may
 	// be concurrent. It may be nil.
 	Reject func(b *Batch, rows []Rejected) error
-	// Observer gets all events. It may be nil.
-	Observer Observer
+	// Tracer gets all events. It may be nil.
+	Tracer Tracer
 }
 
 // Step is a stage with its place in the pipeline.

@@ -2,9 +2,9 @@ package pipeline
 
 import "time"
 
-// Observer gets the events of the pipeline, for a timeline. All goroutines of the pipeline and the trainer's goroutine
+// Tracer gets the events of the pipeline, for a timeline. All goroutines of the pipeline and the trainer's goroutine
 // call it, possibly at the same time. A call blocks its caller. Pointers are valid until the call returns.
-type Observer interface {
+type Tracer interface {
 	// Worked reports that a phase, an index into Stats.Phases, has worked on a batch, also if it failed. place is the
 	// worker in decode, the device slot in transfer, and -1 in a stage. busy is the time in which a stage worked,
 	// without the wait for its turn; in other phases it is the whole time.
@@ -17,21 +17,21 @@ type Observer interface {
 }
 
 func (p *Pipeline) worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration) {
-	if p.cfg.Observer != nil {
-		p.cfg.Observer.Worked(phase, place, b, began, ended, busy)
+	if p.cfg.Tracer != nil {
+		p.cfg.Tracer.Worked(phase, place, b, began, ended, busy)
 	}
 }
 
 func (p *Pipeline) ring(slot int, from, to State) {
-	if p.cfg.Observer != nil {
-		p.cfg.Observer.Ring(slot, from, to)
+	if p.cfg.Tracer != nil {
+		p.cfg.Tracer.Ring(slot, from, to)
 	}
 }
 
 // move advances a device slot, which the caller owns, by one state.
 func (p *Pipeline) move(d *DeviceSlot, from, to State) {
 	d.move(from, to)
-	if p.cfg.Observer != nil {
-		p.cfg.Observer.Moved(d, from, to)
+	if p.cfg.Tracer != nil {
+		p.cfg.Tracer.Moved(d, from, to)
 	}
 }

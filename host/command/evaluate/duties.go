@@ -7,17 +7,17 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// observer keeps the evaluation. There are no training batches and no steps.
-type observer evaluation
+// duties keep the evaluation. There are no training batches and no steps.
+type duties evaluation
 
-// Batch implements loop.Observer.
-func (*observer) Batch(*pipeline.DeviceSlot) {}
+// Batch implements loop.Duties.
+func (*duties) Batch(*pipeline.DeviceSlot) {}
 
-// Step implements loop.Observer.
-func (*observer) Step(*event.Step) error { return nil }
+// Step implements loop.Duties.
+func (*duties) Step(*event.Step) error { return nil }
 
-// Evaluated implements loop.Observer.
-func (o *observer) Evaluated(e *event.Evaluation, _ *train.Best) error {
+// Evaluated implements loop.Duties.
+func (o *duties) Evaluated(e *event.Evaluation, _ *train.Best) error {
 	o.found = *e
 	return nil
 }

@@ -3,10 +3,8 @@ package run
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
-	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/ending"
@@ -18,12 +16,11 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/host/train/save"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// observer does what a run does between its steps: it saves checkpoints, speaks samples, and keeps the files that are
-// not made of events. It implements loop.Observer.
-type observer struct {
+// duties are what a run does between its steps: it saves checkpoints, speaks samples, and keeps the files that are
+// not made of events. It implements loop.Duties.
+type duties struct {
 	*outputs
 	plan       *plan.Plan
 	machine    *machine.Machine
@@ -41,9 +38,9 @@ type observer struct {
 // trained counts what the run has been trained on, also before a resume.
 type trained struct{ samples, frames int64 }
 
-// newObserver opens the files of the run folder and adds the run's sinks.
-func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
-	o := &observer{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session}
+// newDuties opens the files of the run folder and adds the run's sinks.
+func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, err error) {
+	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
@@ -79,7 +76,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 
 // addSinks adds the sinks of the run's events, except the console. The bus closes them. It returns the last evaluation
 // of a resumed run.
-func (o *observer) addSinks(r *run, p train.Progress) (*report.Evaluation, error) {
+func (o *duties) addSinks(r *run, p train.Progress) (*report.Evaluation, error) {
 	names := r.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)
 	if err != nil {
@@ -118,29 +115,18 @@ func (o *observer) addSinks(r *run, p train.Progress) (*report.Evaluation, error
 }
 
 // close closes everything that the bus does not close. It is idempotent.
-func (o *observer) close() error { return errors.Join(o.quarantine.Close(), o.samples.Close()) }
+func (o *duties) close() error { return errors.Join(o.quarantine.Close(), o.samples.Close()) }
 
-// seen receives every batch before it leaves the ring, on the copier's goroutine.
-func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
-	o.baselines.Record(b.Eval, b.Rows, layout, slot)
-	if b.Eval {
-		return nil
-	}
-	inputs := slices.DeleteFunc(slices.Clone(layout.Tensors),
-		func(t ring.Tensor) bool { return t.Offset >= layout.InputBytes })
-	return o.debug.Batch(debug.Batch{Step: b.Step + 1, Micro: b.Micro, Seed: b.Seed, Tensors: inputs, Slot: slot})
-}
-
-// Batch implements loop.Observer.
-func (o *observer) Batch(d *pipeline.DeviceSlot) {
+// Batch implements loop.Duties.
+func (o *duties) Batch(d *pipeline.DeviceSlot) {
 	o.ledger.Batch(&d.Batch, o.plan.TrainingRow)
 	for _, row := range d.Batch.LeftOut {
 		o.quarantine.Trained(o.plan.TrainingRow(row))
 	}
 }
 
-// Step implements loop.Observer.
-func (o *observer) Step(s *event.Step) error {
+// Step implements loop.Duties.
+func (o *duties) Step(s *event.Step) error {
 	o.trained.samples += int64(len(s.Rows))
 	o.trained.frames += int64(s.Frames)
 	normal := o.divergence.Step(s, o.log.Warn)
@@ -153,14 +139,14 @@ func (o *observer) Step(s *event.Step) error {
 }
 
 // shows tells the saver that an evaluation has shown good weights. That of an average shows nothing of the weights.
-func (o *observer) shows(loss float64, step int64, best *train.Best) {
+func (o *duties) shows(loss float64, step int64, best *train.Best) {
 	if o.plan.Config.EMA == 0 && ending.Good(loss, best) {
 		o.saver.Evaluated(step)
 	}
 }
 
-// Evaluated implements loop.Observer.
-func (o *observer) Evaluated(e *event.Evaluation, best *train.Best) error {
+// Evaluated implements loop.Duties.
+func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 	o.shows(e.Loss, e.Step, best)
 	if err := o.bus.Flush(); err != nil {
 		return err

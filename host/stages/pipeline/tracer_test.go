@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// notebook records the calls of an Observer, with the milliseconds since its creation.
+// notebook records the calls of an Tracer, with the milliseconds since its creation.
 type notebook struct {
 	began time.Time
 	mu    sync.Mutex // guards lines
@@ -38,9 +38,9 @@ func (n *notebook) Moved(d *DeviceSlot, from, to State) {
 	n.add("%02d device slot %d %s to %s", n.ms(time.Now()), d.Index, from, to)
 }
 
-// TestObserver has one slot of each kind. So the second batch is decoded while the first is trained on, and the second
+// TestTracer has one slot of each kind. So the second batch is decoded while the first is trained on, and the second
 // copy of the second batch succeeds.
-func TestObserver(t *testing.T) {
+func TestTracer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
 		seen, failed := &notebook{began: time.Now()}, false
@@ -54,7 +54,7 @@ func TestObserver(t *testing.T) {
 				}
 				return nil
 			}),
-			Observer: seen,
+			Tracer: seen,
 		}, func(*DeviceSlot) { time.Sleep(20 * ms) })
 		if err != io.EOF {
 			t.Fatal(err)

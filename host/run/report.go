@@ -12,7 +12,7 @@ import (
 
 // describe returns the report of the run, which took wall and ends with the error outcome.
 func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error) {
-	o, path := r.observer, r.loop.Path
+	o, path := r.duties, r.loop.Path
 	m := report.Measured{
 		Began: r.began, Wall: wall, Pipeline: path.Pipeline.Stats(), Baselines: o.baselines.Losses(),
 		Transfers: report.Transfers(r.session.Device.Timer.Transfers()), Setup: summary.Setup(r.plan),

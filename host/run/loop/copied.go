@@ -1,0 +1,29 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// copied reads every batch before it leaves the ring, on the copier's goroutine: for the baselines of the report, and
+// for the batches of --debug-dir.
+type copied struct {
+	baselines *report.Baselines // may be nil, as debug
+	debug     *debug.Folder
+}
+
+func (c copied) read(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
+	if c.baselines != nil {
+		c.baselines.Record(b.Eval, b.Rows, layout, slot)
+	}
+	if b.Eval {
+		return nil
+	}
+	inputs := slices.DeleteFunc(slices.Clone(layout.Tensors),
+		func(t ring.Tensor) bool { return t.Offset >= layout.InputBytes })
+	return c.debug.Batch(debug.Batch{Step: b.Step + 1, Micro: b.Micro, Seed: b.Seed, Tensors: inputs, Slot: slot})
+}
