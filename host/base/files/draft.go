@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -129,22 +128,10 @@ func (d *Draft) Discard() error {
 }
 
 // Write writes a file with the parts as its content, and makes its folder.
-func Write(path string, parts ...[]byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return At(path).write(parts)
-}
-
-// Write writes a file with the parts as its content, and makes its folder.
 func (p Path) Write(parts ...[]byte) error {
 	if err := p.Parent().MkdirAll(); err != nil {
 		return err
 	}
-	return p.write(parts)
-}
-
-func (p Path) write(parts [][]byte) error {
 	d, err := p.Create()
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func TestWrite(t *testing.T) {
 				}
 			}
 		}
-		if err := Write(file, []byte(content[:2]), []byte(content[2:])); err != nil {
+		if err := At(file).Write([]byte(content[:2]), []byte(content[2:])); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != content {
@@ -60,7 +60,7 @@ func TestWriteLongName(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, left), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := Write(filepath.Join(dir, name), []byte("content")); err != nil {
+		if err := At(filepath.Join(dir, name)).Write([]byte("content")); err != nil {
 			t.Errorf("a name of %d bytes: %v", len(name), err)
 		}
 		if got := names(t, dir); got != name {
@@ -73,7 +73,7 @@ func TestWriteLongName(t *testing.T) {
 func TestCommitUnsynced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
-	if err := Write(path, []byte("old")); err != nil {
+	if err := At(path).Write([]byte("old")); err != nil {
 		t.Fatal(err)
 	}
 	d, err := At(path).Create()
@@ -97,7 +97,7 @@ func TestCommitUnsynced(t *testing.T) {
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
-	if err := Write(path, []byte("old")); err != nil {
+	if err := At(path).Write([]byte("old")); err != nil {
 		t.Fatal(err)
 	}
 	for _, commit := range []bool{false, true} {
@@ -108,7 +108,7 @@ func TestFile(t *testing.T) {
 		if _, err := f.Write([]byte("new")); err != nil {
 			t.Fatal(err)
 		}
-		if err := Write(filepath.Join(dir, "b"), nil); err != nil { // which sweeps
+		if err := At(filepath.Join(dir, "b")).Write(nil); err != nil { // which sweeps
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
@@ -136,7 +136,7 @@ func TestCommitFails(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(filepath.Join(dir, "folder"), []byte("x")); err == nil || names(t, dir) != "folder" {
+	if err := At(filepath.Join(dir, "folder")).Write([]byte("x")); err == nil || names(t, dir) != "folder" {
 		t.Errorf("%v; %s are there", err, names(t, dir))
 	}
 	if _, err := At(filepath.Join(dir, "nowhere", "a")).Create(); err == nil {
@@ -152,7 +152,7 @@ func TestAtTheSameTime(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				if err := Write(file, content); err != nil {
+				if err := At(file).Write(content); err != nil {
 					t.Error(err)
 				}
 				if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, content) {
