@@ -61,14 +61,14 @@ func Explain(err error, path string, need int64) error {
 		return err
 	}
 	e := &FullError{Path: path, Need: need, Free: -1, err: err}
-	if free, err := Free(filepath.Dir(path)); err == nil {
+	if free, err := freeSpace(filepath.Dir(path)); err == nil {
 		e.Free = free
 	}
 	return e
 }
 
-// Free returns the free bytes of the disk of a folder.
-func Free(folder string) (int64, error) {
+// freeSpace returns the free bytes of the disk of a folder.
+func freeSpace(folder string) (int64, error) {
 	var stat syscall.Statfs_t
 	err := syscall.Statfs(folder, &stat)
 	return int64(stat.Bavail) * stat.Bsize, err
@@ -76,7 +76,7 @@ func Free(folder string) (int64, error) {
 
 // FreeFor returns the free bytes for a folder that may not exist yet: those of the disk of the nearest one above it.
 func FreeFor(folder string) (int64, error) {
-	free, err := Free(folder)
+	free, err := freeSpace(folder)
 	if above := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && above != folder {
 		return FreeFor(above)
 	}

@@ -51,14 +51,14 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Fprintf is fmt.Fprintf with Args: the format and its line breaks are the program's own.
+// Fprintf is fmt.Fprintf with printable: the format and its line breaks are the program's own.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
-	return fmt.Fprintf(w, format, Args(args)...)
+	return fmt.Fprintf(w, format, printable(args)...)
 }
 
-// Args returns arguments of a format that print what the given ones print, as Text. Plain numbers, which may be the
-// width of others, stay as they are.
-func Args(args []any) []any {
+// printable returns arguments of a format that print what the given ones print, as Text. Plain numbers, which may be
+// the width of others, stay as they are.
+func printable(args []any) []any {
 	shown := make([]any, len(args))
 	for i, a := range args {
 		switch a.(type) {

@@ -56,7 +56,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 	list := List{Version: 1, Plugins: []*Result{}}
 	var faults []error
 	for _, name := range o.Names {
-		entry, err := Find(name, o.Plugins)
+		entry, err := findPlugin(name, o.Plugins)
 		if err != nil {
 			return exit.Refused(err)
 		}
@@ -85,8 +85,8 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 	return nil
 }
 
-// Find returns the plugin of a folder, or the one of that name in a folder of plugins. It can be started.
-func Find(name, plugins string) (*catalog.Entry, error) {
+// findPlugin returns the plugin of a folder, or the one of that name in a folder of plugins. It can be started.
+func findPlugin(name, plugins string) (*catalog.Entry, error) {
 	var found *catalog.Entry
 	if _, err := os.Stat(filepath.Join(name, manifest.PluginFile)); err == nil {
 		entry, err := catalog.Open(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Used returns what a run uses of a list, and what it leaves out.
-func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
+// usedOf returns what a run uses of a list, and what it leaves out.
+func usedOf(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 	seconds := func(row int32) float64 { return float64(ix.Rows[row].Samples) / float64(ix.SampleRate) }
 	d := report.DataList{LeftOut: []report.LeftOut{}}
 	for row := range ix.Rows {
@@ -51,12 +51,12 @@ func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 func (d *Data) SumUp(buckets []manifest.Bucket, f manifest.Features) {
 	w := d.Train.Plan.Work(f)
 	d.Usage = report.Data{
-		ValShare: d.Share, Lists: []report.List{ListOf(d.Train.Index)}, Train: Used(d.Train.Index, d.Train.Plan),
+		ValShare: d.Share, Lists: []report.List{ListOf(d.Train.Index)}, Train: usedOf(d.Train.Index, d.Train.Plan),
 		Buckets: buckets, Padding: report.Padding{Share: w.Padding(), EmptyRows: w.Empty()},
 	}
 	if d.Val != nil {
 		d.Usage.Lists = append(d.Usage.Lists, ListOf(d.Val.Index))
-		v := Used(d.Val.Index, d.Val.Plan)
+		v := usedOf(d.Val.Index, d.Val.Plan)
 		d.Usage.Validation, d.Usage.Shared = &v, dataset.Shared(d.Train.Index, d.Val.Index)
 	}
 }

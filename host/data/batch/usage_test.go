@@ -24,7 +24,7 @@ func TestUsed(t *testing.T) {
 		{Reason: "text of more than 8 tokens", File: "excluded.jsonl", Clips: 1, Seconds: 1.5},
 		{Reason: "cannot be used", File: "quarantine.jsonl", Clips: 3},
 	}}
-	if got := Used(ix, plan); !reflect.DeepEqual(got, want) {
+	if got := usedOf(ix, plan); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

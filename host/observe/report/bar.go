@@ -35,8 +35,8 @@ type Bar struct {
 	bar       *mpb.Bar
 }
 
-// NewBar returns a bar for a terminal. It draws nothing yet; until Start, Write writes directly to out.
-func NewBar(out io.Writer) *Bar { return &Bar{out: out} }
+// newBar returns a bar for a terminal. It draws nothing yet; until Start, Write writes directly to out.
+func newBar(out io.Writer) *Bar { return &Bar{out: out} }
 
 // Start shows the bar, which calls now for the progress of the run whenever it is drawn. Its goroutines end with Close.
 func (b *Bar) Start(now func() event.Snapshot) {

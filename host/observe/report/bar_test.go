@@ -93,7 +93,7 @@ func TestBarOnATerminal(t *testing.T) {
 // barScreen returns the text on a terminal a while after the bar was shown.
 func barScreen(t *testing.T, columns int, wait time.Duration) string {
 	s := screentest.Open(t, columns, 24)
-	b := NewBar(s.TTY)
+	b := newBar(s.TTY)
 	fmt.Fprintln(b, "before")
 	b.Start(standing(running))
 	fmt.Fprintln(b, "above 1")
@@ -107,7 +107,7 @@ func barScreen(t *testing.T, columns int, wait time.Duration) string {
 // TestBarSurvivesTyping: what is typed, ^C among it, moves the cursor.
 func TestBarSurvivesTyping(t *testing.T) {
 	s := screentest.Open(t, 100, 24)
-	b := NewBar(s.TTY)
+	b := newBar(s.TTY)
 	b.Start(standing(event.Snapshot{Run: event.Start{Total: 240}}))
 	for range 3 {
 		time.Sleep(200 * time.Millisecond)
@@ -127,7 +127,7 @@ func TestBarSurvivesTyping(t *testing.T) {
 // each one's order, and nothing is left of the bar.
 func TestBarKeepsLinesWhole(t *testing.T) {
 	s := screentest.Open(t, 100, 24)
-	b := NewBar(s.TTY)
+	b := newBar(s.TTY)
 	const writers, each = 4, 100
 	var drawn atomic.Int64
 	b.Start(func() event.Snapshot {
@@ -164,7 +164,7 @@ func TestBarKeepsLinesWhole(t *testing.T) {
 
 func TestBarThatNeverStarts(t *testing.T) {
 	var out bytes.Buffer
-	b := NewBar(&out)
+	b := newBar(&out)
 	fmt.Fprintln(b, "a line")
 	b.Close()
 	if out.String() != "a line\n" {

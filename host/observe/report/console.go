@@ -50,7 +50,7 @@ func NewConsole(out, err io.Writer, lost func(text string)) *Console {
 
 // OnTerminal makes the console draw a bar at the bottom of the terminal out. errToo says that err is the same terminal.
 func (c *Console) OnTerminal(errToo bool) {
-	c.bar = NewBar(c.out.Writer)
+	c.bar = newBar(c.out.Writer)
 	c.out.Writer = c.bar
 	if errToo {
 		c.err = c.out

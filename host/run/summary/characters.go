@@ -64,8 +64,8 @@ func spelling(found []dataset.UnknownChar) string {
 // list that is not text has any number.
 const maxReportedCharacters = 200
 
-// UnknownCharacters lists the characters that the tokenizer does not know, the most frequent first, for the report.
-func UnknownCharacters(p *plan.Plan) []report.UnknownCharacter {
+// unknownCharacters lists the characters that the tokenizer does not know, the most frequent first, for the report.
+func unknownCharacters(p *plan.Plan) []report.UnknownCharacter {
 	var out []report.UnknownCharacter
 	for _, s := range p.Data.Splits() {
 		as := "unknown"

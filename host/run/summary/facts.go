@@ -39,7 +39,7 @@ func Report(p *plan.Plan, versions map[string]string) *report.Report {
 	return &report.Report{
 		Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions,
 		Parameters: p.Parameters(), Excluded: p.Data.Excluded(), Data: p.Data.Usage,
-		UnknownCharacters: UnknownCharacters(p),
+		UnknownCharacters: unknownCharacters(p),
 		Accumulation:      report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
 	}
 }

@@ -17,7 +17,7 @@ func Warn(p *plan.Plan, log *slog.Logger) {
 			log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
 		}
 	}
-	for _, c := range UnknownCharacters(p) {
+	for _, c := range unknownCharacters(p) {
 		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count,
 			"first", c.First, "as", c.As)
 	}
