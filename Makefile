@@ -17,10 +17,14 @@ export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
 
 # Every package: shared is a module of its own, in this repository.
 ALL := ./... github.com/xtts-host/xtts-host/shared/...
-# Packages without goroutines: under the race detector their tests take several times as long, and it has nothing to find.
-PURE := . ./host/run/plan ./host/settings/schedule ./host/settings/selection ./host/settings/texts ./host/speak/synthesize/sampling \
+# Packages without goroutines: under the race detector their tests take several times as long, and it has nothing to
+# find. The scripts of cmd/xtts-host run the whole program. Tests of host/run do so with the detector, and test-cuda.sh
+# runs the scripts for a GPU with it.
+PURE := . ./cmd/xtts-host ./host/command/inspect ./host/speak/synthesize/sampling \
 	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav) \
-	$(addprefix ./ortgraphs/,fuse fuse/cudac fuse/cudac/cudactest leaves lifetime lint prune safetensors shapes steady variant)
+	$(addprefix ./host/,run/plan settings/schedule settings/selection settings/texts train/kernels) \
+	$(addprefix ./ortgraphs/,fuse fuse/cudac fuse/cudac/cudactest fused leaves lifetime lint prune safetensors shapes) \
+	$(addprefix ./ortgraphs/,steady variant)
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
