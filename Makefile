@@ -12,8 +12,9 @@ export GORACE := atexit_sleep_ms=0
 # As scripts/build.sh, so that what it compiles is compiled once for the program, the tests and go run, in every folder.
 export GOFLAGS := -trimpath $(GOFLAGS)
 # As scripts/cgo-env.sh has them, which says why.
-export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/compat' '-I$(CACHE)/cuda/include'
-export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/lib'
+CUDA := $(or $(realpath $(CACHE)),$(CACHE))/cuda
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CUDA)/compat' '-I$(CUDA)/include'
+export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CUDA)/lib'
 
 # Every package: shared is a module of its own, in this repository.
 ALL := ./... github.com/xtts-host/xtts-host/shared/...

@@ -8,6 +8,7 @@
 # PyPI into .cache/cuda: from NVIDIA's wheel, pinned by hash. scripts/libcuda.sh makes the library.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cuda=$(readlink -m "$root/.cache/cuda") # checkouts that share .cache by a link have the same flags, and so compile once
 
 fail() {
 	echo "error: $*" >&2
@@ -44,19 +45,24 @@ fetch() {
 	echo "cgo-env: cuda.h of CUDA $version at $1" >&2
 }
 
-include=$root/.cache/cuda/include library=$root/.cache/cuda/lib
+compat=$cuda/compat include=$cuda/include library=$cuda/lib
 # For another platform than this one, GOARCH and CC name it and its compiler, and it has a library of its own.
 if [ -n "${GOARCH:-}" ] && [ "$GOARCH" != "$(go env GOHOSTARCH)" ]; then
 	library+=-$GOARCH cross=1
 fi
 pinned "$include/cuda.h" || fetch "$include/cuda.h"
 "$root/scripts/libcuda.sh" "$include" "$library"
+if ! cmp --silent "$root/gpu/cuda/compat/cuda.h" "$compat/cuda.h"; then
+	mkdir -p "$compat"
+	cp "$root/gpu/cuda/compat/cuda.h" "$compat/.cuda.h-$$"
+	mv "$compat/.cuda.h-$$" "$compat/cuda.h"
+fi
 
 # Values that are set already come first, and are kept unchanged if they contain these paths, as in the Makefile. The
 # defaults: "-O2 -g" is Go's own. NVML's header marks 40 functions as deprecated, and the binding uses all of them.
 # NVML's symbols are resolved when they are called, so the program must not be linked with -z now, the default of some
 # compilers. The headers of this repository come first: see gpu/cuda/compat/cuda.h.
-headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$library'"
+headers="'-I$compat' '-I$include'" library="'-L$library'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
 [[ $cflags == *"$headers"* ]] || cflags+=" $headers"
 [[ $ldflags == *"$library"* ]] || ldflags+=" $library"
