@@ -19,8 +19,8 @@ export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CUDA)/lib'
 # Every package: shared is a module of its own, in this repository.
 ALL := ./... github.com/xtts-host/xtts-host/shared/...
 # Packages without goroutines: under the race detector their tests take several times as long, and it has nothing to
-# find. The scripts of cmd/xtts-host run the whole program. Tests of host/run do so with the detector, and test-cuda.sh
-# runs the scripts for a GPU with it.
+# find. The scripts of cmd/xtts-host run the whole program. Tests of host/run do so with the detector, and make nightly
+# runs the scripts with it.
 PURE := . ./cmd/xtts-host ./host/command/inspect ./host/speak/synthesize/sampling \
 	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav) \
 	$(addprefix ./host/,run/plan settings/schedule settings/selection settings/texts train/kernels) \
@@ -104,6 +104,8 @@ fuzz: build ## every fuzz target for FUZZTIME (1m)
 nightly: build ## what is random or repeated, in full; make test has a small fixed part of it
 	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(ALL) | sed -n 's| .*scripts/nightly.*||p' | \
 		XTTS_NIGHTLY=1 xargs go test -vet=off -ldflags=-w -timeout 60m
+	go test -race -vet=off -ldflags=-w -timeout 60m ./cmd/xtts-host
+	XTTS_NIGHTLY=1 scripts/test-cuda.sh
 	scripts/fuzz.sh $(or $(FUZZTIME),10s)
 	scripts/test-findings.sh
 	scripts/test-hostile.sh --all
