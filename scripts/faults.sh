@@ -7,6 +7,8 @@
 #   ERROR=ENOSPC TIMES=always scripts/faults.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
+env=$(scripts/cgo-env.sh)
+eval "$env"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 program=$PWD/bin/xtts-host-faults # next to the libraries

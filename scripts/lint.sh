@@ -5,6 +5,8 @@
 # skipped, and the last line reports that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+env=$(scripts/cgo-env.sh)
+eval "$env"
 
 # shared is a module of its own.
 all="./... github.com/xtts-host/xtts-host/shared/..."

@@ -5,6 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cases=$here/scripts/findings
+env=$("$here/scripts/cgo-env.sh")
+eval "$env"
 
 # A case is a function below a comment `# name: what is expected`, in any file of the folder.
 list() { grep -hE '^# [a-z0-9-]+: ' "$cases"/*.sh | sed 's/^# //'; }
