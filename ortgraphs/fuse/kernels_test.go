@@ -396,7 +396,7 @@ func TestKernels(t *testing.T) {
 	var k kernels
 	k.training(t, "../testdata/pico/training_model.onnx", shapes.Sizes{"B": 3, "T_text": 3, "T_mel": 4, "T_ref_mel": 3})
 	k.training(t, "../builtin/myxtts-multispeaker/training_model.onnx", shapes.Sizes{"B": 3, "T_text": 3, "T_mel": 6})
-	k.random(t, nightly.Of[uint64](12, 100), nightly.Of[uint64](6, 100))
+	k.random(t, nightly.Of[uint64](12, 40), nightly.Of[uint64](6, 20))
 	k.complete(t, 100)
 	k.check(t, &emulation{}, 1e-5)
 }
