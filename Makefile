@@ -12,7 +12,7 @@ export GORACE := atexit_sleep_ms=0
 # As scripts/build.sh, so that what it compiles is compiled once for the program, the tests and go run, in every folder.
 export GOFLAGS := -trimpath $(GOFLAGS)
 # As scripts/cgo-env.sh has them, which says why.
-CUDA := $(or $(realpath $(CACHE)),$(CACHE))/cuda
+CUDA := $(shell readlink -m .cache)/cuda
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CUDA)/compat' '-I$(CUDA)/include'
 export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CUDA)/lib'
 

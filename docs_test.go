@@ -28,8 +28,7 @@ func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page
 	walk(t, ".md", func(path string) {
-		data := read(t, path)
-		all = append(all, newPage(path, data))
+		all = append(all, newPage(path, read(t, path)))
 	})
 	return all
 }

@@ -23,11 +23,9 @@ for dir in "$odd" "$refused"; do git clone --quiet "$plain" "$dir"; done
 for dir in "$plain" "$odd" "$refused"; do echo .cache >>"$dir/.git/info/exclude"; done
 ln -s "$cache" "$plain/.cache"
 ln -s "$cache" "$refused/.cache"
-# With CUDA's header in a folder of its own, cgo has other flags there, and Go compiles again what depends on them.
-mkdir "$odd/.cache"
-ln -s "$cache"/* "$odd/.cache"
-rm "$odd/.cache/cuda"
-cp -r "$cache/cuda" "$odd/.cache/cuda"
+scripts/cache-of-clone.sh "$odd"
+mkdir "$work/a" # so that the first word of the path is a folder, too
+grep -qxF "CUDA := $odd/.cache/cuda" <(make -C "$odd" -pn help 2>/dev/null) || fail "make looks for CUDA's header elsewhere than in $odd"
 
 make -C "$plain" --no-print-directory build
 make -C "$odd" --no-print-directory build
@@ -37,6 +35,7 @@ for p in $programs; do
 done
 echo "one more line" >>"$odd/README.md"
 commit "$odd" "README: add a line"
+make -C "$odd" --no-print-directory plugins
 touch "$odd/changed"
 make -C "$odd" --no-print-directory run STEPS=2
 for p in features augment inference; do

@@ -5,8 +5,6 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cases=$here/scripts/findings
-env=$("$here/scripts/cgo-env.sh")
-eval "$env"
 
 # A case is a function below a comment `# name: what is expected`, in any file of the folder.
 list() { grep -hE '^# [a-z0-9-]+: ' "$cases"/*.sh | sed 's/^# //'; }
@@ -18,6 +16,8 @@ export TREE=${XTTS_HOST_TREE:-$here} CASES=$cases
 unset XTTS_HOST_TREE # the program refuses a variable of its name that is no flag
 [ -x "$TREE/bin/xtts-host" ] || { echo "error: $TREE/bin/xtts-host is missing; build it by: make build" >&2; exit 1; }
 
+env=$("$here/scripts/cgo-env.sh")
+eval "$env"
 work=$(mktemp -d)
 export TESTS=$work/tests # programs of Go tests
 mkdir "$TESTS"

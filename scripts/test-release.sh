@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # Makes an archive of the release and checks its content and what its programs need. Then it is unpacked into a folder
 # with special characters, where it must train, resume and speak without Go, a compiler and any other program. At last a
-# clone in another folder must make the same bytes. It shares the build cache, which has a package only for the same
-# sources and flags. The flags of C code name the folder of CUDA's header, of which the clone has a copy: so all packages
-# with C code are compiled again.
+# clone in another folder must make the same bytes, with all packages of C code compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -84,10 +82,7 @@ twin="$work/another place ü"
 git clone --quiet . "$twin"
 git diff --binary HEAD | git -C "$twin" apply --allow-empty
 git ls-files -z --others --exclude-standard -- ':!.cache' | xargs -0r cp --parents -t "$twin"
-mkdir "$twin/.cache"
-ln -s "$cache"/* "$twin/.cache"
-rm "$twin/.cache/cuda"
-cp -r "$cache/cuda" "$twin/.cache/cuda"
+scripts/cache-of-clone.sh "$twin"
 DIST=$work/two CROSS=no "$twin/scripts/release.sh"
 cmp "$archive" "$work/two/${archive##*/}" || fail "the archive of a clone has other bytes"
 echo "scripts/release.sh: ${archive##*/} has the same bytes from two folders, and trains, resumes and speaks by itself"

@@ -51,7 +51,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Fprintf is fmt.Fprintf with printable: the format and its line breaks are the program's own.
+// Fprintf is fmt.Fprintf of printable arguments: the format and its line breaks are the program's own.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, printable(args)...)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// notebook records the calls of an Tracer, with the milliseconds since its creation.
+// notebook records the calls of a Tracer, with the milliseconds since its creation.
 type notebook struct {
 	began time.Time
 	mu    sync.Mutex // guards lines
