@@ -64,6 +64,8 @@ var folders = []rule{
 	{"ortgraphs/fused", "ortgraphs/fuse/... ortgraphs/lifetime ortgraphs/onnxpb ortgraphs/ort ortgraphs/shapes " +
 		"shared/..."},
 	{"ortgraphs/fused/fusedtest", "ortgraphs/fuse/... ortgraphs/fused ortgraphs/ort/..."},
+	{"ortgraphs/fused/prooftest", "ortgraphs/fuse/... ortgraphs/fused ortgraphs/onnxpb ortgraphs/ort/... " +
+		"ortgraphs/shapes shared/manifest"},
 	{"ortgraphs/lifetime", "ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/ort", "shared/hint shared/manifest"},
 	{"ortgraphs/steady", "ortgraphs/onnxpb ortgraphs/shapes"},

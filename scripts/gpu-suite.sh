@@ -56,6 +56,7 @@ pack() {
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
+	go test -c -trimpath -ldflags '-s -w' -o "$kit/kernels.test" ./host/train/kernels
 	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment plugins/inference/frozen; do
 		go test -c -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
 	done

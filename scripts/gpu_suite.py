@@ -23,6 +23,7 @@ TESTS = [  # binary of the kit, the package's folder, which tests, which benchma
     ("cuda", "gpu/cuda", "TestContext", "^$"),
     ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead|UpdateKernel|SquaresKernel", "Timer|Update"),
     ("fuse", "ortgraphs/fuse", "GPU", "^$"),
+    ("kernels", "host/train/kernels", "GPU", "^$"),
     ("logmel", "plugins/features/logmel", "GPU", "GPU"),
     ("waveaug", "plugins/augment/waveaug", "GPU", "Waveaug"),
     ("specaugment", "plugins/augment/specaugment", "GPU", "Specaugment"),

@@ -26,6 +26,7 @@ type fusedGraphs struct {
 	form     fused.Form
 	plans    []*fused.Plan // by bucket
 	programs fused.Programs
+	proofs   Proofs
 	faults   []map[int]error // by bucket: why regions run without their kernels
 	sessions []*ort.Session  // by bucket
 
@@ -34,6 +35,7 @@ type fusedGraphs struct {
 	outputs  tensors
 
 	compared
+	accuracy
 	largest *lifetime.Plan // of the tensors of the largest bucket
 	arena   int64          // the planned size of ONNX Runtime's arena
 	times   FusionTimes
@@ -43,7 +45,8 @@ type fusedGraphs struct {
 type compared struct {
 	unproved   map[string]bool // results that show nothing of a kernel, because they are zero or not finite
 	distances  []float64       // by bucket: the largest difference of the results, relative to their norm
-	distrusted []int           // buckets that run as exported, because too many of their kernels are wrong
+	roundings  []float64       // by bucket: that of the graph as exported after other roundings; 0 if not measured
+	distrusted map[int]error   // why buckets run as exported: the graph is wrong without a wrong kernel
 }
 
 // TrainingForm says how the training graph of a player runs on a GPU.
@@ -60,11 +63,13 @@ type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
 	Left    []string
+	// UnfusedBytes is how much more a step of the largest bucket moves through memory because regions are plain.
+	UnfusedBytes int64
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
 	// exported. They stay plain.
 	Faulty []string
-	// Unproved names the results that say nothing of a bucket's kernels, because they are zero or not finite in the
-	// graph as exported.
+	// Unproved names the results, of the graph or of a region, that say nothing of a bucket's kernels, because they are
+	// zero or not finite in the graph as exported, or mostly roundings.
 	Unproved []string
 	// Narrowed is the number of attentions that are rounded to bf16 on request.
 	Narrowed int
@@ -73,6 +78,9 @@ type Fusion struct {
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a
 	// result.
 	Distances []float64
+	// Roundings are the differences of the graph as exported from itself after other roundings, where a distance is
+	// above the precision's own tolerance; elsewhere 0.
+	Roundings []float64
 	Times     FusionTimes
 }
 
@@ -83,7 +91,8 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 // graph as exported.
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
 	f := &fusedGraphs{
-		model: m, player: p, config: config, form: choice.Form, compared: compared{unproved: map[string]bool{}},
+		model: m, player: p, config: config, form: choice.Form, proofs: choice.Proofs,
+		compared: compared{unproved: map[string]bool{}, distrusted: map[int]error{}},
 	}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
@@ -95,6 +104,7 @@ func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionCo
 		return nil, err
 	}
 	m.add(f.programs.Close)
+	f.findAccuracy()
 	f.times = FusionTimes{Plan: planned.Sub(began), Compile: time.Since(planned)}
 	if err := f.load(); err != nil {
 		return nil, err
@@ -123,7 +133,7 @@ func (f *fusedGraphs) openAll(exported *ort.Session) {
 	f.exported = exported
 	began := time.Now()
 	for i := range f.plans {
-		f.sessions = append(f.sessions, f.open(i, nil))
+		f.sessions = append(f.sessions, f.open(i))
 	}
 	f.times.Open = time.Since(began)
 }
@@ -140,8 +150,8 @@ func (f *fusedGraphs) closeAll() (err error) {
 // makePlans plans all buckets in parallel.
 func (f *fusedGraphs) makePlans() error {
 	buckets := len(f.model.layouts)
-	f.plans, f.faults, f.distances = make([]*fused.Plan, buckets), make([]map[int]error, buckets),
-		make([]float64, buckets)
+	f.plans, f.faults = make([]*fused.Plan, buckets), make([]map[int]error, buckets)
+	f.distances, f.roundings = make([]float64, buckets), make([]float64, buckets)
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range f.plans {
@@ -181,8 +191,8 @@ func (f *fusedGraphs) sources() (list []string) {
 	return slices.Compact(list)
 }
 
-// open opens the session of a bucket, without the kernels that are known to be faulty or that plain accepts.
-func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session {
+// open opens the session of a bucket, without the kernels that are known to be faulty.
+func (f *fusedGraphs) open(bucket int) *ort.Session {
 	m := f.model
 	if m.err != nil {
 		return nil
@@ -190,9 +200,9 @@ func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session
 	c := f.config
 	c.Name = fmt.Sprintf("%s, bucket %d, fused", c.Name, bucket)
 	c.Model, c.Kernels, m.err = f.plans[bucket].Link(func(region int) bool {
-		return f.faults[bucket][region] != nil || plain != nil && plain(region)
+		return f.faults[bucket][region] != nil
 	})
-	if plain == nil && m.err == nil {
+	if m.err == nil {
 		m.checkCapture(f.config.Name, c.Model)
 	}
 	return m.open(c, m.capturing)
@@ -248,21 +258,26 @@ func (f *fusedGraphs) describe() *Fusion {
 	}
 	out := &Fusion{
 		Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), ArenaBytes: f.arena,
-		Distances: f.distances, Times: f.times,
+		Distances: f.distances, Roundings: f.roundings, Times: f.times,
 	}
 	for bucket, p := range f.plans {
-		if slices.Contains(f.distrusted, bucket) {
+		if fault := f.distrusted[bucket]; fault != nil {
 			out.Faulty = append(out.Faulty, fmt.Sprintf(
-				"bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket,
-				len(f.faults[bucket])))
+				"bucket %d, of which each kernel is right: all of it runs as exported: %v", bucket, fault))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
 			out.Faulty = append(out.Faulty,
 				fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
 		}
 	}
-	largest := f.plans[len(f.plans)-1]
+	last := len(f.plans) - 1
+	largest := f.plans[last]
 	out.Left = largest.Left
-	out.Kernels = largest.Regions() - len(largest.Left) - len(f.faults[len(f.plans)-1])
+	out.UnfusedBytes = int64(largest.Unfused(func(region int) bool {
+		return f.faults[last][region] != nil || f.distrusted[last] != nil
+	}))
+	if f.distrusted[last] == nil {
+		out.Kernels = largest.Regions() - len(largest.Left) - len(f.faults[last])
+	}
 	return out
 }

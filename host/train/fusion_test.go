@@ -1,15 +1,19 @@
 package train
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -66,7 +70,7 @@ func TestFusion(t *testing.T) {
 		refuse func(string) bool
 		want   []string
 	}{{0, nil, nil}, {2, refuseOne(), []string{
-		"results are not those of the graph as exported", "CUDA failure 9", "kernel.cu(7): error: this is wrong",
+		"from the plain nodes' result, where roundings explain", "CUDA failure 9", "kernel.cu(7): error: this is wrong",
 	}}} {
 		d, _ := fakeDevice(t)
 		checked, before := 0, sessions(t)
@@ -141,11 +145,6 @@ type lost struct {
 
 var errLost = errors.New("CUDA_ERROR_ILLEGAL_ADDRESS")
 
-func (l *lost) Clear(m gpu.Memory, at, size int) error {
-	l.proof = true
-	return l.Stream.Clear(m, at, size)
-}
-
 func (l *lost) Synchronize() error {
 	if l.proof {
 		l.waits++ // before the CPU runs a graph, and then after a kernel that is not launched
@@ -157,13 +156,27 @@ func (l *lost) Synchronize() error {
 	return err
 }
 
+// proving tells when the memory for what a proof measures is allocated.
+type proving struct {
+	gpu.Context
+	preparing bool
+	lost      *lost
+}
+
+func (p *proving) Allocate(size int) (gpu.Memory, error) {
+	p.lost.proof = p.preparing
+	return p.Context.Allocate(size)
+}
+
 // TestProofLosesTheGPU: after a fault that the process cannot survive, the error names the fused graph and the way
 // without it.
 func TestProofLosesTheGPU(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	d, _ := fakeDevice(t)
-	d.Compute = &lost{Stream: d.Compute}
+	l := &lost{Stream: d.Compute}
+	context := &proving{Context: d.Context, lost: l}
+	d.Compute, d.Context = l, context
 	m, err := NewModel(ModelConfig{
 		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
 		Fuse: FuseConfig{Compiler: failingCompiler(t)},
@@ -172,6 +185,7 @@ func TestProofLosesTheGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
+	context.preparing = true
 	_, err = m.Prepare()
 	if !errors.Is(err, errLost) || !errors.Is(err, ort.ErrLaunch) ||
 		!strings.HasPrefix(err.Error(), "prove the fused training graph of bucket 0: ") ||
@@ -284,4 +298,122 @@ func TestUnfused(t *testing.T) {
 			t.Error(r, err)
 		}
 	}
+}
+
+// proved prepares a fused model of pico, after change.
+func proved(t *testing.T, compiler *fusedtest.Compiler, change func(*fusedGraphs)) *Fusion {
+	t.Helper()
+	b := open(t, pico)
+	layouts, _ := shaped(t, b, 3, []goldenBatch{{Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}}})
+	d, _ := fakeDevice(t)
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+		Fuse: FuseConfig{Compiler: compiler},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	change(m.players[0].fusion)
+	p, err := m.Prepare()
+	if err != nil || p.Fault != nil {
+		t.Fatal(p.Fault, err)
+	}
+	f := p.Forms[0].Fusion
+	t.Logf("distances %.2g, roundings %.2g, faulty %q", f.Distances, f.Roundings, f.Faulty)
+	return f
+}
+
+// TestAmplifiedRoundings: a graph that is further away than its precision tolerates is fused, as far as roundings
+// explain that. A graph that is rewritten wrongly is not.
+func TestAmplifiedRoundings(t *testing.T) {
+	compiler := fusedtest.NewCompiler(t)
+	for _, tolerance := range []float64{accuracyF32.tolerance, 1e-8} {
+		f := proved(t, compiler, func(f *fusedGraphs) { f.tolerance = tolerance })
+		if within := f.Distances[0] <= tolerance; len(f.Faulty) > 0 || within != (f.Roundings[0] == 0) {
+			t.Errorf("tolerance %g, distances %g, roundings %g: %q", tolerance, f.Distances, f.Roundings, f.Faulty)
+		}
+		f = proved(t, compiler, func(f *fusedGraphs) {
+			f.tolerance = tolerance
+			c := f.config
+			var err error
+			c.Model, c.Kernels, err = f.plans[0].Link(nil)
+			if err == nil {
+				c.Model, err = scaledLoss(c.Model)
+			}
+			if err == nil {
+				err = f.rebind(0, f.model.open(c, false))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		if len(f.Faulty) != 1 || !strings.Contains(f.Faulty[0], "each kernel is right: all of it runs as exported") {
+			t.Errorf("tolerance %g: the graph is wrong: %q", tolerance, f.Faulty)
+		}
+	}
+}
+
+// remembered are the proofs of a test.
+type remembered struct {
+	proofs map[[sha256.Size]byte][]byte
+	added  int
+}
+
+func (r *remembered) Proved(graph [sha256.Size]byte) []byte { return r.proofs[graph] }
+func (r *remembered) Remember(graph [sha256.Size]byte, proved []byte) {
+	r.added++
+	r.proofs[graph] = proved
+}
+
+// TestProvedOnce: what was proved is not proved again, unless the graph is wrong. One with a wrong kernel is not
+// remembered.
+func TestProvedOnce(t *testing.T) {
+	compiler, proofs := faultyCompiler(t), &remembered{proofs: map[[sha256.Size]byte][]byte{}}
+	for _, c := range []struct{ faults, added int }{{1, 0}, {0, 1}, {0, 1}, {1, 1}} {
+		compiler.Faults = c.faults
+		f := proved(t, compiler, func(f *fusedGraphs) { f.proofs = proofs })
+		if proofs.added != c.added || (len(f.Faulty) > 0) != (c.faults > 0) || f.Kernels < 50 {
+			t.Errorf("%d proofs are added, want %d; %d kernels, faulty %q", proofs.added, c.added, f.Kernels, f.Faulty)
+		}
+	}
+}
+
+// TestAcquitted: a kernel that is wrong on the first batch only keeps its place, and the proof goes on as without it.
+func TestAcquitted(t *testing.T) {
+	compiler := fusedtest.NewCompiler(t)
+	compiler.Faults = 1
+	compiler.Change = func(program string) string {
+		if !strings.Contains(program, "x3 = x") {
+			return program
+		}
+		program = strings.Replace(program, " * x", " * (threads++ < 512 ? 2 : 1) * x", 1)
+		return strings.Replace(program, "extern \"C\"", "static int threads;\nextern \"C\"", 1)
+	}
+	if f := proved(t, compiler, func(*fusedGraphs) {}); len(f.Faulty) > 0 || f.Kernels < 50 {
+		t.Errorf("%d kernels, faulty %q, roundings %g", f.Kernels, f.Faulty, f.Roundings)
+	}
+}
+
+// scaledLoss returns a graph whose loss is too large by 1 %.
+func scaledLoss(file []byte) ([]byte, error) {
+	m := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(file, m); err != nil {
+		return nil, err
+	}
+	m.Graph.Initializer = append(m.Graph.Initializer, &onnxpb.TensorProto{
+		Name: proto.String("wrong"), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{1.01},
+	})
+	for _, n := range m.Graph.Node {
+		for i, name := range n.Output {
+			if name != "loss" {
+				continue
+			}
+			n.Output[i] = "right"
+			m.Graph.Node = append(m.Graph.Node, &onnxpb.NodeProto{
+				OpType: proto.String("Mul"), Input: []string{"right", "wrong"}, Output: []string{name}})
+			return proto.Marshal(m)
+		}
+	}
+	return nil, errors.New("no node computes the loss")
 }

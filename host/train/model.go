@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -46,6 +47,15 @@ type FuseConfig struct {
 	// graph runs as exported. So it does if it cannot be fused.
 	Compiler fused.Compiler
 	Form     fused.Form
+	// Proofs remembers which kernels are proved; nil means that they are proved at each start.
+	Proofs Proofs
+}
+
+// Proofs remembers the proofs of kernels on a kind of GPU, by the hash of a graph with its sizes and programs.
+type Proofs interface {
+	// Proved returns what Remember was told of a graph, or nil.
+	Proved(graph [sha256.Size]byte) []byte
+	Remember(graph [sha256.Size]byte, proved []byte)
 }
 
 // Model is the bundle's training and evaluation graphs with their weights, gradients and device slots.

@@ -218,7 +218,7 @@ func (p *Prepared) graphs(c capturer) (err error) {
 func (t *trial) capture() (n int, err error) {
 	for player, p := range t.players {
 		for _, bucket := range t.order {
-			if p.fusion != nil && slices.Contains(p.fusion.distrusted, bucket) {
+			if p.fusion != nil && p.fusion.distrusted[bucket] != nil {
 				continue // the session of the exported graph captures nothing
 			}
 			for slot := range t.slots {

@@ -9,6 +9,7 @@ import (
 
 // reference is what the graph as exported computes of a synthetic batch.
 type reference struct {
+	batch     synthetic    // the kind of the batch
 	scalars   []float32    // loss, weight and the player's metrics
 	gradients []byte       // as in their arena
 	sizes     []difference // of the gradients from themselves, by parameter
@@ -30,6 +31,7 @@ func (t *trial) reference(bucket int, gradients []byte) (*reference, error) {
 			return nil, err
 		}
 		*t.seeds[0].value = t.random.Int64()
+		r.batch = with
 		var err error
 		if r.scalars, err = t.scalars(t.execution(f.exported, f.inputs[0][bucket], f.outputs)); err != nil {
 			return nil, err

@@ -45,18 +45,25 @@ func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb
 			return nil, e.err
 		}
 	}
-	for _, o := range g.Outputs {
+	return e.model(func() {})
+}
+
+// model completes the model. after adds nodes that ONNX Runtime computes first, with what they read.
+func (e *emitter) model(after func()) (*onnxpb.ModelProto, error) {
+	for _, o := range e.source.Outputs {
 		e.output(o)
 	}
+	e.graph.Node = leaves.Last(e.graph.Node)
+	after()
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.graph.Node = leaves.Last(e.graph.Node)
 	m := &onnxpb.ModelProto{
-		IrVersion: g.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph, OpsetImport: e.imports,
+		IrVersion: e.source.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph,
+		OpsetImport: e.imports,
 	}
 	if e.functions {
-		m.Functions = g.model.Functions
+		m.Functions = e.source.model.Functions
 	}
 	return m, nil
 }
@@ -64,6 +71,7 @@ func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb
 // emitter is a graph on its way to a model.
 type emitter struct {
 	*modelFile
+	source  *Graph
 	outputs map[*Tensor][]Output
 	// stored says where tensors are, and in which shape.
 	stored map[*Tensor]placed
@@ -83,7 +91,7 @@ type placed struct {
 
 func newEmitter(g *Graph) *emitter {
 	e := &emitter{
-		newModelFile(g.model), map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{},
+		newModelFile(g.model), g, map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{},
 		map[*shapes.Value]string{}, false,
 	}
 	for _, t := range g.Inputs {

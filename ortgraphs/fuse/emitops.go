@@ -13,6 +13,9 @@ func (e *emitter) plain(n *Node) {
 	case Elementwise:
 		e.elementwise(n)
 	case Reduction:
+		if n.Op == Reach { // for kernels alone
+			return
+		}
 		op := map[string]string{"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}[n.Op]
 		in := e.operand(n.In[0])
 		e.node(op, []string{in, e.shape(n.Axes)}, e.result(n), integerAttribute("keepdims", 1))

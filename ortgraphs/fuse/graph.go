@@ -217,3 +217,11 @@ func product(shape []int) int {
 	}
 	return n
 }
+
+// Terms is the number of terms that each element of a reduction or a product sums.
+func (n *Node) Terms() int {
+	if n.Kind == Product {
+		return n.inner()
+	}
+	return product(n.In[0].Shape()) / max(1, n.Out[0].Elements())
+}

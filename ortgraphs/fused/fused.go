@@ -33,11 +33,13 @@ import (
 type Plan struct {
 	graph   *fuse.Graph
 	regions []*fuse.Region
-	kernels []*cudac.Kernel   // nil for a region that stays plain
-	launch  uintptr           // as in Programs
-	sums    uintptr           // the function that completes column sums
+	kernels []*cudac.Kernel // nil for a region that stays plain
+	launch  uintptr         // as in Programs
+	sums    uintptr         // the function that completes column sums
+	proof   proofFunctions
 	library *ort.Multiplier   // of products that regions are
 	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
+	keys    []string          // of loaded kernels, by region, as far as they are known
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
 	// Left says why regions stay plain: the reason for each.
@@ -145,6 +147,17 @@ func (p *Plan) Describe(region int) string {
 	return fmt.Sprintf("%s over %v, which computes %s", r.Ops(), r.Domain, r.Out[0].Name)
 }
 
+// Unfused is how many bytes more a step moves through memory if regions run without their kernels: those that have
+// none, and those that plain accepts.
+func (p *Plan) Unfused(plain func(region int) bool) (bytes int) {
+	for i, r := range p.regions {
+		if p.kernels[i] == nil || plain(i) {
+			bytes += max(0, r.Plain()-r.Read-r.Written)
+		}
+	}
+	return bytes
+}
+
 // Sources returns the different programs, complete.
 func (p *Plan) Sources() []string {
 	seen := map[string]bool{}
@@ -158,15 +171,24 @@ func (p *Plan) Sources() []string {
 	if slices.ContainsFunc(p.kernels, func(k *cudac.Kernel) bool { return k != nil && len(k.Sums) > 0 }) {
 		list = append(list, cudac.Prelude+cudac.Sums)
 	}
-	return list
+	return append(list, cudac.Prelude+cudac.Proof)
+}
+
+// Source is the program of a region without the prelude, or "" if it stays plain.
+func (p *Plan) Source(region int) string {
+	if k := p.kernels[region]; k != nil {
+		return k.Source
+	}
+	return ""
 }
 
 // Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why:
 // these stay plain.
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
-	p.launch, failed = programs.Launch(), map[int]error{}
+	p.launch, failed, p.keys = programs.Launch(), map[int]error{}, nil
 	var refused error
 	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction, 0)
+	p.proof = findProof(programs)
 	var lacks error
 	p.library, lacks = programs.Multiplier()
 	for i, k := range p.kernels {
@@ -210,14 +232,24 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 	return model, kernels, err
 }
 
-func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
-	l := &linking{
-		plan: p, kernels: &ort.Kernels{Launch: p.launch, Multiplier: p.library}, completed: map[int][]int{},
-		partials: map[int]*fuse.Tensor{},
+// supplied reports whether what only other kernels compute, and a region reads, is computed by those of run.
+func (p *Plan) supplied(region int, run []int) bool {
+	for _, t := range p.regions[region].In {
+		if t.From == nil || t.From.Op != fuse.Reach {
+			continue
+		}
+		if !slices.ContainsFunc(run, func(i int) bool { return slices.Contains(p.regions[i].Out, t) }) {
+			return false
+		}
 	}
+	return true
+}
+
+func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
+	l := newLinking(p)
 	var run []int
 	for i, c := range p.calls {
-		if c != nil && (plain == nil || !plain(i)) {
+		if c != nil && (plain == nil || !plain(i)) && p.supplied(i, run) {
 			run = append(run, i)
 		}
 	}

@@ -74,6 +74,11 @@ type linking struct {
 	partials  map[int]*fuse.Tensor // by region
 }
 
+func newLinking(p *Plan) *linking {
+	kernels := &ort.Kernels{Launch: p.launch, Multiplier: p.library}
+	return &linking{plan: p, kernels: kernels, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
+}
+
 // Limits of the sums that one launch completes: their partial sums stay in memory until then.
 const (
 	maxPartialBytes = 32 << 20

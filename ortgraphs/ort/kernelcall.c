@@ -179,6 +179,20 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 	return s;
 }
 
+// fill fills the outputs of a call. The kernel gets the address and the number of bytes of each.
+static OrtStatus *fill(const kernel_call *call, OrtKernelContext *context, void **outputs) {
+	void *stream;
+	OrtStatus *s = ORT(KernelContext_GetGPUComputeStream)(context, &stream);
+	for (size_t i = 0; i < call->output_count && !s; i++) {
+		size_t bytes = call->outputs[i].bytes;
+		unsigned blocks = (unsigned)(bytes / 4096 < 4096 ? bytes / 4096 + 1 : 4096);
+		void *arguments[] = {&outputs[i], &bytes};
+		int result = ((kernel_launcher)call->set->launch)((void *)call->set->fill, blocks, 1, 1, 256, 1, 1, 0, stream, arguments, NULL);
+		if (result) s = fail("kernel call %zu: CUDA failure %d: cuLaunchKernel", call->index, result);
+	}
+	return s;
+}
+
 static void release_allocator(OrtAllocator **allocator) {
 	if (*allocator) ORT(ReleaseAllocator)(*allocator);
 }
@@ -187,6 +201,7 @@ static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
 	const kernel_call *call = kernel;
 	void *pointers[KERNEL_POINTERS] = {0}; // a kernel may take all of them as one structure
 	OrtStatus *s = find_tensors(call, context, pointers);
+	if (!s && call->set->fill) s = fill(call, context, pointers + call->inputs);
 	if (s) return s;
 	if (!call->scratch) return launch(call, context, pointers);
 

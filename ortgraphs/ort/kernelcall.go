@@ -45,9 +45,10 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 		return o, fmt.Errorf("operators of %s: %w", KernelDomain, err)
 	}
 	o.products = o.multiplier(k.Multiplier)
-	set := inC(&o, []C.kernel_set{
-		{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info, multiplier: o.products},
-	})
+	set := inC(&o, []C.kernel_set{{
+		launch: C.uintptr_t(k.Launch), fill: C.uintptr_t(k.Fill), cuda: C.bool(place != Host), memory: info,
+		multiplier: o.products,
+	}})
 	calls := make([]C.kernel_call, len(k.Calls))
 	byName := map[string]*C.kernel_op{}
 	for i, call := range k.Calls {
@@ -76,8 +77,12 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 	outputs := make([]C.kernel_output, len(call.Outputs))
 	for i, out := range call.Outputs {
 		shape := convert[C.int64_t](out.Shape)
+		bytes := out.DType.Size()
+		for _, d := range out.Shape {
+			bytes *= d
+		}
 		outputs[i] = C.kernel_output{
-			C.ONNXTensorElementDataType(elementTypes[out.DType]), inC(o, shape), C.size_t(len(shape)),
+			C.ONNXTensorElementDataType(elementTypes[out.DType]), inC(o, shape), C.size_t(len(shape)), C.size_t(bytes),
 		}
 	}
 	launches := make([]C.kernel_launch, len(call.Launches))

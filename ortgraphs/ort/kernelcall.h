@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
 	ONNXTensorElementDataType type;
 	const int64_t *shape;
-	size_t rank;
+	size_t rank, bytes;
 } kernel_output;
 
 typedef struct kernel_op kernel_op;
@@ -65,6 +65,7 @@ typedef struct {
 // kernel_set has all calls of a session.
 struct kernel_set {
 	uintptr_t launch;            // a kernel_launcher
+	uintptr_t fill;              // the kernel that fills each output before its call, or 0
 	const kernel_multiplier *multiplier;
 	bool cuda;                   // the CUDA provider runs the nodes
 	const OrtMemoryInfo *memory; // for scratch memory

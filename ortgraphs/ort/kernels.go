@@ -22,6 +22,9 @@ type Kernels struct {
 	// Launch is the address of a C function with the signature of CUDA's cuLaunchKernel. On a GPU it is cuLaunchKernel.
 	// On the CPU the stream is NULL, and the function must do the work before it returns.
 	Launch uintptr
+	// Fill, unless 0, is a kernel that is launched for each output before the launches of its call, in a proof. Its
+	// arguments are the address of the output and the number of its bytes, 64 bits each.
+	Fill uintptr
 	// Multiplier computes the launches that have products. It may be nil without any.
 	Multiplier *Multiplier
 	// Calls are the calls of the graph's nodes. Nodes may share a call.

@@ -32,6 +32,9 @@ type SessionConfig struct {
 	// slower. On the CPU it has no effect: there, kernels have the same bits in every run with the same number of
 	// threads.
 	Deterministic bool
+	// Unoptimized runs the nodes as they are. For a graph that runs a few times, optimization takes longer than it
+	// saves.
+	Unoptimized bool
 	// Arena is memory that the session shares with others; nil means memory of its own.
 	Arena *Arena
 	// Kernels are what nodes of the domain [KernelDomain] launch; nil if the graph has none.
@@ -165,11 +168,15 @@ func (s *Session) configure(options *onnx.SessionOptions, c SessionConfig) error
 			return options.AddSessionConfigEntry(key, value)
 		}
 	}
+	var level onnx.GraphOptimizationLevel = onnx.GraphOptimizationLevelEnableAll
+	if c.Unoptimized {
+		level = onnx.GraphOptimizationLevelDisableAll
+	}
 	for _, set := range []func() error{
 		func() error { return options.SetIntraOpNumThreads(c.Threads) },
 		func() error { return options.SetInterOpNumThreads(1) },
 		func() error { return options.SetExecutionMode(onnx.ExecutionModeSequential) },
-		func() error { return options.SetGraphOptimizationLevel(onnx.GraphOptimizationLevelEnableAll) },
+		func() error { return options.SetGraphOptimizationLevel(level) },
 		// With a memory pattern, the second run would allocate everything again in one block and keep both: twice the
 		// memory at the same speed.
 		func() error { return options.SetMemPattern(false) },

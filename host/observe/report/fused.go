@@ -17,13 +17,19 @@ type Fused struct {
 	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm
 	// of a result.
 	Distances []Float `json:"distances"`
+	// Roundings are how far other roundings move the results of the graph as exported, by bucket; 0 where they were not
+	// measured.
+	Roundings []Float `json:"roundings"`
 	// Left says why regions of the largest bucket have no kernel.
 	Left []string `json:"left"`
+	// UnfusedBytes is how much more a step of the largest bucket moves through memory because regions run without a
+	// kernel: each of their nodes reads its operands and writes its results.
+	UnfusedBytes int64 `json:"unfused_bytes"`
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
 	// exported, each with the reason. They run without them.
 	Faulty []string `json:"faulty"`
-	// Unproved names the losses, metrics and gradients that say nothing of the kernels, because they are zero or not
-	// finite in the graph as exported, too.
+	// Unproved names the losses, metrics, gradients and regions that say nothing of the kernels, because in the graph
+	// as exported, too, their results are zero, not finite or mostly roundings.
 	Unproved []string `json:"unproved"`
 
 	// How long the parts took, in seconds.
@@ -46,12 +52,16 @@ func (f *Fused) String() string {
 	if n := len(f.Faulty); n > 0 {
 		parts = append(parts, units.Count(n, "faulty kernel")+" not used")
 	}
+	if f.UnfusedBytes > 0 {
+		parts = append(parts, fmt.Sprintf("a step moves %s more through memory because of that",
+			units.Size(f.UnfusedBytes)))
+	}
 	if n := len(f.Unproved); n > 0 {
 		list := f.Unproved[:min(n, 3)]
 		if n > len(list) {
 			list = append(slices.Clone(list), fmt.Sprintf("%d more", n-len(list)))
 		}
-		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s",
+		parts = append(parts, fmt.Sprintf("%s not proved, since zero, not finite or mostly roundings: %s",
 			units.Count(n, "result"), strings.Join(list, ", ")))
 	}
 	return strings.Join(parts, "; ")

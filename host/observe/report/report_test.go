@@ -69,7 +69,7 @@ func whole() *Report {
 		Precision: "f32", Graphs: []Graph{{
 			Use: "training", File: "training_model.onnx", Precision: "f32", Nodes: 891, SHA256: "0f6c1c1e",
 			Fused: &Fused{
-				Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7},
+				Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7}, Roundings: []Float{0, 0},
 				Left:   []string{"Add over [2 8192]: a row of 8192 elements"},
 				Faulty: []string{"bucket 0: Exp over [8], which computes y"}, Unproved: []string{"metric.accuracy"},
 				PlanS: 0.5, CompileS: 2.25, OpenS: 0.125, ProofS: 0.75,

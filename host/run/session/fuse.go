@@ -10,7 +10,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/kernels"
-	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -33,19 +32,19 @@ type fusedGraph struct {
 	reason error         // why it is not
 }
 
-// newCompiler returns the compiler for the kernels of the training graph; nil if the graph runs as exported.
-func newCompiler(s *Session) (fused.Compiler, error) {
+// addCompiler adds the compiler for the kernels of the training graph; none if the graph runs as exported.
+func addCompiler(s *Session, to *train.FuseConfig) error {
 	c := s.plan.Config
 	switch {
 	case !s.plan.OnGPU() || s.Fusion.never:
-		return nil, nil
+		return nil
 	case c.Fuse == config.Off:
 		s.Fusion.reason = errUnfused
-		return nil, nil
+		return nil
 	}
 	cache, err := config.CacheFolder(c.CacheDir)
 	if err != nil || c.CacheUnconfirmed {
-		cache = "" // then the kernels are compiled at each start
+		cache = "" // then the kernels are compiled and proved at each start
 	} else {
 		cache = filepath.Join(cache, "kernels")
 	}
@@ -53,11 +52,15 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 		Capability: s.plan.Placement.Model.GPU.Capability, TF32: s.plan.Precision.TF32,
 		Deterministic: s.Device.Deterministic, Library: ort.Library(), Cache: cache,
 	}, s.log)
-	if err == nil {
-		s.Fusion.tried = true
-		return compiler, nil
+	if err != nil {
+		return s.Fusion.leave(c.Fuse, err)
 	}
-	return nil, s.Fusion.leave(c.Fuse, err)
+	s.Fusion.tried = true
+	to.Compiler = compiler
+	if cache != "" {
+		to.Proofs = compiler.Proofs()
+	}
+	return nil
 }
 
 // leave records why no training graph can be fused. With --fuse on that is an error.
@@ -124,13 +127,18 @@ func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 // described is the fusion of a graph for the report.
 func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
-		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, Distances: []report.Float{}, Left: append([]string{}, f.Left...),
-		Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
-		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
+		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, UnfusedBytes: f.UnfusedBytes,
+		Distances: []report.Float{}, Roundings: []report.Float{},
+		Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...),
+		Unproved: append([]string{}, f.Unproved...),
+		PlanS:    f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
 		ProofS: f.Times.Proof.Seconds(),
 	}
 	for _, d := range f.Distances {
 		r.Distances = append(r.Distances, report.Float(d))
+	}
+	for _, d := range f.Roundings {
+		r.Roundings = append(r.Roundings, report.Float(d))
 	}
 	return r
 }

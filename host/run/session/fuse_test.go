@@ -49,8 +49,8 @@ func TestFusionIsReported(t *testing.T) {
 			)},
 		{name: "results that prove nothing", mode: "on", prepared: formed(train.TrainingForm{
 			Fusion: &train.Fusion{Kernels: 9, Unproved: []string{"grad.a", "grad.b", "grad.c", "grad.d", "loss"}},
-		}), text: "9 kernels, within 0 of the graph as exported; 5 results not proved, zero or not finite in both " +
-			"graphs: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
+		}), text: "9 kernels, within 0 of the graph as exported; 5 results not proved, since zero, not " +
+			"finite or mostly roundings: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
 		{
 			name: "off", mode: "off", before: errUnfused, prepared: formed(train.TrainingForm{}),
 			text: "none: --fuse off",
@@ -122,7 +122,8 @@ func TestSearchCompilesNothing(t *testing.T) {
 		Placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}},
 	}
 	s := &Session{plan: p, Fusion: Fusion{never: true}}
-	if c, err := newCompiler(s); c != nil || err != nil || s.Fusion.tried {
+	var c train.FuseConfig
+	if err := addCompiler(s, &c); c.Compiler != nil || err != nil || s.Fusion.tried {
 		t.Error(c, err)
 	}
 }

@@ -102,7 +102,7 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	}
 	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == config.BF16Attention
 	model.Fuse.Form.Capability = s.plan.Placement.Model.GPU.Capability
-	if model.Fuse.Compiler, err = newCompiler(s); err != nil {
+	if err := addCompiler(s, &model.Fuse); err != nil {
 		return err
 	}
 	if s.Model, err = train.NewModel(model); err != nil {

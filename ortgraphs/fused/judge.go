@@ -1,0 +1,226 @@
+package fused
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// block has what one block has measured, by the fields of proof.cuh.
+type block struct {
+	squares, noiseSquares, norm, along, noiseAlong, largest, noiseLargest, normLargest, broken, blind float64
+}
+
+// Verdict is what a batch shows of a kernel.
+type Verdict struct {
+	// Fault is why the kernel is wrong, or nil.
+	Fault error
+	// Unproved are the results that show nothing, because they are zero, not finite, or mostly noise.
+	Unproved []string
+	// Difference is the largest norm of the difference between a result and that of the plain nodes, as a part of the
+	// result's. Noise is that of the noise.
+	Difference, Noise float64
+}
+
+// Judge compares each kernel with the plain nodes, by region. values is the content of the output.
+//
+// What roundings do is measured: the noise is the change of the result if each number that the region reads or computes
+// moves by one unit in its last place. A rounding moves it by half a unit at most. So the difference of two correct
+// orders of the same arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 are the
+// exception, since they round as many times as they have terms.
+func (p *Proof) Judge(values []byte) map[int]*Verdict {
+	verdicts := map[int]*Verdict{}
+	for _, m := range p.judged {
+		var blocks []block
+		for range m.blocks {
+			var f [cudac.MeasureFields]float64
+			for i := range f {
+				f[i] = math.Float64frombits(binary.LittleEndian.Uint64(values))
+				values = values[8:]
+			}
+			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9]})
+		}
+		v := verdicts[m.region]
+		if v == nil {
+			v = &Verdict{}
+			verdicts[m.region] = v
+		}
+		m.judge(v, blocks)
+	}
+	return verdicts
+}
+
+// Trial decides on several batches which kernels are wrong. A comparison whose operands are almost equal may come out
+// the other way after another rounding, and a result then differs by more than roundings explain: but seldom again.
+type Trial struct {
+	rounds int
+	count  map[int]int
+	faults map[int]error // the first of each suspected region
+}
+
+// A kernel is wrong if it is on so many batches. There are more than minRounds if one is suspected: what a fault
+// exchanges may be almost equal on many batches.
+const (
+	convictions = 3
+	minRounds   = 2
+	maxRounds   = 16
+)
+
+// Add adds the verdicts of a batch, and reports whether another one is needed.
+func (t *Trial) Add(verdicts map[int]*Verdict) (more bool) {
+	if t.rounds++; t.rounds == 1 {
+		t.faults, t.count = map[int]error{}, map[int]int{}
+	}
+	for region, v := range verdicts {
+		if v.Fault != nil {
+			t.faults[region] = cmp.Or(t.faults[region], v.Fault)
+			t.count[region]++
+		}
+	}
+	more = t.rounds < minRounds
+	for region := range t.faults {
+		more = more || t.rounds < maxRounds && t.count[region] < convictions
+	}
+	return more
+}
+
+// Faults are the kernels that are wrong, by region, after the last batch.
+func (t *Trial) Faults() map[int]error {
+	faults := maps.Clone(t.faults)
+	maps.DeleteFunc(faults, func(region int, _ error) bool { return t.count[region] < convictions })
+	return faults
+}
+
+// Limits of a result, as factors of the noise. Where a kernel of bf16 rounds less often than the nodes, the roundings
+// of the nodes may all go the same way, for instance those of the weights of an even attention. Noise, of which half
+// goes the other way, does not measure the sum of those, so the limits are wider.
+const (
+	perElement, perElementUnlike = 6, 16 // of the largest of a block
+	perNorm, perNormUnlike       = 2, 8  // of the root of the sum of squares
+	perNormSeldom                = 4     // where only the roundings of few numbers differ
+	perScale, perScaleUnlike     = 4, 8  // of the whole, for its scale
+	perAlong                     = 1.5   // of the noise along the result, for its scale
+	// maxScale is how far a result as a whole may be too large or too small, apart from the noise along it. There is
+	// no such limit where the kernel rounds less often.
+	maxScale = 1.0 / 256
+	// least is what a kernel may add to zeros: a sigmoid of a large negative number is 0 in the nodes.
+	least = 1e-9
+	// maxNoise is the noise, as a part of a result, from which a fault may be no larger than the noise.
+	maxNoise = 0.25
+)
+
+// add adds what another block has measured.
+func (b *block) add(c block) {
+	b.squares += c.squares
+	b.noiseSquares += c.noiseSquares
+	b.norm += c.norm
+	b.along += c.along
+	b.noiseAlong += c.noiseAlong
+}
+
+// parts returns the difference and the noise as parts of the norm; both are 0 if that is.
+func (b *block) parts() (difference, noise float64) {
+	if !(b.norm > 0) || math.IsInf(b.norm, 0) {
+		return 0, 0
+	}
+	return math.Sqrt(b.squares / b.norm), math.Sqrt(b.noiseSquares / b.norm)
+}
+
+// judge adds what a result shows to the verdict on its kernel. Of parts that are mostly noise, such as an empty row,
+// whose scores are all masked, nothing is known of the scale. A result without any other, such as the gradient of a
+// bias that a norm takes away, proves nothing.
+func (m *measured) judge(v *Verdict, blocks []block) {
+	var quiet, noisy block
+	for _, b := range blocks {
+		if b.noiseSquares <= maxNoise*maxNoise*b.norm {
+			quiet.add(b)
+		} else {
+			noisy.add(b)
+		}
+	}
+	fault := m.inParts(blocks)
+	for _, b := range []block{quiet, noisy} {
+		difference, noise := b.parts()
+		v.Difference, v.Noise = max(v.Difference, difference), max(v.Noise, noise)
+		if fault == nil {
+			fault = m.whole(b, difference, noise)
+		}
+	}
+	if m.noisy && !(quiet.norm > 0) {
+		v.Unproved = append(v.Unproved, m.tensor.Name)
+	}
+	v.Fault = cmp.Or(v.Fault, fault)
+}
+
+// inParts says why one of the parts of a result is wrong.
+func (m *measured) inParts(blocks []block) error {
+	factor, largest := float64(perElement), 0.0
+	if m.unlike {
+		factor = perElementUnlike
+	}
+	for _, b := range blocks {
+		largest = max(largest, b.normLargest)
+	}
+	for i, b := range blocks {
+		part := fmt.Sprintf("part %d of %d", i+1, len(blocks))
+		if b.broken > 0 {
+			return fmt.Errorf("%s: %.0f elements of %s are not written, not finite, or other integers or masks "+
+				"than the plain nodes'", m.tensor.Name, b.broken, part)
+		}
+		// Not the largest of the part: 1 - 1/(1+exp(x)) is as wrong for the sigmoid of a large negative number as for
+		// others.
+		limit := m.allowed(factor, b.noiseLargest, largest, 1) + least
+		if !(b.largest <= limit) {
+			return m.differs("an element of "+part, b.largest, limit)
+		}
+	}
+	return nil
+}
+
+// whole says why the sum of parts is wrong. The difference and the noise are parts of its norm.
+func (m *measured) whole(all block, difference, noise float64) error {
+	norm, unit := float64(perNorm), 1.0
+	scale := min(m.allowed(perScale, noise, 1, 1), maxScale)
+	switch {
+	case m.unlike:
+		norm, scale = perNormUnlike, m.allowed(perScaleUnlike, noise, 1, 1)
+	case m.seldom:
+		norm, unit = perNormSeldom, 1/math.Sqrt(fuse.Seldom)
+	}
+	if limit := m.allowed(norm, noise, 1, unit); !(difference <= limit) {
+		return m.differs("the norm, as a part of the result's,", difference, limit)
+	}
+	if all.norm == 0 || noise > maxNoise {
+		return nil
+	}
+	limit := scale + perAlong*math.Abs(all.noiseAlong/all.norm)
+	if d := math.Abs(all.along / all.norm); !(d <= limit) {
+		return m.differs("the scale", d, limit)
+	}
+	return nil
+}
+
+// allowed is how far a result of some size may be from the plain one: a multiple of the noise, units roundings, and for
+// sums in f32 as many as a random walk of so many steps makes.
+func (m *measured) allowed(factor, noise, size, units float64) float64 {
+	const f32 = 0x1p-23
+	unit, walk := f32, math.Sqrt(float64(m.terms))
+	if m.tensor.Type == onnxpb.TensorProto_BFLOAT16 {
+		unit = 0x1p-7
+	}
+	if noise < 0x1p-12*size { // that of f32 alone
+		factor += walk
+	}
+	return factor*noise + (units*unit+f32*walk)*size
+}
+
+func (m *measured) differs(what string, by, limit float64) error {
+	return fmt.Errorf("%s: %s differs by %.2g from the plain nodes' result, where roundings explain %.2g",
+		m.tensor.Name, what, by, limit)
+}

@@ -1,0 +1,161 @@
+// Package prooftest checks the proof of kernels: on deep networks that amplify roundings on purpose, with kernels that
+// are wrong on purpose.
+package prooftest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Deep is a network of 40 layers that amplifies roundings on purpose, and the precision in which it computes.
+type Deep struct {
+	Seed        uint64
+	Short, TF32 bool // in bf16; in f32 with products in TF32
+	Form        fused.Form
+	Compiler    fused.Compiler
+	// Session has what the sessions need on a GPU. Without it they run on the CPU, where nodes compute bf16 in f32 and
+	// round it, and products round their operands for TF32.
+	Session ort.SessionConfig
+}
+
+// Check proves the kernels, without and with planted faults. No right one may be refused, and each wrong one must be
+// found; in bf16 one may be missed, since exchanged neighbours may be almost equal on most batches.
+func (d Deep) Check(t *testing.T) {
+	kind := onnxpb.TensorProto_FLOAT
+	if d.Short {
+		kind = onnxpb.TensorProto_BFLOAT16
+	}
+	p, err := fused.PlanOf(newNetwork(d.Seed, kind), nil, d.Form)
+	must(t, err)
+	compiled, err := plant(d.Compiler, p.Sources(), d.Short)
+	must(t, err)
+	defer func() { must(t, compiled.programs.Close()) }()
+	load := func(programs fused.Programs) {
+		t.Helper()
+		if failed := p.Load(programs); len(failed) > 0 {
+			t.Fatal(failed)
+		}
+	}
+	load(compiled.programs)
+	faults, _ := d.prove(t, p)
+	for region, fault := range faults {
+		t.Errorf("region %d (%s) is right: %v", region, p.Describe(region), fault)
+	}
+	if len(compiled.wrong) == 0 {
+		t.Fatal("no program can have a fault")
+	}
+	load(compiled.faulty())
+	faults, verdicts := d.prove(t, p)
+	wrong, small, missed := 0, 0, 0
+	for region, v := range verdicts {
+		fault, is := compiled.faults[p.Source(region)]
+		switch found := faults[region] != nil; {
+		case is && found:
+			wrong++
+		case is && v.Difference <= v.Noise:
+			small++ // nobody could tell it from other roundings
+		case is:
+			missed++
+			t.Logf("region %d (%s) has the fault %q, which is not found: it differs by %.2g, the noise is %.2g",
+				region, p.Describe(region), fault, v.Difference, v.Noise)
+		case found:
+			t.Errorf("region %d (%s) is right: %v", region, p.Describe(region), faults[region])
+		}
+	}
+	t.Logf("of %d regions %d are proved, and %d found to be wrong by faults in %d programs; %d faults change less "+
+		"than roundings do, %d are missed", p.Regions(), len(verdicts), wrong, len(compiled.wrong), small, missed)
+	allowed := 0
+	if d.Short {
+		allowed = 1 // of about 25
+	}
+	if wrong == 0 || small > wrong/4 || missed > allowed {
+		t.Errorf("%d faults are found, %d change less than roundings do, %d are missed", wrong, small, missed)
+	}
+}
+
+// prove runs a proof on as many batches as a run does. It returns the faults by region, and what the first batch shows.
+func (d Deep) prove(t *testing.T, p *fused.Plan) (faults map[int]error, verdicts map[int]*fused.Verdict) {
+	t.Helper()
+	proof, err := p.LinkProof(func(int) bool { return false }, d.TF32)
+	must(t, err)
+	random := rand.New(rand.NewPCG(d.Seed, 10))
+	c := d.Session
+	c.Model, c.Kernels, c.Threads, c.Unoptimized = proof.Model, proof.Kernels, 1, true
+	if c.CUDA == nil {
+		c.Model = onCPU(t, proof.Model, d.TF32)
+	}
+	s, err := ort.NewSession(c)
+	must(t, err)
+	defer s.Close()
+	var trial fused.Trial
+	for more := true; more; {
+		found := proof.Judge(measure(t, s, func(v ort.ValueInfo, at int) float32 {
+			if v.Name == mask {
+				return float32(min(1, (at%frames)/(frames-5+at/frames*4)^1))
+			}
+			return float32(random.NormFloat64())
+		}))
+		if verdicts == nil {
+			verdicts = found
+		}
+		more = trial.Add(found)
+	}
+	return trial.Faults(), verdicts
+}
+
+// measure runs a proof and returns what it has measured.
+func measure(t *testing.T, s *ort.Session, input func(v ort.ValueInfo, at int) float32) (measured []byte) {
+	t.Helper()
+	b, err := s.NewBinding()
+	must(t, err)
+	defer b.Close()
+	open := func(v ort.ValueInfo) *ort.Tensor {
+		var shape []int
+		size := v.DType.Size()
+		for _, d := range v.Shape {
+			shape, size = append(shape, d.Size), size*d.Size
+		}
+		memory, err := ort.NewBuffer(size)
+		must(t, err)
+		t.Cleanup(func() { memory.Close() })
+		x, err := ort.NewTensor(memory.Bytes(), v.DType, shape)
+		must(t, err)
+		t.Cleanup(func() { x.Close() })
+		return x
+	}
+	for _, v := range s.Inputs() {
+		x := open(v)
+		for i := range len(x.Bytes()) / v.DType.Size() {
+			if f := input(v, i); v.DType == manifest.BF16 {
+				ort.View[uint16](x.Bytes())[i] = shapes.BF16(f)
+			} else {
+				ort.View[float32](x.Bytes())[i] = f
+			}
+		}
+		must(t, b.BindInput(v.Name, x))
+	}
+	for _, v := range s.Outputs() {
+		x := open(v)
+		if v.Name == fuse.ProofOutput {
+			measured = x.Bytes()
+		}
+		must(t, b.BindOutput(v.Name, x))
+	}
+	must(t, b.Run(nil))
+	return slices.Clone(measured)
+}
+
+func must(t *testing.T, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
