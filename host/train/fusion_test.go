@@ -11,12 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // faultyCompiler returns a compiler that makes the first program with a cube wrong, and the launch of the second one
@@ -300,11 +302,9 @@ func TestUnfused(t *testing.T) {
 	}
 }
 
-// proved prepares a fused model of pico, after change.
-func proved(t *testing.T, compiler *fusedtest.Compiler, change func(*fusedGraphs)) *Fusion {
+// fusedModel opens a model on a fake GPU, with kernels.
+func fusedModel(t *testing.T, b *ortgraphs.Bundle, layouts []ring.Layout, compiler *fusedtest.Compiler) *Model {
 	t.Helper()
-	b := open(t, pico)
-	layouts, _ := shaped(t, b, 3, []goldenBatch{{Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}}})
 	d, _ := fakeDevice(t)
 	m, err := NewModel(ModelConfig{
 		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
@@ -314,6 +314,15 @@ func proved(t *testing.T, compiler *fusedtest.Compiler, change func(*fusedGraphs
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// proved prepares a fused model of pico, after change.
+func proved(t *testing.T, compiler *fusedtest.Compiler, change func(*fusedGraphs)) *Fusion {
+	t.Helper()
+	b := open(t, pico)
+	layouts, _ := shaped(t, b, 3, []goldenBatch{{Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}}})
+	m := fusedModel(t, b, layouts, compiler)
 	change(m.players[0].fusion)
 	p, err := m.Prepare()
 	if err != nil || p.Fault != nil {

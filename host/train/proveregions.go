@@ -17,12 +17,15 @@ import (
 const proofVersion = 1
 
 // proveRegions proves each kernel of a bucket by itself, beginning with the batch that is in the device slot, and adds
-// to the bucket's faults. It reports whether it has found one. trust says that the whole graph is right:
-// then what was proved before is not proved again, and a suspicion costs no kernel.
+// to the bucket's faults. It reports whether it has found one. trust says that the whole graph is right: then what was
+// proved before is not proved again, and a suspicion costs no kernel.
 func (t *trial) proveRegions(bucket int, with synthetic, trust bool) (found bool, _ error) {
 	f := t.fusion
 	before := len(f.faults[bucket])
-	key := f.proofKey(bucket)
+	var key [sha256.Size]byte
+	if f.proofs != nil {
+		key = f.proofKey(bucket)
+	}
 	if trust && f.proofs != nil && before == 0 {
 		var unproved []string
 		if json.Unmarshal(f.proofs.Proved(key), &unproved) == nil {
@@ -71,18 +74,18 @@ func (f *fusedGraphs) leaveUnproved(bucket int, names []string) {
 
 // proveLaunched proves the kernels, and returns the results that prove nothing. If a kernel cannot be launched, it only
 // adds that to the faults, and the others must be proved again.
-func (t *trial) proveLaunched(bucket int, with synthetic, trust bool) (unproved []string, again bool, _ error) {
+func (t *trial) proveLaunched(bucket int, with synthetic, trust bool) (unproved []string, again bool, err error) {
 	f := t.fusion
 	s, proof, err := f.openProof(bucket, t.device.CUDA != nil && t.device.CUDA.TF32)
 	if err != nil || s == nil {
 		return nil, false, err
 	}
-	defer closeSession(&t.memory, s)
+	defer func() { err = errors.Join(err, closeSession(&t.memory, s)) }()
 	run, read, err := t.bindProof(s, bucket, proof)
 	if err != nil {
 		return nil, false, err
 	}
-	defer read.close()
+	defer func() { err = errors.Join(err, read.close()) }()
 	var verdict fused.Trial
 	for round, more := 0, true; more; round++ {
 		if round > 0 {
@@ -165,7 +168,11 @@ func (t *trial) bindProof(s *ort.Session, bucket int, proof *fused.Proof) (execu
 	for name, tensor := range t.fusion.outputs {
 		outputs[name] = tensor
 	}
-	return t.execution(s, t.fusion.inputs[0][bucket], outputs), m, t.err
+	run := t.execution(s, t.fusion.inputs[0][bucket], outputs)
+	if t.err != nil {
+		return execution{}, nil, errors.Join(t.err, m.close())
+	}
+	return run, m, nil
 }
 
 func (m *measurements) values(memory *memory) ([]byte, error) {

@@ -302,15 +302,7 @@ func TestFusedState(t *testing.T) {
 		compiler.Faults, compiler.Change = faults, func(program string) string {
 			return strings.Replace(program, "3.000000119e-01f", "3.100000000e-01f", 1)
 		}
-		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{
-			Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
-			Fuse: FuseConfig{Compiler: compiler},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Close() })
+		m := fusedModel(t, b, layouts, compiler)
 		p, err := m.Prepare()
 		if err != nil || p.Forms[0].Fusion == nil {
 			t.Fatal(p.Forms, err)

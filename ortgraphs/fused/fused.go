@@ -232,17 +232,28 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 	return model, kernels, err
 }
 
-// supplied reports whether what only other kernels compute, and a region reads, is computed by those of run.
-func (p *Plan) supplied(region int, run []int) bool {
+// suppliers are the regions of run whose kernels compute what a region reads and only kernels compute. It is complete
+// if there is one for each such tensor.
+func (p *Plan) suppliers(region int, run []int) (list []int, complete bool) {
+	complete = true
 	for _, t := range p.regions[region].In {
 		if t.From == nil || t.From.Op != fuse.Reach {
 			continue
 		}
-		if !slices.ContainsFunc(run, func(i int) bool { return slices.Contains(p.regions[i].Out, t) }) {
-			return false
+		at := slices.IndexFunc(run, func(i int) bool { return slices.Contains(p.regions[i].Out, t) })
+		if at < 0 {
+			complete = false
+			continue
 		}
+		list = append(list, run[at])
 	}
-	return true
+	return list, complete
+}
+
+// supplied reports whether what only other kernels compute, and a region reads, is computed by those of run.
+func (p *Plan) supplied(region int, run []int) bool {
+	_, complete := p.suppliers(region, run)
+	return complete
 }
 
 func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {

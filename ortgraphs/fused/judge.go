@@ -30,10 +30,11 @@ type Verdict struct {
 
 // Judge compares each kernel with the plain nodes, by region. values is the content of the output.
 //
-// What roundings do is measured: the noise is the change of the result if each number that the region reads or computes
-// moves by one unit in its last place. A rounding moves it by half a unit at most. So the difference of two correct
-// orders of the same arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 are the
-// exception, since they round as many times as they have terms.
+// What roundings do is measured: the noise is the change of the result if the numbers that the region reads or computes
+// move by one unit in their last place: all of them, or in bf16 where [fuse.Region.RoundsAsNodes] says so, one of
+// [fuse.Seldom]. A rounding moves a number by half a unit at most. So the difference of two correct orders of the same
+// arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 are the exception, since
+// they round as many times as they have terms.
 func (p *Proof) Judge(values []byte) map[int]*Verdict {
 	verdicts := map[int]*Verdict{}
 	for _, m := range p.judged {

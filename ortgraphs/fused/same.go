@@ -61,10 +61,9 @@ func (p *Plan) samples(could []int) (list []int) {
 			return
 		}
 		list = append(list, i)
-		for _, j := range could {
-			if p.supplies(j, i) {
-				add(j)
-			}
+		suppliers, _ := p.suppliers(i, could)
+		for _, j := range suppliers {
+			add(j)
 		}
 	}
 	for _, i := range could {
@@ -76,11 +75,4 @@ func (p *Plan) samples(could []int) (list []int) {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// supplies reports whether a region's kernel computes what only kernels compute, for the kernel of a reader.
-func (p *Plan) supplies(region, reader int) bool {
-	return slices.ContainsFunc(p.regions[reader].In, func(t *fuse.Tensor) bool {
-		return t.From != nil && t.From.Op == fuse.Reach && slices.Contains(p.regions[region].Out, t)
-	})
 }
