@@ -68,6 +68,9 @@ type Fusion struct {
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
 	// exported. They stay plain.
 	Faulty []string
+	// AsExported names the buckets whose fused graph gave other results than the graph as exported, although each
+	// kernel is right. All of such a bucket stays plain.
+	AsExported []string
 	// Unproved names the results, of the graph or of a region, that say nothing of a bucket's kernels, because they are
 	// zero or not finite in the graph as exported, or mostly roundings.
 	Unproved []string
@@ -262,8 +265,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	}
 	for bucket, p := range f.plans {
 		if fault := f.distrusted[bucket]; fault != nil {
-			out.Faulty = append(out.Faulty, fmt.Sprintf(
-				"bucket %d, of which each kernel is right: all of it runs as exported: %v", bucket, fault))
+			out.AsExported = append(out.AsExported, fmt.Sprintf("bucket %d: %v", bucket, fault))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
 			out.Faulty = append(out.Faulty,

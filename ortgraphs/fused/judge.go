@@ -14,7 +14,7 @@ import (
 
 // block has what one block has measured, by the fields of proof.cuh.
 type block struct {
-	squares, noiseSquares, norm, along, noiseAlong, largest, noiseLargest, normLargest, broken, blind float64
+	squares, noiseSquares, norm, along, noiseAlong, largest, noiseLargest, normLargest, broken float64
 }
 
 // Verdict is what a batch shows of a kernel.
@@ -45,7 +45,7 @@ func (p *Proof) Judge(values []byte) map[int]*Verdict {
 				f[i] = math.Float64frombits(binary.LittleEndian.Uint64(values))
 				values = values[8:]
 			}
-			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9]})
+			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], })
 		}
 		v := verdicts[m.region]
 		if v == nil {

@@ -203,6 +203,7 @@ func (c *comparer) measure(ctx context.Context, size int, all []Way) error {
 				}
 			}
 			fmt.Fprintf(c.console.Err, "%d of %d  batch %d, %s: %s\n", c.done, total, size, w, outcome)
+			c.describeFused(size, times.Graphs)
 		}
 	}
 	return nil
@@ -266,7 +267,7 @@ func (c *comparer) ours(ctx context.Context, size int, precision string) (Times,
 	if err != nil {
 		return Times{}, nil, err
 	}
-	t := Times{StepMs: r.StepMs.Distribution, GradientsMs: r.GradientsMs}
+	t := Times{StepMs: r.StepMs.Distribution, GradientsMs: r.GradientsMs, Graphs: trained(r)}
 	for _, m := range r.Memory {
 		if m.Role == "model" && m.Device != "cpu" {
 			moments := int64(r.Parameters.MomentsBytes)

@@ -75,6 +75,8 @@ type Times struct {
 	Memory
 	// StartS is the time until PyTorch had compiled and its first steps were over.
 	StartS float64 `json:"start_s,omitempty"`
+	// Graphs are the training graphs of xtts-host: how they are fused, and what of them is not.
+	Graphs []report.Graph `json:"graphs,omitempty"`
 	EndToEnd
 }
 

@@ -62,6 +62,8 @@ type Figures struct {
 	TransferHiddenRatio float64             `json:"transfer_hidden_ratio"`
 	PhasesMs            report.Phases       `json:"phases_ms"`
 	GPUs                []GPU               `json:"gpus,omitempty"`
+	// Graphs are the training graphs: how they are fused, and what of them is not.
+	Graphs []report.Graph `json:"graphs,omitempty"`
 }
 
 // GPU is the use of a GPU in one role. Two roles may share a GPU.
@@ -91,6 +93,7 @@ func Of(r *report.Report) Figures {
 	f := Figures{
 		StepsPerSecond: r.StepsPerSecond, FramesPerSecond: r.FramesPerSecond, StepMs: r.StepMs.Distribution,
 		InputStallRatio: r.InputStallRatio, TransferHiddenRatio: r.TransferHiddenRatio, PhasesMs: r.PhasesMs,
+		Graphs: trained(r),
 	}
 	for _, u := range r.Utilization {
 		if u.Device == "cpu" {
@@ -105,6 +108,11 @@ func Of(r *report.Report) Figures {
 		f.GPUs = append(f.GPUs, g)
 	}
 	return f
+}
+
+// trained returns the training graphs of a run.
+func trained(r *report.Report) []report.Graph {
+	return slices.DeleteFunc(slices.Clone(r.Graphs), func(g report.Graph) bool { return g.Use != report.Training })
 }
 
 // gpu returns the GPU of a role; nil if there is none, or no row.

@@ -106,6 +106,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	}
 	b := &benchmark{
 		Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at,
+		fused: map[string]bool{},
 	}
 	if !config.Asked(set, "val-share") {
 		b.set.ValShare = 0 // steps are measured
@@ -138,7 +139,8 @@ type benchmark struct {
 	made    string    // folder of clips that are made; empty with --train-data
 	at      placements
 	result  Result
-	done    int // completed measurements
+	done    int             // completed measurements
+	fused   map[string]bool // the graphs that the output has described
 }
 
 // run measures and prints the result, also if the benchmark ends early.
@@ -220,6 +222,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 				}
 				b.result.Add(size, v, round, Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)
+				b.describeFused(size, trained(r))
 			case code == 3 && ctx.Err() == nil:
 				b.result.Fail(size, v, "does not fit: "+err.Error())
 				fmt.Fprintf(b.console.Err, "%s: does not fit\n", name)
@@ -267,4 +270,22 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	return run.TrainWith(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
+}
+
+// describeFused prints how the training graphs of a run are fused, and what is not, once for each batch size.
+func (b *benchmark) describeFused(size int, graphs []report.Graph) {
+	for _, g := range graphs {
+		text := g.Unfused
+		if g.Fused != nil {
+			text = g.Fused.String()
+		}
+		if text == "" { // on the CPU
+			continue
+		}
+		what := fmt.Sprintf("batch %d, fused graph%s in %s", size, report.OfPlayer(g.Player), g.Precision)
+		if !b.fused[what] {
+			b.fused[what] = true
+			visible.Fprintf(b.console.Err, "%s: %s\n", what, text)
+		}
+	}
 }

@@ -28,6 +28,9 @@ type Fused struct {
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
 	// exported, each with the reason. They run without them.
 	Faulty []string `json:"faulty"`
+	// AsExported names the buckets whose fused graph gave other results than the graph as exported, although each of
+	// its kernels is right, with the difference. They run as exported.
+	AsExported []string `json:"as_exported"`
 	// Unproved names the losses, metrics, gradients and regions that say nothing of the kernels, because in the graph
 	// as exported, too, their results are zero, not finite or mostly roundings.
 	Unproved []string `json:"unproved"`
@@ -51,6 +54,9 @@ func (f *Fused) String() string {
 	}
 	if n := len(f.Faulty); n > 0 {
 		parts = append(parts, units.Count(n, "faulty kernel")+" not used")
+	}
+	if n := len(f.AsExported); n > 0 {
+		parts = append(parts, units.Count(n, "bucket")+" as exported, since the proof failed")
 	}
 	if f.UnfusedBytes > 0 {
 		parts = append(parts, fmt.Sprintf("a step moves %s more through memory because of that",
