@@ -55,11 +55,11 @@ var folders = []rule{
 	{"gpu/nvrtc", "shared/hint"},
 	{"gpu/nvrtc/nvrtctest", "gpu/nvrtc"},
 
-	{"ortgraphs", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/prune " +
+	{"ortgraphs", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/operators ortgraphs/prune " +
 		"ortgraphs/safetensors ortgraphs/shapes shared/..."},
 	{"ortgraphs/bundletest", "ortgraphs ortgraphs/onnxpb ortgraphs/variant shared/manifest"},
-	{"ortgraphs/fuse", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/shapes"},
-	{"ortgraphs/fuse/cudac", "ortgraphs/fuse ortgraphs/onnxpb ortgraphs/shapes"},
+	{"ortgraphs/fuse", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/operators ortgraphs/shapes"},
+	{"ortgraphs/fuse/cudac", "ortgraphs/fuse ortgraphs/onnxpb ortgraphs/operators ortgraphs/shapes"},
 	{"ortgraphs/fuse/cudac/cudactest", ""},
 	{"ortgraphs/fused", "ortgraphs/fuse/... ortgraphs/lifetime ortgraphs/onnxpb ortgraphs/ort ortgraphs/shapes " +
 		"shared/..."},

@@ -1,9 +1,12 @@
 package fuse
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -47,22 +50,27 @@ func (e *emitter) elementwise(n *Node) {
 		return
 	}
 	in, out := e.operands(n), e.result(n)
-	switch n.Op {
-	case "Rsqrt":
-		root := e.unique(out[0] + "~root")
-		e.node("Sqrt", in, []string{root})
-		e.node("Reciprocal", []string{root}, out)
-	case "GeluTanh":
-		e.node("Gelu", in, out, &onnxpb.AttributeProto{
-			Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh"),
-		})
-	case "LeakyRelu", "Elu":
-		e.node(n.Op, in, out, floatAttribute("alpha", n.Alpha))
-	case "Cast":
-		e.node(n.Op, in, out, integerAttribute("to", int(n.Out[0].Type)))
-	default:
-		e.node(n.Op, in, out)
+	o := operators.Table[n.Op]
+	ops := o.ONNX
+	if len(ops) == 0 {
+		ops = []string{n.Op}
 	}
+	last := len(ops) - 1
+	for _, op := range ops[:last] {
+		between := []string{e.unique(out[0] + "~" + strings.ToLower(op))}
+		e.node(op, in, between)
+		in = between
+	}
+	var attributes []*onnxpb.AttributeProto
+	switch {
+	case o.Attribute != nil:
+		attributes = append(attributes, o.Attribute)
+	case o.Alpha != 0:
+		attributes = append(attributes, floatAttribute("alpha", n.Alpha))
+	case n.Op == "Cast":
+		attributes = append(attributes, integerAttribute("to", int(n.Out[0].Type)))
+	}
+	e.node(ops[last], in, out, attributes...)
 }
 
 func (e *emitter) join(n *Node) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -126,7 +127,7 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 	}
 	for _, n := range r.Nodes {
 		w.plain(n)
-		if t := n.Out[0]; isFloating(t.Type) && !w.exact[t] && !n.selects() {
+		if t := n.Out[0]; isFloating(t.Type) && !w.exact[t] && n.exactness() != operators.Selected {
 			w.move(r, t, 1)
 		}
 	}
@@ -163,13 +164,17 @@ func (w *proofWriter) move(r *Region, t *Tensor, units int) {
 	w.stored[t] = w.stored[to]
 }
 
-// selects reports whether a node only chooses among the numbers of its operands, or changes their signs.
-func (n *Node) selects() bool {
-	switch n.Op {
-	case "Copy", "Identity", "Neg", "Abs", "Max", "Min", "Where", "Relu", "Clip", "max", "min":
-		return true
+// exactness is what a node does to the digits of numbers.
+func (n *Node) exactness() operators.Exactness {
+	switch {
+	case n.Kind == Elementwise:
+		return operators.Table[n.Op].Exactness
+	case n.Kind == Product:
+		return operators.Rounded
+	case n.Op == "sum":
+		return operators.Counted
 	}
-	return n.Kind == Join
+	return operators.Selected // max, min, and those of Join
 }
 
 // exactTensors are those of small integers, which are computed without a rounding: lengths, masks and counts.
@@ -197,11 +202,6 @@ func exactTensors(g *Graph) map[*Tensor]bool {
 
 // exactOf reports whether a node computes integers from integers. In bf16, sums of integers are rounded.
 func exactOf(n *Node, t shapes.Type) bool {
-	switch n.Op {
-	case "Add", "Sub", "Mul", "sum":
-		return t == onnxpb.TensorProto_FLOAT
-	case "Cast", "Sign":
-		return true
-	}
-	return n.selects()
+	e := n.exactness()
+	return e > operators.Counted || e == operators.Counted && t == onnxpb.TensorProto_FLOAT
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -299,45 +300,9 @@ func join(n *fuse.Node, x []func([]int) number, index []int) number {
 	panic("the parts of a Concat are shorter than the whole")
 }
 
-// unary and binary are the functions of floating-point numbers, integers those of integers.
-var unary = map[string]func(x float64) float64{
-	"Copy": func(x float64) float64 { return x }, "Neg": func(x float64) float64 { return -x },
-	"Abs": math.Abs, "Exp": math.Exp, "Log": math.Log, "Tanh": math.Tanh, "Sqrt": math.Sqrt, "Erf": math.Erf,
-	"Floor": math.Floor, "Ceil": math.Ceil, "Round": math.RoundToEven, "Cos": math.Cos, "Sin": math.Sin,
-	"Rsqrt":      func(x float64) float64 { return 1 / math.Sqrt(x) },
-	"Reciprocal": func(x float64) float64 { return 1 / x },
-	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	"Relu":       func(x float64) float64 { return max(x, 0) },
-	"Softplus":   func(x float64) float64 { return math.Log1p(math.Exp(x)) },
-	"Not":        func(x float64) float64 { return truth(x == 0) },
-	"Sign":       func(x float64) float64 { return truth(x > 0) - truth(x < 0) },
-	"Gelu":       func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
-	"GeluTanh":   func(x float64) float64 { return x / (1 + math.Exp(-math.Sqrt(8/math.Pi)*(x+0.044715*x*x*x))) },
-}
-
-var binary = map[string]func(a, b float64) float64{
-	"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
-	"Mul": func(a, b float64) float64 { return a * b }, "Div": func(a, b float64) float64 { return a / b },
-	"Max": func(a, b float64) float64 { return max(a, b) }, "Min": func(a, b float64) float64 { return min(a, b) },
-	"Pow": math.Pow, "Less": func(a, b float64) float64 { return truth(a < b) },
-	"LessOrEqual":    func(a, b float64) float64 { return truth(a <= b) },
-	"Greater":        func(a, b float64) float64 { return truth(a > b) },
-	"GreaterOrEqual": func(a, b float64) float64 { return truth(a >= b) },
-	"Equal":          func(a, b float64) float64 { return truth(a == b) },
-	"And":            func(a, b float64) float64 { return truth(a != 0 && b != 0) },
-	"Or":             func(a, b float64) float64 { return truth(a != 0 || b != 0) },
-	"Xor":            func(a, b float64) float64 { return truth((a != 0) != (b != 0)) },
-}
-
-var integers = map[string]func(a, b int64) int64{
-	"Add": func(a, b int64) int64 { return a + b }, "Sub": func(a, b int64) int64 { return a - b },
-	"Mul": func(a, b int64) int64 { return a * b }, "Div": func(a, b int64) int64 { return a / b },
-	"Mod": func(a, b int64) int64 { return (a%b + b) % b },
-	"Max": func(a, b int64) int64 { return max(a, b) }, "Min": func(a, b int64) int64 { return min(a, b) },
-}
-
+// apply computes an element of an elementwise node.
 func apply(n *fuse.Node, operands []func([]int) number, index []int) (number, error) {
-	kind, from := n.Out[0].Type, n.In[0].Tensor.Type
+	kind, from, o := n.Out[0].Type, n.In[0].Tensor.Type, operators.Table[n.Op]
 	x := make([]number, len(operands))
 	for i, read := range operands {
 		x[i] = read(index)
@@ -347,37 +312,26 @@ func apply(n *fuse.Node, operands []func([]int) number, index []int) (number, er
 		return x[1], nil
 	case n.Op == "Where":
 		return x[2], nil
-	case n.Op == "Copy":
-		return x[0], nil
 	case n.Op == "Cast" && isInteger(from) && isInteger(kind):
 		return x[0], nil
 	case n.Op == "Cast":
 		return of(x[0].f+float64(x[0].i), kind), nil
-	case n.Op == "LeakyRelu":
-		return of(max(x[0].f, 0)+n.Alpha*min(x[0].f, 0), kind), nil
-	case n.Op == "Elu":
-		return of(max(x[0].f, 0)+n.Alpha*math.Expm1(min(x[0].f, 0)), kind), nil
+	case o == nil:
+		return number{}, fmt.Errorf("no function for %s", n.Op)
 	}
-	if f := unary[n.Op]; f != nil && len(x) == 1 && !isInteger(from) {
-		return of(f(x[0].f), kind), nil
-	}
-	if f := integers[n.Op]; f != nil && isInteger(from) {
-		y := x[0].i
-		for _, other := range x[1:] {
-			y = f(y, other.i)
+	if o.Integers != nil && isInteger(from) {
+		var integers []int64
+		for _, y := range x {
+			integers = append(integers, y.i)
 		}
-		return number{i: y}, nil
+		return number{i: o.Integers(integers)}, nil
 	}
-	if n.Op == "Neg" || n.Op == "Abs" {
-		return number{i: int64(unary[n.Op](float64(x[0].i)))}, nil
+	var floats []float64
+	for _, y := range x {
+		floats = append(floats, y.f+float64(y.i)) // comparisons of integers, which are small
 	}
-	f := binary[n.Op]
-	if f == nil {
-		return number{}, fmt.Errorf("no function for %s of %d operands of type %v", n.Op, len(x), from)
+	if o.Alpha != 0 {
+		floats = append(floats, n.Alpha)
 	}
-	y := x[0].f + float64(x[0].i) // comparisons of integers, which are small
-	for _, other := range x[1:] {
-		y = f(y, other.f+float64(other.i))
-	}
-	return of(y, kind), nil
+	return of(o.Of(floats), kind), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -168,33 +169,22 @@ func (l *lowering) opaque(n *shapes.Node) {
 	l.graph.Nodes = append(l.graph.Nodes, p)
 }
 
-// elementwiseOps are the operators that are elementwise as they are, with their number of operands; 0 is any number.
-var elementwiseOps = map[string]int{
-	"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Neg": 1, "Abs": 1, "Exp": 1, "Log": 1, "Tanh": 1, "Sqrt": 1,
-	"Reciprocal": 1, "Where": 3, "Less": 2, "LessOrEqual": 2, "Greater": 2, "GreaterOrEqual": 2, "Equal": 2, "And": 2,
-	"Or": 2, "Xor": 2, "Not": 1, "Max": 0, "Min": 0, "Sign": 1, "Erf": 1, "Sigmoid": 1, "Relu": 1, "LeakyRelu": 1,
-	"Elu": 1, "Softplus": 1, "Pow": 2, "Floor": 1, "Ceil": 1, "Round": 1, "Cos": 1, "Sin": 1,
-}
-
 // lower adds the nodes for one of the model. It returns false if no rule knows the operator in this form.
 func (l *lowering) lower(n *shapes.Node) bool {
 	if r, ok := rules[n.Op()]; ok {
 		return has(n, r.inputs) && r.apply(l, n)
 	}
-	operands, ok := elementwiseOps[n.Op()]
-	if !ok || !has(n, max(operands, 1)) || operands > 0 && len(n.In) > operands || slices.Contains(n.In, nil) ||
-		len(n.Out) != 1 {
+	o := operators.Table[n.Op()]
+	if o == nil || len(o.ONNX) > 0 || !has(n, max(o.Inputs, 1)) || o.Inputs > 0 && len(n.In) > o.Inputs ||
+		slices.Contains(n.In, nil) || len(n.Out) != 1 {
 		return false
 	}
 	p := &Node{Kind: Elementwise, Op: n.Op()}
 	for _, v := range n.In {
 		p.In = append(p.In, l.operand(v))
 	}
-	switch n.Op() {
-	case "LeakyRelu":
-		p.Alpha = float(n, "alpha", 0.01)
-	case "Elu":
-		p.Alpha = float(n, "alpha", 1)
+	if o.Alpha != 0 {
+		p.Alpha = float(n, "alpha", o.Alpha)
 	}
 	v := n.Out[0]
 	l.operands[v] = l.add(p, v.Name, v.Type, sizes(v))

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -24,10 +25,10 @@ func TestNegativeGelu(t *testing.T) {
 			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
 		}
 		_, g, regions := partition(t, model, shapes.Sizes{})
-		gelu := unary[map[string]string{"none": "Gelu", "tanh": "GeluTanh"}[approximate]]
+		gelu := operators.Table[map[string]string{"none": "Gelu", "tanh": "GeluTanh"}[approximate]]
 		var inverse []float64 // by which all products are about 1, so that none of their differences is small
 		for _, x := range arguments {
-			inverse = append(inverse, 1/gelu(float64(float32(x))))
+			inverse = append(inverse, 1/gelu.Of([]float64{float64(float32(x))}))
 		}
 		m, err := interpret(g, regions, memory{g.Inputs[0]: encode(arguments, f32), g.Inputs[1]: encode(inverse, f32)})
 		if err != nil {

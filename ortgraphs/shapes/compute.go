@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 )
 
 // compute returns the numbers of a node's output, for the operators with which graphs compute shapes. It returns nil
@@ -40,33 +41,32 @@ func compute(n *Node) []float64 {
 		if out.Elements() == 1 {
 			return []float64{fold(n.Op(), n.In[0].Data)}
 		}
-	case "Neg", "Floor", "Ceil", "Sqrt", "Abs", "Not", "Reciprocal":
-		data := make([]float64, len(n.In[0].Data))
-		for i, x := range n.In[0].Data {
-			data[i] = unary(n.Op(), x)
-		}
-		return data
-	case "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater",
-		"GreaterOrEqual", "And", "Or":
-		if len(n.In) != 2 {
-			return nil
-		}
-		a, b := index(out.Shape, n.In[0]), index(out.Shape, n.In[1])
-		data := make([]float64, len(a))
-		for i := range a {
-			data[i] = binaryOp(n.Op(), a[i], b[i], isInteger(n.In[0].Type))
-		}
-		return data
-	case "Where":
-		c, a, b := index(out.Shape, n.In[0]), index(out.Shape, n.In[1]), index(out.Shape, n.In[2])
-		for i := range c {
-			if c[i] == 0 {
-				a[i] = b[i]
-			}
-		}
-		return a
+	}
+	if o := operators.Table[n.Op()]; o != nil && o.Folds && !slices.Contains(n.In, nil) &&
+		(len(n.In) == o.Inputs || o.Inputs == 0) {
+		return apply(o, n)
 	}
 	return nil
+}
+
+// apply computes the numbers of an elementwise operator.
+func apply(o *operators.Operator, n *Node) []float64 {
+	operands := make([][]float64, len(n.In))
+	for i, v := range n.In {
+		operands[i] = index(n.Out[0].Shape, v)
+	}
+	data := make([]float64, len(operands[0]))
+	x, integer := make([]float64, len(operands)), make([]int64, len(operands))
+	integers := o.Integers != nil && isInteger(n.In[0].Type)
+	for i := range data {
+		for k, numbers := range operands {
+			x[k], integer[k] = numbers[i], whole(numbers[i])
+		}
+		if data[i] = o.Of(x); integers {
+			data[i] = float64(o.Integers(integer))
+		}
+	}
+	return data
 }
 
 // moves reports whether an operator only selects numbers. The largest integer, which stands for the end of a dimension,
@@ -184,72 +184,4 @@ func fold(op string, data []float64) float64 {
 		}
 	}
 	return out
-}
-
-func unary(op string, x float64) float64 {
-	switch op {
-	case "Neg":
-		return -x
-	case "Floor":
-		return math.Floor(x)
-	case "Ceil":
-		return math.Ceil(x)
-	case "Sqrt":
-		return math.Sqrt(x)
-	case "Abs":
-		return math.Abs(x)
-	case "Reciprocal":
-		return 1 / x
-	}
-	return truth(x == 0) // Not
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func binaryOp(op string, a, b float64, integer bool) float64 {
-	switch op {
-	case "Add":
-		return a + b
-	case "Sub":
-		return a - b
-	case "Mul":
-		return a * b
-	case "Div":
-		if integer {
-			if b == 0 {
-				return 0
-			}
-			return math.Trunc(a / b)
-		}
-		return a / b
-	case "Mod": // of integers, with the sign of the divisor
-		if b == 0 {
-			return 0
-		}
-		return a - b*math.Floor(a/b)
-	case "Pow":
-		return math.Pow(a, b)
-	case "Min":
-		return min(a, b)
-	case "Max":
-		return max(a, b)
-	case "Equal":
-		return truth(a == b)
-	case "Less":
-		return truth(a < b)
-	case "LessOrEqual":
-		return truth(a <= b)
-	case "Greater":
-		return truth(a > b)
-	case "GreaterOrEqual":
-		return truth(a >= b)
-	case "And":
-		return truth(a != 0 && b != 0)
-	}
-	return truth(a != 0 || b != 0) // Or
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 )
 
 // rule sets the outputs of a node whose inputs are known. An output that it does not set stays unknown.
@@ -20,16 +21,14 @@ func init() {
 			rules[op] = r
 		}
 	}
-	add(elementwise, "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Mean", "PRelu", "And", "Or", "Xor",
-		"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-		"BitShift", "com.microsoft.BiasGelu", "com.microsoft.FastGelu")
-	add(like, "Abs", "Neg", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Celu",
-		"Gelu", "HardSigmoid", "HardSwish", "Mish", "Softplus", "Softsign", "ThresholdedRelu", "Sin", "Cos", "Tan",
-		"Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Round", "Reciprocal",
-		"Sign", "Not", "BitwiseNot", "Clip", "Identity", "Softmax", "LogSoftmax", "Hardmax", "CumSum", "Trilu",
-		"LpNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization",
-		"MeanVarianceNormalization", "IsNaN", "IsInf", "Dropout", "ReverseSequence", "ScatterElements", "ScatterND",
-		"com.microsoft.QuickGelu", "MemcpyFromHost", "MemcpyToHost")
+	// beside those of package operators
+	add(elementwise, "Sum", "Mean", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift",
+		"com.microsoft.BiasGelu", "com.microsoft.FastGelu")
+	add(like, "Selu", "Celu", "HardSigmoid", "HardSwish", "Mish", "Softsign", "ThresholdedRelu", "Tan", "Asin", "Acos",
+		"Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "BitwiseNot", "Clip", "Identity", "Softmax", "LogSoftmax",
+		"Hardmax", "CumSum", "Trilu", "LpNormalization", "InstanceNormalization", "GroupNormalization",
+		"BatchNormalization", "MeanVarianceNormalization", "IsNaN", "IsInf", "Dropout", "ReverseSequence",
+		"ScatterElements", "ScatterND", "com.microsoft.QuickGelu", "MemcpyFromHost", "MemcpyToHost")
 	add(cast, "Cast", "CastLike")
 	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization",
 		"com.microsoft.SkipLayerNormalization")
@@ -64,9 +63,28 @@ func init() {
 	add(convTranspose, "ConvTranspose")
 }
 
+// ruleOf returns the rule of an operator, or nil.
+func ruleOf(op string) rule {
+	switch o := operators.Table[op]; {
+	case rules[op] != nil:
+		return rules[op]
+	case o == nil || len(o.ONNX) > 0:
+		return nil
+	case o.Inputs == 1:
+		return like
+	}
+	return elementwise
+}
+
+// boolean reports whether the result of an operator is a boolean, whatever its operands are.
+func boolean(op string) bool {
+	o := operators.Table[op]
+	return op == "IsNaN" || op == "IsInf" || o != nil && o.Result == operators.Boolean
+}
+
 // infer sets the outputs of a node.
 func infer(n *Node) error {
-	r := rules[n.Op()]
+	r := ruleOf(n.Op())
 	if r == nil {
 		return nil
 	}
@@ -100,9 +118,7 @@ func types(n *Node) {
 	if len(n.Out) == 0 || n.Out[0] == nil {
 		return
 	}
-	switch n.Op() {
-	case "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf":
-		n.Out[0].Type = onnxpb.TensorProto_BOOL
+	switch op := n.Op(); op {
 	case "Shape", "Size", "ArgMax", "ArgMin":
 		n.Out[0].Type = onnxpb.TensorProto_INT64
 	case "Cast":
@@ -112,7 +128,9 @@ func types(n *Node) {
 			n.Out[0].Type = v.Type
 		}
 	default:
-		if v := n.Input(0); v != nil {
+		if boolean(op) {
+			n.Out[0].Type = onnxpb.TensorProto_BOOL
+		} else if v := n.Input(0); v != nil {
 			for _, out := range n.Out {
 				if out != nil {
 					out.Type = v.Type
@@ -223,14 +241,14 @@ func elementwise(n *Node) error {
 		return err
 	}
 	t := n.In[0].Type
-	switch n.Op() {
-	case "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual":
-		t = onnxpb.TensorProto_BOOL
-	case "Where":
-		if err := needs(n, 3); err != nil {
+	if o := operators.Table[n.Op()]; o != nil && o.Result == operators.OfSecond {
+		if err := needs(n, o.Inputs); err != nil {
 			return err
 		}
 		t = n.In[1].Type
+	}
+	if boolean(n.Op()) {
+		t = onnxpb.TensorProto_BOOL
 	}
 	n.set(0, t, shape)
 	return nil
@@ -243,7 +261,7 @@ func like(n *Node) error {
 	}
 	x := n.In[0]
 	t := x.Type
-	if op := n.Op(); op == "IsNaN" || op == "IsInf" {
+	if boolean(n.Op()) {
 		t = onnxpb.TensorProto_BOOL
 	}
 	n.set(0, t, slices.Clone(x.Shape))

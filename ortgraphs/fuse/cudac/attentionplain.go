@@ -3,7 +3,10 @@ package cudac
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 )
 
 // plainSquares collects the conditions of plain squares of scores: there, each comparison of places, such as that of a
@@ -21,15 +24,11 @@ func (p *plainSquares) function() string {
 }
 
 // comparisons are decided by the sign of the difference of their operands.
-var comparisons = map[string]func(difference int) bool{
-	"Less": func(d int) bool { return d < 0 }, "LessOrEqual": func(d int) bool { return d <= 0 },
-	"Greater": func(d int) bool { return d > 0 }, "GreaterOrEqual": func(d int) bool { return d >= 0 },
-}
+var comparisons = []string{"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 
 // compare returns the code of a node. If it compares two places, it is a constant in a plain square.
 func (f *placeFunction) compare(op string, operands []string, code string) string {
-	compare, ok := comparisons[op]
-	if !ok {
+	if !slices.Contains(comparisons, op) {
 		return code
 	}
 	left, ok := f.sequences[operands[0]]
@@ -41,12 +40,13 @@ func (f *placeFunction) compare(op string, operands []string, code string) strin
 		return code
 	}
 	difference := left.plus(right.times(-1))
-	result := compare(difference.constant)
+	o := operators.Table[op]
+	result := o.Of([]float64{float64(difference.constant), 0}) != 0
 	extreme, ok := f.extreme(difference, result == strings.HasPrefix(op, "Less"))
 	if !ok {
 		return code
 	}
-	condition := fmt.Sprintf("("+binary[op]+")", extreme, "0")
+	condition := fmt.Sprintf("("+o.IntegerC+")", extreme, "0")
 	if result {
 		f.plain.conditions = append(f.plain.conditions, condition)
 		return fmt.Sprintf("plain || %s", code)

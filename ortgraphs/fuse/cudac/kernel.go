@@ -77,6 +77,11 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 			return nil, unsupported("%s has %d elements", t.Name, t.Elements())
 		}
 	}
+	for _, n := range r.Nodes {
+		if slices.ContainsFunc(n.In, func(o fuse.Operand) bool { return product(o.Shape()) == 0 }) {
+			return nil, unsupported("%s reads no elements of an operand", n.Out[0].Name)
+		}
+	}
 	if r.Attention != nil {
 		return generateAttention(r, target)
 	}
