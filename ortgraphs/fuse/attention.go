@@ -63,10 +63,8 @@ const Reach = "reach"
 // ReachWidth is the number of keys of a bit of [Attention.Reach]: a multiple of 64, for at most 32 bits.
 func ReachWidth(keys int) int { return 64 * max(1, (keys+64*32-1)/(64*32)) }
 
-// attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the
-// nodes of each region.
-func attentions(g *Graph) []*attention {
-	var list []*attention
+// findAttention finds attention in a graph and gives each its own copies of the nodes that it computes.
+func findAttention(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	for _, n := range slices.Clone(g.Nodes) {
 		s, ok := softmaxOf(n, uses)
@@ -80,13 +78,12 @@ func attentions(g *Graph) []*attention {
 		if !f.find() {
 			continue
 		}
-		list = append(list, f.separate(g)...)
+		g.attentions = append(g.attentions, f.separate(g)...)
 		uses = g.uses()
 	}
-	if len(list) > 0 {
+	if len(g.attentions) > 0 {
 		g.Nodes = reachable(g)
 	}
-	return list
 }
 
 // attention is a region in the making.

@@ -66,6 +66,8 @@ func (p *partition) batchProducts() {
 		}
 	}
 	p.graph.Nodes = nodes
+	p.sort()
+	p.graph.Nodes = nodesOf(p.order)
 }
 
 // waits reports whether a node is a product of two matrices with a small result, which nothing but an output of the

@@ -45,7 +45,11 @@ func partition(t testing.TB, m *onnxpb.ModelProto, sizes shapes.Sizes) (*shapes.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, g, fuse.Partition(g)
+	regions, err := fuse.VerifiedPartition(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, g, regions
 }
 
 // TestTrainingGraphs: the regions of training graphs compute what ONNX Runtime computes, loss and gradients.

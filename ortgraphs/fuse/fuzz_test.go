@@ -38,7 +38,11 @@ func FuzzLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m, err := g.Model(fuse.Partition(g), calls); err == nil {
+		regions, err := fuse.VerifiedPartition(g)
+		if err != nil {
+			t.Error(err)
+		}
+		if m, err := g.Model(regions, calls); err == nil {
 			if err := wellFormed(m); err != nil {
 				t.Error(err)
 			}

@@ -13,7 +13,8 @@ type Graph struct {
 	Inputs  []*Tensor
 	Outputs []Output
 
-	model *onnxpb.ModelProto
+	model      *onnxpb.ModelProto
+	attentions []*attention // with nodes of their own
 }
 
 // Read returns the tensors that a node reads.

@@ -59,44 +59,19 @@ type partition struct {
 	searches int
 }
 
-// Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of
-// products, and repeats nodes that cost nothing. The regions are in an order in which they can run, and the nodes of
-// each stand together in the graph.
+// Partition divides the graph into regions and other nodes. It changes the graph first: see passes. The regions are in
+// an order in which they can run, and the nodes of each stand together in the graph.
 func Partition(g *Graph) []*Region {
-	p := newPartition(g)
-	p.joinReaders()
-	p.joinNeighbours()
-	p.joinNeighbours()
-	p.derive()
-	sumResults(p)
-	p.batchProducts()
+	p := &partition{graph: g}
+	for _, pass := range passes {
+		pass.run(p)
+	}
 	return p.regions()
 }
 
-// newPartition changes the graph, and makes groups of single nodes.
-func newPartition(g *Graph) *partition {
-	sinkScales(g)
-	found := attentions(g)
-	swapResults(g)
-	sinkTransposes(g)
-	splitReductions(g)
-	addBiases(g) // what it leaves, sinkBiases moves
-	addResiduals(g)
-	sinkBiases(g)
-	shareWindows(g)
-	layoutProducts(g)
-	turnWeights(g)
-	recompute(g)
-	findWindows(g)
-	inlineOperands(g)
-	findPlanned(g)
-	p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: g.outputs(), apart: map[[2]*group]bool{}}
-	p.singles(found)
-	return p
-}
-
-// singles makes a group of each node with what it computes inline, and of each attention.
-func (p *partition) singles(found []*attention) {
+// makeGroups makes a group of each node with what it computes inline, and of each attention.
+func (p *partition) makeGroups() {
+	p.at, p.apart, p.uses, p.outputs = map[*Node]int{}, map[[2]*group]bool{}, p.graph.uses(), p.graph.outputs()
 	for _, n := range slices.Backward(p.graph.Nodes) {
 		if n.Inline {
 			reader := p.uses[n.Out[0]][0].node.group
@@ -108,14 +83,14 @@ func (p *partition) singles(found []*attention) {
 	}
 	groupBiases(p.graph)
 	groupActivations(p.graph)
-	for _, a := range found {
+	for _, a := range p.graph.attentions {
 		whole := &group{nodes: a.nodes, attention: &a.Attention}
 		for _, n := range a.nodes {
 			n.group = whole
 		}
 	}
 	p.sort()
-	if len(found) > 0 {
+	if len(p.graph.attentions) > 0 {
 		p.graph.Nodes = nodesOf(p.order)
 	}
 	for i, n := range p.graph.Nodes {
@@ -176,8 +151,6 @@ func (p *partition) bytes(groups ...*group) int {
 
 func (p *partition) regions() []*Region {
 	var list []*Region
-	p.sort()
-	p.graph.Nodes = nodesOf(p.order)
 	for _, g := range p.order {
 		switch n := g.nodes[0]; {
 		case g.attention != nil:
