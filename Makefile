@@ -10,7 +10,8 @@ export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
 export GORACE := atexit_sleep_ms=0
 # As scripts/build.sh, so that what it compiles is compiled once for the program, the tests and go run, in every folder.
-export GOFLAGS := -trimpath $(GOFLAGS)
+# Nothing here reads debugging information, and without it Go compiles in seven eighths of the time.
+export GOFLAGS := -trimpath -gcflags=all=-dwarf=false $(GOFLAGS)
 # As scripts/cgo-env.sh has them, which says why.
 CUDA := $(shell readlink -m .cache)/cuda
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CUDA)/compat' '-I$(CUDA)/include'

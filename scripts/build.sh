@@ -9,13 +9,13 @@ cd "$(dirname "$0")/.."
 
 env=$(scripts/cgo-env.sh)
 eval "$env"
-out=. ldflags='-s -w -buildid=' vcs=auto name=
+out=. gcflags=-gcflags=all=-dwarf=false ldflags='-s -w -buildid=' vcs=auto name=
 if [ "${1:-}" = release ]; then
 	out=$2 vcs=false name=" -X github.com/xtts-host/xtts-host/cmd/internal/cli.release=$3"
 fi
 if [ "${1:-}" != plugins ]; then
 	[ -e "$out/bin/xtts-host" ] || echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"
-	go build -trimpath -buildvcs=$vcs -ldflags "$ldflags$name" -o "$out/bin/xtts-host" ./cmd/xtts-host
+	go build -trimpath "$gcflags" -buildvcs=$vcs -ldflags "$ldflags$name" -o "$out/bin/xtts-host" ./cmd/xtts-host
 	echo "bin/xtts-host: built"
 fi
 
@@ -26,7 +26,7 @@ fi
 platform=$(go env GOOS)_$(go env GOARCH)
 for p in features augment inference; do
 	program=${p}_$platform folder=$out/plugins/$p
-	go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "$folder/$program" "./plugins/$p"
+	go build -trimpath "$gcflags" -buildvcs=false -ldflags "$ldflags" -o "$folder/$program" "./plugins/$p"
 	[ "$out" = . ] || cp "plugins/$p/plugin.json" "$folder"
 	python3 scripts/plugin_sources.py "./plugins/$p" >"$folder/plugin.sources"
 	(cd "$folder" && sha256sum plugin.json plugin.sources "$program" >plugin.sum)

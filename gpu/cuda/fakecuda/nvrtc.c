@@ -1,16 +1,14 @@
 // An NVRTC for the cards of card.h: the system's C++ compiler compiles kernels for the CPU, together with the emulation of CUDA that the
 // tests of package cudac use. What it calls a cubin is a shared library with a kernel of module.h for each function. Arguments of
-// kernels are pointers. EMULATION is the file of the emulation, which becomes part of this library.
+// kernels are pointers. Beside this library are the emulation, emulation.h, also compiled with FLAGS, and the folder compiled, where
+// what was compiled once is kept: many tests start the program with the same kernels.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-__asm__(".section .rodata\n"
-        "emulation: .incbin \"" EMULATION "\"\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char emulation[] __attribute__((visibility("hidden")));
 
 enum { SUCCESS, OUT_OF_MEMORY, COMPILATION = 6 };
 
@@ -73,8 +71,40 @@ static char *read_file(const char *name, size_t *size) {
 	return content;
 }
 
+// find_folder writes the folder of this library.
+static int find_folder(char *folder, size_t size) {
+	Dl_info library;
+	char *end;
+	if (!dladdr((void *)find_folder, &library) || snprintf(folder, size, "%s", library.dli_fname) >= (int)size || !(end = strrchr(folder, '/'))) return 0;
+	*end = 0;
+	return 1;
+}
+
+// name_kept names the file in which the compiled form of a source is kept, by two sums of 64 bits of the source.
+static void name_kept(char *name, size_t size, const char *folder, const char *source) {
+	uint64_t a = 14695981039346656037u, b = ~a;
+	for (const char *c = source; *c; c++) {
+		a = (a ^ (unsigned char)*c) * 1099511628211u; // FNV-1a
+		b = (b << 13 | b >> 51) * 5 + (unsigned char)*c;
+	}
+	snprintf(name, size, "%s/compiled/%016llx%016llx.so", folder, (unsigned long long)a, (unsigned long long)b);
+}
+
+// keep writes a file and renames it, so that another process reads a whole one or none.
+static void keep(const char *name, const char *unique, const char *content, size_t size) {
+	char draft[3200];
+	snprintf(draft, sizeof draft, "%s.%s", name, unique);
+	FILE *f = fopen(draft, "wb");
+	if (!f) return;
+	int whole = fwrite(content, 1, size, f) == size;
+	if (fclose(f) || !whole || rename(draft, name)) unlink(draft);
+}
+
 int nvrtcCompileProgram(program *p, int count, const char *const *options) {
-	char folder[] = "/tmp/xtts-host-fake-nvrtc-XXXXXX", command[512];
+	char folder[] = "/tmp/xtts-host-fake-nvrtc-XXXXXX", command[4096], beside[3000], kept[3100];
+	if (!find_folder(beside, sizeof beside)) return COMPILATION;
+	name_kept(kept, sizeof kept, beside, p->source);
+	if ((p->image = read_file(kept, &p->image_size))) return SUCCESS;
 	if (!mkdtemp(folder)) return OUT_OF_MEMORY;
 	char source[64], library[64], log[64];
 	snprintf(source, sizeof source, "%s/kernel.cu", folder);
@@ -82,14 +112,15 @@ int nvrtcCompileProgram(program *p, int count, const char *const *options) {
 	snprintf(log, sizeof log, "%s/log", folder);
 	FILE *f = fopen(source, "w");
 	if (!f) return OUT_OF_MEMORY;
-	fprintf(f, "#include <utility>\n%s\n#line 1 \"kernel.cu\"\n%s", emulation, p->source);
+	fprintf(f, "#line 1 \"kernel.cu\"\n%s", p->source);
 	write_kernels(f, p->source);
 	fclose(f);
-	snprintf(command, sizeof command, "c++ -xc++ -std=c++17 -O0 -w -fno-strict-aliasing -fsanitize=alignment -U_FORTIFY_SOURCE -fPIC -shared -o %s %s 2>%s", library, source, log);
+	snprintf(command, sizeof command, "c++ " FLAGS " -include '%s/emulation.h' -shared -o %s -xc++ %s 2>%s", beside, library, source, log);
 	int failed = system(command);
 	p->log = read_file(log, &p->log_size);
 	if (!failed) p->image = read_file(library, &p->image_size);
 	unlink(source), unlink(library), unlink(log), rmdir(folder);
+	if (p->image) keep(kept, strrchr(folder, '-') + 1, p->image, p->image_size);
 	return p->image ? SUCCESS : COMPILATION;
 }
 

@@ -24,15 +24,19 @@ static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsign
 import "C"
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -83,11 +87,13 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 	fmt.Fprintf(&text, "%s\n%s\n", emulation, prelude)
 	for i, s := range sources {
 		fmt.Fprintf(&text, "namespace program%d {\n", i)
-		for name := range s.Functions {
+		names := slices.Sorted(maps.Keys(s.Functions))
+		for _, name := range names {
 			fmt.Fprintf(&text, "#define %s %s_%d\n", name, name, i)
 		}
 		text.WriteString(s.Text)
-		for name, arguments := range s.Functions {
+		for _, name := range names {
+			arguments := s.Functions[name]
 			if arguments == 0 {
 				fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { %s_%d(*(pointers *)a[0]); }\n",
 					name, name, i, name, i)
@@ -100,17 +106,11 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 	}
 	dir := t.TempDir()
 	source, library := filepath.Join(dir, "kernels.cpp"), filepath.Join(dir, "kernels.so")
-	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	options = append([]string{
 		"-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-fsanitize=alignment", "-U_FORTIFY_SOURCE", "-fPIC",
-		"-shared", "-o", library, source,
+		"-shared",
 	}, options...)
-	out, err := exec.Command("g++", options...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("g++: %v\n%s", err, out)
-	}
+	compile(t, library, source, text.String(), options)
 	p := &Program{}
 	path := C.CString(library)
 	defer C.free(unsafe.Pointer(path))
@@ -120,6 +120,33 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 	t.Cleanup(func() { C.close_library(p.library) })
 	p.Launch = p.address("launch_kernel")
 	return p
+}
+
+// compiled has what this process has compiled, by its text and options: many tests compile the same kernels.
+var compiled sync.Map
+
+// compile runs the compiler, or writes what it made of the same text before.
+func compile(t testing.TB, library, source, text string, options []string) {
+	t.Helper()
+	key := sha256.Sum256([]byte(strings.Join(options, " ") + "\n" + text))
+	if content, ok := compiled.Load(key); ok {
+		if err := os.WriteFile(library, content.([]byte), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("g++", append(options, "-o", library, source)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("g++: %v\n%s", err, out)
+	}
+	content, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled.Store(key, content)
 }
 
 func repeat(s string, n int) string {
