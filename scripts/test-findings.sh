@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the cases of scripts/findings: each repeats a problem that a first user, a plugin author or a tester once found. Prints one
 # line per case: result, time, name and expectation. NAME ... runs only those cases; --list prints them and runs none.
-# --tested does not run the cases' Go tests again. XTTS_HOST_TREE=DIR runs the program of another checkout, which must be built.
+# --tested does not run the cases' Go tests again, nor cases that another test covers. With XTTS_NIGHTLY set, cases have their full
+# size. XTTS_HOST_TREE=DIR runs the program of another checkout, which must be built.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cases=$here/scripts/findings

@@ -90,6 +90,7 @@ no-locks() {
 
 # disk-faults: an I/O error of a recording, list, checkpoint or bundle is waited for, then ends the run with status 1; no clip is blamed for it
 disk-faults() {
+  local model=nano
   command -v strace || { echo 'skipped: strace is missing'; return 0; }
   clips data 12 1
   cp -r data list
@@ -121,6 +122,7 @@ disk-faults() {
 
 # sync-fault: a sync that fails once is not the end of a run: the lines that it was to save are written again, to another file
 sync-fault() {
+  local model=nano
   command -v strace || { echo 'skipped: strace is missing'; return 0; }
   clips data 12 1
   train --train-data data --max-steps 6 --checkpoint-every 3 --run-dir run

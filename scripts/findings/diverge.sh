@@ -62,6 +62,7 @@ diverge-finite() {
   ! grep -q 'trains faster' run/report.txt
   way-back --max-steps 4
   grep -q '"outcome": "done"' run-2/report.json
+  covered ./host/observe/report 'TestNormalSteps$' || return 0
   refused 1 train --lr 100 --warmup-steps 0 --max-steps 80 --run-dir long
   says 'error: the run diverged: '
 }
@@ -149,6 +150,7 @@ finished-schedule() {
 }
 # samples-come-last: other data or another bundle of a resumed run with --samples is reported as itself, and a fault of the samples only without
 samples-come-last() {
+  local model=nano
   clips data 12 1; clips other 12 1
   for folder in data other; do
     for n in 0 1; do cp $folder/wavs/clip0000$n.wav $folder/wavs/eval$n.wav; echo "eval$n|hello there"; done >$folder/metadata_eval.csv

@@ -19,6 +19,7 @@ more-schedules() {
 }
 # early-stop: a run whose validation loss does not fall ends with status 0 and says why
 early-stop() {
+  covered ./host/run 'TestEarlyStop$' || return 0
   train --max-steps 60 --eval-every 2 --warmup-steps 0 --lr 0.5 --early-stop 2 --early-stop-delta 0.01 --run-dir run >output
   says 'stopped early'
   grep -q '"early_stop": {' run/report.json
@@ -26,6 +27,7 @@ early-stop() {
 }
 # evaluate-only: xtts-host evaluate prints the loss of the run's own evaluation, and leaves the run's folder as it is
 evaluate-only() {
+  covered ./cmd/xtts-host evaluate.txtar || return 0
   train --max-steps 4 --eval-every 2 --warmup-steps 1 --run-dir run
   (cd run && find . -type f -exec sha256sum {} + | sort) >before
   xtts-host evaluate --run run --json >found
@@ -36,6 +38,7 @@ evaluate-only() {
 }
 # moving-average: --ema is evaluated and saved, begins in a run without one when asked for, and leaves the weights as they are
 moving-average() {
+  covered ./host/run 'TestAverageGoesOnToTheSameBits$' || return 0
   train --max-steps 4 --eval-every 2 --warmup-steps 1 --schedule constant --run-dir plain
   train --max-steps 4 --eval-every 2 --warmup-steps 1 --schedule constant --ema 0.9 --run-dir averaged
   cmp plain/checkpoints/step-000004/params.safetensors averaged/checkpoints/step-000004/params.safetensors
@@ -105,6 +108,7 @@ other-optimizers() {
 
 # parameter-groups: another learning rate by pattern changes the run, is resumed to the bit and cannot change by accident
 parameter-groups() {
+  covered ./cmd/xtts-host groups.txtar || return 0
   with_optimizer graph '{"name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "groups": [{"match": ["decoder"], "lr_factor": 0.5}]}'
   resumes_to_the_bit graph --lr-factor text_encoder=0.1 --weight-decay-of '*.bias=0.1'
   train --graph graph --max-steps 4 --warmup-steps 1 --run-dir other

@@ -79,6 +79,7 @@ max-steps-alone() {
 
 # nothing-to-do: resuming a run that is at its end, or beyond, says so and changes no file
 nothing-to-do() {
+  covered ./host/run 'TestNothingToDo$' || return 0
   train --max-steps 3 --run-dir run >output
   cp -a run before
   for steps in 3 2; do
@@ -105,6 +106,7 @@ resume-or-start() {
 
 # go-back: RUN@STEP, RUN@best and RUN@last name a checkpoint, and what is not there lists what is
 go-back() {
+  covered ./host/run 'TestGoBack$' || return 0
   train --max-steps 6 --checkpoint-every 2 --schedule constant --run-dir me@home >output
   train --resume me@home@4 >output
   says 'checkpoints/step-000004'
@@ -170,6 +172,7 @@ END
 
 # removed-folder: a run whose folder is removed in mid-run saves what it trained, and ends with an error
 removed-folder() {
+  covered ./host/run 'TestFolderRemoved$' || return 0
   xtts-host "${long[@]}" >output 2>&1 &
   await '"step":3,' run/metrics.jsonl
   rm -r run
@@ -197,7 +200,7 @@ not-a-run() {
 
 # two-starts: of several starts with one new run folder one trains, and no other removes or changes anything
 two-starts() {
-  gotest ./host/run/runfolder TestStartsThatShareAFolder
+  covered ./host/run/runfolder TestStartsThatShareAFolder || return 0
   clips data 12 1
   starts=()
   for n in 1 2 3; do

@@ -111,8 +111,8 @@ crash-line() {
 # threads: one to four threads give the same weights, optimizer state and losses, for small batches as well
 threads() {
   local rows n
-  for rows in 1 2 3 5; do
-    for n in 1 2 3 4; do
+  for rows in $(full 3 '1 2 3 5'); do
+    for n in $(full '1 2 4' '1 2 3 4'); do
       train --batch-size $rows --eval-every 2 --max-steps 2 --threads $n --run-dir run >output 2>&1
       (cat run/checkpoints/step-000002/*.safetensors; grep -o '"loss":[^,]*' run/metrics.jsonl run/eval.jsonl) | sha256sum >sum$n
       rm -r run

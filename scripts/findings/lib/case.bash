@@ -7,8 +7,16 @@ export PATH XDG_CACHE_HOME=$TREE/.cache
 # clips FOLDER N SECONDS [RATE]: a data set of N clips of tones, metadata.csv in the LJSpeech form.
 clips() { python3 "$CASES/lib/clips.py" "$@"; }
 
-# train ARGS: the embedded model with the first-party plugins, 4 rows a batch, not evaluated.
-train() { xtts-host --plugins "$TREE/plugins" --batch-size 4 --eval-every 0 "$@"; }
+# train ARGS: the smallest model with the first-party plugins, 4 rows a batch, not evaluated. A case for the embedded model sets
+# model=nano: its starts take twice as long.
+train() {
+  local graph=()
+  [ "${model:-pico}" = nano ] || [[ " $*" = *" --"@(graph|resume|resume-or-start|config)[\ =]* ]] || graph=(--graph "$TREE/ortgraphs/testdata/pico")
+  xtts-host --plugins "$TREE/plugins" --batch-size 4 --eval-every 0 "${graph[@]}" "$@"
+}
+
+# full USUAL ALL: the second with XTTS_NIGHTLY, otherwise the first: what only repeats a check in another place, for make nightly.
+full() { if [ -n "${XTTS_NIGHTLY:-}" ]; then echo "$2"; else echo "$1"; fi; }
 
 # refused STATUS COMMAND...: the command must end with that status; its output is in ./output.
 refused() {
@@ -48,6 +56,17 @@ gotest() {
   [ -x "$test" ] || (cd "$TREE" && go test -c -vet=off -ldflags=-w -o "$test" "${1/#./github.com/xtts-host/xtts-host}")
   (cd "$TREE/$1" && "$test" -test.timeout=10m -test.v -test.run "$2") | tee gotest
   grep -q '^=== RUN' gotest || { echo "no test $2 in $1"; return 1; }
+}
+
+# covered WHERE TEST || return 0: make nightly alone goes on with the case, since another test has shown the same: the Go test TEST of a
+# package, or the script TEST of cmd/xtts-host. With TESTED it has run already, and must only be there.
+covered() {
+  [ -n "${TESTED:-}" ] || return 0
+  case $2 in
+  *.txtar) [ -f "$TREE/$1/testdata/script/$2" ] || { echo "no script $2"; exit 1; } ;;
+  *) gotest "$1" "$2" || exit 1 ;;
+  esac
+  return 1
 }
 
 for file in "$CASES"/*.sh; do . "$file"; done
