@@ -60,12 +60,61 @@ func (r Result) Shape() []int { return Operand{r.Product, r.Views}.Shape() }
 // Reach is the operation of the reduction that computes [Attention.Reach].
 const Reach = "reach"
 
+// OfKernels reports whether no plain node computes a tensor.
+func (t *Tensor) OfKernels() bool { return t.From != nil && t.From.Op == Reach }
+
 // ReachWidth is the number of keys of a bit of [Attention.Reach]: a multiple of 64, for at most 32 bits.
 func ReachWidth(keys int) int { return 64 * max(1, (keys+64*32-1)/(64*32)) }
 
+func (a *Attention) RoundsAsNodes() bool { return false }
+
+// group adds the node of Reach, which no node reads.
+func (a *Attention) group(nodes []*Node) [][]*Node {
+	if a.Backward == nil && a.Reach != nil {
+		nodes = append(nodes, a.Reach.From)
+	}
+	return [][]*Node{nodes}
+}
+
+func (a *Attention) complete(r *Region) {
+	r.Domain = a.Product.Shape
+	if a.Backward == nil {
+		if a.Reach != nil {
+			r.Out = append(r.Out, a.Reach)
+		}
+		return
+	}
+	r.ColumnSums = len(a.Backward.ColumnSums)
+	r.reads(a.Reach)
+	if a.Backward.Result != nil {
+		r.reads(a.Backward.Result.Out)
+	}
+}
+
+// reads adds a tensor that no node reads.
+func (r *Region) reads(t *Tensor) {
+	r.In = append(r.In, t)
+	r.Read += t.Bytes()
+}
+
+func (a *Attention) ops(*Region) string {
+	if a.Backward == nil {
+		return "attention"
+	}
+	return "gradient of attention"
+}
+
+// count has one kernel for the gradient of the queries, and one for those of keys and values.
+func (a *Attention) count(*Ledger, *Region) (kernels int) {
+	if a.Backward == nil {
+		return 1
+	}
+	return 2
+}
+
 // findAttention finds attention in a graph and gives each its own copies of the nodes that it computes.
 func findAttention(g *Graph) {
-	uses, outputs := g.uses(), g.outputs()
+	uses, outputs, found := g.uses(), g.outputs(), false
 	for _, n := range slices.Clone(g.Nodes) {
 		s, ok := softmaxOf(n, uses)
 		if !ok {
@@ -78,16 +127,10 @@ func findAttention(g *Graph) {
 		if !f.find() {
 			continue
 		}
-		g.attentions = append(g.attentions, f.separate(g)...)
-		uses = g.uses()
+		f.separate(g)
+		found, uses = true, g.uses()
 	}
-	if len(g.attentions) > 0 {
+	if found {
 		g.Nodes = reachable(g)
 	}
-}
-
-// attention is a region in the making.
-type attention struct {
-	Attention
-	nodes []*Node
 }

@@ -311,8 +311,8 @@ func given(g *fuse.Graph) memory {
 func regionsOf(regions []*fuse.Region) (forward, backward int) {
 	for _, r := range regions {
 		switch {
-		case r.Attention == nil:
-		case r.Attention.Backward == nil:
+		case attentionOf(r) == nil:
+		case attentionOf(r).Backward == nil:
 			forward++
 		default:
 			backward++
@@ -405,14 +405,14 @@ func TestGenerateChangesNothing(t *testing.T) {
 	a := attending{batch: 1, heads: 2, queries: 10, keys: 9, head: 16, form: "columns"}
 	_, _, regions := partition(t, a.model(), shapes.Sizes{})
 	for _, r := range regions {
-		if r.Attention == nil || r.Attention.Backward == nil {
+		if attentionOf(r) == nil || attentionOf(r).Backward == nil {
 			continue
 		}
 		first, err := cudac.Generate(r, cudac.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Attention.Backward.Result == nil {
+		if attentionOf(r).Backward.Result == nil {
 			t.Error("the region has lost its result")
 		}
 		if again, err := cudac.Generate(r, cudac.Target{}); err != nil || again.Source != first.Source {

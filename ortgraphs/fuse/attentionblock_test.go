@@ -45,9 +45,9 @@ func TestGradientsInOneBlock(t *testing.T) {
 	var k kernels
 	k.inOneBlock(t)
 	for i, r := range k.regions {
-		if r.Attention != nil && r.Attention.Backward != nil &&
+		if attentionOf(r) != nil && attentionOf(r).Backward != nil &&
 			!strings.HasPrefix(k.kernels[i].Launches[0].Function, "gradients_") {
-			t.Errorf("the gradient of %v is computed by %s", r.Attention.Product.Shape,
+			t.Errorf("the gradient of %v is computed by %s", attentionOf(r).Product.Shape,
 				k.kernels[i].Launches[0].Function)
 		}
 	}
@@ -113,7 +113,7 @@ func gradientLaunches(t *testing.T, a attending, target cudac.Target) int {
 	t.Helper()
 	_, _, regions := partition(t, a.model(), shapes.Sizes{})
 	for _, r := range regions {
-		if r.Attention == nil || r.Attention.Backward == nil {
+		if attentionOf(r) == nil || attentionOf(r).Backward == nil {
 			continue
 		}
 		k, err := cudac.Generate(r, target)

@@ -26,9 +26,9 @@ func TestSumsOfResult(t *testing.T) {
 		_, _, regions := partition(t, a.model(), shapes.Sizes{})
 		found := false
 		for _, r := range regions {
-			if r.Attention != nil && r.Attention.Backward != nil {
+			if attentionOf(r) != nil && attentionOf(r).Backward != nil {
 				found = true
-				if got := r.Attention.Backward.Result != nil; got != c.want {
+				if got := attentionOf(r).Backward.Result != nil; got != c.want {
 					t.Errorf("%s: reads the result: %t, want %t", name, got, c.want)
 				}
 			}
@@ -58,7 +58,7 @@ func TestTerms(t *testing.T) {
 			t.Fatalf("%s: %d regions of attention, %d of its gradient", name, forward, backward)
 		}
 		for _, r := range regions {
-			if r.Attention == nil {
+			if attentionOf(r) == nil {
 				continue
 			}
 			k, err := cudac.Generate(r, cudac.Target{})

@@ -23,7 +23,7 @@ func (s *separation) join(g *Graph, concat *Node, results []Result, uses map[*Te
 		parts = append(parts, &results[i])
 	}
 	c := *concat
-	c.In, c.role = slices.Clone(concat.In), inAttention
+	c.In = slices.Clone(concat.In)
 	t := *concat.Out[0]
 	t.From, c.Out = &c, []*Tensor{&t}
 	s.nodes = append(s.nodes, &c)

@@ -118,21 +118,21 @@ func flatten(index, shape []int) int {
 }
 
 // separate gives the regions their own nodes.
-func (f *finding) separate(g *Graph) []*attention {
+func (f *finding) separate(g *Graph) {
 	forward := &separation{finding: f, copies: map[*Tensor]*Tensor{}}
 	reader, _ := f.reader(false, false)
-	a := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: reader.other()}}
+	a := &Attention{Query: f.query(), Key: f.key(), Value: reader.other()}
 	a.Weights = forward.tensor(reader.node.In[reader.operand].Tensor)
 	a.Results = []Result{forward.result(g, reader)}
 	forward.describe(g, a)
 	if f.gradient == nil {
-		return []*attention{a}
+		return
 	}
-	a.Reach = forward.reach(g, a)
+	a.Reach = forward.reach(a)
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
-	b := &attention{Attention: Attention{
+	b := &Attention{
 		Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach,
-	}}
+	}
 	dv, _ := f.reader(true, false)
 	dq, _ := f.reader(false, true)
 	dk, _ := f.reader(true, true)
@@ -149,7 +149,6 @@ func (f *finding) separate(g *Graph) []*attention {
 	if f.sumsResult() && same(a.Value, b.Value) {
 		b.Backward.Result = &a.Results[0]
 	}
-	return []*attention{a, b}
 }
 
 // separation makes the nodes of a region.
@@ -159,23 +158,23 @@ type separation struct {
 	nodes  []*Node
 }
 
-func (s *separation) describe(g *Graph, a *attention) {
+func (s *separation) describe(g *Graph, a *Attention) {
 	a.Product, a.Scores, a.Softmax = s.tensor(s.product.Out[0]), s.tensor(s.scores), s.tensor(s.softmax.result)
 	a.Most, a.Total = s.tensor(s.most), s.tensor(s.total)
-	a.nodes = s.nodes
+	for _, n := range s.nodes {
+		n.work = a
+	}
 	g.Nodes = append(g.Nodes, s.nodes...)
 }
 
 // reach adds the node that tells the backward region which keys a row attends to.
-func (s *separation) reach(g *Graph, a *attention) *Tensor {
+func (s *separation) reach(a *Attention) *Tensor {
 	n := &Node{
 		Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1},
-		role: inAttention,
+		work: a,
 	}
 	t := &Tensor{Name: a.Softmax.Name + "/reach", Type: onnxpb.TensorProto_INT32, Shape: a.Most.Shape, From: n}
 	n.Out = []*Tensor{t}
-	a.nodes = append(a.nodes, n)
-	g.Nodes = append(g.Nodes, n)
 	return t
 }
 
@@ -196,7 +195,7 @@ func (s *separation) tensor(t *Tensor) *Tensor {
 // copy copies a node, and what the region computes of its operands.
 func (s *separation) copy(n *Node) *Tensor {
 	c := *n
-	c.In, c.role = slices.Clone(n.In), inAttention
+	c.In = slices.Clone(n.In)
 	if n != s.product && n != s.gradient {
 		for i, o := range c.In {
 			if _, inside := s.depends[o.Tensor]; inside || n.Kind != Product {
@@ -226,7 +225,7 @@ func (s *separation) result(g *Graph, r reader) Result {
 	prefix := s.order(old)
 	if prefix > 0 {
 		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
-		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}, role: inAttention}
+		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}}
 		out := &Tensor{Name: old.Name + "/ordered", Type: old.Type, Shape: views[prefix-1].To, From: c}
 		c.Out = []*Tensor{out}
 		s.nodes = append(s.nodes, c)

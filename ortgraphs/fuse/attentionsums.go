@@ -19,21 +19,22 @@ type ColumnSum struct {
 func sumResults(p *partition) {
 	for _, n := range p.graph.Nodes {
 		g := n.group
-		if n.Kind != Reduction || n.role == inAttention || len(g.nodes) != 2 || g.nodes[1] != n {
+		if !n.is(Reduction) || len(g.nodes) != 2 || g.nodes[1] != n {
 			continue
 		}
 		cast := g.nodes[0].Out[0]
 		s, ok := columnSum(g.nodes[0], n)
-		if !ok || len(p.uses[cast]) != 1 || p.outputs[cast] || s.Of.From == nil || s.Of.From.group.attention == nil {
+		if !ok || len(p.uses[cast]) != 1 || p.outputs[cast] || s.Of.From == nil {
 			continue
 		}
 		whole := s.Of.From.group
+		a, ok := whole.work.(*Attention)
 		readElsewhere := p.outputs[s.Of] ||
 			slices.ContainsFunc(p.uses[s.Of], func(u use) bool { return u.node.group != whole && u.node.group != g })
-		if !readElsewhere || !whole.attention.sums(s) {
+		if !ok || !readElsewhere || !a.sums(s) {
 			continue
 		}
-		whole.attention.Backward.ColumnSums = append(whole.attention.Backward.ColumnSums, s)
+		a.Backward.ColumnSums = append(a.Backward.ColumnSums, s)
 		for _, n := range g.nodes {
 			n.group = whole
 		}

@@ -13,8 +13,8 @@ import (
 // columnSums counts the sums of columns that regions of attention compute.
 func columnSums(regions []*fuse.Region) (n int) {
 	for _, r := range regions {
-		if r.Attention != nil && r.Attention.Backward != nil {
-			n += len(r.Attention.Backward.ColumnSums)
+		if attentionOf(r) != nil && attentionOf(r).Backward != nil {
+			n += len(attentionOf(r).Backward.ColumnSums)
 		}
 	}
 	return n
@@ -22,14 +22,14 @@ func columnSums(regions []*fuse.Region) (n int) {
 
 // columnSumOf returns the sum of columns that a region of attention writes to a tensor.
 func columnSumOf(r *fuse.Region, out *fuse.Tensor) (s fuse.ColumnSum, ok bool) {
-	if r.Attention == nil || r.Attention.Backward == nil {
+	if attentionOf(r) == nil || attentionOf(r).Backward == nil {
 		return s, false
 	}
-	i := slices.IndexFunc(r.Attention.Backward.ColumnSums, func(s fuse.ColumnSum) bool { return s.Out == out })
+	i := slices.IndexFunc(attentionOf(r).Backward.ColumnSums, func(s fuse.ColumnSum) bool { return s.Out == out })
 	if i < 0 {
 		return s, false
 	}
-	return r.Attention.Backward.ColumnSums[i], true
+	return attentionOf(r).Backward.ColumnSums[i], true
 }
 
 // checkColumnSum compares a sum with the numbers that the kernel has stored. The interpreter's numbers are no measure

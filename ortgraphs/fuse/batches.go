@@ -74,7 +74,7 @@ func (p *partition) batchProducts() {
 // graph reads, and of whose form there is room for several.
 func (p *partition) waits(n *Node) bool {
 	t := n.Out[0]
-	if n.Kind != Product || n.role != free || !p.outputs[t] || len(p.uses[t]) > 0 {
+	if !n.is(Product) || !p.outputs[t] || len(p.uses[t]) > 0 {
 		return false
 	}
 	bytes := 0
@@ -152,7 +152,7 @@ func (w *waiting) largest() string {
 
 // join makes one group of the products and returns its nodes.
 func (b *batch) join() []*Node {
-	whole := &group{products: true}
+	whole := &group{work: &Products{}}
 	for _, g := range b.groups {
 		whole.nodes = append(whole.nodes, g.nodes...)
 	}
@@ -160,12 +160,6 @@ func (b *batch) join() []*Node {
 		n.group = whole
 	}
 	return whole.nodes
-}
-
-// productsRegion is the region of a batch, or of a planned product.
-func productsRegion(p *partition, g *group) *Region {
-	n := g.nodes[0]
-	return p.complete(&Region{Nodes: g.nodes, Products: newProducts(g.nodes), Domain: n.Out[0].Shape}, g)
 }
 
 // Products says that a region is a number of matrix products of one form, A B, which a library computes with one
@@ -185,19 +179,57 @@ type Products struct {
 	Gelu           *Node
 }
 
-func newProducts(nodes []*Node) *Products {
-	n := nodes[0]
+func (p *Products) complete(r *Region) {
+	n := r.Nodes[0]
 	t := n.Out[0]
-	columns := t.Shape[len(t.Shape)-1]
-	p := &Products{
-		Count: len(nodes), Rows: t.Elements() / columns, Inner: n.inner(), Columns: columns, Transposed: n.Transposed,
-		Type: t.Type,
-	}
-	if n.role == planned {
-		p.Count, p.Planned, p.Bias, p.Residual = 1, true, n.addsBias(), n.addsResidual()
-		if len(nodes) == 2 {
-			p.Gelu = nodes[1]
+	r.Domain = t.Shape
+	p.Count, p.Columns = len(r.Nodes), t.Shape[len(t.Shape)-1]
+	p.Rows, p.Inner, p.Transposed, p.Type = t.Elements()/p.Columns, n.inner(), n.Transposed, t.Type
+	if p.Planned {
+		p.Count, p.Bias, p.Residual = 1, n.addsBias(), n.addsResidual()
+		if len(r.Nodes) == 2 {
+			p.Gelu = r.Nodes[1]
 		}
 	}
-	return p
+}
+
+func (p *Products) group(nodes []*Node) [][]*Node { return [][]*Node{nodes} }
+func (p *Products) RoundsAsNodes() bool           { return false }
+
+func (p *Products) ops(*Region) string {
+	name := "product"
+	switch {
+	case !p.Planned:
+		return fmt.Sprintf("product %d", p.Count)
+	case !p.Bias && !p.Residual:
+		return "planned product"
+	case p.Bias:
+		name += " with a bias"
+	}
+	switch {
+	case p.Bias && p.Residual:
+		name += " and a residual"
+	case p.Residual:
+		name += " with a residual"
+	}
+	return name
+}
+
+func (p *Products) count(l *Ledger, r *Region) (kernels int) {
+	if !p.Planned {
+		l.Batched.Products += p.Count
+		l.Batched.Launches++
+		return 0
+	}
+	if l.Planned++; p.Bias {
+		l.Biased++
+	}
+	if p.Residual {
+		l.Residuals++
+		l.Fused.add(0, r.Out[0].Bytes()) // Products has what a product alone reads and writes
+	}
+	if p.Gelu != nil && len(r.Out) == 2 {
+		l.Fused.add(0, p.Gelu.Out[0].Bytes())
+	}
+	return 0
 }

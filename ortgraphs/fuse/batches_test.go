@@ -67,7 +67,7 @@ func TestBatches(t *testing.T) {
 			_, g, regions := partition(t, gradients(c.rows, c.width, c.widths...), shapes.Sizes{})
 			var got []int
 			for _, r := range regions {
-				if p := r.Products; p != nil {
+				if p := productsOf(r); p != nil {
 					got = append(got, p.Count)
 					if p.Count != len(r.Nodes) || p.Inner != int(c.rows) || p.Columns != int(c.width) ||
 						p.Transposed != [2]bool{true, false} {

@@ -21,11 +21,11 @@ func addBiases(g *Graph) {
 		}
 		gone[p] = true
 		if c := bias.Tensor.From; c != nil {
-			c.role = convertsBias
+			c.work = Biases{}
 		}
 		n.Kind, n.Op, n.In, n.Transposed = Product, p.Op, []Operand{p.In[0], p.In[1], bias}, p.Transposed
 		if a := activation(n, uses); a != nil {
-			a.role = activates
+			a.work = &Products{}
 		}
 	}
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *Node) bool { return gone[n] })
@@ -34,18 +34,18 @@ func addBiases(g *Graph) {
 // copies reports whether an operand is that of a product which takes it in another order than it has in memory. What
 // copies it adds the bias as well.
 func (u use) copies() bool {
-	return u.node.Kind == Product && u.node.role != inAttention && u.operand < len(u.node.Transposed) &&
+	return u.node.is(Product) && u.operand < len(u.node.Transposed) &&
 		u.node.In[u.operand].needsCopy()
 }
 
 // biased returns the product and the bias that a node adds, or nil.
 func biased(n *Node) (p *Node, bias Operand) {
-	if n.Kind != Elementwise || n.Op != "Add" || n.role == inAttention || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
+	if !n.is(Elementwise) || n.Op != "Add" || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
 		return nil, bias
 	}
 	for i, o := range n.In {
 		p, bias = o.Tensor.From, n.In[1-i]
-		if p == nil || p.Kind != Product || p.role == inAttention || p.adds() || !o.Plain() ||
+		if p == nil || !p.is(Product) || p.adds() || !o.Plain() ||
 			!slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
@@ -81,39 +81,15 @@ func activation(p *Node, uses map[*Tensor][]use) *Node {
 // maxNarrowed is how many biases one kernel converts.
 const maxNarrowed = 100
 
-// groupBiases makes groups of the nodes that one kernel converts.
-func groupBiases(g *Graph) {
-	var whole *group
-	for _, n := range g.Nodes {
-		if n.role != convertsBias {
-			continue
-		}
-		if whole == nil || len(whole.nodes) == maxNarrowed {
-			whole = &group{}
-		}
-		whole.nodes = append(whole.nodes, n)
-		n.group = whole
-	}
-}
+// Biases says that the nodes of a region convert biases from f32 to bf16, each in its own shape.
+type Biases struct{ pointwise }
 
-// groupActivations joins activations with their products.
-func groupActivations(g *Graph) {
-	for _, n := range g.Nodes {
-		if n.role == activates {
-			whole := n.In[0].Tensor.From.group
-			whole.nodes = append(whole.nodes, n)
-			n.group = whole
-		}
-	}
-}
+func (Biases) group(nodes []*Node) [][]*Node { return slices.Collect(slices.Chunk(nodes, maxNarrowed)) }
 
-// biasesRegion is the region of such a group.
-func biasesRegion(p *partition, g *group) *Region {
-	r := p.complete(&Region{Nodes: g.nodes, ConvertsBiases: true}, g)
+func (Biases) complete(r *Region) {
 	elements := 0
 	for _, t := range r.Out {
 		elements += t.Elements()
 	}
 	r.Domain = []int{elements}
-	return r
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
@@ -137,7 +138,7 @@ func TestBiases(t *testing.T) {
 			var got []string
 			for _, r := range regions {
 				got = append(got, fmt.Sprintf("%s of %d", r.Ops(), len(r.Out)))
-				p := r.Products
+				p := productsOf(r)
 				if p != nil && (p.Rows != 6 || p.Inner != 16 || p.Columns != 8 || p.Count != 1 || !p.Bias ||
 					(p.Gelu == nil) != (len(r.Nodes) == 1)) {
 					t.Errorf("%+v", p)
@@ -173,7 +174,7 @@ func TestManyBiases(t *testing.T) {
 	_, g, regions := partition(t, chain(105, 8), shapes.Sizes{})
 	var converted []int
 	for _, r := range regions {
-		if r.ConvertsBiases {
+		if r.Work == (fuse.Biases{}) {
 			converted = append(converted, len(r.Nodes))
 		}
 	}

@@ -91,7 +91,7 @@ type derived struct {
 
 // plan returns how a region could compute a tensor that it reads; nil if it cannot, or if it would read more than now.
 func (d *derivation) plan(t *Tensor, g *group) *derived {
-	if g.attention != nil || !g.nodes[0].fusible() {
+	if !g.nodes[0].fusible() {
 		return nil
 	}
 	in, _, _ := d.traffic(g)

@@ -16,7 +16,7 @@ func (e *emitter) plain(n *Node) {
 	case Elementwise:
 		e.elementwise(n)
 	case Reduction:
-		if n.Op == Reach { // for kernels alone
+		if n.Out[0].OfKernels() {
 			return
 		}
 		op := map[string]string{"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}[n.Op]

@@ -28,12 +28,8 @@ type Noise struct {
 	Every int // one of so many numbers moves, at random
 }
 
-// Seldom is how many numbers in bf16 have one that moves in a region that RoundsAsNodes.
+// Seldom is how many numbers in bf16 have one that moves in a region whose work RoundsAsNodes.
 const Seldom = 8
-
-// RoundsAsNodes reports whether a region's kernel rounds numbers in bf16 after each operation, as the plain nodes do.
-// Then both round almost equal numbers of f32, and seldom to different sides.
-func (r *Region) RoundsAsNodes() bool { return r.Attention == nil && r.Products == nil }
 
 // ProofOutput is the output of a proof that has the results of all calls of Measure, one after another.
 const ProofOutput = "proof~measured"
@@ -156,7 +152,7 @@ func (w *proofWriter) units(r *Region, t *Tensor) int {
 // move puts noise into a tensor of a region: those who read it from now on read the moved one.
 func (w *proofWriter) move(r *Region, t *Tensor, units int) {
 	n := Noise{Units: units, Every: 1}
-	if t.Type == onnxpb.TensorProto_BFLOAT16 && r.RoundsAsNodes() {
+	if t.Type == onnxpb.TensorProto_BFLOAT16 && r.Work.RoundsAsNodes() {
 		n.Every = Seldom
 	}
 	to := &Tensor{Name: t.Name + "~noisy", Type: t.Type, Shape: w.find(t).shape}

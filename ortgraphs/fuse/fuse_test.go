@@ -52,6 +52,17 @@ func partition(t testing.TB, m *onnxpb.ModelProto, sizes shapes.Sizes) (*shapes.
 	return r, g, regions
 }
 
+// attentionOf and productsOf return the work of a region if it is that, or nil.
+func attentionOf(r *fuse.Region) *fuse.Attention {
+	a, _ := r.Work.(*fuse.Attention)
+	return a
+}
+
+func productsOf(r *fuse.Region) *fuse.Products {
+	p, _ := r.Work.(*fuse.Products)
+	return p
+}
+
 // TestTrainingGraphs: the regions of training graphs compute what ONNX Runtime computes, loss and gradients.
 func TestTrainingGraphs(t *testing.T) {
 	for name, sizes := range map[string]shapes.Sizes{

@@ -13,8 +13,7 @@ type Graph struct {
 	Inputs  []*Tensor
 	Outputs []Output
 
-	model      *onnxpb.ModelProto
-	attentions []*attention // with nodes of their own
+	model *onnxpb.ModelProto
 }
 
 // Read returns the tensors that a node reads.
@@ -111,21 +110,12 @@ type Node struct {
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool
 
-	role  role
+	// work is that of the region for which a pass has set the node apart; nil means that any may compute it. No other
+	// pass changes a node that is set apart, or what it reads.
+	work  Work
 	after *Node  // before which no region begins that computes the node
 	group *group // that computes it
 }
-
-// role says with which other nodes a node is computed.
-type role int
-
-const (
-	free         role = iota // any that a kernel can compute with it
-	inAttention              // those of its attention
-	convertsBias             // those that convert biases of products, as it does
-	activates                // the product with a bias of which it is GELU
-	planned                  // none: a product for which the library chooses an algorithm
-)
 
 // inner is the number of terms that each element of a product sums.
 func (n *Node) inner() int {
@@ -142,8 +132,11 @@ func (n *Node) adds() bool { return n.Kind == Product && len(n.In) > 2 }
 func (n *Node) addsBias() bool     { return n.adds() && len(n.In[2].Shape()) == 1 }
 func (n *Node) addsResidual() bool { return n.adds() && len(n.In[len(n.In)-1].Shape()) > 1 }
 
-// fusible reports whether a region may contain the node.
-func (n *Node) fusible() bool { return n.Kind <= Join && n.role == free }
+// is reports whether a node is of a kind and not set apart.
+func (n *Node) is(k Kind) bool { return n.Kind == k && n.work == nil }
+
+// fusible reports whether a region of any nodes may contain the node.
+func (n *Node) fusible() bool { return n.Kind <= Join && n.work == nil }
 
 // domain is the shape over which the node computes: that of the output, or of the operand of a reduction.
 func (n *Node) domain() []int {

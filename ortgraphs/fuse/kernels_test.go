@@ -39,7 +39,7 @@ type kernels struct {
 func (k *kernels) add(t *testing.T, regions []*fuse.Region, m memory) {
 	t.Helper()
 	for _, r := range regions {
-		if r.Products != nil { // a library computes them: see the tests of package fused
+		if productsOf(r) != nil { // a library computes them: see the tests of package fused
 			continue
 		}
 		kernel, err := cudac.Generate(r, k.target)
@@ -143,7 +143,7 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 				continue
 			}
 			limit := within
-			if a := k.regions[i].Attention; a != nil && a.Backward != nil {
+			if a := attentionOf(k.regions[i]); a != nil && a.Backward != nil {
 				limit = max(within, k.gradients)
 			}
 			d := apart(got, want)

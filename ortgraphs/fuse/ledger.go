@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
@@ -208,27 +207,9 @@ func swapsLast(n *shapes.Node) bool {
 func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
-		if p := r.Products; p != nil && p.Planned {
-			if l.Planned++; p.Bias {
-				l.Biased++
-			}
-			if p.Residual {
-				l.Residuals++
-				l.Fused.add(0, r.Out[0].Bytes()) // Products has what a product alone reads and writes
-			}
-			if p.Gelu != nil && len(r.Out) == 2 {
-				l.Fused.add(0, p.Gelu.Out[0].Bytes())
-			}
+		kernels, bytes := r.Work.count(l, r), r.Read+r.Written
+		if kernels == 0 {
 			continue
-		}
-		if r.Products != nil {
-			l.Batched.Products += r.Products.Count
-			l.Batched.Launches++
-			continue
-		}
-		kernels, bytes := 1, r.Read+r.Written
-		if r.Attention != nil && r.Attention.Backward != nil {
-			kernels++ // one for the gradient of the queries, one for those of keys and values
 		}
 		if r.ColumnSums > 0 {
 			kernels++ // that adds what the blocks of the others have summed
@@ -271,35 +252,5 @@ func appendNew(list []string, more ...string) []string {
 	return list
 }
 
-// Ops counts the operations of a region, the most frequent first. Attention is one operation.
-func (r *Region) Ops() string {
-	switch {
-	case r.Products != nil && r.Products.Bias && r.Products.Residual:
-		return "product with a bias and a residual"
-	case r.Products != nil && r.Products.Residual:
-		return "product with a residual"
-	case r.Products != nil && r.Products.Bias:
-		return "product with a bias"
-	case r.Products != nil && r.Products.Planned:
-		return "planned product"
-	case r.Products != nil:
-		return fmt.Sprintf("product %d", r.Products.Count)
-	case r.Attention == nil:
-	case r.Attention.Backward == nil:
-		return "attention"
-	default:
-		return "gradient of attention"
-	}
-	count := map[string]int{}
-	for _, n := range r.Nodes {
-		count[n.Op]++
-	}
-	ops := slices.Sorted(maps.Keys(count))
-	slices.SortStableFunc(ops, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
-	for i, op := range ops {
-		if count[op] > 1 {
-			ops[i] = fmt.Sprintf("%s %d", op, count[op])
-		}
-	}
-	return strings.Join(ops, ", ")
-}
+// Ops describes the operations of a region.
+func (r *Region) Ops() string { return r.Work.ops(r) }

@@ -22,11 +22,7 @@ type Region struct {
 	ColumnSums int
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
-	// Attention and Products are nil if the region's nodes are elementwise or reductions.
-	Attention *Attention
-	Products  *Products
-	// ConvertsBiases says that the nodes convert biases from f32 to bf16, each in its own shape.
-	ConvertsBiases bool
+	Work   Work
 }
 
 // Limits of one kernel.
@@ -40,11 +36,10 @@ const (
 
 // group is a region in the making, or a node that no region may contain.
 type group struct {
-	nodes     []*Node
-	attention *Attention
-	products  bool // that one launch of a library computes: many, or one that is planned
-	turn      int  // its place in an order in which the groups can run
-	visited   int  // the last search that came here
+	nodes   []*Node
+	work    Work // nil for one that may be joined with others
+	turn    int  // its place in an order in which the groups can run
+	visited int  // the last search that came here
 }
 
 type partition struct {
@@ -69,9 +64,15 @@ func Partition(g *Graph) []*Region {
 	return p.regions()
 }
 
-// makeGroups makes a group of each node with what it computes inline, and of each attention.
+// makeGroups makes a group of each node with what it computes inline, and of those that are set apart for a region.
 func (p *partition) makeGroups() {
 	p.at, p.apart, p.uses, p.outputs = map[*Node]int{}, map[[2]*group]bool{}, p.graph.uses(), p.graph.outputs()
+	apart := map[Work][]*Node{}
+	for _, n := range p.graph.Nodes {
+		if n.work != nil {
+			apart[n.work] = append(apart[n.work], n)
+		}
+	}
 	for _, n := range slices.Backward(p.graph.Nodes) {
 		if n.Inline {
 			reader := p.uses[n.Out[0]][0].node.group
@@ -79,20 +80,18 @@ func (p *partition) makeGroups() {
 			n.group = reader
 			continue
 		}
-		n.group = &group{nodes: []*Node{n}, products: n.role == planned}
+		n.group = &group{nodes: []*Node{n}}
 	}
-	groupBiases(p.graph)
-	groupActivations(p.graph)
-	for _, a := range p.graph.attentions {
-		whole := &group{nodes: a.nodes, attention: &a.Attention}
-		for _, n := range a.nodes {
-			n.group = whole
+	for w, all := range apart {
+		for _, nodes := range w.group(all) {
+			whole := &group{nodes: nodes, work: w}
+			for _, n := range nodes {
+				n.group = whole
+			}
 		}
 	}
 	p.sort()
-	if len(p.graph.attentions) > 0 {
-		p.graph.Nodes = nodesOf(p.order)
-	}
+	p.graph.Nodes = nodesOf(p.order)
 	for i, n := range p.graph.Nodes {
 		p.at[n] = i
 	}
@@ -152,62 +151,22 @@ func (p *partition) bytes(groups ...*group) int {
 func (p *partition) regions() []*Region {
 	var list []*Region
 	for _, g := range p.order {
-		switch n := g.nodes[0]; {
-		case g.attention != nil:
-			list = append(list, p.attentionRegion(g))
-		case g.products:
-			list = append(list, productsRegion(p, g))
-		case n.role == convertsBias:
-			list = append(list, biasesRegion(p, g))
-		case n.fusible():
-			it := iterate(g.nodes)
-			r := p.complete(&Region{Nodes: g.nodes, ColumnSums: len(it.columns)}, g)
-			for _, x := range it.domain {
-				r.Domain = append(r.Domain, it.axes.size[x-1])
+		r := &Region{Nodes: g.nodes, Work: g.work}
+		if r.Work == nil {
+			if !g.nodes[0].fusible() {
+				continue
 			}
-			list = append(list, r)
+			r.Work = Places{}
 		}
+		r.In, r.Read, r.Out = p.traffic(g)
+		r.Work.complete(r)
+		for _, t := range r.Out {
+			r.Written += t.Bytes()
+			r.Shapes = append(r.Shapes, p.stored(t))
+		}
+		list = append(list, r)
 	}
 	return list
-}
-
-// complete adds what the group of a region reads and writes.
-func (p *partition) complete(r *Region, g *group) *Region {
-	r.In, r.Read, r.Out = p.traffic(g)
-	for _, t := range r.Out {
-		r.Written += t.Bytes()
-		r.Shapes = append(r.Shapes, p.stored(t))
-	}
-	return r
-}
-
-func (p *partition) attentionRegion(g *group) *Region {
-	a := g.attention
-	r := &Region{Nodes: g.nodes, Attention: a, Domain: a.Product.Shape}
-	if a.Backward != nil {
-		r.ColumnSums = len(a.Backward.ColumnSums)
-	}
-	r.In, r.Read, r.Out = p.traffic(g)
-	switch b := a.Backward; {
-	case b == nil && a.Reach != nil:
-		r.Out = append(r.Out, a.Reach)
-	case b != nil:
-		r.reads(a.Reach)
-		if b.Result != nil {
-			r.reads(b.Result.Out)
-		}
-	}
-	for _, t := range r.Out {
-		r.Written += t.Bytes()
-		r.Shapes = append(r.Shapes, p.stored(t))
-	}
-	return r
-}
-
-// reads adds a tensor that no node reads.
-func (r *Region) reads(t *Tensor) {
-	r.In = append(r.In, t)
-	r.Read += t.Bytes()
 }
 
 // stored returns the shape in which a kernel writes a tensor. ONNX Runtime keeps a buffer for the next value of its

@@ -67,7 +67,7 @@ func TestFacts(t *testing.T) {
 func described(g *Graph) string {
 	var b strings.Builder
 	for _, n := range g.Nodes {
-		fmt.Fprint(&b, n.Op, n.Kind, n.role, n.Axes, n.Transposed, n.Inline, n.Windows)
+		fmt.Fprint(&b, n.Op, n.Kind, n.work != nil, n.Axes, n.Transposed, n.Inline, n.Windows)
 		for _, o := range n.In {
 			if o.Tensor != nil {
 				fmt.Fprint(&b, " ", o.Tensor.Name, o.Views)
@@ -122,8 +122,8 @@ func TestVerify(t *testing.T) {
 			n.In[0] = n.In[0].view(swapLast(n.In[0].Shape()))
 			n.Transposed[0] = !n.Transposed[0]
 		},
-		"planned":    func(_ *partition, g *Graph) { find(g, kind(Elementwise)).role = planned },
-		"activation": func(_ *partition, g *Graph) { find(g, kind(Elementwise)).role = activates },
+		"product":    func(_ *partition, g *Graph) { find(g, kind(Elementwise)).work = &Products{} },
+		"conversion": func(_ *partition, g *Graph) { find(g, kind(Product)).work = Biases{} },
 		"inline": func(_ *partition, g *Graph) {
 			find(g, func(n *Node) bool { return n.Kind == Elementwise && len(g.uses()[n.Out[0]]) > 1 }).Inline = true
 		},

@@ -9,7 +9,7 @@ import (
 // each node needs exactly the element of an operand that is computed at this place, and sums that it needs are sums
 // along one row.
 func CheckPlaces(r *Region) error {
-	if r.Products != nil { // has no places
+	if _, ok := r.Work.(Places); !ok {
 		return nil
 	}
 	it := iterate(r.Nodes)

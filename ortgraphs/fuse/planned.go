@@ -10,9 +10,16 @@ const alignment = 8
 // those with a large result. The sums of smaller results are divided among multiprocessors: as gradients of weights in
 // launches of many, or by ONNX Runtime's own products, which have more memory for that.
 func findPlanned(g *Graph) {
+	uses := g.uses()
 	for _, n := range g.Nodes {
-		if n.role == free && (n.adds() || n.large()) {
-			n.role = planned
+		if !n.is(Product) || !n.adds() && !n.large() {
+			continue
+		}
+		n.work = &Products{Planned: true}
+		for _, u := range uses[n.Out[0]] {
+			if u.node.Kind == Elementwise && u.node.work != nil { // its activation
+				u.node.work = n.work
+			}
 		}
 	}
 }

@@ -53,8 +53,8 @@ func TestPlanned(t *testing.T) {
 			_, g, regions := partition(t, c.model, shapes.Sizes{})
 			var products []fuse.Products
 			for _, r := range regions {
-				if r.Products != nil {
-					products = append(products, *r.Products)
+				if productsOf(r) != nil {
+					products = append(products, *productsOf(r))
 				}
 			}
 			if (len(products) == 1) != c.planned || len(products) > 1 {

@@ -50,7 +50,7 @@ func layoutProducts(g *Graph) {
 	copies := map[string]*Tensor{}
 	var nodes []*Node
 	for _, n := range g.Nodes {
-		if n.Kind == Product && n.role != inAttention {
+		if n.is(Product) {
 			for i := range n.Transposed {
 				if c := layoutOperand(n, i, copies); c != nil {
 					nodes = append(nodes, c)
@@ -67,7 +67,7 @@ func swapResults(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	for _, n := range g.Nodes {
 		t := n.Out[0]
-		if n.Kind != Product || n.role == inAttention || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
+		if !n.is(Product) || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
 			continue
 		}
 		if slices.ContainsFunc(uses[t], func(u use) bool { return !wantsSwapped(t, u.node.In[u.operand].Views) }) {

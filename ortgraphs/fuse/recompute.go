@@ -17,7 +17,7 @@ func recompute(g *Graph) {
 			continue
 		}
 		for _, u := range r.uses[n.Out[0]] {
-			if u.node.Kind <= Reduction && u.node.role != inAttention && !r.cheap(u.node, 0) {
+			if u.node.Kind <= Reduction && u.node.work == nil && !r.cheap(u.node, 0) {
 				r.added = nil
 				u.node.In[u.operand].Tensor = r.copy(n)
 				nodes = append(nodes, r.added...)
@@ -37,14 +37,14 @@ type recomputation struct {
 
 // inMemory reports whether the tensor is written in any case.
 func inMemory(t *Tensor) bool {
-	return t.From == nil || t.From.role == inAttention || t.From.Kind == Product || t.From.Kind == Opaque
+	return t.From == nil || t.From.work != nil || t.From.Kind == Product || t.From.Kind == Opaque
 }
 
 // maxRecomputed is how many nodes one after another are computed again.
 const maxRecomputed = 4
 
 func (r *recomputation) cheap(n *Node, depth int) bool {
-	if n.Kind != Elementwise || n.role == inAttention || n.Op == "Copy" || n.longRemainder() || depth == maxRecomputed {
+	if !n.is(Elementwise) || n.Op == "Copy" || n.longRemainder() || depth == maxRecomputed {
 		return false
 	}
 	if depth == 0 {

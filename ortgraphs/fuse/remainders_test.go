@@ -76,7 +76,7 @@ func TestRemaindersOfAttention(t *testing.T) {
 		t.Fatalf("%d regions of attention", forward)
 	}
 	for _, r := range regions {
-		if r.Attention != nil && slices.ContainsFunc(r.Nodes, func(n *fuse.Node) bool {
+		if attentionOf(r) != nil && slices.ContainsFunc(r.Nodes, func(n *fuse.Node) bool {
 			return n.Op == "Mod" && n.Out[0].Type == onnxpb.TensorProto_INT64
 		}) {
 			t.Errorf("attention computes %s", r.Ops())

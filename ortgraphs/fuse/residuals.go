@@ -38,8 +38,8 @@ type residuals struct {
 
 // find returns the product and the matrix that a node adds, if the product can add it, or nil.
 func (r *residuals) find(n *Node) (p *Node, residual Operand) {
-	if n.Kind != Elementwise || n.Op != "Add" || n.role == inAttention ||
-		n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 || slices.ContainsFunc(r.uses[n.Out[0]], use.copies) {
+	if !n.is(Elementwise) || n.Op != "Add" || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 ||
+		slices.ContainsFunc(r.uses[n.Out[0]], use.copies) {
 		return nil, residual
 	}
 	for i, o := range n.In {
@@ -55,15 +55,15 @@ func (r *residuals) canAdd(n *Node, o, residual Operand) bool {
 	t, elements := o.Tensor, n.Out[0].Elements()
 	p := t.From
 	switch {
-	case p == nil || p.role != free || p.addsResidual() || !p.addsBias() && !p.large():
+	case p == nil || p.work != nil || p.addsResidual() || !p.addsBias() && !p.large():
 		return false
 	case !o.reshaped() || t.Elements() != elements || r.outputs[t] || len(r.uses[t]) != 1:
 		return false
 	case !residual.reshaped() || residual.Tensor.Elements() != elements:
 		return false
 	}
-	// Attention remembers the shapes of what it reads.
-	remembered := slices.ContainsFunc(r.uses[n.Out[0]], func(u use) bool { return u.node.role == inAttention })
+	// What is set apart remembers the shapes of what it reads.
+	remembered := slices.ContainsFunc(r.uses[n.Out[0]], func(u use) bool { return u.node.work != nil })
 	return r.stored(residual.Tensor, p) && (!remembered || slices.Equal(t.Shape, n.Out[0].Shape))
 }
 

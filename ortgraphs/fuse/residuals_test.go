@@ -177,7 +177,7 @@ func TestResidualSum(t *testing.T) {
 			if !slices.Equal(ops, c.ops) {
 				t.Errorf("%q, want %q", ops, c.ops)
 			}
-			p := regions[0].Products
+			p := productsOf(regions[0])
 			if len(regions) != 1 || !slices.Equal(regions[0].Shapes[0], []int{2, 3, 8}) || p.Rows != 6 {
 				t.Errorf("%d regions, %+v, shapes %v", len(regions), *p, regions[0].Shapes)
 			}

@@ -227,7 +227,7 @@ func (s *windowSharing) trim(c *convolution, l *lowering) {
 		m.In, m.after = in, c.dy.Tensor.From
 		return l.add(&m, t.Name+"/late", t.Type, shape).Tensor
 	}
-	if n := inner.Tensor.From; n != nil && n.Kind == Elementwise && n.role != inAttention {
+	if n := inner.Tensor.From; n != nil && n.is(Elementwise) {
 		inner.Tensor = again(n, slices.Clone(n.In), n.Out[0].Shape)
 	}
 	for _, n := range slices.Backward(casts) {

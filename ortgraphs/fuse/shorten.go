@@ -52,7 +52,7 @@ func (d *derivation) shortenNormal(x *Tensor) {
 		}
 	}
 	before := groups[len(groups)-2]
-	if slices.Contains(groups, first) && first.attention == nil && first.nodes[0].fusible() &&
+	if slices.Contains(groups, first) && first.nodes[0].fusible() &&
 		2*(last.turn-max(before.turn, first.turn)) > last.turn-first.turn {
 		d.keepShort(chain, first, last)
 	}
@@ -61,7 +61,7 @@ func (d *derivation) shortenNormal(x *Tensor) {
 // normalization returns the nodes of a region that subtract something small from a tensor and multiply the difference
 // with something small, or divide it, if nothing else in the region reads the tensor or the difference.
 func (d *derivation) normalization(x *Tensor, g *group) []*Node {
-	if g.attention != nil || g == x.From.group {
+	if !g.nodes[0].fusible() || g == x.From.group {
 		return nil
 	}
 	var chain []*Node

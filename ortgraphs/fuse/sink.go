@@ -23,7 +23,7 @@ func sinkBiases(g *Graph) {
 
 // sink returns the additions that take the place of one, or nil.
 func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
-	if n.Kind != Elementwise || n.role == inAttention || n.Op != "Add" || outputs[n.Out[0]] {
+	if !n.is(Elementwise) || n.Op != "Add" || outputs[n.Out[0]] {
 		return nil
 	}
 	sum := n.Out[0]
@@ -36,7 +36,7 @@ func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
 		return nil
 	}
 	for _, u := range uses[sum] {
-		if u.node.role == inAttention || sliceOfColumns(u.node.In[u.operand].Views, sum.Shape) < 0 {
+		if u.node.work != nil || sliceOfColumns(u.node.In[u.operand].Views, sum.Shape) < 0 {
 			return nil
 		}
 	}

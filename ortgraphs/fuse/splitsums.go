@@ -25,7 +25,7 @@ func splitReductions(g *Graph) {
 
 // splitReduction returns the node that reduces rows, of whose results n becomes the reduction, or nil.
 func splitReduction(n *Node) *Node {
-	if n.Kind != Reduction || n.role == inAttention || n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 {
+	if !n.is(Reduction) || n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 {
 		return nil
 	}
 	x := n.In[0]

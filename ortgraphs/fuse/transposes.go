@@ -35,10 +35,10 @@ func sinkTransposes(g *Graph) {
 func movable(n *Node, order []int, uses map[*Tensor][]use, outputs map[*Tensor]bool) bool {
 	t := n.Out[0]
 	if onlyOnesMove(t.Shape, inverse(order)) {
-		return !slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention })
+		return !slices.ContainsFunc(uses[t], func(u use) bool { return u.node.work != nil })
 	}
 	return !outputs[t] &&
-		!slices.ContainsFunc(uses[t], func(u use) bool { return u.node.role == inAttention || u.node.Kind == Opaque })
+		!slices.ContainsFunc(uses[t], func(u use) bool { return u.node.work != nil || u.node.Kind == Opaque })
 }
 
 // order returns how the domain of the node shows that in which most bytes of its operands are in memory: dimension i is

@@ -38,7 +38,7 @@ func turnWeights(g *Graph) {
 // strided returns the operand of a large product in f32 in which the elements of a sum are apart, if it is small beside
 // the other one, in which they are neighbours.
 func (n *Node) strided() (operand int, ok bool) {
-	if n.Kind != Product || n.role == inAttention || n.Out[0].Type != onnxpb.TensorProto_FLOAT || !n.ofTwoMatrices() ||
+	if !n.is(Product) || n.Out[0].Type != onnxpb.TensorProto_FLOAT || !n.ofTwoMatrices() ||
 		n.Out[0].Elements()*n.inner() < manyMultiplications {
 		return 0, false
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 )
 
-// VerifiedPartition is Partition, and verifies the graph before and after each pass.
-func VerifiedPartition(g *Graph) ([]*Region, error) {
+// VerifiedPartition is Partition after some other passes, and verifies the graph before and after each pass.
+func VerifiedPartition(g *Graph, first ...pass) ([]*Region, error) {
 	p, holds := &partition{graph: g}, ordered
 	if err := p.verify(holds); err != nil {
 		return nil, fmt.Errorf("after Lower: %w", err)
 	}
-	for _, x := range passes {
+	for _, x := range slices.Concat(first, passes) {
 		if lacks := x.needs &^ holds; lacks != 0 {
 			return nil, fmt.Errorf("%s needs the facts %b", x.name, lacks)
 		}
@@ -80,7 +80,7 @@ func (p *partition) verify(holds fact) error {
 	}
 	if holds&laidOut != 0 {
 		for _, n := range g.Nodes {
-			if n.Kind == Product && n.role != inAttention && (!n.In[0].reshaped() || !n.In[1].reshaped()) {
+			if n.is(Product) && (!n.In[0].reshaped() || !n.In[1].reshaped()) {
 				return fmt.Errorf("an operand of %s has another order than in memory", n.Out[0].Name)
 			}
 		}
@@ -190,20 +190,19 @@ func (n *Node) verify(uses map[*Tensor][]use) error {
 		}
 	}
 	role := true
-	switch n.role {
-	case convertsBias:
+	switch n.work.(type) {
+	case Biases:
 		role = isBias(Operand{Tensor: t}) && n.Op == "Cast"
-	case activates:
+	case *Products: // a product, or its activation
 		from := n.In[0].Tensor.From
-		role = n.Op == "GeluTanh" && from != nil && from.adds()
-	case planned:
-		role = n.Kind == Product && t.Type == onnxpb.TensorProto_BFLOAT16
+		role = n.Kind == Product && t.Type == onnxpb.TensorProto_BFLOAT16 ||
+			n.Op == "GeluTanh" && from != nil && from.adds()
 	}
 	if n.Inline {
 		role = role && n.fusible() && len(uses[t]) == 1
 	}
 	if !role {
-		return fmt.Errorf("the role %d, inline %t", n.role, n.Inline)
+		return fmt.Errorf("set apart for %T, inline %t", n.work, n.Inline)
 	}
 	return nil
 }

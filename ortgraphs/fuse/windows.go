@@ -20,7 +20,7 @@ func findWindows(g *Graph) {
 
 // windowsOf returns what the parts of a Concat are slices of, if they are windows.
 func windowsOf(n *Node) (x Operand, w Windows, ok bool) {
-	if n.Kind != Join || n.Op != "Concat" || n.role == inAttention || len(n.In) < 2 {
+	if !n.is(Join) || n.Op != "Concat" || len(n.In) < 2 {
 		return x, w, false
 	}
 	x, w, ok = sliced(n.In[0])

@@ -199,7 +199,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		if len(k.Sums) > 0 {
 			err = cmp.Or(err, refused)
 		}
-		if p.regions[i].Products != nil {
+		if slices.ContainsFunc(k.Launches, func(l cudac.Launch) bool { return l.Products != nil }) {
 			if err = cmp.Or(err, lacks); err == nil && p.library != nil { // a draft has none
 				err = p.library.CanCompute(*call)
 			}
@@ -237,7 +237,7 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 func (p *Plan) suppliers(region int, run []int) (list []int, complete bool) {
 	complete = true
 	for _, t := range p.regions[region].In {
-		if t.From == nil || t.From.Op != fuse.Reach {
+		if !t.OfKernels() {
 			continue
 		}
 		at := slices.IndexFunc(run, func(i int) bool { return slices.Contains(p.regions[i].Out, t) })

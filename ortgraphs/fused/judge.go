@@ -31,7 +31,7 @@ type Verdict struct {
 // Judge compares each kernel with the plain nodes, by region. values is the content of the output.
 //
 // What roundings do is measured: the noise is the change of the result if the numbers that the region reads or computes
-// move by one unit in their last place: all of them, or in bf16 where [fuse.Region.RoundsAsNodes] says so, one of
+// move by one unit in their last place: all of them, or in bf16 where [fuse.Work.RoundsAsNodes] says so, one of
 // [fuse.Seldom]. A rounding moves a number by half a unit at most. So the difference of two correct orders of the same
 // arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 are the exception, since
 // they round as many times as they have terms.
@@ -45,7 +45,7 @@ func (p *Proof) Judge(values []byte) map[int]*Verdict {
 				f[i] = math.Float64frombits(binary.LittleEndian.Uint64(values))
 				values = values[8:]
 			}
-			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], })
+			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]})
 		}
 		v := verdicts[m.region]
 		if v == nil {

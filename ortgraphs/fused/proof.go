@@ -93,7 +93,7 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 			l.completed[i] = []int{i}
 		}
 		for _, t := range p.regions[i].Out {
-			if own[t] = t; t.From.Op != fuse.Reach {
+			if own[t] = t; !t.OfKernels() {
 				own[t] = &fuse.Tensor{Name: t.Name + "~kernel", Type: t.Type, Shape: t.Shape}
 			}
 		}
@@ -126,7 +126,7 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 			short := plain.Type == onnxpb.TensorProto_BFLOAT16
 			out.judged = append(out.judged, measured{
 				index[r], plain, blocks, terms(r), noisy != nil && !exact,
-				short && r.RoundsAsNodes(), p.Unlike(index[r]),
+				short && r.Work.RoundsAsNodes(), p.Unlike(index[r]),
 			})
 			out.Values += c.Shapes[0][0]
 			return c
@@ -145,7 +145,7 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 func (p *Plan) Unlike(region int) bool {
 	r := p.regions[region]
 	short := func(t *fuse.Tensor) bool { return t.Type == onnxpb.TensorProto_BFLOAT16 }
-	return !r.RoundsAsNodes() && (slices.ContainsFunc(r.In, short) || slices.ContainsFunc(r.Out, short))
+	return !r.Work.RoundsAsNodes() && (slices.ContainsFunc(r.In, short) || slices.ContainsFunc(r.Out, short))
 }
 
 // noise is the call that moves the numbers of a tensor.

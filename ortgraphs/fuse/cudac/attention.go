@@ -57,8 +57,8 @@ func blocksPerProcessor(a *attention, limit int) int {
 	return limit
 }
 
-func generateAttention(r *fuse.Region, target Target) (*Kernel, error) {
-	a := newAttention(r)
+func generateAttention(r *fuse.Region, of *fuse.Attention, target Target) (*Kernel, error) {
+	a := newAttention(r, of)
 	write := func() (*Kernel, error) { return a.forward(target) }
 	if a.Backward != nil {
 		write = func() (*Kernel, error) { return a.backward(target) }
@@ -74,10 +74,10 @@ func generateAttention(r *fuse.Region, target Target) (*Kernel, error) {
 	return k, nil
 }
 
-func newAttention(r *fuse.Region) *attention {
-	shape := r.Attention.Product.Shape
+func newAttention(r *fuse.Region, of *fuse.Attention) *attention {
+	shape := of.Product.Shape
 	rank := len(shape)
-	a := &attention{region: r, Attention: r.Attention, places: newPlaces(shape), inside: map[*fuse.Node]bool{},
+	a := &attention{region: r, Attention: of, places: newPlaces(shape), inside: map[*fuse.Node]bool{},
 		rows: shape[rank-2], columns: shape[rank-1], batch: 1}
 	a.termLists = newTermLists(a)
 	for i, d := range shape {

@@ -82,18 +82,21 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 			return nil, unsupported("%s reads no elements of an operand", n.Out[0].Name)
 		}
 	}
-	if r.Attention != nil {
-		return generateAttention(r, target)
-	}
-	if r.Products != nil && r.Products.Planned {
-		return newPlanned(r), nil
-	}
-	if r.Products != nil {
-		return newProducts(r), nil
-	}
-	if r.ConvertsBiases {
+	switch w := r.Work.(type) {
+	case fuse.Places:
+		return newPlaced(r)
+	case *fuse.Attention:
+		return generateAttention(r, w, target)
+	case *fuse.Products:
+		return newProducts(r, w), nil
+	case fuse.Biases:
 		return newBiases(r), nil
 	}
+	return nil, unsupported("no rule knows %T", r.Work)
+}
+
+// newPlaced writes the program of a region that computes at the places of one domain.
+func newPlaced(r *fuse.Region) (*Kernel, error) {
 	l := r.Loops()
 	s := newShape(r, l)
 	if s.R > math.MaxInt32 || s.R*s.C == 0 {

@@ -26,7 +26,10 @@ const (
 )
 
 // newProducts is the kernel of a region of products.
-func newProducts(r *fuse.Region) *Kernel {
+func newProducts(r *fuse.Region, p *fuse.Products) *Kernel {
+	if p.Planned {
+		return newPlanned(r, p)
+	}
 	k := &Kernel{Source: Addresses}
 	for operand := range 2 {
 		for _, n := range r.Nodes {
@@ -37,22 +40,22 @@ func newProducts(r *fuse.Region) *Kernel {
 		k.Out = append(k.Out, n.Out[0])
 	}
 	pointers := len(k.In) + len(k.Out)
-	k.Scratch = TablesBytes(r.Products.Count) + workspace
-	if isShort(r.Products.Type) {
-		k.Scratch = TablesBytes(r.Products.Count) + WorkspaceAlign
+	k.Scratch = TablesBytes(p.Count) + workspace
+	if isShort(p.Type) {
+		k.Scratch = TablesBytes(p.Count) + WorkspaceAlign
 	}
 	// The function has all pointers of the call as one structure.
 	k.Launches = []Launch{
-		{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: r.Products},
+		{Function: "addresses", Blocks: [2]int{1, 1}, Threads: pointers, Arguments: []int{0}}, {Products: p},
 	}
 	return k
 }
 
 // newPlanned is the kernel of a product for which the library chooses an algorithm.
-func newPlanned(r *fuse.Region) *Kernel {
+func newPlanned(r *fuse.Region, p *fuse.Products) *Kernel {
 	n := r.Nodes[0]
-	k := &Kernel{Scratch: plannedWorkspace, Out: r.Out, Launches: []Launch{{Products: r.Products}}}
-	if a := r.Products.Gelu; a != nil && len(r.Out) == 2 {
+	k := &Kernel{Scratch: plannedWorkspace, Out: r.Out, Launches: []Launch{{Products: p}}}
+	if a := p.Gelu; a != nil && len(r.Out) == 2 {
 		k.Out = []*fuse.Tensor{a.Out[0], n.Out[0]}
 	}
 	for _, o := range n.In {
