@@ -110,6 +110,7 @@ END
 # normalized-texts: --normalize writes one letter and digit in one form; the banner, config.yaml and the checkpoint have it, and a resumed
 # run cannot lose or change it by accident
 normalized-texts() {
+  local model=nano
   persian 8
   train --train-data data.jsonl --normalize all --max-steps 2 --run-dir run >output 2>&1
   says '6 texts changed by --normalize forms,invisible,letters,digits,punctuation,spaces'
@@ -143,6 +144,7 @@ rules-by-name() {
 
 # spoken-as-trained: synthesize speaks a text as the checkpoint's texts were written
 spoken-as-trained() {
+  local model=nano
   persian 8
   train --train-data data.jsonl --normalize all --max-steps 1 --run-dir run
   speak() { xtts-host synthesize --run run --language fa --speaker data/wavs/clip00001.wav "$@"; }

@@ -176,6 +176,7 @@ told-few-held-out() {
 
 # told-same-counts: data check and the start of a run count the same clips, hours and skipped lines, and no finding of zero is shown
 told-same-counts() {
+  local model=nano
   clips data 60 1
   clips long 1 20
   mv long/wavs/clip00000.wav data/wavs/long.wav
@@ -199,6 +200,7 @@ END
 
 # told-encoding-once: a list in Latin-1 is answered with the command that converts it once, not for each line, and it works
 told-encoding-once() {
+  local model=nano
   clips data 9 1
   local once
   once() { [ "$(grep -o 'iconv -f LATIN1' output | wc -l)" = 1 ] || { cat output; echo 'the command is not there once'; return 1; }; }
