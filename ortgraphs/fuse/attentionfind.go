@@ -212,23 +212,16 @@ func straight(o Operand) bool {
 // orientation reports whether an operand has the elements of its tensor in their order, or with the last two dimensions
 // exchanged.
 func orientation(o Operand, exchanged bool) (turned, ok bool) {
-	a := newAxes()
-	whole := a.whole(o.Tensor.Shape)
-	l, ok := a.through(whole, o.Views)
-	if !ok || !a.covers(l, o.Shape()) || len(l) < 2 {
+	if len(o.Shape()) < 2 {
 		return false, false
 	}
+	r, ok := orderOf(o)
+	if !ok {
+		return false, false
+	}
+	asIs, swapped := r.asIs(), r.swapped()
 	if exchanged {
-		l = slices.Clone(l)
-		l[len(l)-1], l[len(l)-2] = l[len(l)-2], l[len(l)-1]
+		asIs, swapped = swapped, asIs
 	}
-	swapped := slices.Clone(l)
-	swapped[len(l)-1], swapped[len(l)-2] = l[len(l)-2], l[len(l)-1]
-	switch root := a.flat(whole); {
-	case slices.Equal(a.flat(l), root):
-		return false, true
-	case slices.Equal(a.flat(swapped), root):
-		return true, true
-	}
-	return false, false
+	return !asIs && swapped, asIs || swapped
 }

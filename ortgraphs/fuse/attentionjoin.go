@@ -22,16 +22,13 @@ func (s *separation) join(g *Graph, concat *Node, results []Result, uses map[*Te
 		}
 		parts = append(parts, &results[i])
 	}
-	c := *concat
-	c.In = slices.Clone(concat.In)
-	t := *concat.Out[0]
-	t.From, c.Out = &c, []*Tensor{&t}
-	s.nodes = append(s.nodes, &c)
+	c := concat.again()
+	s.nodes = append(s.nodes, c)
 	start := 0
 	for i, r := range parts {
 		r.Views = slices.Concat(r.Views, c.In[i].Views)
-		r.Out, r.Axis, r.Start = &t, c.Axes[0], start
+		r.Out, r.Axis, r.Start = c.Out[0], c.Axes[0], start
 		start += c.In[i].Shape()[r.Axis]
 	}
-	g.replace(concat.Out[0], &t, uses)
+	g.replace(concat.Out[0], c.Out[0], uses)
 }

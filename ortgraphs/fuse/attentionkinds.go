@@ -33,34 +33,20 @@ const maxHead = 128
 
 // headSizes reports whether the kernels have the sizes of all matrices.
 func (f *finding) headSizes() bool {
-	size := 0
-	check := func(n *Node, operand int) bool {
-		o := n.In[operand]
-		d := o.Shape()[len(o.Shape())-1]
-		if (operand == 0) == n.Transposed[operand] {
-			d = o.Shape()[len(o.Shape())-2]
-		}
-		if size == 0 {
-			size = d
-		}
-		return o.Tensor.Type == f.element && d == size && d%16 == 0 && d <= maxHead
+	matrices, results := []*Matrix{f.query(), f.key()}, true
+	if f.gradient != nil {
+		matrices = append(matrices, f.resultGrad(), f.value())
 	}
-	for _, n := range []*Node{f.product, f.gradient} {
-		if n != nil && (!check(n, 0) || !check(n, 1)) {
-			return false
-		}
+	_, size, _ := f.query().size()
+	fits := func(m *Matrix) bool {
+		_, columns, _ := m.size()
+		return columns == size
 	}
 	for _, r := range f.readers {
-		o := r.node.In[1-r.operand]
-		d := o.Shape()[len(o.Shape())-1]
-		if (1-r.operand == 1) == r.node.Transposed[1-r.operand] {
-			d = o.Shape()[len(o.Shape())-2]
-		}
-		if d != size || r.node.Out[0].Type != f.element {
-			return false
-		}
+		results = results && fits(r.other()) && r.node.Out[0].Type == f.element
 	}
-	return true
+	return results && size%16 == 0 && size <= maxHead &&
+		!slices.ContainsFunc(matrices, func(m *Matrix) bool { return m.Tensor.Type != f.element || !fits(m) })
 }
 
 // reader returns the product that sums over queries, if turned, and depends on the gradient.

@@ -34,13 +34,12 @@ func NarrowAttention(g *Graph) int {
 // narrow makes products read and write bf16.
 func narrow(g *Graph, products map[*Node]bool) {
 	var nodes []*Node
-	cast := func(from, to *Tensor) {
-		n := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{{Tensor: from}}, Out: []*Tensor{to}}
-		to.From = n
-		nodes = append(nodes, n)
+	cast := func(from *Tensor) *Node {
+		nodes = append(nodes, &Node{Kind: Elementwise, Op: "Cast", In: []Operand{{Tensor: from}}})
+		return nodes[len(nodes)-1]
 	}
-	short := func(t *Tensor) *Tensor {
-		return &Tensor{Name: t.Name + "/bf16", Type: onnxpb.TensorProto_BFLOAT16, Shape: t.Shape}
+	short := func(n *Node, t *Tensor) *Tensor {
+		return n.makes(t.Name+"/bf16", onnxpb.TensorProto_BFLOAT16, t.Shape)
 	}
 	casts := map[*Tensor]*Tensor{}
 	for _, n := range g.Nodes {
@@ -50,16 +49,14 @@ func narrow(g *Graph, products map[*Node]bool) {
 		}
 		for i, o := range n.In {
 			if casts[o.Tensor] == nil {
-				casts[o.Tensor] = short(o.Tensor)
-				cast(o.Tensor, casts[o.Tensor])
+				casts[o.Tensor] = short(cast(o.Tensor), o.Tensor)
 			}
 			n.In[i].Tensor = casts[o.Tensor]
 		}
 		wide := n.Out[0]
-		n.Out = []*Tensor{short(wide)}
-		n.Out[0].From = n
 		nodes = append(nodes, n)
-		cast(n.Out[0], wide)
+		wide.From = cast(short(n, wide))
+		wide.From.Out = []*Tensor{wide}
 	}
 	g.Nodes = nodes
 }

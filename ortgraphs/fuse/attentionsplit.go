@@ -16,6 +16,7 @@ func matrix(n *Node, operand int, columns bool) *Matrix {
 func (f *finding) query() *Matrix      { return matrix(f.product, 0, false) }
 func (f *finding) key() *Matrix        { return matrix(f.product, 1, true) }
 func (f *finding) resultGrad() *Matrix { return matrix(f.gradient, 0, false) }
+func (f *finding) value() *Matrix      { return matrix(f.gradient, 1, true) }
 
 // other returns the matrix with which a reader multiplies that of all places.
 func (r reader) other() *Matrix { return matrix(r.node, 1-r.operand, r.operand == 1) }
@@ -131,7 +132,7 @@ func (f *finding) separate(g *Graph) {
 	a.Reach = forward.reach(a)
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
 	b := &Attention{
-		Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach,
+		Query: f.query(), Key: f.key(), Value: f.value(), Gradient: f.resultGrad(), Reach: a.Reach,
 	}
 	dv, _ := f.reader(true, false)
 	dq, _ := f.reader(false, true)
@@ -173,9 +174,7 @@ func (s *separation) reach(a *Attention) *Tensor {
 		Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1},
 		work: a,
 	}
-	t := &Tensor{Name: a.Softmax.Name + "/reach", Type: onnxpb.TensorProto_INT32, Shape: a.Most.Shape, From: n}
-	n.Out = []*Tensor{t}
-	return t
+	return n.makes(a.Softmax.Name+"/reach", onnxpb.TensorProto_INT32, a.Most.Shape)
 }
 
 // tensor returns the region's copy of a tensor, or the tensor itself if it reads that.
@@ -194,8 +193,7 @@ func (s *separation) tensor(t *Tensor) *Tensor {
 
 // copy copies a node, and what the region computes of its operands.
 func (s *separation) copy(n *Node) *Tensor {
-	c := *n
-	c.In = slices.Clone(n.In)
+	c := n.again()
 	if n != s.product && n != s.gradient {
 		for i, o := range c.In {
 			if _, inside := s.depends[o.Tensor]; inside || n.Kind != Product {
@@ -203,12 +201,9 @@ func (s *separation) copy(n *Node) *Tensor {
 			}
 		}
 	}
-	t := *n.Out[0]
-	t.From = &c
-	c.Out = []*Tensor{&t}
-	s.copies[n.Out[0]] = &t
-	s.nodes = append(s.nodes, &c)
-	return &t
+	s.copies[n.Out[0]] = c.Out[0]
+	s.nodes = append(s.nodes, c)
+	return c.Out[0]
 }
 
 // result gives a product to the region. If all readers see it transposed, the region writes it so.
@@ -226,10 +221,9 @@ func (s *separation) result(g *Graph, r reader) Result {
 	if prefix > 0 {
 		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
 		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}}
-		out := &Tensor{Name: old.Name + "/ordered", Type: old.Type, Shape: views[prefix-1].To, From: c}
-		c.Out = []*Tensor{out}
 		s.nodes = append(s.nodes, c)
-		result.Out, result.Views = out, slices.Concat(result.Views, views)
+		result.Out = c.makes(old.Name+"/ordered", old.Type, views[prefix-1].To)
+		result.Views = slices.Concat(result.Views, views)
 	}
 	for _, u := range s.uses[old] {
 		o := &u.node.In[u.operand]

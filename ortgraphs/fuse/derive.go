@@ -263,15 +263,14 @@ func (d *derivation) again(t *Tensor, plan *derived, inline bool) (*Tensor, []*N
 		if made[x] != nil && !inline { // an inline node has one reader
 			return made[x]
 		}
-		n := *x.From
-		n.In, n.Inline = slices.Clone(n.In), inline
+		n := x.From.again()
+		n.Inline = inline
 		for i, o := range n.In {
 			n.In[i].Tensor = copied(o.Tensor)
 		}
 		d.copies++
-		made[x] = &Tensor{Name: fmt.Sprintf("%s/derived%d", x.Name, d.copies), Type: x.Type, Shape: x.Shape, From: &n}
-		n.Out = []*Tensor{made[x]}
-		added = append(added, &n)
+		n.Out[0].Name = fmt.Sprintf("%s/derived%d", x.Name, d.copies)
+		made[x], added = n.Out[0], append(added, n)
 		return made[x]
 	}
 	return copied(t), added

@@ -132,6 +132,20 @@ func (n *Node) adds() bool { return n.Kind == Product && len(n.In) > 2 }
 func (n *Node) addsBias() bool     { return n.adds() && len(n.In[2].Shape()) == 1 }
 func (n *Node) addsResidual() bool { return n.adds() && len(n.In[len(n.In)-1].Shape()) > 1 }
 
+// makes gives a node its only result.
+func (n *Node) makes(name string, t shapes.Type, shape []int) *Tensor {
+	n.Out = []*Tensor{{Name: name, Type: t, Shape: shape, From: n}}
+	return n.Out[0]
+}
+
+// again returns a copy of a node with operands and a result of its own.
+func (n *Node) again() *Node {
+	c := *n
+	c.In = slices.Clone(n.In)
+	c.makes(n.Out[0].Name, n.Out[0].Type, n.Out[0].Shape)
+	return &c
+}
+
 // is reports whether a node is of a kind and not set apart.
 func (n *Node) is(k Kind) bool { return n.Kind == k && n.work == nil }
 

@@ -93,16 +93,14 @@ func (n *Node) height() int {
 // copy computes a node where one reader needs it.
 func (in *inlining) copy(n *Node, depth int) *Tensor {
 	in.copies++
-	c := *n
-	c.In, c.Inline = slices.Clone(n.In), true
+	c := n.again()
+	c.Inline = true
 	for i, o := range c.In {
 		if from := o.Tensor.From; !inMemory(o.Tensor) && (from.Inline || in.free(from, depth+1)) {
 			c.In[i].Tensor = in.copy(o.Tensor.From, depth+1)
 		}
 	}
-	t := *n.Out[0]
-	t.Name, t.From = fmt.Sprintf("%s/at%d", t.Name, in.copies), &c
-	c.Out = []*Tensor{&t}
-	in.added = append(in.added, &c)
-	return &t
+	c.Out[0].Name = fmt.Sprintf("%s/at%d", n.Out[0].Name, in.copies)
+	in.added = append(in.added, c)
+	return c.Out[0]
 }

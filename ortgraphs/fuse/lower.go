@@ -113,10 +113,8 @@ func (l *lowering) operand(v *shapes.Value) Operand {
 
 // add adds a node with one output.
 func (l *lowering) add(n *Node, name string, t shapes.Type, shape []int) Operand {
-	out := &Tensor{Name: name, Type: t, Shape: shape, From: n}
-	n.Out = []*Tensor{out}
 	l.graph.Nodes = append(l.graph.Nodes, n)
-	return Operand{Tensor: out}
+	return Operand{Tensor: n.makes(name, t, shape)}
 }
 
 // elementwise adds an elementwise node for a value of the model, or for a part of it, which name says.

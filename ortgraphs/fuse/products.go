@@ -152,7 +152,7 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 // ending.
 func (o Operand) copied(ending string) *Node {
 	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
-	c.Out = []*Tensor{{Name: o.Tensor.Name + ending, Type: o.Tensor.Type, Shape: o.Shape(), From: c}}
+	c.makes(o.Tensor.Name+ending, o.Tensor.Type, o.Shape())
 	return c
 }
 

@@ -1,9 +1,6 @@
 package fuse
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // recompute gives each reader its own copy of what costs no bytes to compute again: an elementwise node of which at
 // most one operand is large, and that one is in memory in any case, because a product or an opaque node wrote it or it
@@ -76,15 +73,13 @@ func (r *recomputation) cheap(n *Node, depth int) bool {
 // copy computes the node's result again, with what it needs.
 func (r *recomputation) copy(n *Node) *Tensor {
 	r.copies++
-	c := &Node{Kind: n.Kind, Op: n.Op, In: slices.Clone(n.In), Axes: n.Axes, Pads: n.Pads, Fill: n.Fill, Alpha: n.Alpha}
+	c := n.again()
 	for i, o := range c.In {
 		if !inMemory(o.Tensor) && r.cheap(o.Tensor.From, 0) {
 			c.In[i].Tensor = r.copy(o.Tensor.From)
 		}
 	}
-	old := n.Out[0]
-	t := &Tensor{Name: fmt.Sprintf("%s/again%d", old.Name, r.copies), Type: old.Type, Shape: old.Shape, From: c}
-	c.Out = []*Tensor{t}
+	c.Out[0].Name = fmt.Sprintf("%s/again%d", n.Out[0].Name, r.copies)
 	r.added = append(r.added, c)
-	return t
+	return c.Out[0]
 }

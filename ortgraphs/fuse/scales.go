@@ -66,8 +66,7 @@ func absorbs(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) bool {
 // scaleResult returns the node that multiplies the result of a product, which gets another tensor.
 func scaleResult(n *Node, factor Operand) *Node {
 	t := n.Out[0]
-	product := &Tensor{Name: t.Name + "/unscaled", Type: t.Type, Shape: t.Shape, From: n}
-	n.Out = []*Tensor{product}
+	product := n.makes(t.Name+"/unscaled", t.Type, t.Shape)
 	t.From = &Node{Kind: Elementwise, Op: "Mul", In: []Operand{{Tensor: product}, factor}, Out: []*Tensor{t}}
 	return t.From
 }

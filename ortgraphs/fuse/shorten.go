@@ -94,14 +94,13 @@ func (d *derivation) keepShort(chain []*Node, first, last *group) {
 	added := make([]*Node, 0, len(chain)+1)
 	t := chain[0].In[0].Tensor
 	for i, n := range chain {
-		c := *n
-		c.In = slices.Clone(n.In)
+		c := n.again()
 		if i > 0 {
 			at := slices.IndexFunc(c.In, func(o Operand) bool { return o.Tensor == chain[i-1].Out[0] })
 			c.In[at].Tensor = t
 		}
-		added = append(added, &c)
-		t = d.result(&c, n.Out[0].Name, n.Out[0].Type, n.Out[0].Shape)
+		added = append(added, c)
+		t = d.result(c, n.Out[0].Name, n.Out[0].Type, n.Out[0].Shape)
 	}
 	narrow := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{{Tensor: t}}}
 	short := d.result(narrow, normal.Name, onnxpb.TensorProto_BFLOAT16, normal.Shape)
@@ -127,6 +126,5 @@ func (d *derivation) keepShort(chain []*Node, first, last *group) {
 // result gives a new node its tensor.
 func (d *derivation) result(n *Node, name string, t shapes.Type, shape []int) *Tensor {
 	d.copies++
-	n.Out = []*Tensor{{Name: fmt.Sprintf("%s/short%d", name, d.copies), Type: t, Shape: shape, From: n}}
-	return n.Out[0]
+	return n.makes(fmt.Sprintf("%s/short%d", name, d.copies), t, shape)
 }

@@ -53,9 +53,7 @@ func sink(n *Node, uses map[*Tensor][]use, outputs map[*Tensor]bool) []*Node {
 		if i < 0 {
 			m := &Node{Kind: Elementwise, Op: "Add", In: []Operand{part, cut(bias, 0, v.Start, v.Step,
 				v.To[len(v.To)-1])}}
-			m.Out = []*Tensor{
-				{Name: fmt.Sprintf("%s/part%d", sum.Name, len(added)), Type: sum.Type, Shape: v.To, From: m},
-			}
+			m.makes(fmt.Sprintf("%s/part%d", sum.Name, len(added)), sum.Type, v.To)
 			added, i = append(added, m), len(added)
 		}
 		*o = Operand{added[i].Out[0], slices.Clone(o.Views[at+1:])}

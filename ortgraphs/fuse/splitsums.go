@@ -48,10 +48,7 @@ func splitReduction(n *Node) *Node {
 	to := append(slices.Clone(shape[:begin]), tail/row, row)
 	rows := x.view(View{Op: Reshape, To: to})
 	first := &Node{Kind: Reduction, Op: n.Op, In: []Operand{rows}, Axes: []int{len(to) - 1}}
-	t := &Tensor{
-		Name: n.Out[0].Name + "/rows", Type: n.Out[0].Type, Shape: append(slices.Clone(to[:begin+1]), 1), From: first,
-	}
-	first.Out = []*Tensor{t}
+	t := first.makes(n.Out[0].Name+"/rows", n.Out[0].Type, append(slices.Clone(to[:begin+1]), 1))
 	rest := append(slices.Clone(shape[:begin]), tail/row)
 	for len(rest) < len(shape) {
 		rest = append(rest, 1)

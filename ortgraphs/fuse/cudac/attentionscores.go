@@ -139,7 +139,7 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 	}
 	var operands []string
 	for _, o := range n.In {
-		code, err := f.value(o.Tensor, f.indexOf(o, index))
+		code, err := f.value(o.Tensor, f.places.source(index, o))
 		if err != nil {
 			return "", err
 		}
@@ -150,18 +150,6 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 		code = f.compare(n.Op, operands, code)
 	}
 	return code, err
-}
-
-// indexOf returns the index of the element of an operand that a node reads for the element at an index of its result.
-func (f *placeFunction) indexOf(o fuse.Operand, index []affine) []affine {
-	shape := o.Shape()
-	own := make([]affine, len(shape))
-	for i, d := range shape {
-		if d != 1 {
-			own[i] = index[i+len(index)-len(shape)]
-		}
-	}
-	return f.places.back(own, o)
 }
 
 // sequenceOf returns the value of an element of a constant whose elements are equally far apart, as those of Range.

@@ -71,7 +71,7 @@ func (f *placeFunction) sidesOf(t *fuse.Tensor, index []affine) side {
 	of, found := f.depends[element]
 	if !found {
 		for _, o := range t.From.In {
-			of |= f.sidesOf(o.Tensor, f.indexOf(o, index))
+			of |= f.sidesOf(o.Tensor, f.places.source(index, o))
 		}
 		f.depends[element] = of
 	}
