@@ -78,44 +78,15 @@ func (m *Matrix) place(batch, row, column int) int {
 		batch /= shape[i]
 	}
 	for _, v := range slices.Backward(m.Views) {
-		index = v.source(index)
+		index = Source(v, index, func(i int) int { return v.Start + v.Step*i }, func(index []int) []int {
+			at, from := flatten(index, v.To), make([]int, len(v.From))
+			for i, d := range slices.Backward(v.From) {
+				from[i], at = at%d, at/d
+			}
+			return from
+		})
 	}
 	return flatten(index, m.Tensor.Shape)
-}
-
-// source returns the index into what the view shows.
-func (v View) source(index []int) []int {
-	from := make([]int, len(v.From))
-	switch v.Op {
-	case Transpose:
-		for i, j := range v.Perm {
-			from[j] = index[i]
-		}
-	case Expand:
-		for i, d := range v.From {
-			if d != 1 {
-				from[i] = index[i+len(v.To)-len(v.From)]
-			}
-		}
-	case Slice:
-		copy(from, index)
-		from[v.Axis] = v.Start + v.Step*index[v.Axis]
-	case Reshape:
-		at := flatten(index, v.To)
-		for i := len(v.From) - 1; i >= 0; i-- {
-			from[i] = at % v.From[i]
-			at /= v.From[i]
-		}
-	}
-	return from
-}
-
-func flatten(index, shape []int) int {
-	at := 0
-	for i, d := range shape {
-		at = at*d + index[i]
-	}
-	return at
 }
 
 // separate gives the regions their own nodes.

@@ -158,32 +158,18 @@ func beyondOne(shape []int) []int {
 }
 
 // back returns the layout of a tensor from that of its operand, the inverse of through.
-func (a *axes) back(l layout, views []View) (layout, bool) {
-	for i := len(views) - 1; i >= 0; i-- {
-		v := views[i]
-		switch v.Op {
-		case Transpose:
-			out := make(layout, len(l))
-			for i, j := range v.Perm {
-				out[j] = l[i]
-			}
-			l = out
-		case Expand:
-			added := len(l) - len(v.From)
-			out := make(layout, len(v.From))
-			for i, d := range v.From {
-				if d != 1 {
-					out[i] = l[i+added]
-				}
-			}
-			l = out
-		case Slice:
+func (a *axes) back(l layout, views []View) (back layout, ok bool) {
+	ok = true
+	for _, v := range slices.Backward(views) {
+		if v.Op == Slice {
 			return nil, false
-		case Reshape:
-			var ok bool
-			if l, ok = a.regroup(a.flat(l), v.From); !ok {
-				return nil, false
-			}
+		}
+		l = Source(v, l, nil, func(l [][]int) (from [][]int) {
+			from, ok = a.regroup(a.flat(l), v.From)
+			return from
+		})
+		if !ok {
+			return nil, false
 		}
 	}
 	return l, true

@@ -28,7 +28,7 @@ func CheckPlaces(r *Region) error {
 			element := Element(o)
 			for place := range it.axes.elements(it.domain) {
 				needed := element(it.index(out, place, n.domain()))
-				computed := flat(it.index(it.layouts[o.Tensor], place, o.Tensor.Shape), o.Tensor.Shape)
+				computed := flatten(it.index(it.layouts[o.Tensor], place, o.Tensor.Shape), o.Tensor.Shape)
 				if needed != computed {
 					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed",
 						n.Out[0].Name, needed, o.Tensor.Name, place, computed)
@@ -79,14 +79,6 @@ func (it *iteration) index(l layout, place int, shape []int) []int {
 	return index
 }
 
-func flat(index, shape []int) int {
-	n := 0
-	for i, d := range shape {
-		n = n*d + index[i]
-	}
-	return n
-}
-
 // Element returns a function from an index, to whose shape an operand is broadcast, to the element of its tensor.
 func Element(o Operand) func(index []int) int {
 	shape := o.Shape()
@@ -113,11 +105,11 @@ func Element(o Operand) func(index []int) int {
 				copy(source, at)
 				source[v.Axis] = v.Start + v.Step*at[v.Axis]
 			case Reshape:
-				Unflatten(flat(at, v.To), v.From, source)
+				Unflatten(flatten(at, v.To), v.From, source)
 			}
 			at = source
 		}
-		return flat(at, o.Tensor.Shape)
+		return flatten(at, o.Tensor.Shape)
 	}
 }
 

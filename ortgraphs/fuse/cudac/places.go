@@ -136,34 +136,17 @@ func (p *places) index(axes [][]int) []affine {
 
 // back returns the index into the tensor of an operand from the index into the operand.
 func (p *places) back(index []affine, o fuse.Operand) []affine {
-	for i := len(o.Views) - 1; i >= 0; i-- {
-		v := o.Views[i]
-		source := make([]affine, len(v.From))
-		switch v.Op {
-		case fuse.Transpose:
-			for j, k := range v.Perm {
-				source[k] = index[j]
-			}
-		case fuse.Expand:
-			added := len(v.To) - len(v.From)
-			for j, d := range v.From {
-				if d != 1 {
-					source[j] = index[j+added]
-				}
-			}
-		case fuse.Slice:
-			copy(source, index)
-			source[v.Axis] = index[v.Axis].times(v.Step).plusConstant(v.Start)
-		case fuse.Reshape:
+	for _, v := range slices.Backward(o.Views) {
+		slice := func(i affine) affine { return i.times(v.Step).plusConstant(v.Start) }
+		index = fuse.Source(v, index, slice, func(index []affine) []affine {
 			whole := slices.Clone(index)
 			for j, d := range v.To {
 				if d > 1 {
 					whole[j] = p.within(index[j], d)
 				}
 			}
-			source = p.unflatten(flat(whole, v.To), v.From)
-		}
-		index = source
+			return p.unflatten(flat(whole, v.To), v.From)
+		})
 	}
 	return index
 }
