@@ -19,14 +19,16 @@ from xtts_export import examples
 
 
 class Dropped(examples.CodeModel):
-    """A model whose rows are dropped by PyTorch, and whose attention is PyTorch's if sdpa is set."""
+    """A model whose rows are dropped by PyTorch, and whose attention is PyTorch's if sdpa is set. It has what a bundle has not: a buffer that is
+    not persistent, and numbers of a generator on the CPU."""
 
     def __init__(self, sdpa):
         super().__init__()
         self.drop, self.sdpa = torch.nn.Dropout(0.1), sdpa
+        self.register_buffer("offset", torch.rand(1, generator=torch.Generator().manual_seed(1)), persistent=False)
 
     def forward(self, text_sequences):
-        return self.drop(super().forward(text_sequences))
+        return self.drop(super().forward(text_sequences)) + self.offset - self.offset
 
 
 def build(sdpa=False):

@@ -245,7 +245,9 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 		}
 		return Times{}, nil, err
 	}
-	c.reference = m.ReferenceLoss
+	if m.ReferenceLoss != nil {
+		c.reference = *m.ReferenceLoss
+	}
 	t := Times{
 		StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs),
 		Memory: Memory{PeakBytes: m.PeakBytes, ReservedBytes: m.ReservedBytes, OptimizerBytes: m.OptimizerBytes},

@@ -68,8 +68,8 @@ type Measurement struct {
 	StartS         float64 `json:"start_s"` // until it was compiled and warm
 	// Loss is that of the first batch with the bundle's weights; nil if the module draws its dropout at random.
 	Loss *float64 `json:"loss"`
-	// ReferenceLoss is the same in f32, with the dropout of the exported graph.
-	ReferenceLoss float64 `json:"reference_loss"`
+	// ReferenceLoss is the same in f32, with the dropout of the exported graph; nil if the device cannot compute it.
+	ReferenceLoss *float64 `json:"reference_loss"`
 	EndToEnd
 }
 

@@ -50,7 +50,7 @@ exit 7
 		t.Errorf("a form that does not run: %v", err)
 	}
 	m, err := p.Measure(Request{Clips: "clips.json"})
-	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || m.ReferenceLoss != 1.5 || len(m.Ms) != 1 ||
+	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || *m.ReferenceLoss != 1.5 || len(m.Ms) != 1 ||
 		m.StagesOn != "gpu" || m.Workers != 8 {
 		t.Errorf("%+v, %v", m, err)
 	}
