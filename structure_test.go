@@ -117,7 +117,7 @@ var importers = map[string]string{
 }
 
 // withCgo are the only packages that may use cgo.
-var withCgo = strings.Fields(`gpu/cublas gpu/cublas/cublastest gpu/cuda gpu/cuda/cudatest gpu/library gpu/nvrtc
+var withCgo = strings.Fields(`gpu/cublas gpu/cublas/cublastest gpu/cudnn gpu/cuda gpu/cuda/cudatest gpu/library gpu/nvrtc
 	host/settings/limits/early ortgraphs/fuse/cudac/cudactest ortgraphs/ort ortgraphs/ort/orttest`)
 
 type pkg struct {

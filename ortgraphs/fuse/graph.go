@@ -12,6 +12,9 @@ type Graph struct {
 	Nodes   []*Node
 	Inputs  []*Tensor
 	Outputs []Output
+	// WindowBytes is the size from which on windows that a convolution joins are left out of memory; 0 stands for that
+	// which is faster on a large GPU.
+	WindowBytes int
 
 	model *onnxpb.ModelProto
 }
@@ -83,6 +86,9 @@ const (
 	// operands are added to it: a bias, which has one dimension, to each row, and then a matrix of the result's shape,
 	// the residual.
 	Product
+	// Convolved is a convolution, or one of its gradients, until its operands are laid out for a library. Then nodes of
+	// other kinds that are set apart are in its place.
+	Convolved
 	// Opaque is everything else. It runs as the model has it.
 	Opaque
 )
@@ -104,6 +110,8 @@ type Node struct {
 	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
+	// Convolution is what a node of the kind Convolved computes.
+	Convolution *Convolution
 	// Model is the node of the model that an opaque node runs. In has its inputs, and then what its graphs read from
 	// outside.
 	Model *shapes.Node

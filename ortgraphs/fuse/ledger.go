@@ -26,6 +26,9 @@ type Ledger struct {
 	Planned   int `json:"planned"`
 	Biased    int `json:"biased"`
 	Residuals int `json:"residuals"`
+	// Convolutions is the number of convolutions, and of their gradients, that a library computes without windows in
+	// memory. Products has them, too.
+	Convolutions int `json:"convolutions"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
 	// Left are the nodes that no region may contain, by operator.

@@ -4,27 +4,28 @@ package fuse
 type fact int
 
 const (
-	ordered        fact = 1 << iota // nodes are after what they read
-	scaledLast                      // powers of two multiply results of products in bf16
-	attentionApart                  // attention has nodes of its own, which no pass changes
-	resultsTurned                   // products write their results in the order of dimensions that their readers want
-	inMemoryOrder                   // nodes compute in the order of dimensions in which their operands are in memory
-	rowsSplit                       // reductions run along rows of at most maxRow, or over outer dimensions
-	biasesAdded                     // products add the biases that the library can add
-	residualsAdded                  // products add the residuals that the library can add
-	slicesFirst                     // other biases are added after the slices of their sums
-	windowsShared                   // both gradients of a convolution read windows of one tensor
-	laidOut                         // the library takes the operands of products as they are in memory
-	weightsTurned                   // so large products in f32 sum what are neighbours in memory
-	repeated                        // what costs nothing is computed by each reader
-	windowsFound                    // a Concat of windows is one read
-	inlined                         // parts and slices are computed where they are read, if that costs nothing
-	plansKnown                      // products for which the library chooses an algorithm are known
-	grouped                         // each node is in a group, and groups have turns
-	joined                          // no two groups can be joined with a gain
-	reread                          // groups compute again what costs less than to read it
-	summed                          // attention adds up the columns of its results
-	batched                         // products that nothing reads wait for others of their form
+	ordered           fact = 1 << iota // nodes are after what they read
+	scaledLast                         // powers of two multiply results of products in bf16
+	attentionApart                     // attention has nodes of its own, which no pass changes
+	convolutionsFound                  // large convolutions are nodes of their own
+	resultsTurned                      // products write their results in the order that their readers want
+	inMemoryOrder                      // nodes compute in the order of dimensions in which their operands are in memory
+	rowsSplit                          // reductions run along rows of at most maxRow, or over outer dimensions
+	biasesAdded                        // products add the biases that the library can add
+	residualsAdded                     // products add the residuals that the library can add
+	slicesFirst                        // other biases are added after the slices of their sums
+	windowsShared                      // both gradients of a convolution read windows of one tensor
+	laidOut                            // the library takes the operands of products as they are in memory
+	weightsTurned                      // so large products in f32 sum what are neighbours in memory
+	repeated                           // what costs nothing is computed by each reader
+	windowsFound                       // a Concat of windows is one read
+	inlined                            // parts and slices are computed where they are read, if that costs nothing
+	plansKnown                         // products for which the library chooses an algorithm are known
+	grouped                            // each node is in a group, and groups have turns
+	joined                             // no two groups can be joined with a gain
+	reread                             // groups compute again what costs less than to read it
+	summed                             // attention adds up the columns of its results
+	batched                            // products that nothing reads wait for others of their form
 )
 
 // pass changes the graph, or the groups that become regions. It needs facts to be right or to find what it looks for.
@@ -44,7 +45,9 @@ var passes = []pass{
 	{name: "sinkScales", run: onGraph(sinkScales), needs: ordered, leaves: scaledLast},
 	// The queries are then read in the result of a merged product. Copies stand behind all other nodes.
 	{name: "findAttention", run: onGraph(findAttention), needs: scaledLast, leaves: attentionApart, ends: ordered},
-	{name: "swapResults", run: onGraph(swapResults), needs: attentionApart, leaves: resultsTurned},
+	// Results of products are still rows of windows times weights.
+	{name: "findConvolutions", run: onGraph(findConvolutions), needs: attentionApart, leaves: convolutionsFound},
+	{name: "swapResults", run: onGraph(swapResults), needs: attentionApart | convolutionsFound, leaves: resultsTurned},
 	{name: "sinkTransposes", run: onGraph(sinkTransposes), needs: resultsTurned, leaves: inMemoryOrder},
 	// Which dimensions are the innermost ones depends on the order in memory.
 	{name: "splitReductions", run: onGraph(splitReductions), needs: inMemoryOrder, leaves: rowsSplit},

@@ -17,7 +17,7 @@ func findPlanned(g *Graph) {
 		}
 		n.work = &Products{Planned: true}
 		for _, u := range uses[n.Out[0]] {
-			if u.node.Kind == Elementwise && u.node.work != nil { // its activation
+			if _, of := u.node.work.(*Products); of && u.node.Kind == Elementwise { // its activation
 				u.node.work = n.work
 			}
 		}

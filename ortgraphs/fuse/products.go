@@ -45,7 +45,7 @@ func (g *Graph) replace(old, by *Tensor, uses map[*Tensor][]use) {
 }
 
 // layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a
-// library takes the last two dimensions of an operand in either order.
+// library takes the last two dimensions of an operand in either order. It takes those of a convolution in one order.
 func layoutProducts(g *Graph) {
 	copies := map[string]*Tensor{}
 	var nodes []*Node
@@ -57,9 +57,44 @@ func layoutProducts(g *Graph) {
 				}
 			}
 		}
+		if n.Kind == Convolved {
+			for i := range n.In {
+				if c := layoutInOrder(n, i, copies); c != nil {
+					nodes = append(nodes, c)
+				}
+			}
+			nodes = append(nodes, n.expand()...)
+			continue
+		}
 		nodes = append(nodes, n)
 	}
 	g.Nodes = nodes
+}
+
+// layoutInOrder replaces the views of an operand by a reshape, or by a copy, which it returns if it is a new one.
+func layoutInOrder(n *Node, i int, copies map[string]*Tensor) *Node {
+	o := n.In[i]
+	if o.reshaped() {
+		return nil
+	}
+	key := ""
+	if order, ok := orderOf(o); ok {
+		if order.asIs() {
+			n.In[i] = Operand{Tensor: o.Tensor}.view(View{Op: Reshape, To: o.Shape()})
+			return nil
+		}
+		key = fmt.Sprintf("%p %v", o.Tensor, order.axes.strides(order.memory, order.flat))
+	}
+	if t := copies[key]; t != nil {
+		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
+		return nil
+	}
+	c := o.copied("/copy")
+	if key != "" {
+		copies[key] = c.Out[0]
+	}
+	n.In[i] = Operand{Tensor: c.Out[0]}
+	return c
 }
 
 // swapResults exchanges the last two dimensions of results that all readers want so: (AB)' = B'A'.

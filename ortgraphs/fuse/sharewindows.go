@@ -49,6 +49,7 @@ type convolution struct {
 	before         int     // zeros around dy, so that the windows of all positions of x begin in it
 	weight, parted *Node   // the products Windows(x)' dy, transposed, and dy W'
 	dx             *Tensor // the sum of the parts
+	seen           []View  // what each part is a slice of; nil if that is all of dy W'
 }
 
 // convolution finds the gradients of a convolution whose windows a node joins; nil if there are none.
@@ -187,7 +188,10 @@ func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
 	columns, v, ok := sliced(o)
 	shape := slices.Clone(c.x.Shape())
 	channels := shape[rank-1]
-	if !ok || !columns.reshaped() || v.Axis != rank-1 || v.Step != 1 || v.Start%channels != 0 {
+	if c.seen != nil && !sameViews(columns.Views, c.seen) || c.seen == nil && !columns.reshaped() {
+		return 0, false
+	}
+	if !ok || v.Axis != rank-1 || v.Step != 1 || v.Start%channels != 0 {
 		return 0, false
 	}
 	part := v.Start / channels

@@ -229,6 +229,8 @@ func (n *Node) shape() (shape []int) {
 			return n.Out[0].Shape
 		}
 		return slices.Concat([]int{}, shape)
+	case n.Kind == Convolved:
+		return n.Convolution.shape()
 	case n.Kind == Reduction:
 		for _, a := range n.Axes {
 			x[a] = 1

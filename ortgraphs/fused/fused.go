@@ -31,15 +31,16 @@ import (
 
 // Plan is a graph with fixed sizes that is divided into regions, with a program for each.
 type Plan struct {
-	graph   *fuse.Graph
-	regions []*fuse.Region
-	kernels []*cudac.Kernel // nil for a region that stays plain
-	launch  uintptr         // as in Programs
-	sums    uintptr         // the function that completes column sums
-	proof   proofFunctions
-	library *ort.Multiplier   // of products that regions are
-	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
-	keys    []string          // of loaded kernels, by region, as far as they are known
+	graph     *fuse.Graph
+	regions   []*fuse.Region
+	kernels   []*cudac.Kernel // nil for a region that stays plain
+	launch    uintptr         // as in Programs
+	sums      uintptr         // the function that completes column sums
+	proof     proofFunctions
+	library   *ort.Multiplier   // of products that regions are
+	convolver *ort.Convolver    // of convolutions that regions are
+	calls     []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
+	keys      []string          // of loaded kernels, by region, as far as they are known
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
 	// Left says why regions stay plain: the reason for each.
@@ -53,6 +54,8 @@ type Form struct {
 	// Capability is the compute capability of the GPU that runs the programs, times ten, or 0 for any that fused graphs
 	// can run on.
 	Capability int
+	// WindowBytes is [fuse.Graph.WindowBytes].
+	WindowBytes int
 }
 
 // NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's
@@ -75,6 +78,7 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	if err != nil {
 		return nil, err
 	}
+	g.WindowBytes = form.WindowBytes
 	narrowed := 0
 	if form.BF16Attention {
 		narrowed = fuse.NarrowAttention(g)
@@ -112,7 +116,7 @@ func Kernels(r *fuse.Region) (names []string, err error) {
 		return nil, err
 	}
 	for _, l := range k.Launches {
-		if l.Products == nil {
+		if l.Products == nil && l.Convolution == nil {
 			names = append(names, l.Function)
 		}
 	}
@@ -191,6 +195,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.proof = findProof(programs)
 	var lacks error
 	p.library, lacks = programs.Multiplier()
+	lacksToo := p.findConvolver(programs)
 	for i, k := range p.kernels {
 		if p.calls[i] = nil; k == nil {
 			continue
@@ -204,6 +209,11 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 				err = p.library.CanCompute(*call)
 			}
 		}
+		if convolves(k) {
+			if err = cmp.Or(err, lacksToo); err == nil && p.convolver != nil { // a draft has none
+				err = p.convolver.CanCompute(*call)
+			}
+		}
 		if err != nil {
 			failed[i] = err
 			continue
@@ -211,6 +221,20 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		p.calls[i] = call
 	}
 	return failed
+}
+
+// findConvolver opens the library of convolutions if a region is one. The error says why there is none.
+func (p *Plan) findConvolver(programs Programs) (err error) {
+	p.convolver = nil
+	if slices.ContainsFunc(p.kernels, convolves) {
+		p.convolver, err = programs.Convolver()
+	}
+	return err
+}
+
+// convolves reports whether a kernel is a convolution that a library computes.
+func convolves(k *cudac.Kernel) bool {
+	return k != nil && slices.ContainsFunc(k.Launches, func(l cudac.Launch) bool { return l.Convolution != nil })
 }
 
 // Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run.

@@ -28,6 +28,10 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 			call.Launches = append(call.Launches, ort.KernelLaunch{Products: products(l.Products)})
 			continue
 		}
+		if l.Convolution != nil {
+			call.Launches = append(call.Launches, ort.KernelLaunch{Convolution: convolution(l.Convolution)})
+			continue
+		}
 		f, err := programs.Function(cudac.Prelude+k.Source, l.Function, l.Shared)
 		if err != nil {
 			return nil, err
@@ -46,6 +50,18 @@ func products(p *fuse.Products) *ort.Products {
 		DType: dtypes[p.Type], Count: p.Count, Rows: p.Rows, Inner: p.Inner, Columns: p.Columns,
 		Transposed: p.Transposed, Workspace: cudac.TablesBytes(p.Count), Planned: p.Planned, Bias: p.Bias,
 		Residual: p.Residual, Gelu: p.Gelu != nil,
+	}
+}
+
+// convolution translates a launch of the library.
+func convolution(c *fuse.Convolution) *ort.Convolution {
+	passes := map[fuse.ConvolutionPass]ort.ConvolutionPass{
+		fuse.Forward: ort.ConvolveForward, fuse.OfInput: ort.ConvolveOfInput, fuse.OfWeights: ort.ConvolveOfWeights,
+	}
+	return &ort.Convolution{
+		Pass: passes[c.Pass], DType: dtypes[c.Type], Batch: c.Batch, Channels: c.Channels, Results: c.Results,
+		Groups: c.Groups, Size: c.Size, ResultSize: c.ResultSize, Kernel: c.Kernel, Stride: c.Stride,
+		Dilation: c.Dilation, Before: c.Before, After: c.After,
 	}
 }
 
@@ -75,7 +91,7 @@ type linking struct {
 }
 
 func newLinking(p *Plan) *linking {
-	kernels := &ort.Kernels{Launch: p.launch, Multiplier: p.library}
+	kernels := &ort.Kernels{Launch: p.launch, Multiplier: p.library, Convolver: p.convolver}
 	return &linking{plan: p, kernels: kernels, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
 }
 

@@ -20,6 +20,7 @@ type loaded struct{}
 func (loaded) Launch() uintptr                               { return 1 }
 func (loaded) Function(string, string, int) (uintptr, error) { return 1, nil }
 func (loaded) Multiplier() (*ort.Multiplier, error)          { return orttest.Multiplier, nil }
+func (loaded) Convolver() (*ort.Convolver, error)            { return orttest.Convolver, nil }
 func (loaded) Close() error                                  { return nil }
 
 // TestCapturable: fusing removes what CUDA graphs cannot replay, here the Concat of parts of different sizes. Without

@@ -24,6 +24,8 @@ type Programs interface {
 	Function(source, name string, shared int) (uintptr, error)
 	// Multiplier is the library that computes many products with one launch, or why there is none.
 	Multiplier() (*ort.Multiplier, error)
+	// Convolver is the library that computes convolutions, or why there is none.
+	Convolver() (*ort.Convolver, error)
 	Close() error
 }
 
@@ -33,4 +35,5 @@ type unloaded struct{}
 func (unloaded) Launch() uintptr                               { return 0 }
 func (unloaded) Function(string, string, int) (uintptr, error) { return 0, nil }
 func (unloaded) Multiplier() (*ort.Multiplier, error)          { return nil, nil }
+func (unloaded) Convolver() (*ort.Convolver, error)            { return nil, nil }
 func (unloaded) Close() error                                  { return nil }

@@ -3,6 +3,7 @@ package ort
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,9 +21,9 @@ var (
 	// Runtime reports them. The session remains usable.
 	ErrOutOfMemory error = outOfMemory{}
 
-	// ErrLaunch means that the device has not launched a kernel of [Kernels]. The message has CUDA's error. After some
-	// errors, such as an illegal address, which an earlier kernel may have caused, nothing on the device works any
-	// more.
+	// ErrLaunch means that the device has not launched a kernel or a convolution of [Kernels]. The message has the
+	// error of CUDA or cuDNN. After some errors, such as an illegal address, which an earlier kernel may have caused,
+	// nothing on the device works any more.
 	ErrLaunch = errors.New("kernel not launched")
 
 	// ErrThread means that the operating system has not given ONNX Runtime a thread. It has a hint.
@@ -44,7 +45,7 @@ var (
 		"CUDNN_STATUS_ALLOC_FAILED",
 	}
 	terminatedText = "Exiting due to terminate flag being set to true"
-	launchText     = ": cuLaunchKernel" // kernelcall.c
+	launchTexts    = []string{": cuLaunchKernel", ": cudnnBackendExecute"} // kernelcall.c
 	threadText     = "pthread_create failed"
 )
 
@@ -77,7 +78,7 @@ func classify(message string) error {
 	switch {
 	case strings.Contains(message, terminatedText):
 		return ErrTerminated
-	case strings.Contains(message, launchText):
+	case slices.ContainsFunc(launchTexts, func(text string) bool { return strings.Contains(message, text) }):
 		return fmt.Errorf("%w: %s", ErrLaunch, message)
 	case strings.Contains(message, threadText):
 		_, why, _ := strings.Cut(message, threadText)

@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 				"Eigen::ThreadPoolInterface*), Eigen::ThreadPoolInterface*, const onnxruntime::ThreadOptions&) " +
 				"pthread_create failed, error code: 11 error msg: Resource temporarily unavailable",
 			ErrThread},
+		{"launch", "kernel call 3, launch 0: CUDA failure 1: cuLaunchKernel", ErrLaunch},
+		{"convolution", "kernel call 3: cuDNN failure 5000: cudnnBackendExecute", ErrLaunch},
 		{
 			"another CUDA failure",
 			"CUDA failure 209: no kernel image is available for execution on the device ; GPU=0", nil,
@@ -54,7 +56,7 @@ func TestClassify(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := classify(tt.message + "\n")
-			for _, sentinel := range []error{ErrOutOfMemory, ErrTerminated, ErrThread} {
+			for _, sentinel := range []error{ErrOutOfMemory, ErrTerminated, ErrThread, ErrLaunch} {
 				if got := errors.Is(err, sentinel); got != (sentinel == tt.want) {
 					t.Errorf("is %q: %v", sentinel, got)
 				}

@@ -159,6 +159,12 @@ static OrtStatus *multiply(const kernel_call *call, const kernel_products *p, vo
 	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasGemmBatchedEx", call->index, status) : NULL;
 }
 
+static OrtStatus *convolve(const kernel_call *call, const kernel_convolution *form, void *stream, void **pointers) {
+	const kernel_convolver *c = call->set->convolver;
+	const int status = c->convolve(c->handle, form, pointers[0], pointers[1], pointers[2], pointers[3], call->scratch, stream);
+	return status ? fail("kernel call %zu: cuDNN failure %d: cudnnBackendExecute", call->index, status) : NULL;
+}
+
 static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, void **pointers) {
 	void *stream; // NULL on the CPU
 	OrtStatus *s = ORT(KernelContext_GetGPUComputeStream)(context, &stream);
@@ -167,6 +173,10 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 		if (l->products) {
 			s = l->products->plan ? multiply_planned(call, l->products, stream, pointers)
 			                      : multiply(call, l->products, stream, pointers[call->inputs + call->output_count]);
+			continue;
+		}
+		if (l->convolution) {
+			s = convolve(call, l->convolution, stream, pointers);
 			continue;
 		}
 		void *arguments[KERNEL_POINTERS];
@@ -234,6 +244,16 @@ void kernel_set_linear(kernel_multiplier *m, uintptr_t handle, uintptr_t linear,
 	*(uintptr_t *)&m->linear = linear;
 	*(uintptr_t *)&m->check = check;
 	*(uintptr_t *)&m->forget = forget;
+}
+
+void kernel_set_convolver(kernel_convolver *c, uintptr_t handle, uintptr_t convolve, uintptr_t check) {
+	c->handle = (void *)handle;
+	*(uintptr_t *)&c->convolve = convolve;
+	*(uintptr_t *)&c->check = check;
+}
+
+int kernel_check_convolution(const kernel_convolver *c, const kernel_convolution *form, size_t workspace_size) {
+	return c->check(c->handle, form, workspace_size);
 }
 
 void kernel_forget(const kernel_multiplier *m, void **plan) {

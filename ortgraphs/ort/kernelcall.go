@@ -47,7 +47,7 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 	o.products = o.multiplier(k.Multiplier)
 	set := inC(&o, []C.kernel_set{{
 		launch: C.uintptr_t(k.Launch), fill: C.uintptr_t(k.Fill), cuda: C.bool(place != Host), memory: info,
-		multiplier: o.products,
+		multiplier: o.products, convolver: o.convolver(k.Convolver),
 	}})
 	calls := make([]C.kernel_call, len(k.Calls))
 	byName := map[string]*C.kernel_op{}
@@ -95,6 +95,7 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 			arguments:      inC(o, convert[C.int32_t](l.Arguments)),
 			argument_count: C.size_t(len(l.Arguments)),
 			products:       o.product(l.Products),
+			convolution:    o.convolution(l.Convolution),
 		}
 	}
 	return C.kernel_call{

@@ -35,8 +35,23 @@ typedef struct {
 	bool tf32;
 } kernel_multiplier;
 
+// kernel_convolution is a convolution, or one of its gradients, as cudnn_form in gpu/cudnn has it. Its operands are the call's two inputs, its result
+// is the only output.
 typedef struct {
-	const kernel_products *products; // instead of a function, or NULL
+	int64_t numbers[20];
+} kernel_convolution;
+
+// kernel_convolver has functions for cuDNN.
+typedef struct {
+	void *handle;
+	int (*convolve)(void *handle, const kernel_convolution *form, const void *first, const void *second, void *result, void *workspace,
+	                size_t workspace_size, void *stream);
+	int (*check)(void *handle, const kernel_convolution *form, size_t workspace_size);
+} kernel_convolver;
+
+typedef struct {
+	const kernel_products *products;       // instead of a function, or NULL
+	const kernel_convolution *convolution; // the same
 	uintptr_t function;
 	unsigned grid[3], block, shared;
 	const int32_t *arguments; // indices of the call's pointers
@@ -67,6 +82,7 @@ struct kernel_set {
 	uintptr_t launch;            // a kernel_launcher
 	uintptr_t fill;              // the kernel that fills each output before its call, or 0
 	const kernel_multiplier *multiplier;
+	const kernel_convolver *convolver;
 	bool cuda;                   // the CUDA provider runs the nodes
 	const OrtMemoryInfo *memory; // for scratch memory
 	const kernel_call *calls;
@@ -76,6 +92,10 @@ struct kernel_set {
 // kernel_set_functions sets the addresses of a multiplier, kernel_set_linear those for planned products.
 void kernel_set_functions(kernel_multiplier *m, uintptr_t handle, uintptr_t set_stream, uintptr_t set_workspace, uintptr_t gemm_batched);
 void kernel_set_linear(kernel_multiplier *m, uintptr_t handle, uintptr_t linear, uintptr_t check, uintptr_t forget);
+
+// kernel_set_convolver sets the addresses of a convolver, kernel_check_convolution returns its status for a convolution, or 0 if it can compute it.
+void kernel_set_convolver(kernel_convolver *c, uintptr_t handle, uintptr_t convolve, uintptr_t check);
+int kernel_check_convolution(const kernel_convolver *c, const kernel_convolution *form, size_t workspace_size);
 
 // kernel_check returns the status of cuBLAS for a planned product, or 0 if the multiplier can compute it.
 int kernel_check(const kernel_multiplier *m, const kernel_products *p, bool sum, size_t workspace_size);

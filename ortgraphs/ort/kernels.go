@@ -27,6 +27,8 @@ type Kernels struct {
 	Fill uintptr
 	// Multiplier computes the launches that have products. It may be nil without any.
 	Multiplier *Multiplier
+	// Convolver computes the launches that have a convolution. It may be nil without any.
+	Convolver *Convolver
 	// Calls are the calls of the graph's nodes. Nodes may share a call.
 	Calls []KernelCall
 }
@@ -62,6 +64,8 @@ type KernelLaunch struct {
 	Arguments []int
 	// Products, unless nil, are computed by the multiplier instead of a function.
 	Products *Products
+	// Convolution, unless nil, is computed by the convolver instead of a function.
+	Convolution *Convolution
 }
 
 // Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the
@@ -117,6 +121,10 @@ func (k *Kernels) check() error {
 			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Products != nil }) {
 			return fmt.Errorf("kernel call %d: products without a multiplier", i)
 		}
+		if k.Convolver == nil &&
+			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Convolution != nil }) {
+			return fmt.Errorf("kernel call %d: a convolution without a convolver", i)
+		}
 		if err := c.check(); err != nil {
 			return fmt.Errorf("kernel call %d: %w", i, err)
 		}
@@ -149,8 +157,11 @@ func (c KernelCall) check() error {
 	}
 	for i, l := range c.Launches {
 		check := func() error { return l.check(c.pointers()) }
-		if l.Products != nil {
+		switch {
+		case l.Products != nil:
 			check = func() error { return l.Products.check(c) }
+		case l.Convolution != nil:
+			check = func() error { return l.Convolution.check(c) }
 		}
 		if err := check(); err != nil {
 			return fmt.Errorf("launch %d: %w", i, err)

@@ -64,6 +64,9 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 			t.line("", "the start chooses an algorithm for %d of the products; %d of these add a bias, %d a residual",
 				l.Planned, l.Biased, l.Residuals)
 		}
+		if l.Convolutions > 0 {
+			t.line("", "%d of the products are convolutions, of which no windows are in memory", l.Convolutions)
+		}
 		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s",
 			units.Thousands(l.Exported.Kernels), size(l.Exported.Bytes), units.Thousands(l.Fused.Kernels),
 			size(l.Fused.Bytes))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/cublas"
+	"github.com/xtts-host/xtts-host/gpu/cudnn"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -60,7 +61,9 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 	if compiled.CacheError != nil {
 		c.log.Warn("kernels", "error", compiled.CacheError)
 	}
-	p := &programs{launch: c.context.LaunchAddress(), modules: map[string]gpu.Module{}, refused: map[string]error{}}
+	p := &programs{
+		compiler: c, launch: c.context.LaunchAddress(), modules: map[string]gpu.Module{}, refused: map[string]error{},
+	}
 	for i, source := range sources {
 		if err := p.load(c.context, source, compiled.Images[i], compiled.Refused[i]); err != nil {
 			return nil, errors.Join(fmt.Errorf("kernels: %w", err), p.Close())
@@ -98,12 +101,14 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 
 // programs are loaded programs, by their sources.
 type programs struct {
-	launch     uintptr
-	modules    map[string]gpu.Module
-	refused    map[string]error // by the compiler or the driver
-	handle     *cublas.Handle   // nil for the reason lacks
-	multiplier *ort.Multiplier
-	lacks      error
+	compiler     *Compiler
+	launch       uintptr
+	modules      map[string]gpu.Module
+	refused      map[string]error // by the compiler or the driver
+	handle       *cublas.Handle   // nil for the reason lacks
+	multiplier   *ort.Multiplier
+	lacks        error
+	convolutions *cudnn.Handle // nil until they are needed
 }
 
 // load loads a program, unless the compiler has refused it.
@@ -126,6 +131,23 @@ func (p *programs) load(context gpu.Context, source string, image []byte, refuse
 func (p *programs) Launch() uintptr { return p.launch }
 
 func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, p.lacks }
+
+// Convolver opens cuDNN, which graphs without large convolutions do not need.
+func (p *programs) Convolver() (*ort.Convolver, error) {
+	c := p.compiler.config
+	library, err := cudnn.Open(c.Library)
+	if err != nil {
+		return nil, err
+	}
+	if p.convolutions == nil {
+		if p.convolutions, err = library.NewHandle(!c.Deterministic); err != nil {
+			return nil, err
+		}
+	}
+	return &ort.Convolver{
+		Handle: p.convolutions.Pointer(), Convolve: library.Convolve(), Check: library.Check(),
+	}, nil
+}
 
 func (p *programs) Function(source, name string, shared int) (uintptr, error) {
 	if err := p.refused[source]; err != nil {
@@ -153,6 +175,9 @@ func (p *programs) Close() error {
 	}
 	if p.handle != nil {
 		errs = append(errs, p.handle.Close())
+	}
+	if p.convolutions != nil {
+		errs = append(errs, p.convolutions.Close())
 	}
 	return errors.Join(errs...)
 }

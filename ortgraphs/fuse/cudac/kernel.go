@@ -52,6 +52,8 @@ type Launch struct {
 	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as
 	// [Addresses] says, and those of one that is planned as the first arguments of the call.
 	Products *fuse.Products
+	// Convolution, unless nil, is computed by a library, too, from the call's inputs.
+	Convolution *fuse.Convolution
 }
 
 // Target is what programs may use of a GPU. The zero value stands for any from compute capability 8.0 on.
@@ -89,6 +91,8 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 		return generateAttention(r, w, target)
 	case *fuse.Products:
 		return newProducts(r, w), nil
+	case *fuse.Convolution:
+		return newConvolution(r, w), nil
 	case fuse.Biases:
 		return newBiases(r), nil
 	}

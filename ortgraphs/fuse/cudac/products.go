@@ -23,6 +23,9 @@ const (
 	// plannedWorkspace is its size for a planned product. With 32 MiB, those with a bias took as long, and most of the
 	// others.
 	plannedWorkspace = WorkspaceAlign
+	// convolutionWorkspace is its size for a convolution: the sums of gradients of weights are divided among
+	// multiprocessors, and their parts are in it.
+	convolutionWorkspace = 32 << 20
 )
 
 // newProducts is the kernel of a region of products.
@@ -68,4 +71,11 @@ func newPlanned(r *fuse.Region, p *fuse.Products) *Kernel {
 func TablesBytes(products int) int {
 	const address = 8
 	return ceil(3*products*address, WorkspaceAlign) * WorkspaceAlign
+}
+
+// newConvolution is the kernel of a convolution.
+func newConvolution(r *fuse.Region, c *fuse.Convolution) *Kernel {
+	return &Kernel{
+		Scratch: convolutionWorkspace, In: c.In[:], Out: r.Out, Launches: []Launch{{Convolution: c}},
+	}
 }

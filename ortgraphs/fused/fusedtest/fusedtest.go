@@ -95,4 +95,6 @@ func (p loaded) Function(source, name string, _ int) (uintptr, error) {
 
 func (p loaded) Multiplier() (*ort.Multiplier, error) { return orttest.Multiplier, nil }
 
+func (p loaded) Convolver() (*ort.Convolver, error) { return orttest.Convolver, nil }
+
 func (p loaded) Close() error { return nil }

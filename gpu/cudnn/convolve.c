@@ -1,0 +1,305 @@
+// Convolutions by cuDNN's graph API: a graph of one operation, for which cuDNN proposes engines.
+#include "convolve.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Of cudnn_graph_v9.h: descriptors, attributes and their types.
+enum { CONVOLUTION = 1, HEURISTICS = 4, CONFIG = 3, EXECUTION_PLAN = 5, FORWARD = 10, BACKWARD_FILTER = 11, BACKWARD_DATA = 12, GRAPH = 15, PACK = 16, TENSOR = 17 };
+enum { ENGINE = 2 };
+enum { TYPE_HANDLE = 0, TYPE_DATA_TYPE = 1, TYPE_BOOLEAN = 2, TYPE_INT64 = 3, TYPE_FLOAT = 4, TYPE_POINTER = 6, TYPE_MODE = 7, TYPE_HEURISTIC = 8, TYPE_NOTE = 11, TYPE_DESCRIPTOR = 15 };
+enum { CONV_COMPUTE = 100, CONV_MODE, CONV_DILATIONS, CONV_STRIDES, CONV_AFTER, CONV_BEFORE, CONV_DIMENSIONS };
+enum { HEUR_MODE = 200, HEUR_GRAPH, HEUR_RESULTS };
+enum { CONFIG_ENGINE = 300 };
+enum { PLAN_HANDLE = 400, PLAN_CONFIG, PLAN_WORKSPACE };
+enum { GRAPH_HANDLE = 800, GRAPH_OPERATIONS };
+enum { TENSOR_ALIGNMENT = 900, TENSOR_TYPE, TENSOR_SIZES, TENSOR_STRIDES, TENSOR_ID = 906 };
+enum { PACK_IDS = 1000, PACK_POINTERS, PACK_WORKSPACE = 1003 };
+enum { ENGINE_NOTES = 1303 };
+enum { DATA_FLOAT = 0, CROSS_CORRELATION = 1, MODE_FALLBACK = 2, MODE_A = 3, NOTE_NONDETERMINISTIC = 4, NOTES = 16 };
+enum { ALLOCATION_FAILED = 4000, BAD_PARAMETER = 2000, NOT_SUPPORTED = 3000 };
+
+enum { X = 'x', Y = 'y', W = 'w' }; // the tensors' numbers
+
+enum {
+	PROPOSALS = 12,
+	ROUNDS = 3, // in each of which all proposals are timed, so that a change of the clock meets all of them
+	TIMED = 2,  // runs of a proposal in a round. Another one before them keeps the GPU busy while they are queued
+};
+
+// WORTH is the part of the first proposal's time that another one may take: a smaller gain may be noise.
+static const float WORTH = 0.97f;
+
+struct cudnn_plan {
+	cudnn_form form;
+	bool measured;
+	void *execution; // the descriptor
+	cudnn_plan *next;
+};
+
+enum { SIGNALS = 32 };
+
+// keep_handlers notes how signals are handled, and restore_handlers sets them so again: what cuDNN loads to compile an engine sets the handlers that
+// it finds once more, without the stack on which Go runs them.
+static void keep_handlers(struct sigaction handlers[SIGNALS]) {
+	for (int s = 1; s < SIGNALS; s++) sigaction(s, NULL, &handlers[s]);
+}
+
+static void restore_handlers(const struct sigaction handlers[SIGNALS]) {
+	for (int s = 1; s < SIGNALS; s++) {
+		struct sigaction now;
+		if (!sigaction(s, NULL, &now) && now.sa_flags != handlers[s].sa_flags) sigaction(s, &handlers[s], NULL);
+	}
+}
+
+// descriptors are those that are made on the way to a plan.
+typedef struct {
+	const cudnn_library *library;
+	int status; // the first that is not 0
+	void *made[16];
+	int count;
+} descriptors;
+
+static void *new_descriptor(descriptors *d, int type) {
+	void *made = NULL;
+	if (d->status) return NULL;
+	d->status = d->library->BackendCreateDescriptor(type, &made);
+	return d->status ? NULL : (d->made[d->count++] = made);
+}
+
+static void set(descriptors *d, void *of, int name, int type, int64_t count, const void *elements) {
+	if (!d->status) d->status = d->library->BackendSetAttribute(of, name, type, count, elements);
+}
+
+static void finish(descriptors *d, void *of) {
+	if (!d->status) d->status = d->library->BackendFinalize(of);
+}
+
+static void destroy(descriptors *d) {
+	while (d->count) d->library->BackendDestroyDescriptor(d->made[--d->count]);
+}
+
+// tensor describes one in memory as [a, rows, columns, channels], which cuDNN counts as [a, channels, rows, columns].
+static void *tensor(descriptors *d, int64_t id, int type, int64_t a, const int64_t size[2], int64_t channels) {
+	const int64_t sizes[] = {a, channels, size[0], size[1]}, alignment = 16;
+	const int64_t strides[] = {size[0] * size[1] * channels, 1, size[1] * channels, channels};
+	void *t = new_descriptor(d, TENSOR);
+	set(d, t, TENSOR_TYPE, TYPE_DATA_TYPE, 1, &type);
+	set(d, t, TENSOR_SIZES, TYPE_INT64, 4, sizes);
+	set(d, t, TENSOR_STRIDES, TYPE_INT64, 4, strides);
+	set(d, t, TENSOR_ID, TYPE_INT64, 1, &id);
+	set(d, t, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment);
+	finish(d, t);
+	return t;
+}
+
+// describe makes the graph of a form.
+static void *describe(descriptors *d, void *handle, const cudnn_form *f) {
+	const int64_t dimensions = 2;
+	const int type = (int)f->type, compute = DATA_FLOAT, mode = CROSS_CORRELATION;
+	const float one = 1, zero = 0;
+	void *x = tensor(d, X, type, f->batch, f->size, f->in), *y = tensor(d, Y, type, f->batch, f->result, f->out);
+	void *w = tensor(d, W, type, f->out, f->kernel, f->in / f->groups);
+	void *c = new_descriptor(d, CONVOLUTION);
+	set(d, c, CONV_DIMENSIONS, TYPE_INT64, 1, &dimensions);
+	set(d, c, CONV_COMPUTE, TYPE_DATA_TYPE, 1, &compute);
+	set(d, c, CONV_MODE, TYPE_MODE, 1, &mode);
+	set(d, c, CONV_BEFORE, TYPE_INT64, 2, f->before);
+	set(d, c, CONV_AFTER, TYPE_INT64, 2, f->after);
+	set(d, c, CONV_DILATIONS, TYPE_INT64, 2, f->dilation);
+	set(d, c, CONV_STRIDES, TYPE_INT64, 2, f->stride);
+	finish(d, c);
+	// The attributes of each pass: alpha, beta, the convolution, and its three tensors in their order.
+	static const int types[] = {FORWARD, BACKWARD_DATA, BACKWARD_FILTER}, first[] = {700, 706, 712};
+	void *const tensors[][3] = {{w, x, y}, {w, x, y}, {w, x, y}};
+	void *o = new_descriptor(d, types[f->pass]);
+	const int from = first[f->pass];
+	set(d, o, from, TYPE_FLOAT, 1, &one);
+	set(d, o, from + 1, TYPE_FLOAT, 1, &zero);
+	set(d, o, from + 2, TYPE_DESCRIPTOR, 1, &c);
+	for (int i = 0; i < 3; i++) set(d, o, from + 3 + i, TYPE_DESCRIPTOR, 1, &tensors[f->pass][i]);
+	finish(d, o);
+	void *g = new_descriptor(d, GRAPH);
+	set(d, g, GRAPH_HANDLE, TYPE_HANDLE, 1, &handle);
+	set(d, g, GRAPH_OPERATIONS, TYPE_DESCRIPTOR, 1, &o);
+	finish(d, g);
+	return g;
+}
+
+// repeatable reports whether the engine of a configuration gives the same bits in every run.
+static bool repeatable(const cudnn_library *l, void *config) {
+	void *engine = NULL;
+	int notes[NOTES];
+	int64_t count = 0;
+	if (l->BackendCreateDescriptor(ENGINE, &engine)) return false;
+	bool known = !l->BackendGetAttribute(config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) &&
+	             !l->BackendGetAttribute(engine, ENGINE_NOTES, TYPE_NOTE, NOTES, &count, notes);
+	for (int64_t i = 0; known && i < count && i < NOTES; i++) known = notes[i] != NOTE_NONDETERMINISTIC;
+	l->BackendDestroyDescriptor(engine);
+	return known;
+}
+
+// plan_of returns the plan of a configuration that needs no more memory, or NULL.
+static void *plan_of(const cudnn_handle *h, void *config, size_t workspace_size) {
+	const cudnn_library *l = h->library;
+	void *p = NULL;
+	int64_t count = 0, bytes = 0;
+	if (!repeatable(l, config) || l->BackendCreateDescriptor(EXECUTION_PLAN, &p)) return NULL;
+	if (l->BackendSetAttribute(p, PLAN_HANDLE, TYPE_HANDLE, 1, &h->handle) || l->BackendSetAttribute(p, PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config) ||
+	    l->BackendFinalize(p) || l->BackendGetAttribute(p, PLAN_WORKSPACE, TYPE_INT64, 1, &count, &bytes) || (size_t)bytes > workspace_size) {
+		l->BackendDestroyDescriptor(p);
+		return NULL;
+	}
+	return p;
+}
+
+// propose makes plans of what cuDNN proposes in a mode, and returns their number.
+static int propose(const cudnn_handle *h, void *graph, int mode, size_t workspace_size, void *plans[], int count) {
+	const cudnn_library *l = h->library;
+	descriptors d = {.library = l};
+	void *configs[PROPOSALS] = {0};
+	int64_t found = 0;
+	int made = 0, created = 0;
+	void *heuristics = new_descriptor(&d, HEURISTICS);
+	set(&d, heuristics, HEUR_GRAPH, TYPE_DESCRIPTOR, 1, &graph);
+	set(&d, heuristics, HEUR_MODE, TYPE_HEURISTIC, 1, &mode);
+	finish(&d, heuristics);
+	while (!d.status && created < PROPOSALS && !l->BackendCreateDescriptor(CONFIG, &configs[created])) created++;
+	if (!d.status) d.status = l->BackendGetAttribute(heuristics, HEUR_RESULTS, TYPE_DESCRIPTOR, created, &found, configs);
+	for (int64_t i = 0; !d.status && i < found && i < created && made < count; i++)
+		if ((plans[made] = plan_of(h, configs[i], workspace_size))) made++;
+	while (created) l->BackendDestroyDescriptor(configs[--created]);
+	destroy(&d);
+	return made;
+}
+
+static int run(const cudnn_handle *h, void *plan, const int64_t ids[3], void *const pointers[3], void *workspace) {
+	descriptors d = {.library = h->library};
+	void *pack = new_descriptor(&d, PACK);
+	set(&d, pack, PACK_IDS, TYPE_INT64, 3, ids);
+	set(&d, pack, PACK_POINTERS, TYPE_POINTER, 3, pointers);
+	set(&d, pack, PACK_WORKSPACE, TYPE_POINTER, 1, &workspace);
+	finish(&d, pack);
+	if (!d.status) d.status = h->library->BackendExecute(h->handle, plan, pack);
+	destroy(&d);
+	return d.status;
+}
+
+// time_of returns the milliseconds of a plan between two events, or a negative number if it fails.
+static float time_of(const cudnn_handle *h, void *plan, const int64_t ids[3], void *const pointers[3], void *workspace, void *begin, void *end,
+                     void *stream) {
+	const cudnn_library *l = h->library;
+	float ms = -1;
+	bool failed = run(h, plan, ids, pointers, workspace) || l->EventRecord(begin, stream);
+	for (int i = 0; i < TIMED && !failed; i++) failed = run(h, plan, ids, pointers, workspace);
+	failed = failed || l->EventRecord(end, stream) || l->EventSynchronize(end) || l->EventElapsedTime_v2(&ms, begin, end);
+	return failed ? -1 : ms;
+}
+
+// fastest returns the plan whose best time is the least.
+static int fastest(const cudnn_handle *h, void *const plans[], int count, const int64_t ids[3], void *const pointers[3], void *workspace, void *stream) {
+	const cudnn_library *l = h->library;
+	void *begin = NULL, *end = NULL;
+	float least[PROPOSALS] = {0};
+	int best = 0;
+	if (!l->EventCreate(&begin, 0) && !l->EventCreate(&end, 0)) {
+		for (int round = 0; round < ROUNDS; round++)
+			for (int i = 0; i < count; i++) {
+				if (least[i] < 0) continue;
+				const float ms = time_of(h, plans[i], ids, pointers, workspace, begin, end, stream);
+				if (!round || ms < least[i]) least[i] = ms;
+			}
+		for (int i = 1; i < count; i++)
+			if (least[i] >= 0 && (least[best] < 0 || least[i] < least[best])) best = i;
+		if (least[0] >= 0 && least[best] > WORTH * least[0]) best = 0;
+	}
+	if (begin) l->EventDestroy_v2(begin);
+	if (end) l->EventDestroy_v2(end);
+	return best;
+}
+
+// capturing reports whether a stream records what is queued, instead of running it.
+static bool capturing(const cudnn_handle *h, void *stream) {
+	int status = 1;
+	return h->library->StreamIsCapturing(stream, &status) || status;
+}
+
+static cudnn_plan *find(const cudnn_handle *h, const cudnn_form *f) {
+	cudnn_plan *p = h->plans;
+	while (p && memcmp(&p->form, f, sizeof *f)) p = p->next;
+	return p;
+}
+
+// proposals makes the plans for a form.
+static int proposals(const cudnn_handle *h, const cudnn_form *f, size_t workspace_size, void *plans[PROPOSALS], int *count) {
+	descriptors d = {.library = h->library};
+	void *graph = describe(&d, h->handle, f);
+	*count = 0;
+	if (!d.status) *count = propose(h, graph, MODE_A, workspace_size, plans, PROPOSALS);
+	if (!d.status && !*count) *count = propose(h, graph, MODE_FALLBACK, workspace_size, plans, PROPOSALS);
+	destroy(&d);
+	return d.status ? d.status : *count ? 0 : NOT_SUPPORTED;
+}
+
+// keep adds the plan of a form, and frees the others.
+static cudnn_plan *keep(cudnn_handle *h, const cudnn_form *f, bool measured, void *plans[], int count, int best) {
+	cudnn_plan *p = malloc(sizeof *p);
+	for (int i = 0; i < count; i++)
+		if (i != best || !p) h->library->BackendDestroyDescriptor(plans[i]);
+	if (!p) return NULL;
+	*p = (cudnn_plan){*f, measured, plans[best], h->plans};
+	return h->plans = p;
+}
+
+int cudnn_check(cudnn_handle *h, const cudnn_form *f, size_t workspace_size) {
+	void *plans[PROPOSALS];
+	struct sigaction handlers[SIGNALS];
+	int count;
+	if (find(h, f)) return 0;
+	keep_handlers(handlers);
+	int status = proposals(h, f, workspace_size, plans, &count);
+	restore_handlers(handlers);
+	if (!status && !keep(h, f, !h->measured, plans, count, 0)) status = ALLOCATION_FAILED;
+	return status;
+}
+
+// measure replaces the plan of a form by the fastest one.
+static int measure(cudnn_handle *h, cudnn_plan *p, const int64_t ids[3], void *const pointers[3], void *workspace, size_t workspace_size, void *stream) {
+	void *plans[PROPOSALS];
+	struct sigaction handlers[SIGNALS];
+	keep_handlers(handlers);
+	int count, status = proposals(h, &p->form, workspace_size, plans, &count);
+	const int best = status ? 0 : fastest(h, plans, count, ids, pointers, workspace, stream);
+	restore_handlers(handlers);
+	if (status) return status;
+	h->library->BackendDestroyDescriptor(p->execution);
+	p->execution = plans[best], p->measured = true;
+	for (int i = 0; i < count; i++)
+		if (i != best) h->library->BackendDestroyDescriptor(plans[i]);
+	return 0;
+}
+
+int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, const void *second, void *result, void *workspace,
+                   size_t workspace_size, void *stream) {
+	static const int64_t tensors[][3] = {{X, W, Y}, {Y, W, X}, {X, Y, W}};
+	void *const pointers[] = {(void *)first, (void *)second, result};
+	for (int i = 0; i < 3; i++)
+		if ((uintptr_t)pointers[i] % 16) return BAD_PARAMETER;
+	int status = h->library->SetStream(h->handle, stream);
+	if (!status) status = cudnn_check(h, f, workspace_size);
+	if (status) return status;
+	cudnn_plan *p = find(h, f);
+	if (!p->measured && !capturing(h, stream)) status = measure(h, p, tensors[f->pass], pointers, workspace, workspace_size, stream);
+	return status ? status : run(h, p->execution, tensors[f->pass], pointers, workspace);
+}
+
+void cudnn_forget(cudnn_handle *h) {
+	while (h->plans) {
+		cudnn_plan *p = h->plans;
+		h->plans = p->next;
+		h->library->BackendDestroyDescriptor(p->execution);
+		free(p);
+	}
+}

@@ -1,0 +1,300 @@
+package fuse
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// Limits of the convolutions that a library computes.
+const (
+	// windowBytes is the size of windows in memory from which on a convolution is faster without them: on an H200, as
+	// docs/fusion.md has it, 512 channels with 3 taps are, and 256 channels are not.
+	windowBytes = 16 << 20
+	// channelAlignment divides the channels of a group. With one channel, a library takes as long as with 64.
+	channelAlignment = 8
+)
+
+// findConvolutions finds products of windows, and the sums of parts that are their gradients, which a library computes
+// as a convolution: without windows in memory. The windows must be in bf16 and large.
+func findConvolutions(g *Graph) {
+	f := &convolutionFinder{graph: g, uses: g.uses(), outputs: g.outputs(), before: map[*Node][]*Node{}}
+	for _, n := range slices.Clone(g.Nodes) {
+		if w := f.windows(n); w != nil && f.complete(w) {
+			f.rewrite(w)
+		}
+	}
+	if len(f.before) == 0 {
+		return
+	}
+	var nodes []*Node
+	for _, n := range g.Nodes {
+		nodes = append(append(nodes, f.before[n]...), n)
+	}
+	g.Nodes = nodes
+	g.Nodes = reachable(g)
+}
+
+type convolutionFinder struct {
+	graph   *Graph
+	uses    map[*Tensor][]use
+	outputs map[*Tensor]bool
+	before  map[*Node][]*Node // new nodes, by the one that follows them
+}
+
+// windowed is a tensor of windows, and what reads it.
+type windowed struct {
+	Convolution
+	tensor  *Tensor
+	x       Operand       // without the zeros around it
+	levels  []windowLevel // the last Concat first
+	grouped bool          // the first dimension is that of the groups
+	// The products that read the windows, and that of which the parts are the gradient of x, or nil.
+	forward, weights []use
+	input            *Node
+	dy               Operand
+	dx               *Tensor // the sum of the parts
+	cut              []View  // what all its readers see first of it
+}
+
+// windowLevel is a Concat of windows, and the zeros around what it reads.
+type windowLevel struct {
+	Windows
+	shape     []int // of what it reads
+	positions int   // of the result, along the axis
+	inner     []int // shape without zeros
+	pads      []int // before
+}
+
+// windows returns the windows that a node joins, as far as they are those of a convolution; nil if they are not.
+func (f *convolutionFinder) windows(n *Node) *windowed {
+	t := n.Out[0]
+	least := cmp.Or(f.graph.WindowBytes, windowBytes)
+	if !n.is(Join) || t.Type != onnxpb.TensorProto_BFLOAT16 || t.Bytes() < least || f.outputs[t] {
+		return nil
+	}
+	w := &windowed{tensor: t, Convolution: Convolution{Type: t.Type}}
+	for at := t; ; {
+		l, x, ok := levelOf(at)
+		if !ok {
+			break
+		}
+		w.levels, w.x = append(w.levels, l), x
+		if !x.Plain() || x.Tensor.From == nil {
+			break
+		}
+		at = x.Tensor
+	}
+	if len(w.levels) == 0 || !f.products(w) || !w.sizes() {
+		return nil
+	}
+	return w
+}
+
+// levelOf returns the windows that a tensor is, and what they are of, without zeros around it.
+func levelOf(t *Tensor) (l windowLevel, x Operand, ok bool) {
+	if t.From == nil || len(t.From.Axes) == 0 {
+		return l, x, false
+	}
+	x, w, ok := windowsOf(t.From)
+	if last := len(t.Shape) - 1; !ok || w.Start != 0 || w.Step < 1 || w.Distance < 1 || t.From.Axes[0] != last {
+		return l, x, false
+	}
+	l = windowLevel{Windows: w, shape: x.Shape(), positions: t.Shape[w.Axis]}
+	l.inner, l.pads = l.shape, make([]int, len(l.shape))
+	for o := x; o.Plain() && o.Tensor.From != nil; {
+		switch n := o.Tensor.From; {
+		case n.Kind == Elementwise && n.Op == "Cast" && isFloat(n.In[0].Tensor.Type):
+			o = n.In[0]
+		case n.Kind == Join && n.Op == "Pad" && n.Fill == 0:
+			for i, p := range n.Pads {
+				l.pads[i] += p
+			}
+			o = n.In[0]
+			l.inner, x = o.Shape(), o
+			if c := o.Tensor.From; o.Plain() && c != nil && c.Op == "Cast" && isFloat(c.In[0].Tensor.Type) {
+				o = c.In[0]
+				x = o
+			}
+		default:
+			return l, x, true
+		}
+	}
+	return l, x, true
+}
+
+// products sorts the readers of the windows. It returns false if there is another one, or no product at all.
+func (f *convolutionFinder) products(w *windowed) bool {
+	t := w.tensor
+	for _, u := range f.uses[t] {
+		n := u.node
+		if !n.is(Product) || n.adds() || f.outputs[n.Out[0]] || n.Out[0].Type != t.Type {
+			return false
+		}
+		rank := len(n.Out[0].Shape)
+		if w.grouped = rank == 3; rank != 2 && rank != 3 || w.grouped && n.Out[0].Shape[0] != t.Shape[0] {
+			return false
+		}
+		o, turned, ok := n.turned(u.operand)
+		if !ok || !o.reshaped() || o.Shape()[rank-1] != t.Shape[len(t.Shape)-1] {
+			return false
+		}
+		if turned == (u.operand == 1) { // windows in rows times weights, or weights times windows in columns
+			w.forward = append(w.forward, u)
+		} else {
+			w.weights = append(w.weights, u)
+		}
+	}
+	return len(w.forward)+len(w.weights) > 0
+}
+
+// turned is [Node.matrix] for operands of two or three dimensions. ok is false if a transpose is another one.
+func (n *Node) turned(i int) (o Operand, transposed, ok bool) {
+	o, transposed = n.In[i], n.Transposed[i]
+	last := len(o.Views) - 1
+	if last < 0 || o.Views[last].Op != Transpose {
+		return o, transposed, true
+	}
+	v := o.Views[last]
+	return Operand{o.Tensor, o.Views[:last]}, !transposed, slices.Equal(v.Perm, swapLast(v.From).Perm)
+}
+
+// sizes finds those of the convolution.
+func (w *windowed) sizes() bool {
+	first := 0 // the dimension of the batch
+	w.Groups = 1
+	if w.grouped {
+		first, w.Groups = 1, w.tensor.Shape[0]
+	}
+	inner := w.levels[len(w.levels)-1].inner
+	last := len(inner) - 1
+	spatial := last - first - 1
+	if len(w.tensor.Shape) != len(inner) || spatial < 1 || spatial > 2 || w.x.Shape() == nil {
+		return false
+	}
+	w.Batch, w.Channels = inner[first], w.Groups*inner[last]
+	w.Kernel, w.Stride, w.Dilation = [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}
+	for i := range 2 {
+		w.Size[i], w.ResultSize[i] = 1, 1
+	}
+	for i := range spatial {
+		w.Size[2-spatial+i], w.ResultSize[2-spatial+i] = inner[first+1+i], w.tensor.Shape[first+1+i]
+	}
+	return w.taps(func(axis int) (int, bool) { return axis - first - 1 + 2 - spatial, axis > first && axis < last }) &&
+		w.channels()
+}
+
+// taps adds the levels, the first Concat first.
+func (w *windowed) taps(dimension func(axis int) (int, bool)) bool {
+	for _, l := range slices.Backward(w.levels) {
+		a, ok := dimension(l.Axis)
+		if !ok {
+			return false
+		}
+		for i, p := range l.pads {
+			if i != l.Axis && (p != 0 || l.shape[i] != l.inner[i]) {
+				return false
+			}
+		}
+		switch padded := l.shape[l.Axis] > l.inner[l.Axis]; {
+		case w.Kernel[a] == 1:
+			w.Dilation[a], w.Before[a] = l.Distance, l.pads[l.Axis]
+			w.After[a] = l.shape[l.Axis] - l.inner[l.Axis] - w.Before[a]
+		case padded || w.Stride[a] != 1 || l.Distance != w.Kernel[a]*w.Dilation[a]: // windows of windows
+			return false
+		}
+		w.Kernel[a] *= l.Parts
+		w.Stride[a] = l.Step
+	}
+	for a := range 2 {
+		reach := (w.Kernel[a]-1)*w.Dilation[a] + 1
+		if (w.Size[a]+w.Before[a]+w.After[a]-reach)/w.Stride[a]+1 != w.ResultSize[a] {
+			return false
+		}
+	}
+	return true
+}
+
+// channels finds the channels of the result, and checks that a library computes them well.
+func (w *windowed) channels() bool {
+	for _, u := range slices.Concat(w.forward, w.weights) {
+		shape := u.node.Out[0].Shape
+		results := product(shape) / max(1, product(w.tensor.Shape[:len(w.tensor.Shape)-1]))
+		if slices.Contains(w.weights, u) {
+			results = product(shape) / w.tensor.Shape[len(w.tensor.Shape)-1]
+		} else {
+			results *= w.Groups
+		}
+		if w.Results != 0 && w.Results != results {
+			return false
+		}
+		w.Results = results
+	}
+	return w.Channels/w.Groups%channelAlignment == 0 && w.Results/w.Groups%channelAlignment == 0
+}
+
+// complete finds the gradient of the windows, if there is one.
+func (f *convolutionFinder) complete(w *windowed) bool {
+	if len(w.weights) > 1 {
+		return false
+	}
+	if len(w.weights) == 0 {
+		return true
+	}
+	u := w.weights[0]
+	dy, _, ok := u.node.turned(1 - u.operand)
+	if w.dy = dy; !ok {
+		return false
+	}
+	for _, u := range f.uses[dy.Tensor] {
+		n := u.node
+		t := n.Out[0]
+		if !n.is(Product) || n.adds() || u.operand != 0 || f.outputs[t] || t.Type != w.Type ||
+			t.Elements() != w.tensor.Elements() {
+			continue
+		}
+		o, turned, ok := n.turned(0)
+		if terms := w.tensor.Shape[len(w.tensor.Shape)-1]; !ok || turned || !sameViews(o.Views, dy.Views) ||
+			t.Shape[len(t.Shape)-1] != terms {
+			continue
+		}
+		if w.dx, w.cut = f.sums(w, t); w.dx != nil {
+			w.input = n
+			break
+		}
+	}
+	return true
+}
+
+// sums returns the sum of the parts of the windows' gradient at all levels, and what its readers see first of it, if
+// that leaves out the zeros around x; nil if there is none.
+func (f *convolutionFinder) sums(w *windowed, gradient *Tensor) (dx *Tensor, cut []View) {
+	s := &windowSharing{uses: f.uses, outputs: f.outputs}
+	from, seen := gradient, []View(nil)
+	for _, l := range w.levels {
+		if l.Step != 1 {
+			return nil, nil
+		}
+		c := &convolution{
+			Windows: l.Windows, x: Operand{Tensor: &Tensor{Shape: l.shape}}, positions: l.positions,
+			parted: &Node{Out: []*Tensor{from}}, seen: seen,
+		}
+		if len(f.uses[from]) != l.Parts || from.Type != w.Type {
+			return nil, nil
+		}
+		if from = s.sum(c); from == nil {
+			return nil, nil
+		}
+		seen = nil
+		if l.shape[l.Axis] > l.inner[l.Axis] && s.readsOnly(from, l.Axis, l.pads[l.Axis], l.inner[l.Axis]) {
+			to := slices.Clone(l.shape)
+			to[l.Axis] = l.inner[l.Axis]
+			seen = []View{{Op: Slice, From: l.shape, To: to, Axis: l.Axis, Start: l.pads[l.Axis], Step: 1}}
+		}
+	}
+	if f.outputs[from] || from.Type != w.Type {
+		return nil, nil
+	}
+	return from, seen
+}

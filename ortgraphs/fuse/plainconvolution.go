@@ -1,0 +1,141 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// plainConvolution writes a convolution as the nodes that it replaces, for when the library's is wrong: windows and a
+// product, or a product and the sum of its parts.
+type plainConvolution struct {
+	*windowed
+	into *Convolution
+}
+
+// write sets the plain nodes, which read what stands for the operands, and compute what stands for the result.
+func (p *plainConvolution) write(in [2]Operand, out *Tensor) {
+	for i, o := range in {
+		p.into.holes[i] = &Tensor{Name: o.Tensor.Name, Type: p.Type, Shape: o.Shape()}
+	}
+	first, second := Operand{Tensor: p.into.holes[0]}, Operand{Tensor: p.into.holes[1]}
+	var result Operand
+	switch p.into.Pass {
+	case Forward:
+		y := p.product(p.windowsOf(first), p.rowsOfFilter(second), [2]bool{false, true}, out)
+		result = p.result(y)
+	case OfWeights:
+		dw := p.product(p.columnsOf(second, false), p.windowsOf(first), [2]bool{true, false}, out)
+		result = p.filter(dw)
+	case OfInput:
+		parted := p.product(p.columnsOf(first, false), p.rowsOfFilter(second), [2]bool{}, out)
+		known := func(o Operand) (Operand, bool) {
+			return operandOf(o, Operand{Tensor: p.input.Out[0]}, parted)
+		}
+		dx := Operand{Tensor: p.again(p.dx, known, map[*Tensor]*Tensor{})}
+		for _, v := range p.cut {
+			dx = dx.view(v)
+		}
+		if p.grouped {
+			dx = dx.moved(groupsLast(len(dx.Shape())))
+		}
+		result = dx.view(View{Op: Reshape, To: out.Shape})
+	}
+	p.node(&Node{Kind: Elementwise, Op: "Copy", In: []Operand{result}}, out.Name, out.Shape)
+}
+
+func (p *plainConvolution) node(n *Node, name string, shape []int) *Tensor {
+	t := &Tensor{Name: name, Type: p.Type, Shape: shape, From: n}
+	n.Out = []*Tensor{t}
+	p.into.plain = append(p.into.plain, n)
+	return t
+}
+
+// product multiplies matrices, group by group if there are several.
+func (p *plainConvolution) product(a, b Operand, turned [2]bool, out *Tensor) Operand {
+	rank := len(a.Shape())
+	side := func(o Operand, turned bool, i int) int { return o.Shape()[rank-2+(i+count(turned))%2] }
+	shape := append(slices.Clone(a.Shape()[:rank-2]), side(a, turned[0], 0), side(b, turned[1], 1))
+	n := &Node{Kind: Product, Op: "MatMul", In: []Operand{a, b}, Transposed: turned}
+	return Operand{Tensor: p.node(n, out.Name+"/product", shape)}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// windowsOf writes the windows of x once more, and shows them as rows, group by group if there are several.
+func (p *plainConvolution) windowsOf(x Operand) Operand {
+	base := p.grouping(x, p.x.Shape())
+	if p.x.Tensor.Type != p.Type { // the nodes that put zeros around it read f32
+		wide := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{base}}
+		t := &Tensor{Name: x.Tensor.Name + "/wide", Type: onnxpb.TensorProto_FLOAT, Shape: base.Shape(), From: wide}
+		wide.Out = []*Tensor{t}
+		p.into.plain = append(p.into.plain, wide)
+		base = Operand{Tensor: t}
+	}
+	known := func(o Operand) (Operand, bool) { return operandOf(o, p.x, base) }
+	t := p.again(p.tensor, known, map[*Tensor]*Tensor{})
+	last := len(t.Shape) - 1
+	to := []int{product(t.Shape[:last]), t.Shape[last]}
+	if p.grouped {
+		to = []int{t.Shape[0], product(t.Shape[1:last]), t.Shape[last]}
+	}
+	return Operand{Tensor: t}.view(View{Op: Reshape, To: to})
+}
+
+// operandOf replaces the beginning of an operand, if it is what is known.
+func operandOf(o, known, by Operand) (Operand, bool) {
+	n := len(known.Views)
+	if o.Tensor != known.Tensor || len(o.Views) < n || !sameViews(o.Views[:n], known.Views) {
+		return o, false
+	}
+	for _, v := range o.Views[n:] {
+		by = by.view(v)
+	}
+	return by, true
+}
+
+// again writes the nodes that compute a tensor once more, from what is known.
+func (p *plainConvolution) again(t *Tensor, known func(o Operand) (Operand, bool), made map[*Tensor]*Tensor) *Tensor {
+	if made[t] != nil {
+		return made[t]
+	}
+	n := *t.From
+	n.In = slices.Clone(n.In)
+	for i, o := range n.In {
+		by, ok := known(o)
+		if !ok && o.Tensor.From != nil {
+			by = Operand{p.again(o.Tensor, known, made), o.Views}
+		}
+		n.In[i] = by
+	}
+	c := &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, From: &n}
+	n.Out, made[t] = []*Tensor{c}, c
+	p.into.plain = append(p.into.plain, &n)
+	return c
+}
+
+// expand returns the plain nodes of a convolution, which read its operands and compute its result. They are set apart
+// for the library.
+func (n *Node) expand() []*Node {
+	c := n.Convolution
+	for _, p := range c.plain {
+		p.work = c
+		for i, o := range p.In {
+			if h := slices.Index(c.holes[:], o.Tensor); h >= 0 {
+				p.In[i], c.readers[h] = n.In[h], use{p, i}
+				for _, v := range o.Views {
+					p.In[i] = p.In[i].view(v)
+				}
+			}
+		}
+	}
+	last := c.plain[len(c.plain)-1]
+	last.Out = n.Out
+	n.Out[0].From = last
+	return c.plain
+}
