@@ -9,7 +9,7 @@
 // Of cudnn_graph_v9.h: descriptors, attributes and their types.
 enum { CONVOLUTION = 1, HEURISTICS = 4, CONFIG = 3, EXECUTION_PLAN = 5, FORWARD = 10, BACKWARD_FILTER = 11, BACKWARD_DATA = 12, GRAPH = 15, PACK = 16, TENSOR = 17 };
 enum { ENGINE = 2 };
-enum { TYPE_HANDLE = 0, TYPE_DATA_TYPE = 1, TYPE_BOOLEAN = 2, TYPE_INT64 = 3, TYPE_FLOAT = 4, TYPE_POINTER = 6, TYPE_MODE = 7, TYPE_HEURISTIC = 8, TYPE_NOTE = 11, TYPE_DESCRIPTOR = 15 };
+enum { TYPE_HANDLE = 0, TYPE_DATA_TYPE = 1, TYPE_INT64 = 3, TYPE_FLOAT = 4, TYPE_POINTER = 6, TYPE_MODE = 7, TYPE_HEURISTIC = 8, TYPE_NOTE = 11, TYPE_DESCRIPTOR = 15 };
 enum { CONV_COMPUTE = 100, CONV_MODE, CONV_DILATIONS, CONV_STRIDES, CONV_AFTER, CONV_BEFORE, CONV_DIMENSIONS };
 enum { HEUR_MODE = 200, HEUR_GRAPH, HEUR_RESULTS };
 enum { CONFIG_ENGINE = 300 };
@@ -19,7 +19,7 @@ enum { TENSOR_ALIGNMENT = 900, TENSOR_TYPE, TENSOR_SIZES, TENSOR_STRIDES, TENSOR
 enum { PACK_IDS = 1000, PACK_POINTERS, PACK_WORKSPACE = 1003 };
 enum { ENGINE_NOTES = 1303 };
 enum { DATA_FLOAT = 0, CROSS_CORRELATION = 1, MODE_FALLBACK = 2, MODE_A = 3, NOTE_NONDETERMINISTIC = 4, NOTES = 16 };
-enum { ALLOCATION_FAILED = 4000, BAD_PARAMETER = 2000, NOT_SUPPORTED = 3000 };
+enum { ALLOCATION_FAILED = 4003, BAD_PARAMETER = 2000, NOT_SUPPORTED = 3000 };
 
 enum { X = 'x', Y = 'y', W = 'w' }; // the tensors' numbers
 
@@ -36,6 +36,7 @@ struct cudnn_plan {
 	cudnn_form form;
 	bool measured;
 	void *execution; // the descriptor
+	void *former;    // the one before it was measured, which a CUDA graph may have recorded; or NULL
 	cudnn_plan *next;
 };
 
@@ -50,7 +51,9 @@ static void keep_handlers(struct sigaction handlers[SIGNALS]) {
 static void restore_handlers(const struct sigaction handlers[SIGNALS]) {
 	for (int s = 1; s < SIGNALS; s++) {
 		struct sigaction now;
-		if (!sigaction(s, NULL, &now) && now.sa_flags != handlers[s].sa_flags) sigaction(s, &handlers[s], NULL);
+		const bool handled = handlers[s].sa_handler != SIG_DFL && handlers[s].sa_handler != SIG_IGN;
+		if (handled && !sigaction(s, NULL, &now) && (now.sa_flags != handlers[s].sa_flags || now.sa_handler != handlers[s].sa_handler))
+			sigaction(s, &handlers[s], NULL);
 	}
 }
 
@@ -111,15 +114,15 @@ static void *describe(descriptors *d, void *handle, const cudnn_form *f) {
 	set(d, c, CONV_DILATIONS, TYPE_INT64, 2, f->dilation);
 	set(d, c, CONV_STRIDES, TYPE_INT64, 2, f->stride);
 	finish(d, c);
-	// The attributes of each pass: alpha, beta, the convolution, and its three tensors in their order.
+	// The attributes of each pass: alpha, beta, the convolution, and the weights, x and y, or their gradients.
 	static const int types[] = {FORWARD, BACKWARD_DATA, BACKWARD_FILTER}, first[] = {700, 706, 712};
-	void *const tensors[][3] = {{w, x, y}, {w, x, y}, {w, x, y}};
+	void *const tensors[] = {w, x, y};
 	void *o = new_descriptor(d, types[f->pass]);
 	const int from = first[f->pass];
 	set(d, o, from, TYPE_FLOAT, 1, &one);
 	set(d, o, from + 1, TYPE_FLOAT, 1, &zero);
 	set(d, o, from + 2, TYPE_DESCRIPTOR, 1, &c);
-	for (int i = 0; i < 3; i++) set(d, o, from + 3 + i, TYPE_DESCRIPTOR, 1, &tensors[f->pass][i]);
+	for (int i = 0; i < 3; i++) set(d, o, from + 3 + i, TYPE_DESCRIPTOR, 1, &tensors[i]);
 	finish(d, o);
 	void *g = new_descriptor(d, GRAPH);
 	set(d, g, GRAPH_HANDLE, TYPE_HANDLE, 1, &handle);
@@ -155,8 +158,8 @@ static void *plan_of(const cudnn_handle *h, void *config, size_t workspace_size)
 	return p;
 }
 
-// propose makes plans of what cuDNN proposes in a mode, and returns their number.
-static int propose(const cudnn_handle *h, void *graph, int mode, size_t workspace_size, void *plans[], int count) {
+// propose makes plans of what cuDNN proposes in a mode, and sets their number.
+static int propose(const cudnn_handle *h, void *graph, int mode, size_t workspace_size, void *plans[], int *count) {
 	const cudnn_library *l = h->library;
 	descriptors d = {.library = l};
 	void *configs[PROPOSALS] = {0};
@@ -168,11 +171,12 @@ static int propose(const cudnn_handle *h, void *graph, int mode, size_t workspac
 	finish(&d, heuristics);
 	while (!d.status && created < PROPOSALS && !l->BackendCreateDescriptor(CONFIG, &configs[created])) created++;
 	if (!d.status) d.status = l->BackendGetAttribute(heuristics, HEUR_RESULTS, TYPE_DESCRIPTOR, created, &found, configs);
-	for (int64_t i = 0; !d.status && i < found && i < created && made < count; i++)
+	for (int64_t i = 0; !d.status && i < found && i < created; i++)
 		if ((plans[made] = plan_of(h, configs[i], workspace_size))) made++;
 	while (created) l->BackendDestroyDescriptor(configs[--created]);
 	destroy(&d);
-	return made;
+	*count = made;
+	return d.status;
 }
 
 static int run(const cudnn_handle *h, void *plan, const int64_t ids[3], void *const pointers[3], void *workspace) {
@@ -237,10 +241,10 @@ static int proposals(const cudnn_handle *h, const cudnn_form *f, size_t workspac
 	descriptors d = {.library = h->library};
 	void *graph = describe(&d, h->handle, f);
 	*count = 0;
-	if (!d.status) *count = propose(h, graph, MODE_A, workspace_size, plans, PROPOSALS);
-	if (!d.status && !*count) *count = propose(h, graph, MODE_FALLBACK, workspace_size, plans, PROPOSALS);
+	int status = d.status ? d.status : propose(h, graph, MODE_A, workspace_size, plans, count);
+	if (!d.status && !*count) status = propose(h, graph, MODE_FALLBACK, workspace_size, plans, count);
 	destroy(&d);
-	return d.status ? d.status : *count ? 0 : NOT_SUPPORTED;
+	return *count ? 0 : status ? status : NOT_SUPPORTED;
 }
 
 // keep adds the plan of a form, and frees the others.
@@ -249,7 +253,7 @@ static cudnn_plan *keep(cudnn_handle *h, const cudnn_form *f, bool measured, voi
 	for (int i = 0; i < count; i++)
 		if (i != best || !p) h->library->BackendDestroyDescriptor(plans[i]);
 	if (!p) return NULL;
-	*p = (cudnn_plan){*f, measured, plans[best], h->plans};
+	*p = (cudnn_plan){*f, measured, plans[best], NULL, h->plans};
 	return h->plans = p;
 }
 
@@ -274,7 +278,7 @@ static int measure(cudnn_handle *h, cudnn_plan *p, const int64_t ids[3], void *c
 	const int best = status ? 0 : fastest(h, plans, count, ids, pointers, workspace, stream);
 	restore_handlers(handlers);
 	if (status) return status;
-	h->library->BackendDestroyDescriptor(p->execution);
+	p->former = p->execution;
 	p->execution = plans[best], p->measured = true;
 	for (int i = 0; i < count; i++)
 		if (i != best) h->library->BackendDestroyDescriptor(plans[i]);
@@ -300,6 +304,15 @@ void cudnn_forget(cudnn_handle *h) {
 		cudnn_plan *p = h->plans;
 		h->plans = p->next;
 		h->library->BackendDestroyDescriptor(p->execution);
+		if (p->former) h->library->BackendDestroyDescriptor(p->former);
 		free(p);
 	}
+}
+
+int cudnn_new(cudnn_handle *h) {
+	struct sigaction handlers[SIGNALS];
+	keep_handlers(handlers);
+	int status = h->library->Create(&h->handle);
+	restore_handlers(handlers);
+	return status;
 }

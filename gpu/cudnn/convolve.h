@@ -5,6 +5,7 @@
 // cudnn_library has functions of cuDNN's graph API and, to measure, of the CUDA driver. Their types have opaque pointers in place of handles,
 // descriptors, events and streams, and int for enumerations.
 typedef struct {
+	size_t (*GetVersion)(void);
 	int (*Create)(void **handle);
 	int (*Destroy)(void *handle);
 	int (*SetStream)(void *handle, void *stream);
@@ -43,8 +44,11 @@ typedef struct {
 	cudnn_plan *plans; // of the forms so far
 } cudnn_handle;
 
+// cudnn_new creates the cudnnHandle_t of a handle that has its library.
+int cudnn_new(cudnn_handle *h);
+
 // cudnn_convolve queues y of x and w (CUDNN_FORWARD), dx of dy and w (CUDNN_DATA_GRADIENT) or dw of x and dy (CUDNN_WEIGHT_GRADIENT), whose
-// addresses are multiples of 16. Sums are f32, and the algorithm is one that gives the same bits in every run. The first call with a form makes
+// addresses are multiples of 16. It asks for sums in f32. The algorithm is one that gives the same bits in every run. The first call with a form makes
 // a plan for it; to measure, it waits for the stream, and computes the result with each algorithm that cuDNN proposes.
 int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, const void *second, void *result, void *workspace,
                    size_t workspace_size, void *stream);

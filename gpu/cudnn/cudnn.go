@@ -17,7 +17,7 @@ package cudnn
 
 #include "convolve.h"
 
-static int create(const cudnn_library *l, void **handle) { return l->Create(handle); }
+static size_t version(const cudnn_library *l) { return l->GetVersion(); }
 static int destroy(const cudnn_handle *h) { return h->library->Destroy(h->handle); }
 static uintptr_t convolve_address(void) { return (uintptr_t)cudnn_convolve; }
 static uintptr_t check_address(void) { return (uintptr_t)cudnn_check; }
@@ -55,14 +55,17 @@ func Open(beside string) (*Library, error) {
 			name = file
 		}
 	}
-	if err := load(name, func(name *C.char, lacks **C.char) *C.char {
-		return C.cudnn_open(name, l.calls, lacks)
-	}); err != nil {
+	err := load(name, func(name *C.char, lacks **C.char) *C.char { return C.cudnn_open(name, l.calls, lacks) })
+	if err == nil {
+		err = load(driver, func(name *C.char, lacks **C.char) *C.char {
+			return C.cudnn_open_driver(name, l.calls, lacks)
+		})
+	}
+	if err != nil {
+		C.free(unsafe.Pointer(l.calls))
 		return nil, err
 	}
-	return l, load(driver, func(name *C.char, lacks **C.char) *C.char {
-		return C.cudnn_open_driver(name, l.calls, lacks)
-	})
+	return l, nil
 }
 
 // load loads one library with a function that returns why it cannot be loaded, or sets the name of a function that it
@@ -85,6 +88,9 @@ func exists(file string) bool {
 	return err == nil
 }
 
+// Version is the library's, as cudnnGetVersion has it: 91900 is 9.19.0.
+func (l *Library) Version() int { return int(C.version(l.calls)) }
+
 // Convolve and Check are the addresses of cudnn_convolve and cudnn_check in convolve.h.
 func (l *Library) Convolve() uintptr { return uintptr(C.convolve_address()) }
 func (l *Library) Check() uintptr    { return uintptr(C.check_address()) }
@@ -103,7 +109,7 @@ func (l *Library) NewHandle(measured bool) (*Handle, error) {
 	if measured {
 		h.handle.measured = 1
 	}
-	if status := C.create(l.calls, &h.handle.handle); status != 0 {
+	if status := C.cudnn_new(h.handle); status != 0 {
 		C.free(unsafe.Pointer(h.handle))
 		return nil, fmt.Errorf("cudnnCreate: cuDNN failure %d", status)
 	}

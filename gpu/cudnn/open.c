@@ -22,6 +22,7 @@ static const char *open_library(const char *name, const function *functions, con
 
 const char *cudnn_open(const char *name, cudnn_library *l, const char **lacks) {
 	const function functions[] = {
+	    FUNCTION("cudnn", GetVersion),
 	    FUNCTION("cudnn", Create),
 	    FUNCTION("cudnn", Destroy),
 	    FUNCTION("cudnn", SetStream),

@@ -127,12 +127,15 @@ func levelOf(t *Tensor) (l windowLevel, x Operand, ok bool) {
 // products sorts the readers of the windows. It returns false if there is another one, or no product at all.
 func (f *convolutionFinder) products(w *windowed) bool {
 	t := w.tensor
-	for _, u := range f.uses[t] {
+	for i, u := range f.uses[t] {
 		n := u.node
 		if !n.is(Product) || n.adds() || f.outputs[n.Out[0]] || n.Out[0].Type != t.Type {
 			return false
 		}
 		rank := len(n.Out[0].Shape)
+		if i > 0 && w.grouped != (rank == 3) || n.In[1-u.operand].Tensor == t {
+			return false
+		}
 		if w.grouped = rank == 3; rank != 2 && rank != 3 || w.grouped && n.Out[0].Shape[0] != t.Shape[0] {
 			return false
 		}
@@ -243,8 +246,8 @@ func (f *convolutionFinder) complete(w *windowed) bool {
 		return true
 	}
 	u := w.weights[0]
-	dy, _, ok := u.node.turned(1 - u.operand)
-	if w.dy = dy; !ok {
+	dy, turned, ok := u.node.turned(1 - u.operand)
+	if w.dy = dy; !ok || turned != (u.operand == 1) { // dy has its rows in columns
 		return false
 	}
 	for _, u := range f.uses[dy.Tensor] {

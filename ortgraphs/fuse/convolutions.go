@@ -119,6 +119,7 @@ func (f *convolutionFinder) gradientOfInput(w *windowed) {
 		}
 	}
 	f.uses[seen.Tensor], f.uses[w.dx] = f.uses[w.dx], nil
+	f.uses[w.input.Out[0]] = nil // it belongs to no other convolution
 }
 
 // dimensionOf is the dimension of the convolution along an axis of the windows.

@@ -54,17 +54,16 @@ func (p *plainConvolution) node(n *Node, name string, shape []int) *Tensor {
 // product multiplies matrices, group by group if there are several.
 func (p *plainConvolution) product(a, b Operand, turned [2]bool, out *Tensor) Operand {
 	rank := len(a.Shape())
-	side := func(o Operand, turned bool, i int) int { return o.Shape()[rank-2+(i+count(turned))%2] }
-	shape := append(slices.Clone(a.Shape()[:rank-2]), side(a, turned[0], 0), side(b, turned[1], 1))
+	rows, columns := a.Shape()[rank-2], b.Shape()[rank-1]
+	if turned[0] {
+		rows = a.Shape()[rank-1]
+	}
+	if turned[1] {
+		columns = b.Shape()[rank-2]
+	}
+	shape := append(slices.Clone(a.Shape()[:rank-2]), rows, columns)
 	n := &Node{Kind: Product, Op: "MatMul", In: []Operand{a, b}, Transposed: turned}
 	return Operand{Tensor: p.node(n, out.Name+"/product", shape)}
-}
-
-func count(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // windowsOf writes the windows of x once more, and shows them as rows, group by group if there are several.

@@ -195,7 +195,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.proof = findProof(programs)
 	var lacks error
 	p.library, lacks = programs.Multiplier()
-	lacksToo := p.findConvolver(programs)
+	noConvolver := p.findConvolver(programs)
 	for i, k := range p.kernels {
 		if p.calls[i] = nil; k == nil {
 			continue
@@ -210,7 +210,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 			}
 		}
 		if convolves(k) {
-			if err = cmp.Or(err, lacksToo); err == nil && p.convolver != nil { // a draft has none
+			if err = cmp.Or(err, noConvolver); err == nil && p.convolver != nil { // a draft has none
 				err = p.convolver.CanCompute(*call)
 			}
 		}

@@ -31,27 +31,52 @@ type Convolution struct {
 	Size, ResultSize, Kernel, Stride, Dilation, Before, After [2]int
 }
 
-// Convolver is a library of convolutions. Only one session may run at a time. gpu/cudnn has the signatures of the
+// Convolver is a library of convolutions. Only one session may run at a time, since its handle has one stream and one
+// list of plans. gpu/cudnn has the signatures of the
 // functions: Convolve queues a convolution, Check says whether it can.
 type Convolver struct {
 	Handle, Convolve, Check uintptr
 }
 
 func (c *Convolution) check(call KernelCall) error {
-	smallest := min(c.Batch, c.Channels, c.Results, c.Groups)
+	smallest, fits := min(c.Batch, c.Channels, c.Results, c.Groups), true
 	for i := range 2 {
 		smallest = min(smallest, c.Size[i], c.ResultSize[i], c.Kernel[i], c.Stride[i], c.Dilation[i])
+		left := c.Size[i] + c.Before[i] + c.After[i] - (c.Kernel[i]-1)*c.Dilation[i] - 1
+		fits = fits && c.Before[i] >= 0 && c.After[i] >= 0 && left >= 0 && left/max(1, c.Stride[i])+1 == c.ResultSize[i]
 	}
 	switch {
 	case c.DType != manifest.BF16:
 		return fmt.Errorf("a convolution of %q", string(c.DType))
-	case smallest < 1 || min(c.Before[0], c.Before[1]) < 0 || c.Channels%c.Groups != 0 || c.Results%c.Groups != 0:
+	case smallest < 1 || !fits || c.Channels%c.Groups != 0 || c.Results%c.Groups != 0:
 		return fmt.Errorf("the sizes of a convolution are %+v", *c)
 	case call.Inputs != 2 || len(call.Outputs) != 1 || call.Scratch == 0:
 		return fmt.Errorf("a convolution has %d inputs, %d outputs and %d bytes of scratch memory", call.Inputs,
 			len(call.Outputs), call.Scratch)
+	case call.Outputs[0].DType != c.DType || elements(call.Outputs[0].Shape) != c.elements():
+		return fmt.Errorf("the result of a convolution has %d elements of %s, not %v of %q", c.elements(), c.DType,
+			call.Outputs[0].Shape, string(call.Outputs[0].DType))
 	}
 	return nil
+}
+
+// elements is the number of elements of the result.
+func (c *Convolution) elements() int {
+	switch c.Pass {
+	case ConvolveForward:
+		return c.Batch * c.ResultSize[0] * c.ResultSize[1] * c.Results
+	case ConvolveOfInput:
+		return c.Batch * c.Size[0] * c.Size[1] * c.Channels
+	}
+	return c.Results * c.Kernel[0] * c.Kernel[1] * c.Channels / c.Groups
+}
+
+func elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
 }
 
 // form is the convolution as the library takes it: cuDNN's number of bf16 is 9.

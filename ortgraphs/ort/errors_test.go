@@ -35,6 +35,7 @@ func TestClassify(t *testing.T) {
 			"Non-zero status code returned while running Gemm node. Name:'fc1' Status Message: CUBLAS failure 3: " +
 				"CUBLAS_STATUS_ALLOC_FAILED ; GPU=0 ; hostname=host ; expr=cublasCreate(&cublas_handle_);",
 			ErrOutOfMemory},
+		{"cuDNN", "kernel call 3: cuDNN failure 4004: CUDNN_STATUS_ALLOC_FAILED", ErrOutOfMemory},
 		{"host", "Exception during initialization: std::bad_alloc", ErrOutOfMemory},
 		{"terminated", "Exiting due to terminate flag being set to true.", ErrTerminated},
 		{"thread",
@@ -44,7 +45,7 @@ func TestClassify(t *testing.T) {
 				"pthread_create failed, error code: 11 error msg: Resource temporarily unavailable",
 			ErrThread},
 		{"launch", "kernel call 3, launch 0: CUDA failure 1: cuLaunchKernel", ErrLaunch},
-		{"convolution", "kernel call 3: cuDNN failure 5000: cudnnBackendExecute", ErrLaunch},
+		{"convolution", "kernel call 3: cuDNN failure 5000: convolution", ErrLaunch},
 		{
 			"another CUDA failure",
 			"CUDA failure 209: no kernel image is available for execution on the device ; GPU=0", nil,

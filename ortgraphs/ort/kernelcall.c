@@ -159,10 +159,15 @@ static OrtStatus *multiply(const kernel_call *call, const kernel_products *p, vo
 	return status ? fail("kernel call %zu: cuBLAS failure %d: cublasGemmBatchedEx", call->index, status) : NULL;
 }
 
+// Of cudnn_graph_v9.h.
+enum { CUDNN_HOST_ALLOCATION_FAILED = 4003, CUDNN_DEVICE_ALLOCATION_FAILED = 4004 };
+
 static OrtStatus *convolve(const kernel_call *call, const kernel_convolution *form, void *stream, void **pointers) {
 	const kernel_convolver *c = call->set->convolver;
 	const int status = c->convolve(c->handle, form, pointers[0], pointers[1], pointers[2], pointers[3], call->scratch, stream);
-	return status ? fail("kernel call %zu: cuDNN failure %d: cudnnBackendExecute", call->index, status) : NULL;
+	if (status == CUDNN_HOST_ALLOCATION_FAILED || status == CUDNN_DEVICE_ALLOCATION_FAILED)
+		return fail("kernel call %zu: cuDNN failure %d: CUDNN_STATUS_ALLOC_FAILED", call->index, status);
+	return status ? fail("kernel call %zu: cuDNN failure %d: convolution", call->index, status) : NULL;
 }
 
 static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, void **pointers) {

@@ -21,9 +21,12 @@ type Compiler struct {
 	nvrtc    *nvrtc.Compiler
 	products *cublas.Library // nil for the reason lacks
 	lacks    error
-	context  gpu.Context
-	config   Config
-	log      *slog.Logger
+	// convolutions is nil for the reason noConvolutions.
+	convolutions   *cudnn.Library
+	noConvolutions error
+	context        gpu.Context
+	config         Config
+	log            *slog.Logger
 }
 
 // Config says for which GPU a compiler is, and where its files are.
@@ -46,7 +49,8 @@ func New(context gpu.Context, c Config, log *slog.Logger) (*Compiler, error) {
 		return nil, err
 	}
 	products, lacks := cublas.Open(c.Library)
-	return &Compiler{compiler, products, lacks, context, c, log}, nil
+	convolutions, noConvolutions := cudnn.Open(c.Library)
+	return &Compiler{compiler, products, lacks, convolutions, noConvolutions, context, c, log}, nil
 }
 
 // Compile compiles in parallel, and loads the programs. The functions of a program that the compiler or the driver
@@ -132,17 +136,14 @@ func (p *programs) Launch() uintptr { return p.launch }
 
 func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, p.lacks }
 
-// Convolver opens cuDNN, which graphs without large convolutions do not need.
+// Convolver makes cuDNN's handle, which graphs without large convolutions do not need.
 func (p *programs) Convolver() (*ort.Convolver, error) {
-	c := p.compiler.config
-	library, err := cudnn.Open(c.Library)
+	library, err := p.compiler.convolutions, p.compiler.noConvolutions
+	if err == nil && p.convolutions == nil {
+		p.convolutions, err = library.NewHandle(!p.compiler.config.Deterministic)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if p.convolutions == nil {
-		if p.convolutions, err = library.NewHandle(!c.Deterministic); err != nil {
-			return nil, err
-		}
 	}
 	return &ort.Convolver{
 		Handle: p.convolutions.Pointer(), Convolve: library.Convolve(), Check: library.Check(),

@@ -13,7 +13,7 @@ import (
 const maxProof = 1 << 20
 
 // Proofs are the proofs of kernels in a cache folder. It implements [train.Proofs]. A file is valid for the kind of
-// GPU, the versions of NVRTC and ONNX Runtime, and the precision.
+// GPU, the versions of NVRTC, cuDNN and ONNX Runtime, and the precision.
 type Proofs struct {
 	folder string
 	on     string // the machine
@@ -23,8 +23,12 @@ type Proofs struct {
 // Proofs returns those of the compiler's cache folder, which it must have.
 func (c *Compiler) Proofs() *Proofs {
 	card := c.context.Device()
-	on := fmt.Sprintf("%s, capability %d, NVRTC %s, ONNX Runtime %s, TF32 %v, deterministic %v", card.Name,
-		card.Capability, c.nvrtc.Version(), ort.Version(), c.config.TF32, c.config.Deterministic)
+	convolutions := 0
+	if c.convolutions != nil {
+		convolutions = c.convolutions.Version()
+	}
+	on := fmt.Sprintf("%s, capability %d, NVRTC %s, cuDNN %d, ONNX Runtime %s, TF32 %v, deterministic %v", card.Name,
+		card.Capability, c.nvrtc.Version(), convolutions, ort.Version(), c.config.TF32, c.config.Deterministic)
 	return &Proofs{c.config.Cache, on, c.log}
 }
 

@@ -14,11 +14,11 @@ import (
 // onCPU makes nodes compute in f32 what they do in bf16, and round it: ONNX Runtime's CPU provider has no others. tf32
 // makes products round their operands to 10 bits: x·(2¹³+1) - (x·(2¹³+1) - x) is x without its last 13 bits, rounded
 // (T. J. Dekker, A floating-point technique for extending the available precision, 1971).
-func onCPU(t *testing.T, model []byte, tf32 bool) []byte {
+func onCPU(t *testing.T, model []byte, sizes shapes.Sizes, tf32 bool) []byte {
 	t.Helper()
 	m := &onnxpb.ModelProto{}
 	must(t, proto.Unmarshal(model, m))
-	r, err := shapes.Infer(m, nil)
+	r, err := shapes.Infer(m, sizes)
 	must(t, err)
 	short := map[string]bool{}
 	for _, v := range r.Inputs {

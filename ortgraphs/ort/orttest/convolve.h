@@ -13,8 +13,8 @@ static int convolve_check(void *handle, const convolve_form *f, size_t size) {
 	return f->type != CONVOLVE_BF16 || f->kernel[1] == CONVOLVE_REFUSED ? 3000 : 0;
 }
 
-// convolve adds each term to the number that the pass says. A handle has a fault: of the pass that is its number less 1, results are 1 % too large; of the
-// gradient of x, where nodes round more often, the last tap is left out.
+// convolve adds each term to the number that the pass says. A handle that is not 0 has a fault, in the pass that is its number less 1: results are
+// 1 % too large, or, of the gradient of x, where nodes round more often, the first tap is left out.
 static int convolve(void *handle, const convolve_form *f, const void *first, const void *second, void *result, void *workspace, size_t size, void *stream) {
 	if (!workspace || !size || convolve_check(handle, f, size)) return CONVOLVE_INVALID;
 	const int64_t in = f->in / f->groups, out = f->out / f->groups, fault = (int64_t)(uintptr_t)handle;
@@ -29,7 +29,7 @@ static int convolve(void *handle, const convolve_form *f, const void *first, con
 					for (int64_t v = 0; v < f->kernel[1]; v++) {
 						const int64_t r = p * f->stride[0] + u * f->dilation[0] - f->before[0], s = q * f->stride[1] + v * f->dilation[1] - f->before[1];
 						if (r < 0 || s < 0 || r >= f->size[0] || s >= f->size[1]) continue;
-						if (fault == 2 && f->pass == 1 && v == f->kernel[1] - 1) continue;
+						if (fault == 2 && f->pass == 1 && v == 0) continue;
 						for (int64_t o = 0; o < f->out; o++)
 							for (int64_t c = 0; c < in; c++) {
 								const size_t x = ((b * f->size[0] + r) * f->size[1] + s) * f->in + o / out * in + c;
@@ -38,7 +38,7 @@ static int convolve(void *handle, const convolve_form *f, const void *first, con
 								sums[to] += (double)multiply_load(first, a, MULTIPLY_BF16) * multiply_load(second, e, MULTIPLY_BF16);
 							}
 					}
-	for (size_t i = 0; i < count; i++) multiply_store(result, i, MULTIPLY_BF16, (float)(sums[i] * (fault == f->pass + 1 ? 1.01 : 1)));
+	for (size_t i = 0; i < count; i++) multiply_store(result, i, MULTIPLY_BF16, (float)(sums[i] * (fault == f->pass + 1 && fault != 2 ? 1.01 : 1)));
 	free(sums);
 	return 0;
 }

@@ -64,7 +64,7 @@ type Source struct {
 func Functions(text string) map[string]int {
 	functions := map[string]int{}
 	for _, head := range heads.FindAllStringSubmatch(text, -1) {
-		functions[head[1]] = strings.Count(head[2], "*__restrict__")
+		functions[head[1]] = strings.Count(head[2], "*")
 	}
 	return functions
 }

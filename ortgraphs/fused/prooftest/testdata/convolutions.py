@@ -1,4 +1,4 @@
-"""Convolutions of each form, of which a library computes the large ones: dilated, in groups, and over two dimensions.
+"""Convolutions of each form, of which a library computes the large ones: dilated, strided, causal, long, in groups, and over two dimensions.
 
     cd scripts && python -m xtts_export module ../ortgraphs/fused/prooftest/testdata/convolutions.py:build --precision f32,bf16 --out ../runs/convolutions
 
@@ -17,13 +17,17 @@ class Convolutions(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.dilated = nn.Conv1d(1, 16, 1), nn.Conv1d(16, 16, 5, dilation=2, padding=4)
-        self.grouped = nn.Conv1d(16, 16, 5, groups=2)
+        self.grouped, self.causal = nn.Conv1d(16, 16, 5, groups=2), nn.Conv1d(16, 16, 4)
+        self.strided, self.long = nn.Conv1d(16, 8, 4, stride=2, padding=1), nn.Conv1d(8, 8, 35, padding=17)
         self.image, self.square = nn.Conv2d(1, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
+        self.oblong = nn.Conv2d(8, 16, (3, 5), padding=(1, 2), dilation=(2, 1), groups=1)
 
     def forward(self, mel_spectrograms: Tensor, waveform: Tensor) -> Tensor:
-        x = self.grouped(torch.tanh(self.dilated(torch.tanh(self.first(waveform[:, None])))))
-        y = self.square(torch.tanh(self.image(mel_spectrograms.unsqueeze(1))))
-        return torch.tanh(x).mean((1, 2)) + torch.tanh(y).mean((1, 2, 3))
+        x = torch.tanh(self.dilated(torch.tanh(self.first(waveform[:, None]))))
+        x = torch.tanh(self.causal(F.pad(torch.tanh(self.grouped(x)), (3, 0))))
+        x = self.long(torch.tanh(self.strided(x)))
+        y = torch.tanh(self.square(torch.tanh(self.image(mel_spectrograms.unsqueeze(1)))))
+        return torch.tanh(x).mean((1, 2)) + torch.tanh(self.oblong(y)).mean((1, 2, 3))
 
 
 def loss(output: Tensor, batch: dict[str, Tensor]) -> dict[str, Tensor]:
