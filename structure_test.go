@@ -47,12 +47,14 @@ var folders = []rule{
 	{"cmd/internal/cli", "host/... ortgraphs ortgraphs/ort shared/hint shared/manifest"},
 
 	{"gpu", ""},
+	{"gpu/cublas", "gpu/library"},
 	{"gpu/cublas/cublastest", "gpu/cublas"},
 	{"gpu/cuda", "gpu"},
+	{"gpu/cudnn", "gpu/library"},
 	{"gpu/gputest", "gpu"},
 	{"gpu/inventory", "gpu gpu/cuda gpu/nvml"},
 	{"gpu/nvml", "gpu"},
-	{"gpu/nvrtc", "shared/hint"},
+	{"gpu/nvrtc", "gpu/library shared/hint"},
 	{"gpu/nvrtc/nvrtctest", "gpu/nvrtc"},
 
 	{"ortgraphs", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/operators ortgraphs/prune " +

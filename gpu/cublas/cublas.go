@@ -29,10 +29,10 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"unsafe"
+
+	"github.com/xtts-host/xtts-host/gpu/library"
 )
 
 // Name and LtName are the names of the libraries. CUDA 13 has these in all its releases.
@@ -76,12 +76,7 @@ func Open(beside string) (*Library, error) {
 // load loads one library with a function that returns why it cannot be loaded, or sets the name of a function that it
 // lacks.
 func load(name, beside string, open func(name *C.char, lacks **C.char) *C.char) error {
-	if folder, _ := filepath.Split(beside); folder != "" {
-		if file, err := filepath.Abs(folder + name); err == nil && exists(file) {
-			name = file
-		}
-	}
-	cname := C.CString(name)
+	cname := C.CString(library.Beside(name, beside))
 	defer C.free(unsafe.Pointer(cname))
 	var lacks *C.char
 	switch problem := open(cname, &lacks); {
@@ -91,11 +86,6 @@ func load(name, beside string, open func(name *C.char, lacks **C.char) *C.char) 
 		return fmt.Errorf("%s has no %s", name, C.GoString(lacks))
 	}
 	return nil
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }
 
 // SetStream, SetWorkspace and GemmBatched are the addresses of cublasSetStream, cublasSetWorkspace and

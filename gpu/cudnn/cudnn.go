@@ -27,10 +27,10 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"unsafe"
+
+	"github.com/xtts-host/xtts-host/gpu/library"
 )
 
 // Name is the name of the library. cuDNN 9 has it in all its releases.
@@ -49,13 +49,9 @@ func Open(beside string) (*Library, error) {
 	runtime.LockOSThread() // dlerror is per thread
 	defer runtime.UnlockOSThread()
 	l := &Library{(*C.cudnn_library)(C.calloc(1, C.sizeof_cudnn_library))}
-	name := Name
-	if folder, _ := filepath.Split(beside); folder != "" {
-		if file, err := filepath.Abs(folder + name); err == nil && exists(file) {
-			name = file
-		}
-	}
-	err := load(name, func(name *C.char, lacks **C.char) *C.char { return C.cudnn_open(name, l.calls, lacks) })
+	err := load(library.Beside(Name, beside), func(name *C.char, lacks **C.char) *C.char {
+		return C.cudnn_open(name, l.calls, lacks)
+	})
 	if err == nil {
 		err = load(driver, func(name *C.char, lacks **C.char) *C.char {
 			return C.cudnn_open_driver(name, l.calls, lacks)
@@ -81,11 +77,6 @@ func load(name string, open func(name *C.char, lacks **C.char) *C.char) error {
 		return fmt.Errorf("%s has no %s", name, C.GoString(lacks))
 	}
 	return nil
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }
 
 // Version is the library's, as cudnnGetVersion has it: 91900 is 9.19.0.

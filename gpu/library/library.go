@@ -24,6 +24,8 @@ import "C"
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"unsafe"
 )
@@ -39,4 +41,20 @@ func Find(name string) (path string, err error) {
 		return "", errors.New(C.GoString(message))
 	}
 	return C.GoString(cpath), nil
+}
+
+// Beside returns the file of a library in the folder of another one, or only its name if that folder, or a file in it,
+// is not there: then the loader looks for it. A name without a folder has no such folder.
+func Beside(name, other string) string {
+	if folder, _ := filepath.Split(other); folder != "" {
+		if file, err := filepath.Abs(folder + name); err == nil && exists(file) {
+			return file
+		}
+	}
+	return name
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }

@@ -12,9 +12,8 @@ package nvrtc
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
+	loader "github.com/xtts-host/xtts-host/gpu/library"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -36,22 +35,11 @@ type compileFunc func(source string, options []string, ptx bool) (image []byte, 
 // Open loads NVRTC from the folder of another library, such as ONNX Runtime's, or, if it is not there, from where the
 // dynamic loader finds it. A name without a folder has no such folder. NVRTC stays loaded.
 func Open(beside string) (*Compiler, error) {
-	name := Library
-	if folder, _ := filepath.Split(beside); folder != "" {
-		if file, err := filepath.Abs(folder + Library); err == nil && exists(file) {
-			name = file
-		}
-	}
-	c, err := open(name)
+	c, err := open(loader.Beside(Library, beside))
 	if err != nil {
 		return nil, hint.Errorf(hint.Command("fetch cuda fetches NVRTC"), "load NVRTC: %w", err)
 	}
 	return c, nil
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }
 
 // Version is that of CUDA, such as "13.0".

@@ -78,7 +78,7 @@ func (f *convolutionFinder) rewrite(w *windowed) {
 			weights = weights.view(swapLast(weights.Shape()))
 		}
 		y := f.add(w, u.node, Forward, u.node.Out[0].Name, [2]Operand{x, w.filter(weights)})
-		f.show(u.node.Out[0], w.columnsOf(y, u.operand == 1))
+		show(u.node.Out[0], w.columnsOf(y, u.operand == 1), 0, f.uses)
 	}
 	for _, u := range w.weights {
 		dw := f.add(w, u.node, OfWeights, u.node.Out[0].Name, [2]Operand{x, w.result(w.dy)})
@@ -86,7 +86,7 @@ func (f *convolutionFinder) rewrite(w *windowed) {
 		if u.operand == 0 { // windows in columns times dy
 			rows = rows.view(swapLast(rows.Shape()))
 		}
-		f.show(u.node.Out[0], rows)
+		show(u.node.Out[0], rows, 0, f.uses)
 	}
 	if w.input != nil {
 		f.gradientOfInput(w)
@@ -109,16 +109,7 @@ func (f *convolutionFinder) gradientOfInput(w *windowed) {
 	if w.cut != nil {
 		shape = w.cut[0].To
 	}
-	seen := g.grouping(dx, shape)
-	for _, u := range f.uses[w.dx] {
-		o := &u.node.In[u.operand]
-		views := o.Views[len(w.cut):]
-		*o = seen
-		for _, v := range views {
-			*o = o.view(v)
-		}
-	}
-	f.uses[seen.Tensor], f.uses[w.dx] = f.uses[w.dx], nil
+	show(w.dx, g.grouping(dx, shape), len(w.cut), f.uses)
 	f.uses[w.input.Out[0]] = nil // it belongs to no other convolution
 }
 
@@ -136,9 +127,8 @@ func (f *convolutionFinder) narrow(w *windowed, before *Node) Operand {
 		return o
 	}
 	cast := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{o}}
-	cast.Out = []*Tensor{{Name: o.Tensor.Name + "/narrow", Type: w.Type, Shape: o.Shape(), From: cast}}
 	f.before[before] = append(f.before[before], cast)
-	return Operand{Tensor: cast.Out[0]}
+	return Operand{Tensor: cast.makes(o.Tensor.Name+"/narrow", w.Type, o.Shape())}
 }
 
 // groupsLast moves the first of so many dimensions before the last.
@@ -209,11 +199,6 @@ func (w *windowed) rowsOfFilter(o Operand) Operand {
 	return o.moved(perm).view(View{Op: Reshape, To: to}) // an exchange of two dimensions is its own opposite
 }
 
-// show lets the readers of a tensor read an operand.
-func (f *convolutionFinder) show(t *Tensor, by Operand) {
-	(&windowSharing{uses: f.uses}).show(t, by)
-}
-
 // add adds a node of the convolution before another one, and returns its result.
 func (f *convolutionFinder) add(
 	w *windowed, before *Node, pass ConvolutionPass, name string, in [2]Operand,
@@ -221,12 +206,12 @@ func (f *convolutionFinder) add(
 	c := w.Convolution
 	c.Pass = pass
 	n := &Node{Kind: Convolved, Op: "Convolution", In: in[:], Convolution: &c}
-	n.Out = []*Tensor{{Name: name, Type: c.Type, Shape: c.shape(), From: n}}
+	out := n.makes(name, c.Type, c.shape())
 	p := &plainConvolution{windowed: w, into: &c}
-	p.write(in, n.Out[0])
+	p.write(in, out)
 	f.before[before] = append(f.before[before], n)
 	for i, o := range in {
 		f.uses[o.Tensor] = append(f.uses[o.Tensor], use{n, i})
 	}
-	return Operand{Tensor: n.Out[0]}
+	return Operand{Tensor: out}
 }

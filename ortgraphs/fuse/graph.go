@@ -62,11 +62,8 @@ func (t *Tensor) reshape(shape []int, readers []use) {
 	old := View{Op: Reshape, To: t.Shape}
 	t.Shape = shape
 	for _, u := range readers {
-		o := Operand{Tensor: t}.view(old)
-		for _, v := range u.node.In[u.operand].Views {
-			o = o.view(v)
-		}
-		u.node.In[u.operand] = o
+		o := &u.node.In[u.operand]
+		*o = Operand{Tensor: t}.view(old).through(o.Views)
 	}
 }
 
@@ -194,6 +191,14 @@ func (o Operand) view(v View) Operand {
 		}
 	}
 	return Operand{o.Tensor, append(slices.Clone(o.Views), v)}
+}
+
+// through returns the operand as seen through more views.
+func (o Operand) through(views []View) Operand {
+	for _, v := range views {
+		o = o.view(v)
+	}
+	return o
 }
 
 // Plain reports whether there are no views.

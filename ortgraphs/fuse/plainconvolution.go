@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // plainConvolution writes a convolution as the nodes that it replaces, for when the library's is wrong: windows and a
@@ -32,23 +33,18 @@ func (p *plainConvolution) write(in [2]Operand, out *Tensor) {
 		known := func(o Operand) (Operand, bool) {
 			return operandOf(o, Operand{Tensor: p.input.Out[0]}, parted)
 		}
-		dx := Operand{Tensor: p.again(p.dx, known, map[*Tensor]*Tensor{})}
-		for _, v := range p.cut {
-			dx = dx.view(v)
-		}
+		dx := Operand{Tensor: p.again(p.dx, known, map[*Tensor]*Tensor{})}.through(p.cut)
 		if p.grouped {
 			dx = dx.moved(groupsLast(len(dx.Shape())))
 		}
 		result = dx.view(View{Op: Reshape, To: out.Shape})
 	}
-	p.node(&Node{Kind: Elementwise, Op: "Copy", In: []Operand{result}}, out.Name, out.Shape)
+	p.node(&Node{Kind: Elementwise, Op: "Copy", In: []Operand{result}}, out.Name, p.Type, out.Shape)
 }
 
-func (p *plainConvolution) node(n *Node, name string, shape []int) *Tensor {
-	t := &Tensor{Name: name, Type: p.Type, Shape: shape, From: n}
-	n.Out = []*Tensor{t}
+func (p *plainConvolution) node(n *Node, name string, t shapes.Type, shape []int) *Tensor {
 	p.into.plain = append(p.into.plain, n)
-	return t
+	return n.makes(name, t, shape)
 }
 
 // product multiplies matrices, group by group if there are several.
@@ -63,7 +59,7 @@ func (p *plainConvolution) product(a, b Operand, turned [2]bool, out *Tensor) Op
 	}
 	shape := append(slices.Clone(a.Shape()[:rank-2]), rows, columns)
 	n := &Node{Kind: Product, Op: "MatMul", In: []Operand{a, b}, Transposed: turned}
-	return Operand{Tensor: p.node(n, out.Name+"/product", shape)}
+	return Operand{Tensor: p.node(n, out.Name+"/product", p.Type, shape)}
 }
 
 // windowsOf writes the windows of x once more, and shows them as rows, group by group if there are several.
@@ -71,10 +67,7 @@ func (p *plainConvolution) windowsOf(x Operand) Operand {
 	base := p.grouping(x, p.x.Shape())
 	if p.x.Tensor.Type != p.Type { // the nodes that put zeros around it read f32
 		wide := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{base}}
-		t := &Tensor{Name: x.Tensor.Name + "/wide", Type: onnxpb.TensorProto_FLOAT, Shape: base.Shape(), From: wide}
-		wide.Out = []*Tensor{t}
-		p.into.plain = append(p.into.plain, wide)
-		base = Operand{Tensor: t}
+		base = Operand{Tensor: p.node(wide, x.Tensor.Name+"/wide", onnxpb.TensorProto_FLOAT, base.Shape())}
 	}
 	known := func(o Operand) (Operand, bool) { return operandOf(o, p.x, base) }
 	t := p.again(p.tensor, known, map[*Tensor]*Tensor{})
@@ -92,10 +85,7 @@ func operandOf(o, known, by Operand) (Operand, bool) {
 	if o.Tensor != known.Tensor || len(o.Views) < n || !sameViews(o.Views[:n], known.Views) {
 		return o, false
 	}
-	for _, v := range o.Views[n:] {
-		by = by.view(v)
-	}
-	return by, true
+	return by.through(o.Views[n:]), true
 }
 
 // again writes the nodes that compute a tensor once more, from what is known.
@@ -103,8 +93,7 @@ func (p *plainConvolution) again(t *Tensor, known func(o Operand) (Operand, bool
 	if made[t] != nil {
 		return made[t]
 	}
-	n := *t.From
-	n.In = slices.Clone(n.In)
+	n := t.From.again()
 	for i, o := range n.In {
 		by, ok := known(o)
 		if !ok && o.Tensor.From != nil {
@@ -112,10 +101,9 @@ func (p *plainConvolution) again(t *Tensor, known func(o Operand) (Operand, bool
 		}
 		n.In[i] = by
 	}
-	c := &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, From: &n}
-	n.Out, made[t] = []*Tensor{c}, c
-	p.into.plain = append(p.into.plain, &n)
-	return c
+	made[t] = n.Out[0]
+	p.into.plain = append(p.into.plain, n)
+	return n.Out[0]
 }
 
 // expand returns the plain nodes of a convolution, which read its operands and compute its result. They are set apart
@@ -126,10 +114,7 @@ func (n *Node) expand() []*Node {
 		p.work = c
 		for i, o := range p.In {
 			if h := slices.Index(c.holes[:], o.Tensor); h >= 0 {
-				p.In[i], c.readers[h] = n.In[h], use{p, i}
-				for _, v := range o.Views {
-					p.In[i] = p.In[i].view(v)
-				}
+				p.In[i], c.readers[h] = n.In[h].through(o.Views), use{p, i}
 			}
 		}
 	}

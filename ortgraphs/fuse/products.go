@@ -85,6 +85,12 @@ func layoutInOrder(n *Node, i int, copies map[string]*Tensor) *Node {
 		}
 		key = fmt.Sprintf("%p %v", o.Tensor, order.axes.strides(order.memory, order.flat))
 	}
+	return n.readCopy(i, o, key, copies)
+}
+
+// readCopy lets a node read a copy of an operand, which it returns if it is a new one. key says which copies are the
+// same; "" that there is no other.
+func (n *Node) readCopy(i int, o Operand, key string, copies map[string]*Tensor) *Node {
 	if t := copies[key]; t != nil {
 		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
 		return nil
@@ -170,17 +176,7 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 		}
 		key = fmt.Sprintf("%p %v", o.Tensor, order.axes.strides(order.memory, flat))
 	}
-	if t := copies[key]; t != nil {
-		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
-		return nil
-	}
-	c := o.copied("/copy")
-	t := c.Out[0]
-	if key != "" {
-		copies[key] = t
-	}
-	n.In[i] = Operand{Tensor: t}
-	return c
+	return n.readCopy(i, o, key, copies)
 }
 
 // copied is a node that writes the operand to memory in its order. The name of its result is the tensor's with an

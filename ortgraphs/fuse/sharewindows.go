@@ -310,14 +310,13 @@ func (l *lowering) windowsOfGradient(c *convolution) Operand {
 }
 
 // show lets the readers of a tensor read an operand.
-func (s *windowSharing) show(t *Tensor, by Operand) {
-	for _, u := range s.uses[t] {
+func (s *windowSharing) show(t *Tensor, by Operand) { show(t, by, 0, s.uses) }
+
+// show lets the readers of a tensor read an operand, in place of what their first views show of the tensor.
+func show(t *Tensor, by Operand, first int, uses map[*Tensor][]use) {
+	for _, u := range uses[t] {
 		o := &u.node.In[u.operand]
-		views := o.Views
-		*o = by
-		for _, v := range views {
-			*o = o.view(v)
-		}
+		*o = by.through(o.Views[first:])
 	}
-	s.uses[by.Tensor], s.uses[t] = s.uses[t], nil
+	uses[by.Tensor], uses[t] = uses[t], nil
 }

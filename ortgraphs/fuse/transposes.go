@@ -22,11 +22,7 @@ func sinkTransposes(g *Graph) {
 		t.Shape = permuted(shape, inverse(order))
 		for _, u := range uses[t] {
 			o := &u.node.In[u.operand]
-			views := o.Views
-			*o = Operand{Tensor: t}.moved(order)
-			for _, v := range views {
-				*o = o.view(v)
-			}
+			*o = Operand{Tensor: t}.moved(order).through(o.Views)
 		}
 	}
 }

@@ -117,4 +117,7 @@ def table(compared: dict[str, dict]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # the commands have ended by it, too
+        sys.exit(130)

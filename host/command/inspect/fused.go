@@ -65,7 +65,7 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 				l.Planned, l.Biased, l.Residuals)
 		}
 		if l.Convolutions > 0 {
-			t.line("", "%d of the products are convolutions, of which no windows are in memory", l.Convolutions)
+			t.line("", "%d of the products are convolutions, computed without windows in memory", l.Convolutions)
 		}
 		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s",
 			units.Thousands(l.Exported.Kernels), size(l.Exported.Bytes), units.Thousands(l.Fused.Kernels),
