@@ -31,7 +31,8 @@ type attending struct {
 	multiplied     bool // the gradient of the queries is multiplied with a constant
 	transposedKeys bool // dK is computed as Q' dS
 	// "other values" make the gradient of the weights; the result is written in "columns"; dropout of "hashes";
-	// "stacked" gradients; "other dropout" of the gradient
+	// "stacked" gradients; "other dropout" of the gradient; "time first", as in nn.MultiheadAttention; "channels
+	// first", as convolutions write them; "scattered" positions, which are not at one distance
 	form     string
 	penalty  float32 // of keys beyond the length; 0 means 1e4
 	added    float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
@@ -87,22 +88,62 @@ func (a *attending) transpose(x, out string, perm ...int) string {
 
 // split divides a tensor of [batch, positions, heads * head] into heads.
 func (a *attending) split(x string, positions int) string {
+	switch a.form {
+	case "time first":
+		a.node("Reshape", x+".3", nil, x, a.ints(positions, a.batch*a.heads, a.head))
+		return a.node("Reshape", x+".heads", nil, a.transpose(x+".3", x+".turned", 1, 0, 2),
+			a.ints(a.batch, a.heads, positions, a.head))
+	case "channels first":
+		a.node("Reshape", x+".4", nil, x, a.ints(a.batch, a.heads, a.head, positions))
+		return a.transpose(x+".4", x+".heads", 0, 1, 3, 2)
+	case "scattered":
+		a.node("Reshape", x+".5", nil, x, a.ints(positions/3, a.batch, 3, a.heads, a.head))
+		return a.node("Reshape", x+".heads", nil, a.transpose(x+".5", x+".turned", 1, 3, 0, 2, 4),
+			a.ints(a.batch, a.heads, positions, a.head))
+	}
 	a.node("Reshape", x+".4", nil, x, a.ints(a.batch, positions, a.heads, a.head))
 	return a.transpose(x+".4", x+".heads", 0, 2, 1, 3)
 }
 
 // merge is the inverse of split.
 func (a *attending) merge(x, out string, positions int) string {
+	switch a.form {
+	case "time first":
+		a.node("Reshape", x+".3", nil, x, a.ints(a.batch*a.heads, positions, a.head))
+		a.transpose(x+".3", x+".turned", 1, 0, 2)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	case "channels first":
+		a.transpose(x, x+".turned", 0, 1, 3, 2)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	case "scattered":
+		a.node("Reshape", x+".5", nil, x, a.ints(a.batch, a.heads, positions/3, 3, a.head))
+		a.transpose(x+".5", x+".turned", 2, 0, 3, 1, 4)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	}
 	a.transpose(x, x+".turned", 0, 2, 1, 3)
 	return a.node("Reshape", out, nil, x+".turned", a.ints(a.batch, positions, a.heads*a.head))
+}
+
+// shape is that of queries, keys or values with all heads.
+func (a *attending) shape(positions int) []int {
+	width := a.heads * a.head
+	switch a.form {
+	case "time first":
+		return []int{positions, a.batch, width}
+	case "channels first":
+		return []int{a.batch, width, positions}
+	case "scattered":
+		return []int{positions / 3, a.batch, 3, width}
+	}
+	return []int{a.batch, positions, width}
 }
 
 func (a *attending) operands() (q, k, v string) {
 	width := a.heads * a.head
 	if !a.merged {
-		return a.split(a.input("q", short, a.batch, a.queries, width), a.queries),
-			a.split(a.input("k", short, a.batch, a.keys, width), a.keys),
-			a.split(a.input("v", short, a.batch, a.keys, width), a.keys)
+		return a.split(a.input("q", short, a.shape(a.queries)...), a.queries),
+			a.split(a.input("k", short, a.shape(a.keys)...), a.keys),
+			a.split(a.input("v", short, a.shape(a.keys)...), a.keys)
 	}
 	a.input("qkv", short, a.batch, a.queries, 3*width)
 	names := []string{"q", "k", "v"}
@@ -205,7 +246,7 @@ func (a *attending) model() *onnxpb.ModelProto {
 }
 
 func (a *attending) backward(q, k, v, p, w string) {
-	grad := a.split(a.input("grad", short, a.batch, a.queries, a.heads*a.head), a.queries)
+	grad := a.split(a.input("grad", short, a.shape(a.queries)...), a.queries)
 	n := a.batch * a.heads
 	dqOut := "dq"
 	if a.multiplied {
@@ -357,6 +398,9 @@ func (k *kernels) attention(t *testing.T) {
 			batch: 2, heads: 2, queries: 140, keys: 140, head: 48, biases: true, merged: true, joined: 3,
 			multiplied: true,
 		},
+		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, form: "time first", multiplied: true},
+		{batch: 3, heads: 2, queries: 8, keys: 72, head: 16, lengths: true, form: "channels first"},
+		{batch: 3, heads: 2, queries: 9, keys: 66, head: 16, lengths: true, form: "scattered", multiplied: true},
 	})
 }
 
@@ -421,61 +465,4 @@ func TestGenerateChangesNothing(t *testing.T) {
 		return
 	}
 	t.Error("no gradient of attention")
-}
-
-// TestAttentionSame: with its attention in regions of their own, a graph computes the same.
-func TestAttentionSame(t *testing.T) {
-	a := attending{
-		batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, dropout: true, transposedKeys: true,
-	}
-	model := a.model()
-	r, g, regions := partition(t, model, shapes.Sizes{})
-	got, err := interpret(g, regions, given(g))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lowered, err := fuse.Lower(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := interpret(lowered, nil, given(lowered))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, o := range g.Outputs {
-		if d := apart(got[o.Tensor], want[lowered.Outputs[i].Tensor]); d != 0 {
-			t.Errorf("%s: %g away", o.Name, d)
-		}
-	}
-}
-
-// TestNoAttention: a graph that needs its scores elsewhere, or whose matrices the kernels do not take, stays as it is.
-func TestNoAttention(t *testing.T) {
-	base := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16}
-	for name, change := range map[string]func(a *attending){
-		"weights are an output": func(a *attending) { a.output("weights.short") },
-		"scores are read elsewhere": func(a *attending) {
-			a.output(a.node("ReduceMax", "most", nil, "products", a.ints(0)))
-		},
-		"scores have a gradient": func(a *attending) {
-			a.output(a.node("ReduceSum", "db", nil, "ds", a.ints(0)))
-		},
-		"weights are multiplied further": func(a *attending) {
-			a.output(a.node("MatMul", "more", nil, "weights.short", "v.heads"))
-		},
-	} {
-		a := base
-		model := a.model()
-		change(&a)
-		model.Graph = a.graph
-		_, _, regions := partition(t, model, shapes.Sizes{})
-		if forward, backward := regionsOf(regions); forward+backward > 0 {
-			t.Errorf("%s: %d regions of attention, %d of its gradient", name, forward, backward)
-		}
-	}
-	base.head = 8
-	_, _, regions := partition(t, base.model(), shapes.Sizes{})
-	if forward, backward := regionsOf(regions); forward+backward > 0 {
-		t.Error("matrices of 8 columns")
-	}
 }

@@ -31,6 +31,7 @@ func (k *kernels) inOneBlock(t *testing.T) {
 		},
 		{batch: 1, heads: 1, queries: 20, keys: 300, head: 64, dropout: true, form: "hashes", biases: true, joined: 2},
 		{batch: 2, heads: 1, queries: 100, keys: 90, head: 64, bias: true, dropout: true, transposedKeys: true},
+		{batch: 2, heads: 2, queries: 70, keys: 66, head: 64, lengths: true, form: "time first"},
 		// with one copy of the gradients of scores
 		{batch: 1, heads: 1, queries: 500, keys: 40, head: 64, lengths: true, dropout: true},
 		{batch: 1, heads: 1, queries: 500, keys: 140, head: 64},

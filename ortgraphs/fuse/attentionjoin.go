@@ -14,21 +14,26 @@ func (s *separation) joinResults(g *Graph, results []Result) {
 }
 
 func (s *separation) join(g *Graph, concat *Node, results []Result, uses map[*Tensor][]use) {
-	var parts []*Result
+	c := concat.again()
+	parts := map[int]Result{} // by their place in results
+	start := 0
 	for _, o := range concat.In {
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Out == o.Tensor })
 		if i < 0 || !o.reshaped() || len(uses[o.Tensor]) != 1 || g.outputs()[o.Tensor] {
 			return
 		}
-		parts = append(parts, &results[i])
-	}
-	c := concat.again()
-	s.nodes = append(s.nodes, c)
-	start := 0
-	for i, r := range parts {
-		r.Views = slices.Concat(r.Views, c.In[i].Views)
+		r := results[i]
+		r.Views = slices.Concat(r.Views, o.Views)
 		r.Out, r.Axis, r.Start = c.Out[0], c.Axes[0], start
-		start += c.In[i].Shape()[r.Axis]
+		if _, _, ok := r.Distances(); !ok {
+			return
+		}
+		parts[i] = r
+		start += o.Shape()[r.Axis]
+	}
+	s.nodes = append(s.nodes, c)
+	for i, r := range parts {
+		results[i] = r
 	}
 	g.replace(concat.Out[0], c.Out[0], uses)
 }

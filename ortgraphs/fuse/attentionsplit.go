@@ -91,6 +91,7 @@ func (m *Matrix) place(batch, row, column int) int {
 
 // separate gives the regions their own nodes.
 func (f *finding) separate(g *Graph) {
+	f.copyToRows(g)
 	forward := &separation{finding: f, copies: map[*Tensor]*Tensor{}}
 	reader, _ := f.reader(false, false)
 	a := &Attention{Query: f.query(), Key: f.key(), Value: reader.other()}
@@ -188,7 +189,7 @@ func (s *separation) result(g *Graph, r reader) Result {
 		old, t = u.node.Out[0], s.copy(u.node)
 		result.Out = t
 	}
-	prefix := s.order(old)
+	prefix := s.order(old, result)
 	if prefix > 0 {
 		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
 		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}}
@@ -222,8 +223,9 @@ func (s *separation) multiplied(t *Tensor) (u use, factor float64, ok bool) {
 	return u, factor, ok
 }
 
-// order returns how many views all readers begin with, the last of which is a transpose, or 0.
-func (s *separation) order(t *Tensor) int {
+// order returns how many views all readers of a result's tensor begin with, the last of which is a transpose. It is 0
+// if there are none, or if the kernels cannot write that order: then it is the readers that transpose.
+func (s *separation) order(t *Tensor, r Result) int {
 	uses := s.uses[t]
 	if s.outputs[t] || len(uses) == 0 {
 		return 0
@@ -237,6 +239,10 @@ func (s *separation) order(t *Tensor) int {
 		if other := u.node.In[u.operand].Views; len(other) < n || !sameViews(other[:n], views[:n]) {
 			return 0
 		}
+	}
+	r.Out, r.Views = &Tensor{Shape: views[n-1].To}, slices.Concat(r.Views, views[:n])
+	if _, _, ok := r.Distances(); !ok {
+		return 0
 	}
 	return n
 }

@@ -118,90 +118,28 @@ func (a *attention) varies(e affine) bool {
 
 // result returns where a product is written.
 func (a *attention) result(r fuse.Result) (span, error) {
-	views := r.Views
-	for len(views) > 0 && views[len(views)-1].Op == fuse.Reshape {
-		views = views[:len(views)-1]
+	digits, ok := r.Digits()
+	s := span{first: affine{constant: r.First()}}
+	if ok {
+		s.row, s.columns, ok = r.Distances()
 	}
-	before := fuse.Operand{Tensor: r.Product, Views: views}
-	shape := before.Shape()
-	s := span{}
-	steps, ok := distances(shape, r)
 	if !ok {
 		return s, unsupported("%s is not written in rows", r.Out.Name)
 	}
-	s.first.constant = r.Start * product(r.Out.Shape[r.Axis+1:])
-	index := make([]affine, len(shape))
-	names := map[string]int{} // the distance of an index of Out
-	for i, d := range shape {
-		if d > 1 {
-			name := fmt.Sprintf("r%d", i)
-			a.places.limits[name] = d
-			index[i] = variable(name, 1)
-			names[name] = steps[i]
-		}
-	}
-	source := a.places.back(index, before)
-	rank := len(source)
-	row, column := source[rank-2], source[rank-1]
-	if r.Turned {
-		row, column = column, row
-	}
-	for _, d := range []struct {
-		of   affine
-		step *int
-	}{{row, &s.row}, {column, &s.columns}} {
-		if len(d.of.factors) != 1 || d.of.constant != 0 {
-			return s, unsupported("%s is not written in rows", r.Out.Name)
-		}
-		for name, factor := range d.of.factors {
-			if factor != 1 || names[name] == 0 {
-				return s, unsupported("%s is not written in rows", r.Out.Name)
-			}
-			*d.step = names[name]
-		}
-	}
 	own := a.Product.Shape[:len(a.Product.Shape)-2]
 	number := flat(a.place[:len(own)], own)
-	for name, factor := range flat(source[:rank-2], r.Product.Shape[:rank-2]).factors {
-		if names[name] == 0 {
-			return s, unsupported("%s is not written in rows", r.Out.Name)
+	rank := len(digits)
+	divisor := 1 // of the number of a matrix, for a dimension of the product
+	for i := rank - 3; i >= 0; i-- {
+		for _, d := range digits[i] {
+			factor := divisor * d.Divisor
+			quotient, _ := a.places.divide(number, factor, a.batch)
+			_, rest := a.places.divide(quotient, d.Size, ceil(a.batch, factor))
+			s.first = s.first.plus(rest.times(d.Step))
 		}
-		quotient, _ := a.places.divide(number, factor, a.batch)
-		_, rest := a.places.divide(quotient, a.places.limits[name], ceil(a.batch, factor))
-		s.first = s.first.plus(rest.times(names[name]))
-	}
-	if s.columns == 1 && !s.aligned() {
-		return s, unsupported("the rows of %s are not aligned", r.Out.Name)
+		divisor *= r.Product.Shape[i]
 	}
 	return s, nil
-}
-
-// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory. A reshape may
-// have joined several dimensions of one to one dimension of the other, as far as they are neighbours in that memory.
-func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
-	whole := r.Shape()
-	steps = make([]int, len(shape))
-	// the dimension of the result, how much of it is left, and how far that is apart
-	at, left, distance := len(whole), 1, 0
-	for i := len(shape) - 1; i >= 0; i-- {
-		for left == 1 && shape[i] > 1 && at > 0 {
-			at--
-			left, distance = whole[at], product(r.Out.Shape[at+1:])
-		}
-		for left%shape[i] != 0 {
-			if at == 0 || whole[at] != r.Out.Shape[at] {
-				return nil, false
-			}
-			at--
-			left *= whole[at]
-		}
-		if shape[i] > 1 {
-			steps[i] = distance
-		}
-		left /= shape[i]
-		distance *= shape[i]
-	}
-	return steps, true
 }
 
 func product(shape []int) int {

@@ -1,10 +1,8 @@
-package cudac
+package fuse
 
 import (
 	"slices"
 	"testing"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
 // TestDistances: a dimension of a product may be several neighbours of the result, or a part of one, but not an axis
@@ -32,12 +30,12 @@ func TestDistances(t *testing.T) {
 		"parts of neighbours, side by side": {[]int{4, 3, 8}, []int{2, 6, 8}, []int{2, 12, 8}, nil},
 		"no divisor":                        {[]int{9, 4}, []int{6, 6}, []int{6, 6}, []int{4, 1}},
 	} {
-		product := &fuse.Tensor{Shape: c.shape}
-		r := fuse.Result{
-			Product: product, Out: &fuse.Tensor{Shape: c.whole},
-			Views: []fuse.View{{Op: fuse.Reshape, From: c.shape, To: c.part}},
+		product := &Tensor{Shape: c.shape}
+		r := Result{
+			Product: product, Out: &Tensor{Shape: c.whole},
+			Views: []View{{Op: Reshape, From: c.shape, To: c.part}},
 		}
-		steps, ok := distances(c.shape, r)
+		steps, ok := r.distances(c.shape)
 		if ok != (c.want != nil) || ok && !slices.Equal(steps, c.want) {
 			t.Errorf("%s: %v, %t; want %v", name, steps, ok, c.want)
 		}
