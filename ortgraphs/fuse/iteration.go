@@ -260,7 +260,8 @@ func (it *iteration) consistent() bool {
 }
 
 // classify divides the reductions into those along rows, whose results the region may use, and column sums. One kernel
-// has one kind of row, the innermost axes of the domain, and column sums that keep one set of axes.
+// has one kind of row, the innermost axes of the domain, and column sums that keep one set of axes. These are completed
+// in f32, so a reduction of integers is one along a row.
 func (it *iteration) classify() bool {
 	read := map[*Tensor]bool{}
 	for _, n := range it.nodes {
@@ -304,8 +305,8 @@ func (it *iteration) classify() bool {
 		return false
 	}
 	for _, s := range last {
-		if it.row == nil && s.whole && innermost(s.along) && len(s.along) < len(it.domain) &&
-			it.axes.elements(s.along) <= maxRow {
+		rows := len(s.along) < len(it.domain) || !isFloat(s.node.Out[0].Type)
+		if it.row == nil && s.whole && innermost(s.along) && rows && it.axes.elements(s.along) <= maxRow {
 			it.row = s.along
 		}
 	}
@@ -313,7 +314,8 @@ func (it *iteration) classify() bool {
 		if it.row != nil && slices.Equal(s.along, it.row) {
 			continue
 		}
-		if !s.whole || len(s.along) == len(it.domain) && len(it.nodes) > 1 {
+		alone := len(s.along) == len(it.domain) || !isFloat(s.node.Out[0].Type)
+		if !s.whole || alone && len(it.nodes) > 1 {
 			return false
 		}
 		kept := slices.DeleteFunc(slices.Clone(it.domain), func(x int) bool { return slices.Contains(s.along, x) })

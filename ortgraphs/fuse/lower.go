@@ -122,7 +122,8 @@ func (l *lowering) elementwise(op, name string, t shapes.Type, shape []int, in .
 	return l.add(&Node{Kind: Elementwise, Op: op, In: in}, name, t, shape)
 }
 
-// reduce adds a reduction: sum, max or min. One over axes of size 1 is none.
+// reduce adds a reduction: sum, max or min. One over axes of size 1 is none, and one of equal numbers that are known is
+// a number: a kernel that reads nothing cannot be launched.
 func (l *lowering) reduce(op, name string, x Operand, axes ...int) Operand {
 	shape := slices.Clone(x.Shape())
 	for _, a := range axes {
@@ -130,6 +131,12 @@ func (l *lowering) reduce(op, name string, x Operand, axes ...int) Operand {
 	}
 	if slices.Equal(shape, x.Shape()) {
 		return x
+	}
+	if c, ok := small(x); ok && product(x.Shape()) > 0 {
+		if op == "sum" {
+			c *= float64(product(x.Shape()) / product(shape))
+		}
+		return scalar(c, x.Tensor.Type).view(View{Op: Expand, To: shape})
 	}
 	return l.add(&Node{Kind: Reduction, Op: op, In: []Operand{x}, Axes: axes}, name, x.Tensor.Type, shape)
 }
