@@ -25,7 +25,7 @@ ALL := ./... github.com/xtts-host/xtts-host/shared/...
 PURE := . ./cmd/xtts-host ./host/command/inspect ./host/speak/synthesize/sampling \
 	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav) \
 	$(addprefix ./host/,run/plan settings/schedule settings/selection settings/texts train/kernels) \
-	$(addprefix ./ortgraphs/,fuse fuse/cudac fuse/cudac/cudactest fused leaves lifetime lint prune safetensors shapes) \
+	$(addprefix ./ortgraphs/,fuse fuse/cost fuse/cudac fuse/cudac/cudactest fused leaves lifetime lint prune safetensors shapes) \
 	$(addprefix ./ortgraphs/,steady variant)
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)

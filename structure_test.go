@@ -36,7 +36,8 @@ var shelves = []rule{
 	{"host/data", "gpu ortgraphs ortgraphs/safetensors shared/..."},
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},
-	{"host/run", "gpu gpu/inventory ortgraphs ortgraphs/fused ortgraphs/ort ortgraphs/safetensors shared/..."},
+	{"host/run", "gpu gpu/inventory ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
+		"ortgraphs/safetensors shared/..."},
 	{"host/command", "gpu/... ortgraphs/... shared/..."},
 }
 
@@ -61,6 +62,7 @@ var folders = []rule{
 		"ortgraphs/safetensors ortgraphs/shapes shared/..."},
 	{"ortgraphs/bundletest", "ortgraphs ortgraphs/onnxpb ortgraphs/variant shared/manifest"},
 	{"ortgraphs/fuse", "ortgraphs/leaves ortgraphs/onnxpb ortgraphs/operators ortgraphs/shapes"},
+	{"ortgraphs/fuse/cost", "ortgraphs/fuse ortgraphs/fuse/cudac ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/fuse/cudac", "ortgraphs/fuse ortgraphs/onnxpb ortgraphs/operators ortgraphs/shapes"},
 	{"ortgraphs/fuse/cudac/cudactest", ""},
 	{"ortgraphs/fused", "ortgraphs/fuse/... ortgraphs/lifetime ortgraphs/onnxpb ortgraphs/ort ortgraphs/shapes " +

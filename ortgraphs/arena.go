@@ -282,3 +282,7 @@ func (m *Memory) Add(o Memory) {
 func (m Memory) Total() int {
 	return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator + m.Average + m.State
 }
+
+// UpdateBytes is about what an update of all weights reads and writes: weights and moments are read and written,
+// gradients are read twice, since their norm comes first.
+func (m Memory) UpdateBytes() int { return 2*(m.Weights+m.Moments+m.Gradients) + m.Copies }

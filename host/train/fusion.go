@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -39,6 +40,7 @@ type fusedGraphs struct {
 	largest *lifetime.Plan // of the tensors of the largest bucket
 	arena   int64          // the planned size of ONNX Runtime's arena
 	times   FusionTimes
+	costs   func(player string) (cost.Settings, bool)
 }
 
 // compared is what the comparison with the graph as exported has shown.
@@ -71,6 +73,8 @@ type Fusion struct {
 	// AsExported names the buckets whose fused graph gave other results than the graph as exported, although each
 	// kernel is right. All of such a bucket stays plain.
 	AsExported []string
+	// Predicted is what a step of the largest bucket is expected to take; nil if that is not known.
+	Predicted *cost.Prediction
 	// Unproved names the results, of the graph or of a region, that say nothing of a bucket's kernels, because they are
 	// zero or not finite in the graph as exported, or mostly roundings.
 	Unproved []string
@@ -95,6 +99,7 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
 	f := &fusedGraphs{
 		model: m, player: p, config: config, form: choice.Form, proofs: choice.Proofs,
+		costs:    choice.Costs,
 		compared: compared{unproved: map[string]bool{}, distrusted: map[int]error{}},
 	}
 	began := time.Now()
@@ -280,6 +285,21 @@ func (f *fusedGraphs) describe() *Fusion {
 	}))
 	if f.distrusted[last] == nil {
 		out.Kernels = largest.Regions() - len(largest.Left) - len(f.faults[last])
+		out.Predicted = f.predict()
 	}
 	return out
+}
+
+// predict returns what a step of the largest bucket is expected to take.
+func (f *fusedGraphs) predict() *cost.Prediction {
+	if f.costs == nil {
+		return nil
+	}
+	settings, ok := f.costs(f.player.name)
+	if !ok {
+		return nil
+	}
+	settings.Single = !f.model.capturing
+	last := len(f.plans) - 1
+	return f.plans[last].Predict(settings, f.faults[last])
 }

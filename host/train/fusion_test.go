@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
@@ -78,7 +79,12 @@ func TestFusion(t *testing.T) {
 		checked, before := 0, sessions(t)
 		compiler.Faults, compiler.Refuse = c.faults, c.refuse
 		m := open(ModelConfig{
-			Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true,
+			Device: d, CUDAGraphs: true, Fuse: FuseConfig{
+				Compiler: compiler, Costs: func(string) (cost.Settings, bool) {
+					card, ok := cost.CardOf("H200")
+					return cost.Settings{Card: card}, ok
+				},
+			},
 			Capturable: func(_ string, fused []byte) error {
 				checked += min(1, len(fused))
 				return nil
@@ -100,6 +106,9 @@ func TestFusion(t *testing.T) {
 			if !strings.Contains(strings.Join(f.Faulty, "\n"), reason) {
 				t.Errorf("nothing because of %q: %q", reason, f.Faulty)
 			}
+		}
+		if f.Predicted == nil || f.Predicted.MS <= 0 || !f.Predicted.CUDAGraph {
+			t.Errorf("predicted %+v", f.Predicted)
 		}
 		if open := sessions(t) - before; open != len(layouts)+1 {
 			t.Errorf("%d sessions are open for %d buckets and the evaluation", open, len(layouts))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -49,6 +50,8 @@ type FuseConfig struct {
 	Form     fused.Form
 	// Proofs remembers which kernels are proved; nil means that they are proved at each start.
 	Proofs Proofs
+	// Costs returns what predicts a step of a player's graph, or false if nothing is known of the GPU. It may be nil.
+	Costs func(player string) (cost.Settings, bool)
 }
 
 // Proofs remembers the proofs of kernels on a kind of GPU, by the hash of a graph with its sizes and programs.

@@ -139,6 +139,12 @@ func traffic(n *shapes.Node) int {
 	return read + written
 }
 
+// Moved returns the bytes that a node of a model reads and writes.
+func Moved(n *shapes.Node) int { return traffic(n) }
+
+// Left says why an opaque node runs as the model has it.
+func (n *Node) Left() string { return reason(n.Op) }
+
 const lookUp = "a look-up: its places depend on data"
 
 // reason says why nodes of an operator are left.

@@ -44,7 +44,9 @@ type Plan struct {
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
 	// Left says why regions stay plain: the reason for each.
-	Left []string
+	Left    []string
+	reasons map[int]string // by region
+	lower   func() (*fuse.Graph, error)
 }
 
 // Form says how a graph may differ from the file, and which GPU it is for.
@@ -84,10 +86,13 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 		narrowed = fuse.NarrowAttention(g)
 	}
 	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
+	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
-	for _, r := range p.regions {
+	p.reasons = map[int]string{}
+	for i, r := range p.regions {
 		k, err := kernelOf(r, cudac.TargetOf(form.Capability))
 		if err != nil {
+			p.reasons[i] = err.Error()
 			p.Left = append(p.Left, fmt.Sprintf("%s: %v", r.Ops(), err))
 		}
 		p.kernels = append(p.kernels, k)

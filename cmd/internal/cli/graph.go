@@ -18,7 +18,7 @@ func newGraphInspect() *cobra.Command {
 and memory of a step. BUNDLE is a folder or builtin:NAME.`,
 		Example: `xtts-host graph inspect builtin:myxtts-nano
 xtts-host graph inspect my-bundle --json > bundle.json
-xtts-host graph inspect my-bundle --fused=32`,
+xtts-host graph inspect my-bundle --fused=32 --card "RTX 4090"`,
 		Args:              oneBundle,
 		ValidArgsFunction: firstArgument(completeBundle),
 	}
@@ -26,11 +26,16 @@ xtts-host graph inspect my-bundle --fused=32`,
 	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many `rows` would read and write on a GPU, "+
 		"as exported and with each region as one kernel")
 	cmd.Flags().Lookup("fused").NoOptDefVal = "16"
+	card := cmd.Flags().String("card", "", "GPU for which --fused predicts the time of a step, by its `name` "+
+		"(default: the GPU of this machine, without one an H200)")
 	return withSome(cmd, []string{"cache-dir"}, func(cmd *cobra.Command, set *config.Set, args []string) error {
 		if cmd.Flags().Changed("fused") && *rows == 0 {
 			return usage(cmd, errors.New("--fused 0: the smallest value is 1"))
 		}
-		return inspect.Graph(output(*asJSON), args[0], set.CacheDir, int(*rows), *asJSON)
+		if *card != "" && *rows == 0 {
+			return usage(cmd, errors.New("--card predicts the time of a step with --fused"))
+		}
+		return inspect.Graph(output(*asJSON), args[0], set.CacheDir, int(*rows), *card, *asJSON)
 	})
 }
 

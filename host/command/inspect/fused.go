@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -21,10 +22,12 @@ type Fused struct {
 	BatchSize int         `json:"batch_size"`
 	Ledger    fuse.Ledger `json:"ledger"`
 	Memory    Memory      `json:"memory"`
+	// Predicted is what a step is expected to take, in TF32 if the graph is in f32.
+	Predicted *cost.Prediction `json:"predicted"`
 }
 
-// ledgers partitions the training graphs of a bundle.
-func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
+// ledgers partitions the training graphs of a bundle, and predicts their steps on a card.
+func ledgers(b *ortgraphs.Bundle, rows int, card cost.Card) ([]Fused, error) {
 	var list []Fused
 	last := len(b.Manifest.Buckets) - 1
 	for _, g := range b.Manifest.Graphs {
@@ -33,15 +36,19 @@ func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
 		}
 		sizes := shapes.Sizes(b.Manifest.Buckets[last].Values(rows))
 		l, err := fuse.NewLedger(b.Model(g.File), sizes, fused.Kernels)
+		var p *fused.Plan
+		if err == nil {
+			p, err = fused.PlanOf(b.Model(g.File), sizes, fused.Form{})
+		}
 		var m *Memory
 		if err == nil {
-			m, err = memoryOf(b, g.File, sizes)
+			m, err = memoryOf(p)
 		}
 		if err != nil {
 			return nil, hint.Errorf(hint.Command("graph lint finds what depends on the example of an export"),
 				"%s: regions: %w", b.Path(g.File), err)
 		}
-		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m})
+		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m, p.Predict(settingsOf(b, g, card), nil)})
 	}
 	return list, nil
 }
@@ -86,6 +93,7 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), units.Count(n.Count, "node"), n.Op, n.Reason)
 		}
 		t.tensorMemory(&f.Memory)
+		t.predicted(f.Precision, f.Predicted)
 	}
 }
 

@@ -17,16 +17,21 @@ import (
 )
 
 // Graph describes a bundle: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty cache folder
-// means the user's. rows adds what fusion would save in a batch of so many rows, unless it is 0. asJSON writes the
-// summary as JSON instead of text.
-func Graph(out io.Writer, spec, cache string, rows int, asJSON bool) error {
+// means the user's. rows adds what fusion would save in a batch of so many rows, unless it is 0, and what a step is
+// expected to take on a card; an empty name means that of the machine. asJSON writes the summary as JSON instead of
+// text.
+func Graph(out io.Writer, spec, cache string, rows int, card string, asJSON bool) error {
+	of, err := cardOf(card)
+	if err != nil {
+		return exit.Refused(err)
+	}
 	b, err := openBundle(spec, cache)
 	if err != nil {
 		return exit.Refused(err)
 	}
 	s := summary{Summary: b.Inspect()}
 	if rows > 0 {
-		if s.Fused, err = ledgers(b, rows); err != nil {
+		if s.Fused, err = ledgers(b, rows, of); err != nil {
 			return exit.Refused(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
@@ -37,11 +36,7 @@ type Live struct {
 }
 
 // memoryOf plans the memory of a training graph that is fused.
-func memoryOf(b *ortgraphs.Bundle, file string, sizes shapes.Sizes) (*Memory, error) {
-	p, err := fused.PlanOf(b.Model(file), sizes, fused.Form{})
-	if err != nil {
-		return nil, err
-	}
+func memoryOf(p *fused.Plan) (*Memory, error) {
 	l, err := p.Lifetimes()
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Fused struct {
 	// AsExported names the buckets whose fused graph gave other results than the graph as exported, although each of
 	// its kernels is right, with the difference. They run as exported.
 	AsExported []string `json:"as_exported"`
+	// Predicted is what a step of the largest bucket is expected to take; nil for a GPU without figures.
+	Predicted *Predicted `json:"predicted,omitempty"`
 	// Unproved names the losses, metrics, gradients and regions that say nothing of the kernels, because in the graph
 	// as exported, too, their results are zero, not finite or mostly roundings.
 	Unproved []string `json:"unproved"`
@@ -49,6 +51,10 @@ func (f *Fused) String() string {
 	}
 	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", units.Count(f.Kernels, "kernel"),
 		distance)}
+	if f.Predicted != nil {
+		parts = append(parts, fmt.Sprintf("a step of the largest bucket is predicted to take %s",
+			milliseconds(f.Predicted.MS)))
+	}
 	if n := len(f.Left); n > 0 {
 		parts = append(parts, units.Count(n, "region")+" without a kernel")
 	}

@@ -56,7 +56,7 @@ func addCompiler(s *Session, to *train.FuseConfig) error {
 		return s.Fusion.leave(c.Fuse, err)
 	}
 	s.Fusion.tried = true
-	to.Compiler = compiler
+	to.Compiler, to.Costs = compiler, s.costs
 	if cache != "" {
 		to.Proofs = compiler.Proofs()
 	}
@@ -101,6 +101,7 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 		if form.Fusion != nil {
 			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
 			g.warnOfFaults(log)
+			g.warnOfCost(log)
 		}
 		f.graphs = append(f.graphs, g)
 	}
@@ -138,6 +139,9 @@ func described(f *train.Fusion) *report.Fused {
 		AsExported: append([]string{}, f.AsExported...), Unproved: append([]string{}, f.Unproved...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
 		ProofS: f.Times.Proof.Seconds(),
+	}
+	if f.Predicted != nil {
+		r.Predicted = predicted(f.Predicted)
 	}
 	for _, d := range f.Distances {
 		r.Distances = append(r.Distances, report.Float(d))

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -31,6 +32,19 @@ func TestFusionIsReported(t *testing.T) {
 			name: "fused", mode: "auto",
 			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
 			text:     "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove",
+		},
+		{
+			name: "a slow graph", mode: "auto",
+			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Predicted: &cost.Prediction{
+				MS: 10, Slow: []cost.Slow{{
+					Why: "windows are in memory", Mend: cost.Channels, MS: 2,
+					Kinds: []cost.Kind{{Tensors: []string{"y"}}},
+				}},
+			}}}),
+			text: "9 kernels, within 0 of the graph as exported; a step of the largest bucket is predicted to take " +
+				"10 ms; 0.0 s to compile, 0.0 s to prove",
+			warnings: []string{"the fused graph is slow: of a predicted step of 10 ms, 2 ms take more than twice " +
+				"their floor: 2 ms in y: windows are in memory; channels that are a multiple of 8 mend that. "},
 		},
 		{name: "a faulty kernel", mode: "on", prepared: formed(train.TrainingForm{
 			Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp, which computes y: CUDA failure 9"}},

@@ -89,10 +89,14 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 		if f == nil {
 			continue
 		}
-		s.log.Info("fused training graph", "player", form.Player, "kernels", f.Kernels, "left", f.Left, "faulty",
-			f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved, "distances", f.Distances,
-			"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(),
-			"proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
+		predicted := 0.0
+		if f.Predicted != nil {
+			predicted = f.Predicted.MS
+		}
+		s.log.Info("fused training graph", "player", form.Player, "predicted_ms", predicted, "kernels", f.Kernels,
+			"left", f.Left, "faulty", f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved, "distances",
+			f.Distances, "plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s",
+			f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
 	p.used = s.Memory.measure(p.training.ArenaBytes + p.updates.ArenaBytes)

@@ -31,6 +31,7 @@ type body struct {
 	// stored.
 	unrounded map[*fuse.Tensor]string
 	names     int
+	meter     meter
 
 	square  bool // results are stored through a square (tile)
 	squares []squareStore
@@ -310,12 +311,15 @@ func (b *body) load(n *fuse.Node, t *fuse.Tensor, at affine, guards []guard, fil
 	}
 	switch {
 	case !vector:
+		b.meter.lines++
 		first.row = append(first.row, fmt.Sprintf("const %s %s = %s;", register, v.code, element))
 	case b.consecutive(at, guards):
+		b.lookUp(t, at, true)
 		index := b.array(first, register, v.code, home, until, true)
 		first.loads = append(first.loads, access{v.code, pointer, index, stored(t.Type), register, at, condition, fill})
 		v.code += "[" + index + "]"
 	default:
+		b.lookUp(t, at, false)
 		v.code = b.assign(home, until, register, v.code, element)
 	}
 	b.loads[key] = v

@@ -35,6 +35,8 @@ type Kernel struct {
 	// elements.
 	Sums           []Sum
 	PartialsLength int
+	// Caches is what it asks of the GPU's caches, if it computes places.
+	Caches Caches
 	// Launches run one after another.
 	Launches []Launch
 }
@@ -172,7 +174,7 @@ func (b *body) isPartial(t *fuse.Tensor) bool {
 
 // kernel completes a program whose function region has a grid of that size.
 func (b *body) kernel(w *writer, blocks [2]int, threads int) *Kernel {
-	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0])}
+	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0]), Caches: b.caches()}
 	k.PartialsLength = len(k.Sums) * blocks[0] * b.shape.C
 	for _, t := range b.region.Out {
 		if !b.isPartial(t) {

@@ -131,11 +131,13 @@ func (b *body) store(n *fuse.Node) error {
 			repeated = true
 		}
 	}
+	consecutive := !repeated && b.consecutive(at, nil)
+	b.lookUp(t, at, consecutive)
 	if b.square {
 		return b.storeSquare(condition, pointer, at, t, v.code)
 	}
 	register, _ := held(t.Type)
-	if !repeated && b.consecutive(at, nil) {
+	if consecutive {
 		name, element := b.name(), v.code
 		if x, ok := b.unrounded[t]; ok {
 			element = x

@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// defaultCard is that of predictions on a machine without a GPU whose figures are known.
+const defaultCard = "H200"
+
+// cardOf returns the card of a name, or without one that of the machine's first GPU.
+func cardOf(name string) (cost.Card, error) {
+	if name == "" {
+		name = defaultCard
+		if list, err := gpu.Detect(); err == nil && len(list) > 0 {
+			if c, ok := cost.CardOf(list[0].Name); ok {
+				return c, nil
+			}
+		}
+	}
+	c, ok := cost.CardOf(name)
+	if !ok {
+		return c, hint.Errorf("choose the nearest of "+strings.Join(cost.Names(), ", "),
+			"--card %s: there are no figures of such a GPU", name)
+	}
+	return c, nil
+}
+
+// settingsOf are those of a training graph.
+func settingsOf(b *ortgraphs.Bundle, g manifest.Graph, card cost.Card) cost.Settings {
+	s := cost.Settings{Card: card, TF32: true}
+	m, precision := b.Manifest, manifest.DType(g.Precision)
+	_, s.BF16 = m.TrainingGraph(g.Player, manifest.BF16)
+	arenas := ortgraphs.NewArenas(m, b.Policy(precision))
+	for i, p := range m.InTurn() {
+		if p.Name == g.Player {
+			s.UpdateBytes = arenas[i].Memory(p.Optimizer, false, false).UpdateBytes()
+		}
+	}
+	return s
+}
+
+// shownKinds is the number of kinds that are printed of what is slow for one reason; --json has all.
+const shownKinds = 4
+
+// predictedWidth is the width of what the prediction prints behind the labels.
+const predictedWidth = 64
+
+// predicted prints what a step is expected to take.
+func (t *table) predicted(precision string, p *cost.Prediction) {
+	if precision == string(manifest.F32) {
+		precision = "tf32"
+	}
+	graph := "in a CUDA graph"
+	if !p.CUDAGraph {
+		graph = "one by one"
+	}
+	t.wrapped("", "predicted: %s ms a step on one %s in %s; floor %s ms; %s launches, %s", ms(p.MS), p.Card, precision,
+		ms(p.FloorMS), units.Thousands(p.Launches), graph)
+	var parts []string
+	for _, part := range p.Parts {
+		parts = append(parts, fmt.Sprintf("%s %s", part.Name, ms(part.MS)))
+	}
+	t.wrapped("  ", "%s", strings.Join(parts, ", "))
+	if len(p.Slow) == 0 {
+		t.wrapped("  ", "nothing that takes 1 %% of the step takes more than twice its floor")
+		return
+	}
+	t.wrapped("  ", "more than twice their floor:")
+	for _, s := range p.Slow {
+		t.wrapped("  ", "%s ms, floor %s: %s; %s", ms(s.MS), ms(s.FloorMS), s.Why, report.Remedy(string(s.Mend)))
+		for _, k := range s.Kinds[:min(shownKinds, len(s.Kinds))] {
+			text := fmt.Sprintf("%s ms, floor %s", ms(k.MS), ms(k.FloorMS))
+			if n := len(k.Tensors); n > 1 {
+				text += fmt.Sprintf(", in %d", n)
+			}
+			t.wrapped("    ", "%s: %s: %s", text, k.What, abridged(k.Tensors))
+		}
+		if more := len(s.Kinds) - shownKinds; more > 0 {
+			t.wrapped("    ", "%s that --json lists", units.Count(more, "other kind"))
+		}
+	}
+}
+
+// ms writes milliseconds.
+func ms(v float64) string {
+	if v >= 100 {
+		return units.Thousands(int(v + 0.5))
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// wrapped prints a line, divided so that each part is at most predictedWidth wide, behind the indent; words that are
+// wider stay whole.
+func (t *table) wrapped(indent, format string, args ...any) {
+	text, line := strings.Fields(fmt.Sprintf(format, args...)), indent
+	for _, word := range text {
+		if strings.TrimSpace(line) != "" && len(line)+1+len(word) > predictedWidth {
+			t.line("", "%s", line)
+			line = indent + "  "
+		}
+		if strings.TrimSpace(line) != "" {
+			line += " "
+		}
+		line += word
+	}
+	t.line("", "%s", line)
+}

@@ -1,0 +1,53 @@
+package session
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// costs returns what predicts a step of a player's training graph, or false if there are no figures of the GPU.
+func (s *Session) costs(player string) (settings cost.Settings, known bool) {
+	settings.Card, known = cost.CardOf(s.plan.Placement.Model.GPU.Name)
+	settings.TF32 = s.plan.Precision.TF32
+	_, settings.BF16 = s.plan.Bundle.Manifest.TrainingGraph(player, manifest.BF16)
+	for i := range s.plan.Players {
+		if p := &s.plan.Players[i]; p.Name == player {
+			settings.UpdateBytes = p.Arena.Memory(p.Optimizer, false, false).UpdateBytes()
+		}
+	}
+	return settings, known
+}
+
+// warnOfCost warns of a graph of which much takes more than twice its floor.
+func (g *fusedGraph) warnOfCost(log *slog.Logger) {
+	if g.facts.Predicted == nil {
+		return
+	}
+	if text := g.facts.Predicted.Warning(); text != "" {
+		log.Warn("the fused graph" + report.OfPlayer(g.player) + " is slow: " + text + ". " +
+			hint.Command("graph inspect BUNDLE --fused") + " lists all")
+	}
+}
+
+// predicted is a prediction for the report.
+func predicted(p *cost.Prediction) *report.Predicted {
+	r := &report.Predicted{
+		Card: p.Card, MS: p.MS, FloorMS: p.FloorMS, Launches: p.Launches, CUDAGraph: p.CUDAGraph,
+		Parts: []report.PredictedPart{}, Slow: []report.Slow{},
+	}
+	for _, part := range p.Parts {
+		r.Parts = append(r.Parts, report.PredictedPart(part))
+	}
+	for _, s := range p.Slow {
+		one := report.Slow{Why: s.Why, Mend: string(s.Mend), MS: s.MS, FloorMS: s.FloorMS, Small: s.Small}
+		for _, k := range s.Kinds {
+			one.Kinds = append(one.Kinds, report.SlowKind(k))
+		}
+		r.Slow = append(r.Slow, one)
+	}
+	return r
+}
