@@ -6,6 +6,24 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
+// flattenBiased lets a bias be added to a product in bf16 in the shape of the product, which a model may have reshaped
+// before: as PyTorch does where a linear layer reads a transposed tensor. Then the library can add the bias.
+func flattenBiased(g *Graph) {
+	uses, outputs := g.uses(), g.outputs()
+	for _, n := range g.Nodes {
+		p, bias := biased(n)
+		if p == nil || outputs[p.Out[0]] || len(uses[p.Out[0]]) != 1 {
+			continue
+		}
+		t := n.Out[0]
+		if slices.Equal(t.Shape, p.Out[0].Shape) {
+			continue
+		}
+		n.In = []Operand{{Tensor: p.Out[0]}, bias}
+		t.reshape(p.Out[0].Shape, uses[t])
+	}
+}
+
 // addBiases makes the addition of a bias to all rows of a product in bf16 part of the product: a library adds it before
 // it writes the result. The sum is rounded once. Biases that are converted from f32 for that are converted by one
 // kernel, because each alone costs little more than its launch. Products in f32 stay as they are: what follows them
@@ -16,7 +34,7 @@ func addBiases(g *Graph) {
 	for _, n := range g.Nodes {
 		p, bias := biased(n)
 		if p == nil || gone[p] || outputs[p.Out[0]] || len(uses[p.Out[0]]) != 1 ||
-			slices.ContainsFunc(uses[n.Out[0]], use.copies) {
+			!slices.Equal(p.Out[0].Shape, n.Out[0].Shape) || slices.ContainsFunc(uses[n.Out[0]], use.copies) {
 			continue
 		}
 		gone[p] = true
@@ -38,19 +56,21 @@ func (u use) copies() bool {
 		u.node.In[u.operand].needsCopy()
 }
 
-// biased returns the product and the bias that a node adds, or nil.
+// biased returns the product, which may be reshaped, and the bias that a node adds, or nil.
 func biased(n *Node) (p *Node, bias Operand) {
 	if !n.is(Elementwise) || n.Op != "Add" || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
 		return nil, bias
 	}
 	for i, o := range n.In {
 		p, bias = o.Tensor.From, n.In[1-i]
-		if p == nil || !p.is(Product) || p.adds() || !o.Plain() ||
+		if p == nil || !p.is(Product) || p.adds() || !o.reshaped() ||
 			!slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
-		columns := n.Out[0].Shape[len(n.Out[0].Shape)-1]
-		if p.ofTwoMatrices() && slices.Equal(bias.Shape(), []int{columns}) && isBias(bias) {
+		last := func(t *Tensor) []int { return t.Shape[len(t.Shape)-1:] }
+		columns := last(n.Out[0])
+		if p.ofTwoMatrices() && slices.Equal(last(p.Out[0]), columns) && slices.Equal(bias.Shape(), columns) &&
+			isBias(bias) {
 			return p, bias
 		}
 	}

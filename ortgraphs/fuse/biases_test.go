@@ -54,6 +54,21 @@ func linear(t onnxpb.TensorProto_DataType, inner, columns int64, nodes ...*onnxp
 	}
 }
 
+func dimensions(name string, list ...int64) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{
+		Name: &name, DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{int64(len(list))},
+		Int64Data: list,
+	}
+}
+
+// reshaped is a linear graph whose product is reshaped before the bias is added.
+func reshaped() *onnxpb.ModelProto {
+	m := linear(bf16, 16, 8, op("Reshape", "r", "xw", "shape"), op("Add", "h", "r", "c"), op("Neg", "n", "h"),
+		op("Reshape", "y", "n", "rows"))
+	m.Graph.Initializer = []*onnxpb.TensorProto{dimensions("shape", 3, 2, 8), dimensions("rows", 6, 8)}
+	return m
+}
+
 // turned is a linear graph whose sum is an operand of another product: its last two dimensions are exchanged, or the
 // first two.
 func turned(last bool) *onnxpb.ModelProto {
@@ -67,10 +82,7 @@ func turned(last bool) *onnxpb.ModelProto {
 	}
 	m := linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Reshape", "r", "h", "shape"), transpose,
 		op("MatMul", "y", "t", "v"))
-	m.Graph.Initializer = []*onnxpb.TensorProto{{
-		Name: proto.String("shape"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{3},
-		Int64Data: []int64{3, 2, 8},
-	}}
+	m.Graph.Initializer = []*onnxpb.TensorProto{dimensions("shape", 3, 2, 8)}
 	m.Graph.Input = append(m.Graph.Input, typed("v", bf16, inner, 5))
 	m.Graph.Output[0].Type.GetTensorType().Shape = &onnxpb.TensorShapeProto{}
 	for _, d := range result {
@@ -120,6 +132,7 @@ func TestBiases(t *testing.T) {
 			linear(bf16, 16, 8, op("Add", "h", "xw", "c"), op("Neg", "y", "h")),
 			[]string{"product with a bias of 1", "Neg of 1"},
 		},
+		"reshaped before":             {reshaped(), []string{"product with a bias of 1", "Neg of 1"}},
 		"an order that is copied":     {turned(false), []string{"Add, Copy of 1"}},
 		"an order that is not copied": {turned(true), []string{"product with a bias of 1"}},
 		"the product is read": {

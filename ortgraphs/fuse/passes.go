@@ -6,6 +6,7 @@ type fact int
 const (
 	ordered           fact = 1 << iota // nodes are after what they read
 	scaledLast                         // powers of two multiply results of products in bf16
+	biasedFlat                         // biases are added to products in the shape of these
 	attentionApart                     // attention has nodes of its own, which no pass changes
 	convolutionsFound                  // large convolutions are nodes of their own
 	resultsTurned                      // products write their results in the order that their readers want
@@ -43,8 +44,13 @@ func onGraph(f func(g *Graph)) func(p *partition) { return func(p *partition) { 
 // passes are in the order in which Partition runs them. What Lower returns is ordered.
 var passes = []pass{
 	{name: "sinkScales", run: onGraph(sinkScales), needs: ordered, leaves: scaledLast},
+	// Attention knows the shapes of what it reads.
+	{name: "flattenBiased", run: onGraph(flattenBiased), needs: ordered, leaves: biasedFlat},
 	// The queries are then read in the result of a merged product. Copies stand behind all other nodes.
-	{name: "findAttention", run: onGraph(findAttention), needs: scaledLast, leaves: attentionApart, ends: ordered},
+	{
+		name: "findAttention", run: onGraph(findAttention), needs: scaledLast | biasedFlat, leaves: attentionApart,
+		ends: ordered,
+	},
 	// Results of products are still rows of windows times weights.
 	{name: "findConvolutions", run: onGraph(findConvolutions), needs: attentionApart, leaves: convolutionsFound},
 	{name: "swapResults", run: onGraph(swapResults), needs: attentionApart | convolutionsFound, leaves: resultsTurned},
@@ -52,7 +58,7 @@ var passes = []pass{
 	// Which dimensions are the innermost ones depends on the order in memory.
 	{name: "splitReductions", run: onGraph(splitReductions), needs: inMemoryOrder, leaves: rowsSplit},
 	// What reads a sum in another order than that of memory is a copy, which adds the bias.
-	{name: "addBiases", run: onGraph(addBiases), needs: inMemoryOrder, leaves: biasesAdded},
+	{name: "addBiases", run: onGraph(addBiases), needs: inMemoryOrder | biasedFlat, leaves: biasesAdded},
 	{name: "addResiduals", run: onGraph(addResiduals), needs: biasesAdded, leaves: residualsAdded},
 	{name: "sinkBiases", run: onGraph(sinkBiases), needs: biasesAdded, leaves: slicesFirst},
 	{name: "shareWindows", run: onGraph(shareWindows), needs: inMemoryOrder, leaves: windowsShared},
