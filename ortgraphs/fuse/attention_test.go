@@ -86,58 +86,6 @@ func (a *attending) transpose(x, out string, perm ...int) string {
 	return a.node("Transpose", out, attributes("perm", perm), x)
 }
 
-// split divides a tensor of [batch, positions, heads * head] into heads.
-func (a *attending) split(x string, positions int) string {
-	switch a.form {
-	case "time first":
-		a.node("Reshape", x+".3", nil, x, a.ints(positions, a.batch*a.heads, a.head))
-		return a.node("Reshape", x+".heads", nil, a.transpose(x+".3", x+".turned", 1, 0, 2),
-			a.ints(a.batch, a.heads, positions, a.head))
-	case "channels first":
-		a.node("Reshape", x+".4", nil, x, a.ints(a.batch, a.heads, a.head, positions))
-		return a.transpose(x+".4", x+".heads", 0, 1, 3, 2)
-	case "scattered":
-		a.node("Reshape", x+".5", nil, x, a.ints(positions/3, a.batch, 3, a.heads, a.head))
-		return a.node("Reshape", x+".heads", nil, a.transpose(x+".5", x+".turned", 1, 3, 0, 2, 4),
-			a.ints(a.batch, a.heads, positions, a.head))
-	}
-	a.node("Reshape", x+".4", nil, x, a.ints(a.batch, positions, a.heads, a.head))
-	return a.transpose(x+".4", x+".heads", 0, 2, 1, 3)
-}
-
-// merge is the inverse of split.
-func (a *attending) merge(x, out string, positions int) string {
-	switch a.form {
-	case "time first":
-		a.node("Reshape", x+".3", nil, x, a.ints(a.batch*a.heads, positions, a.head))
-		a.transpose(x+".3", x+".turned", 1, 0, 2)
-		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
-	case "channels first":
-		a.transpose(x, x+".turned", 0, 1, 3, 2)
-		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
-	case "scattered":
-		a.node("Reshape", x+".5", nil, x, a.ints(a.batch, a.heads, positions/3, 3, a.head))
-		a.transpose(x+".5", x+".turned", 2, 0, 3, 1, 4)
-		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
-	}
-	a.transpose(x, x+".turned", 0, 2, 1, 3)
-	return a.node("Reshape", out, nil, x+".turned", a.ints(a.batch, positions, a.heads*a.head))
-}
-
-// shape is that of queries, keys or values with all heads.
-func (a *attending) shape(positions int) []int {
-	width := a.heads * a.head
-	switch a.form {
-	case "time first":
-		return []int{positions, a.batch, width}
-	case "channels first":
-		return []int{a.batch, width, positions}
-	case "scattered":
-		return []int{positions / 3, a.batch, 3, width}
-	}
-	return []int{a.batch, positions, width}
-}
-
 func (a *attending) operands() (q, k, v string) {
 	width := a.heads * a.head
 	if !a.merged {
@@ -305,6 +253,8 @@ func (a *attending) backward(q, k, v, p, w string) {
 	case a.form == "stacked": // the query, key and value of a head are neighbours in the operand of the next product
 		a.output(a.transpose(a.node("Concat", "stacked", []*onnxpb.AttributeProto{attribute("axis", 0)}, parts...),
 			"stacked.out", 1, 3, 2, 0, 4))
+	case a.joined > 0 && a.form == "time first":
+		a.selected(parts)
 	case a.joined > 0:
 		a.gradient(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
 	}
@@ -399,6 +349,10 @@ func (k *kernels) attention(t *testing.T) {
 			multiplied: true,
 		},
 		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, form: "time first", multiplied: true},
+		{
+			batch: 3, heads: 2, queries: 9, keys: 9, head: 16, form: "time first", multiplied: true, joined: 3,
+			biases: true,
+		},
 		{batch: 3, heads: 2, queries: 8, keys: 72, head: 16, lengths: true, form: "channels first"},
 		{batch: 3, heads: 2, queries: 9, keys: 66, head: 16, lengths: true, form: "scattered", multiplied: true},
 	})

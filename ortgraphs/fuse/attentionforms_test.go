@@ -79,3 +79,75 @@ func TestTerms(t *testing.T) {
 		}
 	}
 }
+
+// split divides a tensor of [batch, positions, heads * head] into heads.
+func (a *attending) split(x string, positions int) string {
+	switch a.form {
+	case "time first":
+		a.node("Reshape", x+".3", nil, x, a.ints(positions, a.batch*a.heads, a.head))
+		return a.node("Reshape", x+".heads", nil, a.transpose(x+".3", x+".turned", 1, 0, 2),
+			a.ints(a.batch, a.heads, positions, a.head))
+	case "channels first":
+		a.node("Reshape", x+".4", nil, x, a.ints(a.batch, a.heads, a.head, positions))
+		return a.transpose(x+".4", x+".heads", 0, 1, 3, 2)
+	case "scattered":
+		a.node("Reshape", x+".5", nil, x, a.ints(positions/3, a.batch, 3, a.heads, a.head))
+		return a.node("Reshape", x+".heads", nil, a.transpose(x+".5", x+".turned", 1, 3, 0, 2, 4),
+			a.ints(a.batch, a.heads, positions, a.head))
+	}
+	a.node("Reshape", x+".4", nil, x, a.ints(a.batch, positions, a.heads, a.head))
+	return a.transpose(x+".4", x+".heads", 0, 2, 1, 3)
+}
+
+// merge is the inverse of split.
+func (a *attending) merge(x, out string, positions int) string {
+	switch a.form {
+	case "time first":
+		a.node("Reshape", x+".3", nil, x, a.ints(a.batch*a.heads, positions, a.head))
+		a.transpose(x+".3", x+".turned", 1, 0, 2)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	case "channels first":
+		a.transpose(x, x+".turned", 0, 1, 3, 2)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	case "scattered":
+		a.node("Reshape", x+".5", nil, x, a.ints(a.batch, a.heads, positions/3, 3, a.head))
+		a.transpose(x+".5", x+".turned", 2, 0, 3, 1, 4)
+		return a.node("Reshape", out, nil, x+".turned", a.ints(a.shape(positions)...))
+	}
+	a.transpose(x, x+".turned", 0, 2, 1, 3)
+	return a.node("Reshape", out, nil, x+".turned", a.ints(a.batch, positions, a.heads*a.head))
+}
+
+// shape is that of queries, keys or values with all heads.
+func (a *attending) shape(positions int) []int {
+	width := a.heads * a.head
+	switch a.form {
+	case "time first":
+		return []int{positions, a.batch, width}
+	case "channels first":
+		return []int{a.batch, width, positions}
+	case "scattered":
+		return []int{positions / 3, a.batch, 3, width}
+	}
+	return []int{a.batch, positions, width}
+}
+
+// selected joins gradients as nn.MultiheadAttention does, which selects queries, keys and values by an index: each is a
+// part of zeros, of which the sum is read in rows of all columns.
+func (a *attending) selected(parts []string) {
+	width := a.heads * a.head
+	sum := ""
+	for i, x := range parts {
+		a.node("Reshape", x+".1", nil, x, a.ints(1, a.queries, a.batch, width))
+		x = a.cast(x+".1", x+".f", f32)
+		pads := a.ints(i, 0, 0, 0, len(parts)-1-i, 0, 0, 0)
+		x = a.cast(a.node("Pad", x+".padded", nil, x, pads), x+".short", short)
+		if sum != "" {
+			x = a.node("Add", x+".sum", nil, sum, x)
+		}
+		sum = x
+	}
+	a.node("Reshape", "sum.5", nil, sum, a.ints(len(parts), a.queries, a.batch, 1, width))
+	a.transpose("sum.5", "sum.turned", 3, 1, 2, 0, 4)
+	a.gradient(a.node("Reshape", "joined", nil, "sum.turned", a.ints(a.queries, a.batch, len(parts)*width)))
+}

@@ -226,23 +226,35 @@ func (s *separation) multiplied(t *Tensor) (u use, factor float64, ok bool) {
 // order returns how many views all readers of a result's tensor begin with, the last of which is a transpose. It is 0
 // if there are none, or if the kernels cannot write that order: then it is the readers that transpose.
 func (s *separation) order(t *Tensor, r Result) int {
-	uses := s.uses[t]
-	if s.outputs[t] || len(uses) == 0 {
+	if s.outputs[t] {
 		return 0
 	}
-	views := uses[0].node.In[uses[0].operand].Views
-	n := slices.IndexFunc(views, func(v View) bool { return v.Op != Reshape }) + 1
-	if n == 0 || views[n-1].Op != Transpose {
+	own := r.Views
+	return commonOrder(s.uses[t], func(views []View) bool {
+		r.Out, r.Views = &Tensor{Shape: views[len(views)-1].To}, slices.Concat(own, views)
+		_, _, ok := r.Distances()
+		return ok
+	})
+}
+
+// commonOrder returns how many reshapes and transposes all readers begin with. The last of them is the last transpose
+// that suits.
+func commonOrder(readers []use, suits func(views []View) bool) (n int) {
+	if len(readers) == 0 {
 		return 0
 	}
-	for _, u := range uses {
-		if other := u.node.In[u.operand].Views; len(other) < n || !sameViews(other[:n], views[:n]) {
-			return 0
+	views := readers[0].node.In[readers[0].operand].Views
+	for i, v := range views {
+		otherwise := func(u use) bool {
+			other := u.node.In[u.operand].Views
+			return len(other) <= i || !sameViews(other[i:i+1], views[i:i+1])
 		}
-	}
-	r.Out, r.Views = &Tensor{Shape: views[n-1].To}, slices.Concat(r.Views, views[:n])
-	if _, _, ok := r.Distances(); !ok {
-		return 0
+		if v.Op != Reshape && v.Op != Transpose || slices.ContainsFunc(readers, otherwise) {
+			break
+		}
+		if v.Op == Transpose && suits(views[:i+1]) {
+			n = i + 1
+		}
 	}
 	return n
 }

@@ -6,6 +6,7 @@ type fact int
 const (
 	ordered           fact = 1 << iota // nodes are after what they read
 	scaledLast                         // powers of two multiply results of products in bf16
+	partsJoined                        // sums of parts that are apart are a Concat
 	biasedFlat                         // biases are added to products in the shape of these
 	attentionApart                     // attention has nodes of its own, which no pass changes
 	convolutionsFound                  // large convolutions are nodes of their own
@@ -44,12 +45,14 @@ func onGraph(f func(g *Graph)) func(p *partition) { return func(p *partition) { 
 // passes are in the order in which Partition runs them. What Lower returns is ordered.
 var passes = []pass{
 	{name: "sinkScales", run: onGraph(sinkScales), needs: ordered, leaves: scaledLast},
+	// Attention writes its gradients to their places in a Concat.
+	{name: "joinParts", run: onGraph(joinParts), needs: ordered, leaves: partsJoined},
 	// Attention knows the shapes of what it reads.
 	{name: "flattenBiased", run: onGraph(flattenBiased), needs: ordered, leaves: biasedFlat},
 	// The queries are then read in the result of a merged product. Copies stand behind all other nodes.
 	{
-		name: "findAttention", run: onGraph(findAttention), needs: scaledLast | biasedFlat, leaves: attentionApart,
-		ends: ordered,
+		name: "findAttention", run: onGraph(findAttention), needs: scaledLast | partsJoined | biasedFlat,
+		leaves: attentionApart, ends: ordered,
 	},
 	// Results of products are still rows of windows times weights.
 	{name: "findConvolutions", run: onGraph(findConvolutions), needs: attentionApart, leaves: convolutionsFound},
