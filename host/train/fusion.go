@@ -299,7 +299,13 @@ func (f *fusedGraphs) predict() *cost.Prediction {
 	if !ok {
 		return nil
 	}
-	settings.Single = !f.model.capturing
+	switch m := f.model; {
+	case m.capturing:
+	case m.uncaptured != nil:
+		settings.Uncaptured = m.uncaptured.Error()
+	default:
+		settings.Uncaptured = "they are off"
+	}
 	last := len(f.plans) - 1
 	return f.plans[last].Predict(settings, f.faults[last])
 }

@@ -44,11 +44,15 @@ func ledgers(b *ortgraphs.Bundle, rows int, card cost.Card) ([]Fused, error) {
 		if err == nil {
 			m, err = memoryOf(p)
 		}
+		settings := settingsOf(b, g, card)
+		if err == nil {
+			settings.Uncaptured, err = launchedSingly(p)
+		}
 		if err != nil {
 			return nil, hint.Errorf(hint.Command("graph lint finds what depends on the example of an export"),
 				"%s: regions: %w", b.Path(g.File), err)
 		}
-		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m, p.Predict(settingsOf(b, g, card), nil)})
+		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m, p.Predict(settings, nil)})
 	}
 	return list, nil
 }

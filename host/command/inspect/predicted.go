@@ -9,6 +9,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/lint"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -46,6 +49,18 @@ func settingsOf(b *ortgraphs.Bundle, g manifest.Graph, card cost.Card) cost.Sett
 		}
 	}
 	return s
+}
+
+// launchedSingly says why the fused graph cannot run as a CUDA graph; it is empty if it can.
+func launchedSingly(p *fused.Plan) (string, error) {
+	model, err := p.Draft()
+	if err != nil {
+		return "", err
+	}
+	if f := lint.Uncapturable(model, []shapes.Sizes{{}}); f != nil {
+		return f.String(), nil
+	}
+	return "", nil
 }
 
 // shownKinds is the number of kinds that are printed of what is slow for one reason; --json has all.

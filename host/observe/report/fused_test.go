@@ -31,7 +31,7 @@ func TestFusedGraphsOfPlayers(t *testing.T) {
 func TestPredictedStep(t *testing.T) {
 	kinds := []SlowKind{{Tensors: []string{"y", "z"}}}
 	p := &Predicted{MS: 8.04, Slow: []Slow{
-		{Why: "kernels so small", Mend: "more rows", MS: 4, Small: true, Kinds: kinds},
+		{Why: "kernels so short", Mend: "more rows", MS: 4, Small: true, Kinds: kinds},
 		{Why: "windows are in memory", Mend: "channels", MS: 0.8, Kinds: kinds},
 	}}
 	f := Fused{Kernels: 9, Predicted: p}

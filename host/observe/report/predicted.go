@@ -57,6 +57,7 @@ var remedies = map[string]string{
 	"head columns":   "heads of 16 to 128 columns, a multiple of 16, mend that",
 	"plain scores":   "scores that only the softmax reads, without a trained bias, mend that",
 	"no recurrence":  "layers that compute all positions together mend that, such as convolutions or attention",
+	"cuda graph":     "--cuda-graphs auto captures a graph of which graph lint finds nothing",
 	"report":         "please report the warning of the start",
 }
 

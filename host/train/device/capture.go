@@ -15,7 +15,7 @@ import (
 func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte) error {
 	return func(file string, fused []byte) error {
 		if fused == nil {
-			if f := fault(b.Model(file), lint.Trials(b.Manifest)); f != nil {
+			if f := lint.Uncapturable(b.Model(file), lint.Trials(b.Manifest)); f != nil {
 				return hint.Errorf(hint.Command("graph lint "+hint.Path(spec)+" lists all"), "%s: %s", file, f)
 			}
 			return nil
@@ -24,21 +24,11 @@ func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte
 		if err := proto.Unmarshal(fused, model); err != nil {
 			return err
 		}
-		if f := fault(model, []shapes.Sizes{{}}); f != nil { // all its sizes are fixed
+		if f := lint.Uncapturable(model, []shapes.Sizes{{}}); f != nil { // all its sizes are fixed
 			return hint.Errorf(
 				hint.Command("graph lint "+hint.Path(spec)+" lists what the graph as exported has of that"),
 				"%s, fused: %s", file, f)
 		}
 		return nil
 	}
-}
-
-// fault returns the first finding that rules out CUDA graphs.
-func fault(model *onnxpb.ModelProto, trials []shapes.Sizes) *lint.Finding {
-	for _, f := range lint.Check(model, trials) {
-		if f.Rule == lint.CUDAGraph || f.Rule == lint.Memcpy || f.Rule == lint.CPUNode || f.Rule == lint.HostSync {
-			return &f
-		}
-	}
-	return nil
 }

@@ -123,7 +123,7 @@ func TestBytes(t *testing.T) {
 	if len(p.Slow) > 0 || p.Launches != 1 || !p.CUDAGraph || p.SlowMS() != 0 {
 		t.Errorf("%+v", p)
 	}
-	s.Single = true
+	s.Uncaptured = "a copy to the host"
 	if single := sum().plan(t).Predict(s, nil); single.MS != p.MS || single.CUDAGraph {
 		t.Errorf("without a CUDA graph: %+v", single)
 	}
@@ -251,6 +251,38 @@ func TestHeads(t *testing.T) {
 	mended := attends(t, 48).Predict(h200(t), nil)
 	if mended.SlowMS() > 0 || part(mended, cost.Attention).MS == 0 || mended.MS > 0.7*p.MS {
 		t.Errorf("%.3f ms with 40 columns, %.3f with 48: %+v", p.MS, mended.MS, mended.Slow)
+	}
+}
+
+// TestUncaptured: small kernels that are launched one by one are named with what keeps the graph out of a CUDA graph.
+func TestUncaptured(t *testing.T) {
+	small := func() *fused.Plan { return multiplied(t, bf16, 128, 128, 128) }
+	if p := small().Predict(h200(t), nil); len(p.Slow) != 1 || !p.Slow[0].Small || p.Slow[0].Mend != cost.MoreRows {
+		t.Errorf("%+v", p.Slow)
+	}
+	s := h200(t)
+	s.Uncaptured = "a copy to the host"
+	p := small().Predict(s, nil)
+	if len(p.Slow) != 1 || p.Slow[0].Small || p.Slow[0].Mend != cost.Capture ||
+		!strings.HasSuffix(p.Slow[0].Why, ": a copy to the host") {
+		t.Errorf("%+v", p.Slow)
+	}
+	near(t, "step", p.MS, 0.005)
+}
+
+// TestMoreRows: the hint fits: four times the rows of a product with few results take less than four times as long. A
+// gradient of weights, whose sum is what grows, has another one.
+func TestMoreRows(t *testing.T) {
+	p := multiplied(t, bf16, 2048, 1024, 512).Predict(h200(t), nil)
+	if len(p.Slow) != 1 || p.Slow[0].Mend != cost.MoreRows {
+		t.Errorf("%+v", p.Slow)
+	}
+	if more := multiplied(t, bf16, 8192, 1024, 512).Predict(h200(t), nil); more.MS > 3*p.MS {
+		t.Errorf("2,048 rows take %.4f ms, 8,192 %.4f", p.MS, more.MS)
+	}
+	p = multiplied(t, bf16, 512, 8192, 768).Predict(h200(t), nil)
+	if len(p.Slow) != 1 || p.Slow[0].Mend != cost.Nothing || !strings.Contains(p.Slow[0].Why, "gradients of weights") {
+		t.Errorf("%+v", p.Slow)
 	}
 }
 

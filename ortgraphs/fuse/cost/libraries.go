@@ -37,14 +37,15 @@ func (t *tally) multiply(f form, n *fuse.Node, launches int, moving, floor float
 		work: max(moving, computing), floor: max(floor, f.flops()/t.peak(f.element)), cause: c,
 	}
 	if i.why == "" && computing > moving {
-		i.cause = t.idle(f, used, t.outputs[n.Out[0]])
+		i.cause = t.idle(f, used)
 	}
 	t.items = append(t.items, i)
 }
 
-// idle says why a product is slow, if it is. A gradient of weights has few results however many rows there are.
-func (t *tally) idle(f form, used float64, gradient bool) cause {
-	narrow, widest := min(f.rows, f.columns), tiles[0].side
+// idle says why a product is slow, if it is. A gradient of weights, which has long sums, has few results however many
+// rows there are.
+func (t *tally) idle(f form, used float64) cause {
+	narrow, widest, gradient := min(f.rows, f.columns), tiles[0].side, f.inner > 2*max(f.rows, f.columns)
 	switch {
 	case !f.aligned() && t.peak(f.element) != t.Card.F32:
 		return cause{"a side that is no multiple of 8, so operands are loaded slowly", Aligned}

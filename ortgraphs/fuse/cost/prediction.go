@@ -13,8 +13,9 @@ type Settings struct {
 	Card Card
 	// TF32 says that products of f32 round their operands to TF32.
 	TF32 bool
-	// Single says that the nodes are launched one by one, without a CUDA graph. Graphs with a recurrence always are.
-	Single bool
+	// Uncaptured says why the nodes are launched one by one, without a CUDA graph; it is empty if they are not. Graphs
+	// with a recurrence always are.
+	Uncaptured string
 	// UpdateBytes are those that the optimizer reads and writes in a step.
 	UpdateBytes int
 	// BF16 says that there is a graph in bf16, too. BF16Attention reports whether attention of this one can be rounded
@@ -93,6 +94,7 @@ const (
 	HeadColumns   Mend = "head columns"   // heads of 16 to 128 columns, a multiple of 16
 	PlainScores   Mend = "plain scores"   // attention whose scores only the softmax reads
 	NoRecurrence  Mend = "no recurrence"  // layers that compute all positions together
+	Capture       Mend = "cuda graph"     // a graph without what keeps it out of a CUDA graph
 	Report        Mend = "report"         // report the faulty kernel
 )
 
@@ -121,7 +123,7 @@ func Of(
 ) *Prediction {
 	t := newTally(g, regions, kernels, plain, s)
 	t.count()
-	p := &Prediction{Card: s.Card.Name, CUDAGraph: !t.Single, Parts: []Part{}, Slow: []Slow{}}
+	p := &Prediction{Card: s.Card.Name, CUDAGraph: !t.single, Parts: []Part{}, Slow: []Slow{}}
 	parts := map[string]*Part{}
 	for _, name := range partNames {
 		parts[name] = &Part{Name: name}
@@ -170,24 +172,28 @@ type cause struct {
 // launching is the time of an item's launches. One by one, the next is queued while the last one computes.
 func (t *tally) launching(i item) float64 {
 	each := inGraph
-	if t.Single {
+	if t.single {
 		each = max(inGraph, alone-i.work/float64(max(1, i.launches)))
 	}
 	return each * float64(i.launches)
 }
 
-var small = cause{"kernels so small that launching them takes longer than computing them", MoreRows}
+var small = cause{"kernels so short that their launches count", MoreRows}
 
 // slow lists what is slow in a step of so many ms, by its causes.
 func (t *tally) slow(ms float64) (list []Slow) {
 	found := map[cause]int{}
 	for _, i := range t.items {
-		whole := i.work + t.launching(i)
+		launching := t.launching(i)
+		whole := i.work + launching
 		if whole <= slowFactor*i.floor || i.part == Update {
 			continue
 		}
+		tiny := i.work <= slowFactor*i.floor || i.work < launching && i.mend != NoRecurrence
 		switch {
-		case i.work <= slowFactor*i.floor:
+		case tiny && t.Uncaptured != "":
+			i.cause = cause{"kernels are launched one by one, without a CUDA graph: " + t.Uncaptured, Capture}
+		case tiny:
 			i.cause = small
 		case i.why == "":
 			i.cause = cause{"its library or kernel computes this form slowly", Nothing}

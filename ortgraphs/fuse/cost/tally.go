@@ -19,6 +19,7 @@ type tally struct {
 	outputs map[*fuse.Tensor]bool
 	spilled map[*fuse.Tensor]cause // tensors that another form would not write
 	items   []item
+	single  bool // nodes are launched one by one
 
 	clock float64                  // bytes that have been moved
 	last  map[*fuse.Tensor]float64 // when a tensor was moved
@@ -29,13 +30,13 @@ func newTally(
 ) *tally {
 	t := &tally{
 		Settings: s, graph: g, regions: regions, kernels: kernels, plain: plain, outputs: map[*fuse.Tensor]bool{},
-		last: map[*fuse.Tensor]float64{},
+		last: map[*fuse.Tensor]float64{}, single: s.Uncaptured != "",
 	}
 	for _, o := range g.Outputs {
 		t.outputs[o.Tensor] = true
 	}
 	for _, n := range g.Nodes {
-		t.Single = t.Single || n.Kind == fuse.Opaque && n.Model.Step != nil
+		t.single = t.single || n.Kind == fuse.Opaque && n.Model.Step != nil
 	}
 	t.spilled = t.findSpilled()
 	return t
