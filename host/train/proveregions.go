@@ -14,7 +14,7 @@ import (
 )
 
 // proofVersion changes when proofs of before are not worth what those of today are.
-const proofVersion = 2
+const proofVersion = 3
 
 // proveRegions proves each kernel of a bucket by itself, beginning with the batch that is in the device slot, and adds
 // to the bucket's faults. It reports whether it has found one. trust says that the whole graph is right: then what was

@@ -49,7 +49,11 @@ func (e *emitter) elementwise(n *Node) {
 		e.copy(n.In[0], e.place(n.Out[0], n.Out[0].Shape))
 		return
 	}
-	in, out := e.operands(n), e.result(n)
+	e.function(n, e.operands(n), e.result(n))
+}
+
+// function writes what an elementwise node computes of operands.
+func (e *emitter) function(n *Node, in, out []string) {
 	o := operators.Table[n.Op]
 	ops := o.ONNX
 	if len(ops) == 0 {

@@ -45,7 +45,7 @@ func (g *Graph) Proof(regions []*Region, own map[*Tensor]*Tensor, p Prover) (*on
 	}
 	w := &proofWriter{emitter: newEmitter(g), prover: p, own: own, exact: exactTensors(g)}
 	for _, n := range g.Nodes {
-		w.plain(n)
+		w.reference(n, nil)
 		if r := last[n]; r != nil {
 			w.region(r)
 		}
@@ -122,9 +122,13 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 		}
 	}
 	for _, n := range r.Nodes {
-		w.plain(n)
+		w.reference(n, r)
 		if t := n.Out[0]; isFloating(t.Type) && !w.exact[t] && n.exactness() != operators.Selected {
-			w.move(r, t, 1)
+			units := 1
+			if n.sums() && t.Type == onnxpb.TensorProto_FLOAT {
+				units = walk(n.Terms())
+			}
+			w.move(r, t, units)
 		}
 	}
 	found := map[*Tensor]*Tensor{}

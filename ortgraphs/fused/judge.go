@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
@@ -14,7 +15,8 @@ import (
 
 // block has what one block has measured, by the fields of proof.cuh.
 type block struct {
-	squares, noiseSquares, norm, along, noiseAlong, largest, noiseLargest, normLargest, broken float64
+	squares, noiseSquares, norm, along, noiseAlong, noiseAlongSquares float64
+	largest, noiseLargest, normLargest, broken                        float64
 }
 
 // Verdict is what a batch shows of a kernel.
@@ -26,6 +28,24 @@ type Verdict struct {
 	// Difference is the largest norm of the difference between a result and that of the plain nodes, as a part of the
 	// result's. Noise is that of the noise.
 	Difference, Noise float64
+
+	results []result
+}
+
+// result is what a batch shows of a result of a region: its parts, and the least noise of it and along it, as a part of
+// its norm.
+type result struct {
+	*measured
+	parts        []block
+	noise, along float64
+}
+
+func (r result) all() *block {
+	all := &block{}
+	for _, b := range r.parts {
+		all.add(b)
+	}
+	return all
 }
 
 // Judge compares each kernel with the plain nodes, by region. values is the content of the output.
@@ -33,8 +53,8 @@ type Verdict struct {
 // What roundings do is measured: the noise is the change of the result if the numbers that the region reads or computes
 // move by one unit in their last place: all of them, or in bf16 where [fuse.Work.RoundsAsNodes] says so, one of
 // [fuse.Seldom]. A rounding moves a number by half a unit at most. So the difference of two correct orders of the same
-// arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 are the exception, since
-// they round as many times as they have terms.
+// arithmetic is a fraction of the noise, however much the region amplifies it. Sums in f32 round as many times as they
+// have terms: they and their partial sums move by as many units as a random walk of those makes.
 func (p *Proof) Judge(values []byte) map[int]*Verdict {
 	verdicts := map[int]*Verdict{}
 	for _, m := range p.judged {
@@ -45,50 +65,114 @@ func (p *Proof) Judge(values []byte) map[int]*Verdict {
 				f[i] = math.Float64frombits(binary.LittleEndian.Uint64(values))
 				values = values[8:]
 			}
-			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]})
+			blocks = append(blocks, block{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9]})
 		}
 		v := verdicts[m.region]
 		if v == nil {
 			v = &Verdict{}
 			verdicts[m.region] = v
 		}
-		m.judge(v, blocks)
+		v.add(result{measured: &m, parts: blocks})
 	}
 	return verdicts
 }
 
-// Trial decides on several batches which kernels are wrong. A comparison whose operands are almost equal may come out
-// the other way after another rounding, and a result then differs by more than roundings explain: but seldom again.
-type Trial struct {
-	rounds int
-	count  map[int]int
-	faults map[int]error // the first of each suspected region
+// add adds what a result shows to the verdict on its kernel.
+func (v *Verdict) add(r result) {
+	r.judge(v)
+	v.results = append(v.results, r)
 }
 
-// A kernel is wrong if it is on so many batches. There are more than minRounds if one is suspected: what a fault
-// exchanges may be almost equal on many batches.
+// Trial decides on several batches which kernels are wrong. A comparison whose operands are almost equal may come out
+// the other way after another rounding, and a result then differs by more than roundings explain: but seldom again.
+//
+// The noise is drawn once for each batch. Where few numbers decide a result, such as the mean of all, one draw may be
+// next to nothing by chance. So in the end each batch is judged by the usual noise of all, if that is larger than its
+// own.
+type Trial struct {
+	batches []map[int]*Verdict
+	faults  map[int]error // by suspected region, as after the last batch
+	count   map[int]int   // the batches on which a region is wrong
+}
+
+// A kernel is wrong if it is on convictions batches, of enough at least: fewer do not show what noise is usual. There
+// are more than minRounds if one is suspected: what a fault exchanges may be almost equal on many batches.
 const (
 	convictions = 3
 	minRounds   = 2
+	enough      = 6
 	maxRounds   = 16
 )
 
 // Add adds the verdicts of a batch, and reports whether another one is needed.
 func (t *Trial) Add(verdicts map[int]*Verdict) (more bool) {
-	if t.rounds++; t.rounds == 1 {
-		t.faults, t.count = map[int]error{}, map[int]int{}
+	t.batches = append(t.batches, verdicts)
+	t.faults, t.count = map[int]error{}, map[int]int{}
+	for region := range verdicts {
+		t.judge(region)
 	}
-	for region, v := range verdicts {
+	rounds := len(t.batches)
+	more = rounds < minRounds
+	for region := range t.faults {
+		more = more || rounds < enough || rounds < maxRounds && t.count[region] < convictions
+	}
+	return more
+}
+
+// judge counts on how many batches a region is wrong.
+func (t *Trial) judge(region int) {
+	wrong := func(b map[int]*Verdict) bool { return b[region].Fault != nil }
+	if !slices.ContainsFunc(t.batches, wrong) {
+		return
+	}
+	verdicts := make([]Verdict, len(t.batches))
+	for i := range t.batches[0][region].results {
+		var all []result
+		for _, b := range t.batches {
+			all = append(all, b[region].results[i])
+		}
+		for j, r := range usual(all) {
+			r.judge(&verdicts[j])
+		}
+	}
+	for _, v := range verdicts {
 		if v.Fault != nil {
 			t.faults[region] = cmp.Or(t.faults[region], v.Fault)
 			t.count[region]++
 		}
 	}
-	more = t.rounds < minRounds
-	for region := range t.faults {
-		more = more || t.rounds < maxRounds && t.count[region] < convictions
+}
+
+// usual returns a result by batch, with noise that is at least the upper quartile of that of all batches.
+func usual(batches []result) (raised []result) {
+	of := func(noise func(r result) float64) float64 {
+		var list []float64
+		for _, r := range batches {
+			if x := noise(r); x > 0 && !math.IsInf(x, 0) {
+				list = append(list, x)
+			}
+		}
+		if len(list) == 0 {
+			return 0
+		}
+		slices.Sort(list)
+		return list[len(list)*3/4]
 	}
-	return more
+	noise := of(func(r result) float64 {
+		_, noise := r.all().parts()
+		return noise
+	})
+	along := of(func(r result) float64 { return r.all().noiseScale() })
+	for _, r := range batches {
+		raised = append(raised, result{r.measured, slices.Clone(r.parts), noise, along})
+	}
+	for i := range batches[0].parts {
+		largest := of(func(r result) float64 { return r.parts[i].noiseLargest / r.parts[i].normLargest })
+		for _, r := range raised {
+			r.parts[i].noiseLargest = max(r.parts[i].noiseLargest, largest*r.parts[i].normLargest)
+		}
+	}
+	return raised
 }
 
 // Faults are the kernels that are wrong, by region, after the last batch.
@@ -106,7 +190,7 @@ const (
 	perNorm, perNormUnlike       = 2, 8  // of the root of the sum of squares
 	perNormSeldom                = 4     // where only the roundings of few numbers differ
 	perScale, perScaleUnlike     = 4, 8  // of the whole, for its scale
-	perAlong                     = 1.5   // of the noise along the result, for its scale
+	perAlong                     = 3     // of the noise along the result, for its scale
 	// maxScale is how far a result as a whole may be too large or too small, apart from the noise along it. There is
 	// no such limit where the kernel rounds less often.
 	maxScale = 1.0 / 256
@@ -123,6 +207,7 @@ func (b *block) add(c block) {
 	b.norm += c.norm
 	b.along += c.along
 	b.noiseAlong += c.noiseAlong
+	b.noiseAlongSquares += c.noiseAlongSquares
 }
 
 // parts returns the difference and the noise as parts of the norm; both are 0 if that is.
@@ -133,22 +218,29 @@ func (b *block) parts() (difference, noise float64) {
 	return math.Sqrt(b.squares / b.norm), math.Sqrt(b.noiseSquares / b.norm)
 }
 
+// noiseScale is the noise along the result, as a part of it: as far as it was drawn, and at least as far as it goes
+// where each element has noise of its own. Then one draw may be next to nothing, since most of it cancels.
+func (b *block) noiseScale() float64 {
+	return max(math.Abs(b.noiseAlong), math.Sqrt(b.noiseAlongSquares)) / b.norm
+}
+
 // judge adds what a result shows to the verdict on its kernel. Of parts that are mostly noise, such as an empty row,
 // whose scores are all masked, nothing is known of the scale. A result without any other, such as the gradient of a
 // bias that a norm takes away, proves nothing.
-func (m *measured) judge(v *Verdict, blocks []block) {
+func (m result) judge(v *Verdict) {
 	var quiet, noisy block
-	for _, b := range blocks {
+	for _, b := range m.parts {
 		if b.noiseSquares <= maxNoise*maxNoise*b.norm {
 			quiet.add(b)
 		} else {
 			noisy.add(b)
 		}
 	}
-	fault := m.inParts(blocks)
+	fault := m.inParts(m.parts)
 	for _, b := range []block{quiet, noisy} {
 		difference, noise := b.parts()
 		v.Difference, v.Noise = max(v.Difference, difference), max(v.Noise, noise)
+		noise = max(noise, m.noise)
 		if fault == nil {
 			fault = m.whole(b, difference, noise)
 		}
@@ -185,7 +277,7 @@ func (m *measured) inParts(blocks []block) error {
 }
 
 // whole says why the sum of parts is wrong. The difference and the noise are parts of its norm.
-func (m *measured) whole(all block, difference, noise float64) error {
+func (m result) whole(all block, difference, noise float64) error {
 	norm, unit := float64(perNorm), 1.0
 	scale := min(m.allowed(perScale, noise, 1, 1), maxScale)
 	switch {
@@ -200,7 +292,7 @@ func (m *measured) whole(all block, difference, noise float64) error {
 	if all.norm == 0 || noise > maxNoise {
 		return nil
 	}
-	limit := scale + perAlong*math.Abs(all.noiseAlong/all.norm)
+	limit := scale + perAlong*max(m.along, all.noiseScale())
 	if d := math.Abs(all.along / all.norm); !(d <= limit) {
 		return m.differs("the scale", d, limit)
 	}
@@ -211,12 +303,12 @@ func (m *measured) whole(all block, difference, noise float64) error {
 // sums in f32 as many as a random walk of so many steps makes.
 func (m *measured) allowed(factor, noise, size, units float64) float64 {
 	const f32 = 0x1p-23
-	unit, walk := f32, math.Sqrt(float64(m.terms))
+	unit, walk := f32, math.Sqrt(float64(max(m.terms, m.products)))
 	if m.tensor.Type == onnxpb.TensorProto_BFLOAT16 {
 		unit = 0x1p-7
 	}
 	if noise < 0x1p-12*size { // that of f32 alone
-		factor += walk
+		factor += math.Sqrt(float64(m.products))
 	}
 	return factor*noise + (units*unit+f32*walk)*size
 }

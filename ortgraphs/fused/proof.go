@@ -44,8 +44,9 @@ type measured struct {
 	region int
 	tensor *fuse.Tensor
 	blocks int
-	terms  int  // of the longest sum of its region
-	noisy  bool // there is noise in it
+	// terms and products are the numbers of terms of the longest sum, and of the longest product, of its region.
+	terms, products int
+	noisy           bool // there is noise in it
 	// In bf16, the kernel rounds as often as the plain nodes (seldom to another side), or less often.
 	seldom, unlike bool
 }
@@ -125,7 +126,7 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 			c, blocks := l.measure(own, plain, noisy)
 			short := plain.Type == onnxpb.TensorProto_BFLOAT16
 			out.judged = append(out.judged, measured{
-				index[r], plain, blocks, terms(r), noisy != nil && !exact,
+				index[r], plain, blocks, terms(r, fuse.Reduction), terms(r, fuse.Product), noisy != nil && !exact,
 				short && r.Work.RoundsAsNodes(), p.Unlike(index[r]),
 			})
 			out.Values += c.Shapes[0][0]
@@ -207,11 +208,11 @@ func ofType(t *fuse.Tensor) int {
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// terms is the number of terms of a region's longest sum.
-func terms(r *fuse.Region) int {
+// terms is the number of terms of a region's longest sum of a kind.
+func terms(r *fuse.Region, kind fuse.Kind) int {
 	most := 1
 	for _, n := range r.Nodes {
-		if n.Kind == fuse.Reduction || n.Kind == fuse.Product {
+		if n.Kind == kind {
 			most = max(most, n.Terms())
 		}
 	}

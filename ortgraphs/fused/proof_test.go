@@ -21,3 +21,11 @@ func TestDeepNetworks(t *testing.T) {
 		t.Run(fmt.Sprintf("%d in bf16", seed), d.Check)
 	}
 }
+
+// TestSqueezedNetworks: no kernel is refused where roundings are not independent of each other.
+func TestSqueezedNetworks(t *testing.T) {
+	for seed := range nightly.Of(1, uint64(20)) {
+		d := prooftest.Deep{Seed: seed, Squeeze: true, Compiler: fusedtest.NewCompiler(t)}
+		t.Run(fmt.Sprint(seed), d.Check)
+	}
+}

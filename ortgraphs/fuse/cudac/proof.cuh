@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) noise_short(const long long *_
 }
 
 // What is known of the numbers of a block: see FIELDS in proof.go.
-enum { SQUARES, NOISE_SQUARES, NORM, ALONG, NOISE_ALONG, LARGEST, NOISE_LARGEST, NORM_LARGEST, BROKEN, FIELDS };
+enum { SQUARES, NOISE_SQUARES, NORM, ALONG, NOISE_ALONG, NOISE_ALONG_SQUARES, LARGEST, NOISE_LARGEST, NORM_LARGEST, BROKEN, FIELDS };
 
 __device__ inline bool is_finite(float x) { return x - x == 0; }
 
@@ -67,6 +67,7 @@ template <class T> __device__ inline void measure(const long long *table, const 
 		own[NORM] += x * x;
 		own[ALONG] += d * x;
 		own[NOISE_ALONG] += e * x;
+		own[NOISE_ALONG_SQUARES] += e * x * (e * x);
 		own[LARGEST] = own[LARGEST] > (d < 0 ? -d : d) ? own[LARGEST] : d < 0 ? -d : d;
 		own[NOISE_LARGEST] = own[NOISE_LARGEST] > (e < 0 ? -e : e) ? own[NOISE_LARGEST] : e < 0 ? -e : e;
 		own[NORM_LARGEST] = own[NORM_LARGEST] > (x < 0 ? -x : x) ? own[NORM_LARGEST] : x < 0 ? -x : x;

@@ -14,7 +14,7 @@ const (
 	SameFunction = "same"
 	ProofThreads = 256
 	// MeasureFields is the number of values that each block of Measure or Same returns: see proof.cuh.
-	MeasureFields = 9
+	MeasureFields = 10
 )
 
 // NoiseFunction and MeasureFunction are for f32, or for bf16 if short.

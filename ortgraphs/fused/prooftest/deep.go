@@ -17,7 +17,9 @@ import (
 
 // Deep is a network of 40 layers that amplifies roundings on purpose, and the precision in which it computes.
 type Deep struct {
-	Seed        uint64
+	Seed uint64
+	// Squeeze stands for batch norms with squeeze and excitation instead, in f32 with gates in bf16.
+	Squeeze     bool
 	Short, TF32 bool // in bf16; in f32 with products in TF32
 	Form        fused.Form
 	Compiler    fused.Compiler
@@ -33,7 +35,11 @@ func (d Deep) Check(t *testing.T) {
 	if d.Short {
 		kind = onnxpb.TensorProto_BFLOAT16
 	}
-	p, err := fused.PlanOf(newNetwork(d.Seed, kind), nil, d.Form)
+	model := newNetwork(d.Seed, kind)
+	if d.Squeeze {
+		model = newSqueeze(d.Seed)
+	}
+	p, err := fused.PlanOf(model, nil, d.Form)
 	must(t, err)
 	compiled, err := plant(d.Compiler, p.Sources(), d.Short)
 	must(t, err)

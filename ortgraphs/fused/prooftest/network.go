@@ -34,6 +34,10 @@ func newNetwork(seed uint64, kind onnxpb.TensorProto_DataType) *onnxpb.ModelProt
 		x = n.layer(x)
 	}
 	n.graph.Output = []*onnxpb.ValueInfoProto{n.value(x, rows, channels, frames)}
+	return n.model()
+}
+
+func (n *network) model() *onnxpb.ModelProto {
 	return &onnxpb.ModelProto{
 		IrVersion: proto.Int64(9), Graph: n.graph,
 		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
@@ -82,12 +86,15 @@ func (n *network) number(x float32) string {
 	return name
 }
 
-func (n *network) mean(x string, axis int64) string {
+func (n *network) mean(x string, axes ...int64) string { return n.reduce("ReduceMean", x, axes) }
+func (n *network) sum(x string, axes ...int64) string  { return n.reduce("ReduceSum", x, axes) }
+
+func (n *network) reduce(op, x string, axes []int64) string {
 	name := fmt.Sprintf("c%d", len(n.graph.Initializer))
 	n.graph.Initializer = append(n.graph.Initializer, &onnxpb.TensorProto{
-		Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Dims: []int64{1},
-		Int64Data: []int64{axis}})
-	return n.add("ReduceMean", x, name)
+		Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)),
+		Dims: []int64{int64(len(axes))}, Int64Data: axes})
+	return n.add(op, x, name)
 }
 
 // layer is a norm with AdaIN, a function, and sometimes a mask, a product, or the gradient of a norm.
