@@ -186,11 +186,11 @@ func (t *Trial) Faults() map[int]error {
 // of the nodes may all go the same way, for instance those of the weights of an even attention. Noise, of which half
 // goes the other way, does not measure the sum of those, so the limits are wider.
 const (
-	perElement, perElementUnlike = 6, 16 // of the largest of a block
-	perNorm, perNormUnlike       = 2, 8  // of the root of the sum of squares
-	perNormSeldom                = 4     // where only the roundings of few numbers differ
-	perScale, perScaleUnlike     = 4, 8  // of the whole, for its scale
-	perAlong                     = 3     // of the noise along the result, for its scale
+	perElement, perElementUnlike = 6, 16  // of the largest of a block
+	perNorm, perNormUnlike       = 2, 8   // of the root of the sum of squares
+	perNormSeldom                = 4      // where only the roundings of few numbers differ
+	perScale, perScaleUnlike     = 4, 8   // of the whole, for its scale
+	perAlong, perAlongSeldom     = 3, 1.5 // of the noise along the result, for its scale
 	// maxScale is how far a result as a whole may be too large or too small, apart from the noise along it. There is
 	// no such limit where the kernel rounds less often.
 	maxScale = 1.0 / 256
@@ -292,7 +292,11 @@ func (m result) whole(all block, difference, noise float64) error {
 	if all.norm == 0 || noise > maxNoise {
 		return nil
 	}
-	limit := scale + perAlong*max(m.along, all.noiseScale())
+	along := float64(perAlong)
+	if m.seldom { // far fewer numbers differ than the noise moves
+		along = perAlongSeldom
+	}
+	limit := scale + along*max(m.along, all.noiseScale())
 	if d := math.Abs(all.along / all.norm); !(d <= limit) {
 		return m.differs("the scale", d, limit)
 	}
