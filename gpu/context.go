@@ -34,6 +34,9 @@ type Context interface {
 	NewModule(image []byte) (Module, error)
 	// LaunchAddress returns the address of the driver's C function cuLaunchKernel, for libraries that launch kernels.
 	LaunchAddress() uintptr
+	// CooperativeLaunchAddress is that of cuLaunchCooperativeKernel, which fails if not all blocks can run at the same
+	// time.
+	CooperativeLaunchAddress() uintptr
 	Close() error
 }
 

@@ -34,8 +34,13 @@ func (c *context) NewModule(image []byte) (gpu.Module, error) {
 	return nil, fmt.Errorf("load kernels: %w", err)
 }
 
-func (c *context) LaunchAddress() uintptr {
-	name := C.CString("cuLaunchKernel")
+func (c *context) LaunchAddress() uintptr { return address("cuLaunchKernel") }
+
+func (c *context) CooperativeLaunchAddress() uintptr { return address("cuLaunchCooperativeKernel") }
+
+// address is that of a function of the driver.
+func address(function string) uintptr {
+	name := C.CString(function)
 	defer C.free(unsafe.Pointer(name))
 	return uintptr(C.xtts_cuda_function(name))
 }

@@ -38,6 +38,8 @@ func (c *Context) NewModule(image []byte) (gpu.Module, error) {
 // LaunchAddress returns 0: nothing but Stream.Launch runs a function of Config.Kernels.
 func (c *Context) LaunchAddress() uintptr { return 0 }
 
+func (c *Context) CooperativeLaunchAddress() uintptr { return 0 }
+
 func (m *Module) Kernel(name string) (gpu.Kernel, error) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()

@@ -122,6 +122,10 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 		}
 	}
 	for _, n := range r.Nodes {
+		if of, ok := n.work.(*Recurrences); ok {
+			w.opaque(of.Of[n].noisy(n, w.prover.TF32))
+			continue
+		}
 		w.reference(n, r)
 		if t := n.Out[0]; isFloating(t.Type) && !w.exact[t] && n.exactness() != operators.Selected {
 			units := 1

@@ -85,7 +85,19 @@ func interpret(g *fuse.Graph, regions []*fuse.Region, given memory) (memory, err
 			}
 		}
 	}
-	return m, nil
+	return m, fetchAll(regions, fetch)
+}
+
+// fetchAll computes what recurrences read: their results are given.
+func fetchAll(regions []*fuse.Region, fetch func(nodes []*fuse.Node) error) error {
+	for _, r := range regions {
+		if r.Nodes[0].Kind == fuse.Opaque {
+			if err := fetch(r.Nodes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // reader returns a function that reads the element of an operand for an index into a shape that the operand is

@@ -120,8 +120,11 @@ func (c *card) runOn(
 		for _, at := range l.Arguments {
 			pointers = append(pointers, blocks[at].Pointer())
 		}
-		must(t, cudactest.Launch(c.LaunchAddress(), kernel.Pointer(), c.stream.Pointer(), l.Blocks, l.Threads, l.Shared,
-			pointers))
+		launch, by := cudactest.Launch, c.LaunchAddress()
+		if l.Cooperative {
+			launch, by = cudactest.LaunchCooperative, c.CooperativeLaunchAddress()
+		}
+		must(t, launch(by, kernel.Pointer(), c.stream.Pointer(), l.Blocks, l.Threads, l.Shared, pointers))
 	}
 	must(t, c.stream.Synchronize())
 	for i, b := range buffers {
@@ -154,6 +157,7 @@ func TestGPUKernels(t *testing.T) {
 		{"random bf16", func(t *testing.T, k *kernels) { k.randomShort(t, small, wide) }, rounded},
 		{"attention", func(t *testing.T, k *kernels) { k.gradients = 0; k.attention(t) }, rounded},
 		{"gradients in one block", func(t *testing.T, k *kernels) { k.gradients = 0; k.inOneBlock(t) }, rounded},
+		{"recurrences", func(t *testing.T, k *kernels) { k.recurrences(t, 5, 8) }, exact},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},
 		{"multispeaker", graph("../builtin/myxtts-multispeaker/training_model.onnx"), exact},
 		{"nano", graph("../builtin/myxtts-nano/training_model.onnx"), exact},

@@ -88,8 +88,12 @@ func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffe
 		for _, at := range l.Arguments {
 			pointers = append(pointers, uintptr(unsafe.Pointer(unsafe.SliceData(buffers[at]))))
 		}
-		if err := cudactest.Launch(
-			e.program.Launch, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers,
+		launch, by := cudactest.Launch, e.program.Launch
+		if l.Cooperative {
+			launch, by = cudactest.LaunchCooperative, e.program.CooperativeLaunch
+		}
+		if err := launch(
+			by, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers,
 		); err != nil {
 			t.Fatal(err)
 		}

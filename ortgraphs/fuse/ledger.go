@@ -100,7 +100,7 @@ func NewLedger(
 	l.regions(Partition(g), kernels)
 	left := map[string]*Left{}
 	for _, n := range g.Nodes {
-		if n.Kind != Opaque || isProduct(n.Op) {
+		if n.Kind != Opaque || n.work != nil || isProduct(n.Op) {
 			continue
 		}
 		if left[n.Op] == nil {

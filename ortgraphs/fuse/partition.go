@@ -127,9 +127,10 @@ func (p *partition) traffic(groups ...*group) (in []*Tensor, read int, out []*Te
 					bytes[t] = min(bytes[t]+elements*int(shapes.ElementSize(t.Type)), t.Bytes())
 				}
 			}
-			t := n.Out[0]
-			if p.outputs[t] || slices.ContainsFunc(p.uses[t], func(u use) bool { return !inside(u.node) }) {
-				out = append(out, t)
+			for _, t := range n.Out {
+				if p.outputs[t] || slices.ContainsFunc(p.uses[t], func(u use) bool { return !inside(u.node) }) {
+					out = append(out, t)
+				}
 			}
 		}
 	}

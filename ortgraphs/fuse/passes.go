@@ -5,6 +5,7 @@ type fact int
 
 const (
 	ordered           fact = 1 << iota // nodes are after what they read
+	recurrencesApart                   // no pass changes recurrences that a kernel computes
 	scaledLast                         // powers of two multiply results of products in bf16
 	partsJoined                        // sums of parts that are apart are a Concat
 	biasedFlat                         // biases are added to products in the shape of these
@@ -44,6 +45,7 @@ func onGraph(f func(g *Graph)) func(p *partition) { return func(p *partition) { 
 
 // passes are in the order in which Partition runs them. What Lower returns is ordered.
 var passes = []pass{
+	{name: "findRecurrences", run: onGraph(findRecurrences), needs: ordered, leaves: recurrencesApart},
 	{name: "sinkScales", run: onGraph(sinkScales), needs: ordered, leaves: scaledLast},
 	// Attention writes its gradients to their places in a Concat.
 	{name: "joinParts", run: onGraph(joinParts), needs: ordered, leaves: partsJoined},
@@ -78,7 +80,8 @@ var passes = []pass{
 	{name: "inlineOperands", run: onGraph(inlineOperands), needs: repeated | windowsFound, leaves: inlined},
 	{name: "findPlanned", run: onGraph(findPlanned), needs: residualsAdded | laidOut, leaves: plansKnown},
 	{
-		name: "makeGroups", run: (*partition).makeGroups, needs: attentionApart | rowsSplit | inlined | plansKnown,
+		name: "makeGroups", run: (*partition).makeGroups,
+		needs:  recurrencesApart | attentionApart | rowsSplit | inlined | plansKnown,
 		leaves: grouped | ordered,
 	},
 	{name: "joinReaders", run: (*partition).joinReaders, needs: grouped | ordered},

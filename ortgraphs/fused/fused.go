@@ -35,6 +35,7 @@ type Plan struct {
 	regions   []*fuse.Region
 	kernels   []*cudac.Kernel // nil for a region that stays plain
 	launch    uintptr         // as in Programs
+	together  uintptr         // the function that launches kernels whose blocks wait for each other
 	sums      uintptr         // the function that completes column sums
 	proof     proofFunctions
 	library   *ort.Multiplier   // of products that regions are
@@ -58,6 +59,8 @@ type Form struct {
 	Capability int
 	// WindowBytes is [fuse.Graph.WindowBytes].
 	WindowBytes int
+	// Together is [cudac.Target.Together].
+	Together int
 }
 
 // NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's
@@ -89,8 +92,10 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	p.reasons = map[int]string{}
+	target := cudac.TargetOf(form.Capability)
+	target.Together = form.Together
 	for i, r := range p.regions {
-		k, err := kernelOf(r, cudac.TargetOf(form.Capability))
+		k, err := kernelOf(r, target)
 		if err != nil {
 			p.reasons[i] = err.Error()
 			p.Left = append(p.Left, fmt.Sprintf("%s: %v", r.Ops(), err))
@@ -194,7 +199,7 @@ func (p *Plan) Source(region int) string {
 // Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why:
 // these stay plain.
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
-	p.launch, failed, p.keys = programs.Launch(), map[int]error{}, nil
+	p.launch, p.together, failed, p.keys = programs.Launch(), programs.CooperativeLaunch(), map[int]error{}, nil
 	var refused error
 	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction, 0)
 	p.proof = findProof(programs)

@@ -38,7 +38,7 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 		}
 		call.Launches = append(call.Launches, ort.KernelLaunch{
 			Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Shared: l.Shared,
-			Arguments: l.Arguments,
+			Arguments: l.Arguments, Cooperative: l.Cooperative,
 		})
 	}
 	return call, nil
@@ -91,7 +91,9 @@ type linking struct {
 }
 
 func newLinking(p *Plan) *linking {
-	kernels := &ort.Kernels{Launch: p.launch, Multiplier: p.library, Convolver: p.convolver}
+	kernels := &ort.Kernels{
+		Launch: p.launch, LaunchCooperative: p.together, Multiplier: p.library, Convolver: p.convolver,
+	}
 	return &linking{plan: p, kernels: kernels, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
 }
 

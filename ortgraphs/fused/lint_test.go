@@ -18,6 +18,7 @@ import (
 type loaded struct{}
 
 func (loaded) Launch() uintptr                               { return 1 }
+func (loaded) CooperativeLaunch() uintptr                    { return 1 }
 func (loaded) Function(string, string, int) (uintptr, error) { return 1, nil }
 func (loaded) Multiplier() (*ort.Multiplier, error)          { return orttest.Multiplier, nil }
 func (loaded) Convolver() (*ort.Convolver, error)            { return orttest.Convolver, nil }

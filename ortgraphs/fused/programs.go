@@ -19,6 +19,8 @@ type Compiler interface {
 type Programs interface {
 	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
 	Launch() uintptr
+	// CooperativeLaunch is that of the function that launches one whose blocks wait for each other.
+	CooperativeLaunch() uintptr
 	// Function returns the address of a function of a source, whose launches may ask for so many bytes of shared
 	// memory. The error says why the program could not be compiled or loaded.
 	Function(source, name string, shared int) (uintptr, error)
@@ -33,6 +35,7 @@ type Programs interface {
 type unloaded struct{}
 
 func (unloaded) Launch() uintptr                               { return 0 }
+func (unloaded) CooperativeLaunch() uintptr                    { return 0 }
 func (unloaded) Function(string, string, int) (uintptr, error) { return 0, nil }
 func (unloaded) Multiplier() (*ort.Multiplier, error)          { return nil, nil }
 func (unloaded) Convolver() (*ort.Convolver, error)            { return nil, nil }

@@ -186,8 +186,12 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 		}
 		void *arguments[KERNEL_POINTERS];
 		for (size_t j = 0; j < l->argument_count; j++) arguments[j] = &pointers[l->arguments[j]];
-		int result = ((kernel_launcher)call->set->launch)((void *)l->function, l->grid[0], l->grid[1], l->grid[2], l->block,
-		                                                  1, 1, l->shared, stream, arguments, NULL);
+		void *function = (void *)l->function;
+		const unsigned *grid = l->grid;
+		int result = l->cooperative ? ((cooperative_launcher)call->set->launch_cooperative)(function, grid[0], grid[1], grid[2], l->block, 1, 1,
+		                                                                                    l->shared, stream, arguments)
+		                            : ((kernel_launcher)call->set->launch)(function, grid[0], grid[1], grid[2], l->block, 1, 1, l->shared,
+		                                                                   stream, arguments, NULL);
 		// The text makes error 2 an ErrOutOfMemory.
 		if (result) s = fail("kernel call %zu, launch %zu: CUDA failure %d: cuLaunchKernel", call->index, i, result);
 	}

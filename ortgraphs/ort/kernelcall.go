@@ -46,7 +46,8 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 	}
 	o.products = o.multiplier(k.Multiplier)
 	set := inC(&o, []C.kernel_set{{
-		launch: C.uintptr_t(k.Launch), fill: C.uintptr_t(k.Fill), cuda: C.bool(place != Host), memory: info,
+		launch: C.uintptr_t(k.Launch), launch_cooperative: C.uintptr_t(k.LaunchCooperative),
+		fill: C.uintptr_t(k.Fill), cuda: C.bool(place != Host), memory: info,
 		multiplier: o.products, convolver: o.convolver(k.Convolver),
 	}})
 	calls := make([]C.kernel_call, len(k.Calls))
@@ -92,6 +93,7 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 			grid:           [3]C.uint{C.uint(l.Grid[0]), C.uint(l.Grid[1]), C.uint(l.Grid[2])},
 			block:          C.uint(l.Block),
 			shared:         C.uint(l.Shared),
+			cooperative:    C.bool(l.Cooperative),
 			arguments:      inC(o, convert[C.int32_t](l.Arguments)),
 			argument_count: C.size_t(len(l.Arguments)),
 			products:       o.product(l.Products),

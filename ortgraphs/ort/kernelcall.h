@@ -8,6 +8,10 @@ typedef int (*kernel_launcher)(void *function, unsigned grid_x, unsigned grid_y,
                                unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments,
                                void **extra);
 
+// cooperative_launcher is cuLaunchCooperativeKernel.
+typedef int (*cooperative_launcher)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                    unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **arguments);
+
 // kernel_products are products of matrices in rows. The addresses of the matrices begin the scratch memory, unless the only product is planned:
 // then the matrices, and the bias and the residual if it adds them, are the call's first inputs, and the result is its first output.
 typedef struct {
@@ -54,6 +58,7 @@ typedef struct {
 	const kernel_convolution *convolution; // the same
 	uintptr_t function;
 	unsigned grid[3], block, shared;
+	bool cooperative;
 	const int32_t *arguments; // indices of the call's pointers
 	size_t argument_count;
 } kernel_launch;
@@ -80,6 +85,7 @@ typedef struct {
 // kernel_set has all calls of a session.
 struct kernel_set {
 	uintptr_t launch;            // a kernel_launcher
+	uintptr_t launch_cooperative; // a cooperative_launcher, or 0
 	uintptr_t fill;              // the kernel that fills each output before its call, or 0
 	const kernel_multiplier *multiplier;
 	const kernel_convolver *convolver;

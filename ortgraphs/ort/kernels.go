@@ -22,6 +22,9 @@ type Kernels struct {
 	// Launch is the address of a C function with the signature of CUDA's cuLaunchKernel. On a GPU it is cuLaunchKernel.
 	// On the CPU the stream is NULL, and the function must do the work before it returns.
 	Launch uintptr
+	// LaunchCooperative is that of one with the signature of cuLaunchCooperativeKernel. It may be 0 without cooperative
+	// launches.
+	LaunchCooperative uintptr
 	// Fill, unless 0, is a kernel that is launched for each output before the launches of its call, in a proof. Its
 	// arguments are the address of the output and the number of its bytes, 64 bits each.
 	Fill uintptr
@@ -59,6 +62,8 @@ type KernelLaunch struct {
 	Grid     [3]int  // blocks
 	Block    int     // threads
 	Shared   int     // bytes of dynamic shared memory; more than 48 KB require an attribute of the function
+	// Cooperative launches fail unless all blocks can run at the same time, because they wait for each other.
+	Cooperative bool
 	// Arguments are the numbers of the call's pointers. These stand one after another, so a kernel may take argument 0
 	// as a structure of MaxKernelPointers pointers.
 	Arguments []int
@@ -124,6 +129,10 @@ func (k *Kernels) check() error {
 		if k.Convolver == nil &&
 			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Convolution != nil }) {
 			return fmt.Errorf("kernel call %d: a convolution without a convolver", i)
+		}
+		if k.LaunchCooperative == 0 &&
+			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Cooperative }) {
+			return fmt.Errorf("kernel call %d: a cooperative launch without a function for it", i)
 		}
 		if err := c.check(); err != nil {
 			return fmt.Errorf("kernel call %d: %w", i, err)

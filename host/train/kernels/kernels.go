@@ -66,7 +66,8 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 		c.log.Warn("kernels", "error", compiled.CacheError)
 	}
 	p := &programs{
-		compiler: c, launch: c.context.LaunchAddress(), modules: map[string]gpu.Module{}, refused: map[string]error{},
+		compiler: c, launch: c.context.LaunchAddress(), cooperative: c.context.CooperativeLaunchAddress(),
+		modules: map[string]gpu.Module{}, refused: map[string]error{},
 	}
 	for i, source := range sources {
 		if err := p.load(c.context, source, compiled.Images[i], compiled.Refused[i]); err != nil {
@@ -107,6 +108,7 @@ func (c *Compiler) multiplier(p *programs) (*ort.Multiplier, error) {
 type programs struct {
 	compiler     *Compiler
 	launch       uintptr
+	cooperative  uintptr
 	modules      map[string]gpu.Module
 	refused      map[string]error // by the compiler or the driver
 	handle       *cublas.Handle   // nil for the reason lacks
@@ -133,6 +135,8 @@ func (p *programs) load(context gpu.Context, source string, image []byte, refuse
 }
 
 func (p *programs) Launch() uintptr { return p.launch }
+
+func (p *programs) CooperativeLaunch() uintptr { return p.cooperative }
 
 func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, p.lacks }
 

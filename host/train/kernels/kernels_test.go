@@ -18,7 +18,8 @@ type card struct {
 	open    int
 }
 
-func (c *card) LaunchAddress() uintptr { return 1 }
+func (c *card) LaunchAddress() uintptr            { return 1 }
+func (c *card) CooperativeLaunchAddress() uintptr { return 2 }
 
 func (c *card) NewModule(image []byte) (gpu.Module, error) {
 	if strings.Contains(string(image), c.refused) {

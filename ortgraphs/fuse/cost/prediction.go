@@ -14,7 +14,7 @@ type Settings struct {
 	// TF32 says that products of f32 round their operands to TF32.
 	TF32 bool
 	// Uncaptured says why the nodes are launched one by one, without a CUDA graph; it is empty if they are not. Graphs
-	// with a recurrence always are.
+	// with a recurrence that no kernel computes always are.
 	Uncaptured string
 	// UpdateBytes are those that the optimizer reads and writes in a step.
 	UpdateBytes int

@@ -49,6 +49,8 @@ type Launch struct {
 	Threads int
 	// Shared is how much shared memory a block asks for, in bytes, apart from what its program declares.
 	Shared int
+	// Cooperative says that the blocks wait for each other: all of them have to run at the same time.
+	Cooperative bool
 	// Arguments are positions in the list of In, Out, the partial sums and the scratch memory.
 	Arguments []int
 	// Products, unless nil, are computed by a library instead of a function. It finds the matrices of many as
@@ -62,6 +64,8 @@ type Launch struct {
 type Target struct {
 	// Multiprocessors is their number if they multiply matrices by warpgroups (wgmma), and otherwise 0.
 	Multiprocessors int
+	// Together is how many blocks of a cooperative launch run at the same time, or 0 for as many as on any such GPU.
+	Together int
 }
 
 // TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone.
@@ -95,6 +99,8 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 		return newProducts(r, w), nil
 	case *fuse.Convolution:
 		return newConvolution(r, w), nil
+	case *fuse.Recurrences:
+		return generateRecurrences(r, w, target)
 	case fuse.Biases:
 		return newBiases(r), nil
 	}

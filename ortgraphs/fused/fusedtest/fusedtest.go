@@ -79,6 +79,8 @@ type loaded struct {
 
 func (p loaded) Launch() uintptr { return p.program.Launch }
 
+func (p loaded) CooperativeLaunch() uintptr { return p.program.CooperativeLaunch }
+
 func (p loaded) Function(source, name string, _ int) (uintptr, error) {
 	i := slices.Index(p.sources, source)
 	if i < 0 {

@@ -9,15 +9,17 @@ package cudactest
 #include <stdlib.h>
 
 typedef int (*launch_fn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+typedef int (*cooperative_fn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 
 static uintptr_t open_library(char *path) { return (uintptr_t)dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 static uintptr_t symbol(uintptr_t library, char *name) { return (uintptr_t)dlsym((void *)library, name); }
 static void close_library(uintptr_t library) { dlclose((void *)library); }
 static char *last_error(void) { return dlerror(); }
 
-static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, unsigned shared, uintptr_t *pointers, size_t n) {
+static int launch(uintptr_t launch, int cooperative, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, unsigned shared, uintptr_t *pointers, size_t n) {
 	void *arguments[n + 1];
 	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
+	if (cooperative) return ((cooperative_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, shared, (void *)stream, arguments);
 	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, shared, (void *)stream, arguments, 0);
 }
 */
@@ -51,6 +53,8 @@ type Program struct {
 	library C.uintptr_t
 	// Launch is the address of a function with the signature of cuLaunchKernel.
 	Launch uintptr
+	// CooperativeLaunch is that of one with the signature of cuLaunchCooperativeKernel.
+	CooperativeLaunch uintptr
 }
 
 // Source is a program with functions of the given names and numbers of arguments, which are pointers; 0 for a function
@@ -118,7 +122,7 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 		t.Fatal(errors.New(C.GoString(C.last_error())))
 	}
 	t.Cleanup(func() { C.close_library(p.library) })
-	p.Launch = p.address("launch_kernel")
+	p.Launch, p.CooperativeLaunch = p.address("launch_kernel"), p.address("launch_cooperative")
 	return p
 }
 
@@ -184,11 +188,22 @@ func Address[T any](t *testing.T, x []T) uintptr {
 // Launch launches a function on pointers, which are also the structure that it may take. A block asks for so many bytes
 // of shared memory. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
 func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
+	return launched(launch, 0, function, stream, blocks, threads, shared, pointers)
+}
+
+// LaunchCooperative is Launch by a function like cuLaunchCooperativeKernel.
+func LaunchCooperative(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
+	return launched(launch, 1, function, stream, blocks, threads, shared, pointers)
+}
+
+func launched(
+	launch uintptr, cooperative C.int, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr,
+) error {
 	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
 	if code := C.launch(
-		C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]),
-		C.unsigned(threads), C.unsigned(shared), (*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))),
-		C.size_t(len(pointers)),
+		C.uintptr_t(launch), cooperative, C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]),
+		C.unsigned(blocks[1]), C.unsigned(threads), C.unsigned(shared),
+		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers)),
 	); code != 0 {
 		return fmt.Errorf("launch: CUDA failure %d", code)
 	}

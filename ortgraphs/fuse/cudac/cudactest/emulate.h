@@ -1,4 +1,5 @@
-// Runs CUDA kernels on the CPU, for tests: the threads of a block are fibers on one thread of the CPU, blocks run one after another.
+// Runs CUDA kernels on the CPU, for tests: the threads of a block are fibers on one thread of the CPU, blocks run one after another, or, in a
+// cooperative launch, in turns.
 
 #include <math.h>
 #include <setjmp.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #define __global__
@@ -59,25 +61,27 @@ enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
 // launch_result is what launch_kernel returns: a kernel that fails sets it to an error of CUDA.
 static int launch_result;
-enum { OUT_OF_RESOURCES = 701, MISALIGNED = 716 };
+enum { OUT_OF_RESOURCES = 701, TIMEOUT = 702, MISALIGNED = 716 };
 
 // The compiler calls this before an access to memory that is not aligned as its type requires (-fsanitize=alignment).
 extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_type_mismatch_v1(void *place, void *pointer) { launch_result = MISALIGNED; }
 
-static struct {
+static struct block_of_threads {
+	index3 place;
 	ucontext_t begin[MOST_THREADS], scheduler;
 	jmp_buf at[MOST_THREADS], back;
 	char *stacks;
+	unsigned char *shared; // of a cooperative launch
 	int started[MOST_THREADS], done[MOST_THREADS], current, threads;
 	int arrived, turn;                                    // of the block's barrier
 	int warp_arrived[MOST_THREADS / 32], warp_turn[MOST_THREADS / 32];
 	uint64_t exchanged[MOST_THREADS];
 	void (*function)(void **);
 	void **arguments;
-} block;
+} only_block, *now = &only_block; // the block that runs
 
 static void yield() {
-	if (!_setjmp(block.at[block.current])) _longjmp(block.back, 1);
+	if (!_setjmp(now->at[now->current])) _longjmp(now->back, 1);
 }
 
 static void wait_for(int *arrived, int *turn, int threads) {
@@ -90,26 +94,26 @@ static void wait_for(int *arrived, int *turn, int threads) {
 	while (*turn == mine) yield();
 }
 
-static inline void __syncthreads() { wait_for(&block.arrived, &block.turn, block.threads); }
+static inline void __syncthreads() { wait_for(&now->arrived, &now->turn, now->threads); }
 
 // warp_wait waits for the threads of a warp.
 static void warp_wait() {
-	int warp = block.current / 32;
-	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32);
+	int warp = now->current / 32;
+	wait_for(&now->warp_arrived[warp], &now->warp_turn[warp], now->threads - warp * 32 < 32 ? now->threads - warp * 32 : 32);
 }
 
 // of_lane returns what another thread of the warp has.
 template <class T> static T of_lane(T x, int lane) {
-	int me = block.current, warp = me / 32;
+	int me = now->current, warp = me / 32;
 	uint64_t bits = 0;
 	memcpy(&bits, &x, sizeof x);
-	block.exchanged[me] = bits;
+	now->exchanged[me] = bits;
 	warp_wait();
-	memcpy(&x, &block.exchanged[warp * 32 + lane], sizeof x);
+	memcpy(&x, &now->exchanged[warp * 32 + lane], sizeof x);
 	warp_wait();
 	return x;
 }
-template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) { return of_lane(x, block.current % 32 ^ mask); }
+template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) { return of_lane(x, now->current % 32 ^ mask); }
 template <class T> static T __shfl_sync(unsigned, T x, int from) { return of_lane(x, from); }
 
 static bool __any_sync(unsigned mask, int x) {
@@ -135,7 +139,7 @@ static void __syncwarp() { warp_wait(); }
 static unsigned operands[MOST_THREADS][6];
 
 static void multiply(float *c, const unsigned *a, const unsigned *b) {
-	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	int me = now->current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
 	memcpy(operands[me], a, 16);
 	memcpy(operands[me] + 4, b, 8);
 	warp_wait();
@@ -152,14 +156,14 @@ static void multiply(float *c, const unsigned *a, const unsigned *b) {
 typedef uintptr_t shared_at;
 static shared_at place_of(const void *p) { return (shared_at)p; }
 static void load_any(unsigned *r, shared_at row, int transposed) {
-	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
-	block.exchanged[me] = row;
+	int me = now->current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	now->exchanged[me] = row;
 	warp_wait();
 	for (int i = 0; i < 4; i++) {
 		unsigned short pair[2];
 		for (int j = 0; j < 2; j++) {
 			int from = transposed ? 2 * t + j : g, column = transposed ? g : 2 * t + j;
-			pair[j] = ((const unsigned short *)(uintptr_t)block.exchanged[warp + i * 8 + from])[column];
+			pair[j] = ((const unsigned short *)(uintptr_t)now->exchanged[warp + i * 8 + from])[column];
 		}
 		r[i] = pair[0] | (unsigned)pair[1] << 16;
 	}
@@ -181,14 +185,14 @@ static struct {
 } copies[MOST_THREADS];
 
 static void copy_16(shared_at to, const void *from, bool there) {
-	auto &own = copies[block.current];
+	auto &own = copies[now->current];
 	if (to % 16 || (uintptr_t)from % 16) launch_result = MISALIGNED;
 	else if (own.count == MOST_COPIES) launch_result = OUT_OF_RESOURCES;
 	else own.list[own.count++] = {(void *)to, from, there, own.groups};
 }
-static void end_copies() { copies[block.current].groups++; }
+static void end_copies() { copies[now->current].groups++; }
 template <int GROUPS> static void wait_for_copies() {
-	auto &own = copies[block.current];
+	auto &own = copies[now->current];
 	int left = 0;
 	for (int i = 0; i < own.count; i++) {
 		auto c = own.list[i];
@@ -234,10 +238,10 @@ static void *memory_at(shared_at at) { return (void *)at; }
 #define read_16(from) (*(const vec<unsigned, 4> *)(from))
 #define write_16(to, v) (void)(*(vec<unsigned, 4> *)(to) = (v))
 static void store_matrices(shared_at row, const unsigned *r) {
-	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
-	block.exchanged[me] = row;
+	int me = now->current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	now->exchanged[me] = row;
 	warp_wait();
-	for (int i = 0; i < 4; i++) memcpy((char *)(uintptr_t)block.exchanged[warp + i * 8 + g] + t * 4, r + i, 4);
+	for (int i = 0; i < 4; i++) memcpy((char *)(uintptr_t)now->exchanged[warp + i * 8 + g] + t * 4, r + i, 4);
 	warp_wait();
 }
 
@@ -255,11 +259,11 @@ static float in_tile(shared_at at, int row, int column) {
 }
 
 // first_row returns the first row of a step's left factor that the thread multiplies; the other one is 8 rows below.
-static int first_row() { return block.current % 128 / 32 * 16 + block.current % 32 / 4; }
+static int first_row() { return now->current % 128 / 32 * 16 + now->current % 32 / 4; }
 
 // add_step multiplies the thread's two rows of the left factor.
 static void add_step(float *c, const float (*rows)[16], shared_at b, int b_turned, bool add) {
-	int t = block.current % 4;
+	int t = now->current % 4;
 	for (int i = 0; i < 32; i++) {
 		int column = i / 4 * 8 + 2 * t + i % 2;
 		float sum = add ? c[i] : 0;
@@ -277,9 +281,9 @@ template <int A_TURNED, int B_TURNED> static void start_step(float (&c)[32], sha
 	add_step(c, left, b, B_TURNED, add);
 }
 template <int B_TURNED> static void start_step(float (&c)[32], const unsigned *a, shared_at b, bool add) {
-	int group = block.current / 128;
+	int group = now->current / 128;
 	static unsigned lefts[MOST_THREADS][4];
-	memcpy(lefts[block.current], a, 16);
+	memcpy(lefts[now->current], a, 16);
 	meet<128>(8 + group);
 	float left[2][16];
 	for (int half = 0; half < 2; half++)
@@ -293,47 +297,108 @@ template <int B_TURNED> static void start_step(float (&c)[32], const unsigned *a
 }
 
 static void enter() {
-	block.function(block.arguments);
-	block.done[block.current] = 1;
-	_longjmp(block.back, 1);
+	now->function(now->arguments);
+	now->done[now->current] = 1;
+	_longjmp(now->back, 1);
+}
+
+static void begin_block() {
+	memset(now->started, 0, sizeof now->started);
+	memset(now->done, 0, sizeof now->done);
+	memset(now->warp_arrived, 0, sizeof now->warp_arrived);
+	for (int i = 0; i < now->threads; i++) copies[i].count = copies[i].groups = 0;
+	now->arrived = 0;
+	memset(meetings, 0, sizeof meetings);
+}
+
+// run_threads runs each thread of a block until it waits or ends. It returns how many have not ended.
+static int run_threads() {
+	int left = 0;
+	for (now->current = 0; now->current < now->threads; now->current++) {
+		int i = now->current;
+		if (now->done[i]) continue;
+		threadIdx.x = i;
+		if (!_setjmp(now->back)) {
+			if (now->started[i]) _longjmp(now->at[i], 1);
+			now->started[i] = 1;
+			getcontext(&now->begin[i]);
+			now->begin[i].uc_stack.ss_sp = now->stacks + (size_t)i * STACK;
+			now->begin[i].uc_stack.ss_size = STACK;
+			now->begin[i].uc_link = 0;
+			makecontext(&now->begin[i], enter, 0);
+			setcontext(&now->begin[i]);
+		}
+		left += !now->done[i];
+	}
+	return left;
 }
 
 static void run_block() {
-	memset(block.started, 0, sizeof block.started);
-	memset(block.done, 0, sizeof block.done);
-	memset(block.warp_arrived, 0, sizeof block.warp_arrived);
-	for (int i = 0; i < block.threads; i++) copies[i].count = copies[i].groups = 0;
-	block.arrived = 0;
-	memset(meetings, 0, sizeof meetings);
+	begin_block();
+	while (run_threads()) {}
+}
+
+// The functions below are those of recurrence.cuh that are instructions of a GPU.
+static void meet_blocks(unsigned *arrived, unsigned &target, unsigned blocks) {
+	__syncthreads();
+	target += blocks;
+	if (now->current == 0) {
+		++*arrived;
+		while (*(volatile unsigned *)arrived < target) yield();
+	}
+	__syncthreads();
+}
+static float read_fresh(const float *p) { return *p; }
+#define read_fresh_4(p) (*(const vec<float, 4> *)(p))
+static float *shared_floats() { return (float *)(now->shared + LARGE_OFFSET); }
+
+// launch_cooperative has the signature of cuLaunchCooperativeKernel. Its blocks have only the shared memory that they ask for.
+extern "C" int launch_cooperative(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                  void *stream, void **arguments) {
+	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared > MOST_SHARED) return 1;
+	const unsigned count = gx * gy * gz;
+	block_of_threads *blocks = (block_of_threads *)calloc(count, sizeof *blocks);
+	blockDim = {bx, 1, 1};
+	gridDim = {gx, gy, gz};
+	launch_result = 0;
+	for (unsigned i = 0; i < count; i++) {
+		now = blocks + i;
+		now->place = {i % gx, i / gx % gy, i / gx / gy};
+		now->stacks = (char *)malloc((size_t)bx * STACK);
+		now->shared = (unsigned char *)aligned_alloc(LARGE_ALIGNMENT, sizeof large);
+		memset(now->shared, 0xff, sizeof large);
+		now->function = (void (*)(void **))function, now->arguments = arguments, now->threads = bx;
+		begin_block();
+	}
+	const time_t began = time(NULL);
 	for (int left = 1; left;) {
 		left = 0;
-		for (block.current = 0; block.current < block.threads; block.current++) {
-			int i = block.current;
-			if (block.done[i]) continue;
-			threadIdx.x = i;
-			if (!_setjmp(block.back)) {
-				if (block.started[i]) _longjmp(block.at[i], 1);
-				block.started[i] = 1;
-				getcontext(&block.begin[i]);
-				block.begin[i].uc_stack.ss_sp = block.stacks + (size_t)i * STACK;
-				block.begin[i].uc_stack.ss_size = STACK;
-				block.begin[i].uc_link = 0;
-				makecontext(&block.begin[i], enter, 0);
-				setcontext(&block.begin[i]);
-			}
-			left += !block.done[i];
+		if (time(NULL) - began > 60) return TIMEOUT; // its blocks wait for what never comes
+		for (unsigned i = 0; i < count; i++) {
+			now = blocks + i;
+			blockIdx = now->place;
+			left += run_threads();
 		}
 	}
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned j = LARGE_OFFSET + shared; j < sizeof large; j++)
+			if (blocks[i].shared[j] != 0xff) launch_result = OUT_OF_RESOURCES; // it has used more than it has asked for
+		free(blocks[i].stacks);
+		free(blocks[i].shared);
+	}
+	free(blocks);
+	now = &only_block;
+	return launch_result;
 }
 
 // launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments.
 extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
                              void **arguments, void **extra) {
-	if (!block.stacks) block.stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
+	if (!now->stacks) now->stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
 	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared > MOST_SHARED || extra) return 1;
-	block.function = (void (*)(void **))function;
-	block.arguments = arguments;
-	block.threads = bx;
+	now->function = (void (*)(void **))function;
+	now->arguments = arguments;
+	now->threads = bx;
 	blockDim = {bx, 1, 1};
 	gridDim = {gx, gy, gz};
 	launch_result = 0;

@@ -1,0 +1,317 @@
+package cudac
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+//go:embed recurrence.cuh
+var recurrenceTemplates string
+
+// Limits of a recurrence's kernel.
+const (
+	recurrenceThreads = 256 // RECURRENCE_THREADS
+	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
+	// Two blocks run at the same time on a multiprocessor of compute capability 9.0, with largeShared bytes of shared
+	// memory each, and one on any other, with anyShared. These have at least 64 and 32 multiprocessors, all but the
+	// smallest.
+	largeBlocks, largeShared = 128, 112 << 10
+	anyBlocks, anyShared     = 32, 96 << 10
+)
+
+// recurrences is a kernel of all steps of some Scans in the making. Each has blocks of its own.
+type recurrences struct {
+	region *fuse.Region
+	list   []*recurrence
+	blocks int // of each
+	room   int // floats of shared memory that a block may have
+	shared int // those that it has
+	floats int // of the scratch memory
+	inputs []*fuse.Tensor
+}
+
+// recurrence is a Scan. A step has levels, between which the blocks wait for each other: a product reads whole rows of
+// what all blocks have computed.
+type recurrence struct {
+	*recurrences
+	of      *fuse.Recurrence
+	node    *fuse.Node
+	rows    int
+	levels  []*level
+	at      map[*fuse.Tensor]int // the level of a tensor of the step
+	counter int                  // where the scratch memory has the counter of arrivals
+	// operands are what products read of the step's own tensors.
+	operands []*fuse.Tensor
+	scratch  map[*fuse.Tensor]int // where the two copies of an operand, or of a passed value, begin
+}
+
+// generateRecurrences writes the program of recurrences.
+func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*Kernel, error) {
+	all := &recurrences{region: r, blocks: anyBlocks, room: anyShared / 4}
+	if target.Multiprocessors > 0 {
+		all.blocks, all.room = largeBlocks, largeShared/4
+	}
+	all.blocks = max(1, cmp.Or(target.Together, all.blocks)/len(r.Nodes))
+	all.floats = counterFloats * len(r.Nodes)
+	for i, n := range r.Nodes {
+		k := &recurrence{
+			recurrences: all, of: of.Of[n], node: n, at: map[*fuse.Tensor]int{}, counter: counterFloats * i,
+			scratch: map[*fuse.Tensor]int{},
+		}
+		if err := k.plan(); err != nil {
+			return nil, err
+		}
+		all.list = append(all.list, k)
+	}
+	return all.write()
+}
+
+// plan divides the step into levels, and gives the values that are passed on and the operands places in memory.
+func (k *recurrence) plan() error {
+	step := k.of.Step
+	for _, n := range step.Nodes {
+		level := 0
+		for i, o := range n.In {
+			at := k.at[o.Tensor]
+			if n.Kind == fuse.Product && i == 0 && o.Tensor.From != nil {
+				at++
+			}
+			level = max(level, at)
+		}
+		k.at[n.Out[0]] = level
+		if a := n.In[0].Tensor; n.Kind == fuse.Product && a.From != nil && !slices.Contains(k.operands, a) {
+			k.operands = append(k.operands, a)
+		}
+	}
+	for i := range k.of.Carries {
+		k.place(step.Inputs[i])
+	}
+	for _, t := range k.operands {
+		k.place(t)
+	}
+	for _, t := range k.written() {
+		if t.Elements() == 0 || !isFloat(t.Type) || len(t.Shape) == 0 {
+			return unsupported("a step computes %s of type %s and shape %v", t.Name, t.Type, t.Shape)
+		}
+		rows := t.Elements() / t.Shape[len(t.Shape)-1]
+		if k.rows != 0 && rows != k.rows {
+			return unsupported("%s has %d rows, others have %d", t.Name, rows, k.rows)
+		}
+		k.rows = rows
+	}
+	for at := 0; at <= slices.Max(levelsOf(k.at, k.written())); at++ {
+		l, err := k.newLevel(at)
+		if err != nil {
+			return err
+		}
+		k.levels = append(k.levels, l)
+	}
+	return k.divide()
+}
+
+func levelsOf(at map[*fuse.Tensor]int, list []*fuse.Tensor) (levels []int) {
+	for _, t := range list {
+		levels = append(levels, at[t])
+	}
+	return levels
+}
+
+// place gives a tensor two copies in the scratch memory: a step writes one while another block may still read the
+// other.
+func (k *recurrence) place(t *fuse.Tensor) {
+	k.scratch[t] = k.floats
+	k.floats += 2 * ceil(t.Elements(), 4) * 4
+}
+
+// written are the step's tensors that a kernel writes to memory.
+func (k *recurrence) written() (list []*fuse.Tensor) {
+	for i, o := range k.of.Step.Outputs {
+		if i < k.of.Carries || slices.Contains(k.region.Out, k.node.Out[i]) {
+			list = append(list, o.Tensor)
+		}
+	}
+	return append(list, k.operands...)
+}
+
+// divide divides shared memory: weights that have no room there are read from the scratch memory.
+func (k *recurrence) divide() error {
+	weights, sums, rows := 0, 0, 0
+	for _, l := range k.levels {
+		own := 0
+		for _, p := range l.products {
+			own += p.split * p.bandRows(k.rows) * p.columns
+			rows = max(rows, p.rows*p.inner)
+		}
+		sums = max(sums, own)
+	}
+	left := k.room - sums - rows
+	if left < 0 {
+		return unsupported("its rows need %d bytes of shared memory", 4*(rows+sums))
+	}
+	for _, l := range k.levels {
+		for _, p := range l.products {
+			if size := p.columns * p.inner; size <= left {
+				p.resident, p.weights = true, weights
+				weights += size
+				left -= size
+			} else {
+				p.weights = k.floats
+				k.floats += size * k.blocks
+			}
+		}
+	}
+	k.shared = max(k.shared, weights)
+	for _, l := range k.levels {
+		at := weights
+		for _, p := range l.products {
+			p.sums = at
+			at += p.split * p.bandRows(k.rows) * p.columns
+		}
+		for _, p := range l.products { // as many rows at a time as there is room for
+			for p.chunk = p.bandRows(k.rows); p.chunk > p.rows && p.chunk*p.inner > left+rows; p.chunk -= p.rows {
+			}
+			p.staged = weights + sums
+			k.shared = max(k.shared, p.staged+p.chunk*p.inner)
+		}
+	}
+	return nil
+}
+
+// input returns the name of a region's input.
+func (k *recurrence) input(i int) string {
+	t := k.node.In[i].Tensor
+	at := slices.Index(k.inputs, t)
+	if at < 0 {
+		at = len(k.inputs)
+		k.recurrences.inputs = append(k.inputs, t)
+	}
+	return fmt.Sprintf("p%d", at)
+}
+
+// item is the number of a step's item of a sequence.
+func (k *recurrence) item(backwards bool) affine {
+	if backwards {
+		return variable("step", -1).plusConstant(k.of.Steps - 1)
+	}
+	return variable("step", 1)
+}
+
+// places returns those over variables with so many values each, and over the steps.
+func (k *recurrence) places(limits map[string]int) *places {
+	p := newPlaces(nil)
+	p.limits["step"] = k.of.Steps
+	maps.Copy(p.limits, limits)
+	return p
+}
+
+// given returns the code of an element of one of the step's inputs, as the memory of the region has it.
+func (k *recurrence) given(p *places, i int, index []affine) string {
+	o := k.node.In[i]
+	if sequence := i - k.of.Carries; sequence >= 0 && sequence < k.of.Sequences {
+		index = append([]affine{k.item(k.of.Backwards[sequence])}, index...)
+	}
+	code := fmt.Sprintf("%s[%s]", k.input(i), p.element(index, o))
+	if isShort(o.Tensor.Type) {
+		code = "float(" + code + ")"
+	}
+	return code
+}
+
+// copyOf is one of the two copies of a tensor in the scratch memory: that which this step reads, or writes.
+func (k *recurrence) copyOf(t *fuse.Tensor, written bool) string {
+	now := "step % 2"
+	if written {
+		now = "(step + 1) % 2"
+	}
+	return fmt.Sprintf("scratch + %d + %s * %d", k.scratch[t], now, ceil(t.Elements(), 4)*4)
+}
+
+func (all *recurrences) write() (*Kernel, error) {
+	body := &writer{depth: 1}
+	for i, k := range all.list {
+		body.line("if (blockIdx.x / %d == %d) {", all.blocks, i)
+		if err := k.body(body); err != nil {
+			return nil, err
+		}
+		body.line("}")
+	}
+	w := &writer{}
+	var parameters []string
+	for i, t := range all.inputs {
+		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
+	}
+	for i, t := range all.region.Out {
+		parameters = append(parameters, fmt.Sprintf("%s *__restrict__ o%d", stored(t.Type), i))
+	}
+	w.WriteString(recurrenceTemplates)
+	w.line(`extern "C" __global__ void __launch_bounds__(32) nobody_has_arrived(float *scratch) {`)
+	w.line("if (threadIdx.x < %d) ((unsigned *)scratch)[threadIdx.x * %d] = 0;", len(all.list), counterFloats)
+	w.line("}")
+	w.line(`extern "C" __global__ void __launch_bounds__(%d, 2) recurrence(%s) {`, recurrenceThreads,
+		strings.Join(append(parameters, "float *scratch"), ", "))
+	w.line("float *const memory = shared_floats();")
+	w.line("const int block = blockIdx.x %% %d;", all.blocks)
+	w.WriteString(body.String())
+	w.line("}")
+	w.line("#undef sigmoid_of")
+	w.line("#undef tanh_of")
+	out := &Kernel{Source: w.String(), In: all.inputs, Out: all.region.Out, Scratch: 4 * all.floats}
+	scratch := len(all.inputs) + len(all.region.Out)
+	main := Launch{
+		Function: "recurrence", Blocks: [2]int{all.blocks * len(all.list), 1}, Threads: recurrenceThreads,
+		Shared: 4 * all.shared, Cooperative: true,
+	}
+	for i := range scratch + 1 {
+		main.Arguments = append(main.Arguments, i)
+	}
+	out.Launches = []Launch{
+		{Function: "nobody_has_arrived", Blocks: [2]int{1, 1}, Threads: 32, Arguments: []int{scratch}}, main,
+	}
+	out.name()
+	return out, nil
+}
+
+// body writes what comes before the steps, and the steps.
+func (k *recurrence) body(w *writer) error {
+	steps := &writer{depth: w.depth}
+	steps.line("for (int step = 0; step < %d; step++) {", k.of.Steps)
+	for i, l := range k.levels {
+		if err := k.writeLevel(steps, l); err != nil {
+			return err
+		}
+		if i+1 < len(k.levels) {
+			steps.line("meet_blocks(arrived, target, %d);", k.blocks)
+		}
+	}
+	if k.meets() {
+		steps.line("meet_blocks(arrived, target, %d);", k.blocks)
+	}
+	steps.line("}")
+
+	w.line("unsigned *const arrived = (unsigned *)scratch + %d;", k.counter)
+	w.line("unsigned target = 0;")
+	for i := range k.of.Carries {
+		t := k.of.Step.Inputs[i]
+		p := k.places(map[string]int{"i": t.Elements()})
+		code := k.given(p, i, p.unflatten(variable("i", 1), t.Shape))
+		w.line("for (int i = block * %d + threadIdx.x; i < %d; i += %d) {", recurrenceThreads, t.Elements(),
+			recurrenceThreads*k.blocks)
+		w.define(p)
+		w.line("scratch[%d + i] = %s;", k.scratch[t], code)
+		w.line("}")
+	}
+	for _, l := range k.levels {
+		for _, p := range l.products {
+			p.load(w)
+		}
+	}
+	w.line("meet_blocks(arrived, target, %d);", k.blocks)
+	w.WriteString(steps.String())
+	return nil
+}

@@ -1,0 +1,121 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Recurrences says that one kernel computes all steps of some Scans, such as an LSTM or its gradient. None of them
+// needs another one, as the two directions of a layer. As nodes, each of thousands of steps costs a launch for each of
+// its nodes.
+type Recurrences struct{ Of map[*Node]*Recurrence }
+
+// Recurrence is what a Scan computes.
+type Recurrence struct {
+	// Step computes one step. It reads what the node reads, in the same order: first what a step passes on to the next
+	// one, then the items of the sequences, and what stays the same. Its outputs are those of the node: what it passes
+	// on, and the items of the results.
+	Step *Graph
+	// Steps is their number, Carries that of the values that are passed on, Sequences that of the sequences read.
+	Steps, Carries, Sequences int
+	// Backwards says which of the sequences are read from their end, BackwardsOut which results are written so.
+	Backwards, BackwardsOut []bool
+}
+
+// maxRecurrences is how many a kernel computes at the same time: each has its part of the GPU.
+const maxRecurrences = 4
+
+// RoundsAsNodes is false: a product adds its terms in an order of its own.
+func (w *Recurrences) RoundsAsNodes() bool { return false }
+
+func (w *Recurrences) group(nodes []*Node) [][]*Node {
+	return slices.Collect(slices.Chunk(nodes, maxRecurrences))
+}
+
+func (w *Recurrences) complete(r *Region) {
+	c := w.Of[r.Nodes[0]]
+	r.Domain = append([]int{c.Steps}, c.Step.Outputs[0].Shape...)
+}
+
+func (w *Recurrences) ops(r *Region) string {
+	c, count := w.Of[r.Nodes[0]], ""
+	if len(r.Nodes) > 1 {
+		count = fmt.Sprintf("%d times ", len(r.Nodes))
+	}
+	return fmt.Sprintf("%srecurrence of %d steps: %s", count, c.Steps, pointwise{}.ops(&Region{Nodes: c.Step.Nodes}))
+}
+
+func (w *Recurrences) count(*Ledger, *Region) (kernels int) { return 2 }
+
+// findRecurrences sets apart the Scans whose steps consist of matrix products and of what can be computed element by
+// element. Those that need as many others before them do not need one another.
+func findRecurrences(g *Graph) {
+	type kind struct{ depth, steps int }
+	works, depths := map[kind]*Recurrences{}, map[*Node]int{}
+	for _, n := range g.Nodes {
+		for _, o := range n.In {
+			if o.Tensor != nil && o.Tensor.From != nil {
+				depths[n] = max(depths[n], depths[o.Tensor.From])
+			}
+		}
+		if n.Kind != Opaque || n.Op != "Scan" || n.work != nil {
+			continue
+		}
+		c := recurrenceOf(n)
+		if depths[n]++; c == nil {
+			continue
+		}
+		k := kind{depths[n], c.Steps}
+		if works[k] == nil {
+			works[k] = &Recurrences{Of: map[*Node]*Recurrence{}}
+		}
+		n.work, works[k].Of[n] = works[k], c
+	}
+}
+
+// recurrenceOf returns what a Scan computes, or nil if a step has other nodes.
+func recurrenceOf(n *Node) *Recurrence {
+	m := n.Model
+	body := m.Attribute("body").GetG()
+	if body == nil || m.Step == nil || m.Steps < 1 || slices.Contains(m.Out, nil) || slices.Contains(m.Reads(), nil) {
+		return nil
+	}
+	r := &shapes.Result{Model: &onnxpb.ModelProto{Graph: body}, Nodes: m.Step.Nodes}
+	for i, v := range body.Input {
+		r.Inputs = append(r.Inputs, m.Step.Value(v.GetName()))
+		if r.Inputs[i].Data != nil {
+			return nil
+		}
+	}
+	for _, c := range m.Captured {
+		r.Inputs = append(r.Inputs, m.Step.Value(c.Name))
+	}
+	for _, v := range body.Output {
+		r.Outputs = append(r.Outputs, m.Step.Value(v.GetName()))
+	}
+	step, err := Lower(r)
+	if err != nil || slices.ContainsFunc(step.Nodes, func(n *Node) bool {
+		return n.Kind != Elementwise && n.Kind != Product && !(n.Kind == Join && n.Op == "Concat")
+	}) {
+		return nil
+	}
+	sequences := integer(m, "num_scan_inputs", 0)
+	c := &Recurrence{Step: step, Steps: int(m.Steps), Carries: len(body.Input) - sequences, Sequences: sequences}
+	c.Backwards = directions(m, "scan_input_directions", sequences)
+	c.BackwardsOut = directions(m, "scan_output_directions", len(body.Output)-c.Carries)
+	return c
+}
+
+// directions says which sequences a Scan takes from their end.
+func directions(n *shapes.Node, attribute string, count int) []bool {
+	backwards := make([]bool, count)
+	if a := n.Attribute(attribute); a != nil {
+		for i, d := range a.Ints[:min(count, len(a.Ints))] {
+			backwards[i] = d == 1
+		}
+	}
+	return backwards
+}

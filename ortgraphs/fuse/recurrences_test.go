@@ -1,0 +1,44 @@
+package fuse_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// recurrences adds the recurrences of layers.py, and their gradients.
+func (k *kernels) recurrences(t *testing.T, rows, steps int) {
+	t.Helper()
+	model := load(t, "../testdata/recurrences/Layers.onnx")
+	sizes := shapes.Sizes{"B": rows, "T_mel": steps, "T_wav": 256 * (steps - 1)}
+	r, g, regions := partition(t, model, sizes)
+	m, _ := results(t, model, r, g, regions, batch(r, sizes))
+	k.add(t, slices.DeleteFunc(slices.Clone(regions), func(r *fuse.Region) bool {
+		_, ok := r.Work.(*fuse.Recurrences)
+		return !ok
+	}), m)
+	for reason := range k.left {
+		t.Error(reason)
+	}
+	if len(k.kernels) != 8 { // two directions are one kernel
+		t.Errorf("%d kernels, want 8", len(k.kernels))
+	}
+}
+
+// TestRecurrences: LSTMs, GRUs and plain recurrences, with and without biases and projections, forwards and backwards,
+// and their gradients are kernels that compute what ONNX Runtime computes step by step, however many blocks meet.
+func TestRecurrences(t *testing.T) {
+	for _, blocks := range []int{1, 3} {
+		for _, rows := range []int{1, 3, 6} {
+			t.Run(fmt.Sprintf("%d blocks, %d rows", blocks, rows), func(t *testing.T) {
+				k := &kernels{target: cudac.Target{Together: blocks}}
+				k.recurrences(t, rows, 5)
+				k.check(t, &emulation{}, 1e-5)
+			})
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package prooftest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Recurrences is a graph with LSTMs, GRUs and plain recurrences, and their gradients.
+type Recurrences struct {
+	Form     fused.Form
+	Compiler fused.Compiler
+	Session  ort.SessionConfig // as in Deep
+	TF32     bool
+}
+
+// Check proves the recurrences of a training graph, and returns how many of them there are and the faults.
+func (c Recurrences) Check(t *testing.T, file []byte, rows, frames int) (proved int, faults []error) {
+	t.Helper()
+	const hop = 256
+	sizes := map[string]int{"B": rows, "T_mel": frames, "T_wav": hop * (frames - 1)}
+	p, err := fused.NewPlan(file, sizes, c.Form)
+	must(t, err)
+	programs, err := c.Compiler.Compile(p.Sources())
+	must(t, err)
+	defer func() { must(t, programs.Close()) }()
+	if failed := p.Load(programs); len(failed) > 0 {
+		t.Fatal(failed)
+	}
+	random := rand.New(rand.NewPCG(2, 1))
+	found, verdicts := Prove(t, p, c.Session, c.TF32, func(v ort.ValueInfo, _ int) float32 {
+		if v.DType == manifest.I32 || v.DType == manifest.I64 {
+			return float32(frames)
+		}
+		return float32(0.2 * random.NormFloat64())
+	})
+	for region := range verdicts {
+		if !strings.Contains(p.Describe(region), "recurrence of") {
+			continue
+		}
+		proved++
+		if found[region] != nil {
+			faults = append(faults, found[region])
+		}
+	}
+	return proved, faults
+}
