@@ -34,7 +34,7 @@ static const float WORTH = 0.97f;
 
 struct cudnn_plan {
 	cudnn_form form;
-	bool measured;
+	bool measured, ran;
 	void *execution; // the descriptor
 	void *former;    // the one before it was measured, which a CUDA graph may have recorded; or NULL
 	cudnn_plan *next;
@@ -253,7 +253,7 @@ static cudnn_plan *keep(cudnn_handle *h, const cudnn_form *f, bool measured, voi
 	for (int i = 0; i < count; i++)
 		if (i != best || !p) h->library->BackendDestroyDescriptor(plans[i]);
 	if (!p) return NULL;
-	*p = (cudnn_plan){*f, measured, plans[best], NULL, h->plans};
+	*p = (cudnn_plan){.form = *f, .measured = measured, .execution = plans[best], .next = h->plans};
 	return h->plans = p;
 }
 
@@ -279,7 +279,7 @@ static int measure(cudnn_handle *h, cudnn_plan *p, const int64_t ids[3], void *c
 	restore_handlers(handlers);
 	if (status) return status;
 	p->former = p->execution;
-	p->execution = plans[best], p->measured = true;
+	p->execution = plans[best], p->measured = p->ran = true;
 	for (int i = 0; i < count; i++)
 		if (i != best) h->library->BackendDestroyDescriptor(plans[i]);
 	return 0;
@@ -296,7 +296,13 @@ int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, cons
 	if (status) return status;
 	cudnn_plan *p = find(h, f);
 	if (!p->measured && !capturing(h, stream)) status = measure(h, p, tensors[f->pass], pointers, workspace, workspace_size, stream);
-	return status ? status : run(h, p->execution, tensors[f->pass], pointers, workspace);
+	if (status || p->ran) return status ? status : run(h, p->execution, tensors[f->pass], pointers, workspace);
+	struct sigaction handlers[SIGNALS]; // the first run may compile
+	keep_handlers(handlers);
+	status = run(h, p->execution, tensors[f->pass], pointers, workspace);
+	restore_handlers(handlers);
+	p->ran = !status;
+	return status;
 }
 
 void cudnn_forget(cudnn_handle *h) {

@@ -10,10 +10,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// recurrences adds the recurrences of layers.py, and their gradients.
+// recurrences adds the recurrences of recurrent.py, and their gradients.
 func (k *kernels) recurrences(t *testing.T, rows, steps int) {
 	t.Helper()
-	model := load(t, "../testdata/recurrences/Layers.onnx")
+	model := load(t, "../testdata/layers/recurrent.onnx")
 	sizes := shapes.Sizes{"B": rows, "T_mel": steps, "T_wav": 256 * (steps - 1)}
 	r, g, regions := partition(t, model, sizes)
 	m, _ := results(t, model, r, g, regions, batch(r, sizes))

@@ -13,7 +13,7 @@ import (
 // TestProofOfRecurrences: the proof accepts kernels of recurrences, whose products add their terms in another order,
 // also where the plain nodes multiply in TF32. It finds those that are wrong by little.
 func TestProofOfRecurrences(t *testing.T) {
-	file, err := os.ReadFile("../testdata/recurrences/Layers.onnx")
+	file, err := os.ReadFile("../testdata/layers/recurrent.onnx")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 """Recurrent layers: two directions, a projection, no biases, ReLU.
 
-    cd scripts && PYTHONPATH=models python -m xtts_export module ../ortgraphs/testdata/recurrences/layers.py:rnns --precision f32 --out ../runs/rnns
+    cd scripts && PYTHONPATH=models python -m xtts_export module ../ortgraphs/testdata/layers/recurrent.py:rnns --precision f32 --out ../runs/rnns
 
-Layers.onnx is the training graph of that bundle.
+recurrent.onnx is the training graph of that bundle.
 """
 
 from frames import Frames, export
