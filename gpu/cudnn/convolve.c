@@ -305,7 +305,7 @@ int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, cons
 	return status;
 }
 
-void cudnn_forget(cudnn_handle *h) {
+static void forget(cudnn_handle *h) {
 	while (h->plans) {
 		cudnn_plan *p = h->plans;
 		h->plans = p->next;
@@ -313,6 +313,15 @@ void cudnn_forget(cudnn_handle *h) {
 		if (p->former) h->library->BackendDestroyDescriptor(p->former);
 		free(p);
 	}
+}
+
+int cudnn_end(cudnn_handle *h) {
+	struct sigaction handlers[SIGNALS];
+	keep_handlers(handlers);
+	forget(h);
+	int status = h->library->Destroy(h->handle);
+	restore_handlers(handlers);
+	return status;
 }
 
 int cudnn_new(cudnn_handle *h) {

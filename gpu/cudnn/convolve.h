@@ -56,8 +56,8 @@ int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, cons
 // cudnn_check returns why cudnn_convolve cannot compute a form with so much memory: a status of cuDNN, or 0.
 int cudnn_check(cudnn_handle *h, const cudnn_form *f, size_t workspace_size);
 
-// cudnn_forget frees the plans of a handle.
-void cudnn_forget(cudnn_handle *h);
+// cudnn_end frees the plans of a handle, and destroys its cudnnHandle_t.
+int cudnn_end(cudnn_handle *h);
 
 // cudnn_open finds the functions of cuDNN, cudnn_open_driver those of the driver. They return why the library cannot be loaded, or set the name of
 // a function that it lacks.

@@ -18,7 +18,6 @@ package cudnn
 #include "convolve.h"
 
 static size_t version(const cudnn_library *l) { return l->GetVersion(); }
-static int destroy(const cudnn_handle *h) { return h->library->Destroy(h->handle); }
 static uintptr_t convolve_address(void) { return (uintptr_t)cudnn_convolve; }
 static uintptr_t check_address(void) { return (uintptr_t)cudnn_check; }
 */
@@ -115,8 +114,7 @@ func (h *Handle) Close() error {
 	if h.handle == nil {
 		return nil
 	}
-	C.cudnn_forget(h.handle)
-	status := C.destroy(h.handle)
+	status := C.cudnn_end(h.handle)
 	C.free(unsafe.Pointer(h.handle))
 	if h.handle = nil; status != 0 {
 		return fmt.Errorf("cudnnDestroy: cuDNN failure %d", status)

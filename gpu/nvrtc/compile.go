@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	loader "github.com/xtts-host/xtts-host/gpu/library"
 )
 
 // Options are those of Compiler.Compile.
@@ -48,6 +50,7 @@ func (c *Compiler) Compile(ctx context.Context, o Options, sources []string) (Co
 	programs := map[string]*program{} // by key
 	keys := make([]string, len(sources))
 	store := &cache{folder: o.Cache}
+	defer loader.KeepHandlers()()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, source := range sources {

@@ -9,19 +9,29 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // TestNVRTC: what the emulation accepts is CUDA C++ for NVIDIA's compiler, too.
 func TestNVRTC(t *testing.T) {
 	c := nvrtctest.Open(t)
-	for _, file := range []string{"myxtts-multispeaker/training_model.onnx", "myxtts-nano/training_model.bf16.onnx"} {
-		data, err := os.ReadFile(filepath.Join("../builtin", file))
+	before := orttest.Handlers()
+	defer func() {
+		if after := orttest.Handlers(); after != before {
+			t.Errorf("signals are handled with the flags %x, before with %x", after, before)
+		}
+	}()
+	for _, file := range []string{
+		"builtin/myxtts-multispeaker/training_model.onnx", "builtin/myxtts-nano/training_model.bf16.onnx",
+		"testdata/layers/recurrent.onnx",
+	} {
+		data, err := os.ReadFile(filepath.Join("..", file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, capability := range []int{80, 90} {
-			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128},
+			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128, "T_wav": 256 * 255},
 				fused.Form{Capability: capability})
 			if err != nil {
 				t.Fatal(err)
