@@ -189,6 +189,7 @@ const (
 	perElement, perElementUnlike = 6, 16  // of the largest of a block
 	perNorm, perNormUnlike       = 2, 8   // of the root of the sum of squares
 	perNormSeldom                = 4      // where only the roundings of few numbers differ
+	perNormMostly                = 4      // of a result that is mostly noise: roundings, some of which are alike
 	perScale, perScaleUnlike     = 4, 8   // of the whole, for its scale
 	perAlong, perAlongSeldom     = 3, 1.5 // of the noise along the result, for its scale
 	// maxScale is how far a result as a whole may be too large or too small, apart from the noise along it. There is
@@ -285,6 +286,8 @@ func (m result) whole(all block, difference, noise float64) error {
 		norm, scale = perNormUnlike, m.allowed(perScaleUnlike, noise, 1, 1)
 	case m.seldom:
 		norm, unit = perNormSeldom, 1/math.Sqrt(fuse.Seldom)
+	case noise > maxNoise:
+		norm = perNormMostly
 	}
 	if limit := m.allowed(norm, noise, 1, unit); !(difference <= limit) {
 		return m.differs("the norm, as a part of the result's,", difference, limit)

@@ -31,8 +31,8 @@ func TestNVRTC(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, capability := range []int{80, 90} {
-			p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128, "T_wav": 256 * 255},
-				fused.Form{Capability: capability})
+			sizes := shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128, "T_wav": 256 * 255}
+			p, err := fused.NewPlan(data, sizes, fused.Form{Capability: capability})
 			if err != nil {
 				t.Fatal(err)
 			}
