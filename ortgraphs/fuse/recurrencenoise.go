@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -16,7 +17,12 @@ func (c *Recurrence) noisy(n *Node, tf32 bool) *Node {
 	model := *n.Model
 	model.Proto = proto.Clone(n.Model.Proto).(*onnxpb.NodeProto)
 	body := model.Attribute("body").GetG()
-	w := &noisyStep{graph: body, step: n.Model.Step, random: rand.New(rand.NewPCG(1, uint64(c.Steps)))}
+	w := &noisyStep{
+		graph: body, step: n.Model.Step, random: rand.New(rand.NewPCG(1, uint64(c.Steps))), exact: map[string]bool{},
+	}
+	for t := range exactTensors(c.Step) {
+		w.exact[t.Name] = true
+	}
 	for _, m := range body.Node {
 		w.node(m, tf32)
 	}
@@ -30,44 +36,40 @@ func (c *Recurrence) noisy(n *Node, tf32 bool) *Node {
 type noisyStep struct {
 	graph  *onnxpb.GraphProto
 	step   *shapes.Result
+	exact  map[string]bool // small integers
 	nodes  []*onnxpb.NodeProto
 	random *rand.Rand
 }
 
 func (w *noisyStep) node(m *onnxpb.NodeProto, tf32 bool) {
 	own := proto.Clone(m).(*onnxpb.NodeProto)
+	w.nodes = append(w.nodes, own)
 	if isProduct(m.GetOpType()) {
 		unit := 0x1p-23
 		if tf32 {
 			unit = 0x1p-11
 		}
-		own.Input[0] = w.moved(m.Input[0], m.Input[0], unit)
-	}
-	w.nodes = append(w.nodes, own)
-	if movesNothing[m.GetOpType()] {
-		return
+		if moved := fmt.Sprintf("%s~rounded%d", m.Input[0], len(w.nodes)); w.move(m.Input[0], m.Input[0], moved, unit) {
+			own.Input[0] = moved
+			last := len(w.nodes) - 1 // before the product
+			w.nodes[last-1], w.nodes[last] = w.nodes[last], w.nodes[last-1]
+		}
+	} else if o := operators.Table[m.GetOpType()]; o == nil || o.Exactness > operators.Counted {
+		return // it computes no numbers
 	}
 	for i, name := range m.Output {
-		if v := w.step.Value(name); v.Known() && v.Type == onnxpb.TensorProto_FLOAT {
-			own.Output[i] = name + "~exact"
-			w.moved(own.Output[i], name, 0x1p-23)
-			w.nodes[len(w.nodes)-1].Output[0] = name
+		if exact := name + "~exact"; w.move(name, exact, name, 0x1p-23) {
+			own.Output[i] = exact
 		}
 	}
 }
 
-// movesNothing are the operators that do not compute numbers.
-var movesNothing = map[string]bool{
-	"Identity": true, "Split": true, "Concat": true, "Reshape": true, "Transpose": true, "Slice": true, "Squeeze": true,
-	"Unsqueeze": true, "Expand": true, "Constant": true, "Shape": true,
-}
-
-// moved adds the node that moves each column of a tensor up or down by a part of it, and returns the name of the
-// result. of is the tensor whose shape it has.
-func (w *noisyStep) moved(name, of string, unit float64) string {
+// move adds the node that moves each column of a tensor up or down by a part of it, and reports whether it did. of is
+// the tensor in the model.
+func (w *noisyStep) move(of, from, to string, unit float64) bool {
 	v := w.step.Value(of)
-	if !v.Known() || v.Type != onnxpb.TensorProto_FLOAT || len(v.Shape) == 0 {
-		return name
+	if !v.Known() || v.Type != onnxpb.TensorProto_FLOAT || len(v.Shape) == 0 || w.exact[of] {
+		return false
 	}
 	columns := v.Shape[len(v.Shape)-1]
 	factors := &onnxpb.TensorProto{
@@ -78,9 +80,8 @@ func (w *noisyStep) moved(name, of string, unit float64) string {
 		factors.FloatData = append(factors.FloatData, float32(1+unit*float64(1-2*w.random.IntN(2))))
 	}
 	w.graph.Initializer = append(w.graph.Initializer, factors)
-	result := fmt.Sprintf("noisy~%d", len(w.nodes))
 	w.nodes = append(w.nodes, &onnxpb.NodeProto{
-		OpType: proto.String("Mul"), Input: []string{name, factors.GetName()}, Output: []string{result},
+		OpType: proto.String("Mul"), Input: []string{from, factors.GetName()}, Output: []string{to},
 	})
-	return result
+	return true
 }

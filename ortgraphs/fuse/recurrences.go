@@ -8,9 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// Recurrences says that one kernel computes all steps of some Scans, such as an LSTM or its gradient. None of them
-// needs another one, as the two directions of a layer. As nodes, each of thousands of steps costs a launch for each of
-// its nodes.
+// Recurrences says that one kernel computes all steps of some Scans, such as an LSTM or its gradient. They do not
+// depend on each other: for instance, the two directions of a layer. Without the kernel, every node of every step is a
+// launch.
 type Recurrences struct{ Of map[*Node]*Recurrence }
 
 // Recurrence is what a Scan computes.
@@ -48,10 +48,12 @@ func (w *Recurrences) ops(r *Region) string {
 	return fmt.Sprintf("%srecurrence of %d steps: %s", count, c.Steps, pointwise{}.ops(&Region{Nodes: c.Step.Nodes}))
 }
 
+// count has the kernel that clears the counters, too.
 func (w *Recurrences) count(*Ledger, *Region) (kernels int) { return 2 }
 
 // findRecurrences sets apart the Scans whose steps consist of matrix products and of what can be computed element by
-// element. Those that need as many others before them do not need one another.
+// element. One launch has those with the same number of Scans on the longest way to them: they do not depend on each
+// other.
 func findRecurrences(g *Graph) {
 	type kind struct{ depth, steps int }
 	works, depths := map[kind]*Recurrences{}, map[*Node]int{}
@@ -80,7 +82,9 @@ func findRecurrences(g *Graph) {
 func recurrenceOf(n *Node) *Recurrence {
 	m := n.Model
 	body := m.Attribute("body").GetG()
-	if body == nil || m.Step == nil || m.Steps < 1 || slices.Contains(m.Out, nil) || slices.Contains(m.Reads(), nil) {
+	called := func(n *onnxpb.NodeProto) bool { return n.GetDomain() != "" } // a function, in which noisy puts no noise
+	if body == nil || m.Step == nil || m.Steps < 1 || slices.Contains(m.Out, nil) || slices.Contains(m.Reads(), nil) ||
+		slices.ContainsFunc(body.Node, called) {
 		return nil
 	}
 	r := &shapes.Result{Model: &onnxpb.ModelProto{Graph: body}, Nodes: m.Step.Nodes}

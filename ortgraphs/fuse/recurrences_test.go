@@ -32,13 +32,13 @@ func (k *kernels) recurrences(t *testing.T, rows, steps int) {
 // TestRecurrences: LSTMs, GRUs and plain recurrences, with and without biases and projections, forwards and backwards,
 // and their gradients are kernels that compute what ONNX Runtime computes step by step, however many blocks meet.
 func TestRecurrences(t *testing.T) {
-	for _, blocks := range []int{1, 3} {
-		for _, rows := range []int{1, 3, 6} {
-			t.Run(fmt.Sprintf("%d blocks, %d rows", blocks, rows), func(t *testing.T) {
-				k := &kernels{target: cudac.Target{Together: blocks}}
-				k.recurrences(t, rows, 5)
-				k.check(t, &emulation{}, 1e-5)
-			})
-		}
+	for _, c := range []struct{ blocks, rows, steps int }{
+		{1, 1, 5}, {1, 3, 5}, {1, 6, 5}, {3, 1, 5}, {3, 3, 5}, {3, 6, 5}, {64, 1, 2}, {64, 2, 2},
+	} {
+		t.Run(fmt.Sprintf("%d blocks, %d rows", c.blocks, c.rows), func(t *testing.T) {
+			k := &kernels{target: cudac.Target{Together: c.blocks}}
+			k.recurrences(t, c.rows, c.steps)
+			k.check(t, &emulation{}, 1e-5)
+		})
 	}
 }

@@ -45,7 +45,7 @@ var (
 		"CUDNN_STATUS_ALLOC_FAILED",
 	}
 	terminatedText = "Exiting due to terminate flag being set to true"
-	launchTexts    = []string{": cuLaunchKernel", ": convolution"} // kernelcall.c
+	launchTexts    = []string{": cuLaunchKernel", ": cuLaunchCooperativeKernel", ": convolution"} // kernelcall.c
 	threadText     = "pthread_create failed"
 )
 

@@ -193,7 +193,9 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 		                            : ((kernel_launcher)call->set->launch)(function, grid[0], grid[1], grid[2], l->block, 1, 1, l->shared,
 		                                                                   stream, arguments, NULL);
 		// The text makes error 2 an ErrOutOfMemory.
-		if (result) s = fail("kernel call %zu, launch %zu: CUDA failure %d: cuLaunchKernel", call->index, i, result);
+		if (result)
+			s = fail("kernel call %zu, launch %zu: CUDA failure %d: %s", call->index, i, result,
+			         l->cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel");
 	}
 	return s;
 }

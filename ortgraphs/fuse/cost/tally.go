@@ -83,7 +83,7 @@ func (t *tally) moved(far, near float64) float64 {
 }
 
 // touch counts the bytes of a tensor that are moved, and reports whether the cache has it: since it was moved, no more
-// bytes than the cache has were.
+// bytes than half of the cache were.
 func (t *tally) touch(x *fuse.Tensor, bytes float64) (near bool) {
 	at, known := t.last[x]
 	near = known && t.clock-at < t.Card.Cache/2

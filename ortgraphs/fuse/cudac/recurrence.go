@@ -19,8 +19,8 @@ const (
 	recurrenceThreads = 256 // RECURRENCE_THREADS
 	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
 	// Two blocks run at the same time on a multiprocessor of compute capability 9.0, with largeShared bytes of shared
-	// memory each, and one on any other, with anyShared. These have at least 64 and 32 multiprocessors, all but the
-	// smallest.
+	// memory each, and one on any other, with anyShared. So a GPU of 9.0 needs 64 multiprocessors, and another one 32.
+	// The driver refuses the launch on a GPU, or a part of one, that has fewer.
 	largeBlocks, largeShared = 128, 112 << 10
 	anyBlocks, anyShared     = 32, 96 << 10
 )
@@ -145,8 +145,8 @@ func (k *recurrence) divide() error {
 	for _, l := range k.levels {
 		own := 0
 		for _, p := range l.products {
-			own += p.split * p.bandRows(k.rows) * p.columns
-			rows = max(rows, p.rows*p.inner)
+			own += p.sumFloats(k.rows)
+			rows = max(rows, p.tile[0]*p.inner)
 		}
 		sums = max(sums, own)
 	}
@@ -171,10 +171,10 @@ func (k *recurrence) divide() error {
 		at := weights
 		for _, p := range l.products {
 			p.sums = at
-			at += p.split * p.bandRows(k.rows) * p.columns
+			at += p.sumFloats(k.rows)
 		}
 		for _, p := range l.products { // as many rows at a time as there is room for
-			for p.chunk = p.bandRows(k.rows); p.chunk > p.rows && p.chunk*p.inner > left+rows; p.chunk -= p.rows {
+			for p.chunk = p.bandRows(k.rows); p.chunk > p.tile[0] && p.chunk*p.inner > left+rows; p.chunk -= p.tile[0] {
 			}
 			p.staged = weights + sums
 			k.shared = max(k.shared, p.staged+p.chunk*p.inner)

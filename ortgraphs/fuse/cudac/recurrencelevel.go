@@ -34,7 +34,6 @@ type recurrentProduct struct {
 	// a multiple of what a warp computes: tile[0] rows and tile[1] columns.
 	inner, columns int
 	tile           [2]int
-	rows           int // tile[0]
 	split          int // in how many parts the terms are added
 	// weights, staged and sums are places in shared memory. Those of weights that are not resident are in the scratch
 	// memory.
@@ -51,9 +50,6 @@ func (k *recurrence) newLevel(at int) (*level, error) {
 			l.writes = append(l.writes, t)
 			l.width = gcd(l.width, t.Shape[len(t.Shape)-1])
 		}
-	}
-	if len(l.writes) == 0 {
-		return l, nil
 	}
 	seen := map[*fuse.Tensor]bool{}
 	for _, t := range l.writes {
@@ -108,7 +104,7 @@ func (p *recurrentProduct) fit(columns, rows int) {
 	for p.tile[0] > 1 && p.tile[0] >= 2*rows {
 		p.tile[0] /= 2
 	}
-	p.rows, p.columns = p.tile[0], ceil(columns, p.tile[1])*p.tile[1]
+	p.columns = ceil(columns, p.tile[1]) * p.tile[1]
 	p.split = 1
 	tasks := ceil(rows, p.tile[0]) * p.columns / p.tile[1]
 	for 2*p.split*tasks <= recurrenceThreads/32 && 2*p.split*128 <= p.inner {
@@ -117,7 +113,12 @@ func (p *recurrentProduct) fit(columns, rows int) {
 }
 
 // bandRows are all rows, rounded up to a multiple of those of a warp.
-func (p *recurrentProduct) bandRows(rows int) int { return ceil(rows, p.rows) * p.rows }
+func (p *recurrentProduct) bandRows(rows int) int { return ceil(rows, p.tile[0]) * p.tile[0] }
+
+// sumFloats is the size of its sums in shared memory. What follows them is read in vectors of four.
+func (p *recurrentProduct) sumFloats(rows int) int {
+	return ceil(p.split*p.bandRows(rows)*p.columns, 4) * 4
+}
 
 // group returns the number of a product's group of columns, which it adds if the level has not needed it before.
 func (l *level) group(n *fuse.Node, column int) (p *recurrentProduct, group int) {
@@ -142,8 +143,8 @@ func (l *level) place(columns int) affine {
 	return variable("a0", columns).plus(variable("a1", 1))
 }
 
-// column returns the first column of the units to which an element of a tensor with so many columns belongs. ok is
-// false if it belongs to another place.
+// column returns the column of unit 0 if an element of a tensor with so many columns is in row a0 and belongs to unit
+// a1. Otherwise ok is false.
 func (l *level) column(at affine, columns int) (first int, ok bool) {
 	rest := at.plus(l.place(columns).times(-1))
 	return rest.constant, len(rest.factors) == 0 && rest.constant >= 0 && rest.constant%l.width == 0
@@ -182,6 +183,8 @@ func (p *recurrentProduct) check() error {
 	source := slices.Index(in, w.Tensor)
 	shape := a.Shape()
 	switch {
+	case a.Tensor.From == nil && !slices.Contains(in, a.Tensor):
+		return unsupported("%s has a first factor that the step makes itself", n.Out[0].Name)
 	case n.Transposed[0] || !isReshaped(a) || len(n.In) > 2 || !isFloat(a.Tensor.Type) ||
 		product(shape) != k.rows*shape[len(shape)-1]:
 		return unsupported("%s has another first factor than rows", n.Out[0].Name)

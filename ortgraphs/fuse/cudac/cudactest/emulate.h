@@ -373,7 +373,10 @@ extern "C" int launch_cooperative(void *function, unsigned gx, unsigned gy, unsi
 	const time_t began = time(NULL);
 	for (int left = 1; left;) {
 		left = 0;
-		if (time(NULL) - began > 60) return TIMEOUT; // its blocks wait for what never comes
+		if (time(NULL) - began > 60) { // its blocks wait for what never comes
+			launch_result = TIMEOUT;
+			break;
+		}
 		for (unsigned i = 0; i < count; i++) {
 			now = blocks + i;
 			blockIdx = now->place;
@@ -382,7 +385,7 @@ extern "C" int launch_cooperative(void *function, unsigned gx, unsigned gy, unsi
 	}
 	for (unsigned i = 0; i < count; i++) {
 		for (unsigned j = LARGE_OFFSET + shared; j < sizeof large; j++)
-			if (blocks[i].shared[j] != 0xff) launch_result = OUT_OF_RESOURCES; // it has used more than it has asked for
+			if (blocks[i].shared[j] != 0xff && launch_result != TIMEOUT) launch_result = OUT_OF_RESOURCES; // it has used more than it has asked for
 		free(blocks[i].stacks);
 		free(blocks[i].shared);
 	}
