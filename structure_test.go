@@ -32,7 +32,7 @@ var shelves = []rule{
 	{"host/base", "shared/hint"},
 	{"host/stages", "shared/..."},
 	{"host/settings", "gpu ortgraphs shared/..."},
-	{"host/observe", "gpu ortgraphs/safetensors shared/..."},
+	{"host/observe", "gpu ortgraphs/fuse/cost ortgraphs/safetensors shared/..."},
 	{"host/data", "gpu ortgraphs ortgraphs/safetensors shared/..."},
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},

@@ -296,7 +296,8 @@ int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, cons
 	if (status) return status;
 	cudnn_plan *p = find(h, f);
 	if (!p->measured && !capturing(h, stream)) status = measure(h, p, tensors[f->pass], pointers, workspace, workspace_size, stream);
-	if (status || p->ran) return status ? status : run(h, p->execution, tensors[f->pass], pointers, workspace);
+	if (status) return status;
+	if (p->ran) return run(h, p->execution, tensors[f->pass], pointers, workspace);
 	struct sigaction handlers[SIGNALS]; // the first run may compile
 	keep_handlers(handlers);
 	status = run(h, p->execution, tensors[f->pass], pointers, workspace);

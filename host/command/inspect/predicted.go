@@ -6,7 +6,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/base/units"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -91,7 +90,7 @@ func (t *table) predicted(precision string, p *cost.Prediction) {
 	}
 	t.wrapped("  ", "more than twice their floor:")
 	for _, s := range p.Slow {
-		t.wrapped("  ", "%s ms, floor %s: %s; %s", ms(s.MS), ms(s.FloorMS), s.Why, report.Remedy(string(s.Mend)))
+		t.wrapped("  ", "%s ms, floor %s: %s; %s", ms(s.MS), ms(s.FloorMS), s.Why, s.Mend)
 		for _, k := range s.Kinds[:min(shownKinds, len(s.Kinds))] {
 			text := fmt.Sprintf("%s ms, floor %s", ms(k.MS), ms(k.FloorMS))
 			if n := len(k.Tensors); n > 1 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 )
 
 // Fused describes how the regions of a training graph run as kernels.
@@ -32,7 +33,7 @@ type Fused struct {
 	// its kernels is right, with the difference. They run as exported.
 	AsExported []string `json:"as_exported"`
 	// Predicted is what a step of the largest bucket is expected to take; nil for a GPU without figures.
-	Predicted *Predicted `json:"predicted,omitempty"`
+	Predicted *cost.Prediction `json:"predicted,omitempty"`
 	// Unproved names the losses, metrics, gradients and regions that say nothing of the kernels, because in the graph
 	// as exported, too, their results are zero, not finite or mostly roundings.
 	Unproved []string `json:"unproved"`

@@ -27,27 +27,8 @@ func (g *fusedGraph) warnOfCost(log *slog.Logger) {
 	if g.facts.Predicted == nil {
 		return
 	}
-	if text := g.facts.Predicted.Warning(); text != "" {
+	if text := report.SlowStep(g.facts.Predicted); text != "" {
 		log.Warn("the fused graph" + report.OfPlayer(g.player) + " is slow: " + text + ". " +
 			hint.Command("graph inspect BUNDLE --fused") + " lists all")
 	}
-}
-
-// predicted is a prediction for the report.
-func predicted(p *cost.Prediction) *report.Predicted {
-	r := &report.Predicted{
-		Card: p.Card, MS: p.MS, FloorMS: p.FloorMS, Launches: p.Launches, CUDAGraph: p.CUDAGraph,
-		Parts: []report.PredictedPart{}, Slow: []report.Slow{},
-	}
-	for _, part := range p.Parts {
-		r.Parts = append(r.Parts, report.PredictedPart(part))
-	}
-	for _, s := range p.Slow {
-		one := report.Slow{Why: s.Why, Mend: string(s.Mend), MS: s.MS, FloorMS: s.FloorMS, Small: s.Small}
-		for _, k := range s.Kinds {
-			one.Kinds = append(one.Kinds, report.SlowKind(k))
-		}
-		r.Slow = append(r.Slow, one)
-	}
-	return r
 }

@@ -138,10 +138,7 @@ func described(f *train.Fusion) *report.Fused {
 		Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...),
 		AsExported: append([]string{}, f.AsExported...), Unproved: append([]string{}, f.Unproved...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
-		ProofS: f.Times.Proof.Seconds(),
-	}
-	if f.Predicted != nil {
-		r.Predicted = predicted(f.Predicted)
+		ProofS: f.Times.Proof.Seconds(), Predicted: f.Predicted,
 	}
 	for _, d := range f.Distances {
 		r.Distances = append(r.Distances, report.Float(d))

@@ -360,3 +360,15 @@ func TestCards(t *testing.T) {
 		seen[name] = true
 	}
 }
+
+// TestRemedies: there are words for whatever can be done.
+func TestRemedies(t *testing.T) {
+	for _, m := range []cost.Mend{
+		cost.Nothing, cost.UseBF16, cost.BF16Attention, cost.MoreRows, cost.Channels, cost.Aligned, cost.Wider,
+		cost.HeadColumns, cost.PlainScores, cost.NoRecurrence, cost.Capture, cost.Report,
+	} {
+		if m.String() == "" {
+			t.Errorf("%q has no words", string(m))
+		}
+	}
+}

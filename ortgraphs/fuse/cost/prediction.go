@@ -98,6 +98,25 @@ const (
 	Report        Mend = "report"         // report the faulty kernel
 )
 
+// remedies say in words what can be done.
+var remedies = map[Mend]string{
+	Nothing:       "no setting mends that",
+	UseBF16:       "--precision bf16 mends that",
+	BF16Attention: "--attention bf16 mends that",
+	MoreRows:      "a larger --batch-size uses the GPU better",
+	Channels:      "channels that are a multiple of 8 mend that",
+	Aligned:       "sides that are a multiple of 8 mend that: of layers, frames or tokens",
+	Wider:         "wider layers, or fewer groups, compute more in the same time",
+	HeadColumns:   "heads of 16 to 128 columns, a multiple of 16, mend that",
+	PlainScores:   "scores that only the softmax reads, without a trained bias, mend that",
+	NoRecurrence:  "layers that compute all positions together mend that, such as convolutions or attention",
+	Capture:       "--cuda-graphs auto captures a graph of which graph lint finds nothing",
+	Report:        "please report the warning of the start",
+}
+
+// String says in words what would make something faster.
+func (m Mend) String() string { return remedies[m] }
+
 // partNames are in the order in which they are shown.
 var partNames = []string{Products, Convolutions, Attention, Regions, AsExported, Update, Launches}
 
