@@ -136,7 +136,10 @@ var forms = map[string]func(b *builder) []string{
 		two := b.add("Slice", scale, b.numbers(0), b.numbers(2))
 		return []string{b.add("InstanceNormalization", "x", scale, bias, float("epsilon", 1e-3)), b.add(
 			"InstanceNormalization", "y", one, none), b.add("InstanceNormalization", grouped, two, two), b.add(
-			"InstanceNormalization", wide, scale, bias)}
+			"InstanceNormalization", wide, scale, bias),
+			b.add("BatchNormalization", "x", scale, bias, b.floats(3), one),
+			b.add("BatchNormalization", grouped, two, two, two, b.add("Slice", one, b.numbers(0), b.numbers(2)),
+				float("epsilon", 1e-3))}
 	},
 	"clip": func(b *builder) []string {
 		return []string{b.add("Clip", "x", b.number(-0.1),

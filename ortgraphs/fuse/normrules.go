@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
@@ -33,20 +35,49 @@ func (l *lowering) instanceNormalization(n *shapes.Node) bool {
 		scalar(float(n, "epsilon", 1e-5), f32))
 	inverse := l.elementwise("Rsqrt", v.Name+"/inverse", f32, safe.Shape(), safe)
 	y := l.elementwise("Mul", v.Name+"/normal", f32, over, centered, inverse)
-	y = y.view(View{Op: Reshape, To: shape})
-	channels := []int{1, shape[1]}
-	for range shape[2:] {
-		channels = append(channels, 1)
+	l.operands[v] = l.scaledChannels(n, y.view(View{Op: Reshape, To: shape}))
+	return true
+}
+
+// batchNormalization uses a mean and a variance of each channel that the graph has computed, as PyTorch's instance
+// normalization does with each channel of each row. In training mode, the operator computes them itself.
+func (l *lowering) batchNormalization(n *shapes.Node) bool {
+	v, f32 := n.Out[0], onnxpb.TensorProto_FLOAT
+	shape := sizes(v)
+	if integer(n, "training_mode", 0) != 0 || v.Type != f32 || len(shape) < 2 || slices.ContainsFunc(n.In[1:5],
+		func(v *shapes.Value) bool { return v == nil || v.Type != f32 }) {
+		return false
 	}
+	mean, variance := l.operand(n.In[3]), l.operand(n.In[4])
+	safe := l.elementwise("Add", v.Name+"/safe", f32, variance.Shape(), variance,
+		scalar(float(n, "epsilon", 1e-5), f32))
+	inverse := l.elementwise("Rsqrt", v.Name+"/inverse", f32, safe.Shape(), safe)
+	centered := l.elementwise("Sub", v.Name+"/centered", f32, shape, l.operand(n.In[0]), ofChannels(mean, shape))
+	y := l.elementwise("Mul", v.Name+"/normal", f32, shape, centered, ofChannels(inverse, shape))
+	l.operands[v] = l.scaledChannels(n, y)
+	return true
+}
+
+// scaledChannels multiplies each channel with its scale and adds its bias: the second and third input of the operator.
+func (l *lowering) scaledChannels(n *shapes.Node, y Operand) Operand {
+	v := n.Out[0]
 	for i, op := range []string{"Mul", "Add"} {
 		o := l.operand(n.In[i+1])
 		if x, ok := small(o); ok && x == float64(1-i) || all(o, float64(1-i)) {
 			continue
 		}
-		y = l.elementwise(op, v.Name+"/"+op, f32, shape, y, o.view(View{Op: Reshape, To: channels}))
+		y = l.elementwise(op, v.Name+"/"+op, v.Type, y.Shape(), y, ofChannels(o, y.Shape()))
 	}
-	l.operands[v] = y
-	return true
+	return y
+}
+
+// ofChannels shows what there is for each channel in the second dimension of a shape.
+func ofChannels(o Operand, shape []int) Operand {
+	to := []int{1, shape[1]}
+	for range shape[2:] {
+		to = append(to, 1)
+	}
+	return o.view(View{Op: Reshape, To: to})
 }
 
 // all reports whether an operand is a constant whose elements are all x.

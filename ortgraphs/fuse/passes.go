@@ -18,6 +18,7 @@ const (
 	residualsAdded                     // products add the residuals that the library can add
 	slicesFirst                        // other biases are added after the slices of their sums
 	windowsShared                      // both gradients of a convolution read windows of one tensor
+	thinSummed                         // products of few results and many terms are sums
 	laidOut                            // the library takes the operands of products as they are in memory
 	weightsTurned                      // so large products in f32 sum what are neighbours in memory
 	repeated                           // what costs nothing is computed by each reader
@@ -67,9 +68,12 @@ var passes = []pass{
 	{name: "addResiduals", run: onGraph(addResiduals), needs: biasesAdded, leaves: residualsAdded},
 	{name: "sinkBiases", run: onGraph(sinkBiases), needs: biasesAdded, leaves: slicesFirst},
 	{name: "shareWindows", run: onGraph(shareWindows), needs: inMemoryOrder, leaves: windowsShared},
+	// Gradients of a convolution that makes one channel are products with its windows.
+	{name: "sumThinProducts", run: onGraph(sumThinProducts), needs: windowsShared, leaves: thinSummed},
 	// No pass after it makes a product.
 	{
-		name: "layoutProducts", run: onGraph(layoutProducts), needs: residualsAdded | slicesFirst | windowsShared,
+		name: "layoutProducts", run: onGraph(layoutProducts),
+		needs:  residualsAdded | slicesFirst | windowsShared | thinSummed,
 		leaves: laidOut,
 	},
 	{name: "turnWeights", run: onGraph(turnWeights), needs: laidOut, leaves: weightsTurned},

@@ -27,7 +27,8 @@ var rules = map[string]rule{
 	"Expand": {1, (*lowering).expand}, "Tile": {2, (*lowering).tile}, "Constant": {0, (*lowering).constant},
 	"ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
 	"Gather": {2, (*lowering).gather}, "GatherElements": {2, (*lowering).gatherElements},
-	"InstanceNormalization": {3, (*lowering).instanceNormalization}, "Slice": {1, (*lowering).slice},
+	"InstanceNormalization": {3, (*lowering).instanceNormalization},
+	"BatchNormalization":    {5, (*lowering).batchNormalization}, "Slice": {1, (*lowering).slice},
 	"Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
 }
 

@@ -44,7 +44,7 @@ func (n *Node) order() []int {
 	bytes := map[string]int{}
 	var best []int
 	for _, o := range n.In {
-		if !slices.Equal(o.Shape(), domain) && n.Kind != Join || o.Tensor.Constant {
+		if !slices.Equal(o.Shape(), domain) && n.Kind != Join || o.Tensor.Constant || o.Tensor.spread() {
 			continue
 		}
 		_, perm, ok := o.transposed()
@@ -62,6 +62,18 @@ func (n *Node) order() []int {
 	}
 	return best
 }
+
+// spread reports whether a tensor only repeats what is much smaller, such as a gradient of a mean or a mask. A kernel
+// computes it where it needs it, so it is in no order.
+func (t *Tensor) spread() bool {
+	n := t.From
+	return n != nil && n.Kind == Elementwise && !slices.ContainsFunc(n.In, func(o Operand) bool {
+		return o.Tensor.Elements()*spreadTo > t.Elements() && !o.Tensor.spread()
+	})
+}
+
+// spreadTo is how often a tensor at least repeats what it is computed from.
+const spreadTo = 8
 
 func runes(list []int) (text []rune) {
 	for _, x := range list {

@@ -20,6 +20,8 @@ const (
 	narrowLoads = 2
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
+	// wideSums is the number of sums up to which it has the registers for them.
+	wideSums = 32
 	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so
 	// that there are no partial sums: a warp of vectors for each of 132 processors.
 	wholeColumns = 132 * 32
@@ -33,7 +35,7 @@ func newColumns(b *body) (*Kernel, error) {
 	k := &columns{body: b, threads: blockThreads, across: min(s.C/s.V, blockThreads)}
 	if len(b.sums) > 0 {
 		k.threads = 1024
-		if len(b.phases[0].loads) > wideLoads {
+		if len(b.phases[0].loads) > wideLoads || len(b.sums)*s.V > wideSums {
 			k.threads = 512
 		}
 		if k.narrow() {
