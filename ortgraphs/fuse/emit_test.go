@@ -246,7 +246,7 @@ func TestModelErrors(t *testing.T) {
 				{OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(21)}}},
 			}
 		},
-		"the node of v0 (CumSum): its graph reads nothing, which nothing computes": func(m *onnxpb.ModelProto) {
+		"the node of v0 (Trilu): its graph reads nothing, which nothing computes": func(m *onnxpb.ModelProto) {
 			body := &onnxpb.GraphProto{Output: []*onnxpb.ValueInfoProto{{Name: proto.String("nothing")}}}
 			m.Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{Name: proto.String("body"), G: body}}
 		},
@@ -255,7 +255,7 @@ func TestModelErrors(t *testing.T) {
 		},
 	} {
 		b := newForm()
-		b.node("CumSum", []int{2, 3, 4}, nil, "x", b.numbers(1))
+		b.node("Trilu", []int{2, 3, 4}, nil, "x")
 		b.node("Cast", []int{2, 3, 4}, []*onnxpb.AttributeProto{attribute("to", int(onnxpb.TensorProto_FLOAT))}, "v0")
 		b.node("ReduceMean", nil, nil, "v1")
 		model := b.outputs("v2")

@@ -24,6 +24,8 @@ func (e *emitter) plain(n *Node) {
 		e.node(op, []string{in, e.shape(n.Axes)}, e.result(n), integerAttribute("keepdims", 1))
 	case Join:
 		e.join(n)
+	case Cumulation:
+		e.cumulate(n)
 	case Product:
 		e.product(n)
 	case Opaque:

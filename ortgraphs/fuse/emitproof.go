@@ -86,7 +86,7 @@ func (w *proofWriter) region(r *Region) {
 			continue
 		}
 		moved := noisy[t]
-		if !isFloating(t.Type) {
+		if !moves(t) {
 			moved = nil
 		}
 		c := w.prover.Measure(r, w.own[t], t, moved, w.exact[t])
@@ -115,7 +115,7 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 		for _, o := range n.In {
 			if t := o.Tensor; t != nil && !inside[t] && !moved[t] && !t.Constant {
 				moved[t] = true
-				if t.Type == onnxpb.TensorProto_FLOAT && !w.exact[t] {
+				if (t.Type == onnxpb.TensorProto_FLOAT && !r.widens(t) || isDouble(t.Type)) && !w.exact[t] {
 					w.move(r, t, w.units(r, t))
 				}
 			}
@@ -127,12 +127,8 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 			continue
 		}
 		w.reference(n, r)
-		if t := n.Out[0]; isFloating(t.Type) && !w.exact[t] && n.exactness() != operators.Selected {
-			units := 1
-			if n.sums() && t.Type == onnxpb.TensorProto_FLOAT {
-				units = walk(n.Terms())
-			}
-			w.move(r, t, units)
+		if t := n.Out[0]; moves(t) && !w.exact[t] && n.exactness() != operators.Selected {
+			w.move(r, t, n.roundings())
 		}
 	}
 	found := map[*Tensor]*Tensor{}
@@ -168,6 +164,21 @@ func (w *proofWriter) move(r *Region, t *Tensor, units int) {
 	w.stored[t] = w.stored[to]
 }
 
+// moves reports whether a proof moves the numbers of a tensor.
+func moves(t *Tensor) bool { return isFloat(t.Type) || isDouble(t.Type) }
+
+// roundings is how far the roundings of a node move its result, in units of its last place. Nodes in f64 add up terms
+// that are all alike one after another, with the same rounding each time.
+func (n *Node) roundings() int {
+	switch t := n.Out[0].Type; {
+	case isDouble(t) && (n.sums() || n.Kind == Cumulation):
+		return n.Terms()
+	case n.sums() && t == onnxpb.TensorProto_FLOAT:
+		return walk(n.Terms())
+	}
+	return 1
+}
+
 // exactness is what a node does to the digits of numbers.
 func (n *Node) exactness() operators.Exactness {
 	switch {
@@ -175,7 +186,7 @@ func (n *Node) exactness() operators.Exactness {
 		return operators.Table[n.Op].Exactness
 	case n.Kind == Product:
 		return operators.Rounded
-	case n.Op == "sum":
+	case n.Op == "sum" || n.Kind == Cumulation:
 		return operators.Counted
 	}
 	return operators.Selected // max, min, and those of Join
@@ -207,5 +218,5 @@ func exactTensors(g *Graph) map[*Tensor]bool {
 // exactOf reports whether a node computes integers from integers. In bf16, sums of integers are rounded.
 func exactOf(n *Node, t shapes.Type) bool {
 	e := n.exactness()
-	return e > operators.Counted || e == operators.Counted && t == onnxpb.TensorProto_FLOAT
+	return e > operators.Counted || e == operators.Counted && (t == onnxpb.TensorProto_FLOAT || isDouble(t))
 }

@@ -48,10 +48,13 @@ func (w *proofWriter) cast(from, to string, t onnxpb.TensorProto_DataType) strin
 // longestRun is the number of terms from which a sum is one of partial sums.
 const longestRun = 64
 
-// sum writes a sum as one of partial sums in f32, of one dimension after another. In the region moving, each partial
-// sum moves as far as the roundings of its terms.
+// sum writes a sum as one of partial sums in f32, or in f64 if it is in f64, of one dimension after another. In the
+// region moving, each partial sum moves as far as the roundings of its terms.
 func (w *proofWriter) sum(n *Node, moving *Region) {
-	t, f32 := n.Out[0], onnxpb.TensorProto_FLOAT
+	t, wide := n.Out[0], onnxpb.TensorProto_FLOAT
+	if isDouble(t.Type) {
+		wide = onnxpb.TensorProto_DOUBLE
+	}
 	var shape, steps []int // the dimensions, and those of them that are reduced, the innermost first
 	for i, d := range n.In[0].Shape() {
 		parts := []int{d}
@@ -68,15 +71,15 @@ func (w *proofWriter) sum(n *Node, moving *Region) {
 		shape = append(shape, parts...)
 	}
 	x := w.operand(n.In[0])
-	if t.Type != f32 {
-		x = w.cast(x, w.unique(x+"~f32"), f32)
+	if t.Type != wide {
+		x = w.cast(x, w.unique(x+"~f32"), wide)
 	}
 	terms := 1
 	for i, axis := range steps {
 		k := shape[axis]
 		matrix := []int{product(shape[:axis]), k, product(shape[axis+1:])}
 		shape[axis] = 1
-		partial := &Tensor{Name: t.Name + "~partial", Type: f32, Shape: []int{matrix[0], 1, matrix[2]}}
+		partial := &Tensor{Name: t.Name + "~partial", Type: wide, Shape: []int{matrix[0], 1, matrix[2]}}
 		in := w.unique(partial.Name + "~terms")
 		w.node("Reshape", []string{x, w.shape(matrix)}, []string{in})
 		w.node("ReduceSum", []string{in, w.shape([]int{1})}, []string{w.place(partial, partial.Shape)},
@@ -87,7 +90,7 @@ func (w *proofWriter) sum(n *Node, moving *Region) {
 		x = w.find(partial).name
 	}
 	out := w.result(n)[0]
-	if t.Type != f32 {
+	if t.Type != wide {
 		x = w.cast(x, w.unique(x+"~rounded"), t.Type)
 	}
 	w.node("Reshape", []string{x, w.shape(t.Shape)}, []string{out}, reshapeAttributes(t.Shape)...)

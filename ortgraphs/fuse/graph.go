@@ -79,6 +79,9 @@ const (
 	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an
 	// operand, or Fill.
 	Join
+	// Cumulation computes the sum of the elements of the operand up to each one, along Axes[0]: CumSum. Numbers in f32
+	// and bf16 are added up in f64, and rounded once.
+	Cumulation
 	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. Other
 	// operands are added to it: a bias, which has one dimension, to each row, and then a matrix of the result's shape,
 	// the residual.
@@ -96,11 +99,13 @@ type Node struct {
 	Op   string
 	In   []Operand
 	Out  []*Tensor
-	// Axes are those of a reduction, or the axis of a Concat.
+	// Axes are those of a reduction, or the axis of a Concat or a Cumulation.
 	Axes []int
 	// Pads are the numbers of elements that Pad puts before the first of each dimension. Fill is their value.
 	Pads []int
 	Fill float64
+	// Exclusive says that a Cumulation leaves out the element itself, Reverse that it begins at the last one.
+	Exclusive, Reverse bool
 	// Alpha is the parameter of LeakyRelu and Elu.
 	Alpha float64
 	// Windows says which parts of the operand a Concat of them has.
@@ -155,7 +160,7 @@ func (n *Node) again() *Node {
 func (n *Node) is(k Kind) bool { return n.Kind == k && n.work == nil }
 
 // fusible reports whether a region of any nodes may contain the node.
-func (n *Node) fusible() bool { return n.Kind <= Join && n.work == nil }
+func (n *Node) fusible() bool { return n.Kind <= Cumulation && n.work == nil }
 
 // domain is the shape over which the node computes: that of the output, or of the operand of a reduction.
 func (n *Node) domain() []int {
@@ -239,10 +244,13 @@ func product(shape []int) int {
 	return n
 }
 
-// Terms is the number of terms that each element of a reduction or a product sums.
+// Terms is the number of terms that each element of a reduction or a product sums, and the last one of a Cumulation.
 func (n *Node) Terms() int {
-	if n.Kind == Product {
+	switch n.Kind {
+	case Product:
 		return n.inner()
+	case Cumulation:
+		return n.cumulated()
 	}
 	return product(n.In[0].Shape()) / max(1, n.Out[0].Elements())
 }

@@ -47,8 +47,8 @@ func divides(n *Node) bool {
 
 // free reports whether it costs no bytes to compute a node where it is read.
 func (in *inlining) free(n *Node, depth int) bool {
-	if n == nil || !n.fusible() || n.Kind == Reduction || n.Op == "Copy" || depth+n.height() > maxRecomputed ||
-		divides(n) {
+	if n == nil || !n.fusible() || n.Kind == Reduction || n.Kind == Cumulation || n.Op == "Copy" ||
+		depth+n.height() > maxRecomputed || divides(n) {
 		return false
 	}
 	if n.Inline {

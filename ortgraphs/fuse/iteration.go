@@ -13,6 +13,8 @@ type iteration struct {
 	domain []int // atoms, the innermost last
 	// row has the atoms of the reductions whose results the region uses. It is nil if there are none.
 	row []int
+	// along has the atoms along which a node adds up, the outermost first. It is nil if none does.
+	along []int
 	// kept has the atoms that remain of column sums, which are only outputs. columns are these nodes.
 	kept    []int
 	columns []*Node
@@ -60,7 +62,7 @@ func iterate(nodes []*Node) *iteration {
 		}
 	}
 	it.domain = it.axes.expand(it.domain)
-	if !it.classify() {
+	if !it.cumulates() || !it.classify() {
 		return nil
 	}
 	return it

@@ -158,6 +158,8 @@ func TestGPUKernels(t *testing.T) {
 		{"attention", func(t *testing.T, k *kernels) { k.gradients = 0; k.attention(t) }, rounded},
 		{"gradients in one block", func(t *testing.T, k *kernels) { k.gradients = 0; k.inOneBlock(t) }, rounded},
 		{"recurrences", func(t *testing.T, k *kernels) { k.recurrences(t, 5, 8) }, exact},
+		{"sums up to each element", func(t *testing.T, k *kernels) { k.cumulations(t, false, 40) }, 2e-7},
+		{"f64", func(t *testing.T, k *kernels) { k.doubles(t); k.cumulations(t, true, 40) }, 1e-13},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},
 		{"multispeaker", graph("../builtin/myxtts-multispeaker/training_model.onnx"), exact},
 		{"nano", graph("../builtin/myxtts-nano/training_model.onnx"), exact},

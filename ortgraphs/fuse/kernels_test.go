@@ -232,6 +232,8 @@ func pack(x []number, t shapes.Type) []byte {
 		switch t {
 		case onnxpb.TensorProto_FLOAT:
 			le.LittleEndian.PutUint32(at, math.Float32bits(float32(v.f)))
+		case onnxpb.TensorProto_DOUBLE:
+			le.LittleEndian.PutUint64(at, math.Float64bits(v.f))
 		case onnxpb.TensorProto_BFLOAT16:
 			le.LittleEndian.PutUint16(at, uint16(math.Float32bits(float32(v.f))>>16))
 		case onnxpb.TensorProto_INT32:
@@ -253,6 +255,8 @@ func unpack(data []byte, t shapes.Type) []number {
 		switch t {
 		case onnxpb.TensorProto_FLOAT:
 			x[i].f = float64(math.Float32frombits(le.LittleEndian.Uint32(at)))
+		case onnxpb.TensorProto_DOUBLE:
+			x[i].f = math.Float64frombits(le.LittleEndian.Uint64(at))
 		case onnxpb.TensorProto_BFLOAT16:
 			x[i].f = float64(math.Float32frombits(uint32(le.LittleEndian.Uint16(at)) << 16))
 		case onnxpb.TensorProto_INT32:

@@ -9,6 +9,8 @@ type Loops struct {
 	Sizes []int
 	// Row has the axes of the reductions whose results the region uses; nil if there are none.
 	Row []int
+	// Along has the axes along which a Cumulation adds up, the outermost first; nil if there is none.
+	Along []int
 	// Columns are the reductions that are only outputs and run over all axes but Kept.
 	Columns []*Node
 	Kept    []int
@@ -39,7 +41,7 @@ func (r *Region) Loops() *Loops {
 		}
 		return list
 	}
-	l.Row, l.Kept = axes(it.row), axes(it.kept)
+	l.Row, l.Kept, l.Along = axes(it.row), axes(it.kept), axes(it.along)
 	slices.Sort(l.Row)
 	slices.Sort(l.Kept)
 	for t, of := range it.layouts {

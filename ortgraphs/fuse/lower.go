@@ -242,6 +242,8 @@ func isFloat(t shapes.Type) bool {
 	return t == onnxpb.TensorProto_FLOAT || t == onnxpb.TensorProto_BFLOAT16
 }
 
+func isDouble(t shapes.Type) bool { return t == onnxpb.TensorProto_DOUBLE }
+
 // within returns an axis counted from the front, or false if the rank does not have it.
 func within(axis, rank int) (int, bool) {
 	if axis < 0 {

@@ -14,7 +14,7 @@ func recompute(g *Graph) {
 			continue
 		}
 		for _, u := range r.uses[n.Out[0]] {
-			if u.node.Kind <= Reduction && u.node.work == nil && !r.cheap(u.node, 0) {
+			if u.node.fusible() && u.node.Kind != Join && !r.cheap(u.node, 0) {
 				r.added = nil
 				u.node.In[u.operand].Tensor = r.copy(n)
 				nodes = append(nodes, r.added...)

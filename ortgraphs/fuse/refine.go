@@ -6,7 +6,8 @@ import "slices"
 // in memory, as after a transposition of groups of channels and the time. Then the node can compute in the order of
 // memory.
 func (n *Node) refine(uses map[*Tensor][]use) {
-	if n.Kind == Join || slices.ContainsFunc(uses[n.Out[0]], func(u use) bool { return u.node.work != nil }) {
+	if n.Kind == Join || n.Kind == Cumulation ||
+		slices.ContainsFunc(uses[n.Out[0]], func(u use) bool { return u.node.work != nil }) {
 		return
 	}
 	domain := n.domain()

@@ -30,6 +30,7 @@ var rules = map[string]rule{
 	"InstanceNormalization": {3, (*lowering).instanceNormalization},
 	"BatchNormalization":    {5, (*lowering).batchNormalization}, "Slice": {1, (*lowering).slice},
 	"Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
+	"CumSum": {2, (*lowering).cumSum},
 }
 
 // cast drops the rounding of f32 -> bf16 -> f32: the result is closer to the exact one.
@@ -40,6 +41,9 @@ func (l *lowering) cast(n *shapes.Node) bool {
 		x.Tensor.Type == onnxpb.TensorProto_BFLOAT16 && len(from.In[0].Views) == 0 &&
 		from.In[0].Tensor.Type == onnxpb.TensorProto_FLOAT {
 		x = Operand{from.In[0].Tensor, x.Views}
+	}
+	if narrow, ok := l.narrowed(x, v.Type); ok {
+		x = narrow
 	}
 	if x.Tensor.Type != v.Type {
 		x = l.elementwise("Cast", v.Name, v.Type, sizes(v), x)

@@ -236,6 +236,8 @@ func (n *Node) shape() (shape []int) {
 			x[a] = 1
 		}
 		return x
+	case n.Kind == Cumulation:
+		return x
 	case n.Op == "Windows":
 		x = slices.Clone(n.Part(0).Shape())
 		x[n.Axes[0]] *= n.Windows.Parts

@@ -196,7 +196,7 @@ const (
 	// no such limit where the kernel rounds less often.
 	maxScale = 1.0 / 256
 	// least is what a kernel may add to zeros: a sigmoid of a large negative number is 0 in the nodes.
-	least = 1e-9
+	least, leastPrecise = 1e-9, 1e-16
 	// maxNoise is the noise, as a part of a result, from which a fault may be no larger than the noise.
 	maxNoise = 0.25
 )
@@ -254,7 +254,10 @@ func (m result) judge(v *Verdict) {
 
 // inParts says why one of the parts of a result is wrong.
 func (m *measured) inParts(blocks []block) error {
-	factor, largest := float64(perElement), 0.0
+	factor, largest, zero := float64(perElement), 0.0, least
+	if m.precise {
+		zero = leastPrecise
+	}
 	if m.unlike {
 		factor = perElementUnlike
 	}
@@ -269,7 +272,7 @@ func (m *measured) inParts(blocks []block) error {
 		}
 		// Not the largest of the part: 1 - 1/(1+exp(x)) is as wrong for the sigmoid of a large negative number as for
 		// others.
-		limit := m.allowed(factor, b.noiseLargest, largest, 1) + least
+		limit := m.allowed(factor, b.noiseLargest, largest, 1) + zero
 		if !(b.largest <= limit) {
 			return m.differs("an element of "+part, b.largest, limit)
 		}
@@ -309,15 +312,17 @@ func (m result) whole(all block, difference, noise float64) error {
 // allowed is how far a result of some size may be from the plain one: a multiple of the noise, units roundings, and for
 // sums in f32 as many as a random walk of so many steps makes.
 func (m *measured) allowed(factor, noise, size, units float64) float64 {
-	const f32 = 0x1p-23
-	unit, walk := f32, math.Sqrt(float64(max(m.terms, m.products)))
-	if m.tensor.Type == onnxpb.TensorProto_BFLOAT16 {
+	unit, sum, walk := 0x1p-23, 0x1p-23, math.Sqrt(float64(max(m.terms, m.products)))
+	switch {
+	case m.tensor.Type == onnxpb.TensorProto_BFLOAT16:
 		unit = 0x1p-7
+	case m.precise: // sums of terms that are all alike have the same rounding each time
+		unit, sum, walk = 0x1p-52, 0x1p-52, float64(m.terms)
 	}
 	if noise < 0x1p-12*size { // that of f32 alone
 		factor += math.Sqrt(float64(m.products))
 	}
-	return factor*noise + (units*unit+f32*walk)*size
+	return factor*noise + (units*unit+sum*walk)*size
 }
 
 func (m *measured) differs(what string, by, limit float64) error {

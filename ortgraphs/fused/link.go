@@ -190,6 +190,7 @@ func (l *linking) sums(regions []int) *fuse.Call {
 // dtypes are the element types of kernels.
 var dtypes = map[shapes.Type]manifest.DType{
 	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_BFLOAT16: manifest.BF16,
-	onnxpb.TensorProto_INT32: manifest.I32, onnxpb.TensorProto_INT64: manifest.I64,
+	onnxpb.TensorProto_DOUBLE: manifest.F64,
+	onnxpb.TensorProto_INT32:  manifest.I32, onnxpb.TensorProto_INT64: manifest.I64,
 	onnxpb.TensorProto_BOOL: manifest.Bool,
 }

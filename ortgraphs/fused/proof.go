@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // Proof is a graph that computes each region by its kernel and by plain nodes, both from what plain nodes have
@@ -49,12 +50,13 @@ type measured struct {
 	noisy           bool // there is noise in it
 	// In bf16, the kernel rounds as often as the plain nodes (seldom to another side), or less often.
 	seldom, unlike bool
+	precise        bool // nothing is rounded to fewer digits than those of f64
 }
 
 // proofFunctions are those of the program [cudac.Proof].
 type proofFunctions struct {
 	fill, same     uintptr
-	noise, measure [2]uintptr // of f32 and bf16
+	noise, measure map[shapes.Type]uintptr
 	err            error
 }
 
@@ -65,8 +67,9 @@ func findProof(programs Programs) (f proofFunctions) {
 		return address
 	}
 	f.fill, f.same = find(cudac.FillFunction), find(cudac.SameFunction)
-	for i, short := range []bool{false, true} {
-		f.noise[i], f.measure[i] = find(cudac.NoiseFunction(short)), find(cudac.MeasureFunction(short))
+	f.noise, f.measure = map[shapes.Type]uintptr{}, map[shapes.Type]uintptr{}
+	for _, t := range cudac.ProofTypes {
+		f.noise[t], f.measure[t] = find(cudac.NoiseFunction(t)), find(cudac.MeasureFunction(t))
 	}
 	return f
 }
@@ -127,7 +130,7 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 			short := plain.Type == onnxpb.TensorProto_BFLOAT16
 			out.judged = append(out.judged, measured{
 				index[r], plain, blocks, terms(r, fuse.Reduction), terms(r, fuse.Product), noisy != nil && !exact,
-				short && r.Work.RoundsAsNodes(), p.Unlike(index[r]),
+				short && r.Work.RoundsAsNodes(), p.Unlike(index[r]), r.Precise(plain),
 			})
 			out.Values += c.Shapes[0][0]
 			return c
@@ -151,7 +154,7 @@ func (p *Plan) Unlike(region int) bool {
 
 // noise is the call that moves the numbers of a tensor.
 func (l *linking) noise(from, to *fuse.Tensor, n fuse.Noise) *fuse.Call {
-	f, size := l.plan.proof.noise[ofType(to)], to.Elements()
+	f, size := l.plan.proof.noise[to.Type], to.Elements()
 	return l.beside(f, []int{size, n.Units, n.Every}, ceil(size, 1024), to, l.plan.describe(to), from)
 }
 
@@ -167,7 +170,7 @@ func (l *linking) measure(own, plain, noisy *fuse.Tensor) (c *fuse.Call, blocks 
 	if noisy == nil {
 		n = plain.Bytes()
 	} else {
-		f, in = l.plan.proof.measure[ofType(plain)], append(in, noisy)
+		f, in = l.plan.proof.measure[plain.Type], append(in, noisy)
 	}
 	size := max(minMeasured, ceil(n, maxBlocks))
 	blocks = max(1, ceil(n, size))
@@ -199,20 +202,13 @@ func (p *Plan) describe(t *fuse.Tensor) ort.KernelOutput {
 	return ort.KernelOutput{DType: dtypes[t.Type], Shape: t.Shape}
 }
 
-func ofType(t *fuse.Tensor) int {
-	if t.Type == onnxpb.TensorProto_BFLOAT16 {
-		return 1
-	}
-	return 0
-}
-
 func ceil(a, b int) int { return (a + b - 1) / b }
 
 // terms is the number of terms of a region's longest sum of a kind.
 func terms(r *fuse.Region, kind fuse.Kind) int {
 	most := 1
 	for _, n := range r.Nodes {
-		if n.Kind == kind {
+		if n.Kind == kind || kind == fuse.Reduction && n.Kind == fuse.Cumulation {
 			most = max(most, n.Terms())
 		}
 	}

@@ -15,9 +15,9 @@ type Operator struct {
 	Result Result
 	// Alpha is the default of the attribute alpha; 0 means that there is none.
 	Alpha float64
-	// C and IntegerC are the C expressions of numbers in f32 and of integers or booleans, with functions of CUDA and of
-	// prelude.cuh; "" means that there is none.
-	C, IntegerC string
+	// C, DoubleC and IntegerC are the C expressions of numbers in f32, of numbers in f64, and of integers or booleans,
+	// with functions of CUDA and of prelude.cuh; "" means that there is none.
+	C, DoubleC, IntegerC string
 	// Of is the function. Integers is that of integers which are larger than an f64 can have, if it differs from Of.
 	Of       func(x []float64) float64
 	Integers func(x []int64) int64
@@ -69,8 +69,8 @@ func init() {
 }
 
 // function is an operator of one number.
-func function(name, c string, of func(x float64) float64) *Operator {
-	return &Operator{Name: name, Inputs: 1, C: c, Of: each(of)}
+func function(name, c, double string, of func(x float64) float64) *Operator {
+	return &Operator{Name: name, Inputs: 1, C: c, DoubleC: double, Of: each(of)}
 }
 
 func each(of func(x float64) float64) func([]float64) float64 {
@@ -82,15 +82,15 @@ func arithmetic(
 	name, c string, inputs int, e Exactness, of func(a, b float64) float64, integers func(a, b int64) int64,
 ) *Operator {
 	return &Operator{
-		Name: name, Inputs: inputs, C: c, IntegerC: c, Of: fromLeft(of), Integers: fromLeft(integers), Exactness: e,
-		Folds: true,
+		Name: name, Inputs: inputs, C: c, DoubleC: c, IntegerC: c, Of: fromLeft(of), Integers: fromLeft(integers),
+		Exactness: e, Folds: true,
 	}
 }
 
 // condition is an operator of two operands of any type whose result is a boolean.
 func condition(name, c string, of func(a, b float64) bool) *Operator {
 	return &Operator{
-		Name: name, Inputs: 2, Result: Boolean, C: c, IntegerC: c, Folds: true,
+		Name: name, Inputs: 2, Result: Boolean, C: c, DoubleC: c, IntegerC: c, Folds: true,
 		Of: func(x []float64) float64 { return truth(of(x[0], x[1])) },
 	}
 }

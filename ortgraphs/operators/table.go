@@ -11,7 +11,7 @@ var rows = []*Operator{
 		func(a, b float64) float64 { return float64(remainder(int64(a), int64(b))) }, remainder),
 	arithmetic("Max", "max_of(%s, %s)", 0, Selected, larger, larger),
 	arithmetic("Min", "min_of(%s, %s)", 0, Selected, smaller, smaller),
-	{Name: "Pow", Inputs: 2, C: "powf(%s, %s)", Of: fromLeft(math.Pow), Folds: true},
+	{Name: "Pow", Inputs: 2, C: "powf(%s, %s)", DoubleC: "pow(%s, %s)", Of: fromLeft(math.Pow), Folds: true},
 
 	condition("Less", "%s < %s", func(a, b float64) bool { return a < b }),
 	condition("LessOrEqual", "%s <= %s", func(a, b float64) bool { return a <= b }),
@@ -37,46 +37,54 @@ var rows = []*Operator{
 
 	{Name: "Cast", Inputs: 1, Exactness: Converted}, // package cudac writes it, by both types
 	{
-		Name: "Copy", Inputs: 1, C: "%s", IntegerC: "%s", Of: identity[float64], Integers: identity[int64],
-		Exactness: Selected, ONNX: []string{"Identity"},
+		Name: "Copy", Inputs: 1, C: "%s", DoubleC: "%s", IntegerC: "%s", Of: identity[float64],
+		Integers: identity[int64], Exactness: Selected, ONNX: []string{"Identity"},
 	},
 	{
-		Name: "Neg", Inputs: 1, C: "-%s", IntegerC: "-%s", Of: negate[float64], Integers: negate[int64],
-		Exactness: Selected, Folds: true,
+		Name: "Neg", Inputs: 1, C: "-%s", DoubleC: "-%s", IntegerC: "-%s", Of: negate[float64],
+		Integers: negate[int64], Exactness: Selected, Folds: true,
 	},
 	{
-		Name: "Abs", Inputs: 1, C: "fabsf(%s)", IntegerC: "magnitude_of(%s)", Of: magnitude[float64],
-		Integers: magnitude[int64], Exactness: Selected, Folds: true,
+		Name: "Abs", Inputs: 1, C: "fabsf(%s)", DoubleC: "fabs(%s)", IntegerC: "magnitude_of(%s)",
+		Of: magnitude[float64], Integers: magnitude[int64], Exactness: Selected, Folds: true,
 	},
 	{
-		Name: "Relu", Inputs: 1, C: "relu_of(%s)", IntegerC: "relu_of(%s)", Of: positive[float64],
-		Integers: positive[int64], Exactness: Selected,
+		Name: "Relu", Inputs: 1, C: "relu_of(%s)", DoubleC: "relu_of(%s)", IntegerC: "relu_of(%s)",
+		Of: positive[float64], Integers: positive[int64], Exactness: Selected,
 	},
 	{
-		Name: "Sign", Inputs: 1, C: "sign_of(%s)", IntegerC: "sign_of(%s)", Exactness: Whole,
-		Of: func(x []float64) float64 { return truth(x[0] > 0) - truth(x[0] < 0) },
+		Name: "Sign", Inputs: 1, C: "sign_of(%s)", DoubleC: "sign_of(%s)", IntegerC: "sign_of(%s)",
+		Exactness: Whole, Of: func(x []float64) float64 { return truth(x[0] > 0) - truth(x[0] < 0) },
 	},
-	{Name: "Floor", Inputs: 1, C: "floorf(%s)", Of: each(math.Floor), Exactness: Whole, Folds: true},
-	{Name: "Ceil", Inputs: 1, C: "ceilf(%s)", Of: each(math.Ceil), Exactness: Whole, Folds: true},
-	{Name: "Round", Inputs: 1, C: "rintf(%s)", Of: each(math.RoundToEven), Exactness: Whole},
-	{Name: "Sqrt", Inputs: 1, C: "sqrtf(%s)", Of: each(math.Sqrt), Folds: true},
-	{Name: "Reciprocal", Inputs: 1, C: "1.f / %s", Of: each(func(x float64) float64 { return 1 / x }), Folds: true},
 	{
-		Name: "Rsqrt", Inputs: 1, C: "rsqrtf(%s)", Of: each(func(x float64) float64 { return 1 / math.Sqrt(x) }),
-		ONNX: []string{"Sqrt", "Reciprocal"},
+		Name: "Floor", Inputs: 1, C: "floorf(%s)", DoubleC: "floor(%s)", Of: each(math.Floor), Exactness: Whole,
+		Folds: true,
+	},
+	{Name: "Ceil", Inputs: 1, C: "ceilf(%s)", DoubleC: "ceil(%s)", Of: each(math.Ceil), Exactness: Whole, Folds: true},
+	{Name: "Round", Inputs: 1, C: "rintf(%s)", DoubleC: "rint(%s)", Of: each(math.RoundToEven), Exactness: Whole},
+	{Name: "Sqrt", Inputs: 1, C: "sqrtf(%s)", DoubleC: "sqrt(%s)", Of: each(math.Sqrt), Folds: true},
+	{
+		Name: "Reciprocal", Inputs: 1, C: "1.f / %s", DoubleC: "1.0 / %s", Folds: true,
+		Of: each(func(x float64) float64 { return 1 / x }),
+	},
+	{
+		Name: "Rsqrt", Inputs: 1, C: "rsqrtf(%s)", DoubleC: "1.0 / sqrt(%s)",
+		Of: each(func(x float64) float64 { return 1 / math.Sqrt(x) }), ONNX: []string{"Sqrt", "Reciprocal"},
 	},
 
-	function("Exp", "expf(%s)", math.Exp),
-	function("Log", "logf(%s)", math.Log),
-	function("Tanh", "tanh_of(%s)", math.Tanh),
-	function("Erf", "erff(%s)", math.Erf),
-	function("Cos", "cosf(%s)", math.Cos),
-	function("Sin", "sinf(%s)", math.Sin),
-	function("Sigmoid", "sigmoid_of(%s)", func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
-	function("Softplus", "softplus_of(%s)", func(x float64) float64 { return math.Log1p(math.Exp(x)) }),
-	function("Gelu", "gelu_of(%s)", func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) }),
+	function("Exp", "expf(%s)", "exp(%s)", math.Exp),
+	function("Log", "logf(%s)", "log(%s)", math.Log),
+	function("Tanh", "tanh_of(%s)", "tanh(%s)", math.Tanh),
+	function("Erf", "erff(%s)", "erf(%s)", math.Erf),
+	function("Cos", "cosf(%s)", "cos(%s)", math.Cos),
+	function("Sin", "sinf(%s)", "sin(%s)", math.Sin),
+	function("Sigmoid", "sigmoid_of(%s)", "sigmoid_of(%s)", func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
+	function("Softplus", "softplus_of(%s)", "softplus_of(%s)",
+		func(x float64) float64 { return math.Log1p(math.Exp(x)) }),
+	function("Gelu", "gelu_of(%s)", "gelu_of(%s)",
+		func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) }),
 	{
-		Name: "GeluTanh", Inputs: 1, C: "gelu_tanh_of(%s)", ONNX: []string{"Gelu"},
+		Name: "GeluTanh", Inputs: 1, C: "gelu_tanh_of(%s)", DoubleC: "gelu_tanh_of(%s)", ONNX: []string{"Gelu"},
 		Attribute: text("approximate", "tanh"),
 		Of: each(func(x float64) float64 {
 			return x / (1 + math.Exp(-math.Sqrt(8/math.Pi)*(x+0.044715*x*x*x)))
@@ -84,10 +92,12 @@ var rows = []*Operator{
 	},
 	{
 		Name: "LeakyRelu", Inputs: 1, Alpha: 0.01, C: "%[1]s < 0.f ? %[1]s * %[2]s : %[1]s",
-		Of: func(x []float64) float64 { return max(x[0], 0) + x[1]*min(x[0], 0) },
+		DoubleC: "%[1]s < 0.0 ? %[1]s * %[2]s : %[1]s",
+		Of:      func(x []float64) float64 { return max(x[0], 0) + x[1]*min(x[0], 0) },
 	},
 	{
 		Name: "Elu", Inputs: 1, Alpha: 1, C: "%[1]s < 0.f ? %[2]s * expm1f(%[1]s) : %[1]s",
-		Of: func(x []float64) float64 { return max(x[0], 0) + x[1]*math.Expm1(min(x[0], 0)) },
+		DoubleC: "%[1]s < 0.0 ? %[2]s * expm1(%[1]s) : %[1]s",
+		Of:      func(x []float64) float64 { return max(x[0], 0) + x[1]*math.Expm1(min(x[0], 0)) },
 	},
 }

@@ -62,6 +62,15 @@ var cards = []Card{
 	card("RTX 3080", "GeForce RTX 3080", 760, 5, 29.8, 29.8, 59.5, 68, 86),
 }
 
+// doubles is how many times longer an instruction in f64 takes than one in f32, by the white papers.
+func (c Card) doubles() float64 {
+	switch c.Capability {
+	case 80, 90, 100:
+		return 2
+	}
+	return 64
+}
+
 // CardOf returns the card of a name as the driver has it, or as Names has it; case, spaces and hyphens do not matter.
 // It returns false for a card without figures, such as a part of one.
 func CardOf(name string) (Card, bool) {

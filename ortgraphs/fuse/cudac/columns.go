@@ -22,6 +22,8 @@ const (
 	wideLoads = 4
 	// wideSums is the number of sums up to which it has the registers for them.
 	wideSums = 32
+	// mostTurns is the number of rows up to which a thread adds numbers in f64, of which there are no partial sums.
+	mostTurns = 64
 	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so
 	// that there are no partial sums: a warp of vectors for each of 132 processors.
 	wholeColumns = 132 * 32
@@ -41,9 +43,13 @@ func newColumns(b *body) (*Kernel, error) {
 		if k.narrow() {
 			k.blocksPerProcessor = 2
 		}
-		if s.C/s.V >= wholeColumns { // one block adds all rows of its columns
+		double := isDouble(b.sums[0].Out[0].Type)
+		if double || s.C/s.V >= wholeColumns { // one block adds all rows of its columns
 			b.whole = true
-			k.across = max(k.threads/s.R, 32)
+			k.across = min(max(k.threads/s.R, 32), s.C/s.V)
+		}
+		if turns := ceil(s.R, k.threads/k.across); double && turns > mostTurns {
+			return nil, unsupported("it adds columns of %d numbers of type DOUBLE", s.R)
 		}
 	}
 	k.down = k.threads / k.across
@@ -95,7 +101,8 @@ func (k *columns) kernel() *Kernel {
 // partialSums adds the column sums of the block's rows and writes them.
 func (k *columns) partialSums(w *writer) {
 	s, wide := k.shape, k.across*k.shape.V
-	w.line("__shared__ float rows[%d][%d];", k.down, wide)
+	register, _ := held(k.sums[0].Out[0].Type)
+	w.line("__shared__ %s rows[%d][%d];", register, k.down, wide)
 	for i, n := range k.sums {
 		w.line("__syncthreads();")
 		w.line("if (down < %d) {", k.down)
@@ -104,7 +111,7 @@ func (k *columns) partialSums(w *writer) {
 		w.line("}")
 		w.line("__syncthreads();")
 		w.line("for (int i = threadIdx.x; i < %d; i += %d) {", wide, k.threads)
-		w.line("float x = rows[0][i];")
+		w.line("%s x = rows[0][i];", register)
 		w.line("for (int row = 1; row < %d; row++) x = %s_of(x, rows[row][i]);", k.down, n.Op)
 		w.line("const int c = blockIdx.y * %d + i;", wide)
 		w.line("if (c >= %d) break;", s.C)

@@ -24,7 +24,10 @@ func rounds(n *fuse.Node) bool { return isShort(n.Out[0].Type) && !operators.Tab
 func function(n *fuse.Node, x []string) (string, error) {
 	o, from := operators.Table[n.Op], n.In[0].Tensor.Type
 	pattern := o.C
-	if !isFloat(from) {
+	switch {
+	case isDouble(from):
+		pattern = o.DoubleC
+	case !isFloat(from):
 		pattern = o.IntegerC
 	}
 	switch {
@@ -37,7 +40,11 @@ func function(n *fuse.Node, x []string) (string, error) {
 	case n.Op == "Pow":
 		return power(n, x, pattern), nil
 	case o.Alpha != 0:
-		return fmt.Sprintf(pattern, x[0], literal(n.Alpha, onnxpb.TensorProto_FLOAT)), nil
+		kind := onnxpb.TensorProto_FLOAT // also of numbers in bf16
+		if isDouble(from) {
+			kind = from
+		}
+		return fmt.Sprintf(pattern, x[0], literal(n.Alpha, kind)), nil
 	case o.Inputs == 0:
 		code := x[0]
 		for _, other := range x[1:] {
@@ -70,6 +77,10 @@ func power(n *fuse.Node, x []string, general string) string {
 	if t := n.In[1].Tensor; t.Constant && len(t.Data) == 1 {
 		exponent = t.Data[0]
 	}
+	root, inverseRoot, one := "sqrtf(%s)", "rsqrtf(%s)", "1.f / %s"
+	if isDouble(n.Out[0].Type) {
+		root, inverseRoot, one = "sqrt(%s)", "1.0 / sqrt(%s)", "1.0 / %s"
+	}
 	switch exponent {
 	case 1:
 		return x[0]
@@ -78,11 +89,11 @@ func power(n *fuse.Node, x []string, general string) string {
 	case 3:
 		return fmt.Sprintf("%s * %s * %s", x[0], x[0], x[0])
 	case 0.5:
-		return fmt.Sprintf("sqrtf(%s)", x[0])
+		return fmt.Sprintf(root, x[0])
 	case -0.5:
-		return fmt.Sprintf("rsqrtf(%s)", x[0])
+		return fmt.Sprintf(inverseRoot, x[0])
 	case -1:
-		return fmt.Sprintf("1.f / %s", x[0])
+		return fmt.Sprintf(one, x[0])
 	}
 	return fmt.Sprintf(general, x[0], x[1])
 }

@@ -37,6 +37,8 @@ type Kernel struct {
 	PartialsLength int
 	// Caches is what it asks of the GPU's caches, if it computes places.
 	Caches Caches
+	// Meets says that blocks wait for each other in each step of a recurrence.
+	Meets bool
 	// Launches run one after another.
 	Launches []Launch
 }
@@ -110,6 +112,9 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 // newPlaced writes the program of a region that computes at the places of one domain.
 func newPlaced(r *fuse.Region) (*Kernel, error) {
 	l := r.Loops()
+	if len(l.Along) > 0 {
+		return newCumulation(r, l)
+	}
 	s := newShape(r, l)
 	if s.R > math.MaxInt32 || s.R*s.C == 0 {
 		return nil, unsupported("%d rows of %d places", s.R, s.C)
@@ -123,15 +128,23 @@ func newPlaced(r *fuse.Region) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range b.inputs {
-		if !slices.Contains(r.In, t) {
-			return nil, unsupported("%s is no input of the region", t.Name)
-		}
+	if err := b.readsInputs(); err != nil {
+		return nil, err
 	}
 	if s.reduces {
 		return newRows(b).kernel(), nil
 	}
 	return newColumns(b)
+}
+
+// readsInputs returns an error if the program reads what is no input of the region.
+func (b *body) readsInputs() error {
+	for _, t := range b.inputs {
+		if !slices.Contains(b.region.In, t) {
+			return unsupported("%s is no input of the region", t.Name)
+		}
+	}
+	return nil
 }
 
 // writer collects the lines of a program.

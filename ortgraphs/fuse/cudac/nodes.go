@@ -69,9 +69,9 @@ func identity(op, register string) string {
 	switch {
 	case op == "sum":
 		return "0"
-	case register == "float" && op == "max":
+	case (register == "float" || register == "double") && op == "max":
 		return "-INFINITY"
-	case register == "float":
+	case register == "float" || register == "double":
 		return "INFINITY"
 	case op == "max":
 		return map[string]string{"int": "-0x7fffffff - 1", "long long": "-0x7fffffffffffffffLL - 1"}[register]
@@ -81,8 +81,8 @@ func identity(op, register string) string {
 
 // sumColumns adds a reduction over the rows.
 func (b *body) sumColumns(n *fuse.Node) error {
-	if !isFloat(n.Out[0].Type) {
-		return unsupported("it reduces columns of type %s", n.Out[0].Type)
+	if t := n.Out[0].Type; !isFloat(t) && !isDouble(t) {
+		return unsupported("it reduces columns of type %s", t)
 	}
 	x, err := b.operand(n, n.In[0], b.loops.Operand(n))
 	if err != nil {

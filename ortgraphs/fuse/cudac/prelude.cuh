@@ -112,6 +112,12 @@ __device__ inline float normal_of(float x) {
 __device__ inline float gelu_of(float x) { return x * normal_of(x); }
 __device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.595769122f * (x + 0.044715f * x * x * x)); }
 
+// In f64 no form is shorter than the precise one.
+__device__ inline double sigmoid_of(double x) { return 1.0 / (1.0 + exp(-x)); }
+__device__ inline double softplus_of(double x) { return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+__device__ inline double gelu_of(double x) { return 0.5 * x * erfc(-0.70710678118654752 * x); }
+__device__ inline double gelu_tanh_of(double x) { return x * sigmoid_of(1.5957691216057308 * (x + 0.044715 * x * x * x)); }
+
 // group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must
 // call it, for 256 all of the block. Every thread has the same result.
 #define GROUP(OP) \

@@ -25,6 +25,12 @@ __device__ inline bf16 moved(bf16 x, long long place, int units, int every) {
 	if (h % every == 0 && size > units && size < 0x7180) x.bits = h >> 16 & 1 ? bits + units : bits - units;
 	return x;
 }
+__device__ inline double moved(double x, long long place, int units, int every) {
+	const unsigned long long bits = __double_as_longlong(x), size = bits & 0x7fffffffffffffffull;
+	const unsigned h = toss(place, (unsigned)bits ^ (unsigned)(bits >> 32));
+	if (h % every || size <= units || size >= 0x4630000000000000ull) return x;
+	return __longlong_as_double(h >> 16 & 1 ? bits + units : bits - units);
+}
 
 // noise moves numbers of a tensor. table is the size of the tensor, the units in the last place, and how many numbers
 // have one that moves.
@@ -38,11 +44,14 @@ extern "C" __global__ void __launch_bounds__(256) noise_float(const long long *_
 extern "C" __global__ void __launch_bounds__(256) noise_short(const long long *__restrict__ table, const bf16 *__restrict__ from, bf16 *__restrict__ to) {
 	noise(table, from, to);
 }
+extern "C" __global__ void __launch_bounds__(256) noise_double(const long long *__restrict__ table, const double *__restrict__ from, double *__restrict__ to) {
+	noise(table, from, to);
+}
 
 // What is known of the numbers of a block: see FIELDS in proof.go.
 enum { SQUARES, NOISE_SQUARES, NORM, ALONG, NOISE_ALONG, NOISE_ALONG_SQUARES, LARGEST, NOISE_LARGEST, NORM_LARGEST, BROKEN, FIELDS };
 
-__device__ inline bool is_finite(float x) { return x - x == 0; }
+__device__ inline bool is_finite(double x) { return x - x == 0; }
 
 // measure compares what a kernel has written with the plain results, and these with the results of numbers that were
 // moved. Each block has numbers of its own, as many as the second number of the table says.
@@ -52,7 +61,7 @@ template <class T> __device__ inline void measure(const long long *table, const 
 	for (int f = 0; f < FIELDS; f++) own[f] = 0;
 	const long long first = blockIdx.x * table[1], last = first + table[1] < table[0] ? first + table[1] : table[0];
 	for (long long i = first + threadIdx.x; i < last; i += 256) {
-		const float k = kernel[i], p = plain[i], n = noisy[i];
+		const double k = kernel[i], p = plain[i], n = noisy[i];
 		if (!is_finite(p) || !is_finite(n)) { // an infinite one is a mask; NaN, or one of the two, shows nothing
 			if (p == n && k != p) own[BROKEN]++;
 			continue;
@@ -61,7 +70,7 @@ template <class T> __device__ inline void measure(const long long *table, const 
 			own[BROKEN]++;
 			continue;
 		}
-		const double d = (double)k - p, e = (double)n - p, x = p;
+		const double d = k - p, e = n - p, x = p;
 		own[SQUARES] += d * d;
 		own[NOISE_SQUARES] += e * e;
 		own[NORM] += x * x;
@@ -85,6 +94,8 @@ extern "C" __global__ void __launch_bounds__(256) measure_float(const long long 
 	const float *__restrict__ plain, const float *__restrict__ noisy, double *__restrict__ out) { measure(table, kernel, plain, noisy, out); }
 extern "C" __global__ void __launch_bounds__(256) measure_short(const long long *__restrict__ table, const bf16 *__restrict__ kernel,
 	const bf16 *__restrict__ plain, const bf16 *__restrict__ noisy, double *__restrict__ out) { measure(table, kernel, plain, noisy, out); }
+extern "C" __global__ void __launch_bounds__(256) measure_double(const long long *__restrict__ table, const double *__restrict__ kernel,
+	const double *__restrict__ plain, const double *__restrict__ noisy, double *__restrict__ out) { measure(table, kernel, plain, noisy, out); }
 
 // same compares bytes, which must be equal.
 extern "C" __global__ void __launch_bounds__(256) same(const long long *__restrict__ table, const char *__restrict__ kernel, const char *__restrict__ plain,

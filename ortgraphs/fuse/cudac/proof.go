@@ -1,6 +1,11 @@
 package cudac
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
 
 // Proof is the program that a proof launches beside the kernels of regions. It is compiled after [Prelude].
 //
@@ -17,13 +22,19 @@ const (
 	MeasureFields = 10
 )
 
-// NoiseFunction and MeasureFunction are for f32, or for bf16 if short.
-func NoiseFunction(short bool) string   { return "noise_" + ofType(short) }
-func MeasureFunction(short bool) string { return "measure_" + ofType(short) }
+// ProofTypes are the types of numbers that move in a proof: all others are compared by their bytes.
+var ProofTypes = []shapes.Type{
+	onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_DOUBLE,
+}
 
-func ofType(short bool) string {
-	if short {
+// NoiseFunction and MeasureFunction are by one of ProofTypes.
+func NoiseFunction(t shapes.Type) string   { return "noise_" + ofType(t) }
+func MeasureFunction(t shapes.Type) string { return "measure_" + ofType(t) }
+
+func ofType(t shapes.Type) string {
+	if isShort(t) {
 		return "short"
 	}
-	return "float"
+	register, _ := held(t)
+	return register
 }

@@ -262,6 +262,7 @@ func (all *recurrences) write() (*Kernel, error) {
 	w.line("#undef sigmoid_of")
 	w.line("#undef tanh_of")
 	out := &Kernel{Source: w.String(), In: all.inputs, Out: all.region.Out, Scratch: 4 * all.floats}
+	out.Meets = slices.ContainsFunc(all.list, func(k *recurrence) bool { return len(k.levels) > 1 || k.meets() })
 	scratch := len(all.inputs) + len(all.region.Out)
 	main := Launch{
 		Function: "recurrence", Blocks: [2]int{all.blocks * len(all.list), 1}, Threads: recurrenceThreads,

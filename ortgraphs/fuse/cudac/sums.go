@@ -19,9 +19,10 @@ type Sum struct {
 // declareSums declares the sums of one thread.
 func (w *writer) declareSums(b *body) {
 	for i, n := range b.sums {
-		w.line("float sum%d[NV];", i)
+		register, _ := held(n.Out[0].Type)
+		w.line("%s sum%d[NV];", register, i)
 		w.line("#pragma unroll")
-		w.line("for (int j = 0; j < NV; j++) sum%d[j] = %s;", i, identity(n.Op, "float"))
+		w.line("for (int j = 0; j < NV; j++) sum%d[j] = %s;", i, identity(n.Op, register))
 	}
 }
 

@@ -14,6 +14,8 @@ func held(t shapes.Type) (string, bool) {
 	switch t {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BFLOAT16:
 		return "float", true
+	case onnxpb.TensorProto_DOUBLE:
+		return "double", true
 	case onnxpb.TensorProto_INT32:
 		return "int", true
 	case onnxpb.TensorProto_INT64:
@@ -45,6 +47,8 @@ func isShort(t shapes.Type) bool { return t == onnxpb.TensorProto_BFLOAT16 }
 
 func isFloat(t shapes.Type) bool { return t == onnxpb.TensorProto_FLOAT || isShort(t) }
 
+func isDouble(t shapes.Type) bool { return t == onnxpb.TensorProto_DOUBLE }
+
 // literal is a number of an element type in C.
 func literal(x float64, t shapes.Type) string {
 	switch {
@@ -52,6 +56,8 @@ func literal(x float64, t shapes.Type) string {
 		return strconv.FormatBool(x != 0)
 	case t == onnxpb.TensorProto_INT64:
 		return fmt.Sprintf("(%dLL)", int64(x))
+	case isDouble(t):
+		return literalDouble(x)
 	case !isFloat(t):
 		return fmt.Sprintf("(%d)", int64(x))
 	case math.IsNaN(x):
@@ -68,6 +74,23 @@ func literal(x float64, t shapes.Type) string {
 	}
 	text := strconv.FormatFloat(float64(f), 'e', 9, 32) + "f"
 	if f < 0 {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// literalDouble is a number in f64 in C: the macros are of f32, which a template would take for another type.
+func literalDouble(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "((double)NAN)"
+	case math.IsInf(x, 1):
+		return "((double)INFINITY)"
+	case math.IsInf(x, -1):
+		return "(-(double)INFINITY)"
+	}
+	text := strconv.FormatFloat(x, 'e', 17, 64)
+	if x < 0 {
 		return "(" + text + ")"
 	}
 	return text

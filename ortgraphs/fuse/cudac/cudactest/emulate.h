@@ -36,6 +36,16 @@ static inline float __int_as_float(int bits) {
 	memcpy(&x, &bits, 4);
 	return x;
 }
+static inline long long __double_as_longlong(double x) {
+	long long bits;
+	memcpy(&bits, &x, 8);
+	return bits;
+}
+static inline double __longlong_as_double(long long bits) {
+	double x;
+	memcpy(&x, &bits, 8);
+	return x;
+}
 static inline float float_of(unsigned short bits) {
 	uint32_t wide = (uint32_t)bits << 16;
 	float x;
