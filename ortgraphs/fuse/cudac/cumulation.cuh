@@ -1,7 +1,7 @@
 // Sums of the elements up to each one. The order of the additions depends on the sizes alone.
 
-// add_up returns the sum of x over the threads of a group up to this one: a group has WIDTH neighbouring threads, a warp or a block of 256. before is
-// the sum over those before it, all over the whole group. All threads of a warp must call it, for 256 all of the block.
+// add_up returns the sum of x over the threads of a group up to this one: a group has WIDTH neighbouring threads, a warp or a block. before is the
+// sum over those before it, all over the whole group. All threads of a warp must call it, and all of a larger group.
 template <int WIDTH, class T> __device__ inline T add_up(T x, T &before, T &all) {
 	const int lane = threadIdx.x % 32;
 #pragma unroll

@@ -33,6 +33,7 @@ const (
 	// leastAlong is the length from which on neighbouring threads add up neighbouring elements of the innermost axis.
 	leastAlong = 16
 	mostInPart = 1024 // threads of a block
+	longRow    = 8192 // elements from which on so many threads add up a row
 )
 
 // newCumulation writes the program of such a region.
@@ -199,13 +200,17 @@ func (k *cumulation) alongThreads() *Kernel {
 // innermost one: a warp adds up a short row, and a block a long one, as many elements at a time as it has threads.
 func (k *cumulation) acrossThreads() *Kernel {
 	width := warp
-	if k.length > maxWarpRow {
+	switch {
+	case k.length >= longRow: // there are few, as of samples
+		width = mostInPart
+	case k.length > maxWarpRow:
 		width = blockThreads
 	}
-	rows := blockThreads / width
+	threads := max(width, blockThreads)
+	rows := threads / width
 	w := &writer{}
 	sum, result := k.types()
-	k.begin(w, blockThreads)
+	k.begin(w, threads)
 	w.line("const int lane = threadIdx.x %% %d, own = blockIdx.x * %d + threadIdx.x / %d;", width, rows, width)
 	w.line("const bool live = own < %d;", k.columns)
 	k.row(w)
@@ -228,5 +233,5 @@ func (k *cumulation) acrossThreads() *Kernel {
 	}
 	w.line("}")
 	w.line("}")
-	return k.kernel(w, [2]int{ceil(k.columns, rows), 1}, blockThreads)
+	return k.kernel(w, [2]int{ceil(k.columns, rows), 1}, threads)
 }
