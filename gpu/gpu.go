@@ -38,6 +38,17 @@ type Device struct {
 	Memory int64  `json:"memory_bytes,omitzero"` // total memory in bytes; 0 from Detect
 	// Capability is CUDA's compute capability times ten: 90 is sm_90. 0 means unknown.
 	Capability int `json:"compute_capability,omitzero"`
+	// Multiprocessors are what this process may use of the GPU. Only the device of a Context has them.
+	Multiprocessors Multiprocessors `json:"-"`
+}
+
+// Multiprocessors are those of a GPU, or of the part of it (MIG, MPS) that a process may use.
+type Multiprocessors struct {
+	Count        int
+	SharedMemory int // of each, in bytes
+	// Cooperative says that the driver can make all blocks of a launch run at the same time, so that they may wait for
+	// each other.
+	Cooperative bool
 }
 
 func (d Device) String() string { return fmt.Sprintf("GPU %d (%s, %s)", d.Index, d.Name, d.UUID) }

@@ -114,10 +114,29 @@ func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
 			return gpu.Device{}, wrap("cuDeviceGetAttribute", err)
 		}
 	}
+	multiprocessors, err := multiprocessorsOf(ordinal)
+	if err != nil {
+		return gpu.Device{}, err
+	}
 	return gpu.Device{
 		Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name,
-		Capability: 10*capability[0] + capability[1],
+		Capability: 10*capability[0] + capability[1], Multiprocessors: multiprocessors,
 	}, nil
+}
+
+// multiprocessorsOf asks the driver, which counts those of this process's part of a GPU that is divided.
+func multiprocessorsOf(ordinal cu.Device) (m gpu.Multiprocessors, err error) {
+	cooperative := 0
+	for attribute, value := range map[cu.DeviceAttribute]*int{
+		cu.MultiprocessorCount: &m.Count, cu.MaxSharedMemoryPerMultiprocessor: &m.SharedMemory,
+		C.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH: &cooperative,
+	} {
+		if *value, err = ordinal.Attribute(attribute); err != nil {
+			return m, wrap("cuDeviceGetAttribute", err)
+		}
+	}
+	m.Cooperative = cooperative != 0 && address("cuLaunchCooperativeKernel") != 0
+	return m, nil
 }
 
 // context is a gpu.Context with a GPU's primary context. Like all types of this package, its one owner closes it after

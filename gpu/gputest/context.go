@@ -90,6 +90,7 @@ func New(config Config) *Context {
 	config.Memory = cmp.Or(config.Memory, 1<<30)
 	config.Device = cmp.Or(config.Device, gpu.Device{
 		UUID: "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf", PCI: "0000:1b:00.0", Name: "Fake card", Capability: 90,
+		Multiprocessors: gpu.Multiprocessors{Count: 132, SharedMemory: 228 << 10},
 	})
 	return &Context{config: config, threads: map[int]bool{}, open: map[string]int{}, fail: map[Op]injection{}}
 }

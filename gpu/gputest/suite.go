@@ -133,6 +133,8 @@ func testNotBound(t *testing.T, c gpu.Context) {
 func testDevice(s *suite) {
 	if d := s.c.Device(); d.UUID == "" || d.Name == "" || d.PCI == "" || d.Capability < 50 {
 		s.Errorf("device %+v", d)
+	} else if d.Multiprocessors.Count <= 0 || d.Multiprocessors.SharedMemory < 64<<10 {
+		s.Errorf("multiprocessors %+v", d.Multiprocessors)
 	}
 	free, total, err := s.c.MemInfo()
 	s.no(err)

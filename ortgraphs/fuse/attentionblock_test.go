@@ -11,8 +11,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
+// notAtHand are the multiprocessors of a GPU of which only the compute capability is known.
+var notAtHand cudac.Multiprocessors
+
 // warpgroups are a target whose blocks compute all gradients of a head, even of a single one.
-var warpgroups = cudac.Target{Multiprocessors: 1}
+var warpgroups = cudac.Target{Warpgroups: true, Multiprocessors: cudac.Multiprocessors{Count: 1}}
 
 // inOneBlock adds attentions whose gradients one block computes.
 func (k *kernels) inOneBlock(t *testing.T) {
@@ -102,7 +105,7 @@ func TestMaskedNaN(t *testing.T) {
 func TestTargetOfHeads(t *testing.T) {
 	for heads, launches := range map[int]int{87: 2, 88: 1, 132: 1, 133: 2, 175: 2, 176: 1} {
 		if got := gradientLaunches(
-			t, attending{batch: heads, heads: 1, queries: 9, keys: 11, head: 64}, cudac.TargetOf(90),
+			t, attending{batch: heads, heads: 1, queries: 9, keys: 11, head: 64}, cudac.TargetOf(90, notAtHand),
 		); got != launches {
 			t.Errorf("%d heads: %d launches, want %d", heads, got, launches)
 		}
@@ -134,8 +137,12 @@ func TestGradientsInTwoFunctions(t *testing.T) {
 		t.Fatal("two functions compute what one block can")
 	}
 	for name, change := range map[string]func(a *attending, target *cudac.Target){
-		"another GPU":                   func(_ *attending, target *cudac.Target) { *target = cudac.TargetOf(80) },
-		"a later GPU":                   func(_ *attending, target *cudac.Target) { *target = cudac.TargetOf(100) },
+		"another GPU": func(_ *attending, target *cudac.Target) {
+			*target = cudac.TargetOf(80, notAtHand)
+		},
+		"a later GPU": func(_ *attending, target *cudac.Target) {
+			*target = cudac.TargetOf(100, notAtHand)
+		},
 		"heads of other columns":        func(a *attending, _ *cudac.Target) { a.head = 32 },
 		"too many queries":              func(a *attending, _ *cudac.Target) { a.queries = 561 },
 		"a result that is not in rows":  func(a *attending, _ *cudac.Target) { a.form = "columns" },

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// recurrences adds the recurrences of recurrent.py, and their gradients.
+// recurrences adds the recurrences of recurrent.py, and their gradients: eight kernels, as two directions are one.
 func (k *kernels) recurrences(t *testing.T, rows, steps int) {
 	t.Helper()
 	model := load(t, "../testdata/layers/recurrent.onnx")
@@ -21,24 +21,63 @@ func (k *kernels) recurrences(t *testing.T, rows, steps int) {
 		_, ok := r.Work.(*fuse.Recurrences)
 		return !ok
 	}), m)
-	for reason := range k.left {
-		t.Error(reason)
-	}
-	if len(k.kernels) != 8 { // two directions are one kernel
-		t.Errorf("%d kernels, want 8", len(k.kernels))
-	}
 }
 
 // TestRecurrences: LSTMs, GRUs and plain recurrences, with and without biases and projections, forwards and backwards,
 // and their gradients are kernels that compute what ONNX Runtime computes step by step, however many blocks meet.
 func TestRecurrences(t *testing.T) {
 	for _, c := range []struct{ blocks, rows, steps int }{
-		{1, 1, 5}, {1, 3, 5}, {1, 6, 5}, {3, 1, 5}, {3, 3, 5}, {3, 6, 5}, {64, 1, 2}, {64, 2, 2},
+		{2, 1, 5}, {2, 3, 5}, {2, 6, 5}, {3, 1, 5}, {3, 3, 5}, {3, 6, 5}, {14, 2, 5}, {64, 1, 2}, {64, 2, 2},
 	} {
 		t.Run(fmt.Sprintf("%d blocks, %d rows", c.blocks, c.rows), func(t *testing.T) {
-			k := &kernels{target: cudac.Target{Together: c.blocks}}
+			k := &kernels{target: cudac.Target{Multiprocessors: cudac.Multiprocessors{Count: c.blocks}}}
 			k.recurrences(t, c.rows, c.steps)
+			if len(k.kernels) != 8 {
+				t.Errorf("%d kernels, want 8: %v", len(k.kernels), k.left)
+			}
 			k.check(t, &emulation{}, 1e-5)
 		})
+	}
+}
+
+// TestBlocksOfRecurrences: a launch has as many blocks as run at the same time on the GPU, and as have units. Where
+// that is not possible, a line says why.
+func TestBlocksOfRecurrences(t *testing.T) {
+	const kibi = 1 << 10
+	full := []int{96, 64, 40, 32, 64, 40, 64, 96} // as many as there are units
+	few := []int{32, 32, 20, 32, 32, 20, 32, 32}
+	for _, c := range []struct {
+		name       string
+		capability int
+		of         cudac.Multiprocessors
+		blocks     []int
+		left       string
+	}{
+		{"H200", 90, cudac.Multiprocessors{Count: 132, SharedMemory: 228 * kibi}, full, ""},
+		{"not at hand, 9.0", 90, cudac.Multiprocessors{}, full, ""},
+		{"A100", 80, cudac.Multiprocessors{Count: 108, SharedMemory: 164 * kibi}, full, ""},
+		{"RTX A4000", 86, cudac.Multiprocessors{Count: 48, SharedMemory: 100 * kibi},
+			[]int{48, 32, 40, 32, 32, 40, 32, 48}, ""},
+		{"not at hand", 0, cudac.Multiprocessors{}, few, ""},
+		{"a seventh of an A100", 80, cudac.Multiprocessors{Count: 14, SharedMemory: 164 * kibi},
+			[]int{14, 13, 14, 11, 13, 14, 13, 14}, ""},
+		{"a seventh of an H200", 90, cudac.Multiprocessors{Count: 16, SharedMemory: 228 * kibi}, few, ""},
+		{"one", 80, cudac.Multiprocessors{Count: 1}, []int{1, 1, 1, 1, 1, 1},
+			"each of them needs a block, and only 1 run at the same time on this GPU"},
+		{"no cooperative launch", 80, cudac.Multiprocessors{Count: 108, Uncooperative: true}, nil,
+			"the driver cannot make its blocks run at the same time on this GPU"},
+	} {
+		k := &kernels{target: cudac.TargetOf(c.capability, c.of)}
+		k.recurrences(t, 3, 5)
+		var blocks []int
+		for _, kernel := range k.kernels {
+			blocks = append(blocks, kernel.Launches[1].Blocks[0])
+		}
+		if !slices.Equal(blocks, c.blocks) {
+			t.Errorf("%s: %v blocks, want %v", c.name, blocks, c.blocks)
+		}
+		if left := len(full) - len(c.blocks); k.left[c.left] != left || len(k.left) > min(1, left) {
+			t.Errorf("%s: left are %v, want %d: %s", c.name, k.left, left, c.left)
+		}
 	}
 }

@@ -59,8 +59,8 @@ type Form struct {
 	Capability int
 	// WindowBytes is [fuse.Graph.WindowBytes].
 	WindowBytes int
-	// Together is [cudac.Target.Together].
-	Together int
+	// Multiprocessors are those of the GPU that runs the programs.
+	Multiprocessors cudac.Multiprocessors
 }
 
 // NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's
@@ -92,8 +92,7 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	p.reasons = map[int]string{}
-	target := cudac.TargetOf(form.Capability)
-	target.Together = form.Together
+	target := cudac.TargetOf(form.Capability, form.Multiprocessors)
 	for i, r := range p.regions {
 		k, err := kernelOf(r, target)
 		if err != nil {

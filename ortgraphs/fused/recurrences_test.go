@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/prooftest"
@@ -30,7 +31,7 @@ func TestProofOfRecurrences(t *testing.T) {
 			}, kernels
 		}
 		proved, faults := prooftest.Recurrences{
-			Compiler: compiler, Form: fused.Form{Together: 2}, TF32: tf32,
+			Compiler: compiler, Form: fused.Form{Multiprocessors: cudac.Multiprocessors{Count: 2}}, TF32: tf32,
 		}.Check(t, file, rows, frames)
 		if proved != kernels {
 			t.Errorf("%d kernels are proved, want %d", proved, kernels)

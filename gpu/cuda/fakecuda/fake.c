@@ -173,6 +173,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = card_capability() / 10; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = card_capability() % 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 228 << 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH: *value = 0; return CUDA_SUCCESS; // it has no cuLaunchCooperativeKernel
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

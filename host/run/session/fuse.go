@@ -56,6 +56,7 @@ func addCompiler(s *Session, to *train.FuseConfig) error {
 		return s.Fusion.leave(c.Fuse, err)
 	}
 	s.Fusion.tried = true
+	compiler.SetGPU(&to.Form)
 	to.Compiler, to.Costs = compiler, s.costs
 	if cache != "" {
 		to.Proofs = compiler.Proofs()

@@ -101,7 +101,6 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
 	}
 	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == config.BF16Attention
-	model.Fuse.Form.Capability = s.plan.Placement.Model.GPU.Capability
 	if err := addCompiler(s, &model.Fuse); err != nil {
 		return err
 	}

@@ -69,7 +69,9 @@ func onGPU(t *testing.T, tf32 bool, cache string) (fused.Compiler, fused.Form, o
 		Library: cmp.Or(os.Getenv("XTTS_HOST_TEST_NVRTC"), ort.Library()),
 	}, slog.New(slog.DiscardHandler))
 	must(t, err)
-	return compiler, fused.Form{Capability: card.Capability}, ort.SessionConfig{CUDA: &ort.CUDA{
+	var form fused.Form
+	compiler.SetGPU(&form)
+	return compiler, form, ort.SessionConfig{CUDA: &ort.CUDA{
 		Device: ort.Place(card.Index), Stream: stream.Pointer(), TF32: tf32, Wait: context.Synchronize,
 	}}
 }

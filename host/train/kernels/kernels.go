@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cublas"
 	"github.com/xtts-host/xtts-host/gpu/cudnn"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -51,6 +52,15 @@ func New(context gpu.Context, c Config, log *slog.Logger) (*Compiler, error) {
 	products, lacks := cublas.Open(c.Library)
 	convolutions, noConvolutions := cudnn.Open(c.Library)
 	return &Compiler{compiler, products, lacks, convolutions, noConvolutions, context, c, log}, nil
+}
+
+// SetGPU makes a form one for the compiler's GPU.
+func (c *Compiler) SetGPU(form *fused.Form) {
+	card := c.context.Device()
+	form.Capability, form.Multiprocessors = card.Capability, cudac.Multiprocessors{
+		Count: card.Multiprocessors.Count, SharedMemory: card.Multiprocessors.SharedMemory,
+		Uncooperative: !card.Multiprocessors.Cooperative,
+	}
 }
 
 // Compile compiles in parallel, and loads the programs. The functions of a program that the compiler or the driver

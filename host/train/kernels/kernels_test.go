@@ -9,14 +9,19 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 )
 
 // card is a GPU whose driver refuses a program with the given name.
 type card struct {
 	gpu.Context
+	device  gpu.Device
 	refused string
 	open    int
 }
+
+func (c *card) Device() gpu.Device { return c.device }
 
 func (c *card) LaunchAddress() uintptr            { return 1 }
 func (c *card) CooperativeLaunchAddress() uintptr { return 2 }
@@ -40,6 +45,24 @@ func (m *module) Close() error {
 type function struct{ gpu.Kernel }
 
 func (function) Pointer() uintptr { return 2 }
+
+// TestSetGPU: kernels are planned for what the driver says of the part of the GPU that the process has.
+func TestSetGPU(t *testing.T) {
+	c := &Compiler{context: &card{device: gpu.Device{
+		Capability: 80, Multiprocessors: gpu.Multiprocessors{Count: 14, SharedMemory: 164 << 10, Cooperative: true},
+	}}}
+	form := fused.Form{BF16Attention: true}
+	if c.SetGPU(&form); form != (fused.Form{
+		BF16Attention: true, Capability: 80,
+		Multiprocessors: cudac.Multiprocessors{Count: 14, SharedMemory: 164 << 10},
+	}) {
+		t.Errorf("%+v", form)
+	}
+	c.context = &card{}
+	if c.SetGPU(&form); !form.Multiprocessors.Uncooperative {
+		t.Errorf("%+v", form)
+	}
+}
 
 // TestRefusedPrograms: a program that NVRTC or the driver refuses is the error of its own functions only.
 func TestRefusedPrograms(t *testing.T) {

@@ -148,7 +148,7 @@ func (a *attention) forward(target Target) (*Kernel, error) {
 		nil)
 	templates, products, shared := attentionForward,
 		fmt.Sprintf("products_of_warps<%d, %d, %d>", a.head, a.rows, a.columns), 0
-	if target.Multiprocessors > 0 && a.head == tileColumns && o.columns == 1 {
+	if target.Warpgroups && a.head == tileColumns && o.columns == 1 {
 		templates, products = warpgroups+attentionForward+attentionGroup,
 			fmt.Sprintf("products_of_group<%d, %d>", a.rows, a.columns)
 		shared = tilesFrom + 5*tileBytes // queries, and two of keys and values each

@@ -25,8 +25,8 @@ const (
 func (g *gradients) copiesInBlock(target Target) int {
 	inRows := g.result != nil && !slices.ContainsFunc(g.spans, func(s span) bool { return s.columns != 1 })
 	same := strings.ReplaceAll(strings.Join(g.queries, ""), "of_queries", "of_keys") == strings.Join(g.keys, "")
-	if target.Multiprocessors == 0 || g.head != tileColumns || !inRows || !same ||
-		!g.fillsMultiprocessors(target.Multiprocessors) {
+	if !target.Warpgroups || g.head != tileColumns || !inRows || !same ||
+		!g.fillsMultiprocessors(target.Count) {
 		return 0
 	}
 	for copies := 2; copies > 0; copies-- {

@@ -1,6 +1,6 @@
 // Package cudac writes the CUDA C++ of regions: a program for each, which computes the whole region.
 //
-//	k, err := cudac.Generate(region, cudac.TargetOf(card.Capability))
+//	k, err := cudac.Generate(region, cudac.TargetOf(card.Capability, cudac.Multiprocessors{}))
 //	...
 //	compile(cudac.Prelude + k.Source)
 //

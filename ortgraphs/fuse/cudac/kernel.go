@@ -62,24 +62,6 @@ type Launch struct {
 	Convolution *fuse.Convolution
 }
 
-// Target is what programs may use of a GPU. The zero value stands for any from compute capability 8.0 on.
-type Target struct {
-	// Multiprocessors is their number if they multiply matrices by warpgroups (wgmma), and otherwise 0.
-	Multiprocessors int
-	// Together is how many blocks of a cooperative launch run at the same time, or 0 for as many as on any such GPU.
-	Together int
-}
-
-// TargetOf returns the target for a compute capability times ten. Products of warpgroups are instructions of 9.0 alone.
-// Most of its cards have 132 multiprocessors. On cards with another number, other programs may be faster, but these are
-// right.
-func TargetOf(capability int) Target {
-	if capability == 90 {
-		return Target{Multiprocessors: 132}
-	}
-	return Target{}
-}
-
 // Generate writes the program of a region for a target. The error is an [UnsupportedError] if there is no rule for it.
 func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 	for _, t := range slices.Concat(r.In, r.Out) {

@@ -1,7 +1,6 @@
 package cudac
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -18,11 +17,6 @@ var recurrenceTemplates string
 const (
 	recurrenceThreads = 256 // RECURRENCE_THREADS
 	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
-	// Two blocks run at the same time on a multiprocessor of compute capability 9.0, with largeShared bytes of shared
-	// memory each, and one on any other, with anyShared. So a GPU of 9.0 needs 64 multiprocessors, and another one 32.
-	// The driver refuses the launch on a GPU, or a part of one, that has fewer.
-	largeBlocks, largeShared = 128, 112 << 10
-	anyBlocks, anyShared     = 32, 96 << 10
 )
 
 // recurrences is a kernel of all steps of some Scans in the making. Each has blocks of its own.
@@ -53,12 +47,28 @@ type recurrence struct {
 
 // generateRecurrences writes the program of recurrences.
 func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*Kernel, error) {
-	all := &recurrences{region: r, blocks: anyBlocks, room: anyShared / 4}
-	if target.Multiprocessors > 0 {
-		all.blocks, all.room = largeBlocks, largeShared/4
+	blocks, shared, err := target.cooperative()
+	if err != nil {
+		return nil, err
 	}
-	all.blocks = max(1, cmp.Or(target.Together, all.blocks)/len(r.Nodes))
-	all.floats = counterFloats * len(r.Nodes)
+	if blocks < len(r.Nodes) {
+		return nil, unsupported("each of them needs a block, and only %d run at the same time on this GPU", blocks)
+	}
+	all, err := planRecurrences(r, of, blocks/len(r.Nodes), shared)
+	if err != nil {
+		return nil, err
+	}
+	if busy := all.busy(); busy < all.blocks { // the others would only take part in meetings
+		if all, err = planRecurrences(r, of, busy, shared); err != nil {
+			return nil, err
+		}
+	}
+	return all.write()
+}
+
+// planRecurrences divides each of the recurrences by so many blocks, with so many bytes of shared memory.
+func planRecurrences(r *fuse.Region, of *fuse.Recurrences, blocks, shared int) (*recurrences, error) {
+	all := &recurrences{region: r, blocks: blocks, room: shared / 4, floats: counterFloats * len(r.Nodes)}
 	for i, n := range r.Nodes {
 		k := &recurrence{
 			recurrences: all, of: of.Of[n], node: n, at: map[*fuse.Tensor]int{}, counter: counterFloats * i,
@@ -69,7 +79,17 @@ func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*
 		}
 		all.list = append(all.list, k)
 	}
-	return all.write()
+	return all, nil
+}
+
+// busy is how many blocks of a recurrence have units.
+func (all *recurrences) busy() (blocks int) {
+	for _, k := range all.list {
+		for _, l := range k.levels {
+			blocks = max(blocks, ceil(l.width, l.units))
+		}
+	}
+	return blocks
 }
 
 // plan divides the step into levels, and gives the values that are passed on and the operands places in memory.
