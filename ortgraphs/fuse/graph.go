@@ -15,6 +15,9 @@ type Graph struct {
 	// WindowBytes is the size from which on windows that a convolution joins are left out of memory; 0 stands for that
 	// which is faster on a large GPU.
 	WindowBytes int
+	// Unsupported, unless nil, says why no program computes a region. A recurrence without a program is in no launch
+	// with others, which would not have one either.
+	Unsupported func(*Region) error
 
 	model *onnxpb.ModelProto
 }

@@ -97,6 +97,10 @@ func NewLedger(
 	if err != nil {
 		return nil, err
 	}
+	g.Unsupported = func(r *Region) error {
+		_, err := kernels(r)
+		return err
+	}
 	l.regions(Partition(g), kernels)
 	left := map[string]*Left{}
 	for _, n := range g.Nodes {

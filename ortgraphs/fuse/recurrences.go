@@ -11,7 +11,11 @@ import (
 // Recurrences says that one kernel computes all steps of some Scans, such as an LSTM or its gradient. They do not
 // depend on each other: for instance, the two directions of a layer. Without the kernel, every node of every step is a
 // launch.
-type Recurrences struct{ Of map[*Node]*Recurrence }
+type Recurrences struct {
+	Of map[*Node]*Recurrence
+	// Parts is into how many parts the blocks are divided; 0 stands for as many as a region has Scans.
+	Parts int
+}
 
 // Recurrence is what a Scan computes.
 type Recurrence struct {
@@ -25,14 +29,27 @@ type Recurrence struct {
 	Backwards, BackwardsOut []bool
 }
 
-// maxRecurrences is how many a kernel computes at the same time: each has its part of the GPU.
-const maxRecurrences = 4
+// Limits of a kernel: each of its recurrences has a part of the GPU, and ONNX Runtime passes at most 256 pointers to a
+// call.
+const (
+	maxRecurrences       = 4
+	maxRecurrenceTensors = 240
+)
 
 // RoundsAsNodes is false: a product adds its terms in an order of its own.
 func (w *Recurrences) RoundsAsNodes() bool { return false }
 
-func (w *Recurrences) group(nodes []*Node) [][]*Node {
-	return slices.Collect(slices.Chunk(nodes, maxRecurrences))
+func (w *Recurrences) group(nodes []*Node) (groups [][]*Node) {
+	tensors := 0
+	for _, n := range nodes {
+		own := len(n.In) + len(n.Out)
+		last := len(groups) - 1
+		if tensors += own; last < 0 || len(groups[last]) == maxRecurrences || tensors > maxRecurrenceTensors {
+			groups, tensors, last = append(groups, nil), own, last+1
+		}
+		groups[last] = append(groups[last], n)
+	}
+	return groups
 }
 
 func (w *Recurrences) complete(r *Region) {
@@ -53,10 +70,12 @@ func (w *Recurrences) count(*Ledger, *Region) (kernels int) { return 2 }
 
 // findRecurrences sets apart the Scans whose steps consist of matrix products and of what can be computed element by
 // element. One launch has those with the same number of Scans on the longest way to them: they do not depend on each
-// other.
+// other. A Scan that cannot be part of a launch has none with others.
 func findRecurrences(g *Graph) {
 	type kind struct{ depth, steps int }
 	works, depths := map[kind]*Recurrences{}, map[*Node]int{}
+	uses, outputs := g.uses(), g.outputs()
+	written := func(t *Tensor) bool { return outputs[t] || len(uses[t]) > 0 }
 	for _, n := range g.Nodes {
 		for _, o := range n.In {
 			if o.Tensor != nil && o.Tensor.From != nil {
@@ -70,12 +89,32 @@ func findRecurrences(g *Graph) {
 		if depths[n]++; c == nil {
 			continue
 		}
+		if r := recurrenceRegion(n, c, written); g.Unsupported != nil && g.Unsupported(r) != nil {
+			n.work = &Recurrences{Of: map[*Node]*Recurrence{n: c}}
+			continue
+		}
 		k := kind{depths[n], c.Steps}
 		if works[k] == nil {
 			works[k] = &Recurrences{Of: map[*Node]*Recurrence{}}
 		}
 		n.work, works[k].Of[n] = works[k], c
 	}
+}
+
+// recurrenceRegion is the region of a Scan that has the smallest part of a launch.
+func recurrenceRegion(n *Node, c *Recurrence, written func(*Tensor) bool) *Region {
+	r := &Region{Nodes: []*Node{n}, Work: &Recurrences{Of: map[*Node]*Recurrence{n: c}, Parts: maxRecurrences}}
+	for _, o := range n.In {
+		if !slices.Contains(r.In, o.Tensor) {
+			r.In = append(r.In, o.Tensor)
+		}
+	}
+	for _, t := range n.Out {
+		if written(t) {
+			r.Out = append(r.Out, t)
+		}
+	}
+	return r
 }
 
 // recurrenceOf returns what a Scan computes, or nil if a step has other nodes.

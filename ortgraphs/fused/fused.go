@@ -83,7 +83,12 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	if err != nil {
 		return nil, err
 	}
+	target := cudac.TargetOf(form.Capability, form.Multiprocessors)
 	g.WindowBytes = form.WindowBytes
+	g.Unsupported = func(r *fuse.Region) error {
+		_, err := kernelOf(r, target)
+		return err
+	}
 	narrowed := 0
 	if form.BF16Attention {
 		narrowed = fuse.NarrowAttention(g)
@@ -92,7 +97,6 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	p.reasons = map[int]string{}
-	target := cudac.TargetOf(form.Capability, form.Multiprocessors)
 	for i, r := range p.regions {
 		k, err := kernelOf(r, target)
 		if err != nil {

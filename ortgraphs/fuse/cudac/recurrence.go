@@ -1,6 +1,7 @@
 package cudac
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*
 	if blocks < len(r.Nodes) {
 		return nil, unsupported("each of them needs a block, and only %d run at the same time on this GPU", blocks)
 	}
-	all, err := planRecurrences(r, of, blocks/len(r.Nodes), shared)
+	all, err := planRecurrences(r, of, max(1, blocks/cmp.Or(of.Parts, len(r.Nodes))), shared)
 	if err != nil {
 		return nil, err
 	}
