@@ -122,7 +122,7 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 		}
 	}
 	for _, n := range r.Nodes {
-		if of, ok := n.work.(*Recurrences); ok {
+		if of, ok := n.work.(*RecurrenceKernel); ok {
 			w.opaque(of.Of[n].noisy(n, w.prover.TF32))
 			continue
 		}

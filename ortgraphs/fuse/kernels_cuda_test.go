@@ -122,7 +122,7 @@ func (c *card) runOn(
 		}
 		launch, by := cudactest.Launch, c.LaunchAddress()
 		if l.Cooperative {
-			launch, by = cudactest.LaunchCooperative, c.CooperativeLaunchAddress()
+			launch, by = cudactest.CooperativeLaunch, c.CooperativeLaunchAddress()
 		}
 		must(t, launch(by, kernel.Pointer(), c.stream.Pointer(), l.Blocks, l.Threads, l.Shared, pointers))
 	}
@@ -157,7 +157,7 @@ func TestGPUKernels(t *testing.T) {
 		{"random bf16", func(t *testing.T, k *kernels) { k.randomShort(t, small, wide) }, rounded},
 		{"attention", func(t *testing.T, k *kernels) { k.gradients = 0; k.attention(t) }, rounded},
 		{"gradients in one block", func(t *testing.T, k *kernels) { k.gradients = 0; k.inOneBlock(t) }, rounded},
-		{"recurrences", func(t *testing.T, k *kernels) { k.recurrences(t, 5, 8) }, exact},
+		{"recurrences", func(t *testing.T, k *kernels) { k.addRecurrences(t, 5, 8) }, exact},
 		{"sums up to each element", func(t *testing.T, k *kernels) { k.cumulations(t, false, 40) }, 2e-7},
 		{"f64", func(t *testing.T, k *kernels) { k.doubles(t); k.cumulations(t, true, 40) }, 1e-13},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},

@@ -90,7 +90,7 @@ func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffe
 		}
 		launch, by := cudactest.Launch, e.program.Launch
 		if l.Cooperative {
-			launch, by = cudactest.LaunchCooperative, e.program.CooperativeLaunch
+			launch, by = cudactest.CooperativeLaunch, e.program.CooperativeLaunch
 		}
 		if err := launch(
 			by, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers,

@@ -8,10 +8,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// Recurrences says that one kernel computes all steps of some Scans, such as an LSTM or its gradient. They do not
-// depend on each other: for instance, the two directions of a layer. Without the kernel, every node of every step is a
-// launch.
-type Recurrences struct {
+// RecurrenceKernel computes all steps of some Scans, such as an LSTM or its gradient, in one launch. They do not depend
+// on each other: for instance, the two directions of a layer. Without the kernel, every node of every step is a launch.
+type RecurrenceKernel struct {
+	// Of is what each Scan computes.
 	Of map[*Node]*Recurrence
 	// Parts is into how many parts the blocks are divided; 0 stands for as many as a region has Scans.
 	Parts int
@@ -37,9 +37,9 @@ const (
 )
 
 // RoundsAsNodes is false: a product adds its terms in an order of its own.
-func (w *Recurrences) RoundsAsNodes() bool { return false }
+func (w *RecurrenceKernel) RoundsAsNodes() bool { return false }
 
-func (w *Recurrences) group(nodes []*Node) (groups [][]*Node) {
+func (w *RecurrenceKernel) group(nodes []*Node) (groups [][]*Node) {
 	tensors := 0
 	for _, n := range nodes {
 		own := len(n.In) + len(n.Out)
@@ -52,12 +52,12 @@ func (w *Recurrences) group(nodes []*Node) (groups [][]*Node) {
 	return groups
 }
 
-func (w *Recurrences) complete(r *Region) {
+func (w *RecurrenceKernel) complete(r *Region) {
 	c := w.Of[r.Nodes[0]]
 	r.Domain = append([]int{c.Steps}, c.Step.Outputs[0].Shape...)
 }
 
-func (w *Recurrences) ops(r *Region) string {
+func (w *RecurrenceKernel) ops(r *Region) string {
 	c, count := w.Of[r.Nodes[0]], ""
 	if len(r.Nodes) > 1 {
 		count = fmt.Sprintf("%d times ", len(r.Nodes))
@@ -66,14 +66,14 @@ func (w *Recurrences) ops(r *Region) string {
 }
 
 // count has the kernel that clears the counters, too.
-func (w *Recurrences) count(*Ledger, *Region) (kernels int) { return 2 }
+func (w *RecurrenceKernel) count(*Ledger, *Region) (kernels int) { return 2 }
 
 // findRecurrences sets apart the Scans whose steps consist of matrix products and of what can be computed element by
 // element. One launch has those with the same number of Scans on the longest way to them: they do not depend on each
 // other. A Scan that cannot be part of a launch has none with others.
 func findRecurrences(g *Graph) {
 	type kind struct{ depth, steps int }
-	works, depths := map[kind]*Recurrences{}, map[*Node]int{}
+	kernels, depths := map[kind]*RecurrenceKernel{}, map[*Node]int{}
 	uses, outputs := g.uses(), g.outputs()
 	written := func(t *Tensor) bool { return outputs[t] || len(uses[t]) > 0 }
 	for _, n := range g.Nodes {
@@ -90,20 +90,20 @@ func findRecurrences(g *Graph) {
 			continue
 		}
 		if r := recurrenceRegion(n, c, written); g.Unsupported != nil && g.Unsupported(r) != nil {
-			n.work = &Recurrences{Of: map[*Node]*Recurrence{n: c}}
+			n.work = &RecurrenceKernel{Of: map[*Node]*Recurrence{n: c}}
 			continue
 		}
 		k := kind{depths[n], c.Steps}
-		if works[k] == nil {
-			works[k] = &Recurrences{Of: map[*Node]*Recurrence{}}
+		if kernels[k] == nil {
+			kernels[k] = &RecurrenceKernel{Of: map[*Node]*Recurrence{}}
 		}
-		n.work, works[k].Of[n] = works[k], c
+		n.work, kernels[k].Of[n] = kernels[k], c
 	}
 }
 
 // recurrenceRegion is the region of a Scan that has the smallest part of a launch.
 func recurrenceRegion(n *Node, c *Recurrence, written func(*Tensor) bool) *Region {
-	r := &Region{Nodes: []*Node{n}, Work: &Recurrences{Of: map[*Node]*Recurrence{n: c}, Parts: maxRecurrences}}
+	r := &Region{Nodes: []*Node{n}, Work: &RecurrenceKernel{Of: map[*Node]*Recurrence{n: c}, Parts: maxRecurrences}}
 	for _, o := range n.In {
 		if !slices.Contains(r.In, o.Tensor) {
 			r.In = append(r.In, o.Tensor)

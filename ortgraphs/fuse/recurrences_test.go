@@ -10,15 +10,15 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// recurrences adds the recurrences of recurrent.py, and their gradients: eight kernels, as two directions are one.
-func (k *kernels) recurrences(t *testing.T, rows, steps int) {
+// addRecurrences adds the recurrences of recurrent.py, and their gradients: eight kernels, as two directions are one.
+func (k *kernels) addRecurrences(t *testing.T, rows, steps int) {
 	t.Helper()
 	model := load(t, "../testdata/layers/recurrent.onnx")
 	sizes := shapes.Sizes{"B": rows, "T_mel": steps, "T_wav": 256 * (steps - 1)}
 	r, g, regions := partition(t, model, sizes)
 	m, _ := results(t, model, r, g, regions, batch(r, sizes))
 	k.add(t, slices.DeleteFunc(slices.Clone(regions), func(r *fuse.Region) bool {
-		_, ok := r.Work.(*fuse.Recurrences)
+		_, ok := r.Work.(*fuse.RecurrenceKernel)
 		return !ok
 	}), m)
 }
@@ -31,7 +31,7 @@ func TestRecurrences(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d blocks, %d rows", c.blocks, c.rows), func(t *testing.T) {
 			k := &kernels{target: cudac.Target{Multiprocessors: cudac.Multiprocessors{Count: c.blocks}}}
-			k.recurrences(t, c.rows, c.steps)
+			k.addRecurrences(t, c.rows, c.steps)
 			if len(k.kernels) != 8 {
 				t.Errorf("%d kernels, want 8: %v", len(k.kernels), k.left)
 			}
@@ -68,7 +68,7 @@ func TestBlocksOfRecurrences(t *testing.T) {
 			"the driver cannot make its blocks run at the same time on this GPU"},
 	} {
 		k := &kernels{target: cudac.TargetOf(c.capability, c.of)}
-		k.recurrences(t, 3, 5)
+		k.addRecurrences(t, 3, 5)
 		var blocks []int
 		for _, kernel := range k.kernels {
 			blocks = append(blocks, kernel.Launches[1].Blocks[0])

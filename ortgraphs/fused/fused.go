@@ -31,17 +31,17 @@ import (
 
 // Plan is a graph with fixed sizes that is divided into regions, with a program for each.
 type Plan struct {
-	graph     *fuse.Graph
-	regions   []*fuse.Region
-	kernels   []*cudac.Kernel // nil for a region that stays plain
-	launch    uintptr         // as in Programs
-	together  uintptr         // the function that launches kernels whose blocks wait for each other
-	sums      uintptr         // the function that completes column sums
-	proof     proofFunctions
-	library   *ort.Multiplier   // of products that regions are
-	convolver *ort.Convolver    // of convolutions that regions are
-	calls     []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
-	keys      []string          // of loaded kernels, by region, as far as they are known
+	graph       *fuse.Graph
+	regions     []*fuse.Region
+	kernels     []*cudac.Kernel // nil for a region that stays plain
+	launch      uintptr         // as in Programs
+	cooperative uintptr         // the function that launches kernels whose blocks wait for each other
+	sums        uintptr         // the function that completes column sums
+	proof       proofFunctions
+	library     *ort.Multiplier   // of products that regions are
+	convolver   *ort.Convolver    // of convolutions that regions are
+	calls       []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
+	keys        []string          // of loaded kernels, by region, as far as they are known
 	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
 	Narrowed int
 	// Left says why regions stay plain: the reason for each.
@@ -202,7 +202,7 @@ func (p *Plan) Source(region int) string {
 // Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why:
 // these stay plain.
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
-	p.launch, p.together, failed, p.keys = programs.Launch(), programs.CooperativeLaunch(), map[int]error{}, nil
+	p.launch, p.cooperative, failed, p.keys = programs.Launch(), programs.CooperativeLaunch(), map[int]error{}, nil
 	var refused error
 	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction, 0)
 	p.proof = findProof(programs)

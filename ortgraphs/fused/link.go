@@ -92,7 +92,7 @@ type linking struct {
 
 func newLinking(p *Plan) *linking {
 	kernels := &ort.Kernels{
-		Launch: p.launch, LaunchCooperative: p.together, Multiplier: p.library, Convolver: p.convolver,
+		Launch: p.launch, CooperativeLaunch: p.cooperative, Multiplier: p.library, Convolver: p.convolver,
 	}
 	return &linking{plan: p, kernels: kernels, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
 }

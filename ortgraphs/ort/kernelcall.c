@@ -188,7 +188,7 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 		for (size_t j = 0; j < l->argument_count; j++) arguments[j] = &pointers[l->arguments[j]];
 		void *function = (void *)l->function;
 		const unsigned *grid = l->grid;
-		int result = l->cooperative ? ((cooperative_launcher)call->set->launch_cooperative)(function, grid[0], grid[1], grid[2], l->block, 1, 1,
+		int result = l->cooperative ? ((cooperative_launcher)call->set->cooperative_launch)(function, grid[0], grid[1], grid[2], l->block, 1, 1,
 		                                                                                    l->shared, stream, arguments)
 		                            : ((kernel_launcher)call->set->launch)(function, grid[0], grid[1], grid[2], l->block, 1, 1, l->shared,
 		                                                                   stream, arguments, NULL);

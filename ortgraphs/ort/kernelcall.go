@@ -46,7 +46,7 @@ func newOperators(k *Kernels, place Place) (operators, error) {
 	}
 	o.products = o.multiplier(k.Multiplier)
 	set := inC(&o, []C.kernel_set{{
-		launch: C.uintptr_t(k.Launch), launch_cooperative: C.uintptr_t(k.LaunchCooperative),
+		launch: C.uintptr_t(k.Launch), cooperative_launch: C.uintptr_t(k.CooperativeLaunch),
 		fill: C.uintptr_t(k.Fill), cuda: C.bool(place != Host), memory: info,
 		multiplier: o.products, convolver: o.convolver(k.Convolver),
 	}})

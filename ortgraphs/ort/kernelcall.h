@@ -85,7 +85,7 @@ typedef struct {
 // kernel_set has all calls of a session.
 struct kernel_set {
 	uintptr_t launch;            // a kernel_launcher
-	uintptr_t launch_cooperative; // a cooperative_launcher, or 0
+	uintptr_t cooperative_launch; // a cooperative_launcher, or 0
 	uintptr_t fill;              // the kernel that fills each output before its call, or 0
 	const kernel_multiplier *multiplier;
 	const kernel_convolver *convolver;

@@ -22,9 +22,9 @@ type Kernels struct {
 	// Launch is the address of a C function with the signature of CUDA's cuLaunchKernel. On a GPU it is cuLaunchKernel.
 	// On the CPU the stream is NULL, and the function must do the work before it returns.
 	Launch uintptr
-	// LaunchCooperative is that of one with the signature of cuLaunchCooperativeKernel. It may be 0 without cooperative
+	// CooperativeLaunch is that of one with the signature of cuLaunchCooperativeKernel. It may be 0 without cooperative
 	// launches.
-	LaunchCooperative uintptr
+	CooperativeLaunch uintptr
 	// Fill, unless 0, is a kernel that is launched for each output before the launches of its call, in a proof. Its
 	// arguments are the address of the output and the number of its bytes, 64 bits each.
 	Fill uintptr
@@ -130,7 +130,7 @@ func (k *Kernels) check() error {
 			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Convolution != nil }) {
 			return fmt.Errorf("kernel call %d: a convolution without a convolver", i)
 		}
-		if k.LaunchCooperative == 0 &&
+		if k.CooperativeLaunch == 0 &&
 			slices.ContainsFunc(c.Launches, func(l KernelLaunch) bool { return l.Cooperative }) {
 			return fmt.Errorf("kernel call %d: a cooperative launch without a function for it", i)
 		}

@@ -184,7 +184,7 @@ func (t *tally) caching(c cudac.Caches) float64 {
 }
 
 func (t *tally) region(r *fuse.Region, k *cudac.Kernel, plain string) {
-	_, recurrences := r.Work.(*fuse.Recurrences)
+	_, recurrences := r.Work.(*fuse.RecurrenceKernel)
 	switch isPlain := k == nil || plain != ""; {
 	case isPlain && recurrences:
 		for _, n := range r.Nodes {
@@ -202,8 +202,8 @@ func (t *tally) region(r *fuse.Region, k *cudac.Kernel, plain string) {
 		t.convolution(r, w)
 	case *fuse.Attention:
 		t.attention(r, w)
-	case *fuse.Recurrences:
-		t.recurrences(r, w, k)
+	case *fuse.RecurrenceKernel:
+		t.recurrenceKernel(r, w, k)
 	default:
 		t.places(r, k)
 	}
@@ -227,7 +227,7 @@ const stepSeconds = 4.5e-6
 // recurrences of a minimal GRU, 16 rows of 256 units, without what is predicted for all else.
 const ownStepSeconds = 0.6e-6
 
-func (t *tally) recurrences(r *fuse.Region, of *fuse.Recurrences, k *cudac.Kernel) {
+func (t *tally) recurrenceKernel(r *fuse.Region, of *fuse.RecurrenceKernel, k *cudac.Kernel) {
 	expected, floor := t.traffic(r.In, r.Out, share(r))
 	steps := ownStepSeconds
 	if k.Meets {
@@ -301,7 +301,7 @@ func (t *tally) exported(n *fuse.Node) {
 	i := item{part: AsExported, what: n.Op, tensor: n.Out[0].Name, launches: 1}
 	switch {
 	case m.Step != nil:
-		t.recurrence(&i, m)
+		t.exportedSteps(&i, m)
 	case n.Op == "MatMul" || n.Op == "Gemm" || n.Op == "Conv" || n.Op == "ConvTranspose":
 		i.part = Products
 		i.work, i.floor = t.exportedProduct(m)
@@ -347,8 +347,8 @@ func (t *tally) exportedProduct(n *shapes.Node) (work, floor float64) {
 	return max(work, computing), max(floor, f.flops()/t.peak(f.element))
 }
 
-// recurrence counts the nodes of all steps. Each is launched by itself.
-func (t *tally) recurrence(i *item, n *shapes.Node) {
+// exportedSteps counts the nodes of all steps. Each is launched by itself.
+func (t *tally) exportedSteps(i *item, n *shapes.Node) {
 	launches, work, floor := t.step(n.Step)
 	launches += len(n.In) + len(n.Out) // what enters and leaves each step is copied
 	i.launches, i.work, i.floor = launches*int(n.Steps), work*float64(n.Steps), floor*float64(n.Steps)

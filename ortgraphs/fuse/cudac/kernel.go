@@ -83,7 +83,7 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 		return newProducts(r, w), nil
 	case *fuse.Convolution:
 		return newConvolution(r, w), nil
-	case *fuse.Recurrences:
+	case *fuse.RecurrenceKernel:
 		return generateRecurrences(r, w, target)
 	case fuse.Biases:
 		return newBiases(r), nil

@@ -20,8 +20,8 @@ const (
 	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
 )
 
-// recurrences is a kernel of all steps of some Scans in the making. Each has blocks of its own.
-type recurrences struct {
+// recurrenceKernel is a kernel of all steps of some Scans in the making. Each has blocks of its own.
+type recurrenceKernel struct {
 	region *fuse.Region
 	list   []*recurrence
 	blocks int // of each
@@ -31,10 +31,10 @@ type recurrences struct {
 	inputs []*fuse.Tensor
 }
 
-// recurrence is a Scan. A step has levels, between which the blocks wait for each other: a product reads whole rows of
-// what all blocks have computed.
+// recurrence is a Scan of the kernel. A step has levels, between which the blocks wait for each other: a product reads
+// whole rows of what all blocks have computed.
 type recurrence struct {
-	*recurrences
+	*recurrenceKernel
 	of      *fuse.Recurrence
 	node    *fuse.Node
 	rows    int
@@ -46,8 +46,8 @@ type recurrence struct {
 	scratch  map[*fuse.Tensor]int // where the two copies of an operand, or of a passed value, begin
 }
 
-// generateRecurrences writes the program of recurrences.
-func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*Kernel, error) {
+// generateRecurrences writes the program of a region whose recurrences one kernel computes.
+func generateRecurrences(r *fuse.Region, of *fuse.RecurrenceKernel, target Target) (*Kernel, error) {
 	blocks, shared, err := target.cooperative()
 	if err != nil {
 		return nil, err
@@ -55,24 +55,24 @@ func generateRecurrences(r *fuse.Region, of *fuse.Recurrences, target Target) (*
 	if blocks < len(r.Nodes) {
 		return nil, unsupported("each of them needs a block, and only %d run at the same time on this GPU", blocks)
 	}
-	all, err := planRecurrences(r, of, max(1, blocks/cmp.Or(of.Parts, len(r.Nodes))), shared)
+	all, err := planRecurrenceKernel(r, of, max(1, blocks/cmp.Or(of.Parts, len(r.Nodes))), shared)
 	if err != nil {
 		return nil, err
 	}
 	if busy := all.busy(); busy < all.blocks { // the others would only take part in meetings
-		if all, err = planRecurrences(r, of, busy, shared); err != nil {
+		if all, err = planRecurrenceKernel(r, of, busy, shared); err != nil {
 			return nil, err
 		}
 	}
 	return all.write()
 }
 
-// planRecurrences divides each of the recurrences by so many blocks, with so many bytes of shared memory.
-func planRecurrences(r *fuse.Region, of *fuse.Recurrences, blocks, shared int) (*recurrences, error) {
-	all := &recurrences{region: r, blocks: blocks, room: shared / 4, floats: counterFloats * len(r.Nodes)}
+// planRecurrenceKernel divides each of the recurrences among so many blocks, with so many bytes of shared memory.
+func planRecurrenceKernel(r *fuse.Region, of *fuse.RecurrenceKernel, blocks, shared int) (*recurrenceKernel, error) {
+	all := &recurrenceKernel{region: r, blocks: blocks, room: shared / 4, floats: counterFloats * len(r.Nodes)}
 	for i, n := range r.Nodes {
 		k := &recurrence{
-			recurrences: all, of: of.Of[n], node: n, at: map[*fuse.Tensor]int{}, counter: counterFloats * i,
+			recurrenceKernel: all, of: of.Of[n], node: n, at: map[*fuse.Tensor]int{}, counter: counterFloats * i,
 			scratch: map[*fuse.Tensor]int{},
 		}
 		if err := k.plan(); err != nil {
@@ -84,7 +84,7 @@ func planRecurrences(r *fuse.Region, of *fuse.Recurrences, blocks, shared int) (
 }
 
 // busy is how many blocks of a recurrence have units.
-func (all *recurrences) busy() (blocks int) {
+func (all *recurrenceKernel) busy() (blocks int) {
 	for _, k := range all.list {
 		for _, l := range k.levels {
 			blocks = max(blocks, ceil(l.width, l.units))
@@ -210,7 +210,7 @@ func (k *recurrence) input(i int) string {
 	at := slices.Index(k.inputs, t)
 	if at < 0 {
 		at = len(k.inputs)
-		k.recurrences.inputs = append(k.inputs, t)
+		k.recurrenceKernel.inputs = append(k.inputs, t)
 	}
 	return fmt.Sprintf("p%d", at)
 }
@@ -253,7 +253,7 @@ func (k *recurrence) copyOf(t *fuse.Tensor, written bool) string {
 	return fmt.Sprintf("scratch + %d + %s * %d", k.scratch[t], now, ceil(t.Elements(), 4)*4)
 }
 
-func (all *recurrences) write() (*Kernel, error) {
+func (all *recurrenceKernel) write() (*Kernel, error) {
 	body := &writer{depth: 1}
 	for i, k := range all.list {
 		body.line("if (blockIdx.x / %d == %d) {", all.blocks, i)

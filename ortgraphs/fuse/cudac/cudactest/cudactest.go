@@ -122,7 +122,7 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 		t.Fatal(errors.New(C.GoString(C.last_error())))
 	}
 	t.Cleanup(func() { C.close_library(p.library) })
-	p.Launch, p.CooperativeLaunch = p.address("launch_kernel"), p.address("launch_cooperative")
+	p.Launch, p.CooperativeLaunch = p.address("launch_kernel"), p.address("cooperative_launch")
 	return p
 }
 
@@ -191,8 +191,8 @@ func Launch(launch, function, stream uintptr, blocks [2]int, threads, shared int
 	return launched(launch, 0, function, stream, blocks, threads, shared, pointers)
 }
 
-// LaunchCooperative is Launch by a function like cuLaunchCooperativeKernel.
-func LaunchCooperative(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
+// CooperativeLaunch is Launch by a function like cuLaunchCooperativeKernel.
+func CooperativeLaunch(launch, function, stream uintptr, blocks [2]int, threads, shared int, pointers []uintptr) error {
 	return launched(launch, 1, function, stream, blocks, threads, shared, pointers)
 }
 

@@ -362,8 +362,8 @@ static float read_fresh(const float *p) { return *p; }
 #define read_fresh_4(p) (*(const vec<float, 4> *)(p))
 static float *shared_floats() { return (float *)(now->shared + LARGE_OFFSET); }
 
-// launch_cooperative has the signature of cuLaunchCooperativeKernel. Its blocks have only the shared memory that they ask for.
-extern "C" int launch_cooperative(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+// cooperative_launch has the signature of cuLaunchCooperativeKernel. Its blocks have only the shared memory that they ask for.
+extern "C" int cooperative_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                   void *stream, void **arguments) {
 	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared > MOST_SHARED) return 1;
 	const unsigned count = gx * gy * gz;
