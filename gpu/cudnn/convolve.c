@@ -1,7 +1,6 @@
 // Convolutions by cuDNN's graph API: a graph of one operation, for which cuDNN proposes engines.
 #include "convolve.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,23 +38,6 @@ struct cudnn_plan {
 	void *former;    // the one before it was measured, which a CUDA graph may have recorded; or NULL
 	cudnn_plan *next;
 };
-
-enum { SIGNALS = 32 };
-
-// keep_handlers notes how signals are handled, and restore_handlers sets them so again: what cuDNN loads to compile an engine sets the handlers that
-// it finds once more, without the stack on which Go runs them.
-static void keep_handlers(struct sigaction handlers[SIGNALS]) {
-	for (int s = 1; s < SIGNALS; s++) sigaction(s, NULL, &handlers[s]);
-}
-
-static void restore_handlers(const struct sigaction handlers[SIGNALS]) {
-	for (int s = 1; s < SIGNALS; s++) {
-		struct sigaction now;
-		const bool handled = handlers[s].sa_handler != SIG_DFL && handlers[s].sa_handler != SIG_IGN;
-		if (handled && !sigaction(s, NULL, &now) && (now.sa_flags != handlers[s].sa_flags || now.sa_handler != handlers[s].sa_handler))
-			sigaction(s, &handlers[s], NULL);
-	}
-}
 
 // descriptors are those that are made on the way to a plan.
 typedef struct {
@@ -259,12 +241,11 @@ static cudnn_plan *keep(cudnn_handle *h, const cudnn_form *f, bool measured, voi
 
 int cudnn_check(cudnn_handle *h, const cudnn_form *f, size_t workspace_size) {
 	void *plans[PROPOSALS];
-	struct sigaction handlers[SIGNALS];
 	int count;
 	if (find(h, f)) return 0;
-	keep_handlers(handlers);
+	h->library->keep_handlers();
 	int status = proposals(h, f, workspace_size, plans, &count);
-	restore_handlers(handlers);
+	h->library->restore_handlers();
 	if (!status && !keep(h, f, !h->measured, plans, count, 0)) status = ALLOCATION_FAILED;
 	return status;
 }
@@ -272,11 +253,10 @@ int cudnn_check(cudnn_handle *h, const cudnn_form *f, size_t workspace_size) {
 // measure replaces the plan of a form by the fastest one.
 static int measure(cudnn_handle *h, cudnn_plan *p, const int64_t ids[3], void *const pointers[3], void *workspace, size_t workspace_size, void *stream) {
 	void *plans[PROPOSALS];
-	struct sigaction handlers[SIGNALS];
-	keep_handlers(handlers);
+	h->library->keep_handlers();
 	int count, status = proposals(h, &p->form, workspace_size, plans, &count);
 	const int best = status ? 0 : fastest(h, plans, count, ids, pointers, workspace, stream);
-	restore_handlers(handlers);
+	h->library->restore_handlers();
 	if (status) return status;
 	p->former = p->execution;
 	p->execution = plans[best], p->measured = p->ran = true;
@@ -298,10 +278,9 @@ int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, cons
 	if (!p->measured && !capturing(h, stream)) status = measure(h, p, tensors[f->pass], pointers, workspace, workspace_size, stream);
 	if (status) return status;
 	if (p->ran) return run(h, p->execution, tensors[f->pass], pointers, workspace);
-	struct sigaction handlers[SIGNALS]; // the first run may compile
-	keep_handlers(handlers);
+	h->library->keep_handlers(); // the first run may compile
 	status = run(h, p->execution, tensors[f->pass], pointers, workspace);
-	restore_handlers(handlers);
+	h->library->restore_handlers();
 	p->ran = !status;
 	return status;
 }
@@ -317,18 +296,16 @@ static void forget(cudnn_handle *h) {
 }
 
 int cudnn_end(cudnn_handle *h) {
-	struct sigaction handlers[SIGNALS];
-	keep_handlers(handlers);
+	h->library->keep_handlers();
 	forget(h);
 	int status = h->library->Destroy(h->handle);
-	restore_handlers(handlers);
+	h->library->restore_handlers();
 	return status;
 }
 
 int cudnn_new(cudnn_handle *h) {
-	struct sigaction handlers[SIGNALS];
-	keep_handlers(handlers);
+	h->library->keep_handlers();
 	int status = h->library->Create(&h->handle);
-	restore_handlers(handlers);
+	h->library->restore_handlers();
 	return status;
 }

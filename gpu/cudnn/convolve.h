@@ -21,6 +21,10 @@ typedef struct {
 	int (*EventElapsedTime_v2)(float *milliseconds, void *begin, void *end);
 	int (*EventDestroy_v2)(void *event);
 	int (*StreamIsCapturing)(void *stream, int *status);
+	// Around calls in which cuDNN may compile: what it loads for that sets the handlers of signals that it finds once more, without the stack on which
+	// Go runs them. See package library.
+	void (*keep_handlers)(void);
+	void (*restore_handlers)(void);
 } cudnn_library;
 
 enum { CUDNN_FORWARD, CUDNN_DATA_GRADIENT, CUDNN_WEIGHT_GRADIENT };

@@ -48,6 +48,8 @@ func Open(beside string) (*Library, error) {
 	runtime.LockOSThread() // dlerror is per thread
 	defer runtime.UnlockOSThread()
 	l := &Library{(*C.cudnn_library)(C.calloc(1, C.sizeof_cudnn_library))}
+	keep, restore := library.HandlerFunctions()
+	l.calls.keep_handlers, l.calls.restore_handlers = (*[0]byte)(keep), (*[0]byte)(restore)
 	err := load(library.Beside(Name, beside), func(name *C.char, lacks **C.char) *C.char {
 		return C.cudnn_open(name, l.calls, lacks)
 	})
