@@ -22,7 +22,7 @@ func (s *separation) join(g *Graph, concat *Node, results []Result, uses map[*Te
 	start := 0
 	for _, o := range concat.In {
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Out == o.Tensor })
-		if i < 0 || !o.reshaped() || len(uses[o.Tensor]) != 1 || g.outputs()[o.Tensor] {
+		if i < 0 || !o.Reshaped() || len(uses[o.Tensor]) != 1 || g.outputs()[o.Tensor] {
 			return
 		}
 		r := results[i]

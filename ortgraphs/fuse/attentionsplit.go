@@ -215,7 +215,7 @@ func (s *separation) multiplied(t *Tensor) (u use, factor float64, ok bool) {
 		return use{}, 0, false
 	}
 	u = s.uses[t][0]
-	if u.node.Kind != Elementwise || u.node.Op != "Mul" || !u.node.In[u.operand].reshaped() ||
+	if u.node.Kind != Elementwise || u.node.Op != "Mul" || !u.node.In[u.operand].Reshaped() ||
 		u.node.Out[0].Elements() != t.Elements() {
 		return use{}, 0, false
 	}

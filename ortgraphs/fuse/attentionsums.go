@@ -46,7 +46,7 @@ func sumResults(p *partition) {
 func columnSum(cast, n *Node) (s ColumnSum, ok bool) {
 	t := cast.Out[0]
 	if cast.Op != "Cast" || n.Op != "sum" || t.Type != onnxpb.TensorProto_FLOAT || n.In[0].Tensor != t ||
-		!cast.In[0].reshaped() || !n.In[0].reshaped() {
+		!cast.In[0].Reshaped() || !n.In[0].Reshaped() {
 		return s, false
 	}
 	s = ColumnSum{Of: cast.In[0].Tensor, Out: n.Out[0], Columns: n.Out[0].Elements()}

@@ -79,7 +79,7 @@ func (p *partition) waits(n *Node) bool {
 	}
 	bytes := 0
 	for _, o := range n.In {
-		if len(o.Shape()) != 2 || !o.reshaped() {
+		if len(o.Shape()) != 2 || !o.Reshaped() {
 			return false
 		}
 		bytes += o.Tensor.Bytes()

@@ -63,7 +63,7 @@ func biased(n *Node) (p *Node, bias Operand) {
 	}
 	for i, o := range n.In {
 		p, bias = o.Tensor.From, n.In[1-i]
-		if p == nil || !p.is(Product) || p.adds() || !o.reshaped() ||
+		if p == nil || !p.is(Product) || p.adds() || !o.Reshaped() ||
 			!slices.Equal(o.Shape(), n.Out[0].Shape) {
 			continue
 		}
@@ -90,7 +90,7 @@ func activation(p *Node, uses map[*Tensor][]use) *Node {
 	t := p.Out[0]
 	for _, u := range uses[t] {
 		n := u.node
-		if n.Op == "GeluTanh" && n.fusible() && n.In[0].reshaped() &&
+		if n.Op == "GeluTanh" && n.fusible() && n.In[0].Reshaped() &&
 			!slices.ContainsFunc(uses[n.Out[0]], func(u use) bool { return u.node.Kind != Product || u.copies() }) {
 			return n
 		}

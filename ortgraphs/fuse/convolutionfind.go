@@ -140,7 +140,7 @@ func (f *convolutionFinder) products(w *windowed) bool {
 			return false
 		}
 		o, turned, ok := n.turned(u.operand)
-		if !ok || !o.reshaped() || o.Shape()[rank-1] != t.Shape[len(t.Shape)-1] {
+		if !ok || !o.Reshaped() || o.Shape()[rank-1] != t.Shape[len(t.Shape)-1] {
 			return false
 		}
 		if turned == (u.operand == 1) { // windows in rows times weights, or weights times windows in columns

@@ -212,8 +212,8 @@ func (o Operand) through(views []View) Operand {
 // Plain reports whether there are no views.
 func (o Operand) Plain() bool { return len(o.Views) == 0 }
 
-// reshaped reports whether the views change nothing but the shape.
-func (o Operand) reshaped() bool {
+// Reshaped reports whether the views change nothing but the shape.
+func (o Operand) Reshaped() bool {
 	return !slices.ContainsFunc(o.Views, func(v View) bool { return v.Op != Reshape })
 }
 

@@ -147,7 +147,7 @@ func scalar(x float64, t shapes.Type) Operand {
 
 // stored returns the operand without views, except for a changed shape: as it is for a tensor in memory.
 func (l *lowering) stored(o Operand) Operand {
-	if o.reshaped() {
+	if o.Reshaped() {
 		return o
 	}
 	return l.elementwise("Copy", o.Tensor.Name+"/copy", o.Tensor.Type, o.Shape(), o)

@@ -28,7 +28,7 @@ func findPlanned(g *Graph) {
 // its own.
 func (n *Node) large() bool {
 	return n.Kind == Product && n.Out[0].Type == onnxpb.TensorProto_BFLOAT16 && n.Out[0].Elements() >= largeResult &&
-		n.ofTwoMatrices() && n.In[0].reshaped() && n.In[1].reshaped()
+		n.ofTwoMatrices() && n.In[0].Reshaped() && n.In[1].Reshaped()
 }
 
 // ofTwoMatrices reports whether a product is that of two matrices of aligned sizes, the first of which may have its
@@ -41,5 +41,5 @@ func (n *Node) ofTwoMatrices() bool {
 	case n.Transposed[0]:
 		return len(left.Shape()) == 2 && left.Shape()[1]%alignment == 0
 	}
-	return len(left.Shape()) == 2 || left.reshaped()
+	return len(left.Shape()) == 2 || left.Reshaped()
 }

@@ -74,7 +74,7 @@ func layoutProducts(g *Graph) {
 // layoutInOrder replaces the views of an operand by a reshape, or by a copy, which it returns if it is a new one.
 func layoutInOrder(n *Node, i int, copies map[string]*Tensor) *Node {
 	o := n.In[i]
-	if o.reshaped() {
+	if o.Reshaped() {
 		return nil
 	}
 	key := ""
@@ -155,7 +155,7 @@ func swapLast(shape []int) View {
 // if it is a new one.
 func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 	o := n.In[i]
-	if o.reshaped() {
+	if o.Reshaped() {
 		return nil
 	}
 	key := ""
@@ -218,7 +218,7 @@ func (r order) swapped() bool { return slices.Equal(r.turned, r.memory) }
 
 // needsCopy reports whether a product can take the operand only from a copy.
 func (o Operand) needsCopy() bool {
-	if o.reshaped() {
+	if o.Reshaped() {
 		return false
 	}
 	r, ok := orderOf(o)

@@ -57,9 +57,9 @@ func (r *residuals) canAdd(n *Node, o, residual Operand) bool {
 	switch {
 	case p == nil || p.work != nil || p.addsResidual() || !p.addsBias() && !p.large():
 		return false
-	case !o.reshaped() || t.Elements() != elements || r.outputs[t] || len(r.uses[t]) != 1:
+	case !o.Reshaped() || t.Elements() != elements || r.outputs[t] || len(r.uses[t]) != 1:
 		return false
-	case !residual.reshaped() || residual.Tensor.Elements() != elements:
+	case !residual.Reshaped() || residual.Tensor.Elements() != elements:
 		return false
 	}
 	// What is set apart remembers the shapes of what it reads.

@@ -69,7 +69,7 @@ func (s *windowSharing) convolution(n *Node) *convolution {
 		o, transposed := n.matrix(u.operand)
 		other, otherTransposed := n.matrix(1 - u.operand)
 		switch {
-		case transposed || !o.reshaped() || o.Shape()[1] != t.Shape[last]:
+		case transposed || !o.Reshaped() || o.Shape()[1] != t.Shape[last]:
 			return nil
 		case u.operand == 0: // the convolution
 		case otherTransposed && c.weight == nil && !n.adds():
@@ -188,7 +188,7 @@ func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
 	columns, v, ok := sliced(o)
 	shape := slices.Clone(c.x.Shape())
 	channels := shape[rank-1]
-	if c.seen != nil && !sameViews(columns.Views, c.seen) || c.seen == nil && !columns.reshaped() {
+	if c.seen != nil && !sameViews(columns.Views, c.seen) || c.seen == nil && !columns.Reshaped() {
 		return 0, false
 	}
 	if !ok || v.Axis != rank-1 || v.Step != 1 || v.Start%channels != 0 {

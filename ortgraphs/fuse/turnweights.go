@@ -46,7 +46,7 @@ func (n *Node) strided() (operand int, ok bool) {
 	apart := [2]bool{n.Transposed[0], !n.Transposed[1]}
 	for i, o := range n.In[:2] {
 		other := n.In[1-i]
-		if apart[i] && !apart[1-i] && o.reshaped() && other.reshaped() && len(o.Shape()) == 2 &&
+		if apart[i] && !apart[1-i] && o.Reshaped() && other.Reshaped() && len(o.Shape()) == 2 &&
 			4*product(o.Shape()) <= product(other.Shape()) {
 			return i, true
 		}

@@ -80,7 +80,7 @@ func (p *partition) verify(holds fact) error {
 	}
 	if holds&laidOut != 0 {
 		for _, n := range g.Nodes {
-			if n.is(Product) && (!n.In[0].reshaped() || !n.In[1].reshaped()) {
+			if n.is(Product) && (!n.In[0].Reshaped() || !n.In[1].Reshaped()) {
 				return fmt.Errorf("an operand of %s has another order than in memory", n.Out[0].Name)
 			}
 		}

@@ -185,18 +185,13 @@ func (p *recurrentProduct) check() error {
 	switch {
 	case a.Tensor.From == nil && !slices.Contains(in, a.Tensor):
 		return unsupported("%s has a first factor that the step makes itself", n.Out[0].Name)
-	case n.Transposed[0] || !isReshaped(a) || len(n.In) > 2 || !isFloat(a.Tensor.Type) ||
+	case n.Transposed[0] || !a.Reshaped() || len(n.In) > 2 || !isFloat(a.Tensor.Type) ||
 		product(shape) != k.rows*shape[len(shape)-1]:
 		return unsupported("%s has another first factor than rows", n.Out[0].Name)
 	case len(w.Shape()) != 2 || source < k.of.Carries+k.of.Sequences || !isFloat(w.Tensor.Type):
 		return unsupported("%s has another second factor than a matrix that is the same in all steps", n.Out[0].Name)
 	}
 	return nil
-}
-
-// isReshaped reports whether an operand has the order of its tensor in memory.
-func isReshaped(o fuse.Operand) bool {
-	return !slices.ContainsFunc(o.Views, func(v fuse.View) bool { return v.Op != fuse.Reshape })
 }
 
 // meets reports whether blocks have to meet after a step: another block reads what a step has passed on, or still reads
