@@ -44,7 +44,7 @@ func ledgers(b *ortgraphs.Bundle, rows int, card cost.Card) ([]Fused, error) {
 		if err == nil {
 			m, err = memoryOf(p)
 		}
-		settings := settingsOf(b, g, card)
+		settings := costsOf(b, g, card)
 		if err == nil {
 			settings.Uncaptured, err = launchedSingly(p)
 		}

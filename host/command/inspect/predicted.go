@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -36,18 +37,16 @@ func cardOf(name string) (cost.Card, error) {
 	return c, nil
 }
 
-// settingsOf are those of a training graph.
-func settingsOf(b *ortgraphs.Bundle, g manifest.Graph, card cost.Card) cost.Settings {
-	s := cost.Settings{Card: card, TF32: true}
-	m, precision := b.Manifest, manifest.DType(g.Precision)
-	_, s.BF16 = m.TrainingGraph(g.Player, manifest.BF16)
-	arenas := ortgraphs.NewArenas(m, b.Policy(precision))
-	for i, p := range m.InTurn() {
+// costsOf returns what predicts a step of a training graph in TF32.
+func costsOf(b *ortgraphs.Bundle, g manifest.Graph, card cost.Card) (settings cost.Settings) {
+	arenas := ortgraphs.NewArenas(b.Manifest, b.Policy(manifest.DType(g.Precision)))
+	for i, p := range b.Manifest.InTurn() {
 		if p.Name == g.Player {
-			s.UpdateBytes = arenas[i].Memory(p.Optimizer, false, false).UpdateBytes()
+			settings = train.CostsOf(b.Manifest, p.Name, arenas[i], p.Optimizer)
 		}
 	}
-	return s
+	settings.Card, settings.TF32 = card, true
+	return settings
 }
 
 // launchedSingly says why the fused graph cannot run as a CUDA graph; it is empty if it can.

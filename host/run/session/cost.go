@@ -4,21 +4,20 @@ import (
 	"log/slog"
 
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // costs returns what predicts a step of a player's training graph, or false if there are no figures of the GPU.
 func (s *Session) costs(player string) (settings cost.Settings, known bool) {
-	settings.Card, known = cost.CardOf(s.plan.Placement.Model.GPU.Name)
-	settings.TF32 = s.plan.Precision.TF32
-	_, settings.BF16 = s.plan.Bundle.Manifest.TrainingGraph(player, manifest.BF16)
 	for i := range s.plan.Players {
 		if p := &s.plan.Players[i]; p.Name == player {
-			settings.UpdateBytes = p.Arena.Memory(p.Optimizer, false, false).UpdateBytes()
+			settings = train.CostsOf(s.plan.Bundle.Manifest, player, p.Arena, p.Optimizer)
 		}
 	}
+	settings.Card, known = cost.CardOf(s.plan.Placement.Model.GPU.Name)
+	settings.TF32 = s.plan.Precision.TF32
 	return settings, known
 }
 
