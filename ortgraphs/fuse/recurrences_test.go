@@ -5,8 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -80,4 +83,48 @@ func TestBlocksOfRecurrences(t *testing.T) {
 			t.Errorf("%s: left are %v, want %d: %s", c.name, k.left, left, c.left)
 		}
 	}
+}
+
+// TestPreciseSteps: the functions of a step have no fast forms with larger errors, which a recurrence would repeat.
+func TestPreciseSteps(t *testing.T) {
+	tanh := &onnxpb.AttributeProto{
+		Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh"),
+	}
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+		Graph: &onnxpb.GraphProto{
+			Name:  proto.String("steps"),
+			Input: []*onnxpb.ValueInfoProto{info("start", []int{2, 4}), info("x", []int{5, 2, 4})},
+		},
+	}
+	for i, f := range []*onnxpb.NodeProto{
+		{OpType: proto.String("Sigmoid")}, {OpType: proto.String("Tanh")}, {OpType: proto.String("Softplus")},
+		{OpType: proto.String("Gelu")}, {OpType: proto.String("Gelu"), Attribute: []*onnxpb.AttributeProto{tanh}},
+		{OpType: proto.String("Exp")}, {OpType: proto.String("Erf")}, {OpType: proto.String("Elu")},
+	} {
+		f.Input, f.Output = []string{"item"}, []string{"part"}
+		out := fmt.Sprintf("sum%d", i)
+		model.Graph.Node = append(model.Graph.Node, &onnxpb.NodeProto{
+			OpType: proto.String("Scan"), Input: []string{"start", "x"}, Output: []string{out},
+			Attribute: []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {
+				Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
+					Name:  proto.String("step"),
+					Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
+					Node: []*onnxpb.NodeProto{f, {
+						OpType: proto.String("Add"), Input: []string{"before", "part"}, Output: []string{"after"},
+					}},
+					Output: []*onnxpb.ValueInfoProto{info("after", nil)},
+				},
+			}},
+		})
+		model.Graph.Output = append(model.Graph.Output, info(out, nil))
+	}
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	m, _ := results(t, model, r, g, regions, batch(r, nil))
+	k := &kernels{}
+	k.add(t, regions, m)
+	if len(k.kernels) != 2 || len(k.left) > 0 {
+		t.Fatalf("%d kernels, want 2 of four recurrences each: %v", len(k.kernels), k.left)
+	}
+	k.check(t, &emulation{options: []string{"-DFAST_ERROR=0.01f"}}, 1e-5)
 }

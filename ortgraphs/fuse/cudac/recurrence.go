@@ -20,6 +20,9 @@ const (
 	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
 )
 
+// preciseFunctions are those of the prelude that recurrence.cuh has precise forms of.
+var preciseFunctions = []string{"sigmoid_of", "tanh_of", "softplus_of", "gelu_of", "gelu_tanh_of"}
+
 // recurrenceKernel is a kernel of all steps of some Scans in the making. Each has blocks of its own.
 type recurrenceKernel struct {
 	region *fuse.Region
@@ -280,8 +283,9 @@ func (all *recurrenceKernel) write() (*Kernel, error) {
 	w.line("const int block = blockIdx.x %% %d;", all.blocks)
 	w.WriteString(body.String())
 	w.line("}")
-	w.line("#undef sigmoid_of")
-	w.line("#undef tanh_of")
+	for _, function := range preciseFunctions {
+		w.line("#undef %s", function)
+	}
 	out := &Kernel{Source: w.String(), In: all.inputs, Out: all.region.Out, Scratch: 4 * all.floats}
 	out.Meets = slices.ContainsFunc(all.list, func(k *recurrence) bool { return len(k.levels) > 1 || k.meets() })
 	scratch := len(all.inputs) + len(all.region.Out)
