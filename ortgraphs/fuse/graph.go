@@ -115,8 +115,11 @@ type Node struct {
 	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
-	// Convolution is what a node of the kind Convolved computes.
-	Convolution *Convolution
+	// Convolution is what a node of the kind Convolved computes: *Convolution or *Depthwise.
+	Convolution interface {
+		shape() []int           // of the result in memory
+		expand(n *Node) []*Node // returns the plain nodes that take the place of n
+	}
 	// Model is the node of the model that an opaque node runs. In has its inputs, and then what its graphs read from
 	// outside.
 	Model *shapes.Node

@@ -140,5 +140,9 @@ func appendPart(list []part, x part) []part {
 // zeros reports whether an operand is a constant of nothing but zeros.
 func (o Operand) zeros() bool {
 	data := o.Tensor.Data
+	if v := o.Tensor.Value; v != nil && v.Proto != nil && data == nil { // too many numbers to be in Data
+		raw := v.Proto.GetRawData()
+		return len(raw) > 0 && !slices.ContainsFunc(raw, func(b byte) bool { return b != 0 })
+	}
 	return o.Tensor.Constant && len(data) > 0 && !slices.ContainsFunc(data, func(x float64) bool { return x != 0 })
 }

@@ -160,6 +160,8 @@ func TestGPUKernels(t *testing.T) {
 		{"recurrences", func(t *testing.T, k *kernels) { k.addRecurrences(t, 5, 8) }, exact},
 		{"sums up to each element", func(t *testing.T, k *kernels) { k.cumulations(t, false, 40) }, 2e-7},
 		{"f64", func(t *testing.T, k *kernels) { k.doubles(t); k.cumulations(t, true, 40) }, 1e-13},
+		{"depthwise", func(t *testing.T, k *kernels) { k.allDepthwise(t, false) }, exact},
+		{"depthwise bf16", func(t *testing.T, k *kernels) { k.allDepthwise(t, true) }, rounded},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},
 		{"multispeaker", graph("../builtin/myxtts-multispeaker/training_model.onnx"), exact},
 		{"nano", graph("../builtin/myxtts-nano/training_model.onnx"), exact},

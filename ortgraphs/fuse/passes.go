@@ -11,6 +11,7 @@ const (
 	biasedFlat                         // biases are added to products in the shape of these
 	attentionApart                     // attention has nodes of its own, which no pass changes
 	convolutionsFound                  // large convolutions are nodes of their own
+	depthwiseFound                     // depthwise convolutions are nodes of their own
 	resultsTurned                      // products write their results in the order that their readers want
 	inMemoryOrder                      // nodes compute in the order of dimensions in which their operands are in memory
 	rowsSplit                          // reductions run along rows of at most maxRow, or over outer dimensions
@@ -59,6 +60,10 @@ var passes = []pass{
 	},
 	// Results of products are still rows of windows times weights.
 	{name: "findConvolutions", run: onGraph(findConvolutions), needs: attentionApart, leaves: convolutionsFound},
+	// The gradients of single weights are joined in a Concat, and nothing is in the order of memory yet.
+	{
+		name: "findDepthwise", run: onGraph(findDepthwise), needs: partsJoined | attentionApart, leaves: depthwiseFound,
+	},
 	{name: "swapResults", run: onGraph(swapResults), needs: attentionApart | convolutionsFound, leaves: resultsTurned},
 	{name: "sinkTransposes", run: onGraph(sinkTransposes), needs: resultsTurned, leaves: inMemoryOrder},
 	// Which dimensions are the innermost ones depends on the order in memory.
@@ -92,6 +97,8 @@ var passes = []pass{
 	// The second time, it joins what the first has brought together.
 	{name: "joinNeighbours", run: (*partition).joinNeighbours, needs: grouped | ordered},
 	{name: "joinNeighbours", run: (*partition).joinNeighbours, needs: grouped | ordered, leaves: joined},
+	// What a group computes is known, and none is computed again yet.
+	{name: "joinDepthwise", run: joinDepthwise, needs: joined | depthwiseFound},
 	// Its nodes are in groups, and in the list of the graph only later.
 	{name: "derive", run: (*partition).derive, needs: joined, leaves: reread, ends: ordered},
 	// Groups that still have a cast and a sum alone would read a result of attention for nothing else.

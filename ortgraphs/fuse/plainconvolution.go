@@ -108,8 +108,7 @@ func (p *plainConvolution) again(t *Tensor, known func(o Operand) (Operand, bool
 
 // expand returns the plain nodes of a convolution, which read its operands and compute its result. They are set apart
 // for the library.
-func (n *Node) expand() []*Node {
-	c := n.Convolution
+func (c *Convolution) expand(n *Node) []*Node {
 	for _, p := range c.plain {
 		p.work = c
 		for i, o := range p.In {

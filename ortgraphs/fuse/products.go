@@ -63,7 +63,7 @@ func layoutProducts(g *Graph) {
 					nodes = append(nodes, c)
 				}
 			}
-			nodes = append(nodes, n.expand()...)
+			nodes = append(nodes, n.Convolution.expand(n)...)
 			continue
 		}
 		nodes = append(nodes, n)

@@ -178,7 +178,7 @@ func (n *Node) verify(uses map[*Tensor][]use) error {
 		switch {
 		case n.Kind == Elementwise && o == nil:
 			return fmt.Errorf("no row of the table of operators")
-		case n.Op == "Cast" || n.Op == Reach:
+		case n.Op == "Cast" || n.Op == Reach || n.Op == "Depthwise":
 			same = true
 		case n.Op == "Where" && i == 0:
 			same = x.Tensor.Type == onnxpb.TensorProto_BOOL

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Work is what the kernel of a region does: Places, *Attention, *Products, *Convolution, *RecurrenceKernel or Biases. A
-// pass sets nodes apart for a region by giving all of them the same Work.
+// Work is what the kernel of a region does: Places, *Attention, *Depthwise, *Products or Biases, for instance. A pass
+// sets nodes apart for a region by giving all of them the same Work.
 type Work interface {
 	// RoundsAsNodes reports whether the kernel rounds numbers in bf16 after each operation, as the plain nodes do. Then
 	// both round almost equal numbers of f32, and seldom to different sides.

@@ -204,6 +204,8 @@ func (t *tally) region(r *fuse.Region, k *cudac.Kernel, plain string) {
 		t.attention(r, w)
 	case *fuse.RecurrenceKernel:
 		t.recurrenceKernel(r, w, k)
+	case *fuse.Depthwise:
+		t.depthwise(r, w, k)
 	default:
 		t.places(r, k)
 	}

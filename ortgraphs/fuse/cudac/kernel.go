@@ -85,6 +85,8 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 		return newConvolution(r, w), nil
 	case *fuse.RecurrenceKernel:
 		return generateRecurrences(r, w, target)
+	case *fuse.Depthwise:
+		return newDepthwise(r, w)
 	case fuse.Biases:
 		return newBiases(r), nil
 	}
