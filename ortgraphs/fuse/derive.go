@@ -22,10 +22,13 @@ func (p *partition) derive() {
 	d := &derivation{partition: p}
 	p.sort()
 	nodes := nodesOf(p.order)
-	// what a tensor is computed from may still be read, and then be replaced itself
-	for _, n := range slices.Backward(nodes) {
-		if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline {
-			d.replace(n.Out[0])
+	// What a tensor is computed from may still be read, and then be replaced itself. The second time, what that needs is
+	// held for the first.
+	for range 2 {
+		for _, n := range slices.Backward(nodes) {
+			if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline {
+				d.replace(n.Out[0])
+			}
 		}
 	}
 	d.shorten(nodes)
@@ -37,7 +40,7 @@ func (p *partition) derive() {
 func (d *derivation) replace(t *Tensor) {
 	own := t.From.group
 	var readers []*group
-	whole, held := !d.outputs[t], 0
+	whole, held := !d.outputs[t], map[*Tensor]int{}
 	last := own.turn
 	for _, u := range d.uses[t] {
 		g := u.node.group
@@ -51,12 +54,18 @@ func (d *derivation) replace(t *Tensor) {
 	for _, g := range readers {
 		if plan := d.plan(t, g); plan != nil {
 			plans[g] = plan
-			held += plan.held
+			for x, bytes := range plan.held { // it stays for the last of its readers
+				held[x] = max(held[x], bytes)
+			}
 		} else {
 			whole = false
 		}
 	}
-	whole = whole && held < t.Bytes()*(last-own.turn)
+	longer := 0
+	for _, bytes := range held {
+		longer += bytes
+	}
+	whole = whole && longer < t.Bytes()*(last-own.turn)
 	var undo, always []func()
 	for _, g := range readers {
 		plan := plans[g]
@@ -86,7 +95,7 @@ func (d *derivation) replace(t *Tensor) {
 type derived struct {
 	again map[*Tensor]bool // what is computed again
 	bytes int              // that the region reads in addition
-	held  int              // bytes, times the groups for which they stay in memory longer
+	held  map[*Tensor]int  // bytes that stay in memory longer, times the number of groups
 }
 
 // plan returns how a region could compute a tensor that it reads; nil if it cannot, or if it would read more than now.
@@ -96,7 +105,7 @@ func (d *derivation) plan(t *Tensor, g *group) *derived {
 	}
 	in, _, _ := d.traffic(g)
 	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, known: map[step]int{}, plan: &derived{
-		again: map[*Tensor]bool{},
+		again: map[*Tensor]bool{}, held: map[*Tensor]int{},
 	}}
 	for _, x := range in {
 		s.reads[x] = x != t
@@ -177,7 +186,7 @@ func (s *search) collect(t *Tensor, depth int) {
 			s.reads[c] = true
 			clear(s.known)
 			s.plan.bytes += c.Bytes()
-			s.plan.held += c.Bytes() * max(0, s.group.turn-s.lastRead(c))
+			s.plan.held[c] = c.Bytes() * max(0, s.group.turn-s.lastRead(c))
 		default:
 			s.collect(c, depth+1)
 		}

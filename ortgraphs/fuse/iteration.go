@@ -42,7 +42,8 @@ func iterate(nodes []*Node) *iteration {
 	}
 	largest := it.nodes[0]
 	for _, n := range it.nodes {
-		if product(n.domain()) > product(largest.domain()) {
+		size, most := product(n.domain()), product(largest.domain())
+		if size > most || size == most && largest.Out[0].spread() && !n.Out[0].spread() {
 			largest = n
 		}
 	}
