@@ -22,8 +22,8 @@ func (p *partition) derive() {
 	d := &derivation{partition: p}
 	p.sort()
 	nodes := nodesOf(p.order)
-	// What a tensor is computed from may still be read, and then be replaced itself. The second time, what that needs is
-	// held for the first.
+	// What a tensor is computed from may still be read, and then be replaced itself. The second time, what that needs
+	// is held for the first.
 	for range 2 {
 		for _, n := range slices.Backward(nodes) {
 			if dropped := n.group == nil; !dropped && n.Kind == Elementwise && n.fusible() && !n.Inline {

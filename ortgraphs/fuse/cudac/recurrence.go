@@ -43,6 +43,7 @@ type recurrence struct {
 	rows    int
 	levels  []*level
 	at      map[*fuse.Tensor]int // the level of a tensor of the step
+	alone   bool                 // each thread reads only what it has passed on itself: no step waits for others
 	counter int                  // where the scratch memory has the counter of arrivals
 	// operands are what products read of the step's own tensors.
 	operands []*fuse.Tensor
@@ -287,7 +288,7 @@ func (all *recurrenceKernel) write() (*Kernel, error) {
 		w.line("#undef %s", function)
 	}
 	out := &Kernel{Source: w.String(), In: all.inputs, Out: all.region.Out, Scratch: 4 * all.floats}
-	out.Meets = slices.ContainsFunc(all.list, func(k *recurrence) bool { return len(k.levels) > 1 || k.meets() })
+	out.Meets = slices.ContainsFunc(all.list, func(k *recurrence) bool { return !k.alone })
 	scratch := len(all.inputs) + len(all.region.Out)
 	main := Launch{
 		Function: "recurrence", Blocks: [2]int{all.blocks * len(all.list), 1}, Threads: recurrenceThreads,
@@ -305,7 +306,11 @@ func (all *recurrenceKernel) write() (*Kernel, error) {
 
 // body writes what comes before the steps, and the steps.
 func (k *recurrence) body(w *writer) error {
+	k.alone = len(k.levels) == 1 && !k.meets()
 	steps := &writer{depth: w.depth}
+	if k.alone { // what later steps are given is read ahead
+		steps.line("#pragma unroll 4")
+	}
 	steps.line("for (int step = 0; step < %d; step++) {", k.of.Steps)
 	for i, l := range k.levels {
 		if err := k.writeLevel(steps, l); err != nil {

@@ -81,6 +81,9 @@ func (e *elements) load(t *fuse.Tensor, index []affine) string {
 	if i < k.of.Carries {
 		at := e.places.place(index, t)
 		e.level.passed = append(e.level.passed, passedValue{i, at})
+		if k.alone {
+			return fmt.Sprintf("*(%s + %s)", k.copyOf(t, false), at)
+		}
 		return fmt.Sprintf("read_fresh(%s + %s)", k.copyOf(t, false), at)
 	}
 	if o := k.node.In[i].Tensor; o.Constant && len(o.Data) == 1 {
