@@ -133,14 +133,11 @@ func (b *Bundle) checkManifest() []Fault {
 	return f.list
 }
 
-// checkPrecisions checks that bf16 parameters and a bf16 graph occur together, and that there is a graph for machines
-// without bf16.
+// checkPrecisions checks that bf16 parameters occur with a bf16 graph only, and that there is a graph for machines
+// without bf16. A bf16 graph may cast every weight itself: those that it computes, such as those of a weight norm.
 func checkPrecisions(m *manifest.Bundle, f *faults) {
 	graph := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Precision == string(manifest.BF16) })
 	parameter := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Compute == manifest.BF16 })
-	if graph >= 0 && parameter < 0 {
-		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no parameter has compute bf16")
-	}
 	if parameter >= 0 && graph < 0 {
 		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, but no graph has precision bf16",
 			m.Parameters[parameter].Name)
@@ -255,6 +252,9 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 			checkContract(b.Manifest, g, model.Graph, f)
 			if g.Precision == string(manifest.BF16) {
 				b.widened = append(b.widened, widened(model.Graph)...)
+				if !usesBF16(b.Manifest.Parameters, model) {
+					f.add("graph", "precision is bf16, but no parameter, input or result of a Cast is")
+				}
 			}
 			checkNodes(g, model, f)
 			b.graphs = append(b.graphs, summarize(g, model, len(data)))

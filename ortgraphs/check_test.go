@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 func TestLoadRefuses(t *testing.T) {
@@ -51,6 +52,35 @@ func TestGraphOfAnyName(t *testing.T) {
 	clear(f.manifest.Files)
 	if _, err := Load(f.write(t)); err == nil || !strings.Contains(err.Error(), "train.bin: ir_version") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Weights that the module computes, such as those of a weight norm, are cast by the graph.
+func TestBF16GraphMayCastAllWeights(t *testing.T) {
+	cast := node("Cast", "", "out.weight")
+	cast.Attribute = []*onnxpb.AttributeProto{{
+		Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(),
+		I: proto.Int64(int64(onnxpb.TensorProto_BFLOAT16)),
+	}}
+	scan := node("Scan", "", "out.weight")
+	scan.Attribute = []*onnxpb.AttributeProto{{
+		Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(),
+		G: &onnxpb.GraphProto{Name: proto.String("body"), Node: []*onnxpb.NodeProto{cast}},
+	}}
+	for _, n := range []*onnxpb.NodeProto{cast, scan} {
+		f := newFixture()
+		f.manifest.Parameters[0].Compute = ""
+		model := newModel(onnxpb.TensorProto_FLOAT, true)
+		model.Graph.Node = append(model.Graph.Node, n)
+		f.models["training_model.bf16.onnx"] = model
+		b, err := Load(f.write(t))
+		if err != nil {
+			t.Fatalf("%s: %v", n.GetOpType(), err)
+		}
+		a := NewArena(b.Manifest.Parameters, b.Policy(manifest.BF16))
+		if copies, grads := a.Bytes(Copies), a.Bytes(Gradients); copies != 0 || grads == 0 {
+			t.Errorf("%s: %d bytes of copies, %d of gradients", n.GetOpType(), copies, grads)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ortgraphs
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
@@ -28,4 +29,24 @@ func widened(g *onnxpb.GraphProto) (names []string) {
 		}
 	}
 	return names
+}
+
+// usesBF16 reports whether anything in a bf16 graph is bf16: a parameter, another input, or the result of a Cast.
+func usesBF16(parameters []manifest.Parameter, m *onnxpb.ModelProto) bool {
+	const bf16 = onnxpb.TensorProto_BFLOAT16
+	return slices.ContainsFunc(parameters, func(p manifest.Parameter) bool { return p.Compute == manifest.BF16 }) ||
+		slices.ContainsFunc(m.Graph.Input, func(v *onnxpb.ValueInfoProto) bool {
+			return v.GetType().GetTensorType().GetElemType() == int32(bf16)
+		}) || castsTo(bf16, m.Graph.Node) ||
+		slices.ContainsFunc(m.Functions, func(f *onnxpb.FunctionProto) bool { return castsTo(bf16, f.Node) })
+}
+
+// castsTo reports whether one of the nodes, or of those in their bodies, is a Cast to a type.
+func castsTo(t onnxpb.TensorProto_DataType, nodes []*onnxpb.NodeProto) bool {
+	return slices.ContainsFunc(nodes, func(n *onnxpb.NodeProto) bool {
+		cast := n.GetOpType() == "Cast"
+		return slices.ContainsFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool {
+			return cast && a.GetName() == "to" && a.GetI() == int64(t) || castsTo(t, a.GetG().GetNode())
+		})
+	})
 }

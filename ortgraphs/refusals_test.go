@@ -281,7 +281,7 @@ var refusals = map[string]struct {
 			f.manifest.Parameters[0].Compute = ""
 			f.models[bf16File] = newModel(onnxpb.TensorProto_FLOAT, true)
 		},
-		"bundle.json: graphs[1]: precision is bf16, but no parameter has compute bf16",
+		"training_model.bf16.onnx: graph: precision is bf16, but no parameter, input or result of a Cast is",
 	},
 	"bf16 graph without the f32 one": {
 		func(f *fixture) {
