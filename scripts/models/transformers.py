@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from frames import Frames, Residual, export, repeated
+from frames import MELS, Frames, Residual, export, repeated
 
 
 def heads(x: Tensor, count: int) -> Tensor:
@@ -118,26 +118,28 @@ class DiTLayer(nn.Module):
 
 
 class DiT(nn.Module):
-    """The in-filling DiT of F5-TTS (arXiv:2410.06885): a grouped convolution of 31 as position."""
+    """The in-filling DiT of F5-TTS (arXiv:2410.06885): a grouped convolution of 31 as position. Its moment follows from an input, in f32, as a drawn one is."""
 
     def __init__(self, width: int, layers: int):
         super().__init__()
+        self.first, self.last = nn.Linear(MELS, width), nn.Linear(width, MELS)
         self.position = nn.Sequential(nn.Conv1d(width, width, 31, groups=16, padding=15), nn.Mish(), nn.Conv1d(width, width, 31, groups=16, padding=15), nn.Mish())
         self.time = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
         self.layers = nn.ModuleList(DiTLayer(width, width // 64) for _ in range(layers))
 
-    def forward(self, x: Tensor) -> Tensor:
-        moment = x[:, 0, :1].sigmoid() * 1000
+    def forward(self, mel_spectrograms: Tensor) -> Tensor:
+        moment = mel_spectrograms[:, 0, :1].sigmoid() * 1000
         angles = moment * torch.exp(-math.log(10000) * torch.arange(128) / 128)
         vector = self.time(torch.cat([angles.sin(), angles.cos()], -1))
+        x = self.first(mel_spectrograms)
         x = x + self.position(x.transpose(1, 2)).transpose(1, 2)
         for layer in self.layers:
             x = layer(x, vector)
-        return x
+        return self.last(x)
 
 
 def dit():
-    return export("dit", Frames(1024, DiT(1024, 8), channels_last=True))
+    return export("dit", DiT(1024, 8))
 
 
 class BucketedLayer(nn.Module):

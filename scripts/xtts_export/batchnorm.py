@@ -75,7 +75,8 @@ def _statistics(y: Tensor, counted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Mean and variance of each channel over rows and places, and how many elements a channel has."""
     inside = counted.view([-1] + [1] * (y.dim() - 1))
     places = list(range(2, y.dim()))
-    total = counted.float().sum().clamp(min=1)
+    number = counted.float().sum()
+    total = number.clamp(min=1)
 
     def average(z: Tensor) -> Tensor:
         # What an empty row has must not count, also if it is NaN.
@@ -83,7 +84,8 @@ def _statistics(y: Tensor, counted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return (z.mean(places) if places else z).sum(0) / total
 
     mean = average(y)
-    variance = average((y - mean.view([1, -1] + [1] * len(places))).square())
+    # That of no rows is 1: one of 0 would multiply what the empty rows have by 1 / sqrt(eps), layer after layer until it is infinite.
+    variance = average((y - mean.view([1, -1] + [1] * len(places))).square()) + (1 - number).clamp(min=0)
     return mean, variance, inside.float().expand(-1, 1, *y.shape[2:]).sum()
 
 

@@ -26,7 +26,7 @@ def lower(graph: torch.fx.GraphModule, parameters: dict[str, str], gradients: di
     """Rewrites a traced graph to take matrices of products, and to return their gradients, in bf16.
 
     parameters and gradients have the names of parameters by those of the graph's placeholders and outputs. Whatever else uses a
-    matrix (a look-up, an addition) keeps it in f32, with a cast in the graph before each product. Raises Refusal when there is none.
+    matrix (a look-up, an addition, a norm of weights) keeps it in f32, with a cast in the graph before each product. Raises Refusal when nothing is in bf16.
     """
     _drop_idle(graph)
     lowered = set()
@@ -40,8 +40,8 @@ def lower(graph: torch.fx.GraphModule, parameters: dict[str, str], gradients: di
                 cast.replace_all_uses_with(source)
                 graph.graph.erase_node(cast)
                 _retype(source, node)
-    if not lowered:
-        raise Refusal("no parameter is used by matrix products alone, so no parameter would be bf16", "leave bf16 out of --precision")
+    if not lowered and not any(_casts_to(node, LOW) for node in graph.graph.nodes):
+        raise Refusal("no matrix product is in the module, so nothing would be bf16", "leave bf16 out of --precision")
     [returned] = graph.graph.find_nodes(op="output")
     results = list(returned.args[0])
     for i, node in enumerate(results):
@@ -122,9 +122,10 @@ _KERNELS = frozenset({
 def widen(model: onnx.ModelProto, kernels: frozenset[str] = _KERNELS) -> None:
     """Runs the bf16 nodes of a graph in f32, between casts, where there is no kernel. Changes the model in place.
 
-    A graph without an input of bf16 has no such nodes.
+    A graph that neither takes nor makes bf16 has no such nodes.
     """
-    if all(i.type.tensor_type.elem_type != TensorProto.BFLOAT16 for i in model.graph.input):
+    made = any(a.name == "to" and a.i == TensorProto.BFLOAT16 for node in model.graph.node if node.op_type == "Cast" for a in node.attribute)
+    if not made and all(i.type.tensor_type.elem_type != TensorProto.BFLOAT16 for i in model.graph.input):
         return
     types = _types(model)
     nodes, taken = [], {name for node in model.graph.node for name in [*node.input, *node.output]}

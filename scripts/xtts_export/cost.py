@@ -1,5 +1,6 @@
 """What a graph is made of and what one run of it costs, counted from the graph."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from . import scangraph
 
 # Shape arithmetic and views: no floating-point work and, run well, no memory traffic.
 _FREE = {"Reshape", "Unsqueeze", "Squeeze", "Shape", "Identity", "Constant", "Range", "Expand"}
+# With one of these in its step, a recurrence gets no kernel of the host's compiler (docs/fusion.md).
+_WITHOUT_KERNEL = re.compile(r"Reduce.*|.*Softmax|.*Normalization|Conv.*|Arg.*|TopK|CumSum|Scan")
 
 
 def nodes(path) -> dict[str, int]:
@@ -29,12 +32,24 @@ def _all(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 yield from _all(attribute.g)
 
 
+def without_kernel(scan: onnx.NodeProto) -> set[str]:
+    """The operators of a recurrence's step for which a GPU starts every node of every step."""
+    [body] = [a.g for a in scan.attribute if a.name == "body"]
+    return {node.op_type for node in body.node if _WITHOUT_KERNEL.fullmatch(node.op_type)}
+
+
+def recurrences(path) -> list[set[str]]:
+    """without_kernel of a graph's recurrences."""
+    return [without_kernel(node) for node in onnx.load(path).graph.node if node.op_type == "Scan"]
+
+
 class Cost(NamedTuple):
-    """Floating-point operations, bytes read and written, and executed nodes."""
+    """Floating-point operations, bytes read and written, executed nodes, and those of them that a GPU starts: a kernel computes all steps of a recurrence."""
 
     flops: float
     bytes: float
     nodes: int
+    started: int
 
 
 def count(path, feed: dict[str, np.ndarray]) -> Cost:
@@ -53,11 +68,11 @@ def count(path, feed: dict[str, np.ndarray]) -> Cost:
 
 def _count(nodes: Iterable[onnx.NodeProto], arrays: dict[str, tuple[tuple, int]]) -> Cost:
     """arrays are shapes and item sizes, by name."""
-    flops = bytes_ = ran = 0
+    flops = bytes_ = ran = started = 0
     for node in nodes:
         if node.op_type in _FREE:
             continue
-        ran += 1
+        ran, started = ran + 1, started + 1
         if node.op_type == "Scan":
             given = {a.name: a for a in node.attribute}
             steps, body = arrays[node.input[-1]][0][0], given["body"].g
@@ -65,6 +80,7 @@ def _count(nodes: Iterable[onnx.NodeProto], arrays: dict[str, tuple[tuple, int]]
             items = {i.name: (shape[n >= first:], size) for n, (i, (shape, size)) in enumerate(zip(body.input, (arrays[name] for name in node.input), strict=True))}
             step = _count(body.node, arrays | items)
             flops, bytes_, ran = flops + steps * step.flops, bytes_ + steps * step.bytes, ran + steps * step.nodes
+            started += steps * step.nodes if without_kernel(node) else 0
             continue
         inputs = [arrays[name] for name in node.input if name]
         outputs = [arrays[name] for name in node.output if name in arrays]
@@ -75,7 +91,7 @@ def _count(nodes: Iterable[onnx.NodeProto], arrays: dict[str, tuple[tuple, int]]
             flops += 2 * inner * int(np.prod(outputs[0][0]))
         else:
             flops += max(int(np.prod(shape)) for shape, _ in inputs + outputs)
-    return Cost(float(flops), float(bytes_), ran)
+    return Cost(float(flops), float(bytes_), ran, started)
 
 
 # Which inputs of a node choose the shape of its output; None means all.

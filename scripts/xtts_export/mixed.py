@@ -18,12 +18,16 @@ from .refusal import Refusal
 # (sums in another order), and within 1e-2 and a few percent of f32; docs/export.md has what was measured. A loss with an edge, such as
 # L1, turns parts of its gradient round where predictions come near the target: 0.15 was measured on a batch of a few frames. Two right
 # computations in bf16 may then be twice as far from each other as each is from f32, so the first limit of gradients grows with PyTorch's own
-# rounding.
+# rounding. Deep networks of norms behind ReLU with that loss are 0.3 from f32, and so are they by torch.autocast, as people train them: the second limit
+# of gradients grows with its distance, until what is wrong is as long as half of what is right.
 SAME = 1e-2, 5e-2
 F32 = 5e-2, 2.5e-1
+_AS_AUTOCAST, _MOST = 1.25, 0.5
 
 
 _UNLIKE = ("leave bf16 out of --precision: in f32 the graph is PyTorch's. Two computations of this module in bf16 differ so much that none can be checked by the other")
+_UNFIT = ("leave bf16 out of --precision: what this module computes needs f32. Of a sine or cosine of large numbers, such as a moment times 1000, compute these "
+          "numbers from an input, in f32: a result of a matrix product has 8 bits")
 
 # Of the trained parameters: the graph's gradients, PyTorch's, and what the emulation casts to bf16 and back.
 COPIES = 4
@@ -36,6 +40,8 @@ class Distance:
     loss: float
     gradients: float
     state: float = 0.0
+    farthest: str = ""
+    """The parameter whose gradient has the largest part of the distance of gradients."""
 
     def __str__(self) -> str:
         return f"{self.loss:.1e} in the loss and {self.gradients:.1e} in the gradients" + (f", {self.state:.1e} in the state" if self.state else "")
@@ -52,7 +58,8 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     same, f32 = (distance(step, tensors, got, compute) for compute in ("bf16", "f32"))
     limits = SAME if same.gradients <= SAME[1] else (SAME[0], max(SAME[1], min(2 * rounding(step, tensors), F32[1])))
     _refuse(path.name, same, limits, "bf16", _UNLIKE)
-    _refuse(path.name, f32, F32, "f32", "leave bf16 out of --precision: what this module computes needs f32")
+    limits = F32 if f32.gradients <= F32[1] else (F32[0], max(F32[1], min(_AS_AUTOCAST * of_autocast(step, tensors), _MOST)))
+    _refuse(path.name, f32, limits, "f32", _UNFIT)
     soiled = run(session, step, verify.soiled(export, tensors, empty))
     if bad := [name for name, x in got.items() if x.tobytes() != soiled[name].tobytes()]:
         raise Refusal(f"{path.name}: {bad[0]} depends on the content of an empty row", "forward gets zeros there, so this is an error of the exporter: report it with the module")
@@ -83,7 +90,9 @@ def distance(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray],
     outputs, gradients = _computed(step, tensors, compute)
     loss = outputs[0].item()
     left = reference.distances(reference.state_of(got), reference.state_of(dict(zip(step.returned(), outputs, strict=True))))
-    return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), _apart({name: got["grad." + name] for name in gradients}, gradients), float(np.max([0.0, *left.values()])))
+    ours = {name: got["grad." + name] for name in gradients}
+    farthest = max(gradients, key=lambda name: np.linalg.norm(ours[name] - gradients[name]), default="")
+    return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), _apart(ours, gradients), float(np.max([0.0, *left.values()])), farthest)
 
 
 def rounding(step: Step, tensors: dict[str, Tensor]) -> float:
@@ -92,9 +101,14 @@ def rounding(step: Step, tensors: dict[str, Tensor]) -> float:
     want, got = (_computed(step, tensors, compute)[1] for compute in ("f32", "bf16"))
     random = torch.Generator().manual_seed(0)
     near = {name: reference.near(x, random) for name, x in tensors.items()}
+    return max(_apart(got, want), of_autocast(step, tensors), _apart(_computed(step, near, "bf16")[1], got))
+
+
+def of_autocast(step: Step, tensors: dict[str, Tensor]) -> float:
+    """How far the gradients of torch.autocast are from those in f32."""
+    want = _computed(step, tensors, "f32")[1]
     with torch.autocast("cpu", precision.LOW):
-        autocast = _computed(step, tensors, "f32")[1]
-    return max(_apart(got, want), _apart(autocast, want), _apart(_computed(step, near, "bf16")[1], got))
+        return _apart(_computed(step, tensors, "f32")[1], want)
 
 
 def _computed(step: Step, tensors: dict[str, Tensor], compute: str) -> tuple[tuple[Tensor, ...], dict[str, np.ndarray]]:
@@ -114,4 +128,5 @@ def _apart(got: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> float:
 
 def _refuse(file: str, found: Distance, limits: tuple[float, float], compute: str, hint: str) -> None:
     if not (found.loss <= limits[0] and found.gradients <= limits[1] and found.state <= limits[1]):
-        raise Refusal(f"{file} differs from PyTorch in {compute} by {found}, where {limits[0]:.0e} and {limits[1]:.0e} are allowed", hint)
+        most = f", most of them in that of {found.farthest}" if found.farthest and not found.gradients <= limits[1] else ""
+        raise Refusal(f"{file} differs from PyTorch in {compute} by {found}{most}, where {limits[0]:.0e} and {limits[1]:.1e} are allowed", hint)

@@ -18,6 +18,7 @@ _HINTS = {
     "softmax": "mask with a large negative number, -1e9, not with -inf: a row whose scores are all -inf has no softmax",
     "log_softmax": "mask with a large negative number, -1e9, not with -inf: a row whose scores are all -inf has no softmax",
     "logsumexp": "mask with a large negative number, -1e9, not with -inf: a row whose scores are all -inf has no logsumexp",
+    "exp": "take exp(x.clamp(max=80))",
     "log": "take log(x.clamp(min=1e-5))",
     "sqrt": "take sqrt(x + 1e-8): at 0 its gradient is infinite",
     "rsqrt": "take rsqrt(x + 1e-8)",
@@ -28,6 +29,9 @@ _HINTS = {
     "linalg_vector_norm": "take (x.square().sum(dim) + 1e-8).sqrt()",
     "acos": "clamp to -0.999 to 0.999", "asin": "clamp to -0.999 to 0.999", "atanh": "clamp to -0.999 to 0.999",
 }
+# From finite numbers as large as these, an infinity is no root or quotient, but the end of f32.
+_LARGE = 2.0 ** 50
+_TOO_LARGE = "clamp what it gets, x.clamp(-1e4, 1e4), or normalize that over the elements of each row"
 _ANY = "weight rows by a mask of their length, divide by count.clamp(min=1), and guard both branches of torch.where"
 
 
@@ -41,6 +45,8 @@ class _Watch(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.operator = self.place = None
+        # Whether it made the infinity of large numbers.
+        self.overflows = False
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         result = operator(*args, **(kwargs or {}))
@@ -49,9 +55,10 @@ class _Watch(TorchDispatchMode):
         fresh = all(bool(x.isfinite().all()) for x in given)
         if fresh and self.operator is None and name not in _GIVEN and any(bool(x.isinf().any()) for x in made):
             self.operator, self.place = name, refusal.here()
+            self.overflows = any(bool((x.abs() >= _LARGE).any()) for x in given)
         # New memory may hold anything.
         if any(bool(x.isnan().any()) for x in made) and not name.startswith(("empty", "new_empty", "gradient of copy")) and not any(bool(x.isnan().any()) for x in given):
-            if self.operator is None or name.removeprefix("_") in _HINTS and not fresh:
+            if self.operator is None or name.removeprefix("_") in _HINTS and not fresh and not self.overflows:
                 self.operator, self.place = name, refusal.here()
             raise Found
         return result
@@ -79,5 +86,8 @@ def explain(what: str, loss: Callable[[], Tensor], parameters: list[Tensor]) -> 
         pass
     if operations.operator is None:
         return Refusal(what, _ANY)
+    named = f"{'the ' if ' ' in operations.operator else ''}{operations.operator}"
+    if operations.overflows:
+        return Refusal(f"{what}: numbers of empty rows grow from layer to layer, and in {named} beyond those of f32", _TOO_LARGE, operations.place)
     hint = _HINTS.get(operations.operator.removeprefix("gradient of ").removeprefix("_"), _ANY)
-    return Refusal(f"{what}: {'the ' if ' ' in operations.operator else ''}{operations.operator} gives it first", hint, operations.place)
+    return Refusal(f"{what}: {named} gives it first", hint, operations.place)

@@ -3,43 +3,63 @@
 torch.autocast chooses by device, and traced without that device it fails in the backward pass; here the policy is a
 TorchFunctionMode around forward. It casts the operands of matrix products to bf16, and of reductions, norms, softmax, exponentials and
 losses to f32 (the lists are torch.autocast's). Unlike torch.autocast it rounds residual sums to bf16, as a model whose weights are bf16
-has them. Everything else computes in what it is given. Autograd then gives the backward pass the same types. bf16 has f32's range, so
+has them, and what computes weights (a weight norm, a spectral norm) is in f32 as a whole. Functions that want one type get one. Everything
+else computes in what it is given. Autograd then gives the backward pass the same types. bf16 has f32's range, so
 that there is no loss scale.
 
 bf16.py lets the graph take and give matrices in bf16.
 """
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import sys
+from collections.abc import Callable, Iterator
 from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
 from .complexes import Complex
 
 functional = torch.nn.functional
+# The name in torch.nn.utils is a function.
+spectral_norm = sys.modules["torch.nn.utils.spectral_norm"]
 
 # What `--precision` knows.
 NAMES = ("f32", "bf16")
 LOW = torch.bfloat16
 
-# Functions by name: torch, torch.nn.functional and Tensor have them under the same ones.
+# Functions by name: torch, torch.nn.functional and Tensor have them under the same ones, torch.linalg and torch.special with a prefix (_PREFIXES).
 _PRODUCTS = frozenset({
     "linear", "matmul", "__matmul__", "__rmatmul__", "mm", "mv", "bmm", "addmm", "addmv", "addbmm", "baddbmm", "einsum", "tensordot", "bilinear",
+    "inner", "multi_dot", "chain_matmul",
 })
 _WIDE = frozenset({
     "softmax", "log_softmax", "softmin", "logsumexp", "softplus", "logsigmoid", "log_sigmoid",
-    "layer_norm", "group_norm", "instance_norm", "rms_norm", "norm", "normalize", "renorm", "vector_norm",
+    "layer_norm", "group_norm", "instance_norm", "rms_norm", "norm", "normalize", "renorm", "vector_norm", "matrix_norm",
     "sum", "mean", "prod", "cumsum", "cumprod", "std", "var", "std_mean", "var_mean", "nansum", "nanmean",
     "dot", "vdot", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "__pow__", "__rpow__", "square", "reciprocal", "__rtruediv__", "__rdiv__", "rsqrt",
     "cosh", "sinh", "tan", "acos", "asin", "erfinv", "cdist", "dist", "pdist", "cosine_similarity",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d", "mse_loss", "l1_loss",
     "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss",
-    "soft_margin_loss", "triplet_margin_loss", "ctc_loss",
+    "soft_margin_loss", "triplet_margin_loss", "ctc_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "vecdot", "logcumsumexp", "logaddexp", "logaddexp2", "float_power", "trace", "cov", "corrcoef",
+    # These have no form in bf16.
+    "complex", "polar", "solve", "solve_ex", "solve_triangular", "inv", "inv_ex", "inverse", "pinv", "cholesky", "cholesky_ex", "cholesky_solve",
+    "triangular_solve", "lu_solve", "lstsq", "tensorsolve", "tensorinv", "det", "slogdet", "logdet", "matrix_exp", "matrix_power", "householder_product",
 })
+# PyTorch refuses arguments of two types here. They get the widest of theirs, as from torch.autocast (which has a few of them), and in place that of
+# the tensor that is written to.
+_ALIKE = frozenset({
+    "cross", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "lerp", "heaviside", "embedding_bag", "meshgrid", "cartesian_prod", "isclose", "allclose",
+    "scatter", "scatter_add", "scatter_reduce", "masked_scatter", "index_add", "index_copy", "index_put", "index_reduce", "put",
+})
+# Here a weight gets the type of the first argument, which is large.
+_FOLLOWING = frozenset({"prelu"})
+_PREFIXES = ("linalg_", "special_")
 _SUMS = frozenset({"add", "__add__", "__radd__"})
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -53,6 +73,8 @@ _MOVES = frozenset({
 # Those of them that ONNX Runtime has for bf16 on a CPU, with their gradients.
 _MOVES_OF_BF16 = frozenset({"_to_copy", "clone", "_unsafe_view", "view", "_reshape_alias", "alias", "detach", "permute", "transpose", "t", "unsqueeze", "squeeze"})
 _applied = False
+# While a weight is computed.
+_paused = False
 
 
 def _cast(x, dtype: torch.dtype):
@@ -76,15 +98,36 @@ def _residual(input, other=None, *_, out=None, **__) -> bool:
     return all(statically_known_true(a == b) for a, b in zip(input.shape, other.shape, strict=True))
 
 
+def _type(name: str, args: tuple, kwargs: dict) -> torch.dtype | None:
+    """The type that a function gets its floats in; None if it takes them as they are."""
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    if name in _PRODUCTS:
+        return LOW
+    if name in _WIDE:
+        return torch.float32
+    written = name.endswith("_") and name[:-1] in _ALIKE
+    if not written and name not in _ALIKE | _FOLLOWING:
+        return None
+    given = [x.dtype for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x.dtype in _FLOATS]
+    if not given:
+        return None
+    if written or name in _FOLLOWING:
+        return (args[0] if args else kwargs["input"]).dtype
+    return functools.reduce(torch.promote_types, given)
+
+
 class Policy(TorchFunctionMode):
     """Casts the arguments of the functions above, and residual sums."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
+        if _paused:
+            return function(*args, **kwargs)
         if name in _SUMS and _residual(*args, **kwargs):
             with torch._C.DisableTorchFunction():
                 return function(*args, **kwargs).to(LOW)
-        dtype = LOW if name in _PRODUCTS else torch.float32 if name in _WIDE else None
+        dtype = _type(name, args, kwargs)
         if dtype is None or any(isinstance(x, Complex) for x in args):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
@@ -112,12 +155,25 @@ def operands(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
 
 def mixing() -> bool:
     """Whether a policy casts now."""
-    return any(isinstance(mode, Policy) for mode in torch.overrides._get_current_function_mode_stack())
+    return not _paused and any(isinstance(mode, Policy) for mode in torch.overrides._get_current_function_mode_stack())
 
 
 def full() -> contextlib.AbstractContextManager:
     """Within it no policy casts: for products that are part of another function, as DFTs are."""
     return torch._C.DisableTorchFunction()
+
+
+def _in_full(function: Callable) -> Callable:
+    """The function without a policy in it, which computes a weight: its products are small, and its errors would be those of every use of the weight."""
+    @functools.wraps(function)
+    def wide(*args, **options):
+        with mock.patch.dict(globals(), _paused=True):
+            return function(*args, **options)
+    return wide
+
+
+# What PyTorch computes weights by: parametrizations, and the former spectral norm. The former weight norm has no products.
+_OF_WEIGHTS = ((parametrize.ParametrizationList, "forward"), (spectral_norm.SpectralNorm, "compute_weight"))
 
 
 @contextlib.contextmanager
@@ -132,7 +188,10 @@ def applied(module: nn.Module, precision: str) -> Iterator[None]:
         # Functions written in Python must be entered, or the policy would see attention as a whole and not its products.
         entered = [mock.patch.object(functional, name, lambda *_: False)
                    for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")]
-        with Policy(), entered[0], entered[1], entered[2]:
+        weights = [mock.patch.object(owner, name, _in_full(getattr(owner, name))) for owner, name in _OF_WEIGHTS]
+        with contextlib.ExitStack() as stack:
+            for part in (Policy(), *entered, *weights):
+                stack.enter_context(part)
             results = forward(*args)
         return tuple(_cast(x, torch.float32) for x in results) if isinstance(results, tuple) else {key: _cast(x, torch.float32) for key, x in results.items()}
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from . import session
+from . import bundle, cost, session, writer
 from .alignment import monotonic_path
 from .ctc import ctc_loss
 from .inputs import SEED, Input
@@ -122,6 +122,35 @@ def test_same_module_same_bytes(tmp_path):
         export(Nested(), [X], [EXAMPLE], ("loss",), tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert {o.domain for o in onnx.load(tmp_path / "a").opset_import} == {""}
+
+
+class Attentive(Loss):
+    """A step with a softmax, for which the host's compiler has no kernel."""
+
+    def run(self, x):
+        def step(carry, items, constants):
+            state = torch.softmax(items[0] + F.linear(carry[0], *constants), -1)
+            return (state,), (state,)
+
+        return scan(step, (torch.zeros_like(x[0]),), (self.linear(x),), (self.other.weight, self.other.bias))[1][0]
+
+
+@pytest.mark.parametrize(("kind", "slow"), [(Kept, 0), (Attentive, 2)])
+def test_recurrences_without_a_kernel_are_counted(kind, slow, tmp_path, monkeypatch):
+    """The others count as one node, as a kernel computes all of their steps."""
+    path, module = tmp_path / "training_model.onnx", kind()
+    export(module, [X], [EXAMPLE], ("loss",), path)
+    found = cost.recurrences(path)
+    assert len(found) == 2 and len([kinds for kinds in found if kinds]) == slow
+    feed = {name: p.detach().numpy() for name, p in module.named_parameters()}
+    short, long = (cost.count(path, feed | {"x": np.zeros((2, steps, 4), np.float32)}) for steps in (3, 13))
+    assert long.nodes > short.nodes and (long.started > short.started) == (slow > 0)
+    monkeypatch.setattr(bundle, "costs", lambda *_: iter([short, long]))
+    [line] = writer._recurrences(None, {"": None}, tmp_path)
+    if slow:
+        assert line.startswith("warning: 2 of 2 recurrences (Scan) have ReduceSum, Softmax in a step") and f"{long.started:,} nodes" in line
+    else:
+        assert line.startswith("note: 2 recurrences (Scan): a kernel computes all steps") and f"{long.nodes:,} nodes" in line
 
 
 class Twice(Loss):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import bundle, captured, leftovers, mixed, progress, randomness, state, verify, watch
+from . import bundle, captured, cost, leftovers, mixed, progress, randomness, state, verify, watch
 from .ahead import Ahead
 from .cache import Cache
 from .clean import Gains
@@ -194,7 +194,19 @@ def _report(export: Export, made: dict[str, Step], folder: Path, gains: dict[str
         print(f"  {sum(graph['nodes'].values())} nodes: " + ", ".join(f"{n} {kind}" for kind, n in graph["nodes"].items()))
     for c in document["cost"]:
         print(f"a step of {c['batch_size']} rows, bucket {c['bucket']}: {c['flops'] / 1e9:.3g} GFLOP, {c['bytes'] / 1e9:.3g} GB read and written at most")
-    if recurrences := sum(graph["nodes"].get("Scan", 0) for graph in document["graphs"] if graph["kind"] == "train" and graph["precision"] == "f32"):
-        *_, longest = bundle.costs(export, made, folder)
-        print(f"warning: {recurrences} recurrences (Scan): a step of the last bucket runs {longest.nodes:,} nodes one after the other. A GPU needs about "
-              f"{longest.nodes * _LAUNCH:.2g} s for that, whatever their size")
+    for line in _recurrences(export, made, folder):
+        print(line)
+
+
+def _recurrences(export: Export, made: dict[str, Step], folder: Path) -> list[str]:
+    """What a GPU needs for recurrences."""
+    found = [kinds for player in made for kinds in cost.recurrences(folder / bundle.training_file(player))]
+    if not found:
+        return []
+    *_, longest = bundle.costs(export, made, folder)
+    time = lambda nodes: f"{nodes:,} nodes one after the other. A GPU needs about {nodes * _LAUNCH:.2g} s for that, whatever their size"
+    if kinds := set().union(*found):
+        return [f"warning: {sum(map(bool, found))} of {len(found)} recurrences (Scan) have {', '.join(sorted(kinds))} in a step, so that no kernel computes all steps: a step of the "
+                f"last bucket runs {time(longest.started)}"]
+    return [f"note: {len(found)} recurrences (Scan): a kernel computes all steps of one, if the GPU's machine has NVRTC (xtts-host doctor). If it has not, a step of the last bucket "
+            f"runs {time(longest.nodes)}"]
