@@ -26,8 +26,8 @@ _AS_AUTOCAST, _MOST = 1.25, 0.5
 
 
 _UNLIKE = ("leave bf16 out of --precision: in f32 the graph is PyTorch's. Two computations of this module in bf16 differ so much that none can be checked by the other")
-_UNFIT = ("leave bf16 out of --precision: what this module computes needs f32. Of a sine or cosine of large numbers, such as a moment times 1000, compute these "
-          "numbers from an input, in f32: a result of a matrix product has 8 bits")
+_UNFIT = ("leave bf16 out of --precision: what this module computes needs f32. If it takes a sine or cosine of large numbers, such as a moment times 1000, compute "
+          "these numbers from an input: inputs are f32, and the result of a matrix product has 8 bits")
 
 # Of the trained parameters: the graph's gradients, PyTorch's, and what the emulation casts to bf16 and back.
 COPIES = 4
