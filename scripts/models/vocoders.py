@@ -60,7 +60,7 @@ class Vocos(nn.Module):
 
     def forward(self, mel_spectrograms: Tensor) -> Tensor:
         x = self.body(self.first(mel_spectrograms.transpose(1, 2)))
-        magnitude, phase = self.last(x.transpose(1, 2)).transpose(1, 2).chunk(2, 1)
+        magnitude, phase = self.last(x.transpose(1, 2)).float().transpose(1, 2).chunk(2, 1)  # there is no transform in bf16
         magnitude = torch.exp(magnitude).clamp(max=100)
         spectrum = torch.complex(magnitude * torch.cos(phase), magnitude * torch.sin(phase))
         return torch.istft(spectrum, self.size, HOP, window=self.window, center=True)
@@ -71,7 +71,7 @@ def vocos():
 
 
 def spectra(x: Tensor, size: int) -> Tensor:
-    spectrum = torch.stft(x, size, size // 4, window=torch.hann_window(size), return_complex=True, pad_mode="constant")
+    spectrum = torch.stft(x, size, size // 4, window=torch.hann_window(size, device=x.device), return_complex=True, pad_mode="constant")
     return spectrum.abs().clamp(min=1e-5).log()
 
 

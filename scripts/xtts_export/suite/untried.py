@@ -10,7 +10,7 @@ UNTRIED = {
     "{} of the eval graph differs from PyTorch's by {}",
     "{} of the graph differs from PyTorch's by {}",
     # Of players and of precisions: the suite's modules have one player, in f32.
-    "no parameter is used by matrix products alone, so no parameter would be bf16",
+    "no matrix product is in the module, so nothing would be bf16",
     "two players return the metric {}",
     "{} {} belongs to no player",
     # Of the command line, which no module writes: test_usage.py.
