@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/scripts/nightly"
@@ -276,5 +277,28 @@ func TestDepthwise(t *testing.T) {
 			}
 			k.check(t, &emulation{options: cudactest.Contracted()}, within)
 		})
+	}
+}
+
+// TestDepthwiseThenCumSum: what adds up to each element along the positions is a kernel of its own behind a depthwise
+// convolution.
+func TestDepthwiseThenCumSum(t *testing.T) {
+	d := depthwise{
+		rows: 2, channels: 16, sizes: []int{12}, taps: []int{7}, distances: []int{1}, before: []int{3},
+		behind: []int{3},
+	}
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("depthwise")}}
+	b.graph.Input = append(b.graph.Input, info("x", []int{2, 16, 12}), info("w", []int{16, 7}))
+	sum, _ := d.part(b, d.padded(b, b.add("Tanh", "x"), 0, 3, 3), "w", 0)
+	model := b.outputs(b.add("CumSum", sum, b.add("Squeeze", b.numbers(2))))
+	rewritten(t, model)
+	l, err := fuse.NewLedger(model, nil, fused.Kernels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range l.Regions {
+		if len(r.Plain) > 0 {
+			t.Errorf("%s: %v", r.Ops, r.Plain)
+		}
 	}
 }

@@ -21,8 +21,8 @@ func joinDepthwise(p *partition) {
 // follows reports whether the kernel of a convolution, whose last node is given, can compute a group as well.
 func (p *partition) follows(last *Node, g *group) bool {
 	whole := last.group
-	if slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.Kind == Reduction || n.after != nil }) ||
-		p.detour(whole, g) {
+	alone := func(n *Node) bool { return n.Kind == Reduction || n.Kind == Cumulation || n.after != nil }
+	if slices.ContainsFunc(g.nodes, alone) || p.detour(whole, g) {
 		return false
 	}
 	in, _, out := p.traffic(whole, g)

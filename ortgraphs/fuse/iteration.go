@@ -43,7 +43,7 @@ func iterate(nodes []*Node) *iteration {
 	largest := it.nodes[0]
 	for _, n := range it.nodes {
 		size, most := product(n.domain()), product(largest.domain())
-		if size > most || size == most && largest.Out[0].spread() && !n.Out[0].spread() {
+		if size > most || size == most && largest.Out[0].repeats() && !n.Out[0].repeats() {
 			largest = n
 		}
 	}

@@ -44,7 +44,7 @@ func (n *Node) order() []int {
 	bytes := map[string]int{}
 	var best []int
 	for _, o := range n.In {
-		if !slices.Equal(o.Shape(), domain) && n.Kind != Join || o.Tensor.Constant || o.Tensor.spread() {
+		if !slices.Equal(o.Shape(), domain) && n.Kind != Join || o.Tensor.Constant || o.Tensor.repeats() {
 			continue
 		}
 		_, perm, ok := o.transposed()
@@ -63,17 +63,23 @@ func (n *Node) order() []int {
 	return best
 }
 
-// spread reports whether a tensor only repeats what is much smaller, such as a gradient of a mean or a mask. A kernel
+// repeats reports whether a tensor only repeats what is much smaller, such as a gradient of a mean or a mask. A kernel
 // computes it where it needs it, so it is in no order.
-func (t *Tensor) spread() bool {
+func (t *Tensor) repeats() bool { return t.repeatsWithin(repeatedNodes) }
+
+const (
+	// repeatTimes is how often a tensor at least repeats what it is computed from, repeatedNodes by how many nodes one
+	// after another.
+	repeatTimes   = 8
+	repeatedNodes = 4
+)
+
+func (t *Tensor) repeatsWithin(nodes int) bool {
 	n := t.From
-	return n != nil && n.Kind == Elementwise && !slices.ContainsFunc(n.In, func(o Operand) bool {
-		return o.Tensor.Elements()*spreadTo > t.Elements() && !o.Tensor.spread()
+	return n != nil && n.Kind == Elementwise && nodes > 0 && !slices.ContainsFunc(n.In, func(o Operand) bool {
+		return o.Tensor.Elements()*repeatTimes > t.Elements() && !o.Tensor.repeatsWithin(nodes-1)
 	})
 }
-
-// spreadTo is how often a tensor at least repeats what it is computed from.
-const spreadTo = 8
 
 func runes(list []int) (text []rune) {
 	for _, x := range list {

@@ -63,8 +63,8 @@ func (k *depthwise) width() int { return k.lanes*k.vector + 2 }
 func (k *depthwise) sums(r *fuse.Region) (*Kernel, error) {
 	tail := &fuse.Region{Nodes: k.Tail, In: r.In, Out: r.Out}
 	loops := tail.Loops()
-	if len(loops.Row)+len(loops.Columns) > 0 {
-		return nil, unsupported("its sum is reduced")
+	if len(loops.Row)+len(loops.Columns)+len(loops.Along) > 0 {
+		return nil, unsupported("its sum is reduced, or added up")
 	}
 	s := shape{sizes: loops.Sizes, V: k.vector, C: 1}
 	for i := len(s.sizes) - 1; i >= 0; i-- {
@@ -89,6 +89,9 @@ func (k *depthwise) sums(r *fuse.Region) (*Kernel, error) {
 	}
 	if len(k.phases) > 1 {
 		return nil, unsupported("it uses a reduction of rows")
+	}
+	if err := k.readsInputs(); err != nil {
+		return nil, err
 	}
 	down := blockThreads / k.lanes
 	blocks := [2]int{

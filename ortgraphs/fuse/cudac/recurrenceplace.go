@@ -44,7 +44,7 @@ func (e *elements) value(t *fuse.Tensor, index []affine) (string, error) {
 		return name, nil
 	}
 	register, ok := held(t.Type)
-	if !ok {
+	if !ok || isDouble(t.Type) { // the precise functions of a step are of f32
 		return "", unsupported("its elements are of type %s", t.Type)
 	}
 	lines := &e.lines
