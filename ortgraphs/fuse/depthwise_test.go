@@ -223,7 +223,7 @@ func (k *kernels) depthwise(t *testing.T, d depthwise) {
 	t.Helper()
 	model := d.model()
 	r, g, regions := partition(t, model, shapes.Sizes{})
-	m := memory{}
+	var m memory
 	if d.short { // ONNX Runtime does not add numbers in bf16 on the CPU
 		var err error
 		m, err = interpret(g, regions, givenBatch(g, batch(r, nil)))
@@ -300,5 +300,34 @@ func TestDepthwiseThenCumSum(t *testing.T) {
 		if len(r.Plain) > 0 {
 			t.Errorf("%s: %v", r.Ops, r.Plain)
 		}
+	}
+}
+
+// TestDepthwiseAfterDepthwise: both of two convolutions with nothing between them have a kernel, and neither is
+// computed twice.
+func TestDepthwiseAfterDepthwise(t *testing.T) {
+	d := depthwise{
+		rows: 2, channels: 16, sizes: []int{12}, taps: []int{7}, distances: []int{1}, before: []int{3},
+		behind: []int{3},
+	}
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("depthwise")}}
+	b.graph.Input = append(b.graph.Input, info("x", []int{2, 16, 12}), info("w", []int{16, 7}))
+	x := b.add("Tanh", "x")
+	for range 2 {
+		x, _ = d.part(b, d.padded(b, x, 0, 3, 3), "w", 0)
+	}
+	model := b.outputs(b.add("Exp", x))
+	rewritten(t, model)
+	_, _, regions := partition(t, model, shapes.Sizes{})
+	count, others := 0, 0
+	for _, r := range regions {
+		if _, ok := r.Work.(*fuse.Depthwise); ok {
+			count++
+		} else if strings.Contains(r.Ops(), "Mul") {
+			others++
+		}
+	}
+	if count != 2 || others > 0 {
+		t.Errorf("%d kernels, want 2; %d regions with taps, want none", count, others)
 	}
 }

@@ -273,6 +273,11 @@ func (f *depthwiseFinder) rewriteSum(n *Node, s *tapSum) {
 	y := f.add(n, d, t.Name, laid(s.x, perm, d.Size), w)
 	y = y.view(View{Op: Reshape, To: permuted(shape, perm)}).moved(inverse(perm))
 	show(t, y, len(cuts), f.uses)
+	for _, next := range f.sums { // another convolution reads it, with nothing between the two
+		if next.x.Tensor == t && len(cuts) == 0 {
+			next.x = y.through(next.x.Views)
+		}
+	}
 }
 
 // cuts returns the slices along the axes that all readers of a tensor see first.

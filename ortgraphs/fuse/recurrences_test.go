@@ -128,3 +128,39 @@ func TestPreciseSteps(t *testing.T) {
 	}
 	k.check(t, &emulation{options: []string{"-DFAST_ERROR=0.01f"}}, 1e-5)
 }
+
+// TestWideStep: a step that needs too much shared memory with all blocks, each of which has one column of its product,
+// has fewer of them.
+func TestWideStep(t *testing.T) {
+	model := &onnxpb.ModelProto{
+		IrVersion: proto.Int64(9), OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+		Graph: &onnxpb.GraphProto{
+			Name: proto.String("wide"),
+			Input: []*onnxpb.ValueInfoProto{
+				info("start", []int{16, 64}), info("x", []int{3, 16, 2048}), info("w", []int{2048, 64}),
+			},
+			Output: []*onnxpb.ValueInfoProto{info("last", nil)},
+			Node: []*onnxpb.NodeProto{{
+				OpType: proto.String("Scan"), Input: []string{"start", "x"}, Output: []string{"last"},
+				Attribute: []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {
+					Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
+						Name:  proto.String("step"),
+						Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
+						Node: []*onnxpb.NodeProto{
+							{OpType: proto.String("MatMul"), Input: []string{"item", "w"}, Output: []string{"own"}},
+							{OpType: proto.String("Add"), Input: []string{"before", "own"}, Output: []string{"after"}},
+						},
+						Output: []*onnxpb.ValueInfoProto{info("after", nil)},
+					},
+				}},
+			}},
+		},
+	}
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	m, _ := results(t, model, r, g, regions, batch(r, nil))
+	k := &kernels{target: cudac.TargetOf(90, cudac.Multiprocessors{})}
+	k.add(t, regions, m)
+	if len(k.kernels) != 1 || k.kernels[0].Launches[1].Blocks[0] != 32 {
+		t.Fatalf("%d kernels, want one of 32 blocks: %v", len(k.kernels), k.left)
+	}
+}

@@ -59,7 +59,12 @@ func generateRecurrences(r *fuse.Region, of *fuse.RecurrenceKernel, target Targe
 	if blocks < len(r.Nodes) {
 		return nil, unsupported("each of them needs a block, and only %d run at the same time on this GPU", blocks)
 	}
-	all, err := planRecurrenceKernel(r, of, max(1, blocks/cmp.Or(of.Parts, len(r.Nodes))), shared)
+	each := max(1, blocks/cmp.Or(of.Parts, len(r.Nodes)))
+	all, err := planRecurrenceKernel(r, of, each, shared)
+	for err != nil && each > 1 { // with one column of a product, a block has more rows in shared memory at a time
+		each /= 2
+		all, err = planRecurrenceKernel(r, of, each, shared)
+	}
 	if err != nil {
 		return nil, err
 	}
