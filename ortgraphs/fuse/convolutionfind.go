@@ -28,11 +28,7 @@ func findConvolutions(g *Graph) {
 	if len(f.before) == 0 {
 		return
 	}
-	var nodes []*Node
-	for _, n := range g.Nodes {
-		nodes = append(append(nodes, f.before[n]...), n)
-	}
-	g.Nodes = nodes
+	g.insert(f.before)
 	g.Nodes = reachable(g)
 }
 

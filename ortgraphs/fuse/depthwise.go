@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -107,8 +106,6 @@ type plainDepthwise struct {
 	name  string
 	nodes []*Node
 }
-
-const f32 = onnxpb.TensorProto_FLOAT
 
 func (p *plainDepthwise) add(n *Node, part string, shape []int) Operand {
 	p.nodes = append(p.nodes, n)

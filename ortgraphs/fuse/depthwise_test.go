@@ -86,13 +86,7 @@ func (d depthwise) model() *onnxpb.ModelProto {
 	if dw != "" {
 		out = append(out, dw)
 	}
-	for _, name := range out {
-		b.graph.Output = append(b.graph.Output, info(name, nil))
-	}
-	return &onnxpb.ModelProto{
-		IrVersion: proto.Int64(9), Graph: b.graph,
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
-	}
+	return b.outputs(out...)
 }
 
 func permutedList(list, perm []int) (out []int) {

@@ -30,11 +30,7 @@ func findDepthwise(g *Graph) {
 	if len(f.before) == 0 {
 		return
 	}
-	var nodes []*Node
-	for _, n := range g.Nodes {
-		nodes = append(append(nodes, f.before[n]...), n)
-	}
-	g.Nodes = nodes
+	g.insert(f.before)
 	f.joined(g)
 	g.Nodes = reachable(g)
 }

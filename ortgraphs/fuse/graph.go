@@ -7,6 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
+const f32 = onnxpb.TensorProto_FLOAT
+
 // Graph is a model with fixed sizes, lowered to a few kinds of nodes. Nodes are in an order in which they can run.
 type Graph struct {
 	Nodes   []*Node

@@ -3,7 +3,6 @@ package fuse
 import (
 	"slices"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -11,7 +10,7 @@ import (
 // reshape has joined with the dimensions after them, as a group normalization does, it computes over the dimensions
 // before: they can be in any order.
 func (l *lowering) instanceNormalization(n *shapes.Node) bool {
-	v, f32 := n.Out[0], onnxpb.TensorProto_FLOAT
+	v := n.Out[0]
 	x, shape := l.operand(n.In[0]), sizes(v)
 	if v.Type != f32 || len(shape) < 3 {
 		return false
@@ -42,7 +41,7 @@ func (l *lowering) instanceNormalization(n *shapes.Node) bool {
 // batchNormalization uses a mean and a variance of each channel that the graph has computed, as PyTorch's instance
 // normalization does with each channel of each row. In training mode, the operator computes them itself.
 func (l *lowering) batchNormalization(n *shapes.Node) bool {
-	v, f32 := n.Out[0], onnxpb.TensorProto_FLOAT
+	v := n.Out[0]
 	shape := sizes(v)
 	if integer(n, "training_mode", 0) != 0 || v.Type != f32 || len(shape) < 2 || slices.ContainsFunc(n.In[1:5],
 		func(v *shapes.Value) bool { return v == nil || v.Type != f32 }) {

@@ -44,6 +44,15 @@ func (g *Graph) replace(old, by *Tensor, uses map[*Tensor][]use) {
 	}
 }
 
+// insert puts new nodes before those that follow them.
+func (g *Graph) insert(before map[*Node][]*Node) {
+	var nodes []*Node
+	for _, n := range g.Nodes {
+		nodes = append(append(nodes, before[n]...), n)
+	}
+	g.Nodes = nodes
+}
+
 // layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a
 // library takes the last two dimensions of an operand in either order. It takes those of a convolution in one order.
 func layoutProducts(g *Graph) {

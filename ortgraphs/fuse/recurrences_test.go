@@ -85,6 +85,24 @@ func TestBlocksOfRecurrences(t *testing.T) {
 	}
 }
 
+// addingUp is a recurrence from start over x, of which each step adds the result of a node that reads the item.
+func addingUp(out string, n *onnxpb.NodeProto) *onnxpb.NodeProto {
+	n.Output = []string{"part"}
+	return &onnxpb.NodeProto{
+		OpType: proto.String("Scan"), Input: []string{"start", "x"}, Output: []string{out},
+		Attribute: []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {
+			Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
+				Name:  proto.String("step"),
+				Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
+				Node: []*onnxpb.NodeProto{n, {
+					OpType: proto.String("Add"), Input: []string{"before", "part"}, Output: []string{"after"},
+				}},
+				Output: []*onnxpb.ValueInfoProto{info("after", nil)},
+			},
+		}},
+	}
+}
+
 // TestPreciseSteps: the functions of a step have no fast forms with larger errors, which a recurrence would repeat.
 func TestPreciseSteps(t *testing.T) {
 	tanh := &onnxpb.AttributeProto{
@@ -102,21 +120,9 @@ func TestPreciseSteps(t *testing.T) {
 		{OpType: proto.String("Gelu")}, {OpType: proto.String("Gelu"), Attribute: []*onnxpb.AttributeProto{tanh}},
 		{OpType: proto.String("Exp")}, {OpType: proto.String("Erf")}, {OpType: proto.String("Elu")},
 	} {
-		f.Input, f.Output = []string{"item"}, []string{"part"}
+		f.Input = []string{"item"}
 		out := fmt.Sprintf("sum%d", i)
-		model.Graph.Node = append(model.Graph.Node, &onnxpb.NodeProto{
-			OpType: proto.String("Scan"), Input: []string{"start", "x"}, Output: []string{out},
-			Attribute: []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {
-				Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
-					Name:  proto.String("step"),
-					Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
-					Node: []*onnxpb.NodeProto{f, {
-						OpType: proto.String("Add"), Input: []string{"before", "part"}, Output: []string{"after"},
-					}},
-					Output: []*onnxpb.ValueInfoProto{info("after", nil)},
-				},
-			}},
-		})
+		model.Graph.Node = append(model.Graph.Node, addingUp(out, f))
 		model.Graph.Output = append(model.Graph.Output, info(out, nil))
 	}
 	r, g, regions := partition(t, model, shapes.Sizes{})
@@ -140,20 +146,9 @@ func TestWideStep(t *testing.T) {
 				info("start", []int{16, 64}), info("x", []int{3, 16, 2048}), info("w", []int{2048, 64}),
 			},
 			Output: []*onnxpb.ValueInfoProto{info("last", nil)},
-			Node: []*onnxpb.NodeProto{{
-				OpType: proto.String("Scan"), Input: []string{"start", "x"}, Output: []string{"last"},
-				Attribute: []*onnxpb.AttributeProto{attribute("num_scan_inputs", 1), {
-					Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
-						Name:  proto.String("step"),
-						Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
-						Node: []*onnxpb.NodeProto{
-							{OpType: proto.String("MatMul"), Input: []string{"item", "w"}, Output: []string{"own"}},
-							{OpType: proto.String("Add"), Input: []string{"before", "own"}, Output: []string{"after"}},
-						},
-						Output: []*onnxpb.ValueInfoProto{info("after", nil)},
-					},
-				}},
-			}},
+			Node: []*onnxpb.NodeProto{addingUp("last", &onnxpb.NodeProto{
+				OpType: proto.String("MatMul"), Input: []string{"item", "w"},
+			})},
 		},
 	}
 	r, g, regions := partition(t, model, shapes.Sizes{})

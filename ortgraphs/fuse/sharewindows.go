@@ -27,11 +27,7 @@ func shareWindows(g *Graph) {
 			s.rewrite(c)
 		}
 	}
-	var nodes []*Node
-	for _, n := range g.Nodes {
-		nodes = append(append(nodes, s.added[n]...), n)
-	}
-	g.Nodes = nodes
+	g.insert(s.added)
 	g.Nodes = reachable(g)
 }
 

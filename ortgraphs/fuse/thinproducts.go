@@ -1,10 +1,6 @@
 package fuse
 
-import (
-	"fmt"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-)
+import "fmt"
 
 const (
 	// thinSide is the largest number of results along the short side of a thin product, each of which is a sum of its
@@ -77,7 +73,6 @@ func terms(n *Node, i int, last bool) (Operand, bool) {
 
 // thinSums adds the sums over the terms, of products in f32, and returns them with the wide side as rows.
 func (l *lowering) thinSums(t *Tensor, wide, thin Operand) Operand {
-	const f32 = onnxpb.TensorProto_FLOAT
 	exact := func(o Operand, name string) Operand {
 		if o.Tensor.Type == f32 {
 			return o

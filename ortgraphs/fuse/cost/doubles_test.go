@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
-	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
@@ -28,12 +27,9 @@ func TestDoubles(t *testing.T) {
 		if !ok {
 			t.Fatal(card)
 		}
-		plan, err := fused.PlanOf(&onnxpb.ModelProto{
-			IrVersion: proto.Int64(9), Graph: &g.GraphProto,
-			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
-		}, nil, fused.Form{})
-		if err != nil || len(plan.Left) > 0 {
-			t.Fatal(plan.Left, err)
+		plan := g.plan(t)
+		if len(plan.Left) > 0 {
+			t.Fatal(plan.Left)
 		}
 		for _, p := range plan.Predict(cost.Settings{Card: c}, nil).Parts {
 			if p.Name == cost.Regions {
@@ -75,12 +71,9 @@ func TestOwnSteps(t *testing.T) {
 			{Name: proto.String("num_scan_inputs"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(1)},
 		}
 		g.output("all", f32, steps, 32, 32)
-		plan, err := fused.PlanOf(&onnxpb.ModelProto{
-			IrVersion: proto.Int64(9), Graph: &g.GraphProto,
-			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
-		}, nil, fused.Form{})
-		if err != nil || len(plan.Left) > 0 {
-			t.Fatal(plan.Left, err)
+		plan := g.plan(t)
+		if len(plan.Left) > 0 {
+			t.Fatal(plan.Left)
 		}
 		if p := plan.Predict(h200(t), nil); math.Abs(p.MS/(step*steps)-1) > 0.05 {
 			t.Errorf("steps of %s take %.3f ms, want %.3f", op, p.MS, step*steps)

@@ -34,12 +34,7 @@ func (c Convolutions) Check(t *testing.T) {
 	sizes := map[string]int{"B": rows, "T_mel": frames, "T_wav": hop * (frames - 1)}
 	p, err := fused.NewPlan(graphOfConvolutions, sizes, c.Form)
 	must(t, err)
-	programs, err := c.Compiler.Compile(p.Sources())
-	must(t, err)
-	defer func() { must(t, programs.Close()) }()
-	if failed := p.Load(programs); len(failed) > 0 {
-		t.Fatal(failed)
-	}
+	defer loaded(t, p, c.Compiler)()
 	random := rand.New(rand.NewPCG(1, 1))
 	input := func(v ort.ValueInfo, _ int) float32 {
 		if v.DType == manifest.I32 || v.DType == manifest.I64 {

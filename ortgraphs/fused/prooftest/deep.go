@@ -5,6 +5,7 @@ package prooftest
 import (
 	"cmp"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
@@ -173,6 +174,33 @@ func run(
 	}
 	must(t, b.Run(nil))
 	return found
+}
+
+// loaded loads the programs of a plan, and returns what closes them.
+func loaded(t *testing.T, p *fused.Plan, c fused.Compiler) (done func()) {
+	t.Helper()
+	programs, err := c.Compile(p.Sources())
+	must(t, err)
+	if failed := p.Load(programs); len(failed) > 0 {
+		t.Fatal(failed)
+	}
+	return func() { must(t, programs.Close()) }
+}
+
+// described returns how many proved regions have a word in their descriptions, and the faults of these.
+func described(
+	p *fused.Plan, word string, found map[int]error, verdicts map[int]*fused.Verdict,
+) (proved int, faults []error) {
+	for region := range verdicts {
+		if !strings.Contains(p.Describe(region), word) {
+			continue
+		}
+		proved++
+		if found[region] != nil {
+			faults = append(faults, found[region])
+		}
+	}
+	return proved, faults
 }
 
 func must(t *testing.T, err error) {

@@ -2,7 +2,6 @@ package prooftest
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -29,26 +28,12 @@ func (c Depthwise) Check(t *testing.T) (proved int, faults []error) {
 	must(t, err)
 	p, err := fused.NewPlan(file, nil, fused.Form{})
 	must(t, err)
-	programs, err := c.Compiler.Compile(p.Sources())
-	must(t, err)
-	defer func() { must(t, programs.Close()) }()
-	if failed := p.Load(programs); len(failed) > 0 {
-		t.Fatal(failed)
-	}
+	defer loaded(t, p, c.Compiler)()
 	random := rand.New(rand.NewPCG(4, 1))
 	found, verdicts := Prove(t, p, c.Session, false, func(ort.ValueInfo, int) float32 {
 		return float32(random.NormFloat64())
 	})
-	for region := range verdicts {
-		if !strings.Contains(p.Describe(region), "depthwise taps") {
-			continue
-		}
-		proved++
-		if found[region] != nil {
-			faults = append(faults, found[region])
-		}
-	}
-	return proved, faults
+	return described(p, "depthwise taps", found, verdicts)
 }
 
 // newDepthwise has them as the exporter writes them.

@@ -2,7 +2,6 @@ package prooftest
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -25,12 +24,7 @@ func (c Recurrences) Check(t *testing.T, file []byte, rows, frames int) (proved 
 	sizes := map[string]int{"B": rows, "T_mel": frames, "T_wav": hop * (frames - 1)}
 	p, err := fused.NewPlan(file, sizes, c.Form)
 	must(t, err)
-	programs, err := c.Compiler.Compile(p.Sources())
-	must(t, err)
-	defer func() { must(t, programs.Close()) }()
-	if failed := p.Load(programs); len(failed) > 0 {
-		t.Fatal(failed)
-	}
+	defer loaded(t, p, c.Compiler)()
 	random := rand.New(rand.NewPCG(2, 1))
 	found, verdicts := Prove(t, p, c.Session, c.TF32, func(v ort.ValueInfo, _ int) float32 {
 		if v.DType == manifest.I32 || v.DType == manifest.I64 {
@@ -38,14 +32,5 @@ func (c Recurrences) Check(t *testing.T, file []byte, rows, frames int) (proved 
 		}
 		return float32(0.2 * random.NormFloat64())
 	})
-	for region := range verdicts {
-		if !strings.Contains(p.Describe(region), "recurrence of") {
-			continue
-		}
-		proved++
-		if found[region] != nil {
-			faults = append(faults, found[region])
-		}
-	}
-	return proved, faults
+	return described(p, "recurrence of", found, verdicts)
 }
