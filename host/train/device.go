@@ -111,7 +111,7 @@ func (m *memory) push(b *block) error {
 
 // across moves so many bytes of a block in pieces through pinned memory.
 func (m *memory) across(from, size int, move func(stage []byte, at int) error) (err error) {
-	if !m.device.onGPU() {
+	if !m.device.onGPU() || size == 0 {
 		return nil
 	}
 	stage, err := m.device.Context.AllocateHost(min(gpu.StagingBytes, size))

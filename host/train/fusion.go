@@ -19,10 +19,11 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// fusedGraphs are the training graph with its regions as kernels: a graph for each bucket, because its sizes are fixed.
+// fusedGraphs are a graph with its regions as kernels: one for each bucket, because its sizes are fixed.
 type fusedGraphs struct {
 	model    *Model
 	player   *player
+	captures bool              // runs may be captured as CUDA graphs
 	config   ort.SessionConfig // apart from the model
 	form     fused.Form
 	plans    []*fused.Plan // by bucket
@@ -51,8 +52,8 @@ type compared struct {
 	distrusted map[int]error   // why buckets run as exported: the graph is wrong without a wrong kernel
 }
 
-// TrainingForm says how the training graph of a player runs on a GPU.
-type TrainingForm struct {
+// Form says how the training graph of a player, or the evaluation graph, runs on a GPU.
+type Form struct {
 	Player string
 	// Fusion describes the fused graph; nil if the graph runs as exported.
 	Fusion *Fusion
@@ -60,7 +61,7 @@ type TrainingForm struct {
 	Unfused error
 }
 
-// Fusion describes how a training graph is fused.
+// Fusion describes how a graph is fused.
 type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
@@ -98,8 +99,7 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 // graph as exported.
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
 	f := &fusedGraphs{
-		model: m, player: p, config: config, form: choice.Form, proofs: choice.Proofs,
-		costs:    choice.Costs,
+		model: m, player: p, config: config, form: choice.Form, proofs: choice.Proofs, costs: choice.Costs,
 		compared: compared{unproved: map[string]bool{}, distrusted: map[int]error{}},
 	}
 	began := time.Now()
@@ -167,7 +167,7 @@ func (f *fusedGraphs) makePlans() error {
 			if f.plans[i], err = fused.NewPlan(
 				f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i]), f.form,
 			); err != nil {
-				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
+				return fmt.Errorf("fuse %s for bucket %d: %w", f.config.Name, i, err)
 			}
 			if i < buckets-1 {
 				return nil
@@ -177,17 +177,6 @@ func (f *fusedGraphs) makePlans() error {
 		})
 	}
 	return all.Wait()
-}
-
-// planMemory plans the arena for training and evaluation, in the order of [trial.settle].
-func (f *fusedGraphs) planMemory(evaluation []byte) {
-	plans := []*lifetime.Plan{f.largest}
-	if l, err := lifetime.OfFile(
-		evaluation, bucketSizes(f.model.inputs, &f.model.layouts[len(f.plans)-1]),
-	); err == nil {
-		plans = append([]*lifetime.Plan{l}, plans...)
-	}
-	f.arena = lifetime.Arena(plans...)
 }
 
 // sources returns the programs of all buckets, each once.
@@ -210,10 +199,10 @@ func (f *fusedGraphs) open(bucket int) *ort.Session {
 	c.Model, c.Kernels, m.err = f.plans[bucket].Link(func(region int) bool {
 		return f.faults[bucket][region] != nil
 	})
-	if m.err == nil {
+	if f.captures && m.err == nil {
 		m.checkCapture(f.config.Name, c.Model)
 	}
-	return m.open(c, m.capturing)
+	return m.open(c, f.captures && m.capturing)
 }
 
 // bind returns the execution of a bucket's fused graph for a slot.
@@ -234,7 +223,7 @@ func (f *fusedGraphs) rebind(bucket int, s *ort.Session) error {
 	closed := closeSession(&m.memory, f.sessions[bucket])
 	f.sessions[bucket] = s
 	for slot, inputs := range f.inputs {
-		f.player.train[slot][bucket] = m.execution(s, inputs[bucket], f.outputs)
+		f.player.runs[slot][bucket] = m.execution(s, inputs[bucket], f.outputs)
 	}
 	return errors.Join(m.err, closed)
 }
@@ -259,7 +248,15 @@ func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) map[string]i
 // narrowed is the number of attentions of a bucket that are rounded to bf16.
 func (f *fusedGraphs) narrowed() int { return f.plans[0].Narrowed }
 
-// describe returns how the training graph is fused; nil if it is not.
+// returns reports whether the graph has an output.
+func (f *fusedGraphs) returns(output string) bool {
+	return slices.ContainsFunc(f.sessions[0].Outputs(), func(o ort.ValueInfo) bool { return o.Name == output })
+}
+
+// form is that of the graph that is tried.
+func (t *trial) form() Form { return Form{t.player.name, t.fusion.describe(), t.unfused} }
+
+// describe returns how the graph is fused; nil if it is not.
 func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil

@@ -94,6 +94,9 @@ func TestFusion(t *testing.T) {
 		if err != nil || p.Fault != nil {
 			t.Fatal(p.Fault, err)
 		}
+		if p.Evaluation.Fusion != nil || p.Evaluation.Unfused != nil {
+			t.Errorf("the evaluation graph, which needs less memory than training: %+v", p.Evaluation)
+		}
 		f := p.Forms[0].Fusion
 		t.Logf("%d kernels; left %v; faulty %q; distances %.2g; %+v", f.Kernels, f.Left, f.Faulty, f.Distances, f.Times)
 		if p.Graphs != len(layouts) || checked != len(layouts)+c.faults {
@@ -199,7 +202,7 @@ func TestProofLosesTheGPU(t *testing.T) {
 	context.preparing = true
 	_, err = m.Prepare()
 	if !errors.Is(err, errLost) || !errors.Is(err, ort.ErrLaunch) ||
-		!strings.HasPrefix(err.Error(), "prove the fused training graph of bucket 0: ") ||
+		!strings.HasPrefix(err.Error(), "prove the fused graph of training_model.onnx, bucket 0: ") ||
 		hint.Of(err) != "train with --fuse off" {
 		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}

@@ -42,10 +42,10 @@ type ModelConfig struct {
 	Fuse       FuseConfig
 }
 
-// FuseConfig says how the training graph is fused.
+// FuseConfig says how the training graphs are fused, and the evaluation graph where that saves memory.
 type FuseConfig struct {
-	// Compiler compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the
-	// graph runs as exported. So it does if it cannot be fused.
+	// Compiler compiles the kernels of the graphs' regions, which Prepare proves on a GPU; nil means that the graphs
+	// run as exported. So does one that cannot be fused.
 	Compiler fused.Compiler
 	Form     fused.Form
 	// Proofs remembers which kernels are proved; nil means that they are proved at each start.
@@ -77,10 +77,9 @@ type Model struct {
 	slots []block
 
 	players
-	evaluation Program
-	eval       [][]execution // by slot and bucket
-	inputs     []manifest.TensorSpec
-	in         *words
+	evaluator *player
+	inputs    []manifest.TensorSpec
+	in        *words
 }
 
 // Result is the result of a run for one batch.
@@ -182,7 +181,7 @@ func (m *Model) Async() bool { return m.device.onGPU() }
 // the next player may be queued between them.
 func (m *Model) Queue(player, slot, bucket int, seed int64) error {
 	*m.seeds[slot].value = seed
-	return m.queue(Training, m.players[player].train[slot][bucket])
+	return m.queue(Training, m.players[player].runs[slot][bucket])
 }
 
 func (m *Model) queue(w Work, e execution) error {
@@ -211,12 +210,12 @@ func (m *Model) Result() (Result, error) {
 // Train is Queue, Fetch and Result.
 func (m *Model) Train(player, slot, bucket int, seed int64) (Result, error) {
 	*m.seeds[slot].value = seed
-	return m.compute(Training, m.players[player].train[slot][bucket])
+	return m.compute(Training, m.players[player].runs[slot][bucket])
 }
 
 // Evaluate runs the evaluation graph, without dropout, and waits for the result.
 func (m *Model) Evaluate(slot, bucket int) (Result, error) {
-	return m.compute(Evaluating, m.eval[slot][bucket])
+	return m.compute(Evaluating, m.evaluator.runs[slot][bucket])
 }
 
 func (m *Model) compute(w Work, e execution) (Result, error) {

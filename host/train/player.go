@@ -15,9 +15,11 @@ type player struct {
 	parameters
 	name    string
 	program Program
-	train   [][]execution // by slot and bucket
+	runs    [][]execution // by slot and bucket
 	fusion  *fusedGraphs  // nil if the training graph runs as exported
 	unfused error         // why it does although there is a compiler
+
+	exported *ort.Session // of the graph as exported; with fusion, that has it
 }
 
 // players are those of a model, in their order.
@@ -41,40 +43,48 @@ func (p *player) text() string {
 	return p.name + ", "
 }
 
-// open opens the training graph, as exported, and, if that is possible, fused. outputs has its gradients and scalars.
-func (p *player) open(m *Model, cfg ModelConfig, outputs tensors) (exported *ort.Session) {
+// train opens the player's training graph. outputs has its gradients and scalars.
+func (p *player) train(m *Model, cfg *ModelConfig, outputs tensors) {
 	g, _ := cfg.Bundle.Manifest.TrainingGraph(p.name, m.precision)
 	training := cfg.program(&m.memory, g, outputs)
-	p.program = training.Program
-	p.program.Player = p.name
-	if cfg.Fuse.Compiler != nil && m.err == nil {
-		p.fusion, p.unfused = newFusedGraphs(m, p, cfg.Fuse, training.session)
+	training.Player = p.name
+	p.open(m, training, cfg.Fuse, true)
+}
+
+// open opens a graph, as exported, and, if that is possible, fused. captures allows to capture its runs.
+func (p *player) open(m *Model, graph program, fuse FuseConfig, captures bool) {
+	p.program = graph.Program
+	if fuse.Compiler != nil && m.err == nil {
+		p.fusion, p.unfused = newFusedGraphs(m, p, fuse, graph.session)
 	}
 	if p.fusion != nil {
+		p.fusion.captures = captures
 		shareArena(&m.memory)
-		p.fusion.openAll(m.open(training.session, false))
+		p.fusion.openAll(m.open(graph.session, false))
 		if m.err == nil || errors.Is(m.err, ort.ErrOutOfMemory) {
-			return p.fusion.exported
+			return
 		}
 		p.unfused, m.err = m.err, p.fusion.closeAll()
 		p.fusion = nil
 	}
-	m.checkCapture(g.File, nil)
-	return m.open(training.session, m.capturing)
+	if captures {
+		m.checkCapture(graph.File, nil)
+	}
+	p.exported = m.open(graph.session, captures && m.capturing)
 }
 
-// bind binds the training graph to the next bucket of a slot.
-func (p *player) bind(m *Model, slot int, exported *ort.Session, inputs, outputs tensors) {
-	if slot == len(p.train) {
-		p.train = append(p.train, nil)
+// bind binds the graph to the next bucket of a slot.
+func (p *player) bind(m *Model, slot int, inputs, outputs tensors) {
+	if slot == len(p.runs) {
+		p.runs = append(p.runs, nil)
 	}
 	var e execution
 	if p.fusion == nil {
-		e = m.execution(exported, inputs, outputs)
+		e = m.execution(p.exported, inputs, outputs)
 	} else {
-		e = p.fusion.bind(slot, len(p.train[slot]), inputs, outputs)
+		e = p.fusion.bind(slot, len(p.runs[slot]), inputs, outputs)
 	}
-	p.train[slot] = append(p.train[slot], e)
+	p.runs[slot] = append(p.runs[slot], e)
 }
 
 // load reads the initial weights from a bundle.

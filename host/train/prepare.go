@@ -20,8 +20,9 @@ type Prepared struct {
 	Graphs int
 	// Fault is the reason why there is none although they were requested.
 	Fault error
-	// Forms are those of the players' training graphs; none on the CPU.
-	Forms []TrainingForm
+	// Forms are those of the players' training graphs; none on the CPU. Evaluation is that of the evaluation graph.
+	Forms      []Form
+	Evaluation Form
 	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
 	// Settled is the part of Time in which trial runs settled the arena.
@@ -67,8 +68,13 @@ func (m *Model) Prepare() (Prepared, error) {
 		if err = t.prove(); err != nil {
 			return p, err
 		}
-		p.Forms = append(p.Forms, TrainingForm{t.player.name, t.fusion.describe(), t.unfused})
+		p.Forms = append(p.Forms, t.form())
 	}
+	t.player = t.evaluator
+	if err = t.prove(); err != nil {
+		return p, err
+	}
+	p.Evaluation = t.form()
 	p.Fault = m.uncaptured
 	settling := time.Now()
 	if err = t.settle(); err != nil {
@@ -222,7 +228,7 @@ func (t *trial) capture() (n int, err error) {
 				continue // the session of the exported graph captures nothing
 			}
 			for slot := range t.slots {
-				if err := t.memory.capture(&p.train[slot][bucket], n); err != nil {
+				if err := t.memory.capture(&p.runs[slot][bucket], n); err != nil {
 					return 0, err
 				}
 				if err := t.fill(slot, bucket, anyRows); err != nil {
@@ -241,9 +247,9 @@ func (t *trial) capture() (n int, err error) {
 
 func (t *trial) release() {
 	for _, p := range t.players {
-		for slot := range p.train {
-			for bucket := range p.train[slot] {
-				p.train[slot][bucket].options = t.async
+		for slot := range p.runs {
+			for bucket := range p.runs[slot] {
+				p.runs[slot][bucket].options = t.async
 			}
 		}
 	}
@@ -283,7 +289,7 @@ func (t *trial) compare() (fault, err error) {
 			return nil, err
 		}
 		t.player = at.player
-		e := t.train[at.slot][at.bucket]
+		e := t.runs[at.slot][at.bucket]
 		*t.seeds[at.slot].value = t.random.Int64()
 		replayed, err := t.outcome(e, 0)
 		if err != nil {

@@ -26,21 +26,13 @@ func (m *Model) build(cfg ModelConfig) {
 	m.in, m.out = m.words(cfg.Slots+1+m.scalarWords(cfg.Slots)), m.words(2+len(metrics))
 	outputs := m.results.tensors(&m.memory, metrics)
 	m.owners = owners(cfg.Bundle.Manifest)
-	exported := make([]*ort.Session, len(m.players))
 	for i, p := range m.players {
 		maps.Copy(made[i], outputs)
-		exported[i] = p.open(m, cfg, made[i])
+		p.train(m, &cfg, made[i])
 	}
 	m.Evaluated = newEvaluated(m)
 	evalGraph, evaluated := cfg.evalGraph(m, copied)
-	evaluation := cfg.program(&m.memory, evalGraph, outputs) // evaluation needs no gradients, and changes no state
-	m.evaluation = evaluation.Program
-	for _, p := range m.players {
-		if p.fusion != nil && m.err == nil {
-			p.fusion.planMemory(evaluation.session.Model)
-		}
-	}
-	eval := m.open(evaluation.session, false)
+	m.evaluator = newEvaluator(m, &cfg, evalGraph, outputs)
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
 	}
@@ -50,12 +42,12 @@ func (m *Model) build(cfg ModelConfig) {
 		for i, p := range m.players {
 			maps.Copy(batch, kept) // of the other players
 			maps.Copy(batch, now[i])
-			p.bind(m, slot, exported[i], batch, made[i])
+			p.bind(m, slot, batch, made[i])
 		}
 		maps.Copy(batch, evaluated)
 		maps.Copy(batch, kept)
 		batch[seedInput] = noDropout
-		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
+		m.evaluator.bind(m, slot, batch, outputs)
 	})
 }
 
@@ -122,7 +114,6 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 	*noDropout.value = -1
 	size := SlotBytes(m.layouts)
 	m.done = m.event()
-	m.eval = make([][]execution, slots)
 	for slot := range slots {
 		mem := m.block(size)
 		m.slots = append(m.slots, mem)
@@ -185,5 +176,5 @@ func (m *Model) Programs() (training []Program, evaluation Program) {
 	for _, p := range m.players {
 		training = append(training, p.program)
 	}
-	return training, m.evaluation
+	return training, m.evaluator.program
 }

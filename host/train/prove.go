@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,16 +11,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// prove proves the kernels of each bucket, and compares each fused graph of the player with the graph as exported, all
-// results: on one batch, with a row of full length and an empty one. Regions whose kernels are faulty stay plain.
-// Afterwards the graph as exported is closed.
+// prove proves the kernels of each bucket, and compares each fused graph of the player, or of evaluation, with the
+// graph as exported, all results: on one batch, with a row of full length and an empty one. Regions whose kernels are
+// faulty stay plain. Afterwards the graph as exported is closed.
 func (t *trial) prove() error {
 	f := t.fusion
 	if f == nil || f.exported == nil {
 		return nil
 	}
 	began := time.Now()
-	gradients, err := ort.NewBuffer(t.grads.size)
+	gradients, err := ort.NewBuffer(max(1, t.grads.size)) // evaluation has none
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,8 @@ func (t *trial) proveAll(gradients []byte) error {
 		case errors.Is(err, ort.ErrOutOfMemory):
 			return &TooLargeError{bucket, err}
 		case err != nil:
-			return hint.Errorf("train with --fuse off", "prove the fused training graph of bucket %d: %w", bucket, err)
+			return hint.Errorf("train with --fuse off", "prove the fused graph of %s, bucket %d: %w",
+				t.fusion.config.Name, bucket, err)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ type apartness struct{ all, loss float64 }
 // distance runs a session and compares its results with want.
 func (t *trial) distance(s *ort.Session, bucket int, want *reference) (d apartness, err error) {
 	// The gradients of the other graph are still there: a kernel that leaves some out must not pass.
-	if err := errors.Join(t.device.Compute.Clear(t.grads.dev, 0, t.grads.size), clearState(t)); err != nil {
+	if err := errors.Join(clearGradients(t), clearState(t)); err != nil {
 		return d, err
 	}
 	scalars, err := t.scalars(t.execution(s, t.fusion.inputs[0][bucket], t.fusion.outputs))
@@ -181,22 +181,30 @@ const explained = 16
 // rounding is how far the results of the graph as exported move if each weight moves by a rounding of the precision: as
 // far as those of any other order of the same arithmetic may be. Many layers in a row can amplify that without limit.
 func (t *trial) rounding(bucket int, want *reference) (apartness, error) {
-	kept := bytes.Clone(t.weights.host)
-	for i := range t.params {
-		values := t.weightsOf(i)
-		for j := range values {
-			values[j] *= 1 + t.fusion.unit*float32(2*t.random.IntN(2)-1)
+	var kept [][]float32
+	for _, v := range t.variables() {
+		kept = append(kept, slices.Clone(v.values))
+		for i := range v.values {
+			v.values[i] *= 1 + t.fusion.unit*float32(2*t.random.IntN(2)-1)
 		}
-		if err := sendWeights(t, i); err != nil {
+		if err := v.send(); err != nil {
 			return apartness{}, err
 		}
 	}
 	d, err := t.distance(t.fusion.exported, bucket, want)
-	copy(t.weights.host, kept)
-	for i := range t.params {
-		err = errors.Join(err, sendWeights(t, i))
+	for i, v := range t.variables() {
+		copy(v.values, kept[i])
+		err = errors.Join(err, v.send())
 	}
 	return d, err
+}
+
+// clearGradients forgets those of the run before. Evaluation has none.
+func clearGradients(t *trial) error {
+	if t.grads.size == 0 {
+		return nil
+	}
+	return t.device.Compute.Clear(t.grads.dev, 0, t.grads.size)
 }
 
 // accuracy says how far a fused graph usually is from the graph as exported, relative to the norm of a result.
@@ -221,7 +229,7 @@ var (
 func (f *fusedGraphs) findAccuracy() {
 	m := f.model
 	switch {
-	case m.precision == manifest.BF16 || f.narrowed() > 0:
+	case f.player.program.Precision == string(manifest.BF16) || f.narrowed() > 0:
 		f.accuracy = accuracyBF16
 	case m.device.CUDA != nil && m.device.CUDA.TF32:
 		f.accuracy = accuracyTF32
@@ -230,10 +238,7 @@ func (f *fusedGraphs) findAccuracy() {
 	}
 }
 
-// owns reports whether a metric is one that the graph of the player returns.
-func (t *trial) owns(metric int) bool { return t.players[t.owners[metric]] == t.player }
-
-// scalars runs once and returns loss, weight and the player's metrics.
+// scalars runs once and returns loss, weight and the graph's metrics.
 func (t *trial) scalars(e execution) ([]float32, error) {
 	if t.err != nil {
 		return nil, t.err
@@ -244,7 +249,7 @@ func (t *trial) scalars(e execution) ([]float32, error) {
 	}
 	list := []float32{float32(r.Loss), float32(r.Weight)}
 	for i, v := range r.Metrics {
-		if t.owns(i) {
+		if t.returns(i) {
 			list = append(list, float32(v))
 		}
 	}

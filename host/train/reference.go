@@ -70,7 +70,7 @@ func (r *reference) finite() bool {
 func (r *reference) unproved(m *trial) (names []string) {
 	all := []string{"loss", "loss_weight"}
 	for i, name := range m.names {
-		if m.owns(i) {
+		if m.returns(i) {
 			all = append(all, "metric."+name)
 		}
 	}

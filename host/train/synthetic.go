@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -78,31 +79,27 @@ func (t *trial) fillTensor(tensor ring.Tensor, mem []byte, longest int, positive
 	}
 }
 
-// varyWeights adds noise to parameters whose values are all the same. With the zeros and ones of fresh weights,
+// varyWeights adds noise to variables whose values are all the same. With the zeros and ones of fresh weights,
 // gradients of much of a graph may be zero, and a kernel that forgets a bias would give the right result. restore gives
-// the parameters their values back; after an error the model is not used any more.
+// them their values back; after an error the model is not used any more.
 func varyWeights(t *trial) (restore func() error, err error) {
-	same := map[int]float32{}
+	list := slices.DeleteFunc(t.variables(), func(v variable) bool { return !constant(v.values) })
+	var same []float32
 	restore = func() (err error) {
-		for i, x := range same {
-			values := t.weightsOf(i)
-			for j := range values {
-				values[j] = x
+		for i, v := range list {
+			for j := range v.values {
+				v.values[j] = same[i]
 			}
-			err = errors.Join(err, sendWeights(t, i))
+			err = errors.Join(err, v.send())
 		}
 		return err
 	}
-	for i := range t.params {
-		values := t.weightsOf(i)
-		if !constant(values) {
-			continue
+	for _, v := range list {
+		same = append(same, v.values[0])
+		for i := range v.values {
+			v.values[i] += float32(0.02 * t.random.NormFloat64())
 		}
-		same[i] = values[0]
-		for j := range values {
-			values[j] += float32(0.02 * t.random.NormFloat64())
-		}
-		if err := sendWeights(t, i); err != nil {
+		if err := v.send(); err != nil {
 			return nil, err
 		}
 	}

@@ -272,7 +272,7 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 	return run.TrainWith(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
 }
 
-// describeFused prints how the training graphs of a run are fused, and what is not, once for each batch size.
+// describeFused prints how the graphs of a run are fused, and what is not, once for each batch size.
 func (b *benchmark) describeFused(size int, graphs []report.Graph) {
 	for _, g := range graphs {
 		text := g.Unfused
@@ -282,7 +282,7 @@ func (b *benchmark) describeFused(size int, graphs []report.Graph) {
 		if text == "" { // on the CPU
 			continue
 		}
-		what := fmt.Sprintf("batch %d, fused graph%s in %s", size, report.OfPlayer(g.Player), g.Precision)
+		what := fmt.Sprintf("batch %d, fused graph%s in %s", size, g.Of(), g.Precision)
 		if !b.fused[what] {
 			b.fused[what] = true
 			visible.Fprintf(b.console.Err, "%s: %s\n", what, text)

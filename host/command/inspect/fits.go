@@ -126,35 +126,49 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 	m := b.Manifest
 	bucket := m.Buckets[len(m.Buckets)-1].Values(rows)
 	p = Planned{Rows: rows, SlotBytes: deviceSlots * rows * f.RowBytes}
-	before, err := evaluation(b, bucket)
-	if err != nil {
-		return p, err
-	}
-	operators := 0
+	operators, peak := 0, int64(0)
+	var training []*lifetime.Plan
 	for _, player := range m.InTurn() {
 		g, ok := m.TrainingGraph(player.Name, precision)
 		if !ok {
 			return p, fmt.Errorf("there is no training graph%s in %s", report.OfPlayer(player.Name), precision)
 		}
-		planned, err := fused.PlanOf(b.Model(g.File), shapes.Sizes(bucket), fused.Form{})
+		l, err := fusedLifetimes(b, g, bucket)
 		if err != nil {
-			return p, fmt.Errorf("%s: %w", b.Path(g.File), err)
+			return p, err
 		}
-		l, err := planned.Lifetimes()
-		if err != nil {
-			return p, fmt.Errorf("%s: %w", b.Path(g.File), err)
-		}
-		p.ArenaBytes = max(p.ArenaBytes, lifetime.Arena(append(before, l)...))
+		most, _ := l.Peak()
+		training, peak = append(training, l), max(peak, most)
 		operators += operatorsOf(l)
+	}
+	before, err := evaluation(b, bucket, peak)
+	if err != nil {
+		return p, err
+	}
+	for _, l := range training {
+		p.ArenaBytes = max(p.ArenaBytes, lifetime.Arena(append(before, l)...))
 	}
 	f.LibraryBytes = max(f.LibraryBytes, libraries+operators*len(m.Buckets)*deviceSlots*graphNode)
 	p.TotalBytes = int64(f.FixedBytes+f.LibraryBytes+p.SlotBytes) + p.ArenaBytes
 	return p, nil
 }
 
+// fusedLifetimes plans the tensors of a graph whose regions are kernels.
+func fusedLifetimes(b *ortgraphs.Bundle, g manifest.Graph, bucket shapes.Sizes) (*lifetime.Plan, error) {
+	p, err := fused.PlanOf(b.Model(g.File), bucket, fused.Form{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Path(g.File), err)
+	}
+	l, err := p.Lifetimes()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Path(g.File), err)
+	}
+	return l, nil
+}
+
 // evaluation returns the plan of the evaluation graph, which a run tries before it trains, in the same arena; none
-// without such a graph.
-func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes) ([]*lifetime.Plan, error) {
+// without such a graph. It is fused if it needs more memory as exported than the peak of training.
+func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes, training int64) ([]*lifetime.Plan, error) {
 	g, ok := b.Manifest.EvalGraph()
 	if !ok {
 		return nil, nil
@@ -163,7 +177,13 @@ func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes) ([]*lifetime.Plan, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path(g.File), err)
 	}
-	return []*lifetime.Plan{lifetime.Of(r)}, nil
+	l := lifetime.Of(r)
+	if peak, _ := l.Peak(); peak > training {
+		if l, err = fusedLifetimes(b, g, bucket); err != nil {
+			return nil, err
+		}
+	}
+	return []*lifetime.Plan{l}, nil
 }
 
 // operatorsOf counts the nodes that compute.

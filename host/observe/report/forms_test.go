@@ -12,6 +12,10 @@ func TestOtherForms(t *testing.T) {
 		g.Player = player
 		return g
 	}
+	evaluation := func(g Graph) Graph {
+		g.Use = Evaluating
+		return g
+	}
 	for _, c := range []struct {
 		before []Graph // nil: there is no report
 		now    []Graph
@@ -23,15 +27,25 @@ func TestOtherForms(t *testing.T) {
 		{[]Graph{{}}, []Graph{fused}, nil}, // on the CPU
 		{
 			[]Graph{fused}, []Graph{plain},
-			[]string{"with the fused graph so far, and continues with the graph as exported"},
+			[]string{"had the fused graph so far, and continues with the graph as exported"},
 		},
 		{
 			[]Graph{plain}, []Graph{fused},
-			[]string{"with the graph as exported so far, and continues with the fused graph"},
+			[]string{"had the graph as exported so far, and continues with the fused graph"},
 		},
 		{
 			[]Graph{of("a", plain), of("b", fused), {}}, []Graph{of("a", fused), of("b", plain), {}},
-			[]string{"with the graph of a as exported so far", "with the fused graph of b so far"},
+			[]string{"had the graph of a as exported so far", "had the fused graph of b so far"},
+		},
+		{[]Graph{fused, evaluation(plain)}, []Graph{fused, evaluation(plain)}, nil},
+		{[]Graph{{}, evaluation(Graph{})}, []Graph{fused, evaluation(fused)}, nil}, // on the CPU
+		{
+			[]Graph{fused, evaluation(Graph{})}, []Graph{fused, evaluation(fused)},
+			[]string{"had the graph of evaluation as exported so far"},
+		},
+		{
+			[]Graph{fused, evaluation(fused)}, []Graph{fused, evaluation(Graph{})},
+			[]string{"had the fused graph of evaluation so far"},
 		},
 	} {
 		dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 )
 
-// Fused describes how the regions of a training graph run as kernels.
+// Fused describes how the regions of a graph run as kernels.
 type Fused struct {
 	// Kernels is the number of kernels of the largest bucket.
 	Kernels int `json:"kernels"`
@@ -80,16 +80,19 @@ func (f *Fused) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// fused says how the training graphs run on a GPU, and which graphs have one thread on the CPU.
+// fused says how the graphs run on a GPU, and which have one thread on the CPU.
 func (t *table) fused(graphs []Graph) {
 	for _, g := range graphs {
 		if g.OneThread != "" {
 			t.row("one thread", fmt.Sprintf("%s, %s: --deterministic, since more could have other bits because of %s",
 				g.Use, g.File, g.OneThread))
 		}
-		of := ""
-		if g.Player != "" {
-			of = g.Player + ": "
+		of := g.Player
+		if g.Use == Evaluating {
+			of = Evaluating
+		}
+		if of != "" {
+			of += ": "
 		}
 		switch {
 		case g.Fused != nil:

@@ -7,3 +7,11 @@ func OfPlayer(player string) string {
 	}
 	return " of " + player
 }
+
+// Of names a graph in a message, after the word graph; it is empty for the only training graph.
+func (g *Graph) Of() string {
+	if g.Use == Evaluating {
+		return " of evaluation"
+	}
+	return OfPlayer(g.Player)
+}

@@ -27,7 +27,7 @@ func (g *fusedGraph) warnOfCost(log *slog.Logger) {
 		return
 	}
 	if text := report.SlowStep(g.facts.Predicted); text != "" {
-		log.Warn("the fused graph" + report.OfPlayer(g.player) + " is slow: " + text + ". " +
+		log.Warn("the fused graph" + g.of + " is slow: " + text + ". " +
 			hint.Command("graph inspect BUNDLE --fused") + " lists all")
 	}
 }

@@ -17,16 +17,18 @@ import (
 // errUnfused is why the training graph runs as exported with --fuse off.
 var errUnfused = errors.New("--fuse off")
 
-// Fusion is how the training graphs of a session, one for each player, are fused.
+// Fusion is how the training graphs of a session, one for each player, and the evaluation graph are fused.
 type Fusion struct {
-	graphs []fusedGraph // by player; none before the trial runs
-	reason error        // why there is no compiler for them; nil on the CPU
-	tried  bool         // a compiler for them was opened
-	never  bool         // trial runs of other batches use the graphs as exported
+	graphs     []fusedGraph // by player; none before the trial runs
+	evaluation fusedGraph
+	reason     error // why there is no compiler for them; nil on the CPU
+	tried      bool  // a compiler for them was opened
+	never      bool  // trial runs of other batches use the graphs as exported
 }
 
-// fusedGraph is how the training graph of a player is fused.
+// fusedGraph is how a graph is fused.
 type fusedGraph struct {
+	of     string // what names it in a message, after "graph"
 	player string
 	facts  *report.Fused // nil if it is not
 	reason error         // why it is not
@@ -90,14 +92,14 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 	narrowed, fused := 0, false
 	f.graphs = nil
 	for _, form := range p.Forms {
-		g := fusedGraph{player: form.Player, reason: f.reason}
+		g := fusedGraph{of: report.OfPlayer(form.Player), player: form.Player, reason: f.reason}
 		if form.Unfused != nil {
 			g.reason = hint.Errorf("report this error with the model", "%w", form.Unfused)
 			if err := required(c.Fuse, g.reason); err != nil {
 				return err
 			}
-			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s",
-				report.OfPlayer(g.player), g.reason, hint.Of(g.reason)))
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", g.of,
+				g.reason, hint.Of(g.reason)))
 		}
 		if form.Fusion != nil {
 			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
@@ -105,6 +107,11 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 			g.warnOfCost(log)
 		}
 		f.graphs = append(f.graphs, g)
+	}
+	f.evaluation = fusedGraph{of: " of evaluation", reason: p.Evaluation.Unfused}
+	if p.Evaluation.Fusion != nil {
+		f.evaluation.facts = described(p.Evaluation.Fusion)
+		f.evaluation.warnOfFaults(log)
 	}
 	if c.Attention == config.BF16Attention && fused && narrowed == 0 {
 		log.Warn("--attention bf16 has no effect: the graph has no attention in f32 for which there is a kernel")
@@ -117,17 +124,17 @@ func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 	for i, fault := range g.facts.Faulty {
 		if i == maxWarnings {
 			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them",
-				len(g.facts.Faulty)-i, report.OfPlayer(g.player)))
+				len(g.facts.Faulty)-i, g.of))
 			break
 		}
-		log.Warn("a kernel of the fused graph" + report.OfPlayer(g.player) + " is faulty, so it is not used: " + fault +
+		log.Warn("a kernel of the fused graph" + g.of + " is faulty, so it is not used: " + fault +
 			"; the results of this run are right; please report this line, with the model or the operators around " +
 			"that tensor")
 	}
 	for _, fault := range g.facts.AsExported {
-		log.Warn("a bucket trains with the graph" + report.OfPlayer(g.player) + " as exported, although each kernel " +
-			"of its fused graph is right: " + fault + "; the results of this run are right, and its steps take " +
-			"about twice as long; please report this line, with the model")
+		log.Warn("a bucket has the graph" + g.of + " as exported, although each kernel of its fused graph is right: " +
+			fault + "; the results of this run are right, and take about twice as long; please report this line, " +
+			"with the model")
 	}
 }
 
@@ -150,32 +157,44 @@ func described(f *train.Fusion) *report.Fused {
 	return r
 }
 
-// Report returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is
+// Training returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is
 // none.
-func (f *Fusion) Report(player int) (graph *report.Fused, reason string) {
+func (f *Fusion) Training(player int) (graph *report.Fused, reason string) {
 	if player >= len(f.graphs) {
 		return nil, ""
 	}
-	g := &f.graphs[player]
+	return f.graphs[player].report()
+}
+
+// Evaluation returns how the evaluation graph is fused. There is no reason if nothing is gained by that.
+func (f *Fusion) Evaluation() (graph *report.Fused, reason string) { return f.evaluation.report() }
+
+func (g *fusedGraph) report() (graph *report.Fused, reason string) {
 	if g.facts == nil && g.reason != nil {
 		reason = g.reason.Error()
 	}
 	return g.facts, reason
 }
 
-// Lines describe the training graphs for the start of a run on a GPU.
+// Lines describe the graphs for the start of a run on a GPU: those of training, and that of evaluation if it is fused.
 func (f *Fusion) Lines() (lines []string) {
-	for i := range f.graphs {
+	line := func(name string, g *fusedGraph) {
 		text := ""
-		if name := f.graphs[i].player; name != "" {
+		if name != "" {
 			text = name + ": "
 		}
-		if g, reason := f.Report(i); g != nil {
-			text += fmt.Sprintf("%s; %.1f s to compile, %.1f s to prove", g, g.CompileS, g.ProofS)
+		if facts, reason := g.report(); facts != nil {
+			text += fmt.Sprintf("%s; %.1f s to compile, %.1f s to prove", facts, facts.CompileS, facts.ProofS)
 		} else {
 			text += "none: " + reason
 		}
 		lines = append(lines, text)
+	}
+	for i := range f.graphs {
+		line(f.graphs[i].player, &f.graphs[i])
+	}
+	if f.evaluation.facts != nil {
+		line(report.Evaluating, &f.evaluation)
 	}
 	return lines
 }

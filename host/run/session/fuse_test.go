@@ -30,12 +30,12 @@ func TestFusionIsReported(t *testing.T) {
 	}{
 		{
 			name: "fused", mode: "auto",
-			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
+			prepared: formed(train.Form{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}}),
 			text:     "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove",
 		},
 		{
 			name: "a slow graph", mode: "auto",
-			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Predicted: &cost.Prediction{
+			prepared: formed(train.Form{Fusion: &train.Fusion{Kernels: 9, Predicted: &cost.Prediction{
 				MS: 10, Slow: []cost.Slow{{
 					Why: "windows are in memory", Mend: cost.Channels, MS: 2,
 					Kinds: []cost.Kind{{Tensors: []string{"y"}}},
@@ -46,7 +46,7 @@ func TestFusionIsReported(t *testing.T) {
 			warnings: []string{"the fused graph is slow: of a predicted step of 10 ms, 2 ms take more than twice " +
 				"their floor: 2 ms in y: windows are in memory; channels that are a multiple of 8 mend that. "},
 		},
-		{name: "a faulty kernel", mode: "on", prepared: formed(train.TrainingForm{
+		{name: "a faulty kernel", mode: "on", prepared: formed(train.Form{
 			Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp, which computes y: CUDA failure 9"}},
 		}),
 			text: "9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to compile, 0.0 " +
@@ -54,40 +54,40 @@ func TestFusionIsReported(t *testing.T) {
 			warnings: []string{"a kernel of the fused graph is faulty, so it is not used: bucket 1: Exp, which " +
 				"computes y: CUDA failure 9; the results of this run are right; please report"}},
 		{name: "many faulty kernels", mode: "auto", prepared: formed(
-			train.TrainingForm{Fusion: &train.Fusion{Kernels: 9, Faulty: make([]string, 11)}},
+			train.Form{Fusion: &train.Fusion{Kernels: 9, Faulty: make([]string, 11)}},
 		),
 			text: "9 kernels, within 0 of the graph as exported; 11 faulty kernels not used; 0.0 s to compile, " +
 				"0.0 s to prove",
 			warnings: append(
 				make([]string, 8), "3 more kernels of the fused graph are faulty and not used; report.json names them",
 			)},
-		{name: "results that prove nothing", mode: "on", prepared: formed(train.TrainingForm{
+		{name: "results that prove nothing", mode: "on", prepared: formed(train.Form{
 			Fusion: &train.Fusion{Kernels: 9, Unproved: []string{"grad.a", "grad.b", "grad.c", "grad.d", "loss"}},
 		}), text: "9 kernels, within 0 of the graph as exported; 5 results not proved, since zero, not " +
 			"finite or mostly roundings: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
 		{
-			name: "off", mode: "off", before: errUnfused, prepared: formed(train.TrainingForm{}),
+			name: "off", mode: "off", before: errUnfused, prepared: formed(train.Form{}),
 			text: "none: --fuse off",
 		},
 		{
-			name: "no NVRTC", mode: "auto", before: missing, prepared: formed(train.TrainingForm{}),
+			name: "no NVRTC", mode: "auto", before: missing, prepared: formed(train.Form{}),
 			text: "none: load NVRTC: not found", warnings: []string{
 				"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it",
 			},
 		},
-		{name: "cannot be fused", mode: "auto", prepared: formed(train.TrainingForm{
+		{name: "cannot be fused", mode: "auto", prepared: formed(train.Form{
 			Unfused: errors.New("opset 17"),
 		}), text: "none: opset 17", warnings: []string{"the training graph is not fused, so a step takes about twice " +
 			"as long: opset 17; report this error with the model"}},
 		{
 			name: "no attention", mode: "auto", attention: "bf16",
-			prepared: formed(train.TrainingForm{Fusion: &train.Fusion{Kernels: 3, Distances: []float64{0}}}),
+			prepared: formed(train.Form{Fusion: &train.Fusion{Kernels: 3, Distances: []float64{0}}}),
 			text:     "3 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove",
 			warnings: []string{"--attention bf16 has no effect"},
 		},
 		{name: "players", mode: "auto", prepared: formed(
-			train.TrainingForm{Player: "judge", Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp"}}},
-			train.TrainingForm{Player: "maker", Unfused: errors.New("opset 17")}),
+			train.Form{Player: "judge", Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp"}}},
+			train.Form{Player: "maker", Unfused: errors.New("opset 17")}),
 			text: "judge: 9 kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to " +
 				"compile, 0.0 s to prove\nmaker: none: opset 17",
 			warnings: []string{
@@ -95,7 +95,17 @@ func TestFusionIsReported(t *testing.T) {
 				"the training graph of maker is not fused",
 			}},
 		{
-			name: "has to be fused", mode: "on", prepared: formed(train.TrainingForm{Unfused: errors.New("opset 17")}),
+			name: "evaluation", mode: "on", prepared: train.Prepared{
+				Forms:      []train.Form{{Fusion: &train.Fusion{Kernels: 9}}},
+				Evaluation: train.Form{Fusion: &train.Fusion{Kernels: 3, Faulty: []string{"bucket 1: Exp"}}},
+			},
+			text: "9 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove\nevaluation: 3 " +
+				"kernels, within 0 of the graph as exported; 1 faulty kernel not used; 0.0 s to compile, 0.0 s to " +
+				"prove",
+			warnings: []string{"a kernel of the fused graph of evaluation is faulty, so it is not used: bucket 1: Exp"},
+		},
+		{
+			name: "has to be fused", mode: "on", prepared: formed(train.Form{Unfused: errors.New("opset 17")}),
 			refused: "--fuse on: opset 17",
 		},
 	} {
@@ -127,7 +137,7 @@ func TestFusionIsReported(t *testing.T) {
 }
 
 // formed is the result of trial runs of players with such graphs.
-func formed(all ...train.TrainingForm) train.Prepared { return train.Prepared{Forms: all} }
+func formed(all ...train.Form) train.Prepared { return train.Prepared{Forms: all} }
 
 // TestSearchCompilesNothing: trials of smaller batches run the graph as exported, even where NVRTC would be required.
 func TestSearchCompilesNothing(t *testing.T) {

@@ -17,8 +17,10 @@ func (s *Session) Graphs() []report.Graph {
 	var list []report.Graph
 	for i, p := range training {
 		g := graph(report.Training, p)
-		g.Fused, g.Unfused = s.Fusion.Report(i)
+		g.Fused, g.Unfused = s.Fusion.Training(i)
 		list = append(list, g)
 	}
-	return append(list, graph(report.Evaluating, evaluation))
+	g := graph(report.Evaluating, evaluation)
+	g.Fused, g.Unfused = s.Fusion.Evaluation()
+	return append(list, g)
 }

@@ -85,24 +85,30 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 		return p, err
 	}
 	for _, form := range p.training.Forms {
-		f := form.Fusion
-		if f == nil {
-			continue
-		}
-		predicted := 0.0
-		if f.Predicted != nil {
-			predicted = f.Predicted.MS
-		}
-		s.log.Info("fused training graph", "player", form.Player, "predicted_ms", predicted, "kernels", f.Kernels,
-			"left", f.Left, "faulty", f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved, "distances",
-			f.Distances, "plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s",
-			f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
+		s.logFusion("fused training graph", form, p.training.Settled)
 	}
+	s.logFusion("fused evaluation graph", p.training.Evaluation, p.training.Settled)
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
 	p.used = s.Memory.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
 	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb",
 		p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
 	return p, plan.Check(p.used)
+}
+
+// logFusion logs how a graph is fused, if it is.
+func (s *Session) logFusion(message string, form train.Form, settled time.Duration) {
+	f := form.Fusion
+	if f == nil {
+		return
+	}
+	predicted := 0.0
+	if f.Predicted != nil {
+		predicted = f.Predicted.MS
+	}
+	s.log.Info(message, "player", form.Player, "predicted_ms", predicted, "kernels", f.Kernels, "left", f.Left,
+		"faulty", f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved, "distances", f.Distances,
+		"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(),
+		"proof_s", f.Times.Proof.Seconds(), "settle_s", settled.Seconds())
 }
 
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

@@ -1,0 +1,98 @@
+package train
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// newEvaluator opens the evaluation graph. It is like a player without parameters and state of its own: it has no
+// gradients, changes nothing, and reads [Model.Evaluated]. The players' graphs are open.
+//
+// It is fused if it needs more memory as exported than training does: with windows of convolutions and scores of
+// attention in f32. Else it is not worth what compiling and proving take at the start.
+func newEvaluator(m *Model, cfg *ModelConfig, g manifest.Graph, outputs tensors) *player {
+	e, fuse := &player{}, cfg.Fuse
+	p := cfg.program(&m.memory, g, outputs) // evaluation needs no gradients, and changes no state
+	if m.err != nil {
+		return e
+	}
+	planned, err := lifetime.OfFile(p.session.Model, bucketSizes(m.inputs, &m.layouts[len(m.layouts)-1]))
+	if err != nil || !m.exceedsTraining(planned) {
+		fuse.Compiler = nil
+	}
+	fuse.Costs, fuse.Form.BF16Attention = nil, false
+	e.open(m, p, fuse, false)
+	if e.fusion != nil {
+		planned = e.fusion.largest
+	}
+	m.planMemory(planned, e)
+	return e
+}
+
+// exceedsTraining reports whether a graph needs more memory than the training graphs, all of which are fused.
+func (m *Model) exceedsTraining(l *lifetime.Plan) bool {
+	most := int64(0)
+	for _, p := range m.players {
+		if p.fusion == nil {
+			return false
+		}
+		peak, _ := p.fusion.largest.Peak()
+		most = max(most, peak)
+	}
+	peak, _ := l.Peak()
+	return peak > most
+}
+
+// planMemory plans the arenas for evaluation, of which nothing may be known, and for training, in the order of
+// [trial.settle].
+func (m *Model) planMemory(evaluation *lifetime.Plan, evaluator *player) {
+	plans := []*lifetime.Plan{}
+	if evaluation != nil {
+		plans = append(plans, evaluation)
+	}
+	for _, p := range m.players {
+		if p.fusion == nil {
+			continue
+		}
+		p.fusion.arena = lifetime.Arena(append(slices.Clone(plans), p.fusion.largest)...)
+		if evaluator.fusion != nil {
+			evaluator.fusion.arena = max(evaluator.fusion.arena, p.fusion.arena)
+		}
+	}
+}
+
+// variable is a tensor that a graph reads and a proof may change.
+type variable struct {
+	values []float32    // on the host
+	send   func() error // copies them, and their copies in bf16, to the GPU
+}
+
+// variables are those of the graph that is tried: a player's parameters, or all that evaluations read.
+func (t *trial) variables() (list []variable) {
+	if t.player == t.evaluator {
+		for _, name := range slices.Sorted(maps.Keys(t.Evaluated.places)) {
+			at := t.Evaluated.places[name]
+			list = append(list, variable{
+				ort.View[float32](at.host[at.Offset:][:at.Bytes()]),
+				func() error { return sendSpan(t, at.block, at.Span) },
+			})
+		}
+		return list
+	}
+	for i := range t.params {
+		list = append(list, variable{t.weightsOf(i), func() error { return sendWeights(t, i) }})
+	}
+	return list
+}
+
+// returns reports whether the graph that is tried returns a metric.
+func (t *trial) returns(metric int) bool {
+	if t.player == t.evaluator {
+		return t.fusion.returns("metric." + t.names[metric])
+	}
+	return t.players[t.owners[metric]] == t.player
+}
