@@ -39,7 +39,7 @@ func (l *lowering) cumSum(n *shapes.Node) bool {
 // f64.
 func (l *lowering) narrowed(x Operand, to shapes.Type) (Operand, bool) {
 	n := x.Tensor.From
-	if n == nil || n.Kind != Cumulation || x.Tensor.Type != onnxpb.TensorProto_DOUBLE || !isFloat(to) {
+	if n == nil || n.Op != "CumSum" || x.Tensor.Type != onnxpb.TensorProto_DOUBLE || !isFloat(to) {
 		return x, false
 	}
 	cast := n.In[0].Tensor.From
@@ -62,18 +62,30 @@ func (l *lowering) narrowed(x Operand, to shapes.Type) (Operand, bool) {
 // cumulated is the number of elements along which a node adds up.
 func (n *Node) cumulated() int { return n.Out[0].Shape[n.Axes[0]] }
 
-// cumulate writes a node in f64 if its numbers are floating-point ones, as its kernel adds them up.
+// cumulate writes a node in f64 if its numbers are floating-point ones, as its kernel computes it.
 func (e *emitter) cumulate(n *Node) {
 	t, double := n.Out[0].Type, onnxpb.TensorProto_DOUBLE
-	x, out := e.operand(n.In[0]), e.result(n)[0]
+	out := e.result(n)[0]
 	sums := out
 	if isFloat(t) {
-		wide := e.unique(out + "~wide")
-		e.node("Cast", []string{x}, []string{wide}, integerAttribute("to", int(double)))
-		x, sums = wide, e.unique(out+"~sums")
+		sums = e.unique(out + "~sums")
 	}
-	axis := e.numbers([]float64{float64(n.Axes[0])}, onnxpb.TensorProto_INT64, []int{})
-	e.node("CumSum", []string{x, axis}, []string{sums}, flag("exclusive", n.Exclusive), flag("reverse", n.Reverse))
+	wide := func(o Operand) string {
+		x := e.operand(o)
+		if !isFloat(t) {
+			return x
+		}
+		cast := e.unique(out + "~wide")
+		e.node("Cast", []string{x}, []string{cast}, integerAttribute("to", int(double)))
+		return cast
+	}
+	if n.Op == "CumSum" {
+		axis := e.numbers([]float64{float64(n.Axes[0])}, onnxpb.TensorProto_INT64, []int{})
+		e.node("CumSum", []string{wide(n.In[0]), axis}, []string{sums}, flag("exclusive", n.Exclusive),
+			flag("reverse", n.Reverse))
+	} else {
+		e.steps(n, wide, sums)
+	}
 	if isFloat(t) {
 		e.node("Cast", []string{sums}, []string{out}, integerAttribute("to", int(t)))
 	}

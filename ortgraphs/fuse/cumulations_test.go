@@ -87,7 +87,9 @@ func TestCumulations(t *testing.T) {
 				t.Errorf("a region of %s", r.Ops())
 			}
 		}
-		for _, form := range []string{"<32, ", "<256, ", "<1024, ", "sums[part][across]", " running = total + before"} {
+		for _, form := range []string{
+			"<32, ", "<256, ", "<1024, ", "sums[part][across]", " running = joined(total, before)",
+		} {
 			has := func(s cudactest.Source) bool { return strings.Contains(s.Text, form) }
 			if !slices.ContainsFunc(k.sources, has) {
 				t.Errorf("no program has %s", form)

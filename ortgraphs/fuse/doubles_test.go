@@ -114,13 +114,16 @@ func TestLongColumnsOfDoubles(t *testing.T) {
 	}
 }
 
-// TestNVRTCOfDoubles: NVIDIA's compiler knows the functions in f64 without headers, and the sums up to each element.
+// TestNVRTCOfDoubles: NVIDIA's compiler knows the functions in f64 without headers, the sums up to each element, and
+// steps that are computed at once.
 func TestNVRTCOfDoubles(t *testing.T) {
 	c := nvrtctest.Open(t)
 	var k kernels
 	k.doubles(t)
 	k.cumulations(t, true, 10)
 	k.cumulations(t, false, 10)
+	k.lifted(t, f64, 10)
+	k.lifted(t, f32, 10)
 	var texts []string
 	for _, s := range k.sources {
 		texts = append(texts, cudac.Prelude+s.Text)

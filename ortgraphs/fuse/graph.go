@@ -85,7 +85,8 @@ const (
 	// operand, or Fill.
 	Join
 	// Cumulation computes the sum of the elements of the operand up to each one, along Axes[0]: CumSum. Numbers in f32
-	// and bf16 are added up in f64, and rounded once.
+	// and bf16 are added up in f64, and rounded once. Affine and LogAddExp combine them in another way. They begin with
+	// their last operand, which has one element along the axis; to the others, the operands are broadcast.
 	Cumulation
 	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says. Other
 	// operands are added to it: a bias, which has one dimension, to each row, and then a matrix of the result's shape,

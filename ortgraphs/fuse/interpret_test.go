@@ -177,7 +177,7 @@ func compute(n *fuse.Node, m memory) error {
 	case fuse.Reduction:
 		element = func(index []int) (number, error) { return reduce(n, x[0], index), nil }
 	case fuse.Cumulation:
-		m[out] = cumulate(n, x[0])
+		m[out] = cumulate(n, x)
 		return nil
 	case fuse.Product:
 		m[out] = multiply(n, x)
@@ -232,32 +232,6 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 		return number{i: y.i}
 	}
 	return of(y.f, n.Out[0].Type)
-}
-
-// cumulate returns the sums of the elements up to each one.
-func cumulate(n *fuse.Node, x func([]int) number) []number {
-	shape, axis := n.Out[0].Shape, n.Axes[0]
-	y, index, stride := make([]number, elements(shape)), make([]int, len(shape)), elements(shape[axis+1:])
-	for i := range y {
-		if fuse.Unflatten(i, shape, index); index[axis] > 0 {
-			continue
-		}
-		var sum number
-		for j := range shape[axis] {
-			if index[axis] = j; n.Reverse {
-				index[axis] = shape[axis] - 1 - j
-			}
-			v, to := x(index), i+index[axis]*stride
-			next := number{sum.f + v.f, sum.i + v.i}
-			if y[to] = next; n.Exclusive {
-				y[to] = sum
-			}
-			if sum = next; !isInteger(n.Out[0].Type) {
-				y[to] = of(y[to].f, n.Out[0].Type)
-			}
-		}
-	}
-	return y
 }
 
 // multiply returns the elements of a product of matrices. Every factor is read once: a read through views costs far

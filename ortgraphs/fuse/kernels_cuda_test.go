@@ -159,6 +159,7 @@ func TestGPUKernels(t *testing.T) {
 		{"gradients in one block", func(t *testing.T, k *kernels) { k.gradients = 0; k.inOneBlock(t) }, rounded},
 		{"recurrences", func(t *testing.T, k *kernels) { k.addRecurrences(t, 5, 8) }, exact},
 		{"sums up to each element", func(t *testing.T, k *kernels) { k.cumulations(t, false, 40) }, 1e-6},
+		{"steps at once", func(t *testing.T, k *kernels) { k.lifted(t, f32, 100); k.lifted(t, f64, 20) }, 5e-5},
 		{"f64", func(t *testing.T, k *kernels) { k.doubles(t); k.cumulations(t, true, 40) }, 1e-13},
 		{"depthwise", func(t *testing.T, k *kernels) { k.allDepthwise(t, false) }, exact},
 		{"depthwise bf16", func(t *testing.T, k *kernels) { k.allDepthwise(t, true) }, rounded},

@@ -179,6 +179,9 @@ func (l *lowering) lower(n *shapes.Node) bool {
 	if r, ok := rules[n.Op()]; ok {
 		return has(n, r.inputs) && r.apply(l, n)
 	}
+	if n.Op() == "Scan" {
+		return l.scan(n)
+	}
 	o := operators.Table[n.Op()]
 	if o == nil || len(o.ONNX) > 0 || !has(n, max(o.Inputs, 1)) || o.Inputs > 0 && len(n.In) > o.Inputs ||
 		slices.Contains(n.In, nil) || len(n.Out) != 1 {

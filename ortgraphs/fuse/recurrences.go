@@ -119,11 +119,21 @@ func recurrenceRegion(n *Node, c *Recurrence, written func(*Tensor) bool) *Regio
 
 // recurrenceOf returns what a Scan computes, or nil if a step has other nodes.
 func recurrenceOf(n *Node) *Recurrence {
-	m := n.Model
-	body := m.Attribute("body").GetG()
 	called := func(n *onnxpb.NodeProto) bool { return n.GetDomain() != "" } // a function, in which noisy puts no noise
-	if body == nil || m.Step == nil || m.Steps < 1 || slices.Contains(m.Out, nil) || slices.Contains(m.Reads(), nil) ||
-		slices.ContainsFunc(body.Node, called) {
+	c := stepOf(n.Model)
+	if c == nil || slices.ContainsFunc(n.Model.Attribute("body").GetG().Node, called) ||
+		slices.ContainsFunc(c.Step.Nodes, func(n *Node) bool {
+			return n.Kind != Elementwise && n.Kind != Product && !(n.Kind == Join && n.Op == "Concat")
+		}) {
+		return nil
+	}
+	return c
+}
+
+// stepOf returns a Scan whose step is lowered, or nil if its shapes are not known.
+func stepOf(m *shapes.Node) *Recurrence {
+	body := m.Attribute("body").GetG()
+	if body == nil || m.Step == nil || m.Steps < 1 || slices.Contains(m.Out, nil) || slices.Contains(m.Reads(), nil) {
 		return nil
 	}
 	r := &shapes.Result{Model: &onnxpb.ModelProto{Graph: body}, Nodes: m.Step.Nodes}
@@ -140,9 +150,7 @@ func recurrenceOf(n *Node) *Recurrence {
 		r.Outputs = append(r.Outputs, m.Step.Value(v.GetName()))
 	}
 	step, err := Lower(r)
-	if err != nil || slices.ContainsFunc(step.Nodes, func(n *Node) bool {
-		return n.Kind != Elementwise && n.Kind != Product && !(n.Kind == Join && n.Op == "Concat")
-	}) {
+	if err != nil {
 		return nil
 	}
 	sequences := integer(m, "num_scan_inputs", 0)

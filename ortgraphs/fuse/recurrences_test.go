@@ -85,7 +85,8 @@ func TestBlocksOfRecurrences(t *testing.T) {
 	}
 }
 
-// addingUp is a recurrence from start over x, of which each step adds the result of a node that reads the item.
+// addingUp is a recurrence from start over x, of which each step adds the result of a node that reads the item to the
+// absolute value of what it is passed: such steps run one after another.
 func addingUp(out string, n *onnxpb.NodeProto) *onnxpb.NodeProto {
 	n.Output = []string{"part"}
 	return &onnxpb.NodeProto{
@@ -94,9 +95,10 @@ func addingUp(out string, n *onnxpb.NodeProto) *onnxpb.NodeProto {
 			Name: proto.String("body"), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: &onnxpb.GraphProto{
 				Name:  proto.String("step"),
 				Input: []*onnxpb.ValueInfoProto{info("before", nil), info("item", nil)},
-				Node: []*onnxpb.NodeProto{n, {
-					OpType: proto.String("Add"), Input: []string{"before", "part"}, Output: []string{"after"},
-				}},
+				Node: []*onnxpb.NodeProto{
+					n, {OpType: proto.String("Abs"), Input: []string{"before"}, Output: []string{"size"}},
+					{OpType: proto.String("Add"), Input: []string{"size", "part"}, Output: []string{"after"}},
+				},
 				Output: []*onnxpb.ValueInfoProto{info("after", nil)},
 			},
 		}},

@@ -236,6 +236,8 @@ func (n *Node) shape() (shape []int) {
 			x[a] = 1
 		}
 		return x
+	case n.Op == Affine || n.Op == LogAddExp:
+		return n.passed()
 	case n.Kind == Cumulation:
 		return x
 	case n.Op == "Windows":
@@ -255,6 +257,21 @@ func (n *Node) shape() (shape []int) {
 		return x
 	}
 	return n.productShape()
+}
+
+// passed is the shape of the result of a Cumulation that begins with its last operand.
+func (n *Node) passed() []int {
+	last, first := len(n.In)-1, slices.Clone(n.Out[0].Shape)
+	first[n.Axes[0]] = 1
+	if !slices.Equal(n.In[last].Shape(), first) || n.Op == Affine != (last == 2) {
+		return nil
+	}
+	for _, o := range n.In[:last] {
+		if !slices.Equal(o.Shape(), n.Out[0].Shape) && !broadcasts(o.Shape(), n.Out[0].Shape) {
+			return nil
+		}
+	}
+	return n.Out[0].Shape
 }
 
 func (n *Node) productShape() []int {

@@ -100,9 +100,10 @@ func TestProofOfDoubles(t *testing.T) {
 	}
 	for _, c := range []struct{ wrong, by string }{
 		{" = exp(", " = expf("}, {" = log(", " = logf("}, {" = sin(", " = 1.00000000001 * sin("},
-		{"i < part;", "i + 1 < part;"}, {"total += all;", ""}, {"sums[part][across] = sum;", "sums[part][across] = 0;"},
+		{"i < part;", "i + 1 < part;"}, {"total = joined(total, all);", ""},
+		{"sums[part][across] = own_sum;", "sums[part][across] = 0;"},
 		{"const int position = i;", "const int position = i ^ 1;"}, {"running = sum", "running = 1.00000000001 * sum"},
-		{"const double running = total + up_to;", "const double running = (float)(total + up_to);"},
+		{"const double running = joined(total, up_to);", "const double running = (float)joined(total, up_to);"},
 	} {
 		if faults := check(c.wrong, c.by); len(faults) == 0 {
 			t.Errorf("%s is not found", c.by)

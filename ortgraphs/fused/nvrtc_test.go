@@ -24,7 +24,7 @@ func TestNVRTC(t *testing.T) {
 	}()
 	for _, file := range []string{
 		"builtin/myxtts-multispeaker/training_model.onnx", "builtin/myxtts-nano/training_model.bf16.onnx",
-		"testdata/layers/recurrent.onnx",
+		"testdata/layers/recurrent.onnx", "testdata/layers/scanned.onnx",
 	} {
 		data, err := os.ReadFile(filepath.Join("..", file))
 		if err != nil {

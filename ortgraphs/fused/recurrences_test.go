@@ -31,7 +31,8 @@ func TestProofOfRecurrences(t *testing.T) {
 			}, kernels
 		}
 		proved, faults := prooftest.Recurrences{
-			Compiler: compiler, Form: fused.Form{Multiprocessors: cudac.Multiprocessors{Count: 2}}, TF32: tf32,
+			Of: "recurrence of", Compiler: compiler, TF32: tf32,
+			Form: fused.Form{Multiprocessors: cudac.Multiprocessors{Count: 2}},
 		}.Check(t, file, rows, frames)
 		if proved != kernels {
 			t.Errorf("%d kernels are proved, want %d", proved, kernels)
@@ -53,6 +54,37 @@ func TestProofOfRecurrences(t *testing.T) {
 	} {
 		if faults := check(c.wrong, c.by, false); len(faults) != c.want {
 			t.Errorf("%s: %d kernels are wrong, want %d: %v", c.by, len(faults), c.want, faults)
+		}
+	}
+}
+
+// TestProofOfLiftedScans: the proof accepts kernels that compute all steps of a recurrence at once, and finds those
+// that are wrong.
+func TestProofOfLiftedScans(t *testing.T) {
+	file, err := os.ReadFile("../testdata/layers/scanned.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wrong, by string
+		want      int // kernels that have it
+	}{
+		{"", "", 0},
+		{"{times_of(b.slope, a.slope)", "{times_of(b.slope, b.slope)", 3},
+		{"i < part; i++) sum", "i + 1 < part; i++) sum", 6}, // also of CumSum
+		{"a.sum * below + b.sum", "a.sum + b.sum", 1},       // of a new largest number
+		{"sum = {1, ", "sum = {1, 1e-2f + ", 3},             // of the first step
+	} {
+		compiler := fusedtest.NewCompiler(t)
+		if c.wrong != "" {
+			compiler.Change, compiler.Faults = func(program string) string {
+				return strings.ReplaceAll(program, c.wrong, c.by)
+			}, 6 // of all that combine elements
+		}
+		const rows, frames = 2, 70
+		proved, faults := prooftest.Recurrences{Compiler: compiler}.Check(t, file, rows, frames)
+		if proved != 19 || len(faults) != c.want {
+			t.Errorf("%s: %d kernels are proved; %d are wrong, want %d: %v", c.by, proved, len(faults), c.want, faults)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// scans makes a graph of Scans that do not depend on each other: each adds up the items of some sequences, which have
-// four numbers, times a factor, which is a number or has four.
+// scans makes a graph of Scans that do not depend on each other: each finds the largest of the items of some sequences,
+// which have four numbers, times a factor, which is a number or has four.
 func scans(sequences int, factors ...[]float32) *onnxpb.ModelProto {
 	info := func(name string, shape ...int64) *onnxpb.ValueInfoProto {
 		dims := &onnxpb.TensorShapeProto{}
@@ -42,7 +42,7 @@ func scans(sequences int, factors ...[]float32) *onnxpb.ModelProto {
 			item, part, sequence := fmt.Sprintf("item%d", j), fmt.Sprintf("part%d", j), fmt.Sprintf("x%d.%d", i, j)
 			step.Input = append(step.Input, info(item, 4))
 			step.Node = append(step.Node, node("Mul", "", part, item, "factor"),
-				node("Add", "", fmt.Sprintf("sum%d", j+1), fmt.Sprintf("sum%d", j), part))
+				node("Max", "", fmt.Sprintf("sum%d", j+1), fmt.Sprintf("sum%d", j), part))
 			scan.Input, g.Input = append(scan.Input, sequence), append(g.Input, info(sequence, 5, 4))
 		}
 		scan.Attribute[0].I = proto.Int64(int64(sequences))

@@ -135,6 +135,22 @@ func (t *tally) instructions(n *fuse.Node) float64 {
 	return count * t.Card.doubles()
 }
 
+// combining is how many instructions of the rate of f32 a Cumulation takes for each element, in two passes at most.
+func (t *tally) combining(n *fuse.Node) float64 {
+	double := t.Card.doubles()
+	power := 8.0
+	if n.Out[0].Type == onnxpb.TensorProto_DOUBLE {
+		power *= doubleSteps * double
+	}
+	switch n.Op {
+	case fuse.Affine: // two conversions; two products and a sum with comparisons, of which the second pass needs half
+		return 14 * double
+	case fuse.LogAddExp: // an exponential, comparisons, and a product and a sum in f64; then a logarithm
+		return 2*(power+6+2*double) + power
+	}
+	return 4 * double // a conversion and an addition
+}
+
 func instructionsOf(n *fuse.Node) float64 {
 	whole := n.Out[0].Type == onnxpb.TensorProto_INT64 || n.Out[0].Type == onnxpb.TensorProto_INT32
 	switch n.Op {
@@ -159,8 +175,8 @@ func (t *tally) arithmetic(nodes []*fuse.Node) float64 {
 		switch n.Kind {
 		case fuse.Reduction:
 			elements = n.In[0].Tensor.Elements()
-		case fuse.Cumulation: // a conversion and an addition in f64, in two passes at most
-			count += float64(elements) * 4 * t.Card.doubles()
+		case fuse.Cumulation:
+			count += float64(elements) * t.combining(n)
 			continue
 		case fuse.Elementwise:
 		default:

@@ -12,8 +12,8 @@ import (
 //go:embed cumulation.cuh
 var cumulationTemplates string
 
-// cumulation is the program of a region that adds up along some of its axes. What the sums need is computed where they
-// are read, and what needs them where they would be written.
+// cumulation is the program of a region that adds up along some of its axes, or combines elements in another way. What
+// the sums need is computed where they are read, and what needs them where they would be written.
 type cumulation struct {
 	*body
 	node    *fuse.Node
@@ -21,8 +21,9 @@ type cumulation struct {
 	length  int   // the number of elements along which it adds up
 	columns int   // that of the other places
 
-	term          string   // the code of an element of the operand
-	before, after []string // statements that it needs, and those that need the sum
+	term          string   // the code of an element, as it is combined
+	first         string   // the code of that from which it begins, or ""
+	before, after []string // statements that both need, and those that need the sum
 }
 
 const (
@@ -73,9 +74,8 @@ func (k *cumulation) fill() error {
 		var err error
 		switch n.Kind {
 		case fuse.Cumulation:
-			var x value
-			x, err = k.operand(n, n.In[0], k.loops.Of(n.Out[0]))
-			k.node, k.term, k.before, p.elements = n, x.code, p.elements, nil
+			err = k.terms(n)
+			k.before, p.elements = p.elements, nil
 			k.values[n.Out[0]] = value{"running", true}
 		case fuse.Join:
 			err = k.join(n)
@@ -96,11 +96,39 @@ func (k *cumulation) fill() error {
 	return nil
 }
 
+// terms finds the code of what is combined.
+func (k *cumulation) terms(n *fuse.Node) error {
+	k.node = n
+	var x []string
+	for _, o := range n.In {
+		v, err := k.operand(n, o, k.loops.Of(n.Out[0]))
+		if err != nil {
+			return err
+		}
+		x = append(x, v.code)
+	}
+	sum, _ := k.types()
+	switch n.Op {
+	case fuse.Affine:
+		k.term, k.first = fmt.Sprintf("affine_of(%s, %s)", x[0], x[1]), fmt.Sprintf("{1, %s}", x[2])
+	case fuse.LogAddExp:
+		k.term, k.first = fmt.Sprintf("%s{%s, 1}", sum, x[0]), fmt.Sprintf("{%s, 1}", x[1])
+	default:
+		k.term = fmt.Sprintf("(%s)(%s)", sum, x[0])
+	}
+	return nil
+}
+
 // types are those of a sum in registers, and of the result.
 func (k *cumulation) types() (sum, result string) {
 	t := k.node.Out[0].Type
 	result, _ = held(t)
-	if isFloat(t) || isDouble(t) {
+	switch {
+	case k.node.Op == fuse.Affine:
+		return "affine", result
+	case k.node.Op == fuse.LogAddExp:
+		return fmt.Sprintf("logarithmic<%s>", result), result
+	case isFloat(t) || isDouble(t):
 		return "double", result
 	}
 	return result, result
@@ -108,6 +136,9 @@ func (k *cumulation) types() (sum, result string) {
 
 // rounded is the code of a sum as the node has it.
 func (k *cumulation) rounded(sum string) string {
+	if k.node.Op != "CumSum" {
+		sum = fmt.Sprintf("value_of(%s)", sum)
+	}
 	switch t := k.node.Out[0].Type; {
 	case isShort(t):
 		return fmt.Sprintf("rounded((float)(%s))", sum)
@@ -115,6 +146,20 @@ func (k *cumulation) rounded(sum string) string {
 		return fmt.Sprintf("(float)(%s)", sum)
 	}
 	return sum
+}
+
+// begins writes the variable of a sum with what it is before the first element.
+func (k *cumulation) begins(w *writer, name string) {
+	sum, _ := k.types()
+	w.line("%s %s;", sum, name)
+	if k.first == "" {
+		w.line("clear(%s);", name)
+		return
+	}
+	w.line("{")
+	k.element(w, "0")
+	w.line("%s = %s;", name, k.first)
+	w.line("}")
 }
 
 // element writes the statements before the sum for the element i of the axis.
@@ -133,9 +178,18 @@ func (k *cumulation) element(w *writer, i string) {
 // begin writes the head of the program. Statements that are the same at all places follow once it is known whether a
 // thread has any.
 func (k *cumulation) begin(w *writer, threads int) {
+	if k.node.Op == fuse.Affine {
+		w.WriteString(preciseTemplates)
+	}
 	w.WriteString(cumulationTemplates)
 	w.begin(k.body, threads, 0)
 	w.line("const bool first = blockIdx.x == 0 && threadIdx.x == 0;")
+}
+
+func (k *cumulation) end(w *writer) {
+	if k.node.Op == fuse.Affine {
+		w.endPrecise()
+	}
 }
 
 // row writes those statements, and the axes of a column.
@@ -165,27 +219,34 @@ func (k *cumulation) alongThreads() *Kernel {
 	w.line("const bool live = own < %d;", k.columns)
 	k.row(w)
 	w.line("const int begin = part * %d, end = min(begin + %d, %d);", part, part, k.length)
-	w.line("%s sum = 0;", sum)
 	if parts > 1 {
+		w.line("%s own_sum;", sum)
+		w.line("clear(own_sum);")
 		w.line("__shared__ %s sums[%d][%d];", sum, parts, across)
-		w.line("#pragma unroll 8")
+		ahead := 8
+		if len(k.inputs) > 2 { // registers have no room for what so many elements read
+			ahead /= 2
+		}
+		w.line("#pragma unroll %d", ahead)
 		w.line("for (int i = begin; i < end; i++) {")
 		k.element(w, "i")
-		w.line("sum += %s;", k.term)
+		w.line("own_sum = joined(own_sum, %s);", k.term)
 		w.line("}")
-		w.line("sums[part][across] = sum;")
+		w.line("sums[part][across] = own_sum;")
 		w.line("__syncthreads();")
-		w.line("sum = 0;")
-		w.line("for (int i = 0; i < part; i++) sum += sums[i][across];")
+	}
+	k.begins(w, "sum")
+	if parts > 1 {
+		w.line("for (int i = 0; i < part; i++) sum = joined(sum, sums[i][across]);")
 	}
 	w.line("#pragma unroll 4")
 	w.line("for (int i = begin; i < end; i++) {")
 	k.element(w, "i")
 	if k.node.Exclusive {
 		w.line("const %s running = %s;", result, k.rounded("sum"))
-		w.line("sum += %s;", k.term)
+		w.line("sum = joined(sum, %s);", k.term)
 	} else {
-		w.line("sum += %s;", k.term)
+		w.line("sum = joined(sum, %s);", k.term)
 		w.line("const %s running = %s;", result, k.rounded("sum"))
 	}
 	for _, statement := range k.after {
@@ -193,6 +254,7 @@ func (k *cumulation) alongThreads() *Kernel {
 	}
 	w.line("}")
 	w.line("}")
+	k.end(w)
 	return k.kernel(w, [2]int{ceil(k.columns, across), 1}, across*parts)
 }
 
@@ -215,23 +277,26 @@ func (k *cumulation) acrossThreads() *Kernel {
 	w.line("const bool live = own < %d;", k.columns)
 	k.row(w)
 	w.line("const bool row_live = live;")
-	w.line("%s total = 0;", sum)
+	k.begins(w, "total")
 	w.line("for (int begin = 0; begin < %d; begin += %d) {", k.length, width)
 	w.line("const int i = min(begin + lane, %d);", k.length-1)
 	w.line("const bool live = row_live && begin + lane < %d;", k.length)
 	k.element(w, "i")
-	w.line("%s before, all;", sum)
-	w.line("const %s up_to = add_up<%d, %s>(live ? (%s)(%s) : (%s)0, before, all);", sum, width, sum, sum, k.term, sum)
+	w.line("%s before, all, own_element;", sum)
+	w.line("clear(own_element);")
+	w.line("if (live) own_element = %s;", k.term)
+	w.line("const %s up_to = add_up<%d, %s>(own_element, before, all);", sum, width, sum)
 	if k.node.Exclusive {
-		w.line("const %s running = %s;", result, k.rounded("total + before"))
+		w.line("const %s running = %s;", result, k.rounded("joined(total, before)"))
 	} else {
-		w.line("const %s running = %s;", result, k.rounded("total + up_to"))
+		w.line("const %s running = %s;", result, k.rounded("joined(total, up_to)"))
 	}
-	w.line("total += all;")
+	w.line("total = joined(total, all);")
 	for _, statement := range k.after {
 		w.line("%s", statement)
 	}
 	w.line("}")
 	w.line("}")
+	k.end(w)
 	return k.kernel(w, [2]int{ceil(k.columns, rows), 1}, threads)
 }

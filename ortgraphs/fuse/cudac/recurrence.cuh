@@ -78,14 +78,3 @@ __device__ inline void multiply_rows(const float *a, const float *w, float *sums
 		if (lane % (32 / N) == 0) sums[part * stride + (row + i / COLUMNS) * columns + column + i % COLUMNS] = sum;
 	}
 }
-
-// A recurrence repeats its errors, so its functions are precise.
-__device__ inline float precise_sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
-__device__ inline float precise_softplus(float x) { return fmaxf(x, 0.f) + log1pf(expf(-fabsf(x))); }
-__device__ inline float precise_gelu(float x) { return 0.5f * x * erfcf(-0.7071067812f * x); }
-__device__ inline float precise_gelu_tanh(float x) { return x * precise_sigmoid(1.595769122f * (x + 0.044715f * x * x * x)); }
-#define sigmoid_of precise_sigmoid
-#define tanh_of tanhf
-#define softplus_of precise_softplus
-#define gelu_of precise_gelu
-#define gelu_tanh_of precise_gelu_tanh

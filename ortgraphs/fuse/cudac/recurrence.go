@@ -20,9 +20,6 @@ const (
 	counterFloats     = 32  // of the scratch memory, for the counter of arrivals: a cache line of its own
 )
 
-// preciseFunctions are those of the prelude that recurrence.cuh has precise forms of.
-var preciseFunctions = []string{"sigmoid_of", "tanh_of", "softplus_of", "gelu_of", "gelu_tanh_of"}
-
 // recurrenceKernel is a kernel of all steps of some Scans in the making. Each has blocks of its own.
 type recurrenceKernel struct {
 	region *fuse.Region
@@ -279,7 +276,7 @@ func (all *recurrenceKernel) write() (*Kernel, error) {
 	for i, t := range all.region.Out {
 		parameters = append(parameters, fmt.Sprintf("%s *__restrict__ o%d", stored(t.Type), i))
 	}
-	w.WriteString(recurrenceTemplates)
+	w.WriteString(preciseTemplates + recurrenceTemplates)
 	w.line(`extern "C" __global__ void __launch_bounds__(32) nobody_has_arrived(float *scratch) {`)
 	w.line("if (threadIdx.x < %d) ((unsigned *)scratch)[threadIdx.x * %d] = 0;", len(all.list), counterFloats)
 	w.line("}")
@@ -289,9 +286,7 @@ func (all *recurrenceKernel) write() (*Kernel, error) {
 	w.line("const int block = blockIdx.x %% %d;", all.blocks)
 	w.WriteString(body.String())
 	w.line("}")
-	for _, function := range preciseFunctions {
-		w.line("#undef %s", function)
-	}
+	w.endPrecise()
 	out := &Kernel{Source: w.String(), In: all.inputs, Out: all.region.Out, Scratch: 4 * all.floats}
 	out.Meets = slices.ContainsFunc(all.list, func(k *recurrence) bool { return !k.alone })
 	scratch := len(all.inputs) + len(all.region.Out)

@@ -9,8 +9,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Recurrences is a graph with LSTMs, GRUs and plain recurrences, and their gradients.
+// Recurrences is a graph with recurrences, such as LSTMs or sums in logarithms, and their gradients.
 type Recurrences struct {
+	Of       string // what the descriptions of their regions have
 	Form     fused.Form
 	Compiler fused.Compiler
 	Session  ort.SessionConfig // as in Deep
@@ -32,5 +33,5 @@ func (c Recurrences) Check(t *testing.T, file []byte, rows, frames int) (proved 
 		}
 		return float32(0.2 * random.NormFloat64())
 	})
-	return described(p, "recurrence of", found, verdicts)
+	return described(p, c.Of, found, verdicts)
 }
