@@ -21,6 +21,7 @@ const (
 	windowsShared                      // both gradients of a convolution read windows of one tensor
 	thinSummed                         // products of few results and many terms are sums
 	laidOut                            // the library takes the operands of products as they are in memory
+	sidesAligned                       // large products in bf16 have sides that are multiples of 8
 	weightsTurned                      // so large products in f32 sum what are neighbours in memory
 	repeated                           // what costs nothing is computed by each reader
 	windowsFound                       // a Concat of windows is one read
@@ -81,13 +82,15 @@ var passes = []pass{
 		needs:  residualsAdded | slicesFirst | windowsShared | thinSummed,
 		leaves: laidOut,
 	},
+	// Which side is that of rows in memory is known.
+	{name: "alignProducts", run: onGraph(alignProducts), needs: laidOut, leaves: sidesAligned},
 	{name: "turnWeights", run: onGraph(turnWeights), needs: laidOut, leaves: weightsTurned},
 	// What is in memory in any case depends on the products and their copies.
-	{name: "recompute", run: onGraph(recompute), needs: laidOut | weightsTurned, leaves: repeated},
+	{name: "recompute", run: onGraph(recompute), needs: laidOut | sidesAligned | weightsTurned, leaves: repeated},
 	// The slices of a window are of one tensor, of which inlineOperands would make copies.
 	{name: "findWindows", run: onGraph(findWindows), needs: windowsShared, leaves: windowsFound},
 	{name: "inlineOperands", run: onGraph(inlineOperands), needs: repeated | windowsFound, leaves: inlined},
-	{name: "findPlanned", run: onGraph(findPlanned), needs: residualsAdded | laidOut, leaves: plansKnown},
+	{name: "findPlanned", run: onGraph(findPlanned), needs: residualsAdded | sidesAligned, leaves: plansKnown},
 	{
 		name: "makeGroups", run: (*partition).makeGroups,
 		needs:  recurrencesApart | attentionApart | rowsSplit | inlined | plansKnown,

@@ -98,16 +98,21 @@ func layoutInOrder(n *Node, i int, copies map[string]*Tensor) *Node {
 }
 
 // readCopy lets a node read a copy of an operand, which it returns if it is a new one. key says which copies are the
-// same; "" that there is no other.
+// same; "" that the order of the elements does not tell, and only the views do.
 func (n *Node) readCopy(i int, o Operand, key string, copies map[string]*Tensor) *Node {
+	if key == "" {
+		views := o.Views
+		for len(views) > 0 && views[len(views)-1].Op == Reshape {
+			views = views[:len(views)-1]
+		}
+		key = fmt.Sprintf("%p %v", o.Tensor, views)
+	}
 	if t := copies[key]; t != nil {
 		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
 		return nil
 	}
 	c := o.copied("/copy")
-	if key != "" {
-		copies[key] = c.Out[0]
-	}
+	copies[key] = c.Out[0]
 	n.In[i] = Operand{Tensor: c.Out[0]}
 	return c
 }

@@ -43,6 +43,12 @@ type size struct{ elements, terms int }
 
 func sizeOf(x *fuse.Tensor) size { return size{x.Elements(), x.Shape[max(0, len(x.Shape)-1)]} }
 
+// filledUp reports whether a matrix is another one, whose rows may be filled up to a multiple of 8.
+func filledUp(x, other size) bool {
+	return x.elements/max(1, x.terms) == other.elements/max(1, other.terms) && x.terms-other.terms >= 0 &&
+		x.terms-other.terms < channelsOf || x.elements == other.elements
+}
+
 // findWindows finds windows that a region without a convolution writes for products, and gradients of windows that
 // products write.
 func (t *tally) findWindows(spilled map[*fuse.Tensor]cause) {
@@ -56,7 +62,7 @@ func (t *tally) findWindows(spilled map[*fuse.Tensor]cause) {
 				continue
 			}
 			for _, x := range r.Out {
-				if len(x.Shape) > 0 && x.Elements() == n.Out[0].Elements() {
+				if len(x.Shape) > 0 && filledUp(sizeOf(x), sizeOf(n.Out[0])) {
 					windows[sizeOf(x)] = t.windowsCause(n, x)
 					spilled[x] = windows[sizeOf(x)]
 				}

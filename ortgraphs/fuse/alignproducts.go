@@ -1,0 +1,152 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// alignProducts fills up products in bf16 with zeros where a side is no multiple of 8, as 513 frequencies or 895
+// relative positions: a library loads rows that do not begin at multiples of 16 bytes element by element, and needs
+// several times as long. A kernel that computes an operand writes the zeros with it. What is beyond the sides of a
+// result is not read.
+func alignProducts(g *Graph) {
+	a := &aligning{
+		lowering: lowering{graph: &Graph{}}, uses: g.uses(), outputs: g.outputs(), filled: map[string]*Tensor{},
+	}
+	for _, n := range g.Nodes {
+		if sides, ok := a.sides(n); ok {
+			a.align(n, sides)
+		} else {
+			a.graph.Nodes = append(a.graph.Nodes, n)
+		}
+	}
+	g.Nodes = a.graph.Nodes
+}
+
+type aligning struct {
+	lowering
+	uses    map[*Tensor][]use
+	outputs map[*Tensor]bool
+	filled  map[string]*Tensor // operands with zeros, by tensor and the sizes that differ
+}
+
+// sides are those of a product.
+type sides struct{ rows, inner, columns int }
+
+// What decides whether filling up gains anything, on an H200: a product whose rows are not aligned reaches about 1e14
+// operations a second, and copies of operands move 3e12 bytes a second, each with a launch.
+const (
+	unalignedSeconds = 1e-14
+	copiedSeconds    = 1 / 3e12
+	launchSeconds    = 3e-6
+)
+
+// sides returns those that a product is to be filled up to, if that gains time.
+func (a *aligning) sides(n *Node) (to sides, ok bool) {
+	if !n.is(Product) || n.adds() || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
+		return to, false
+	}
+	y := n.Out[0].Shape
+	rank := len(y)
+	now := sides{y[rank-2], n.inner(), y[rank-1]}
+	to = now
+	if now.inner%alignment != 0 && (!n.Transposed[0] || n.Transposed[1]) {
+		to.inner = aligned(now.inner)
+	}
+	if now.columns%alignment != 0 {
+		to.columns = aligned(now.columns)
+	}
+	if now.rows%alignment != 0 && n.Transposed[0] {
+		to.rows = aligned(now.rows)
+	}
+	if to == now || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
+		return to, false
+	}
+	saved := 2 * float64(n.Out[0].Elements()) * float64(now.inner) * unalignedSeconds
+	return to, saved > a.copies(n, now, to)
+}
+
+func aligned(size int) int { return (size + alignment - 1) / alignment * alignment }
+
+// copies are the seconds for what no kernel does in any case.
+func (a *aligning) copies(n *Node, now, to sides) (seconds float64) {
+	for i, o := range n.In {
+		if slices.Equal(filledShape(n, i, to), o.Shape()) {
+			continue
+		}
+		bytes := 2 * float64(product(o.Shape()))
+		seconds += bytes * copiedSeconds
+		if from := o.Tensor.From; from == nil || !from.fusible() {
+			seconds += bytes*copiedSeconds + launchSeconds
+		}
+	}
+	if t := n.Out[0]; (to.rows != now.rows || to.columns != now.columns) && (a.outputs[t] || a.copied(t)) {
+		seconds += 2*float64(t.Bytes())*copiedSeconds + launchSeconds
+	}
+	return seconds
+}
+
+// copied reports whether a reader of a tensor cannot read a part of it.
+func (a *aligning) copied(t *Tensor) bool {
+	return slices.ContainsFunc(a.uses[t], func(u use) bool { return !u.node.fusible() })
+}
+
+// filledShape is the shape of an operand of a product with such sides.
+func filledShape(n *Node, operand int, to sides) []int {
+	shape := slices.Clone(n.In[operand].Shape())
+	last := [2]int{to.rows, to.inner}
+	if operand == 1 {
+		last = [2]int{to.inner, to.columns}
+	}
+	if n.Transposed[operand] {
+		last[0], last[1] = last[1], last[0]
+	}
+	copy(shape[len(shape)-2:], last[:])
+	return shape
+}
+
+// align fills up the operands of a product, and lets the readers of its result read a part of it.
+func (a *aligning) align(n *Node, to sides) {
+	for i := range n.In {
+		n.In[i] = a.fillUp(n.In[i], filledShape(n, i, to))
+	}
+	a.graph.Nodes = append(a.graph.Nodes, n)
+	t := n.Out[0]
+	rank := len(t.Shape)
+	shape := append(slices.Clone(t.Shape[:rank-2]), to.rows, to.columns)
+	if slices.Equal(shape, t.Shape) {
+		return
+	}
+	whole := n.makes(t.Name+"/aligned", t.Type, shape)
+	part := cut(cut(Operand{Tensor: whole}, rank-2, 0, 1, t.Shape[rank-2]), rank-1, 0, 1, t.Shape[rank-1])
+	if a.outputs[t] || a.copied(t) {
+		t.From = &Node{Kind: Elementwise, Op: "Copy", In: []Operand{part}, Out: []*Tensor{t}}
+		a.graph.Nodes = append(a.graph.Nodes, t.From)
+		return
+	}
+	show(t, part, 0, a.uses)
+}
+
+// fillUp returns an operand with zeros after its last dimensions.
+func (a *aligning) fillUp(o Operand, shape []int) Operand {
+	if slices.Equal(o.Shape(), shape) {
+		return o
+	}
+	was, rank := o.Shape(), len(shape)
+	key := fmt.Sprintf("%p %v %v", o.Tensor, was[rank-1:], shape[rank-1:])
+	if was[rank-2] != shape[rank-2] {
+		key = fmt.Sprintf("%p %v %v", o.Tensor, was[rank-2:], shape[rank-2:])
+	}
+	if t := a.filled[key]; t != nil {
+		return Operand{Tensor: t}.view(View{Op: Reshape, To: shape})
+	}
+	name := o.Tensor.Name
+	wide := a.elementwise("Cast", name+"/wide", f32, o.Shape(), o) // ONNX Runtime's Pad has no other type
+	padded := a.add(&Node{Kind: Join, Op: "Pad", In: []Operand{wide}, Pads: make([]int, len(shape))}, name+"/padded",
+		f32, shape)
+	y := a.elementwise("Cast", name+"/filled", o.Tensor.Type, shape, padded)
+	a.filled[key] = y.Tensor
+	return y
+}
