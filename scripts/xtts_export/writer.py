@@ -206,7 +206,7 @@ def _recurrences(export: Export, made: dict[str, Step], folder: Path) -> list[st
     *_, longest = bundle.costs(export, made, folder)
     time = lambda nodes: f"{nodes:,} nodes one after the other. A GPU needs about {nodes * _LAUNCH:.2g} s for that, whatever their size"
     if kinds := set().union(*found):
-        return [f"warning: {sum(map(bool, found))} of {len(found)} recurrences (Scan) have {', '.join(sorted(kinds))} in a step, so that no kernel computes all steps, unless they can run at once (docs/fusion.md): a step of the "
+        return [f"warning: {sum(map(bool, found))} of {len(found)} recurrences (Scan) have {', '.join(sorted(kinds))} in a step, so that no kernel computes all steps: a step of the "
                 f"last bucket runs {time(longest.started)}"]
     return [f"note: {len(found)} recurrences (Scan): a kernel computes all steps of one, if the GPU's machine has NVRTC (xtts-host doctor). If it has not, a step of the last bucket "
             f"runs {time(longest.nodes)}"]
