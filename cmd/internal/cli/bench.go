@@ -45,7 +45,7 @@ xtts-host bench --against pytorch --graph my-bundle --builder model.py:build`,
 	f.StringVar(&o.Against.Builder, "builder", "",
 		"`MODULE:FUNCTION` that the bundle was exported from (default: the preset of its name)")
 	f.StringSliceVar(&o.Against.Forms, "forms", nil,
-		"`forms` of PyTorch: eager, compile, graphs, and each with -sdpa (default: all)")
+		"`forms` of PyTorch: eager, compile, graphs, autotune, each also with -sdpa (default: all but autotune)")
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
 		o.JSON = *asJSON

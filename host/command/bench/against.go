@@ -139,13 +139,14 @@ func (c *comparer) start(ctx context.Context) (err error) {
 	return err
 }
 
-// forms returns the forms of PyTorch to measure.
+// forms returns the forms of PyTorch to measure: by default all but the slow ones.
 func (c *comparer) forms() ([]string, error) {
 	c.result.PyTorch = c.python.Head
 	all := c.python.Head.Forms
 	if c.Against.Forms == nil {
 		return all, nil
 	}
+	all = slices.Concat(all, c.python.Head.Slow)
 	for _, form := range c.Against.Forms {
 		if !slices.Contains(all, form) {
 			return nil, exit.Usage(fmt.Errorf("--forms %s: there are %s", form, strings.Join(all, ", ")),

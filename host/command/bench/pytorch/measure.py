@@ -109,10 +109,12 @@ class Bench:
 
     def head(self):
         forms = ["eager", "compile", "graphs"] if self.options.device == "cuda" else ["eager", "compile"]
+        each = lambda forms: [form + end for form in forms for end in (["", ATTENTION] if self.sdpa else [""])]
         return {
             "torch": torch.__version__, "python": platform.python_version(), "cuda": torch.version.cuda or "",
             "device": torch.cuda.get_device_name() if self.options.device == "cuda" else "cpu", "threads": torch.get_num_threads(),
-            "forms": [form + end for form in forms for end in (["", ATTENTION] if self.sdpa else [""])],
+            "forms": each(forms),
+            "slow": each(["autotune"] if self.options.device == "cuda" else []),  # to compile
             "stages": sorted(loader.STAGES),
         }
 
@@ -225,9 +227,10 @@ class Step:
         self.optimizer, self.clip = reference.optimizer(export.module, spec), spec["grad_clip"] or float("inf")
         for group in self.optimizer.param_groups:
             group["fused"], group["foreach"] = True, False
-        self.graphs = form == "graphs"
+        mode = {"graphs": "reduce-overhead", "autotune": "max-autotune"}.get(form)
+        self.graphs = mode is not None
         run = forward(export, dtype)
-        self.forward = run if form == "eager" else torch.compile(run, dynamic=False, mode="reduce-overhead" if self.graphs else None)
+        self.forward = run if form == "eager" else torch.compile(run, dynamic=False, mode=mode)
 
     def gradients(self, batch):
         for p in self.parameters:

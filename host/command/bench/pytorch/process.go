@@ -42,6 +42,8 @@ type Head struct {
 	Device  string   `json:"device"`
 	Threads int      `json:"threads"`
 	Forms   []string `json:"forms"`
+	// Slow are forms that take minutes to compile.
+	Slow []string `json:"slow"`
 	// Stages are those of the pipeline that can run there.
 	Stages []string `json:"stages"`
 }
@@ -49,7 +51,7 @@ type Head struct {
 // Request asks for one measurement.
 type Request struct {
 	DType   string `json:"dtype"`   // "f32", "tf32", "autocast" or "bf16"
-	Form    string `json:"form"`    // one of Head.Forms
+	Form    string `json:"form"`    // one of Head.Forms and Head.Slow
 	Batches string `json:"batches"` // folder of batches that are used in turn
 	Steps   int    `json:"steps"`
 	// Clips is the file of Clips to train on end to end, too; "" for steps on Batches only.
