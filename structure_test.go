@@ -52,6 +52,7 @@ var folders = []rule{
 	{"gpu/cublas/cublastest", "gpu/cublas"},
 	{"gpu/cuda", "gpu"},
 	{"gpu/cudnn", "gpu/library"},
+	{"gpu/cudnn/cudnntest", "gpu/cudnn"},
 	{"gpu/gputest", "gpu"},
 	{"gpu/inventory", "gpu gpu/cuda gpu/nvml"},
 	{"gpu/nvml", "gpu"},
@@ -121,8 +122,8 @@ var importers = map[string]string{
 }
 
 // withCgo are the only packages that may use cgo.
-var withCgo = strings.Fields(`gpu/cublas gpu/cublas/cublastest gpu/cudnn gpu/cuda gpu/cuda/cudatest gpu/library gpu/nvrtc
-	host/settings/limits/early ortgraphs/fuse/cudac/cudactest ortgraphs/ort ortgraphs/ort/orttest`)
+var withCgo = strings.Fields(`gpu/cublas gpu/cublas/cublastest gpu/cudnn gpu/cudnn/cudnntest gpu/cuda gpu/cuda/cudatest gpu/library
+	gpu/nvrtc host/settings/limits/early ortgraphs/fuse/cudac/cudactest ortgraphs/ort ortgraphs/ort/orttest`)
 
 type pkg struct {
 	ImportPath, Doc, Name string

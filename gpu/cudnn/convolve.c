@@ -17,13 +17,17 @@ enum { GRAPH_HANDLE = 800, GRAPH_OPERATIONS };
 enum { TENSOR_ALIGNMENT = 900, TENSOR_TYPE, TENSOR_SIZES, TENSOR_STRIDES, TENSOR_ID = 906 };
 enum { PACK_IDS = 1000, PACK_POINTERS, PACK_WORKSPACE = 1003 };
 enum { ENGINE_NOTES = 1303 };
-enum { DATA_FLOAT = 0, CROSS_CORRELATION = 1, MODE_FALLBACK = 2, MODE_A = 3, NOTE_NONDETERMINISTIC = 4, NOTES = 16 };
+enum { DATA_FLOAT = 0, CROSS_CORRELATION = 1, MODE_FALLBACK = 2, MODE_A = 3 };
+// What cuDNN notes of an engine's numbers.
+enum { TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINISTIC, WINOGRAD, WINOGRAD_4X4, WINOGRAD_6X6, WINOGRAD_13X13 };
+enum { NOTES = 16 };
 enum { ALLOCATION_FAILED = 4003, BAD_PARAMETER = 2000, NOT_SUPPORTED = 3000 };
 
 enum { X = 'x', Y = 'y', W = 'w' }; // the tensors' numbers
 
 enum {
 	PROPOSALS = 12,
+	CONFIGS = 64, // that are looked at in f32, where the first ones may all be of tensor cores
 	ROUNDS = 3, // in each of which all proposals are timed, so that a change of the clock meets all of them
 	TIMED = 2,  // runs of a proposal in a round. Another one before them keeps the GPU busy while they are queued
 };
@@ -34,8 +38,9 @@ static const float WORTH = 0.97f;
 struct cudnn_plan {
 	cudnn_form form;
 	bool measured, ran;
-	void *execution; // the descriptor
-	void *former;    // the one before it was measured, which a CUDA graph may have recorded; or NULL
+	size_t workspace; // bytes that it needs
+	void *execution;  // the descriptor
+	void *former;     // the one before it was measured, which a CUDA graph may have recorded; or NULL
 	cudnn_plan *next;
 };
 
@@ -113,48 +118,75 @@ static void *describe(descriptors *d, void *handle, const cudnn_form *f) {
 	return g;
 }
 
-// repeatable reports whether the engine of a configuration gives the same bits in every run.
-static bool repeatable(const cudnn_library *l, void *config) {
+// allowed reports whether an engine with a note gives the same bits in every run and, in f32, computes the sums that were asked for: tensor cores
+// round operands to TF32, others round them or sums to 16 bits, and products of transformed numbers have larger errors.
+static bool allowed(const cudnn_handle *h, const cudnn_form *f, int note) {
+	switch (note) {
+	case NONDETERMINISTIC:
+		return false;
+	case TENSOR_CORE:
+		return f->type != DATA_FLOAT || h->tf32;
+	case DOWN_CONVERT_INPUTS:
+	case REDUCED_PRECISION_REDUCTION:
+	case FFT:
+	case WINOGRAD:
+	case WINOGRAD_4X4:
+	case WINOGRAD_6X6:
+	case WINOGRAD_13X13:
+		return f->type != DATA_FLOAT;
+	}
+	return true;
+}
+
+// suits reports whether all that cuDNN notes of the engine of a configuration is allowed.
+static bool suits(const cudnn_handle *h, const cudnn_form *f, void *config) {
+	const cudnn_library *l = h->library;
 	void *engine = NULL;
 	int notes[NOTES];
 	int64_t count = 0;
 	if (l->BackendCreateDescriptor(ENGINE, &engine)) return false;
-	bool known = !l->BackendGetAttribute(config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) &&
-	             !l->BackendGetAttribute(engine, ENGINE_NOTES, TYPE_NOTE, NOTES, &count, notes);
-	for (int64_t i = 0; known && i < count && i < NOTES; i++) known = notes[i] != NOTE_NONDETERMINISTIC;
+	bool good = !l->BackendGetAttribute(config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) &&
+	            !l->BackendGetAttribute(engine, ENGINE_NOTES, TYPE_NOTE, NOTES, &count, notes);
+	for (int64_t i = 0; good && i < count && i < NOTES; i++) good = allowed(h, f, notes[i]);
 	l->BackendDestroyDescriptor(engine);
-	return known;
+	return good;
+}
+
+// workspace_of returns the bytes of memory that a plan needs, or SIZE_MAX if that is not known.
+static size_t workspace_of(const cudnn_library *l, void *plan) {
+	int64_t count = 0, bytes = -1;
+	return l->BackendGetAttribute(plan, PLAN_WORKSPACE, TYPE_INT64, 1, &count, &bytes) || bytes < 0 ? SIZE_MAX : (size_t)bytes;
 }
 
 // plan_of returns the plan of a configuration that needs no more memory, or NULL.
-static void *plan_of(const cudnn_handle *h, void *config, size_t workspace_size) {
+static void *plan_of(const cudnn_handle *h, const cudnn_form *f, void *config, size_t workspace_size) {
 	const cudnn_library *l = h->library;
 	void *p = NULL;
-	int64_t count = 0, bytes = 0;
-	if (!repeatable(l, config) || l->BackendCreateDescriptor(EXECUTION_PLAN, &p)) return NULL;
+	if (!suits(h, f, config) || l->BackendCreateDescriptor(EXECUTION_PLAN, &p)) return NULL;
 	if (l->BackendSetAttribute(p, PLAN_HANDLE, TYPE_HANDLE, 1, &h->handle) || l->BackendSetAttribute(p, PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config) ||
-	    l->BackendFinalize(p) || l->BackendGetAttribute(p, PLAN_WORKSPACE, TYPE_INT64, 1, &count, &bytes) || (size_t)bytes > workspace_size) {
+	    l->BackendFinalize(p) || workspace_of(l, p) > workspace_size) {
 		l->BackendDestroyDescriptor(p);
 		return NULL;
 	}
 	return p;
 }
 
-// propose makes plans of what cuDNN proposes in a mode, and sets their number.
-static int propose(const cudnn_handle *h, void *graph, int mode, size_t workspace_size, void *plans[], int *count) {
+// propose makes plans of what cuDNN proposes for the graph of a form in a mode, PROPOSALS at most, and sets their number.
+static int propose(const cudnn_handle *h, const cudnn_form *f, void *graph, int mode, size_t workspace_size, void *plans[], int *count) {
 	const cudnn_library *l = h->library;
 	descriptors d = {.library = l};
-	void *configs[PROPOSALS] = {0};
+	void *configs[CONFIGS] = {0};
+	const int wanted = f->type == DATA_FLOAT ? CONFIGS : PROPOSALS;
 	int64_t found = 0;
 	int made = 0, created = 0;
 	void *heuristics = new_descriptor(&d, HEURISTICS);
 	set(&d, heuristics, HEUR_GRAPH, TYPE_DESCRIPTOR, 1, &graph);
 	set(&d, heuristics, HEUR_MODE, TYPE_HEURISTIC, 1, &mode);
 	finish(&d, heuristics);
-	while (!d.status && created < PROPOSALS && !l->BackendCreateDescriptor(CONFIG, &configs[created])) created++;
+	while (!d.status && created < wanted && !l->BackendCreateDescriptor(CONFIG, &configs[created])) created++;
 	if (!d.status) d.status = l->BackendGetAttribute(heuristics, HEUR_RESULTS, TYPE_DESCRIPTOR, created, &found, configs);
-	for (int64_t i = 0; !d.status && i < found && i < created; i++)
-		if ((plans[made] = plan_of(h, configs[i], workspace_size))) made++;
+	for (int64_t i = 0; !d.status && i < found && i < created && made < PROPOSALS; i++)
+		if ((plans[made] = plan_of(h, f, configs[i], workspace_size))) made++;
 	while (created) l->BackendDestroyDescriptor(configs[--created]);
 	destroy(&d);
 	*count = made;
@@ -223,8 +255,8 @@ static int proposals(const cudnn_handle *h, const cudnn_form *f, size_t workspac
 	descriptors d = {.library = h->library};
 	void *graph = describe(&d, h->handle, f);
 	*count = 0;
-	int status = d.status ? d.status : propose(h, graph, MODE_A, workspace_size, plans, count);
-	if (!d.status && !*count) status = propose(h, graph, MODE_FALLBACK, workspace_size, plans, count);
+	int status = d.status ? d.status : propose(h, f, graph, MODE_A, workspace_size, plans, count);
+	if (!d.status && !*count) status = propose(h, f, graph, MODE_FALLBACK, workspace_size, plans, count);
 	destroy(&d);
 	return *count ? 0 : status ? status : NOT_SUPPORTED;
 }
@@ -235,14 +267,16 @@ static cudnn_plan *keep(cudnn_handle *h, const cudnn_form *f, bool measured, voi
 	for (int i = 0; i < count; i++)
 		if (i != best || !p) h->library->BackendDestroyDescriptor(plans[i]);
 	if (!p) return NULL;
-	*p = (cudnn_plan){.form = *f, .measured = measured, .execution = plans[best], .next = h->plans};
+	*p = (cudnn_plan){
+	    .form = *f, .measured = measured, .workspace = workspace_of(h->library, plans[best]), .execution = plans[best], .next = h->plans};
 	return h->plans = p;
 }
 
 int cudnn_check(cudnn_handle *h, const cudnn_form *f, size_t workspace_size) {
 	void *plans[PROPOSALS];
 	int count;
-	if (find(h, f)) return 0;
+	const cudnn_plan *p = find(h, f);
+	if (p) return p->workspace <= workspace_size ? 0 : NOT_SUPPORTED;
 	h->library->keep_handlers();
 	int status = proposals(h, f, workspace_size, plans, &count);
 	h->library->restore_handlers();
@@ -259,7 +293,7 @@ static int measure(cudnn_handle *h, cudnn_plan *p, const int64_t ids[3], void *c
 	h->library->restore_handlers();
 	if (status) return status;
 	p->former = p->execution;
-	p->execution = plans[best], p->measured = p->ran = true;
+	p->execution = plans[best], p->workspace = workspace_of(h->library, plans[best]), p->measured = p->ran = true;
 	for (int i = 0; i < count; i++)
 		if (i != best) h->library->BackendDestroyDescriptor(plans[i]);
 	return 0;

@@ -45,6 +45,7 @@ typedef struct {
 	const cudnn_library *library;
 	void *handle;
 	int measured;      // whether forms get the fastest of the algorithms, which may differ from run to run
+	int tf32;          // whether operands in f32 may be rounded to TF32
 	cudnn_plan *plans; // of the forms so far
 } cudnn_handle;
 
@@ -52,8 +53,9 @@ typedef struct {
 int cudnn_new(cudnn_handle *h);
 
 // cudnn_convolve queues y of x and w (CUDNN_FORWARD), dx of dy and w (CUDNN_DATA_GRADIENT) or dw of x and dy (CUDNN_WEIGHT_GRADIENT), whose
-// addresses are multiples of 16. It asks for sums in f32. The algorithm is one that gives the same bits in every run. The first call with a form makes
-// a plan for it; to measure, it waits for the stream, and computes the result with each algorithm that cuDNN proposes.
+// addresses are multiples of 16. It asks for sums in f32. The algorithm is one that gives the same bits in every run and that rounds no operand in
+// f32, except to TF32 if the handle says so. The first call with a form makes a plan for it; to measure, it waits for the stream, and computes the
+// result with each algorithm that cuDNN proposes.
 int cudnn_convolve(cudnn_handle *h, const cudnn_form *f, const void *first, const void *second, void *result, void *workspace,
                    size_t workspace_size, void *stream);
 

@@ -2,7 +2,7 @@
 //
 //	library, err := cudnn.Open(ort.Library())
 //	...
-//	h, err := library.NewHandle(true) // in the current context of the thread
+//	h, err := library.NewHandle(true, false) // in the current context of the thread
 //	...
 //	defer h.Close()
 //
@@ -94,12 +94,16 @@ type Handle struct {
 
 // NewHandle returns a handle of the CUDA context that is current on the calling thread. Close it in the same context.
 // If measured, a convolution gets the fastest of the algorithms that cuDNN proposes, so another run may take another
-// one; otherwise it gets the first. Each gives the same bits in every run.
-func (l *Library) NewHandle(measured bool) (*Handle, error) {
+// one; otherwise it gets the first. Each gives the same bits in every run. With tf32, operands in f32 may be rounded to
+// TF32.
+func (l *Library) NewHandle(measured, tf32 bool) (*Handle, error) {
 	h := &Handle{(*C.cudnn_handle)(C.calloc(1, C.sizeof_cudnn_handle))}
 	h.handle.library = l.calls
 	if measured {
 		h.handle.measured = 1
+	}
+	if tf32 {
+		h.handle.tf32 = 1
 	}
 	if status := C.cudnn_new(h.handle); status != 0 {
 		C.free(unsafe.Pointer(h.handle))

@@ -107,8 +107,7 @@ func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionCo
 		return nil, err
 	}
 	planned := time.Now()
-	var err error
-	if f.programs, err = choice.Compiler.Compile(f.sources()); err != nil {
+	if err := f.compile(choice.Compiler); err != nil {
 		return nil, err
 	}
 	m.add(f.programs.Close)
@@ -118,6 +117,33 @@ func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionCo
 		return nil, err
 	}
 	return f, nil
+}
+
+// compile compiles the plans' programs. Convolutions that the library cannot compute get windows in memory, in new
+// plans with other programs.
+func (f *fusedGraphs) compile(c fused.Compiler) (err error) {
+	if f.programs, err = c.Compile(f.sources()); err != nil {
+		return err
+	}
+	last := len(f.plans) - 1
+	computable := slices.Clone(f.plans)
+	for i, p := range f.plans {
+		if err == nil {
+			computable[i], err = p.Computable(f.programs)
+		}
+	}
+	if err == nil && slices.Equal(computable, f.plans) {
+		return nil
+	}
+	if err = errors.Join(err, f.programs.Close()); err != nil {
+		return err
+	}
+	f.plans = computable
+	if f.largest, err = f.plans[last].Lifetimes(); err != nil {
+		return err
+	}
+	f.programs, err = c.Compile(f.sources())
+	return err
 }
 
 // load loads the plans' programs. The error is that of a program if none is usable.

@@ -17,11 +17,11 @@ const (
 )
 
 // findConvolutions finds products of windows, and the sums of parts that are their gradients, which a library computes
-// as a convolution: without windows in memory. The windows must be in bf16 and large.
+// as a convolution: without windows in memory. The windows must be large.
 func findConvolutions(g *Graph) {
 	f := &convolutionFinder{graph: g, uses: g.uses(), outputs: g.outputs(), before: map[*Node][]*Node{}}
 	for _, n := range slices.Clone(g.Nodes) {
-		if w := f.windows(n); w != nil && f.complete(w) {
+		if w := f.windows(n); w != nil && f.complete(w) && f.accepted(w) {
 			f.rewrite(w)
 		}
 	}
@@ -50,8 +50,8 @@ type windowed struct {
 	forward, weights []use
 	input            *Node
 	dy               Operand
-	dx               *Tensor // the sum of the parts
-	cut              []View  // what all its readers see first of it
+	dx               []*Tensor // the sum of the parts, and casts of it
+	cut              []View    // what all their readers see first of them
 }
 
 // windowLevel is a Concat of windows, and the zeros around what it reads.
@@ -67,10 +67,10 @@ type windowLevel struct {
 func (f *convolutionFinder) windows(n *Node) *windowed {
 	t := n.Out[0]
 	least := cmp.Or(f.graph.WindowBytes, windowBytes)
-	if !n.is(Join) || t.Type != onnxpb.TensorProto_BFLOAT16 || t.Bytes() < least || f.outputs[t] {
+	if !n.is(Join) || !isFloat(t.Type) || t.Bytes() < least || f.outputs[t] {
 		return nil
 	}
-	w := &windowed{tensor: t, Convolution: Convolution{Type: t.Type}}
+	w := &windowed{tensor: t, Convolution: Convolution{ConvolutionForm: ConvolutionForm{Type: t.Type}}}
 	for at := t; ; {
 		l, x, ok := levelOf(at)
 		if !ok {
@@ -88,20 +88,25 @@ func (f *convolutionFinder) windows(n *Node) *windowed {
 	return w
 }
 
-// levelOf returns the windows that a tensor is, and what they are of, without zeros around it.
+// levelOf returns the windows that a tensor is, and what they are of, without zeros around it. Windows in bf16 are of
+// what is rounded to it; nothing says how others were rounded before.
 func levelOf(t *Tensor) (l windowLevel, x Operand, ok bool) {
 	if t.From == nil || len(t.From.Axes) == 0 {
 		return l, x, false
 	}
-	x, w, ok := windowsOf(t.From)
+	x, w, ok := joinedWindows(t.From, strided)
 	if last := len(t.Shape) - 1; !ok || w.Start != 0 || w.Step < 1 || w.Distance < 1 || t.From.Axes[0] != last {
 		return l, x, false
 	}
 	l = windowLevel{Windows: w, shape: x.Shape(), positions: t.Shape[w.Axis]}
 	l.inner, l.pads = l.shape, make([]int, len(l.shape))
-	for o := x; o.Plain() && o.Tensor.From != nil; {
+	cast := func(n *Node) bool {
+		return n.Kind == Elementwise && n.Op == "Cast" && isFloat(n.In[0].Tensor.Type) &&
+			t.Type == onnxpb.TensorProto_BFLOAT16
+	}
+	for o := x.uncut(w.Axis); o.Plain() && o.Tensor.From != nil; {
 		switch n := o.Tensor.From; {
-		case n.Kind == Elementwise && n.Op == "Cast" && isFloat(n.In[0].Tensor.Type):
+		case cast(n):
 			o = n.In[0]
 		case n.Kind == Join && n.Op == "Pad" && n.Fill == 0:
 			for i, p := range n.Pads {
@@ -109,7 +114,7 @@ func levelOf(t *Tensor) (l windowLevel, x Operand, ok bool) {
 			}
 			o = n.In[0]
 			l.inner, x = o.Shape(), o
-			if c := o.Tensor.From; o.Plain() && c != nil && c.Op == "Cast" && isFloat(c.In[0].Tensor.Type) {
+			if c := o.Tensor.From; o.Plain() && c != nil && cast(c) {
 				o = c.In[0]
 				x = o
 			}
@@ -199,7 +204,7 @@ func (w *windowed) taps(dimension func(axis int) (int, bool)) bool {
 		switch padded := l.shape[l.Axis] > l.inner[l.Axis]; {
 		case w.Kernel[a] == 1:
 			w.Dilation[a], w.Before[a] = l.Distance, l.pads[l.Axis]
-			w.After[a] = l.shape[l.Axis] - l.inner[l.Axis] - w.Before[a]
+			w.After[a] = max(0, l.shape[l.Axis]-l.inner[l.Axis]-w.Before[a]) // less than 0: no window reads the last
 		case padded || w.Stride[a] != 1 || l.Distance != w.Kernel[a]*w.Dilation[a]: // windows of windows
 			return false
 		}
@@ -207,12 +212,24 @@ func (w *windowed) taps(dimension func(axis int) (int, bool)) bool {
 		w.Stride[a] = l.Step
 	}
 	for a := range 2 {
-		reach := (w.Kernel[a]-1)*w.Dilation[a] + 1
-		if (w.Size[a]+w.Before[a]+w.After[a]-reach)/w.Stride[a]+1 != w.ResultSize[a] {
+		// With a stride, as many zeros as before, or as few as possible: no window reads the last ones.
+		if w.Stride[a] > 1 && w.fits(a, w.Before[a]) {
+			w.After[a] = w.Before[a]
+		}
+		for w.Stride[a] > 1 && w.After[a] > w.Before[a] && w.fits(a, w.After[a]-1) {
+			w.After[a]--
+		}
+		if !w.fits(a, w.After[a]) {
 			return false
 		}
 	}
 	return true
+}
+
+// fits reports whether there are as many results along an axis if so many zeros are after what is convolved.
+func (w *windowed) fits(axis, after int) bool {
+	left := w.Size[axis] + w.Before[axis] + after - (w.Kernel[axis]-1)*w.Dilation[axis] - 1
+	return left >= 0 && left/w.Stride[axis]+1 == w.ResultSize[axis]
 }
 
 // channels finds the channels of the result, and checks that a library computes them well.
@@ -258,7 +275,7 @@ func (f *convolutionFinder) complete(w *windowed) bool {
 			t.Shape[len(t.Shape)-1] != terms {
 			continue
 		}
-		if w.dx, w.cut = f.sums(w, t); w.dx != nil {
+		if w.dx, w.cut = f.sums(w, t); len(w.dx) > 0 {
 			w.input = n
 			break
 		}
@@ -266,34 +283,51 @@ func (f *convolutionFinder) complete(w *windowed) bool {
 	return true
 }
 
-// sums returns the sum of the parts of the windows' gradient at all levels, and what its readers see first of it, if
-// that leaves out the zeros around x; nil if there is none.
-func (f *convolutionFinder) sums(w *windowed, gradient *Tensor) (dx *Tensor, cut []View) {
+// accepted reports whether the library computes the convolution and the gradient of the weights, as far as they are in
+// the graph. If it does not compute the gradient of x, that stays a sum of parts.
+func (f *convolutionFinder) accepted(w *windowed) bool {
+	refused := func(w *windowed, pass ConvolutionPass) bool {
+		form := w.ConvolutionForm
+		form.Pass = pass
+		return f.graph.Refused[form]
+	}
+	if w.input != nil && refused(w.ofInput(), OfInput) {
+		w.input = nil
+	}
+	return !(len(w.forward) > 0 && refused(w, Forward) || len(w.weights) > 0 && refused(w, OfWeights))
+}
+
+// sums returns the sum of the parts of the windows' gradient at all levels, with its casts, and what its readers see
+// first of it, if that leaves out the zeros around x; nil if there is none.
+func (f *convolutionFinder) sums(w *windowed, gradient *Tensor) (dx []*Tensor, cut []View) {
 	s := &windowSharing{uses: f.uses, outputs: f.outputs}
-	from, seen := gradient, []View(nil)
+	from, seen, casts := gradient, []View(nil), []*Tensor(nil)
 	for _, l := range w.levels {
-		if l.Step != 1 {
-			return nil, nil
-		}
 		c := &convolution{
 			Windows: l.Windows, x: Operand{Tensor: &Tensor{Shape: l.shape}}, positions: l.positions,
-			parted: &Node{Out: []*Tensor{from}}, seen: seen,
+			parted: &Node{Out: []*Tensor{from}}, seen: seen, kind: w.Type,
 		}
-		if len(f.uses[from]) != l.Parts || from.Type != w.Type {
+		if len(f.uses[from]) != l.Parts || !isFloat(from.Type) {
 			return nil, nil
+		}
+		if l.Step > 1 {
+			if from, seen, casts = s.stridedSum(c, l); from == nil {
+				return nil, nil
+			}
+			continue
 		}
 		if from = s.sum(c); from == nil {
 			return nil, nil
 		}
-		seen = nil
+		seen, casts = nil, nil
 		if l.shape[l.Axis] > l.inner[l.Axis] && s.readsOnly(from, l.Axis, l.pads[l.Axis], l.inner[l.Axis]) {
 			to := slices.Clone(l.shape)
 			to[l.Axis] = l.inner[l.Axis]
 			seen = []View{{Op: Slice, From: l.shape, To: to, Axis: l.Axis, Start: l.pads[l.Axis], Step: 1}}
 		}
 	}
-	if f.outputs[from] || from.Type != w.Type {
+	if f.outputs[from] || !isFloat(from.Type) {
 		return nil, nil
 	}
-	return from, seen
+	return append([]*Tensor{from}, casts...), seen
 }

@@ -18,14 +18,19 @@ const (
 	OfWeights
 )
 
-// Convolution is a convolution over two dimensions, or one of its gradients, as a library computes it: x is in memory
-// as [Batch, Size, Channels], y as [Batch, ResultSize, Results], w as [Results, Kernel, Channels / Groups]. One over
-// one dimension has the size 1 in the first.
-type Convolution struct {
+// ConvolutionForm is the form of a convolution over two dimensions, or of one of its gradients, as a library computes
+// it: x is in memory as [Batch, Size, Channels], y as [Batch, ResultSize, Results], w as [Results, Kernel, Channels /
+// Groups]. One over one dimension has the size 1 in the first.
+type ConvolutionForm struct {
 	Pass                                                      ConvolutionPass
 	Type                                                      shapes.Type
 	Batch, Channels, Results, Groups                          int
 	Size, ResultSize, Kernel, Stride, Dilation, Before, After [2]int
+}
+
+// Convolution is a convolution, or one of its gradients.
+type Convolution struct {
+	ConvolutionForm
 	// In are what it reads, in the order of the pass.
 	In [2]*Tensor
 
@@ -35,7 +40,7 @@ type Convolution struct {
 	readers [2]use // of In, among the plain nodes
 }
 
-// RoundsAsNodes is false for the gradient of x: the nodes round the sum after each tap.
+// RoundsAsNodes is false for the gradient of x: in bf16, the nodes round the sum after each tap.
 func (c *Convolution) RoundsAsNodes() bool { return c.Pass != OfInput }
 
 func (c *Convolution) group(nodes []*Node) [][]*Node { return [][]*Node{nodes} }
@@ -99,24 +104,42 @@ func (f *convolutionFinder) gradientOfInput(w *windowed) {
 	if turned { // its rows are the terms of the windows
 		weights = weights.view(swapLast(weights.Shape()))
 	}
+	g := w.ofInput()
+	dx := f.add(g, w.input, OfInput, w.dx[0].Name, [2]Operand{w.result(w.dy), w.filter(weights)})
+	shape := w.dx[0].Shape
+	if n := len(w.cut); n > 0 {
+		shape = w.cut[n-1].To
+	}
+	f.uses[w.dx[0]] = slices.DeleteFunc(f.uses[w.dx[0]], func(u use) bool {
+		return slices.Contains(w.dx, u.node.Out[0])
+	})
+	for _, t := range w.dx {
+		of := dx
+		if t.Type != w.Type { // f32, in which the nodes put zeros around it
+			wide := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{dx}}
+			f.before[w.input] = append(f.before[w.input], wide)
+			of = Operand{Tensor: wide.makes(t.Name+"/wide", t.Type, dx.Shape())}
+		}
+		show(t, g.grouping(of, shape), len(w.cut), f.uses)
+	}
+	f.uses[w.input.Out[0]] = nil // it belongs to no other convolution
+}
+
+// ofInput is the convolution whose gradient the sum of the parts is: of x with the zeros that readers do not leave out.
+func (w *windowed) ofInput() *windowed {
 	g := *w
 	if outer := w.levels[len(w.levels)-1]; w.cut == nil {
 		a := g.dimensionOf(outer.Axis)
 		g.Size[a], g.Before[a], g.After[a] = outer.shape[outer.Axis], 0, 0
 	}
-	dx := f.add(&g, w.input, OfInput, w.dx.Name, [2]Operand{w.result(w.dy), w.filter(weights)})
-	shape := w.dx.Shape
-	if w.cut != nil {
-		shape = w.cut[0].To
-	}
-	show(w.dx, g.grouping(dx, shape), len(w.cut), f.uses)
-	f.uses[w.input.Out[0]] = nil // it belongs to no other convolution
+	return &g
 }
 
 // dimensionOf is the dimension of the convolution along an axis of the windows.
 func (w *windowed) dimensionOf(axis int) int { return axis - (len(w.tensor.Shape) - 1) + 2 }
 
-// narrow is x in bf16, with the channels of all groups together. It is written before a node, if it is not in bf16.
+// narrow is x in the type of the convolution, with the channels of all groups together. It is written before a node, if
+// it is in another type.
 func (f *convolutionFinder) narrow(w *windowed, before *Node) Operand {
 	o := w.x
 	if w.grouped {

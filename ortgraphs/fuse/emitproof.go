@@ -142,13 +142,20 @@ func (w *proofWriter) noisy(r *Region) map[*Tensor]*Tensor {
 	return found
 }
 
-// units is how far a rounding moves what a region reads: in TF32, the operands of products.
+// units is how far a rounding moves what a region reads: in TF32, what is multiplied, as it is or where Joins put it.
 func (w *proofWriter) units(r *Region, t *Tensor) int {
-	product := func(n *Node) bool {
-		return n.Kind == Product && slices.ContainsFunc(n.In[:2], func(o Operand) bool { return o.Tensor == t })
+	if !w.prover.TF32 {
+		return 1
 	}
-	if w.prover.TF32 && slices.ContainsFunc(r.Nodes, product) {
-		return 1 << 12
+	same := map[*Tensor]bool{t: true}
+	for _, n := range r.Nodes {
+		reads := slices.ContainsFunc(n.In[:min(2, len(n.In))], func(o Operand) bool { return same[o.Tensor] })
+		switch {
+		case reads && n.Kind == Product:
+			return 1 << 12
+		case reads && n.Kind == Join:
+			same[n.Out[0]] = true
+		}
 	}
 	return 1
 }

@@ -33,13 +33,17 @@ func (p *plainConvolution) write(in [2]Operand, out *Tensor) {
 		known := func(o Operand) (Operand, bool) {
 			return operandOf(o, Operand{Tensor: p.input.Out[0]}, parted)
 		}
-		dx := Operand{Tensor: p.again(p.dx, known, map[*Tensor]*Tensor{})}.through(p.cut)
+		dx := Operand{Tensor: p.again(p.dx[0], known, map[*Tensor]*Tensor{})}.through(p.cut)
 		if p.grouped {
 			dx = dx.moved(groupsLast(len(dx.Shape())))
 		}
 		result = dx.view(View{Op: Reshape, To: out.Shape})
 	}
-	p.node(&Node{Kind: Elementwise, Op: "Copy", In: []Operand{result}}, out.Name, p.Type, out.Shape)
+	op := "Copy"
+	if result.Tensor.Type != p.Type {
+		op = "Cast"
+	}
+	p.node(&Node{Kind: Elementwise, Op: op, In: []Operand{result}}, out.Name, p.Type, out.Shape)
 }
 
 func (p *plainConvolution) node(n *Node, name string, t shapes.Type, shape []int) *Tensor {

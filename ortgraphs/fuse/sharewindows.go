@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // shareWindows computes both gradients of a convolution from windows of the gradient of its result. A convolution is a
@@ -40,12 +41,14 @@ type windowSharing struct {
 // convolution is what a graph computes for the gradients of one. The channels are the last dimension of x and dy.
 type convolution struct {
 	Windows
-	x, dy          Operand // dy has two dimensions
-	positions      int     // of dy, along the axis of the windows
-	before         int     // zeros around dy, so that the windows of all positions of x begin in it
-	weight, parted *Node   // the products Windows(x)' dy, transposed, and dy W'
-	dx             *Tensor // the sum of the parts
-	seen           []View  // what each part is a slice of; nil if that is all of dy W'
+	x, dy          Operand     // dy has two dimensions
+	positions      int         // of dy, along the axis of the windows
+	before         int         // zeros around dy, so that the windows of all positions of x begin in it
+	weight, parted *Node       // the products Windows(x)' dy, transposed, and dy W'
+	dx             *Tensor     // the sum of the parts
+	seen           []View      // what each part is a slice of; nil if that is all of dy W'
+	phase          int         // of a stride: the parts that begin so many elements after a step
+	kind           shapes.Type // of the sum
 }
 
 // convolution finds the gradients of a convolution whose windows a node joins; nil if there are none.
@@ -103,7 +106,7 @@ func (s *windowSharing) findParts(c *convolution) bool {
 			len(s.uses[n.Out[0]]) != c.Parts {
 			continue
 		}
-		c.parted = n
+		c.parted, c.kind = n, n.Out[0].Type
 		if c.dx = s.sum(c); c.dx != nil {
 			return true
 		}
@@ -119,11 +122,11 @@ func (s *windowSharing) sum(c *convolution) *Tensor {
 			return nil
 		}
 		t = n.Out[0]
-		parts, ok := s.parts(c, t)
+		parts, ok := s.parts(c, Operand{Tensor: t})
 		slices.Sort(parts)
 		switch {
 		case ok && len(parts) == c.Parts:
-			if len(slices.Compact(parts)) < c.Parts || t.Type != c.parted.Out[0].Type {
+			if len(slices.Compact(parts)) < c.Parts || t.Type != c.kind {
 				return nil
 			}
 			return t
@@ -136,14 +139,14 @@ func (s *windowSharing) sum(c *convolution) *Tensor {
 // only reports whether just one node reads a tensor.
 func (s *windowSharing) only(t *Tensor) bool { return len(s.uses[t]) == 1 && !s.outputs[t] }
 
-// parts returns which parts of the product a tensor sums.
-func (s *windowSharing) parts(c *convolution, t *Tensor) ([]int, bool) {
-	n := t.From
-	if !slices.Equal(t.Shape, c.x.Shape()) {
+// parts returns which parts of the product an operand sums.
+func (s *windowSharing) parts(c *convolution, o Operand) ([]int, bool) {
+	n := o.Tensor.From
+	if !slices.Equal(o.Shape(), c.x.Shape()) || n == nil {
 		return nil, false
 	}
-	if n.Op != "Add" {
-		part, ok := s.part(c, t)
+	if n.Op != "Add" || o.Tensor == c.parted.Out[0] {
+		part, ok := s.part(c, o)
 		return []int{part}, ok
 	}
 	var all []int
@@ -151,7 +154,7 @@ func (s *windowSharing) parts(c *convolution, t *Tensor) ([]int, bool) {
 		if !o.Plain() || o.Tensor.From == nil || !s.only(o.Tensor) {
 			return nil, false
 		}
-		some, ok := s.parts(c, o.Tensor)
+		some, ok := s.parts(c, o)
 		if !ok {
 			return nil, false
 		}
@@ -160,11 +163,10 @@ func (s *windowSharing) parts(c *convolution, t *Tensor) ([]int, bool) {
 	return all, true
 }
 
-// part returns which part of the product a tensor has in its place, with zeros around it.
-func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
-	rank := len(t.Shape)
+// part returns which part of the product an operand has in its place, with zeros around it.
+func (s *windowSharing) part(c *convolution, o Operand) (int, bool) {
+	rank := len(o.Shape())
 	pads := make([]int, rank)
-	o := Operand{Tensor: t}
 	for o.Tensor != c.parted.Out[0] {
 		n := o.Tensor.From
 		if n == nil || !o.Plain() || !s.only(o.Tensor) || !isFloat(o.Tensor.Type) {
@@ -191,9 +193,9 @@ func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
 		return 0, false
 	}
 	part := v.Start / channels
-	before := make([]int, rank)
-	shape[c.Axis], before[c.Axis] = c.positions, c.Start+part*c.Distance
-	return part, slices.Equal(o.Shape(), shape) && slices.Equal(pads, before)
+	before, at := make([]int, rank), c.Start+part*c.Distance
+	shape[c.Axis], before[c.Axis] = c.positions, at/c.Step
+	return part, at%c.Step == c.phase && slices.Equal(o.Shape(), shape) && slices.Equal(pads, before)
 }
 
 // trim leaves out the zeros around x, if the readers of dx do not need those positions. What is between them is

@@ -19,7 +19,10 @@ func findWindows(g *Graph) {
 }
 
 // windowsOf returns what the parts of a Concat are slices of, if they are windows.
-func windowsOf(n *Node) (x Operand, w Windows, ok bool) {
+func windowsOf(n *Node) (x Operand, w Windows, ok bool) { return joinedWindows(n, sliced) }
+
+// joinedWindows is windowsOf with a function that says what a part is a slice of.
+func joinedWindows(n *Node, sliced func(Operand) (Operand, Windows, bool)) (x Operand, w Windows, ok bool) {
 	if !n.is(Join) || n.Op != "Concat" || len(n.In) < 2 {
 		return x, w, false
 	}

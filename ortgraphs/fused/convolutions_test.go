@@ -1,6 +1,9 @@
 package fused_test
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -10,36 +13,95 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
-// wrongConvolver compiles programs whose library of convolutions is wrong in one pass.
-type wrongConvolver struct {
+// otherConvolver compiles programs whose library of convolutions is another one.
+type otherConvolver struct {
 	fused.Compiler
-	pass ort.ConvolutionPass
+	library *ort.Convolver
 }
 
-func (c wrongConvolver) Compile(sources []string) (fused.Programs, error) {
+func (c otherConvolver) Compile(sources []string) (fused.Programs, error) {
 	p, err := c.Compiler.Compile(sources)
-	return wrongPrograms{p, c.pass}, err
+	return otherPrograms{p, c.library}, err
 }
 
-type wrongPrograms struct {
+type otherPrograms struct {
 	fused.Programs
-	pass ort.ConvolutionPass
+	library *ort.Convolver // nil if there is none
 }
 
-func (p wrongPrograms) Convolver() (*ort.Convolver, error) {
-	return orttest.WrongConvolver(p.pass), nil
+func (p otherPrograms) Convolver() (*ort.Convolver, error) {
+	if p.library == nil {
+		return nil, errors.New("no library")
+	}
+	return p.library, nil
 }
+
+// passes describe the convolutions of each pass.
+var passes = []string{"convolution", "gradient of what is convolved", "gradient of a convolution's weights"}
 
 // TestConvolutions: a library computes convolutions and their gradients as the nodes that they replace do. Wrong ones
-// are found in each pass.
+// are found in each pass, and those that it cannot compute stay nodes.
 func TestConvolutions(t *testing.T) {
 	compiler := fusedtest.NewCompiler(t)
-	c := prooftest.Convolutions{Compiler: compiler, Form: fused.Form{WindowBytes: 1}}
-	c.Check(t)
-	for pass, name := range []string{
-		"convolution", "gradient of what is convolved", "gradient of a convolution's weights",
+	for _, precision := range []string{"f32", "TF32", "bf16"} {
+		c := prooftest.Convolutions{
+			Compiler: compiler, Form: fused.Form{WindowBytes: 1}, TF32: precision == "TF32", Short: precision == "bf16",
+		}
+		t.Run(precision, c.Check)
+		for pass, name := range passes {
+			wrong, refused, pass := c, c, ort.ConvolutionPass(pass)
+			wrong.Compiler, wrong.Wrong = otherConvolver{compiler, orttest.WrongConvolver(pass)}, name
+			refused.Compiler, refused.Refused = otherConvolver{compiler, orttest.RefusingConvolver(pass)}, name
+			t.Run(precision+", wrong "+name, wrong.Check)
+			if precision == "f32" {
+				t.Run(precision+", refused "+name, refused.Check)
+			}
+		}
+	}
+}
+
+// TestComputable: what the library cannot compute gets windows in memory, or stays a sum of parts.
+func TestComputable(t *testing.T) {
+	data, err := os.ReadFile("prooftest/testdata/convolutions.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := fused.NewPlan(data, map[string]int{"B": 2, "T_mel": 5, "T_wav": 1024}, fused.Form{WindowBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		library *ort.Convolver
+		want    [3]int // convolutions of each pass
+	}{
+		"all":                      {orttest.Convolver, [3]int{8, 8, 8}},
+		"no library":               {nil, [3]int{}},
+		"no convolution":           {orttest.RefusingConvolver(ort.ConvolveForward), [3]int{}},
+		"no gradient of the input": {orttest.RefusingConvolver(ort.ConvolveOfInput), [3]int{8, 0, 8}},
+		"no gradient of weights":   {orttest.RefusingConvolver(ort.ConvolveOfWeights), [3]int{}},
+		"with more memory":         {orttest.LargeConvolver(), [3]int{8, 8, 8}},
 	} {
-		c.Compiler, c.Wrong = wrongConvolver{compiler, ort.ConvolutionPass(pass)}, name
-		c.Check(t)
+		programs := otherPrograms{loaded{}, c.library}
+		q, err := p.Computable(programs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [3]int
+		for region := range q.Regions() {
+			for pass, name := range passes {
+				if strings.HasPrefix(q.Describe(region), name+" over") {
+					got[pass]++
+				}
+			}
+		}
+		again, err := q.Computable(programs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := q.Load(programs); got != c.want || again != q || (q == p) != (c.want == [3]int{8, 8, 8}) ||
+			len(failed) > 0 {
+			t.Errorf("%s: %v convolutions, want %v; the same plan: %t, and of itself: %t; %v", what, got, c.want,
+				q == p, again == q, failed)
+		}
 	}
 }

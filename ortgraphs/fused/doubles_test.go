@@ -87,7 +87,8 @@ func TestProofOfDoubles(t *testing.T) {
 			t.Fatal(failed)
 		}
 		random := rand.New(rand.NewPCG(3, 1))
-		faults, verdicts := prooftest.Prove(t, p, ort.SessionConfig{}, false, func(ort.ValueInfo, int) float32 {
+		none := ort.SessionConfig{}
+		faults, verdicts := prooftest.Prove(t, p, none, false, prooftest.All, func(ort.ValueInfo, int) float32 {
 			return float32(random.NormFloat64())
 		})
 		if len(verdicts) != p.Regions() || wrong != "" && changed == 0 {

@@ -48,6 +48,7 @@ type Plan struct {
 	Left    []string
 	reasons map[int]string // by region
 	lower   func() (*fuse.Graph, error)
+	again   func(refused map[fuse.ConvolutionForm]bool) (*Plan, error)
 }
 
 // Form says how a graph may differ from the file, and which GPU it is for.
@@ -79,12 +80,17 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	if err != nil {
 		return nil, err
 	}
+	return planOf(r, form, nil)
+}
+
+// planOf plans a graph with windows in memory for some convolutions.
+func planOf(r *shapes.Result, form Form, refused map[fuse.ConvolutionForm]bool) (*Plan, error) {
 	g, err := fuse.Lower(r)
 	if err != nil {
 		return nil, err
 	}
 	target := cudac.TargetOf(form.Capability, form.Multiprocessors)
-	g.WindowBytes = form.WindowBytes
+	g.WindowBytes, g.Refused = form.WindowBytes, refused
 	g.Unsupported = func(r *fuse.Region) error {
 		_, err := kernelOf(r, target)
 		return err
@@ -95,6 +101,7 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 	}
 	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
 	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
+	p.again = func(refused map[fuse.ConvolutionForm]bool) (*Plan, error) { return planOf(r, form, refused) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	p.reasons = map[int]string{}
 	for i, r := range p.regions {
@@ -224,7 +231,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		}
 		if convolves(k) {
 			if err = cmp.Or(err, noConvolver); err == nil && p.convolver != nil { // a draft has none
-				err = p.convolver.CanCompute(*call)
+				err = p.canConvolve(k, call)
 			}
 		}
 		if err != nil {
@@ -234,20 +241,6 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		p.calls[i] = call
 	}
 	return failed
-}
-
-// findConvolver opens the library of convolutions if a region is one. The error says why there is none.
-func (p *Plan) findConvolver(programs Programs) (err error) {
-	p.convolver = nil
-	if slices.ContainsFunc(p.kernels, convolves) {
-		p.convolver, err = programs.Convolver()
-	}
-	return err
-}
-
-// convolves reports whether a kernel is a convolution that a library computes.
-func convolves(k *cudac.Kernel) bool {
-	return k != nil && slices.ContainsFunc(k.Launches, func(l cudac.Launch) bool { return l.Convolution != nil })
 }
 
 // Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run.

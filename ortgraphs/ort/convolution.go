@@ -20,19 +20,19 @@ const (
 	ConvolveOfWeights                        // the gradient of w, of x and that of y
 )
 
-// Convolution is a convolution over two dimensions, or one of its gradients, in bf16; sums are f32. x is in memory as
-// [Batch, Size, Channels], y as [Batch, ResultSize, Results], w as [Results, Kernel, Channels / Groups]. Zeros surround
-// x. The call's two inputs are those of the pass, its only output is the result, and all of the scratch memory is the
+// Convolution is a convolution over two dimensions, or one of its gradients; sums are f32. x is in memory as [Batch,
+// Size, Channels], y as [Batch, ResultSize, Results], w as [Results, Kernel, Channels / Groups]. Zeros surround x. The
+// call's two inputs are those of the pass, its only output is the result, and all of the scratch memory is the
 // library's.
 type Convolution struct {
 	Pass                                                      ConvolutionPass
-	DType                                                     manifest.DType // BF16
+	DType                                                     manifest.DType // F32 or BF16, of all three
 	Batch, Channels, Results, Groups                          int
 	Size, ResultSize, Kernel, Stride, Dilation, Before, After [2]int
 }
 
 // Convolver is a library of convolutions. Only one session may run at a time, since its handle has one stream and one
-// list of plans. gpu/cudnn has the signatures of the
+// list of plans. The handle knows whether operands in f32 are rounded to TF32. gpu/cudnn has the signatures of the
 // functions: Convolve queues a convolution, Check says whether it can.
 type Convolver struct {
 	Handle, Convolve, Check uintptr
@@ -46,7 +46,7 @@ func (c *Convolution) check(call KernelCall) error {
 		fits = fits && c.Before[i] >= 0 && c.After[i] >= 0 && left >= 0 && left/max(1, c.Stride[i])+1 == c.ResultSize[i]
 	}
 	switch {
-	case c.DType != manifest.BF16:
+	case c.DType != manifest.F32 && c.DType != manifest.BF16:
 		return fmt.Errorf("a convolution of %q", string(c.DType))
 	case smallest < 1 || !fits || c.Channels%c.Groups != 0 || c.Results%c.Groups != 0:
 		return fmt.Errorf("the sizes of a convolution are %+v", *c)
@@ -79,11 +79,11 @@ func elements(shape []int) int {
 	return n
 }
 
-// form is the convolution as the library takes it: cuDNN's number of bf16 is 9.
+// form is the convolution as the library takes it.
 func (c *Convolution) form() C.kernel_convolution {
-	const bf16 = 9
+	types := map[manifest.DType]int{manifest.F32: 0, manifest.BF16: 9} // cuDNN's numbers
 	var f C.kernel_convolution
-	list := []int{int(c.Pass), bf16, c.Batch, c.Channels, c.Results, c.Groups}
+	list := []int{int(c.Pass), types[c.DType], c.Batch, c.Channels, c.Results, c.Groups}
 	for _, pair := range [][2]int{c.Size, c.ResultSize, c.Kernel, c.Stride, c.Dilation, c.Before, c.After} {
 		list = append(list, pair[:]...)
 	}

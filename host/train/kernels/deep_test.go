@@ -32,15 +32,21 @@ func TestDeepNetworksGPU(t *testing.T) {
 	}
 }
 
-// TestConvolutionsGPU: cuDNN computes convolutions and their gradients as the nodes that they replace do. Signals are
-// handled as before.
+// TestConvolutionsGPU: cuDNN computes convolutions and their gradients as the nodes that they replace do, in each
+// precision. Signals are handled as before.
 func TestConvolutionsGPU(t *testing.T) {
-	compiler, form, session := onGPU(t, false, t.TempDir())
-	before := orttest.Handlers()
-	form.WindowBytes = 1
-	prooftest.Convolutions{Compiler: compiler, Form: form, Session: session}.Check(t)
-	if after := orttest.Handlers(); after != before {
-		t.Errorf("signals are handled with the flags %x, before with %x", after, before)
+	cache := t.TempDir()
+	for _, precision := range []string{"f32", "TF32", "bf16"} {
+		t.Run(precision, func(t *testing.T) {
+			c := prooftest.Convolutions{TF32: precision == "TF32", Short: precision == "bf16"}
+			c.Compiler, c.Form, c.Session = onGPU(t, c.TF32, cache)
+			before := orttest.Handlers()
+			c.Form.WindowBytes = 1
+			c.Check(t)
+			if after := orttest.Handlers(); after != before {
+				t.Errorf("signals are handled with the flags %x, before with %x", after, before)
+			}
+		})
 	}
 }
 

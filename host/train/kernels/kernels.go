@@ -33,7 +33,7 @@ type Compiler struct {
 // Config says for which GPU a compiler is, and where its files are.
 type Config struct {
 	Capability int
-	// TF32 rounds the operands of matrix products in f32.
+	// TF32 rounds the operands of matrix products and convolutions in f32.
 	TF32 bool
 	// Deterministic takes the same algorithms of matrix products in every run, instead of the fastest.
 	Deterministic bool
@@ -154,7 +154,7 @@ func (p *programs) Multiplier() (*ort.Multiplier, error) { return p.multiplier, 
 func (p *programs) Convolver() (*ort.Convolver, error) {
 	library, err := p.compiler.convolutions, p.compiler.noConvolutions
 	if err == nil && p.convolutions == nil {
-		p.convolutions, err = library.NewHandle(!p.compiler.config.Deterministic)
+		p.convolutions, err = library.NewHandle(!p.compiler.config.Deterministic, p.compiler.config.TF32)
 	}
 	if err != nil {
 		return nil, err

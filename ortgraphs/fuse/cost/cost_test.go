@@ -183,12 +183,12 @@ func TestPlantedCliff(t *testing.T) {
 }
 
 // convolved is a convolution of three taps as it is exported.
-func convolved(t *testing.T, channels int64) *fused.Plan {
+func convolved(t *testing.T, element onnxpb.TensorProto_DataType, channels int64) *fused.Plan {
 	t.Helper()
 	const rows, positions = 64, 1024
 	g := &graph{}
-	g.input("x", bf16, rows, positions, channels)
-	g.input("w", bf16, 3*channels, channels)
+	g.input("x", element, rows, positions, channels)
+	g.input("w", element, 3*channels, channels)
 	g.node("Pad", "padded", "x", g.ints("pads", 0, 1, 0, 0, 1, 0))
 	var taps []string
 	for i, name := range []string{"t0", "t1", "t2"} {
@@ -201,21 +201,40 @@ func convolved(t *testing.T, channels int64) *fused.Plan {
 	g.node("Reshape", "rows", "windows", g.ints("shape", rows*positions, 3*channels))
 	g.node("MatMul", "y", "rows", "w")
 	g.node("Relu", "z", "y")
-	g.output("z", bf16, rows*positions, channels)
+	g.output("z", element, rows*positions, channels)
 	return g.plan(t)
 }
 
 // TestWindows: windows of 100 channels are in memory. The hint fits: with 104, a multiple of 8, there are none.
 func TestWindows(t *testing.T) {
-	p := convolved(t, 100).Predict(h200(t), nil)
-	if i := slices.IndexFunc(p.Slow, func(s cost.Slow) bool { return s.Mend == cost.Channels }); i < 0 ||
-		!strings.Contains(p.Slow[i].Why, "100 channels are no multiple of 8") || part(p, cost.Convolutions).MS > 0 {
-		t.Errorf("%+v", p.Slow)
+	for _, element := range []onnxpb.TensorProto_DataType{bf16, f32} {
+		p := convolved(t, element, 100).Predict(h200(t), nil)
+		if i := slices.IndexFunc(p.Slow, func(s cost.Slow) bool { return s.Mend == cost.Channels }); i < 0 ||
+			!strings.Contains(p.Slow[i].Why, "100 channels are no multiple of 8") || part(p, cost.Convolutions).MS > 0 {
+			t.Errorf("%+v", p.Slow)
+		}
+		mended := convolved(t, element, 104).Predict(h200(t), nil)
+		if slices.ContainsFunc(mended.Slow, func(s cost.Slow) bool { return strings.Contains(s.Why, "windows") }) ||
+			part(mended, cost.Convolutions).MS == 0 || mended.MS > 0.6*p.MS {
+			t.Errorf("%.3f ms with 100 channels, %.3f with 104: %+v", p.MS, mended.MS, mended.Slow)
+		}
 	}
-	mended := convolved(t, 104).Predict(h200(t), nil)
-	if slices.ContainsFunc(mended.Slow, func(s cost.Slow) bool { return strings.Contains(s.Why, "windows") }) ||
-		part(mended, cost.Convolutions).MS == 0 || mended.MS > 0.6*p.MS {
-		t.Errorf("%.3f ms with 100 channels, %.3f with 104: %+v", p.MS, mended.MS, mended.Slow)
+}
+
+// TestRatesOfConvolutions: 65,536 x 256 results of 768 terms are 512 x 2 squares, 8 for each of 132 multiprocessors but
+// for 32. In each precision, the rate is that of its products, in bf16 that of convolutions.
+func TestRatesOfConvolutions(t *testing.T) {
+	s := h200(t)
+	const flops = 2 * 65536 * 256 * 768
+	for _, c := range []struct {
+		element       onnxpb.TensorProto_DataType
+		tf32          bool
+		peak, reached float64
+	}{{bf16, false, 989.4e12, 0.75}, {f32, true, 494.7e12, 0.7}, {f32, false, 67e12, 0.8}} {
+		s.TF32 = c.tf32
+		p := convolved(t, c.element, 256).Predict(s, nil)
+		near(t, "convolution", part(p, cost.Convolutions).MS, flops/c.peak/c.reached*1056/1024*1e3)
+		near(t, "floor", part(p, cost.Convolutions).FloorMS, flops/c.peak*1e3)
 	}
 }
 

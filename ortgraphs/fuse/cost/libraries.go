@@ -57,12 +57,19 @@ func (t *tally) idle(f form, used float64) cause {
 		return cause{"gradients of weights with few results leave multiprocessors idle", Nothing}
 	case used < wellUsed:
 		return cause{"products with few results leave multiprocessors idle", MoreRows}
-	case t.inTF32(f.element) && f.apart() && t.BF16:
-		return cause{"in TF32, the terms of a product's sums are apart in memory", UseBF16}
 	case t.inTF32(f.element) && f.apart():
-		return cause{"in TF32, the terms of a product's sums are apart in memory", Nothing}
+		return t.apart("product")
 	}
 	return cause{}
+}
+
+// apart is the cause that a library reads the terms of sums in TF32 from places that are apart in memory.
+func (t *tally) apart(what string) cause {
+	c := cause{fmt.Sprintf("in TF32, the terms of a %s's sums are apart in memory", what), Nothing}
+	if t.BF16 {
+		c.mend = UseBF16
+	}
+	return c
 }
 
 // wellUsed is the part of the multiprocessors that is busy with what is needed, from which on that is not why something
@@ -91,6 +98,8 @@ func (t *tally) convolution(r *fuse.Region, c *fuse.Convolution) {
 		i.cause = cause{"gradients of weights with few results leave multiprocessors idle", Nothing}
 	case used < wellUsed:
 		i.cause = cause{"convolutions with few results leave multiprocessors idle", MoreRows}
+	case t.inTF32(f.element) && f.apart():
+		i.cause = t.apart("convolution")
 	}
 	t.items = append(t.items, i)
 }

@@ -12,7 +12,8 @@ import (
 // How a library multiplies, measured on an H100 and an H200 (docs/fusion.md has the times).
 const (
 	// Parts of the data sheet's rates that a product reaches while all multiprocessors are busy. In TF32 that depends
-	// on whether the terms of a sum are neighbours in both operands. A convolution computes addresses, too.
+	// on whether the terms of a sum are neighbours in both operands. A convolution in bf16 computes addresses, too; in
+	// f32 and TF32 none is measured, and it is taken for a product.
 	reachedBF16  = 0.8
 	reachedTF32  = 0.7
 	reachedApart = 0.42
@@ -153,12 +154,19 @@ func convolved(c *fuse.Convolution) form {
 	fill := func(n int) int { return ceil(n, groupChannels) * groupChannels }
 	taps := c.Kernel[0] * c.Kernel[1]
 	channels, results := fill(c.Channels/c.Groups), fill(c.Results/c.Groups)
-	f := form{count: c.Groups, element: c.Type, reached: reachedConv, transposed: [2]bool{false, true}}
+	f := form{count: c.Groups, element: c.Type}
+	if c.Type == onnxpb.TensorProto_BFLOAT16 {
+		f.reached = reachedConv
+	}
+	// The channels of x and of the weights, and the results of y, are neighbours in memory.
+	f.transposed = [...][2]bool{fuse.Forward: {false, true}, fuse.OfInput: {}, fuse.OfWeights: {true, false}}[c.Pass]
 	switch c.Pass {
 	case fuse.Forward:
 		f.rows, f.inner, f.columns = c.Batch*c.ResultSize[0]*c.ResultSize[1], taps*channels, results
 	case fuse.OfInput:
-		f.rows, f.inner, f.columns = c.Batch*c.Size[0]*c.Size[1], taps*results, channels
+		// With a stride, a position has only some of the taps.
+		f.rows = ceil(c.Batch*c.Size[0]*c.Size[1], c.Stride[0]*c.Stride[1])
+		f.inner, f.columns = taps*results, channels
 	default:
 		f.rows, f.inner, f.columns = results, c.Batch*c.ResultSize[0]*c.ResultSize[1], taps*channels
 		f.parts = math.MaxInt32 // of the positions, with memory for the parts

@@ -82,22 +82,22 @@ func (t *tally) findWindows(spilled map[*fuse.Tensor]cause) {
 // windowsCause says why windows are in memory.
 func (t *tally) windowsCause(n *fuse.Node, x *fuse.Tensor) cause {
 	channels := n.Out[0].Shape[len(n.Out[0].Shape)-1] / max(1, n.Windows.Parts)
-	results, short := t.results(x), x.Type == onnxpb.TensorProto_BFLOAT16
-	switch {
+	results := t.results(x)
+	switch known := x.Type == onnxpb.TensorProto_FLOAT || x.Type == onnxpb.TensorProto_BFLOAT16; {
 	case n.Windows.Step > 1:
 		return cause{"windows of a convolution with a stride are in memory", Nothing}
-	case short && channels%channelsOf != 0:
+	case !known:
+		return cause{"windows are in memory", Nothing}
+	case channels%channelsOf != 0:
 		return cause{fmt.Sprintf("windows are in memory: %d channels are no multiple of %d", channels, channelsOf),
 			Channels}
-	case short && results%channelsOf != 0:
+	case results%channelsOf != 0:
 		return cause{fmt.Sprintf("windows are in memory: %d channels of the result are no multiple of %d", results,
 			channelsOf), Channels}
-	case short:
-		return cause{"windows are in memory: something else reads them, or an output is their product", Nothing}
-	case t.BF16 && (channels%channelsOf == 0 && results%channelsOf == 0) && x.Bytes()/2 >= leastWindows:
-		return cause{"windows are in memory; in bf16, cuDNN convolves without them", UseBF16}
+	case len(t.graph.Refused) > 0:
+		return cause{"windows are in memory: cuDNN has no algorithm for some convolutions", Nothing}
 	}
-	return cause{"windows are in memory", Nothing}
+	return cause{"windows are in memory: something else reads them, or an output is their product", Nothing}
 }
 
 // results is the number of channels that products make of windows; 0 if none reads them.

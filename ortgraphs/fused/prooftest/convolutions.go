@@ -13,18 +13,30 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// The training graph of convolutions.py, which says how it is made.
-//
-//go:embed testdata/convolutions.bf16.onnx
-var graphOfConvolutions []byte
+// The training graphs of convolutions.py, which says how they are made.
+var (
+	//go:embed testdata/convolutions.onnx
+	convolutionsInF32 []byte
+	//go:embed testdata/convolutions.bf16.onnx
+	convolutionsInBF16 []byte
+)
 
-// Convolutions is a graph with convolutions that are dilated, causal, long, in groups and over two dimensions, in bf16.
+// Convolutions is a graph with convolutions that are dilated, strided, causal, long, in groups and over two dimensions.
 type Convolutions struct {
-	Form     fused.Form
-	Compiler fused.Compiler
-	Session  ort.SessionConfig // as in Deep
-	// Wrong, unless empty, describes the convolutions that the compiler's library computes wrongly.
-	Wrong string
+	Form        fused.Form
+	Compiler    fused.Compiler
+	Session     ort.SessionConfig // as in Deep
+	Short, TF32 bool              // in bf16; in f32 with products in TF32
+	// Wrong, unless empty, describes the convolutions that the compiler's library computes wrongly, Refused those that
+	// it cannot compute.
+	Wrong, Refused string
+}
+
+func (c Convolutions) graph() []byte {
+	if c.Short {
+		return convolutionsInBF16
+	}
+	return convolutionsInF32
 }
 
 // Check proves the convolutions and their gradients. The wrong ones, and no others, must be found.
@@ -32,9 +44,9 @@ func (c Convolutions) Check(t *testing.T) {
 	t.Helper()
 	const rows, hop, frames = 2, 256, 5
 	sizes := map[string]int{"B": rows, "T_mel": frames, "T_wav": hop * (frames - 1)}
-	p, err := fused.NewPlan(graphOfConvolutions, sizes, c.Form)
+	p, err := fused.NewPlan(c.graph(), sizes, c.Form)
 	must(t, err)
-	defer loaded(t, p, c.Compiler)()
+	defer c.load(t, p)()
 	random := rand.New(rand.NewPCG(1, 1))
 	input := func(v ort.ValueInfo, _ int) float32 {
 		if v.DType == manifest.I32 || v.DType == manifest.I64 {
@@ -45,22 +57,37 @@ func (c Convolutions) Check(t *testing.T) {
 	if c.Session.CUDA == nil && c.Wrong == "" {
 		c.compare(t, p, sizes)
 	}
-	faults, verdicts := Prove(t, p, c.Session, false, input)
-	proved := 0
+	convolves := func(what string) bool { return strings.Contains(what, "conv") }
+	faults, verdicts := Prove(t, p, c.Session, c.TF32, convolves, input)
 	for region := range verdicts {
 		what := p.Describe(region)
-		if !strings.Contains(what, "conv") {
-			continue
-		}
-		proved++
 		wrong := c.Wrong != "" && strings.HasPrefix(what, c.Wrong+" over")
 		if found := faults[region] != nil; found != wrong {
 			t.Errorf("%s, wrong in %q: %v", what, c.Wrong, faults[region])
 		}
 	}
-	if proved != 18 {
-		t.Errorf("%d convolutions and gradients are proved, want six of each", proved)
+	want := 24
+	if c.Refused != "" {
+		want -= 8
 	}
+	if proved := len(verdicts); proved != want {
+		t.Errorf("%d convolutions and gradients are proved, want eight of each, but none in %q", proved, c.Refused)
+	}
+}
+
+// load loads the programs of a plan. The refused convolutions, and no other regions, must stay plain.
+func (c Convolutions) load(t *testing.T, p *fused.Plan) (done func()) {
+	t.Helper()
+	programs, err := c.Compiler.Compile(p.Sources())
+	must(t, err)
+	failed := p.Load(programs)
+	for region := range p.Regions() {
+		refused := c.Refused != "" && strings.HasPrefix(p.Describe(region), c.Refused+" over")
+		if err := failed[region]; refused != (err != nil) {
+			t.Errorf("%s, refused in %q: %v", p.Describe(region), c.Refused, err)
+		}
+	}
+	return func() { must(t, programs.Close()) }
 }
 
 // compare runs the graph as exported, and with and without the library, on the same numbers. The proof compares a
@@ -69,7 +96,7 @@ func (c Convolutions) compare(t *testing.T, p *fused.Plan, sizes map[string]int)
 	t.Helper()
 	outputs := func(model []byte, kernels *ort.Kernels) map[string][]byte {
 		s, err := ort.NewSession(ort.SessionConfig{
-			Model: onCPU(t, model, sizes, false), Kernels: kernels, Threads: 1, Unoptimized: true,
+			Model: onCPU(t, model, sizes, c.TF32), Kernels: kernels, Threads: 1, Unoptimized: true,
 		})
 		must(t, err)
 		defer func() { must(t, s.Close()) }()
@@ -82,18 +109,29 @@ func (c Convolutions) compare(t *testing.T, p *fused.Plan, sizes map[string]int)
 			return float32(0.3 * rand.New(rand.NewPCG(name.Sum64(), uint64(at))).NormFloat64())
 		})
 	}
-	exported := outputs(graphOfConvolutions, nil)
+	exported := outputs(c.graph(), nil)
 	for what, plain := range map[string]func(int) bool{
 		"library": nil, "nodes": func(int) bool { return true },
 	} {
 		model, kernels, err := p.Link(plain)
 		must(t, err)
 		for name, got := range outputs(model, kernels) {
-			if d := distance(got, exported[name]); !(d < 0.03) {
+			if d := distance(got, exported[name]); !(d < c.roundings()) {
 				t.Errorf("%s of the %s is %.2g away from that of the exported graph", name, what, d)
 			}
 		}
 	}
+}
+
+// roundings is how far those of a precision take a result away from that of another order of the same arithmetic.
+func (c Convolutions) roundings() float64 {
+	switch {
+	case c.Short:
+		return 0.03
+	case c.TF32:
+		return 0.01
+	}
+	return 1e-4
 }
 
 // distance is that of two lists of f32, as a part of the norm of the second.

@@ -30,7 +30,7 @@ func (c Depthwise) Check(t *testing.T) (proved int, faults []error) {
 	must(t, err)
 	defer loaded(t, p, c.Compiler)()
 	random := rand.New(rand.NewPCG(4, 1))
-	found, verdicts := Prove(t, p, c.Session, false, func(ort.ValueInfo, int) float32 {
+	found, verdicts := Prove(t, p, c.Session, false, All, func(ort.ValueInfo, int) float32 {
 		return float32(random.NormFloat64())
 	})
 	return described(p, "depthwise taps", found, verdicts)

@@ -27,7 +27,7 @@ func (c Recurrences) Check(t *testing.T, file []byte, rows, frames int) (proved 
 	must(t, err)
 	defer loaded(t, p, c.Compiler)()
 	random := rand.New(rand.NewPCG(2, 1))
-	found, verdicts := Prove(t, p, c.Session, c.TF32, func(v ort.ValueInfo, _ int) float32 {
+	found, verdicts := Prove(t, p, c.Session, c.TF32, All, func(v ort.ValueInfo, _ int) float32 {
 		if v.DType == manifest.I32 || v.DType == manifest.I64 {
 			return float32(frames)
 		}

@@ -43,6 +43,17 @@ func WrongConvolver(pass ort.ConvolutionPass) *ort.Convolver {
 	return &ort.Convolver{Handle: uintptr(pass) + 1, Convolve: Convolver.Convolve, Check: Convolver.Check}
 }
 
+// RefusingConvolver is one that can compute nothing in a pass.
+func RefusingConvolver(pass ort.ConvolutionPass) *ort.Convolver {
+	const first = C.CONVOLVE_PASSES + 1
+	return &ort.Convolver{Handle: uintptr(pass) + first, Convolve: Convolver.Convolve, Check: Convolver.Check}
+}
+
+// LargeConvolver is one that needs more memory than what sums take.
+func LargeConvolver() *ort.Convolver {
+	return &ort.Convolver{Handle: C.CONVOLVE_LARGE, Convolve: Convolver.Convolve, Check: Convolver.Check}
+}
+
 // Handlers are the flags with which the process handles each signal.
 func Handlers() (flags [32]int) {
 	for i := 1; i < len(flags); i++ {

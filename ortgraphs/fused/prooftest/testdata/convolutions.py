@@ -2,7 +2,7 @@
 
     cd scripts && python -m xtts_export module ../ortgraphs/fused/prooftest/testdata/convolutions.py:build --precision f32,bf16 --out ../runs/convolutions
 
-convolutions.bf16.onnx is the training graph of that bundle.
+convolutions.onnx and convolutions.bf16.onnx are the training graphs of that bundle.
 """
 
 import torch
@@ -21,13 +21,16 @@ class Convolutions(nn.Module):
         self.strided, self.long = nn.Conv1d(16, 8, 4, stride=2, padding=1), nn.Conv1d(8, 8, 35, padding=17)
         self.image, self.square = nn.Conv2d(1, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
         self.oblong = nn.Conv2d(8, 16, (3, 5), padding=(1, 2), dilation=(2, 1), groups=1)
+        self.halved = nn.Conv2d(8, 8, 3, stride=2, padding=1)
 
     def forward(self, mel_spectrograms: Tensor, waveform: Tensor) -> Tensor:
         x = torch.tanh(self.dilated(torch.tanh(self.first(waveform[:, None]))))
         x = torch.tanh(self.causal(F.pad(torch.tanh(self.grouped(x)), (3, 0))))
         x = self.long(torch.tanh(self.strided(x)))
         y = torch.tanh(self.square(torch.tanh(self.image(mel_spectrograms.unsqueeze(1)))))
-        return torch.tanh(x).mean((1, 2)) + torch.tanh(self.oblong(y)).mean((1, 2, 3))
+        # In bf16, one reader of the gradient of what is convolved takes bf16, another one f32.
+        z = torch.tanh(self.halved(y + torch.sin(y).square()))
+        return torch.tanh(x).mean((1, 2)) + torch.tanh(self.oblong(y)).mean((1, 2, 3)) + z.mean((1, 2, 3))
 
 
 def loss(output: Tensor, batch: dict[str, Tensor]) -> dict[str, Tensor]:
