@@ -28,8 +28,8 @@ enum { X = 'x', Y = 'y', W = 'w' }; // the tensors' numbers
 enum {
 	PROPOSALS = 12,
 	CONFIGS = 64, // that are looked at in f32, where the first ones may all be of tensor cores
-	ROUNDS = 3, // in each of which all proposals are timed, so that a change of the clock meets all of them
-	TIMED = 2,  // runs of a proposal in a round. Another one before them keeps the GPU busy while they are queued
+	ROUNDS = 3,   // in each of which all proposals are timed, so that a change of the clock meets all of them
+	TIMED = 2,    // runs of a proposal in a round. Another one before them keeps the GPU busy while they are queued
 };
 
 // WORTH is the part of the first proposal's time that another one may take: a smaller gain may be noise.

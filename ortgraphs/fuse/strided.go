@@ -141,7 +141,7 @@ func (s *windowSharing) sees(t *Tensor, l windowLevel) (seen []View, casts []*Te
 	if len(readers) == 0 || s.outputs[t] || slices.ContainsFunc(casts, isOutput) {
 		return nil, nil
 	}
-	seen = l.shows(t.Shape, readers[0].node.In[readers[0].operand].Views)
+	seen = l.shows(readers[0].node.In[readers[0].operand].Views)
 	for _, u := range readers {
 		views := u.node.In[u.operand].Views
 		if len(views) < len(seen) || !sameViews(views[:len(seen)], seen) {
@@ -152,7 +152,7 @@ func (s *windowSharing) sees(t *Tensor, l windowLevel) (seen []View, casts []*Te
 }
 
 // shows returns the first of the views of a tensor that show what was convolved at a level; nil if none do.
-func (l *windowLevel) shows(shape []int, views []View) []View {
+func (l *windowLevel) shows(views []View) []View {
 	start := 0
 	for i, v := range views {
 		switch {
@@ -162,7 +162,7 @@ func (l *windowLevel) shows(shape []int, views []View) []View {
 		default:
 			return nil
 		}
-		if shape = v.To; slices.Equal(shape, l.inner) && start == l.pads[l.Axis] {
+		if slices.Equal(v.To, l.inner) && start == l.pads[l.Axis] {
 			return views[:i+1]
 		}
 	}
