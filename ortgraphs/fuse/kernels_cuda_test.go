@@ -161,6 +161,8 @@ func TestGPUKernels(t *testing.T) {
 		{"sums up to each element", func(t *testing.T, k *kernels) { k.cumulations(t, false, 40) }, 1e-6},
 		{"steps at once", func(t *testing.T, k *kernels) { k.lifted(t, f32, 100); k.lifted(t, f64, 20) }, 5e-5},
 		{"f64", func(t *testing.T, k *kernels) { k.doubles(t); k.cumulations(t, true, 40) }, 1e-13},
+		{"sums", func(t *testing.T, k *kernels) { k.awaitedSums(t, false) }, exact},
+		{"sums bf16", func(t *testing.T, k *kernels) { k.awaitedSums(t, true) }, rounded},
 		{"depthwise", func(t *testing.T, k *kernels) { k.allDepthwise(t, false) }, exact},
 		{"depthwise bf16", func(t *testing.T, k *kernels) { k.allDepthwise(t, true) }, rounded},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},

@@ -71,35 +71,6 @@ type processor interface {
 	run(t *testing.T, source int, launches []cudac.Launch, buffers [][]byte)
 }
 
-// emulation runs programs on the CPU.
-type emulation struct {
-	program *cudactest.Program
-	options []string // of the compiler
-}
-
-func (e *emulation) compile(t *testing.T, sources []cudactest.Source) {
-	e.program = cudactest.Compile(t, cudac.Prelude, sources, e.options...)
-}
-
-func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffers [][]byte) {
-	t.Helper()
-	for _, l := range launches {
-		var pointers []uintptr
-		for _, at := range l.Arguments {
-			pointers = append(pointers, uintptr(unsafe.Pointer(unsafe.SliceData(buffers[at]))))
-		}
-		launch, by := cudactest.Launch, e.program.Launch
-		if l.Cooperative {
-			launch, by = cudactest.CooperativeLaunch, e.program.CooperativeLaunch
-		}
-		if err := launch(
-			by, e.program.Function(source, l.Function), 0, l.Blocks, l.Threads, l.Shared, pointers,
-		); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // check compiles all programs and compares their results with the interpreter's.
 func (k *kernels) check(t *testing.T, p processor, within float64) {
 	t.Helper()

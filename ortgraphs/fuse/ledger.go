@@ -60,7 +60,8 @@ type RegionKind struct {
 	// Ops counts the operations, as "Mul 3, Sub, sum". Domain is the shape over which they run.
 	Ops    string `json:"ops"`
 	Domain []int  `json:"domain"`
-	// Inputs and Outputs are numbers of tensors in memory. ColumnSums are sums over the outer axes.
+	// Inputs and Outputs are numbers of tensors in memory. ColumnSums are sums over the outer axes that another kernel
+	// completes.
 	Inputs     int `json:"inputs"`
 	Outputs    int `json:"outputs"`
 	ColumnSums int `json:"column_sums"`
@@ -224,12 +225,16 @@ func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, err
 		if kernels == 0 {
 			continue
 		}
-		if r.ColumnSums > 0 {
+		sums := r.ColumnSums
+		if r.Awaited {
+			sums = 0
+		}
+		if sums > 0 {
 			kernels++ // that adds what the blocks of the others have summed
 		}
 		l.Fused.add(kernels, bytes)
 		k := RegionKind{
-			Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums,
+			Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: sums,
 			Kernels: []string{}, Plain: []string{},
 		}
 		key := fmt.Sprint(k)

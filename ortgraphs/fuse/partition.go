@@ -17,9 +17,10 @@ type Region struct {
 	Shapes [][]int
 	// Read and Written are the bytes of In, as far as they are read, and of Out.
 	Read, Written int
-	// ColumnSums is the number of sums over the outer axes. They need another kernel, which completes those of many
-	// regions.
+	// ColumnSums is the number of sums over the outer axes. Awaited says that a node reads one of them: then the kernel
+	// completes all of them, if it can. Otherwise another kernel completes those of many regions.
 	ColumnSums int
+	Awaited    bool
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
 	Work   Work
@@ -161,6 +162,7 @@ func (p *partition) regions() []*Region {
 		}
 		r.In, r.Read, r.Out = p.traffic(g)
 		r.Work.complete(r)
+		r.Awaited = p.awaited(r)
 		for _, t := range r.Out {
 			r.Written += t.Bytes()
 			r.Shapes = append(r.Shapes, p.stored(t))
@@ -168,6 +170,13 @@ func (p *partition) regions() []*Region {
 		list = append(list, r)
 	}
 	return list
+}
+
+// awaited reports whether a node reads one of the column sums of a region that computes at places.
+func (p *partition) awaited(r *Region) bool {
+	_, places := r.Work.(Places)
+	return places && r.ColumnSums > 0 &&
+		slices.ContainsFunc(r.Loops().Columns, func(n *Node) bool { return len(p.uses[n.Out[0]]) > 0 })
 }
 
 // stored returns the shape in which a kernel writes a tensor. ONNX Runtime keeps a buffer for the next value of its

@@ -15,7 +15,8 @@ type Compiler interface {
 	Compile(sources []string) (Programs, error)
 }
 
-// Programs are loaded programs. They must stay open until the sessions that launch them are closed.
+// Programs are loaded programs. They must stay open until the sessions that launch them are closed. These sessions run
+// one at a time, on one stream: kernels count their blocks in variables of the program.
 type Programs interface {
 	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
 	Launch() uintptr

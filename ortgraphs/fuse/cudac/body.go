@@ -21,6 +21,8 @@ type body struct {
 	phases []*phase
 	sums   []*fuse.Node // column sums
 	whole  bool         // a block adds all rows of its columns, so the sums are complete
+	// completion, unless nil, is how the last blocks complete the sums.
+	completion *completion
 
 	values map[*fuse.Tensor]value
 	loads  map[string]value

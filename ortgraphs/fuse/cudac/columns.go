@@ -47,6 +47,8 @@ func newColumns(b *body) (*Kernel, error) {
 		if double || s.C/s.V >= wholeColumns { // one block adds all rows of its columns
 			b.whole = true
 			k.across = min(max(k.threads/s.R, 32), s.C/s.V)
+		} else if b.region.Awaited {
+			k.across = k.narrowTile()
 		}
 		if turns := ceil(s.R, k.threads/k.across); double && turns > mostTurns {
 			return nil, unsupported("it adds columns of %d numbers of type DOUBLE", s.R)
@@ -63,7 +65,16 @@ func newColumns(b *body) (*Kernel, error) {
 	default:
 		k.blocks[0] = min(k.blocks[0], 1<<20)
 	}
+	k.completes(k.threads, k.across*s.V, k.blocks)
 	return k.kernel(), nil
+}
+
+// narrowTile returns how many threads have neighbouring vectors of a row if a node waits for the sums: few, so that few
+// blocks have partial sums of the same columns, and more blocks have other columns.
+func (k *columns) narrowTile() int {
+	vectors := k.shape.C / k.shape.V
+	tiles := ceil(vectors, max(ceil(minColumns, k.shape.V), k.threads/k.shape.R))
+	return ceil(vectors, tiles)
 }
 
 // narrow reports whether a thread needs few registers.
@@ -103,6 +114,9 @@ func (k *columns) partialSums(w *writer) {
 	s, wide := k.shape, k.across*k.shape.V
 	register, _ := held(k.sums[0].Out[0].Type)
 	w.line("__shared__ %s rows[%d][%d];", register, k.down, wide)
+	if k.completion != nil {
+		k.completion.begin(w)
+	}
 	for i, n := range k.sums {
 		w.line("__syncthreads();")
 		w.line("if (down < %d) {", k.down)
@@ -110,6 +124,10 @@ func (k *columns) partialSums(w *writer) {
 		w.line("for (int j = 0; j < NV; j++) rows[down][across * %d + j] = sum%d[j];", s.V, i)
 		w.line("}")
 		w.line("__syncthreads();")
+		if k.completion != nil {
+			k.completion.addRows(w, i, "rows", k.down)
+			continue
+		}
 		w.line("for (int i = threadIdx.x; i < %d; i += %d) {", wide, k.threads)
 		w.line("%s x = rows[0][i];", register)
 		w.line("for (int row = 1; row < %d; row++) x = %s_of(x, rows[row][i]);", k.down, n.Op)
@@ -117,5 +135,8 @@ func (k *columns) partialSums(w *writer) {
 		w.line("if (c >= %d) break;", s.C)
 		w.leave(k.body, i)
 		w.line("}")
+	}
+	if k.completion != nil {
+		k.completion.finish(w)
 	}
 }

@@ -151,6 +151,9 @@ func (w *writer) line(format string, arguments ...any) {
 
 // begin writes the head of the region's function.
 func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
+	if b.completion != nil {
+		b.completion.declare(w)
+	}
 	var parameters []string
 	for i, t := range b.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -172,7 +175,8 @@ func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
 
 // isPartial reports whether the kernel leaves only partial sums of an output.
 func (b *body) isPartial(t *fuse.Tensor) bool {
-	return !b.whole && slices.ContainsFunc(b.sums, func(n *fuse.Node) bool { return n.Out[0] == t })
+	return !b.whole && b.completion == nil &&
+		slices.ContainsFunc(b.sums, func(n *fuse.Node) bool { return n.Out[0] == t })
 }
 
 // kernel completes a program whose function region has a grid of that size.
@@ -185,7 +189,10 @@ func (b *body) kernel(w *writer, blocks [2]int, threads int) *Kernel {
 		}
 	}
 	pointers := len(k.In) + len(k.Out)
-	if len(k.Sums) > 0 {
+	if b.completion != nil {
+		k.Scratch = b.completion.scratch()
+	}
+	if len(k.Sums) > 0 || k.Scratch > 0 {
 		pointers++
 	}
 	k.Launches = []Launch{{Function: "region", Blocks: blocks, Threads: threads}}

@@ -24,6 +24,12 @@ __device__ inline unsigned pair_of(float low, float high) {
 __device__ inline float float_of(unsigned short bits) { return __int_as_float((int)bits << 16); }
 // fetch_ahead asks for what is in memory there, so that it is in the cache of the GPU later.
 __device__ inline void fetch_ahead(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+// read_fresh reads what another multiprocessor may have written: not from the cache of this one.
+__device__ inline float read_fresh(const float *p) {
+	float x;
+	asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
+	return x;
+}
 #endif
 
 // low_of and high_of are two numbers in bf16 that are next to each other in memory.

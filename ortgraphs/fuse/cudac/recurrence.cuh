@@ -15,12 +15,6 @@ __device__ inline void meet_blocks(unsigned *arrived, unsigned &target, unsigned
 	}
 	__syncthreads();
 }
-// read_fresh reads what another multiprocessor may have written: not from the cache of this one.
-__device__ inline float read_fresh(const float *p) {
-	float x;
-	asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
-	return x;
-}
 __device__ inline vec<float, 4> read_fresh_4(const float *p) {
 	vec<float, 4> v;
 	asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3]) : "l"(p) : "memory");

@@ -37,6 +37,7 @@ func newRows(b *body) *rows {
 	if len(b.sums) > 0 {
 		k.blocks = min(k.blocks, summingBlocks)
 	}
+	b.completes(blockThreads, s.C, [2]int{k.blocks, 1})
 	return k
 }
 
@@ -145,6 +146,9 @@ func (k *rows) phase(w *writer, p *phase) {
 func (k *rows) partialSums(w *writer) {
 	s := k.shape
 	w.line("__shared__ float groups[%d][%d];", k.perTurn, s.C)
+	if k.completion != nil {
+		k.completion.begin(w)
+	}
 	for i, n := range k.sums {
 		w.line("__syncthreads();")
 		w.line("#pragma unroll")
@@ -153,10 +157,17 @@ func (k *rows) partialSums(w *writer) {
 		w.line("if (c < %d) groups[group][c] = sum%d[j];", s.C, i)
 		w.line("}")
 		w.line("__syncthreads();")
+		if k.completion != nil {
+			k.completion.addRows(w, i, "groups", k.perTurn)
+			continue
+		}
 		w.line("for (int c = threadIdx.x; c < %d; c += %d) {", s.C, blockThreads)
 		w.line("float x = groups[0][c];")
 		w.line("for (int i = 1; i < %d; i++) x = %s_of(x, groups[i][c]);", k.perTurn, n.Op)
 		w.leave(k.body, i)
 		w.line("}")
+	}
+	if k.completion != nil {
+		k.completion.finish(w)
 	}
 }

@@ -2,7 +2,6 @@ package cudac
 
 import (
 	_ "embed"
-	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
@@ -31,7 +30,7 @@ func (w *writer) leave(b *body, sum int) {
 	t := b.sums[sum].Out[0]
 	w.axes(b.shape, b.shape.cols, "c")
 	if b.whole {
-		w.line("o%d[%s] = x;", slices.Index(b.region.Out, t), flat(b.places.index(b.loops.Of(t)), t.Shape))
+		w.line("%s = x;", b.result(t))
 		return
 	}
 	w.line("partials[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C,
@@ -40,7 +39,7 @@ func (w *writer) leave(b *body, sum int) {
 
 // left describes the sums that so many blocks leave.
 func (b *body) left(blocks int) (list []Sum) {
-	if b.whole {
+	if b.whole || b.completion != nil {
 		return nil
 	}
 	for i, n := range b.sums {

@@ -110,9 +110,11 @@ func Compile(t testing.TB, prelude string, sources []Source, options ...string) 
 	}
 	dir := t.TempDir()
 	source, library := filepath.Join(dir, "kernels.cpp"), filepath.Join(dir, "kernels.so")
+	// With unique symbols, shared memory of inline functions would be that of all programs of this process, which may
+	// run at the same time.
 	options = append([]string{
 		"-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-fsanitize=alignment", "-U_FORTIFY_SOURCE", "-fPIC",
-		"-shared",
+		"-shared", "-fno-gnu-unique",
 	}, options...)
 	compile(t, library, source, text.String(), options)
 	p := &Program{}

@@ -69,6 +69,8 @@ static inline unsigned pair_of(float low, float high) { return short_of(low) | (
 static volatile char fetched;
 static inline void fetch_ahead(const void *p) { fetched = *(const char *)p; } // so that an address outside of memory fails
 
+static inline float read_fresh(const float *p) { return *p; }
+
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 
@@ -363,9 +365,15 @@ static void meet_blocks(unsigned *arrived, unsigned &target, unsigned blocks) {
 	}
 	__syncthreads();
 }
-static float read_fresh(const float *p) { return *p; }
 #define read_fresh_4(p) (*(const vec<float, 4> *)(p))
 static float *shared_floats() { return (float *)(now->shared + LARGE_OFFSET); }
+
+// That of complete.cuh.
+static unsigned count_arrival(unsigned *arrived, unsigned limit) {
+	const unsigned before = *arrived;
+	*arrived = before >= limit ? 0 : before + 1;
+	return before;
+}
 
 // cooperative_launch has the signature of cuLaunchCooperativeKernel. Its blocks have only the shared memory that they ask for.
 extern "C" int cooperative_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -409,7 +417,10 @@ extern "C" int cooperative_launch(void *function, unsigned gx, unsigned gy, unsi
 	return launch_result;
 }
 
-// launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments.
+static unsigned long long common(unsigned long long a, unsigned long long b) { return b ? common(b, a % b) : a; } // divisor
+
+// launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments. The blocks of each launch have
+// another order.
 extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
                              void **arguments, void **extra) {
 	if (!now->stacks) now->stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
@@ -420,14 +431,16 @@ extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned 
 	blockDim = {bx, 1, 1};
 	gridDim = {gx, gy, gz};
 	launch_result = 0;
-	for (unsigned z = 0; z < gz; z++)
-		for (unsigned y = 0; y < gy; y++)
-			for (unsigned x = 0; x < gx; x++) {
-				blockIdx = {x, y, z};
-				if (shared) memset(large, 0xff, sizeof large);
-				run_block();
-				for (unsigned i = LARGE_OFFSET + shared; shared && i < sizeof large; i++)
-					if (large[i] != 0xff) return OUT_OF_RESOURCES; // it has used more than it has asked for
-			}
+	static unsigned long long launches;
+	const unsigned long long count = (unsigned long long)gx * gy * gz;
+	unsigned long long step = 1 + launches++ * 7919 % count;
+	while (common(step, count) > 1) step++;
+	for (unsigned long long i = 0, at = launches % count; i < count; i++, at = (at + step) % count) {
+		blockIdx = {unsigned(at % gx), unsigned(at / gx % gy), unsigned(at / gx / gy)};
+		if (shared) memset(large, 0xff, sizeof large);
+		run_block();
+		for (unsigned j = LARGE_OFFSET + shared; shared && j < sizeof large; j++)
+			if (large[j] != 0xff) return OUT_OF_RESOURCES; // it has used more than it has asked for
+	}
 	return launch_result;
 }
