@@ -99,7 +99,13 @@ func TestFusion(t *testing.T) {
 		}
 		f := p.Forms[0].Fusion
 		t.Logf("%d kernels; left %v; faulty %q; distances %.2g; %+v", f.Kernels, f.Left, f.Faulty, f.Distances, f.Times)
-		if p.Graphs != len(layouts) || checked != len(layouts)+c.faults {
+		reopened := map[string]bool{} // buckets of faults that the proof has found
+		for _, fault := range f.Faulty {
+			if bucket, reason, _ := strings.Cut(fault, ":"); !strings.Contains(reason, fusedtest.ErrRefused.Error()) {
+				reopened[bucket] = true
+			}
+		}
+		if p.Graphs != len(layouts) || checked != len(layouts)+len(reopened) || len(reopened) > c.faults {
 			t.Errorf("%d CUDA graphs, %d fused graphs checked", p.Graphs, checked)
 		}
 		if f.Kernels < 50 || len(f.Faulty) < len(c.want) || len(c.want) == 0 && len(f.Faulty) > 0 {
