@@ -1,19 +1,22 @@
 package fuse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// alignProducts fills up products in bf16 with zeros where a side is no multiple of 8, as 513 frequencies or 895
-// relative positions: a library loads rows that do not begin at multiples of 16 bytes element by element, and needs
-// several times as long. A kernel that computes an operand writes the zeros with it. What is beyond the sides of a
-// result is not read.
+// alignProducts fills up products with zeros where a side is no multiple of 16 bytes, as 513 frequencies or 895
+// relative positions: a library loads rows that do not begin at such multiples element by element, and needs several
+// times as long in bf16, and up to three times in TF32. A kernel that computes an operand writes the zeros with it.
+// What is beyond the sides of a result is not read. Products in f32 without TF32, which the graph does not tell apart,
+// gain nothing.
 func alignProducts(g *Graph) {
 	a := &aligning{
-		lowering: lowering{graph: &Graph{}}, uses: g.uses(), outputs: g.outputs(), filled: map[string]*Tensor{},
+		lowering: lowering{graph: &Graph{}}, least: cmp.Or(g.LeastSaved, leastSaved), uses: g.uses(),
+		outputs: g.outputs(), filled: map[string]*Tensor{},
 	}
 	for _, n := range g.Nodes {
 		if sides, ok := a.sides(n); ok {
@@ -27,6 +30,7 @@ func alignProducts(g *Graph) {
 
 type aligning struct {
 	lowering
+	least   float64 // seconds that a product has to save
 	uses    map[*Tensor][]use
 	outputs map[*Tensor]bool
 	filled  map[string]*Tensor // operands with zeros, by tensor and the sizes that differ
@@ -35,40 +39,39 @@ type aligning struct {
 // sides are those of a product.
 type sides struct{ rows, inner, columns int }
 
-// What decides whether filling up gains anything, on an H200: a product whose rows are not aligned reaches about 1e14
-// operations a second, and copies of operands move 3e12 bytes a second, each with a launch.
+// What decides whether filling up gains anything, on an H200: an operation of a product whose rows are not aligned
+// takes so much longer, in bf16 and in TF32, and copies of operands move 3e12 bytes a second, each with a launch.
 const (
-	unalignedSeconds = 1e-14
+	unalignedSeconds = 5e-15
 	copiedSeconds    = 1 / 3e12
 	launchSeconds    = 3e-6
+	leastSaved       = 1e-6 // about what a kernel more takes in a CUDA graph
 )
 
 // sides returns those that a product is to be filled up to, if that gains time.
 func (a *aligning) sides(n *Node) (to sides, ok bool) {
-	if !n.is(Product) || n.adds() || n.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
+	if !n.is(Product) || n.adds() || !isFloat(n.Out[0].Type) {
 		return to, false
 	}
+	by := 16 / int(shapes.ElementSize(n.Out[0].Type))
+	aligned := func(size int) int { return (size + by - 1) / by * by }
 	y := n.Out[0].Shape
 	rank := len(y)
 	now := sides{y[rank-2], n.inner(), y[rank-1]}
 	to = now
-	if now.inner%alignment != 0 && (!n.Transposed[0] || n.Transposed[1]) {
+	to.columns = aligned(now.columns)
+	if !n.Transposed[0] || n.Transposed[1] { // terms are neighbours in memory
 		to.inner = aligned(now.inner)
 	}
-	if now.columns%alignment != 0 {
-		to.columns = aligned(now.columns)
-	}
-	if now.rows%alignment != 0 && n.Transposed[0] {
+	if n.Transposed[0] {
 		to.rows = aligned(now.rows)
 	}
 	if to == now || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
 		return to, false
 	}
 	saved := 2 * float64(n.Out[0].Elements()) * float64(now.inner) * unalignedSeconds
-	return to, saved > a.copies(n, now, to)
+	return to, saved-a.copies(n, now, to) > a.least
 }
-
-func aligned(size int) int { return (size + alignment - 1) / alignment * alignment }
 
 // copies are the seconds for what no kernel does in any case.
 func (a *aligning) copies(n *Node, now, to sides) (seconds float64) {
@@ -142,11 +145,14 @@ func (a *aligning) fillUp(o Operand, shape []int) Operand {
 	if t := a.filled[key]; t != nil {
 		return Operand{Tensor: t}.view(View{Op: Reshape, To: shape})
 	}
-	name := o.Tensor.Name
-	wide := a.elementwise("Cast", name+"/wide", f32, o.Shape(), o) // ONNX Runtime's Pad has no other type
-	padded := a.add(&Node{Kind: Join, Op: "Pad", In: []Operand{wide}, Pads: make([]int, len(shape))}, name+"/padded",
-		f32, shape)
-	y := a.elementwise("Cast", name+"/filled", o.Tensor.Type, shape, padded)
+	name, kind := o.Tensor.Name, o.Tensor.Type
+	if kind != f32 { // ONNX Runtime's Pad has no other
+		o = a.elementwise("Cast", name+"/wide", f32, was, o)
+	}
+	y := a.add(&Node{Kind: Join, Op: "Pad", In: []Operand{o}, Pads: make([]int, rank)}, name+"/padded", f32, shape)
+	if kind != f32 {
+		y = a.elementwise("Cast", name+"/filled", kind, shape, y)
+	}
 	a.filled[key] = y.Tensor
 	return y
 }

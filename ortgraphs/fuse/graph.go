@@ -17,6 +17,8 @@ type Graph struct {
 	// WindowBytes is the size from which on windows that a convolution joins are left out of memory; 0 stands for that
 	// which is faster on a large GPU.
 	WindowBytes int
+	// LeastSaved is how many seconds filling up the sides of a product has to save; 0 stands for what a launch costs.
+	LeastSaved float64
 	// Refused are convolutions that no library computes: their windows are in memory.
 	Refused map[ConvolutionForm]bool
 	// Unsupported, unless nil, says why no program computes a region. A recurrence without a program is in no launch

@@ -21,7 +21,7 @@ const (
 	windowsShared                      // both gradients of a convolution read windows of one tensor
 	thinSummed                         // products of few results and many terms are sums
 	laidOut                            // the library takes the operands of products as they are in memory
-	sidesAligned                       // large products in bf16 have sides that are multiples of 8
+	sidesAligned                       // large products have sides that are multiples of 16 bytes
 	weightsTurned                      // so large products in f32 sum what are neighbours in memory
 	repeated                           // what costs nothing is computed by each reader
 	windowsFound                       // a Concat of windows is one read
