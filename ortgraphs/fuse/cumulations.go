@@ -26,8 +26,8 @@ func (l *lowering) cumSum(n *shapes.Node) bool {
 	switch {
 	case v.Shape[axis] > 1:
 		l.operands[v] = l.add(c, v.Name, v.Type, sizes(v))
-	case c.Exclusive:
-		return false
+	case c.Exclusive: // nothing is before or after the only element
+		l.operands[v] = scalar(0, v.Type).view(View{Op: Expand, To: sizes(v)})
 	default:
 		l.operands[v] = x
 	}

@@ -3,6 +3,7 @@ package fuse_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -90,6 +91,34 @@ func (b *builder) spoil() {
 		n.Input = append(n.Input, b.values[b.IntN(len(b.values))].name)
 		n.Output = append(n.Output, "another")
 	}
+}
+
+// TestMixedTypes: operands of other types than the operator allows are left to ONNX Runtime, which refuses most of
+// them. An exponent may have any type.
+func TestMixedTypes(t *testing.T) {
+	b := newForm()
+	one := b.numbers(1)
+	whole := b.add("Cast", "x", to(i64))
+	nodes := []string{
+		b.add("Add", "x", one), b.add("Where", one, "x", "x"), b.add("Less", "x", one), b.add("Clip", "x", one),
+		b.add("Concat", "x", whole, attribute("axis", 0)), b.add("MatMul", "x", b.add("Transpose", whole,
+			attributes("perm", []int{0, 2, 1})[0])), b.add("Pow", "x", whole), b.add("Pow", whole, b.number(0.5)),
+	}
+	squares := []string{b.add("Pow", "x", b.numbers(2)), b.add("Pow", whole, b.numbers(2))}
+	_, g, _ := partition(t, b.outputs(append(squares, nodes...)...), shapes.Sizes{})
+	var left []string
+	for _, n := range g.Nodes {
+		if n.Kind == fuse.Opaque {
+			left = append(left, n.Out[0].Name)
+		}
+	}
+	if slices.Sort(nodes); !slices.Equal(slices.Sorted(slices.Values(left)), nodes) {
+		t.Errorf("%v are left to ONNX Runtime, want %v", left, nodes)
+	}
+	b = newForm()
+	model := b.outputs(b.add("Pow", "x", b.numbers(2)))
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	compare(t, model, r, g, regions, batch(r, nil), 1e-6, 0)
 }
 
 // TestNoShape: a graph whose shapes depend on data is refused.

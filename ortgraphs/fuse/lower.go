@@ -28,7 +28,9 @@ func Lower(r *shapes.Result) (*Graph, error) {
 		if slices.ContainsFunc(n.Out, func(v *shapes.Value) bool { return v != nil && !v.Known() }) {
 			return nil, fmt.Errorf("%s (%s): its shape is not known", n.Place, n.Op())
 		}
-		if !l.lower(n) {
+		before := len(l.graph.Nodes)
+		if !l.lower(n) || slices.ContainsFunc(l.graph.Nodes[before:], (*Node).mixed) {
+			l.graph.Nodes = l.graph.Nodes[:before]
 			l.opaque(n)
 		}
 	}
@@ -191,12 +193,45 @@ func (l *lowering) lower(n *shapes.Node) bool {
 	for _, v := range n.In {
 		p.In = append(p.In, l.operand(v))
 	}
+	if n.Op() == "Pow" {
+		p.In[1] = exponent(p.In[0], p.In[1])
+	}
 	if o.Alpha != 0 {
 		p.Alpha = float(n, "alpha", o.Alpha)
 	}
 	v := n.Out[0]
 	l.operands[v] = l.add(p, v.Name, v.Type, sizes(v))
 	return true
+}
+
+// mixed reports whether operands have other types than the operator allows: ONNX Runtime refuses such a node, or
+// converts them.
+func (n *Node) mixed() bool {
+	if n.Op == "Cast" {
+		return false
+	}
+	in, want := n.In, n.Out[0].Type
+	if o := operators.Table[n.Op]; n.Kind == Elementwise && o.Result == operators.Boolean {
+		want = in[0].Tensor.Type
+	} else if n.Kind == Elementwise && o.Result == operators.OfSecond {
+		if in[0].Tensor.Type != onnxpb.TensorProto_BOOL {
+			return true
+		}
+		in = in[1:]
+	}
+	return slices.ContainsFunc(in, func(o Operand) bool { return o.Tensor.Type != want })
+}
+
+// exponent returns the one of a power in the type of the base: ONNX allows any, and has the result in that of the base.
+func exponent(base, x Operand) Operand {
+	t := base.Tensor.Type
+	number, ok := small(x)
+	// bf16 has it, too
+	exact := float64(float32(number)) == number && math.Float32bits(float32(number))&0xffff == 0
+	if !ok || !exact || x.Tensor.Type == t || !isFloat(t) && !isDouble(t) {
+		return x
+	}
+	return scalar(number, t)
 }
 
 // has reports whether the first inputs and the first output of a node are there, which a file may omit.

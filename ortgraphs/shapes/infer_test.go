@@ -69,6 +69,35 @@ func TestExportedGraphs(t *testing.T) {
 	}
 }
 
+// TestRefused: a Transpose that shows a dimension twice, and a conversion to no type, are errors.
+func TestRefused(t *testing.T) {
+	perm := &onnxpb.AttributeProto{
+		Name: proto.String("perm"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{1, -1},
+	}
+	for _, c := range []struct {
+		op, want   string
+		attributes []*onnxpb.AttributeProto
+	}{
+		{"Transpose", "the node of y (Transpose): perm [1 -1] has axis 1 twice", []*onnxpb.AttributeProto{perm}},
+		{"Cast", "the node of y (Cast): the type is missing", nil},
+		{"CastLike", "the node of y (CastLike): input 1 is missing", nil},
+	} {
+		x := &onnxpb.TensorProto{
+			Name: proto.String("x"), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Dims: []int64{1, 1},
+			FloatData: []float32{1},
+		}
+		_, err := shapes.Infer(&onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
+			Initializer: []*onnxpb.TensorProto{x},
+			Node: []*onnxpb.NodeProto{{
+				OpType: &c.op, Input: []string{"x"}, Output: []string{"y"}, Attribute: c.attributes,
+			}},
+		}}, nil)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: error %v, want %s", c.op, err, c.want)
+		}
+	}
+}
+
 // TestNumber: numbers that a float64 does not have, or that no shape needs, are not known.
 func TestNumber(t *testing.T) {
 	for _, c := range []struct {

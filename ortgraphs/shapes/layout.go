@@ -17,12 +17,16 @@ func transpose(n *Node) error {
 		if len(a.Ints) != len(x) {
 			return fmt.Errorf("perm %d for the shape %d", a.Ints, x)
 		}
+		seen := make([]bool, len(x))
 		for i, p := range a.Ints {
 			k, err := axis(p, len(x))
 			if err != nil {
 				return err
 			}
-			shape[i] = x[k]
+			if seen[k] {
+				return fmt.Errorf("perm %d has axis %d twice", a.Ints, k)
+			}
+			shape[i], seen[k] = x[k], true
 		}
 	} else {
 		slices.Reverse(shape)

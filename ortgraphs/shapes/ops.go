@@ -276,8 +276,14 @@ func cast(n *Node) error {
 		return err
 	}
 	t := Type(n.Integer("to", 0))
-	if like := n.Input(1); n.Op() == "CastLike" && like != nil {
-		t = like.Type
+	if n.Op() == "CastLike" {
+		if err := needs(n, 2); err != nil {
+			return err
+		}
+		t = n.In[1].Type
+	}
+	if t == onnxpb.TensorProto_UNDEFINED {
+		return fmt.Errorf("the type is missing")
 	}
 	n.set(0, t, slices.Clone(n.In[0].Shape))
 	return nil
