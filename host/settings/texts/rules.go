@@ -149,7 +149,12 @@ func (r Rules) Text(text, language string) string {
 		rule  rule
 		apply func(string) string
 	}{
-		{forms, foldForms}, {invisible, removeInvisible},
+		{forms, foldForms}, {invisible, func(s string) string {
+			if r.on&letters != 0 { // whether a joiner has an effect depends on what letters leaves
+				s = norm.NFC.String(strings.ReplaceAll(s, tatweel, ""))
+			}
+			return removeInvisible(s)
+		}},
 		{letters, func(s string) string { return foldLetters(s, language) }}, {digits, foldDigits},
 		{punctuation, foldPunctuation}, {spaces, foldSpaces},
 	} {

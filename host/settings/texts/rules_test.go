@@ -33,6 +33,7 @@ func TestText(t *testing.T) {
 		{"invisible", "", "USB\u200cها Auf\u200clage", "USBها Auflage"},
 		{"invisible", "", "क\u094d\u200dष र\u094d\u200cय", "क\u094d\u200dष र\u094d\u200cय"},
 		{"invisible", "", "👨\u200d👩", "👨\u200d👩"},
+		{"invisible,letters", "ar", "\u0640\u200d ا\u0640\u200cب ب\u200c\u0640 ب\u0640\u200cب", "اب ب ب\u200cب"},
 		{"punctuation", "", "‘a’ “b” c‑d − e… – —", `'a' "b" c-d - e... – —`},
 		{"spaces", "", "a\u00a0b\u3000 c\u2009d  e\u2028f", "a b c d e f"},
 		{"all:fa", "", "\u200fكتاب\u200cهاي\u00a0١٢", "کتاب\u200cهای 12"},
@@ -125,6 +126,7 @@ func TestWritten(t *testing.T) {
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		"علي\u200cها", "ﷲ ﬁ ｶﾞ", "a\u00adb \u200c", "ي\u0640\u0654", "\u0649\u0654\u200d", "٣٫٫٥", "\u06c1\u00ad\u0654",
+		"\u0640\u200d", "ا\u0640\u200cب", "ب\u200c\u0640",
 	} {
 		f.Add(s, uint8(63), "fa")
 		f.Add(s, uint8(63), "ar")
