@@ -112,7 +112,7 @@ go-back() {
   says 'checkpoints/step-000004'
   says 'done after 6 steps'
   [ "$(wc -l <me@home/metrics.jsonl)" = 6 ]
-  refused 2 train --resume me@home@5
+  refused 2 train --resume me@home@3
   says 'there are checkpoints of the steps'
   train --resume me@home@best >output
   train --resume me@home >output

@@ -30,7 +30,8 @@ type Deep struct {
 }
 
 // Check proves the kernels, without and with planted faults. No right one may be refused, and each wrong one must be
-// found; in bf16 two may be missed, since exchanged neighbours may be almost equal on most batches.
+// found, unless it changes less than the proof can tell from roundings. In bf16 two others may be missed, since
+// exchanged neighbours may be almost equal on most batches.
 func (d Deep) Check(t *testing.T) {
 	kind := onnxpb.TensorProto_FLOAT
 	if d.Short {
@@ -61,14 +62,20 @@ func (d Deep) Check(t *testing.T) {
 	}
 	load(compiled.faulty())
 	faults, verdicts := d.prove(t, p)
+	// In bf16, where one number of 8 is moved, a result may be as far away as 4 times the noise, and exchanged
+	// neighbours are nearer than that in more of the programs.
+	within, most, allowed := 1.0, 4, 0
+	if d.Short {
+		within, most, allowed = 4, 3, 2
+	}
 	wrong, small, missed := 0, 0, 0
 	for region, v := range verdicts {
 		fault, is := compiled.faults[p.Source(region)]
 		switch found := faults[region] != nil; {
 		case is && found:
 			wrong++
-		case is && v.Difference <= v.Noise:
-			small++ // nobody could tell it from other roundings
+		case is && v.Difference <= within*v.Noise:
+			small++
 		case is:
 			missed++
 			t.Logf("region %d (%s) has the fault %q, which is not found: it differs by %.2g, the noise is %.2g",
@@ -77,14 +84,10 @@ func (d Deep) Check(t *testing.T) {
 			t.Errorf("region %d (%s) is right: %v", region, p.Describe(region), faults[region])
 		}
 	}
-	t.Logf("of %d regions %d are proved, and %d found to be wrong by faults in %d programs; %d faults change less "+
-		"than roundings do, %d are missed", p.Regions(), len(verdicts), wrong, len(compiled.wrong), small, missed)
-	allowed := 0
-	if d.Short {
-		allowed = 2 // of about 25
-	}
-	if wrong == 0 || small > wrong/4 || missed > allowed {
-		t.Errorf("%d faults are found, %d change less than roundings do, %d are missed", wrong, small, missed)
+	t.Logf("of %d regions %d are proved, and %d found to be wrong by faults in %d programs; %d faults are "+
+		"too small to be found, %d are missed", p.Regions(), len(verdicts), wrong, len(compiled.wrong), small, missed)
+	if wrong == 0 || small > wrong/most || missed > allowed {
+		t.Errorf("%d faults are found, %d are too small to be found, %d are missed", wrong, small, missed)
 	}
 }
 
