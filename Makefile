@@ -103,8 +103,9 @@ fuzz: build ## every fuzz target for FUZZTIME (1m)
 
 # The packages with parts of two sizes, then the commands of which make test takes a part.
 nightly: build ## what is random or repeated, in full; make test has a small fixed part of it
+	@scripts/venv-plugin.sh
 	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(ALL) | sed -n 's| .*scripts/nightly.*||p' | \
-		XTTS_NIGHTLY=1 xargs go test -vet=off -ldflags=-w -timeout 60m
+		XTTS_NIGHTLY=1 xargs go test -vet=off -ldflags=-w -timeout 2h
 	go test -race -vet=off -ldflags=-w -timeout 60m ./cmd/xtts-host
 	XTTS_NIGHTLY=1 scripts/test-cuda.sh
 	scripts/fuzz.sh $(or $(FUZZTIME),10s)
