@@ -72,7 +72,7 @@ def kinds(g: good.Good, seed: int):
     def listed(kind):
         # Nothing is refused: the list has the state of every folder.
         return lambda plugin, what: Trial(kind, what, [str(g.program), "plugins", "list", str(plugin.parent)], "features", (0,),
-            r"^features +(\S+ +)?(verified|unverified|modified|broken|skipped)")
+            r"^features +(\S+ +)?(verified|unverified|modified|broken|not built|skipped)")
 
     def within(kind, name, more):
         for _, what, make in corrupted(kind, p, name, more, listed(kind)):
