@@ -39,10 +39,12 @@ type aligning struct {
 // sides are those of a product.
 type sides struct{ rows, inner, columns int }
 
-// What decides whether filling up gains anything, on an H200: an operation of a product whose rows are not aligned
-// takes so much longer, in bf16 and in TF32, and copies of operands move 3e12 bytes a second, each with a launch.
+// What decides whether filling up gains anything, on an H200: a product whose rows are not aligned takes so much longer
+// for each operation, in bf16 and in TF32, or in bf16 for each element of its operands and its result. Copies of
+// operands move 3e12 bytes a second, each with a launch.
 const (
 	unalignedSeconds = 5e-15
+	elementSeconds   = 1.2e-12
 	copiedSeconds    = 1 / 3e12
 	launchSeconds    = 3e-6
 	leastSaved       = 1e-6 // about what a kernel more takes in a CUDA graph
@@ -66,10 +68,16 @@ func (a *aligning) sides(n *Node) (to sides, ok bool) {
 	if n.Transposed[0] {
 		to.rows = aligned(now.rows)
 	}
-	if to == now || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
+	vector := min(now.rows, now.inner, now.columns) == 1 // for which a library has kernels of its own
+	if to == now || vector || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
 		return to, false
 	}
-	saved := 2 * float64(n.Out[0].Elements()) * float64(now.inner) * unalignedSeconds
+	elements := n.Out[0].Elements()
+	saved := 2 * float64(elements) * float64(now.inner) * unalignedSeconds
+	if n.Out[0].Type != f32 {
+		elements += product(n.In[0].Shape()) + product(n.In[1].Shape())
+		saved = max(saved, float64(elements)*elementSeconds)
+	}
 	return to, saved-a.copies(n, now, to) > a.least
 }
 
@@ -79,7 +87,7 @@ func (a *aligning) copies(n *Node, now, to sides) (seconds float64) {
 		if slices.Equal(filledShape(n, i, to), o.Shape()) {
 			continue
 		}
-		bytes := 2 * float64(product(o.Shape()))
+		bytes := float64(product(o.Shape()) * int(shapes.ElementSize(o.Tensor.Type)))
 		seconds += bytes * copiedSeconds
 		if from := o.Tensor.From; from == nil || !from.fusible() {
 			seconds += bytes*copiedSeconds + launchSeconds

@@ -48,6 +48,7 @@ type measured struct {
 	// terms and products are the numbers of terms of the longest sum, and of the longest product, of its region.
 	terms, products int
 	noisy           bool // there is noise in it
+	convolved       bool // a library convolves in f32
 	// In bf16, the kernel rounds as often as the plain nodes (seldom to another side), or less often.
 	seldom, unlike bool
 	precise        bool // nothing is rounded to fewer digits than those of f64
@@ -130,7 +131,8 @@ func (p *Plan) LinkProof(plain func(region int) bool, tf32 bool) (*Proof, error)
 			short := plain.Type == onnxpb.TensorProto_BFLOAT16
 			out.judged = append(out.judged, measured{
 				index[r], plain, blocks, terms(r, fuse.Reduction), terms(r, fuse.Product), noisy != nil && !exact,
-				short && r.Work.RoundsAsNodes(), p.Unlike(index[r]), r.Precise(plain),
+				!short && convolves(p.kernels[index[r]]), short && r.Work.RoundsAsNodes(), p.Unlike(index[r]),
+				r.Precise(plain),
 			})
 			out.Values += c.Shapes[0][0]
 			return c

@@ -115,6 +115,9 @@ func fitOf(b *ortgraphs.Bundle, precision manifest.DType) (*Fit, error) {
 			break
 		}
 	}
+	for i := range f.Planned { // LibraryBytes is that of the plan with the most kernels
+		f.total(&f.Planned[i])
+	}
 	for _, card := range Cards {
 		f.Largest = append(f.Largest, Largest{card, f.rows(int64(float64(card<<30) * usable))})
 	}
@@ -149,8 +152,12 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 		p.ArenaBytes = max(p.ArenaBytes, lifetime.Arena(append(before, l)...))
 	}
 	f.LibraryBytes = max(f.LibraryBytes, libraries+operators*len(m.Buckets)*deviceSlots*graphNode)
-	p.TotalBytes = int64(f.FixedBytes+f.LibraryBytes+p.SlotBytes) + p.ArenaBytes
+	f.total(&p)
 	return p, nil
+}
+
+func (f *Fit) total(p *Planned) {
+	p.TotalBytes = int64(f.FixedBytes+f.LibraryBytes+p.SlotBytes) + p.ArenaBytes
 }
 
 // fusedLifetimes plans the tensors of a graph whose regions are kernels.
