@@ -1,7 +1,6 @@
 package train
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
@@ -68,23 +67,47 @@ func (m *Model) planMemory(evaluation *lifetime.Plan, evaluator *player) {
 // variable is a tensor that a graph reads and a proof may change.
 type variable struct {
 	values []float32    // on the host
-	send   func() error // copies them, and their copies in bf16, to the GPU
+	send   func() error // copies what the graph reads of them to the GPU
+	state  bool         // it may be a variance, which is not negative
 }
 
 // variables are those of the graph that is tried: a player's parameters, or all that evaluations read.
 func (t *trial) variables() (list []variable) {
-	if t.player == t.evaluator {
-		for _, name := range slices.Sorted(maps.Keys(t.Evaluated.places)) {
-			at := t.Evaluated.places[name]
-			list = append(list, variable{
-				ort.View[float32](at.host[at.Offset:][:at.Bytes()]),
-				func() error { return sendSpan(t, at.block, at.Span) },
-			})
-		}
-		return list
+	if t.player != t.evaluator {
+		return t.player.variables(t)
 	}
-	for i := range t.params {
-		list = append(list, variable{t.weightsOf(i), func() error { return sendWeights(t, i) }})
+	for _, p := range t.players {
+		if t.evaluatesCopies {
+			list = append(list, p.variables(t)...)
+			continue
+		}
+		for _, param := range p.params {
+			list = append(list, t.evaluated(param.Name))
+		}
+	}
+	for _, p := range t.players {
+		for _, s := range p.state.tensors {
+			v := t.evaluated(s.Name)
+			v.state = true
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// evaluated is what evaluations read.
+func (t *trial) evaluated(name string) variable {
+	at := t.Evaluated.places[name]
+	return variable{
+		values: ort.View[float32](at.host[at.Offset:][:at.Bytes()]),
+		send:   func() error { return sendSpan(t, at.block, at.Span) },
+	}
+}
+
+// variables are the player's parameters.
+func (p *player) variables(t *trial) (list []variable) {
+	for i := range p.params {
+		list = append(list, variable{values: p.weightsOf(i), send: func() error { return sendWeights(t, p, i) }})
 	}
 	return list
 }

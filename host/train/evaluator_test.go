@@ -1,9 +1,11 @@
 package train
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,4 +149,65 @@ func lossOf(t *testing.T, m *Model) float64 {
 		t.Fatal(err)
 	}
 	return r.Loss
+}
+
+// TestVariables: what a proof changes of the weights reaches the graph that is tried, also one that evaluates copies in
+// bf16. State that may be a variance does not become negative.
+func TestVariables(t *testing.T) {
+	for _, c := range []struct {
+		bundle *ortgraphs.Bundle
+		copies bool
+	}{{bundletest.WithoutEval(t, bundletest.Mixed(t, pico).Dir), true}, {bundletest.Mixed(t, pico), false}} {
+		d, _ := fakeDevice(t)
+		m, _, _ := newMixed(t, c.bundle, d)
+		batch, err := newTrial(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer batch.close()
+		batch.player = batch.evaluator
+		read := &m.players[0].weights.block
+		if c.copies {
+			read = &m.players[0].copies.block
+		}
+		sent := func() []byte {
+			if err := m.pull(read); err != nil {
+				t.Fatal(err)
+			}
+			return bytes.Clone(read.host)
+		}
+		before := sent()
+		for _, v := range batch.variables() {
+			for i := range v.values {
+				v.values[i] *= 1.5
+			}
+			if err := v.send(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if bytes.Equal(sent(), before) {
+			t.Errorf("copies %t: the graph reads the same weights", c.copies)
+		}
+	}
+	d, _ := fakeDevice(t)
+	m, _, _ := newMixed(t, bundletest.Mixed(t, bundletest.Stateful(t, pico).Dir), d)
+	batch, err := newTrial(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer batch.close()
+	batch.player = batch.evaluator
+	for _, v := range batch.variables() {
+		if v.state {
+			clear(v.values)
+		}
+	}
+	if _, err := varyWeights(batch); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range batch.variables() {
+		if v.state && (constant(v.values) || slices.Min(v.values) < 0) {
+			t.Errorf("state %v", v.values)
+		}
+	}
 }

@@ -77,9 +77,10 @@ type Model struct {
 	slots []block
 
 	players
-	evaluator *player
-	inputs    []manifest.TensorSpec
-	in        *words
+	evaluator       *player
+	evaluatesCopies bool // the evaluation graph reads copies of weights, as training does
+	inputs          []manifest.TensorSpec
+	in              *words
 }
 
 // Result is the result of a run for one batch.

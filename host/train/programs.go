@@ -31,7 +31,9 @@ func (m *Model) build(cfg ModelConfig) {
 		p.train(m, &cfg, made[i])
 	}
 	m.Evaluated = newEvaluated(m)
-	evalGraph, evaluated := cfg.evalGraph(m, copied)
+	var evalGraph manifest.Graph
+	var evaluated tensors
+	evalGraph, evaluated, m.evaluatesCopies = cfg.evalGraph(m, copied)
 	m.evaluator = newEvaluator(m, &cfg, evalGraph, outputs)
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
@@ -52,18 +54,18 @@ func (m *Model) build(cfg ModelConfig) {
 }
 
 // evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training
-// graph of the last player.
-func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (manifest.Graph, tensors) {
+// graph of the last player, which reads copies.
+func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (g manifest.Graph, reads tensors, copies bool) {
 	b := cfg.Bundle.Manifest
 	g, ok := b.EvalGraph()
 	if !ok && cfg.Average == 0 {
 		g, _ = b.TrainingGraph(b.Last().Name, m.precision)
-		return g, copied
+		return g, copied, true
 	}
 	if !ok { // the averages are f32
 		g, _ = b.TrainingGraph(b.Last().Name, manifest.F32)
 	}
-	return g, m.Evaluated.Tensors
+	return g, m.Evaluated.Tensors, false
 }
 
 // owners returns the index of the player that each metric belongs to.

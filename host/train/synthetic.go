@@ -97,7 +97,11 @@ func varyWeights(t *trial) (restore func() error, err error) {
 	for _, v := range list {
 		same = append(same, v.values[0])
 		for i := range v.values {
-			v.values[i] += float32(0.02 * t.random.NormFloat64())
+			noise := 0.02 * t.random.NormFloat64()
+			if v.state {
+				noise = math.Abs(noise)
+			}
+			v.values[i] += float32(noise)
 		}
 		if err := v.send(); err != nil {
 			return nil, err
@@ -126,17 +130,17 @@ func (p *parameters) weightsOf(i int) []float32 {
 }
 
 // sendWeights copies a parameter's values, and their copies in bf16, to the GPU.
-func sendWeights(t *trial, i int) error {
-	at, _ := t.arena.Parameter(ortgraphs.Weights, i)
-	if err := sendSpan(t, &t.weights.block, at); err != nil {
+func sendWeights(t *trial, p *player, i int) error {
+	at, _ := p.arena.Parameter(ortgraphs.Weights, i)
+	if err := sendSpan(t, &p.weights.block, at); err != nil {
 		return err
 	}
-	short, ok := t.arena.Parameter(ortgraphs.Copies, i)
+	short, ok := p.arena.Parameter(ortgraphs.Copies, i)
 	if !ok {
 		return nil
 	}
-	narrow(t.copies.host[short.Offset:short.Offset+short.Bytes()], t.weightsOf(i))
-	return sendSpan(t, &t.copies.block, short)
+	narrow(p.copies.host[short.Offset:short.Offset+short.Bytes()], p.weightsOf(i))
+	return sendSpan(t, &p.copies.block, short)
 }
 
 func sendSpan(t *trial, b *block, at ortgraphs.Span) error {

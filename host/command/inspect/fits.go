@@ -186,8 +186,8 @@ func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes, training int64) ([]*li
 	}
 	l := lifetime.Of(r)
 	if peak, _ := l.Peak(); peak > training {
-		if l, err = fusedLifetimes(b, g, bucket); err != nil {
-			return nil, err
+		if fused, err := fusedLifetimes(b, g, bucket); err == nil { // else a run has it as exported, too
+			l = fused
 		}
 	}
 	return []*lifetime.Plan{l}, nil

@@ -15,7 +15,7 @@ func OtherForms(dir string, now []Graph) (lines []string) {
 	}
 	for i, g := range now[:min(len(now), len(before.Graphs))] {
 		was := before.Graphs[i]
-		// The evaluation graph is fused only where that saves memory.
+		// An evaluation graph that is not fused has no reason, as on the CPU: there, no training graph is fused.
 		unfused := was.Unfused != "" || g.Use == Evaluating && was.Fused == nil && before.Graphs[0].Fused != nil
 		switch {
 		case was.Fused != nil && g.Fused == nil:

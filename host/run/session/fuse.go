@@ -109,6 +109,9 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 		f.graphs = append(f.graphs, g)
 	}
 	f.evaluation = fusedGraph{of: " of evaluation", reason: p.Evaluation.Unfused}
+	if reason := p.Evaluation.Unfused; reason != nil {
+		log.Warn(fmt.Sprintf("the evaluation graph is not fused, so it needs more memory than training: %v", reason))
+	}
 	if p.Evaluation.Fusion != nil {
 		f.evaluation.facts = described(p.Evaluation.Fusion)
 		f.evaluation.warnOfFaults(log)
@@ -133,7 +136,7 @@ func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 	}
 	for _, fault := range g.facts.AsExported {
 		log.Warn("a bucket has the graph" + g.of + " as exported, although each kernel of its fused graph is right: " +
-			fault + "; the results of this run are right, and take about twice as long; please report this line, " +
+			fault + "; the results of this run are right, and take more time or memory; please report this line, " +
 			"with the model")
 	}
 }
@@ -193,7 +196,7 @@ func (f *Fusion) Lines() (lines []string) {
 	for i := range f.graphs {
 		line(f.graphs[i].player, &f.graphs[i])
 	}
-	if f.evaluation.facts != nil {
+	if f.evaluation.facts != nil || f.evaluation.reason != nil {
 		line(report.Evaluating, &f.evaluation)
 	}
 	return lines

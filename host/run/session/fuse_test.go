@@ -105,6 +105,17 @@ func TestFusionIsReported(t *testing.T) {
 			warnings: []string{"a kernel of the fused graph of evaluation is faulty, so it is not used: bucket 1: Exp"},
 		},
 		{
+			name: "evaluation as exported", mode: "on", prepared: train.Prepared{
+				Forms:      []train.Form{{Fusion: &train.Fusion{Kernels: 9}}},
+				Evaluation: train.Form{Unfused: errors.New("opset 17")},
+			},
+			text: "9 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove\nevaluation: none: " +
+				"opset 17",
+			warnings: []string{
+				"the evaluation graph is not fused, so it needs more memory than training: opset 17",
+			},
+		},
+		{
 			name: "has to be fused", mode: "on", prepared: formed(train.Form{Unfused: errors.New("opset 17")}),
 			refused: "--fuse on: opset 17",
 		},
