@@ -101,7 +101,13 @@ func TestSpecialSteps(t *testing.T) {
 		{"product", slices.Repeat([]float64{1e30, 1e-30}, 20), 0, 1, 38, 1},
 		{"product", slices.Concat(slices.Repeat([]float64{1e30}, 20), make([]float64, 20)), 3, 0, 39, 3},
 		{"product", []float64{nan, 0}, 0, 0, 1, nan},
-		{"product", []float64{nan, 0}, 0, 0, 39, 0}, // forgotten
+		{"product", []float64{nan, 0}, 0, 0, 39, nan},
+		{"product", []float64{2, 1, 0}, 0, inf, 2, inf},
+		{"product", []float64{2, 1, 0}, 0, inf, 39, 0}, // forgotten
+		{"product", []float64{2, 1, 0}, 0, nan, 39, nan},
+		{"product", []float64{2, 1, 0}, 3, nan, 39, nan},
+		{"product", slices.Repeat([]float64{1e-30}, 40), 0, nan, 39, nan},
+		{"product", slices.Repeat([]float64{1e30}, 40), 0, nan, 39, nan},
 		{"product", append([]float64{inf}, slices.Repeat([]float64{1}, 39)...), 0, 0, 39, nan},
 	} {
 		for _, shape := range [][]int{{40, 3}, {3, 40}} {

@@ -1,9 +1,9 @@
 // What is combined of the elements up to each one. The order depends on the sizes alone.
 
-// An affine function, slope * x + rest. A product with 0 is 0: slopes one after another may be larger than any number, and what is passed on from
-// before a slope of 0 is forgotten. A slope that is not finite makes a rest that is not.
+// An affine function, slope * x + rest. A product with 0 is 0, as slopes one after another may be larger than any number: an infinity before a slope
+// of 0 is forgotten. What is not a number stays that, and a slope that is not finite makes a rest that is no number.
 struct affine { double slope, rest; };
-__device__ inline double times_of(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
+__device__ inline double times_of(double a, double b) { return (a == 0 && !isnan(b)) || (b == 0 && !isnan(a)) ? 0 : a * b; }
 __device__ inline affine affine_of(double slope, double rest) { return {slope, fabs(slope) < (double)INFINITY ? rest : (double)NAN}; }
 
 // The logarithm of a sum of exponentials: the largest number, and the sum of the exponentials of what all are below it. Both of two that are equal,

@@ -1,4 +1,4 @@
-// A recurrence repeats its errors, so its functions are precise.
+// Steps repeat the errors of those before, one after another and all at once, so their functions are precise.
 __device__ inline float precise_sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
 __device__ inline float precise_softplus(float x) { return fmaxf(x, 0.f) + log1pf(expf(-fabsf(x))); }
 __device__ inline float precise_gelu(float x) { return 0.5f * x * erfcf(-0.7071067812f * x); }
