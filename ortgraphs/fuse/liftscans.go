@@ -127,9 +127,10 @@ func (s *liftedScan) carry(i int) bool {
 	if x, ok := s.logarithmic(i); ok {
 		return s.cumulation(t, LogAddExp, first, s.operand(x, len(t.Shape)))
 	}
-	f, ok := (&linear{liftedScan: s, carry: t, forms: map[*Tensor]form{}}).of(next)
+	forms := &linear{liftedScan: s, carry: t, forms: map[*Tensor]form{}}
+	f, ok := forms.of(next)
 	switch {
-	case !ok:
+	case !ok || forms.wrong:
 		return false
 	case f.slope.is(1) && f.rest.is(0):
 		s.of[t] = lifted{first, false}
@@ -248,9 +249,16 @@ func (s *liftedScan) node(n *Node) lifted {
 	own.In = nil
 	along := false
 	rank := len(n.domain())
+	var in []lifted
 	for _, o := range n.In {
 		x := s.operand(o, rank)
-		own.In, along = append(own.In, x.Operand), along || x.along
+		in, along = append(in, x), along || x.along
+	}
+	if last := len(in) - 1; along && n.Kind == Cumulation && !in[last].along {
+		in[last] = s.repeated(in[last]) // what it begins with is not broadcast
+	}
+	for _, x := range in {
+		own.In = append(own.In, x.Operand)
 	}
 	shape := t.Shape
 	if along {

@@ -1,8 +1,10 @@
 package fuse
 
 import (
+	"math"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/operators"
 )
 
@@ -30,6 +32,7 @@ type linear struct {
 	*liftedScan
 	carry *Tensor
 	forms map[*Tensor]form
+	wrong bool // a number in a form is not what the steps compute, as they round or wrap
 }
 
 func (f *linear) number(x float64) lifted { return lifted{scalar(x, f.carry.Type), false} }
@@ -61,20 +64,25 @@ func (f *linear) find(t *Tensor) (form, bool) {
 // depends reports whether a tensor of the step depends on the passed value.
 func (f *linear) depends(t *Tensor) bool { return f.needs[t]&f.needs[f.carry] != 0 }
 
+// real reports whether the value stands for a real number. Steps in integers, and in bf16, compute others.
+func (f *linear) real() bool {
+	return f.carry.Type == onnxpb.TensorProto_FLOAT || isDouble(f.carry.Type)
+}
+
 // node returns the form of a node that depends on the passed value.
 func (f *linear) node(n *Node) (form, bool) {
 	var in []form
-	var free []bool // operands that do not depend on it
+	var apart []bool // operands that do not depend on it
 	for _, o := range n.In {
 		if !f.depends(o.Tensor) {
-			in, free = append(in, form{f.number(0), f.operand(o, len(n.Out[0].Shape))}), append(free, true)
+			in, apart = append(in, form{f.number(0), f.operand(o, len(n.Out[0].Shape))}), append(apart, true)
 			continue
 		}
 		x, ok := f.of(o.Tensor)
 		if !ok || !o.Plain() {
 			return form{}, false
 		}
-		in, free = append(in, x), append(free, false)
+		in, apart = append(in, x), append(apart, false)
 	}
 	both := func(op func(a, b lifted) lifted) form {
 		return form{op(in[0].slope, in[1].slope), op(in[0].rest, in[1].rest)}
@@ -89,14 +97,14 @@ func (f *linear) node(n *Node) (form, bool) {
 	case "Sub":
 		return both(f.subtract), true
 	case "Mul":
-		if free[0] {
-			in, free = []form{in[1], in[0]}, []bool{false, true}
+		if apart[0] {
+			in, apart = []form{in[1], in[0]}, []bool{false, true}
 		}
-		return form{f.times(in[0].slope, in[1].rest), f.times(in[0].rest, in[1].rest)}, free[1]
+		return form{f.times(in[0].slope, in[1].rest), f.times(in[0].rest, in[1].rest)}, apart[1]
 	case "Div":
-		return form{f.over(in[0].slope, in[1].rest), f.over(in[0].rest, in[1].rest)}, free[1]
+		return form{f.over(in[0].slope, in[1].rest), f.over(in[0].rest, in[1].rest)}, apart[1] && f.real()
 	case "Where":
-		if !free[0] {
+		if !apart[0] {
 			return form{}, false
 		}
 		condition := in[0].rest
@@ -161,7 +169,11 @@ func (f *linear) compute(op string, in ...lifted) lifted {
 		}
 	}
 	if len(numbers) == len(in) {
-		return f.number(operators.Table[op].Of(numbers))
+		y := operators.Table[op].Of(numbers)
+		f.wrong = f.wrong || !f.real() && slices.ContainsFunc(append(numbers, y), func(x float64) bool {
+			return x != math.Trunc(x) || math.Abs(x) > math.MaxInt32
+		})
+		return f.number(y)
 	}
 	var operands []Operand
 	for _, x := range in {
