@@ -66,6 +66,8 @@ type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
 	Left    []string
+	// Refused says, by bucket, which convolutions no library computes, and why: their windows are in memory.
+	Refused []string
 	// UnfusedBytes is how much more a step of the largest bucket moves through memory because regions are plain.
 	UnfusedBytes int64
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as
@@ -298,6 +300,9 @@ func (f *fusedGraphs) describe() *Fusion {
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
 			out.Faulty = append(out.Faulty,
 				fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
+		}
+		for _, refused := range p.Refused() {
+			out.Refused = append(out.Refused, fmt.Sprintf("bucket %d: %s", bucket, refused))
 		}
 	}
 	last := len(f.plans) - 1

@@ -289,7 +289,7 @@ func (f *convolutionFinder) accepted(w *windowed) bool {
 	refused := func(w *windowed, pass ConvolutionPass) bool {
 		form := w.ConvolutionForm
 		form.Pass = pass
-		return f.graph.Refused[form]
+		return f.graph.Refused[form] != nil
 	}
 	if w.input != nil && refused(w.ofInput(), OfInput) {
 		w.input = nil

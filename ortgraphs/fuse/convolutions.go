@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
@@ -28,6 +29,17 @@ type ConvolutionForm struct {
 	Size, ResultSize, Kernel, Stride, Dilation, Before, After [2]int
 }
 
+func (p ConvolutionPass) describe() string {
+	return [...]string{"convolution", "gradient of what is convolved", "gradient of a convolution's weights"}[p]
+}
+
+// Describe returns what is computed, for messages.
+func (f ConvolutionForm) Describe() string {
+	return fmt.Sprintf("%s of %v to %v in %v, kernel %v, stride %v, dilation %v, groups %d", f.Pass.describe(),
+		[]int{f.Batch, f.Size[0], f.Size[1], f.Channels}, []int{f.Batch, f.ResultSize[0], f.ResultSize[1], f.Results},
+		f.Type, f.Kernel, f.Stride, f.Dilation, f.Groups)
+}
+
 // Convolution is a convolution, or one of its gradients.
 type Convolution struct {
 	ConvolutionForm
@@ -53,7 +65,7 @@ func (c *Convolution) complete(r *Region) {
 }
 
 func (c *Convolution) ops(*Region) string {
-	return [...]string{"convolution", "gradient of what is convolved", "gradient of a convolution's weights"}[c.Pass]
+	return c.Pass.describe()
 }
 
 func (c *Convolution) count(l *Ledger, _ *Region) (kernels int) {

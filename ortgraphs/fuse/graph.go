@@ -19,8 +19,8 @@ type Graph struct {
 	WindowBytes int
 	// LeastSaved is how many seconds filling up the sides of a product has to save; 0 stands for what a launch costs.
 	LeastSaved float64
-	// Refused are convolutions that no library computes: their windows are in memory.
-	Refused map[ConvolutionForm]bool
+	// Refused says why no library computes some convolutions: their windows are in memory.
+	Refused map[ConvolutionForm]error
 	// Unsupported, unless nil, says why no program computes a region. A recurrence without a program is in no launch
 	// with others, which would not have one either.
 	Unsupported func(*Region) error

@@ -29,6 +29,20 @@ type otherPrograms struct {
 	library *ort.Convolver // nil if there is none
 }
 
+// fewer are programs whose library refuses the gradient of what is convolved, and as soon as no plan has it any more,
+// that of weights.
+type fewer struct {
+	fused.Programs
+	asked *int
+}
+
+func (p fewer) Convolver() (*ort.Convolver, error) {
+	if *p.asked++; *p.asked == 1 {
+		return orttest.RefusingConvolver(ort.ConvolveOfInput), nil
+	}
+	return orttest.RefusingConvolver(ort.ConvolveOfWeights), nil
+}
+
 func (p otherPrograms) Convolver() (*ort.Convolver, error) {
 	if p.library == nil {
 		return nil, errors.New("no library")
@@ -60,6 +74,18 @@ func TestConvolutions(t *testing.T) {
 	}
 }
 
+// convolutionsOf counts the convolutions of each pass that a library computes.
+func convolutionsOf(p *fused.Plan) (count [3]int) {
+	for region := range p.Regions() {
+		for pass, name := range passes {
+			if strings.HasPrefix(p.Describe(region), name+" over") {
+				count[pass]++
+			}
+		}
+	}
+	return count
+}
+
 // TestComputable: what the library cannot compute gets windows in memory, or stays a sum of parts.
 func TestComputable(t *testing.T) {
 	data, err := os.ReadFile("prooftest/testdata/convolutions.onnx")
@@ -73,27 +99,33 @@ func TestComputable(t *testing.T) {
 	for what, c := range map[string]struct {
 		library *ort.Convolver
 		want    [3]int // convolutions of each pass
+		refused int    // forms
+		reason  string
 	}{
-		"all":                      {orttest.Convolver, [3]int{8, 8, 8}},
-		"no library":               {nil, [3]int{}},
-		"no convolution":           {orttest.RefusingConvolver(ort.ConvolveForward), [3]int{}},
-		"no gradient of the input": {orttest.RefusingConvolver(ort.ConvolveOfInput), [3]int{8, 0, 8}},
-		"no gradient of weights":   {orttest.RefusingConvolver(ort.ConvolveOfWeights), [3]int{}},
-		"with more memory":         {orttest.LargeConvolver(), [3]int{8, 8, 8}},
+		"all":            {orttest.Convolver, [3]int{8, 8, 8}, 0, ""},
+		"no library":     {nil, [3]int{}, 24, "no library"},
+		"no convolution": {orttest.RefusingConvolver(ort.ConvolveForward), [3]int{}, 8, "no algorithm"},
+		"no gradient of the input": {
+			orttest.RefusingConvolver(ort.ConvolveOfInput), [3]int{8, 0, 8}, 8, "no algorithm",
+		},
+		"no gradient of weights": {orttest.RefusingConvolver(ort.ConvolveOfWeights), [3]int{}, 8, "no algorithm"},
+		"with more memory":       {orttest.LargeConvolver(), [3]int{8, 8, 8}, 0, ""},
 	} {
 		programs := otherPrograms{loaded{}, c.library}
 		q, err := p.Computable(programs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got [3]int
-		for region := range q.Regions() {
-			for pass, name := range passes {
-				if strings.HasPrefix(q.Describe(region), name+" over") {
-					got[pass]++
-				}
+		refused := q.Refused()
+		if len(refused) != c.refused {
+			t.Errorf("%s: %d forms are refused, want %d", what, len(refused), c.refused)
+		}
+		for _, form := range refused {
+			if !strings.Contains(form, " of [2 ") || !strings.Contains(form, c.reason) {
+				t.Errorf("%s: refused is %s", what, form)
 			}
 		}
+		got := convolutionsOf(q)
 		again, err := q.Computable(programs)
 		if err != nil {
 			t.Fatal(err)
@@ -103,5 +135,10 @@ func TestComputable(t *testing.T) {
 			t.Errorf("%s: %v convolutions, want %v; the same plan: %t, and of itself: %t; %v", what, got, c.want,
 				q == p, again == q, failed)
 		}
+	}
+	// convolutions of a new plan may be refused, too
+	q, err := p.Computable(fewer{loaded{}, new(int)})
+	if err != nil || convolutionsOf(q) != [3]int{} || len(q.Refused()) != 16 {
+		t.Errorf("%v convolutions, %d forms are refused, %v", convolutionsOf(q), len(q.Refused()), err)
 	}
 }

@@ -48,7 +48,7 @@ type Plan struct {
 	Left    []string
 	reasons map[int]string // by region
 	lower   func() (*fuse.Graph, error)
-	again   func(refused map[fuse.ConvolutionForm]bool) (*Plan, error)
+	again   func(refused map[fuse.ConvolutionForm]error) (*Plan, error)
 }
 
 // Form says how a graph may differ from the file, and which GPU it is for.
@@ -84,7 +84,7 @@ func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, e
 }
 
 // planOf plans a graph with windows in memory for some convolutions.
-func planOf(r *shapes.Result, form Form, refused map[fuse.ConvolutionForm]bool) (*Plan, error) {
+func planOf(r *shapes.Result, form Form, refused map[fuse.ConvolutionForm]error) (*Plan, error) {
 	g, err := fuse.Lower(r)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func planOf(r *shapes.Result, form Form, refused map[fuse.ConvolutionForm]bool) 
 	}
 	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
 	p.lower = func() (*fuse.Graph, error) { return fuse.Lower(r) }
-	p.again = func(refused map[fuse.ConvolutionForm]bool) (*Plan, error) { return planOf(r, form, refused) }
+	p.again = func(refused map[fuse.ConvolutionForm]error) (*Plan, error) { return planOf(r, form, refused) }
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	p.reasons = map[int]string{}
 	for i, r := range p.regions {
@@ -231,7 +231,7 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 		}
 		if convolves(k) {
 			if err = cmp.Or(err, noConvolver); err == nil && p.convolver != nil { // a draft has none
-				err = p.canConvolve(k, call)
+				err = p.reserve(k, call)
 			}
 		}
 		if err != nil {

@@ -23,6 +23,9 @@ type Fused struct {
 	Roundings []Float `json:"roundings"`
 	// Left says why regions of the largest bucket have no kernel.
 	Left []string `json:"left"`
+	// Refused says, by bucket, which convolutions cuDNN does not compute, and why. Their windows are in memory, or the
+	// gradients of the windows.
+	Refused []string `json:"refused"`
 	// UnfusedBytes is how much more a step of the largest bucket moves through memory because regions run without a
 	// kernel: each of their nodes reads its operands and writes its results.
 	UnfusedBytes int64 `json:"unfused_bytes"`
@@ -58,6 +61,10 @@ func (f *Fused) String() string {
 	}
 	if n := len(f.Left); n > 0 {
 		parts = append(parts, units.Count(n, "region")+" without a kernel")
+	}
+	if n := len(f.Refused); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s without cuDNN, with windows in memory, such as %s",
+			units.Count(n, "convolution"), f.Refused[n-1]))
 	}
 	if n := len(f.Faulty); n > 0 {
 		parts = append(parts, units.Count(n, "faulty kernel")+" not used")

@@ -71,6 +71,7 @@ func whole() *Report {
 			Fused: &Fused{
 				Kernels: 131, ArenaBytes: 812 << 20, Distances: []Float{1e-7, 3.1e-7}, Roundings: []Float{0, 0},
 				Left:       []string{"Add over [2 8192]: a row of 8192 elements"},
+				Refused:    []string{"bucket 0: convolution of [2 1 9 8]: failure 3000"},
 				Faulty:     []string{"bucket 0: Exp over [8], which computes y"},
 				AsExported: []string{"bucket 0: its results are not those of the graph as exported"},
 				Unproved:   []string{"metric.accuracy"},

@@ -146,7 +146,8 @@ func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
 		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, UnfusedBytes: f.UnfusedBytes,
 		Distances: []report.Float{}, Roundings: []report.Float{},
-		Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...),
+		Left: append([]string{}, f.Left...), Refused: append([]string{}, f.Refused...),
+		Faulty:     append([]string{}, f.Faulty...),
 		AsExported: append([]string{}, f.AsExported...), Unproved: append([]string{}, f.Unproved...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(),
 		ProofS: f.Times.Proof.Seconds(), Predicted: f.Predicted,

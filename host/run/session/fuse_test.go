@@ -46,6 +46,14 @@ func TestFusionIsReported(t *testing.T) {
 			warnings: []string{"the fused graph is slow: of a predicted step of 10 ms, 2 ms take more than twice " +
 				"their floor: 2 ms in y: windows are in memory; channels that are a multiple of 8 mend that. "},
 		},
+		{
+			name: "a convolution without cuDNN", mode: "auto",
+			prepared: formed(train.Form{Fusion: &train.Fusion{Kernels: 9, Refused: []string{
+				"bucket 0: convolution of [2 1 9 8]: failure 3", "bucket 1: convolution of [2 1 99 8]: failure 3",
+			}}}),
+			text: "9 kernels, within 0 of the graph as exported; 2 convolutions without cuDNN, with windows in " +
+				"memory, such as bucket 1: convolution of [2 1 99 8]: failure 3; 0.0 s to compile, 0.0 s to prove",
+		},
 		{name: "a faulty kernel", mode: "on", prepared: formed(train.Form{
 			Fusion: &train.Fusion{Kernels: 9, Faulty: []string{"bucket 1: Exp, which computes y: CUDA failure 9"}},
 		}),

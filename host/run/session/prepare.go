@@ -106,7 +106,8 @@ func (s *Session) logFusion(message string, form train.Form, settled time.Durati
 		predicted = f.Predicted.MS
 	}
 	s.log.Info(message, "player", form.Player, "predicted_ms", predicted, "kernels", f.Kernels, "left", f.Left,
-		"faulty", f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved, "distances", f.Distances,
+		"refused", f.Refused, "faulty", f.Faulty, "as_exported", f.AsExported, "unproved", f.Unproved,
+		"distances", f.Distances,
 		"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(),
 		"proof_s", f.Times.Proof.Seconds(), "settle_s", settled.Seconds())
 }

@@ -94,8 +94,9 @@ func (t *tally) windowsCause(n *fuse.Node, x *fuse.Tensor) cause {
 	case results%channelsOf != 0:
 		return cause{fmt.Sprintf("windows are in memory: %d channels of the result are no multiple of %d", results,
 			channelsOf), Channels}
-	case len(t.graph.Refused) > 0:
-		return cause{"windows are in memory: cuDNN has no algorithm for some convolutions", Nothing}
+	case len(t.graph.Refused) > 0: // which may be others
+		return cause{"windows are in memory: cuDNN does not compute their convolution, something else reads them, or " +
+			"an output is their product", Nothing}
 	}
 	return cause{"windows are in memory: something else reads them, or an output is their product", Nothing}
 }
