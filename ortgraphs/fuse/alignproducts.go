@@ -69,7 +69,8 @@ func (a *aligning) sides(n *Node) (to sides, ok bool) {
 		to.rows = aligned(now.rows)
 	}
 	vector := min(now.rows, now.inner, now.columns) == 1 // for which a library has kernels of its own
-	if to == now || vector || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
+	inOrder := n.In[0].Reshaped() && n.In[1].Reshaped()  // the keys of fillUp leave views out
+	if to == now || vector || !inOrder || len(n.In[0].Shape()) != rank || slices.Contains(y, 0) {
 		return to, false
 	}
 	elements := n.Out[0].Elements()
@@ -145,6 +146,7 @@ func (a *aligning) fillUp(o Operand, shape []int) Operand {
 	if slices.Equal(o.Shape(), shape) {
 		return o
 	}
+	// layoutProducts leaves no views but reshapes, so the tensor and the last sizes say what an operand is.
 	was, rank := o.Shape(), len(shape)
 	key := fmt.Sprintf("%p %v %v", o.Tensor, was[rank-1:], shape[rank-1:])
 	if was[rank-2] != shape[rank-2] {

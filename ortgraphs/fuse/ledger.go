@@ -60,8 +60,9 @@ type RegionKind struct {
 	// Ops counts the operations, as "Mul 3, Sub, sum". Domain is the shape over which they run.
 	Ops    string `json:"ops"`
 	Domain []int  `json:"domain"`
-	// Inputs and Outputs are numbers of tensors in memory. ColumnSums are sums over the outer axes that another kernel
-	// completes.
+	// Inputs and Outputs are numbers of tensors in memory. ColumnSums are sums over the outer axes for which no
+	// node waits: another kernel completes them. The kernel that has the others completes them itself, unless their
+	// partial sums are many, which is not told apart here.
 	Inputs     int `json:"inputs"`
 	Outputs    int `json:"outputs"`
 	ColumnSums int `json:"column_sums"`

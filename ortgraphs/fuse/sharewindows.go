@@ -47,7 +47,7 @@ type convolution struct {
 	weight, parted *Node       // the products Windows(x)' dy, transposed, and dy W'
 	dx             *Tensor     // the sum of the parts
 	seen           []View      // what each part is a slice of; nil if that is all of dy W'
-	phase          int         // of a stride: the parts that begin so many elements after a step
+	phase          int         // where the parts of the sum begin, less a multiple of the stride
 	kind           shapes.Type // of the sum
 }
 

@@ -6,7 +6,8 @@ import "slices"
 // one remainder by the stride, and the windows are slices of these. So is the gradient: each phase is a sum of parts,
 // and a Concat puts them together.
 
-// strided is sliced for an operand that may be a slice of a phase: the elements that it has of all.
+// strided returns what an operand is a slice of, and which elements it has, as sliced does. It also sees through a
+// slice of a phase: then the elements are those of what was divided into phases, in steps of the stride.
 func strided(o Operand) (Operand, Windows, bool) {
 	n := len(o.Views) - 4
 	if n < 0 {

@@ -11,9 +11,9 @@ import (
 )
 
 // The counters of complete.cuh are in the module: all of them are 0 when it is loaded, and after each launch. That is
-// enough because no two launches of a program overlap, also not those of two regions that have the same one: the
-// sessions that launch it, for training, proofs and measurements, queue it on the one stream of their device and run
-// one at a time. What a CUDA graph replays ran one after another when it was captured.
+// enough because no two launches of a program overlap, even if two regions have the same program: the sessions that
+// launch it, for training, proofs and measurements, queue it on the one stream of their device and run one at a time.
+// What a CUDA graph replays ran one after another when it was captured.
 //
 //go:embed complete.cuh
 var completeTemplates string
@@ -36,7 +36,9 @@ const (
 	mostInSteps = 192 << 10
 )
 
-// completes makes the blocks of a kernel complete the column sums if a node waits for one of them.
+// completes makes the blocks of a kernel complete the column sums if a node waits for one of them. Of the 48 KiB of
+// shared memory of a launch, the parts take 1 KiB beside a row, which has at most 4,096 columns and so 16 KiB, or 4 KiB
+// beside the 32 KiB of a region that reduces no rows.
 func (b *body) completes(threads, wide int, blocks [2]int) {
 	switch {
 	case b.whole || len(b.sums) == 0:
