@@ -34,16 +34,14 @@ func newEvaluator(m *Model, cfg *ModelConfig, g manifest.Graph, outputs tensors)
 
 // exceedsTraining reports whether a graph needs more memory than the training graphs, all of which are fused.
 func (m *Model) exceedsTraining(l *lifetime.Plan) bool {
-	most := int64(0)
+	var training []*lifetime.Plan
 	for _, p := range m.players {
 		if p.fusion == nil {
 			return false
 		}
-		peak, _ := p.fusion.largest.Peak()
-		most = max(most, peak)
+		training = append(training, p.fusion.largest)
 	}
-	peak, _ := l.Peak()
-	return peak > most
+	return l.Exceeds(training...)
 }
 
 // planMemory plans the arenas for evaluation, of which nothing may be known, and for training, in the order of

@@ -31,9 +31,8 @@ func (m *Model) build(cfg ModelConfig) {
 		p.train(m, &cfg, made[i])
 	}
 	m.Evaluated = newEvaluated(m)
-	var evalGraph manifest.Graph
-	var evaluated tensors
-	evalGraph, evaluated, m.evaluatesCopies = cfg.evalGraph(m, copied)
+	evalGraph, evaluated, copies := cfg.evalGraph(m, copied)
+	m.evaluatesCopies = copies
 	m.evaluator = newEvaluator(m, &cfg, evalGraph, outputs)
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare

@@ -97,8 +97,8 @@ func layoutInOrder(n *Node, i int, copies map[string]*Tensor) *Node {
 	return n.readCopy(i, o, key, copies)
 }
 
-// readCopy lets a node read a copy of an operand, which it returns if it is a new one. Operands with
-// one key share a copy. With the key "", the tensor and the views have to be the same.
+// readCopy lets a node read a copy of an operand, which it returns if it is a new one. Operands with one key share a
+// copy. With the key "", the tensor and the views have to be the same.
 func (n *Node) readCopy(i int, o Operand, key string, copies map[string]*Tensor) *Node {
 	if key == "" {
 		views := o.Views

@@ -147,6 +147,15 @@ func (p *Plan) Peak() (bytes int64, at int) {
 	return bytes, at
 }
 
+// Exceeds reports whether the peak is above those of all other plans.
+func (p *Plan) Exceeds(others ...*Plan) bool {
+	peak, _ := p.Peak()
+	return !slices.ContainsFunc(others, func(o *Plan) bool {
+		other, _ := o.Peak()
+		return other >= peak
+	})
+}
+
 // Live returns the buffers that are in memory while a node runs, the largest first.
 func (p *Plan) Live(at int) []*Buffer {
 	list := slices.DeleteFunc(slices.Clone(p.Buffers), func(b *Buffer) bool { return b.First > at || b.Last < at })

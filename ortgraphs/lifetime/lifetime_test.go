@@ -107,6 +107,21 @@ func buffer(bytes int64, first, last int) *lifetime.Buffer {
 	return &lifetime.Buffer{Bytes: bytes, First: first, Last: last}
 }
 
+// TestExceeds: a plan exceeds others whose peaks are all lower.
+func TestExceeds(t *testing.T) {
+	plan := func(bytes int64) *lifetime.Plan {
+		return &lifetime.Plan{Nodes: make([]*shapes.Node, 2), Buffers: []*lifetime.Buffer{buffer(bytes, 0, 1)}}
+	}
+	for _, tt := range []struct {
+		others []*lifetime.Plan
+		want   bool
+	}{{[]*lifetime.Plan{plan(1), plan(2)}, true}, {[]*lifetime.Plan{plan(1), plan(3)}, false}} {
+		if got := plan(3).Exceeds(tt.others...); got != tt.want {
+			t.Errorf("%t, want %t", got, tt.want)
+		}
+	}
+}
+
 func TestArena(t *testing.T) {
 	const mb = 1 << 20
 	for _, tt := range []struct {

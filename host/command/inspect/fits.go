@@ -129,7 +129,7 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 	m := b.Manifest
 	bucket := m.Buckets[len(m.Buckets)-1].Values(rows)
 	p = Planned{Rows: rows, SlotBytes: deviceSlots * rows * f.RowBytes}
-	operators, peak := 0, int64(0)
+	operators := 0
 	var training []*lifetime.Plan
 	for _, player := range m.InTurn() {
 		g, ok := m.TrainingGraph(player.Name, precision)
@@ -140,11 +140,10 @@ func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p P
 		if err != nil {
 			return p, err
 		}
-		most, _ := l.Peak()
-		training, peak = append(training, l), max(peak, most)
+		training = append(training, l)
 		operators += operatorsOf(l)
 	}
-	before, err := evaluation(b, bucket, peak)
+	before, err := evaluation(b, bucket, training)
 	if err != nil {
 		return p, err
 	}
@@ -174,8 +173,8 @@ func fusedLifetimes(b *ortgraphs.Bundle, g manifest.Graph, bucket shapes.Sizes) 
 }
 
 // evaluation returns the plan of the evaluation graph, which a run tries before it trains, in the same arena; none
-// without such a graph. It is fused if it needs more memory as exported than the peak of training.
-func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes, training int64) ([]*lifetime.Plan, error) {
+// without such a graph. It is fused if it needs more memory as exported than training.
+func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes, training []*lifetime.Plan) ([]*lifetime.Plan, error) {
 	g, ok := b.Manifest.EvalGraph()
 	if !ok {
 		return nil, nil
@@ -185,7 +184,7 @@ func evaluation(b *ortgraphs.Bundle, bucket shapes.Sizes, training int64) ([]*li
 		return nil, fmt.Errorf("%s: %w", b.Path(g.File), err)
 	}
 	l := lifetime.Of(r)
-	if peak, _ := l.Peak(); peak > training {
+	if l.Exceeds(training...) {
 		if fused, err := fusedLifetimes(b, g, bucket); err == nil { // else a run has it as exported, too
 			l = fused
 		}

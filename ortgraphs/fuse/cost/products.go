@@ -12,8 +12,8 @@ import (
 // How a library multiplies, measured on an H100 and an H200 (docs/fusion.md has the times).
 const (
 	// Parts of the data sheet's rates that a product reaches while all multiprocessors are busy. In TF32 that depends
-	// on whether the terms of a sum are neighbours in both operands. A convolution in bf16 computes addresses, too; in
-	// f32 and TF32 none is measured, and it is taken for a product.
+	// on whether the terms of a sum are neighbours in both operands. A convolution in bf16 computes addresses, too;
+	// one in f32 or TF32 is taken for a product.
 	reachedBF16  = 0.8
 	reachedTF32  = 0.7
 	reachedApart = 0.42

@@ -194,6 +194,22 @@ func loaded(t *testing.T, p *fused.Plan, c fused.Compiler) (done func()) {
 	return func() { must(t, programs.Close()) }
 }
 
+// proveModel proves the kernels of a graph on noise, and returns how many regions have a word in their descriptions,
+// and the faults of these.
+func proveModel(
+	t *testing.T, m *onnxpb.ModelProto, c fused.Compiler, session ort.SessionConfig, seed uint64, word string,
+) (proved int, faults []error) {
+	t.Helper()
+	p, err := fused.PlanOf(m, nil, fused.Form{})
+	must(t, err)
+	defer loaded(t, p, c)()
+	random := rand.New(rand.NewPCG(seed, 1))
+	found, verdicts := Prove(t, p, session, false, All, func(ort.ValueInfo, int) float32 {
+		return float32(random.NormFloat64())
+	})
+	return described(p, word, found, verdicts)
+}
+
 // described returns how many proved regions have a word in their descriptions, and the faults of these.
 func described(
 	p *fused.Plan, word string, found map[int]error, verdicts map[int]*fused.Verdict,

@@ -1,7 +1,6 @@
 package prooftest
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -24,16 +23,7 @@ const taps, before, behind = 5, 3, 1
 // Check proves the kernels of depthwise convolutions, and returns their number and the faults.
 func (c Depthwise) Check(t *testing.T) (proved int, faults []error) {
 	t.Helper()
-	file, err := proto.Marshal(newDepthwise(c.Short))
-	must(t, err)
-	p, err := fused.NewPlan(file, nil, fused.Form{})
-	must(t, err)
-	defer loaded(t, p, c.Compiler)()
-	random := rand.New(rand.NewPCG(4, 1))
-	found, verdicts := Prove(t, p, c.Session, false, All, func(ort.ValueInfo, int) float32 {
-		return float32(random.NormFloat64())
-	})
-	return described(p, "depthwise taps", found, verdicts)
+	return proveModel(t, newDepthwise(c.Short), c.Compiler, c.Session, 4, "depthwise taps")
 }
 
 // newDepthwise has them as the exporter writes them.

@@ -1,7 +1,6 @@
 package prooftest
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -20,16 +19,7 @@ type Sums struct {
 // Check proves the kernels that complete the sums of columns of their blocks, and returns their number and the faults.
 func (c Sums) Check(t *testing.T) (proved int, faults []error) {
 	t.Helper()
-	file, err := proto.Marshal(newSums())
-	must(t, err)
-	p, err := fused.NewPlan(file, nil, fused.Form{})
-	must(t, err)
-	defer loaded(t, p, c.Compiler)()
-	random := rand.New(rand.NewPCG(6, 1))
-	found, verdicts := Prove(t, p, c.Session, false, All, func(ort.ValueInfo, int) float32 {
-		return float32(random.NormFloat64())
-	})
-	return described(p, "sum", found, verdicts)
+	return proveModel(t, newSums(), c.Compiler, c.Session, 6, "sum")
 }
 
 // The second sums are those of a region that reduces rows, too: it has 50 blocks, in groups of 8.
