@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Pace, *Evaluation, *Lowered, *Spoken, *Work, *Checkpoint, *Memory, *Warning,
-// *Message and *Finish.
+// Event is one of *Start, *Phase, *Step, *Pace, *Evaluation, *Lowered, *Spoken, *Probed, *Work,
+// *Checkpoint, *Memory, *Warning, *Message and *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.
@@ -76,15 +76,6 @@ type Lowered struct {
 	LR     float64
 	// Patience is the number of evaluations without a lower loss after which it is lowered.
 	Patience int
-}
-
-// Spoken is published when the samples of an evaluation have been spoken.
-type Spoken struct {
-	Step int64
-	// Folder has the files, Samples counts them.
-	Folder  string
-	Samples int
-	Time    time.Duration
 }
 
 // EarlyStop is why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best
@@ -177,6 +168,7 @@ func (*Pace) event()       {}
 func (*Evaluation) event() {}
 func (*Lowered) event()    {}
 func (*Spoken) event()     {}
+func (*Probed) event()     {}
 func (*Checkpoint) event() {}
 func (*Memory) event()     {}
 func (*Warning) event()    {}
