@@ -255,7 +255,12 @@ func readText(f io.ReaderAt, size, limit int64) ([]byte, error) {
 	if size > limit {
 		return nil, damage{fmt.Errorf("%d bytes, at most %d are read", size, limit)}
 	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
+	data := make([]byte, size) // io.ReadAll takes several times the size
+	n, err := f.ReadAt(data, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return data[:n], err
 }
 
 // Close closes the files. Closing twice is harmless.
