@@ -5,6 +5,7 @@
 //   - report writes metrics, the progress lines, the table at the end and report.json.
 //   - console connects a command with its terminal; trace writes a timeline; watch measures GPUs.
 //   - debug shows tests the inside of a run, and stops it at chosen points.
+//   - picture draws numbers as PNG files.
 //
 // A new sink is one type on this shelf. This shelf imports settings, stages (the pipeline's statistics) and base.
 package observe

@@ -1,0 +1,197 @@
+package picture
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		length       int
+		pixel        float64
+		second, last string
+	}{
+		{1200, 0.0025, "0.2s", "2.8s"}, // 3 s of frames of 10 ms
+		{1764, 0.0029, "0.2s", "5s"},   // 441 frames of 11.6 ms
+		{101, 0.5, "50s", "50s"},
+		{10, 0.0025, "0s", "0s"},
+	} {
+		all := ticks(c.length, c.pixel, "s")
+		if all[0] != (label{0, "0s"}) || all[min(1, len(all)-1)].text != c.second || all[len(all)-1].text != c.last {
+			t.Errorf("%d pixels of %g s: %v", c.length, c.pixel, all)
+		}
+		for i := range all[1:] {
+			if all[i+1].at-all[i].at < apart {
+				t.Errorf("%v and %v overlap", all[i], all[i+1])
+			}
+		}
+	}
+}
+
+func decoded(t *testing.T, data []byte, err error) *image.Paletted {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*image.Paletted)
+}
+
+var tenMS = Step{0.01, "s"}
+
+// TestAxes: below a matrix are ticks with labels every 0.2 s, and beside it every 20 columns.
+func TestAxes(t *testing.T) {
+	const frames, columns = 85, 80 // the last label needs more room than the values after its tick
+	data, err := Heat(tenMS, Matrix{Values: make([]float32, frames*columns), Columns: columns})
+	picture := decoded(t, data, err)
+	lit := func(x0, y0, x1, y1 int) (n int) {
+		for x := x0; x < x1; x++ {
+			for y := y0; y < y1; y++ {
+				if picture.ColorIndexAt(x, y) == light {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	const height = columns * cell
+	last := ticks(frames*cell, 0.01/cell, "s")[4]
+	if want := axisLeft + last.at + widthOf(last.text); picture.Bounds().Dx() != want || want <= axisLeft+frames*cell {
+		t.Errorf("the picture is %d pixels wide, and its last label ends at %d", picture.Bounds().Dx(), want)
+	}
+	for i := range 5 { // 0.2 s are 20 frames
+		x := axisLeft + i*20*cell
+		if lit(x, height, x+1, height+tick) != tick || lit(x+1, height, x+20*cell, height+tick) != 0 ||
+			lit(x, height+tick, x+20*cell, height+axisBottom) < 20 {
+			t.Errorf("no tick and label of %d00 ms", 2*i)
+		}
+	}
+	for i := range 4 {
+		y := height - 1 - i*20*cell
+		if lit(axisLeft-tick, y, axisLeft, y+1) != tick || lit(0, max(0, y-12), axisLeft-tick, min(height, y+12)) < 10 {
+			t.Errorf("no tick and label of column %d", 20*i)
+		}
+	}
+	if lit(axisLeft, 0, axisLeft+frames*cell, height) != 0 {
+		t.Error("axes are drawn over the values")
+	}
+}
+
+// TestOrientation: rows go from left to right and columns from the bottom to the top; two matrices have one scale, the
+// first one is at the top, and each has its name above it.
+func TestOrientation(t *testing.T) {
+	nan := float32(math.NaN())
+	data, err := Heat(tenMS, Matrix{"true", []float32{0, 1, 2, 3, 4, nan}, 2}, Matrix{"said", []float32{8, 0}, 2})
+	picture := decoded(t, data, err)
+	at := func(row, column, top int) float64 { // the value that is seen
+		x, y := axisLeft+row*cell+1, top+(2-column)*cell-1
+		if i := picture.ColorIndexAt(x, y); i >= first {
+			return 8 * float64(i-first) / float64(255-first)
+		}
+		return -float64(picture.ColorIndexAt(x, y))
+	}
+	upper, lower := nameHeight, 2*nameHeight+2*cell+between
+	for i, want := range []float64{0, 1, 2, 3, 4, -broken} {
+		if got := at(i/2, i%2, upper); math.Abs(got-want) > 0.05 {
+			t.Errorf("row %d, column %d of the upper one shows %g, want %g", i/2, i%2, got, want)
+		}
+	}
+	if at(0, 0, lower) != 8 || at(0, 1, lower) != 0 {
+		t.Errorf("the lower one shows %g above %g", at(0, 1, lower), at(0, 0, lower))
+	}
+	for _, top := range []int{upper, lower} {
+		if !slices.Contains(picture.Pix[(top-nameHeight)*picture.Stride:top*picture.Stride], light) {
+			t.Errorf("no name above the matrix at %d", top)
+		}
+	}
+}
+
+// TestLarge: a matrix of any size is at most so many pixels, each of which is the mean of its values.
+func TestLarge(t *testing.T) {
+	const rows, columns = 3 * mostAcross, 2*mostUp + 1
+	m := Matrix{Values: make([]float32, rows*columns), Columns: columns}
+	for i := range m.Values {
+		m.Values[i] = float32(i / columns % 3) // of three rows, the mean is 1
+	}
+	m.Values[0] = 9 // at the left bottom: the mean of nine values is 2
+	data, err := Heat(tenMS, m)
+	picture := decoded(t, data, err)
+	if size := picture.Bounds().Size(); size.X > axisLeft+mostAcross+40 || size.Y > mostUp+axisBottom {
+		t.Errorf("%v pixels", size)
+	}
+	height := (columns + 2) / 3
+	shown := func(row, column int) float64 {
+		return 9 * float64(picture.ColorIndexAt(axisLeft+row, height-1-column)-first) / float64(255-first)
+	}
+	if corner, other := shown(0, 0), shown(7, 5); math.Abs(corner-2) > 0.05 || math.Abs(other-1) > 0.05 {
+		t.Errorf("pixels show %g and %g, want 2 and 1", corner, other)
+	}
+}
+
+// TestLightness: the lightness of the scale, L* of CIELAB, grows from each colour to the next, over nearly all that a
+// screen has.
+func TestLightness(t *testing.T) {
+	lightness := func(index int) float64 {
+		r, g, b, _ := palette[index].RGBA()
+		linear := func(v uint32) float64 {
+			c := float64(v) / 0xffff
+			if c <= 0.04045 {
+				return c / 12.92
+			}
+			return math.Pow((c+0.055)/1.055, 2.4)
+		}
+		y := 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
+		if y <= 216.0/24389 {
+			return y * 24389 / 27
+		}
+		return 116*math.Cbrt(y) - 16
+	}
+	for i := first + 1; i < len(palette); i++ {
+		if lightness(i) < lightness(i-1)-0.2 { // 8 bits are not exact
+			t.Errorf("colour %d has lightness %.2f after %.2f", i-first, lightness(i), lightness(i-1))
+		}
+		if i >= first+4 && lightness(i) <= lightness(i-4) {
+			t.Errorf("colour %d is no lighter than the fourth before", i-first)
+		}
+	}
+	if d, l := lightness(first), lightness(255); d > 15 || l < 90 {
+		t.Errorf("lightness from %.1f to %.1f", d, l)
+	}
+}
+
+// TestCurve: a row of values is a curve, its largest value at the top; a value that is not finite is left out.
+func TestCurve(t *testing.T) {
+	data, err := Curve(tenMS, []float32{0, 1, 0.5, float32(math.Inf(1))})
+	picture := decoded(t, data, err)
+	for x, y := range map[int]int{0: curveHeight - 1, cell: 0, 2 * cell: curveHeight - 1 - (curveHeight-1)/2} {
+		if picture.ColorIndexAt(axisLeft+x, y) != light {
+			t.Errorf("no light at %d, %d", x, y)
+		}
+	}
+	for y := range curveHeight {
+		if picture.ColorIndexAt(axisLeft+3*cell, y) == light {
+			t.Errorf("infinity is at %d", y)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, m := range []Matrix{{}, {Columns: 2, Values: []float32{1}}, {Values: []float32{1}}} {
+		if _, err := Heat(tenMS, m); err == nil {
+			t.Errorf("%+v is drawn", m)
+		}
+	}
+	if _, err := Curve(tenMS, nil); err == nil {
+		t.Error("nothing is drawn")
+	}
+	if _, err := Heat(tenMS, Matrix{Columns: 1, Values: []float32{float32(math.NaN())}}); err != nil {
+		t.Errorf("without a finite value: %v", err)
+	}
+}
