@@ -58,8 +58,8 @@ func Heat(step Step, matrices ...Matrix) ([]byte, error) {
 		for column := range up.cells(m.Columns) {
 			for row := range across.cells(rows) {
 				index := colour(m.mean(across.span(row, rows), up.span(column, m.Columns)), low, high)
-				box := image.Rect(row*across.cell, height-(column+1)*up.cell, (row+1)*across.cell, height-column*up.cell)
-				paintBox(p.picture, box, index)
+				x, y := row*across.cell, height-(column+1)*up.cell
+				paintBox(p.picture, image.Rect(x, y, x+across.cell, y+up.cell), index)
 			}
 		}
 		for _, l := range ticks(height, up.unit(), "") {
