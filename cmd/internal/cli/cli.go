@@ -77,6 +77,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newFetch(),
 		newBench(),
+		group("runs", "Commands for runs", newRunsList()),
 		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),
 		group("plugins", "Commands for plugins", newPluginsList(), newPluginsTest(), newPluginsTry()),

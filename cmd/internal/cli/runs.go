@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host/command/runs"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+)
+
+func newRunsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "list [FOLDER...]",
+		SuggestFor: []string{"ls"},
+		Short:      "List runs: outcome, steps, losses, speed, time and size",
+		Long: `Lists the runs in each FOLDER (default: runs), the oldest first: when it was last written, how it
+ended, steps, first and last training loss, the best validation loss, speed, wall time, and size on
+the disk. A run that is "not over" or "unfinished" has no report: it is still going, or was killed.`,
+		Example: `xtts-host runs list
+xtts-host runs list runs /data/old-runs --json > runs.json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeFolders,
+	}
+	asJSON := jsonFlag(cmd)
+	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {
+		if len(args) == 0 {
+			args = []string{"runs"}
+		}
+		return runs.List(os.Stdout, args, *asJSON, columns(os.Stdout))
+	})
+}
+
+// completeFolders has a shell complete the names of folders.
+func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}

@@ -1,0 +1,116 @@
+package runs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/record"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Listing is the output of `runs list --json`.
+type Listing struct {
+	Version int   `json:"version"`
+	Runs    []Row `json:"runs"`
+	// Unreadable are folders that have files of a run which cannot be read.
+	Unreadable []Unreadable `json:"unreadable"`
+}
+
+// Row is a run.
+type Row struct {
+	Folder string `json:"folder"`
+	// Outcome is done, interrupted, diverged, failed, or unfinished for a run that is still going or was killed.
+	Outcome        string       `json:"outcome"`
+	Steps          int64        `json:"steps"`
+	LossFirst      report.Float `json:"loss_first"`
+	LossLast       report.Float `json:"loss_last"`
+	Best           *report.Best `json:"best"` // null without an evaluation
+	StepsPerSecond float64      `json:"steps_per_second"`
+	WallS          float64      `json:"wall_s,omitempty"` // absent for a run without a report
+	Written        time.Time    `json:"written"`
+	Bytes          int64        `json:"bytes"`
+	// Partly says that not all files could be counted.
+	Partly bool `json:"bytes_incomplete,omitempty"`
+}
+
+// Unreadable is a folder that cannot be read.
+type Unreadable struct {
+	Folder string `json:"folder"`
+	Reason string `json:"reason"`
+}
+
+// List prints the runs in folders, the oldest first. width is that of the terminal, 0 for none.
+func List(out io.Writer, dirs []string, asJSON bool, width int) error {
+	list, err := listOf(dirs)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if asJSON {
+		return report.JSON(out, list)
+	}
+	if len(list.Runs)+len(list.Unreadable) == 0 {
+		_, err := visible.Fprintf(out, "no run in %s\n", dirs[0])
+		return err
+	}
+	_, err = io.WriteString(out, table(list, width))
+	return err
+}
+
+func listOf(dirs []string) (*Listing, error) {
+	list := &Listing{Version: 1, Runs: []Row{}, Unreadable: []Unreadable{}}
+	for _, dir := range dirs {
+		if isRun(dir) {
+			list.add(filepath.Clean(dir))
+			continue
+		}
+		entries, err := files.In(dir).ReadDir()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, hint.Errorf("name the folder that has the run folders", "%s: there is no such folder", dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if folder := filepath.Join(dir, e.Name()); e.IsDir() && isRun(folder) {
+				list.add(folder)
+			}
+		}
+	}
+	slices.SortStableFunc(list.Runs, func(a, b Row) int { return a.Written.Compare(b.Written) })
+	return list, nil
+}
+
+// isRun reports whether a folder has what only a run writes, readable or not.
+func isRun(folder string) bool {
+	for _, name := range []string{report.MetricsFile, report.ReportFile} {
+		if _, err := files.In(folder, name).Lstat(); err == nil || errors.Is(err, files.ErrLink) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Listing) add(folder string) {
+	g, err := record.Look(folder)
+	if err != nil {
+		l.Unreadable = append(l.Unreadable, Unreadable{folder, err.Error()})
+		return
+	}
+	row := Row{
+		Folder: folder, Outcome: g.Status, Steps: g.Steps, LossFirst: g.First, LossLast: g.Last,
+		StepsPerSecond: g.StepsPerSec, WallS: g.WallS, Written: g.Written.UTC().Truncate(time.Second), Bytes: g.Bytes,
+		Partly: !g.AllBytes,
+	}
+	if g.HasBest {
+		row.Best = &report.Best{Step: g.BestStep, Loss: g.Best}
+	}
+	l.Runs = append(l.Runs, row)
+}

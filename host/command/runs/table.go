@@ -1,0 +1,129 @@
+package runs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/fold"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+)
+
+// The head of the table. The name is the last column: it may have any length.
+var head = []string{"written", "outcome", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
+
+// roomy is the width of a terminal from which on columns are two spaces apart, and a date has its time.
+const roomy = 100
+
+// table writes a line for each run. In a terminal, a name that does not fit is cut: --json has all of it.
+func table(list *Listing, width int) string {
+	wide := width == 0 || width >= roomy
+	cells := [][]string{head}
+	for _, r := range list.Runs {
+		cells = append(cells, cellsOf(r, wide))
+	}
+	gap := " "
+	if wide {
+		gap = "  "
+	}
+	last := len(head) - 1
+	widths := make([]int, last)
+	for _, row := range cells {
+		for i := range last {
+			widths[i] = max(widths[i], fold.Width(row[i]))
+		}
+	}
+	var b strings.Builder
+	for _, row := range cells {
+		line := ""
+		for i := range last {
+			if i < 2 { // words to the left, numbers to the right
+				line += fold.Pad(row[i], widths[i]) + gap
+			} else {
+				line += fold.PadLeft(row[i], widths[i]) + gap
+			}
+		}
+		name := row[last]
+		if width > 0 {
+			name = fold.Cut(name, max(8, width-fold.Width(line)))
+		}
+		b.WriteString(line + name + "\n")
+	}
+	for _, u := range list.Unreadable {
+		fmt.Fprintf(&b, "cannot be read: %s: %s\n", visible.Text(u.Folder), visible.Text(u.Reason))
+	}
+	return b.String()
+}
+
+// outcomes are the words of a narrow table.
+var outcomes = map[string]string{"interrupted": "stopped", "unfinished": "not over"}
+
+func cellsOf(r Row, wide bool) []string {
+	date, outcome := r.Written.Local().Format("2006-01-02 15:04"), r.Outcome
+	if !wide {
+		date = date[:len("2006-01-02")]
+		if short := outcomes[outcome]; short != "" {
+			outcome = short
+		}
+	}
+	loss := units.Number(float64(r.LossFirst)) + "→" + units.Number(float64(r.LossLast))
+	best, wall := "-", "-"
+	if r.Best != nil {
+		best = units.Number(float64(r.Best.Loss))
+	}
+	if r.WallS > 0 {
+		wall = short(r.WallS)
+	}
+	size := sizeOf(r.Bytes)
+	if r.Partly {
+		size = ">" + size
+	}
+	return []string{
+		date, outcome, count(r.Steps), loss, best, units.Rate(r.StepsPerSecond), wall, size, visible.Text(r.Folder),
+	}
+}
+
+// count writes a number of steps in at most six characters.
+func count(n int64) string {
+	switch {
+	case n < 100_000:
+		return fmt.Sprint(n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.3gM", float64(n)/1e6)
+}
+
+// short writes a time without spaces: 45s, 12m05s, 3h07m, 12d04h.
+func short(seconds float64) string {
+	const longest = 10_000 * 24 * 3600
+	d := time.Duration(min(seconds, longest) * float64(time.Second)).Round(time.Second)
+	s := int64(d / time.Second)
+	switch {
+	case s < 1:
+		return "<1s"
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 24*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	}
+	return fmt.Sprintf("%dd%02dh", s/(24*3600), s%(24*3600)/3600)
+}
+
+// sizeOf writes a number of bytes in at most five characters.
+func sizeOf(n int64) string {
+	v, unit := float64(n), "B"
+	for _, next := range []string{"K", "M", "G", "T"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1024, next
+	}
+	if v < 9.95 && unit != "B" {
+		return fmt.Sprintf("%.1f%s", v, unit)
+	}
+	return fmt.Sprintf("%.0f%s", v, unit)
+}

@@ -1,0 +1,88 @@
+package record
+
+import "math"
+
+// maxBins bounds the bins of a Curve. Each is drawn as two points.
+const maxBins = 512
+
+// Curve is the course of a number over the steps, in at most 512 bins of equal numbers of steps. Each bin has its
+// extremes, so that the spike of a single step stays. The zero value is empty.
+type Curve struct {
+	Bins []Bin
+	// Width is the number of values of a bin; the last may have fewer.
+	Width int
+	// NotFinite counts the values that were left out.
+	NotFinite int
+}
+
+// Bin is a piece of a Curve.
+type Bin struct {
+	First, Last, MinAt, MaxAt int64 // steps
+	Min, Max, Sum             float64
+	N                         int
+}
+
+// Point is a value at a step.
+type Point struct {
+	Step  int64
+	Value float64
+}
+
+// Add appends a value. Steps increase.
+func (c *Curve) Add(step int64, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		c.NotFinite++
+		return
+	}
+	one := Bin{step, step, step, step, v, v, v, 1}
+	c.Width = max(1, c.Width)
+	if last := len(c.Bins) - 1; last >= 0 && c.Bins[last].N < c.Width {
+		c.Bins[last] = c.Bins[last].join(one)
+		return
+	}
+	if len(c.Bins) == maxBins {
+		for i := range maxBins / 2 {
+			c.Bins[i] = c.Bins[2*i].join(c.Bins[2*i+1])
+		}
+		c.Bins, c.Width = c.Bins[:maxBins/2], 2*c.Width
+	}
+	c.Bins = append(c.Bins, one)
+}
+
+// join is a bin with the one after it.
+func (b Bin) join(next Bin) Bin {
+	if next.Min < b.Min {
+		b.Min, b.MinAt = next.Min, next.MinAt
+	}
+	if next.Max > b.Max {
+		b.Max, b.MaxAt = next.Max, next.MaxAt
+	}
+	b.Last, b.Sum, b.N = next.Last, b.Sum+next.Sum, b.N+next.N
+	return b
+}
+
+// Points returns the extremes of each bin in the order of their steps.
+func (c *Curve) Points() []Point {
+	var points []Point
+	for _, b := range c.Bins {
+		low, high := Point{b.MinAt, b.Min}, Point{b.MaxAt, b.Max}
+		switch {
+		case low == high:
+			points = append(points, low)
+		case low.Step < high.Step:
+			points = append(points, low, high)
+		default:
+			points = append(points, high, low)
+		}
+	}
+	return points
+}
+
+// Means returns the mean of each bin at its last step.
+func (c *Curve) Means() []Point {
+	points := make([]Point, len(c.Bins))
+	for i, b := range c.Bins {
+		points[i] = Point{b.Last, b.Sum / float64(b.N)}
+	}
+	return points
+}

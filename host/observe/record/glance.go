@@ -1,0 +1,90 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+)
+
+// Glance is a run in a line.
+type Glance struct {
+	Status       string
+	Steps        int64
+	First, Last  report.Float // losses
+	Best         report.Float // of an evaluation
+	BestStep     int64
+	StepsPerSec  float64
+	WallS        float64 // of the last process; 0 if it is not known
+	Written      time.Time
+	Bytes        int64
+	AllBytes     bool // otherwise Bytes leaves some out
+	HasBest      bool
+	ReportIsRead bool
+}
+
+// Look reads a run in short: report.json, if it is that of the last step, and metrics.jsonl otherwise.
+func Look(folder string) (*Glance, error) {
+	run := files.In(folder)
+	r := &Run{Folder: folder}
+	if err := r.there(run); err != nil {
+		return nil, err
+	}
+	g := &Glance{Status: Unfinished, Written: r.Written, First: nan, Last: nan, Best: nan}
+	g.Bytes, g.AllBytes = Size(folder)
+	rep, problem := readReport(run.Join(report.ReportFile))
+	last, err := lastStep(run.Join(report.MetricsFile))
+	if err != nil && rep == nil {
+		return nil, fmt.Errorf("%s; %s", reason(run.Join(report.MetricsFile), err), problem)
+	}
+	r.Report, r.Steps = rep, &Steps{LastStep: last}
+	if g.Status = r.Status(); g.Status != Unfinished {
+		g.of(rep)
+		return g, nil
+	}
+	steps, problem := readSteps(run.Join(report.MetricsFile), nil)
+	if steps.Count == 0 && problem != "" {
+		return nil, fmt.Errorf("%s", problem)
+	}
+	g.Steps, g.First, g.Last = steps.LastStep, report.Float(steps.First), report.Float(steps.Last)
+	g.StepsPerSec, _ = steps.Speed()
+	if e, _ := readEvaluations(run.Join(report.EvalFile)); e.Best != nil {
+		g.HasBest, g.Best, g.BestStep = true, report.Float(e.Best.Loss), e.Best.Step
+	}
+	return g, nil
+}
+
+// of takes the figures of a report.
+func (g *Glance) of(r *report.Report) {
+	g.ReportIsRead = true
+	g.Steps, g.First, g.Last, g.StepsPerSec, g.WallS = r.Steps, r.Loss.First, r.Loss.Last, r.StepsPerSecond, r.WallS
+	if e := r.Evaluation; e != nil {
+		g.HasBest, g.Best, g.BestStep = true, e.Best.Loss, e.Best.Step
+	}
+}
+
+// lastStep reads the step of the last complete line of metrics.jsonl; 0 if it has none.
+func lastStep(path files.Path) (int64, error) {
+	f, err := path.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	tail := make([]byte, min(f.Size(), 2*maxLine))
+	if err := files.ReadAt(f, tail, f.Size()-int64(len(tail))); err != nil {
+		return 0, err
+	}
+	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
+	for len(tail) > 0 {
+		begin := bytes.LastIndexByte(tail[:len(tail)-1], '\n') + 1
+		var v stepLine
+		if json.Unmarshal(tail[begin:], &v) == nil && v.Step != nil {
+			return *v.Step, nil
+		}
+		tail = tail[:begin]
+	}
+	return 0, nil
+}

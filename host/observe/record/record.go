@@ -1,0 +1,153 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// maxReport bounds report.json, in bytes. One has some 10 KB.
+const maxReport = 4 << 20
+
+// Run is what a run folder tells.
+type Run struct {
+	// Folder is the path as it was named.
+	Folder string
+	// Report is nil if report.json is not there or cannot be read.
+	Report      *report.Report
+	Steps       *Steps
+	Evaluations Evaluations
+	Spoken      Spoken
+	Probes      Probes
+	Quarantine  Quarantine
+	Settings    []Setting
+	// Written is when the newest of metrics.jsonl and report.json was written.
+	Written time.Time
+	// Problems say what is missing or could not be read.
+	Problems []string
+}
+
+// Open reads a run folder. The error says that there is no run.
+func Open(folder string) (*Run, error) {
+	run := files.In(folder)
+	r := &Run{Folder: folder}
+	say := func(problem string) {
+		if problem != "" {
+			r.Problems = append(r.Problems, problem)
+		}
+	}
+	if err := r.there(run); err != nil {
+		return nil, err
+	}
+	var problem string
+	r.Report, problem = readReport(run.Join(report.ReportFile))
+	say(problem)
+	r.Settings, problem = readSettings(run.Join(settingsFile))
+	say(problem)
+	var began []int64
+	if r.Report != nil {
+		began = append(began, r.Report.ResumedAt)
+	}
+	r.Steps, problem = readSteps(run.Join(report.MetricsFile), began)
+	say(problem)
+	r.Evaluations, problem = readEvaluations(run.Join(report.EvalFile))
+	say(problem)
+	best := int64(-1)
+	if e := r.Evaluations.Best; e != nil {
+		best = e.Step
+	}
+	r.Spoken, problem = readSpoken(run, best)
+	say(problem)
+	if n := r.Spoken.Refused; n > 0 {
+		say(fmt.Sprintf("%s: %s of no sample, which were not opened", spokenFile, units.Count(n, "path")))
+	}
+	r.Probes, problem = readProbes(run.Join(probesFile))
+	say(problem)
+	r.Quarantine, problem = readQuarantine(run.Join(report.QuarantineFile))
+	say(problem)
+	if r.Report != nil && r.Stale() {
+		say(fmt.Sprintf("%s is of step %d, and the run has step %d: its figures are those of then", report.ReportFile,
+			r.Report.Steps, r.Steps.LastStep))
+	}
+	return r, nil
+}
+
+// there returns an error unless the folder has a file that only a run writes.
+func (r *Run) there(run files.Path) error {
+	found := false
+	for _, name := range []string{report.MetricsFile, report.ReportFile} {
+		info, err := run.Join(name).Lstat()
+		switch {
+		case err == nil:
+			found = true
+			if info.ModTime().After(r.Written) {
+				r.Written = info.ModTime()
+			}
+		case errors.Is(err, files.ErrLink): // it is not read, and says why
+			found = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if !found {
+		return hint.Errorf("name the --run-dir of a run: a folder with metrics.jsonl", "%s: there is no run in it",
+			filepath.Clean(run.String()))
+	}
+	return nil
+}
+
+// readReport reads report.json. Values of a wrong type are left out, and the others are there.
+func readReport(path files.Path) (*report.Report, string) {
+	data, err := path.Read(maxReport)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, report.ReportFile + " is not there: the run is still going, or was killed"
+	}
+	if err != nil {
+		return nil, reason(path, err)
+	}
+	r := &report.Report{Loss: report.Losses{First: nan, Last: nan, Best: nan}}
+	err = json.Unmarshal(data, r)
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
+		return r, fmt.Sprintf("%s: %v", report.ReportFile, err)
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("%s: %v", report.ReportFile, err)
+	}
+	return r, ""
+}
+
+var nan = report.Float(math.NaN())
+
+// Stale reports whether the report is that of an earlier step, as in a run that was resumed and has not ended yet.
+func (r *Run) Stale() bool { return r.Report != nil && r.Report.Steps < r.Steps.LastStep }
+
+// The states of a run.
+const (
+	Done        = report.Done
+	Interrupted = report.Interrupted
+	Diverged    = "diverged"
+	Failed      = "failed"
+	Unfinished  = "unfinished" // still going, or killed
+)
+
+// Status is the state of a run in one word.
+func (r *Run) Status() string {
+	switch {
+	case r.Report == nil || r.Stale():
+		return Unfinished
+	case r.Report.Verdict.Diverged:
+		return Diverged
+	case r.Report.Outcome == Done, r.Report.Outcome == Interrupted:
+		return r.Report.Outcome
+	}
+	return Failed
+}

@@ -1,0 +1,169 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
+)
+
+const (
+	spokenFile    = "spoken.jsonl"
+	samplesFolder = "samples"
+	maxUtterances = 400 // of an evaluation
+)
+
+// Utterance is a text that was spoken at an evaluation.
+type Utterance struct {
+	Step           int64
+	Clip           bool // of the validation data, otherwise a sentence of --samples
+	Number         int
+	ID             string
+	Text, Language string
+	// File, Reference and Picture are paths in the run folder, "" if there is none.
+	File, Reference, Picture string
+	Seconds                  float64
+	Ended                    *bool // nil if it is not known
+	Measures                 []Value
+}
+
+// Spoken has the utterances of the first, the best and the last evaluation that spoke, without the same one twice.
+type Spoken struct {
+	First, Best, Last []Utterance
+	// Evaluations counts those that spoke.
+	Evaluations int
+	// Refused counts paths that are none of a sample: they are left out.
+	Refused int
+}
+
+// inSamples is what a sample is called in a run folder.
+var inSamples = regexp.MustCompile(`^samples/(step-[0-9]{6,18}|reference)/[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.(wav|png)$`)
+
+type utteranceLine struct {
+	Step                     *int64
+	Clip, Sample             int
+	ID, Text, Language       string
+	File, Reference, Picture string
+	Seconds                  float64
+	Ended                    *bool
+	Measures                 map[string]any
+}
+
+// readSpoken reads spoken.jsonl. best is the step of the best evaluation, or -1.
+func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
+	var now []Utterance
+	step := int64(-1)
+	keep := func() {
+		switch {
+		case len(now) == 0:
+			return
+		case s.Evaluations == 1:
+			s.First = now
+		case step == best:
+			s.Best = now
+		}
+		s.Last = now
+	}
+	problem = lines(run.Join(spokenFile), func(line []byte) error {
+		var v utteranceLine
+		if err := json.Unmarshal(line, &v); err != nil {
+			return err
+		}
+		if v.Step == nil || *v.Step < step {
+			return errNoStep
+		}
+		if *v.Step != step {
+			keep()
+			now, step = nil, *v.Step
+			s.Evaluations++
+		}
+		if len(now) < maxUtterances {
+			now = append(now, s.utterance(&v))
+		}
+		return nil
+	})
+	keep()
+	if s.Evaluations == 0 {
+		return fromFolder(run, best), problem
+	}
+	return s.distinct(), problem
+}
+
+// utterance is that of a line, without paths that lead elsewhere.
+func (s *Spoken) utterance(v *utteranceLine) Utterance {
+	u := Utterance{
+		Step: *v.Step, Clip: v.Clip > 0, Number: max(v.Clip, v.Sample), ID: v.ID, Text: v.Text, Language: v.Language,
+		Seconds: v.Seconds, Ended: v.Ended,
+	}
+	for _, p := range []struct {
+		to   *string
+		path string
+	}{{&u.File, v.File}, {&u.Reference, v.Reference}, {&u.Picture, v.Picture}} {
+		switch {
+		case inSamples.MatchString(p.path):
+			*p.to = p.path
+		case p.path != "":
+			s.Refused++
+		}
+	}
+	for name, number := range v.Measures {
+		if n, ok := number.(float64); ok {
+			u.Measures = append(u.Measures, Value{name, n})
+		}
+	}
+	u.Measures = sorted(u.Measures)
+	return u
+}
+
+// distinct leaves out an evaluation that is there as another one.
+func (s Spoken) distinct() Spoken {
+	same := func(a, b []Utterance) bool { return len(a) > 0 && len(b) > 0 && a[0].Step == b[0].Step }
+	if same(s.Last, s.First) {
+		s.Last = nil
+	}
+	if same(s.Best, s.First) || same(s.Best, s.Last) {
+		s.Best = nil
+	}
+	return s
+}
+
+// fromFolder finds the samples of a run that has no spoken.jsonl, as those of earlier versions. Their texts are not
+// known.
+func fromFolder(run files.Path, best int64) (s Spoken) {
+	entries, err := run.Join(samplesFolder).ReadDir()
+	if err != nil {
+		return s
+	}
+	var folders []string
+	for _, e := range entries {
+		if _, ok := rundir.ParseStep(e.Name()); ok {
+			folders = append(folders, e.Name())
+		}
+	}
+	if s.Evaluations = len(folders); s.Evaluations == 0 {
+		return s
+	}
+	s.First = inFolder(run, folders[0])
+	s.Last = inFolder(run, folders[len(folders)-1])
+	if best >= 0 {
+		s.Best = inFolder(run, rundir.Step(best))
+	}
+	return s.distinct()
+}
+
+func inFolder(run files.Path, name string) (list []Utterance) {
+	step, _ := rundir.ParseStep(name)
+	for i := 1; i <= maxUtterances; i++ {
+		file := path.Join(samplesFolder, name, fmt.Sprintf("%d.wav", i))
+		info, err := run.Join(strings.Split(file, "/")...).Lstat()
+		if err != nil || !info.Mode().IsRegular() {
+			break
+		}
+		list = append(list, Utterance{Step: step, Number: i, File: file})
+	}
+	return list
+}
