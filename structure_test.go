@@ -117,8 +117,9 @@ var importers = map[string]string{
 	"golang.org/x/text":                     "host/data/dataset host/settings/texts shared",
 	"gonum.org/v1/gonum":                    "host/data/dataset shared/fft",
 	"google.golang.org/grpc":                "host/stages/supervise shared",
-	"google.golang.org/protobuf":            "host/train/device ortgraphs plugins/inference/frozen shared",
-	"gorgonia.org/cu":                       "gpu/cuda",
+	"google.golang.org/protobuf": "host/observe/tensorboard host/train/device ortgraphs shared " +
+		"plugins/inference/frozen",
+	"gorgonia.org/cu": "gpu/cuda",
 }
 
 // withCgo are the only packages that may use cgo.

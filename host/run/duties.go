@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/boards"
 	"github.com/xtts-host/xtts-host/host/run/ending"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -110,6 +111,11 @@ func (o *duties) addSinks(r *run, p train.Progress) (*report.Evaluation, error) 
 	r.bus.Require(report.ReportFile, o.collector)
 	if r.machine.Watch != nil {
 		r.bus.Require("watch", r.machine.Watch.Sink())
+	}
+	if !r.mode.Measures() {
+		boards.Add(&boards.Run{
+			Plan: r.plan, Dir: r.dir, Progress: p, Skipped: metrics.History().Skipped, Bus: r.bus, Log: r.log.Logger,
+		})
 	}
 	return evaluations.Last(), nil
 }

@@ -60,6 +60,7 @@ type Config struct {
 	EarlyStop                            int // evaluations; 0: never
 	EarlyStopDelta                       float64
 	Samples                              string // file; empty: none
+	TensorBoard                          bool
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int

@@ -31,6 +31,8 @@ func (s *Set) define() {
 	f.Float64Var(&c.DiskWait, "disk-wait", 60,
 		"longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
+	f.BoolVar(&c.TensorBoard, "tensorboard", true, "write curves, speech and pictures for TensorBoard into the run "+
+		"folder (docs/monitoring.md); --tensorboard=false does not")
 
 	definePipeline(c, s.group("Pipeline"))
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))

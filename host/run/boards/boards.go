@@ -1,0 +1,47 @@
+// Package boards adds to a run what shows it elsewhere: the curves of TensorBoard. A run goes on without a board that
+// fails.
+package boards
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/tensorboard"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// Run is what the boards of a run need.
+type Run struct {
+	Plan     *plan.Plan
+	Dir      string
+	Progress train.Progress
+	Skipped  int64 // steps so far
+	Bus      *event.Bus
+	Log      *slog.Logger
+}
+
+// Add adds the boards that the settings ask for, before the run publishes its start. Of several ranks, the first has
+// them.
+func Add(r *Run) {
+	c, p := r.Plan.Config, &r.Progress
+	if !c.TensorBoard || !r.Plan.World.Leads() {
+		return
+	}
+	settings, _ := files.In(r.Dir, config.RunFile).Read(1 << 20) // it is shown, and not needed
+	board := tensorboard.Config{
+		Dir: r.Dir, Metrics: r.Plan.Bundle.Manifest.Metrics(), Step: p.Step, EvaluatedStep: p.EvaluatedStep,
+		Skipped: r.Skipped, Settings: string(settings),
+	}
+	if p.Best != nil {
+		board.Best = p.Best.Step
+	}
+	b, err := tensorboard.Open(board)
+	if err != nil {
+		r.Log.Warn("the run goes on without --tensorboard: " + err.Error())
+		return
+	}
+	r.Bus.Offer("tensorboard", b, func(text string) { r.Log.Warn(text) })
+}
