@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/pitch"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -21,17 +22,17 @@ const (
 // Stage implements the stage "prosody" for the run's feature contract. plugin.json documents its configuration. It uses
 // no random numbers. It rejects a row with a sample that is not finite, or that is too short for one mel frame.
 type Stage struct {
-	extractor *Extractor
+	extractor *pitch.Extractor
 }
 
 // Configure refuses a configuration that is impossible at the contract's sample rate, and buckets that do not match the
 // contract.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
-	var c Config
+	var c pitch.Config
 	if err := cfg.Decode(&c); err != nil {
 		return err
 	}
-	e, err := New(cfg.Features, c)
+	e, err := pitch.New(cfg.Features, c)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		}
 		clip := wave[row*width:][:samples[row]]
 		pitch, energy := pitch[row*room:][:room], energy[row*room:][:room]
-		count := s.extractor.features.Frames(len(clip))
+		count := s.extractor.Features().Frames(len(clip))
 		if err := s.extractor.Compute(pitch, energy, clip); err != nil {
 			b.Reject(row, err.Error())
 			count = 0

@@ -18,7 +18,7 @@ import (
 // voice returns a second of speech.
 func voice(t testing.TB) []float32 {
 	t.Helper()
-	data, err := os.ReadFile("../../../../plugins/features/testdata/voice.wav")
+	data, err := os.ReadFile("../../../../shared/pitch/testdata/voice.wav")
 	if err != nil {
 		t.Fatal(err)
 	}

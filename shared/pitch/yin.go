@@ -1,4 +1,4 @@
-package prosody
+package pitch
 
 import "math"
 

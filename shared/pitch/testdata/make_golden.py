@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes golden_prosody.json: pitch and energy of voice.wav, in float64, by librosa.
+"""Writes golden.json: pitch and energy of voice.wav, in float64, by librosa.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install librosa==0.11.0 numpy==2.2.6
-    /tmp/golden/bin/python plugins/features/testdata/make_golden_prosody.py
+    /tmp/golden/bin/python shared/pitch/testdata/make_golden.py
 
 voice.wav is the first second of clip B/0001 of the sample corpus in host/data/dataset/sample: 22,050 Hz, 16 bits, CC0 1.0.
 librosa.yin returns a frequency for every frame and does not decide which are voiced. Its difference function omits the energy
@@ -33,7 +33,7 @@ def main():
         energy.append(dict(frame_length=length, pad_mode=mode, log_rms=[float(f"{v:.7g}") for v in np.log(np.maximum(rms, 1e-5))]))
     golden = dict(sample_rate=rate, hop_length=HOP, frame_length=FRAME, f_min=F_MIN, f_max=F_MAX, threshold=THRESHOLD,
                   f0=[float(f"{v:.6g}") for v in f0], energy=energy)
-    path = FOLDER / "golden_prosody.json"
+    path = FOLDER / "golden.json"
     path.write_text(json.dumps(golden, separators=(",", ":")).replace('"energy"', '\n"energy"').replace('{"frame_length"', '\n{"frame_length"') + "\n")
     print(path.name, path.stat().st_size, "bytes;", len(f0), "frames")
 

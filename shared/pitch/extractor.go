@@ -1,4 +1,4 @@
-package prosody
+package pitch
 
 import (
 	"math"
@@ -72,6 +72,12 @@ func New(f manifest.Features, c Config) (*Extractor, error) {
 	}
 	return e, nil
 }
+
+// Features returns the contract.
+func (e *Extractor) Features() manifest.Features { return e.features }
+
+// Config returns the configuration with its defaults.
+func (e *Extractor) Config() Config { return e.config }
 
 // Compute writes pitch and energy of wave, f32[frames] each with frames = Features.Frames(len(wave)), to the start of
 // the slices. It fails with ErrTooShort, or if a sample is not finite.

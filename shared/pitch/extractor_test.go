@@ -1,4 +1,4 @@
-package prosody
+package pitch
 
 import (
 	"encoding/binary"
@@ -203,7 +203,7 @@ func TestVoicingThreshold(t *testing.T) {
 // recording returns the samples of testdata/voice.wav.
 func recording(t testing.TB) []float32 {
 	t.Helper()
-	data, err := os.ReadFile("../testdata/voice.wav")
+	data, err := os.ReadFile("testdata/voice.wav")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func recording(t testing.TB) []float32 {
 // TestGolden compares the extractor with librosa for a recording: pitch in voiced frames, which librosa.yin does not
 // decide, and energy in all frames.
 func TestGolden(t *testing.T) {
-	data, err := os.ReadFile("../testdata/golden_prosody.json")
+	data, err := os.ReadFile("testdata/golden.json")
 	if err != nil {
 		t.Fatal(err)
 	}
