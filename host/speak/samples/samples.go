@@ -261,7 +261,7 @@ func (s *Speaker) speak(ctx context.Context, step int64) (err error) {
 		}
 		voice, err := heard.voice(ctx, s.speaker, sample.Voice)
 		if err == nil {
-			err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
+			_, err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", sample.Place, disk.Explain(err, path.String(), 1))

@@ -172,7 +172,7 @@ func TestSpeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(r.dir, "a.wav")
-	if err := speaker.WriteFile(t.Context(), files.At(path), voice, text, io.Discard); err != nil {
+	if _, err := speaker.WriteFile(t.Context(), files.At(path), voice, text, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, r.sample(t, 1, 1)) {

@@ -15,21 +15,27 @@ func (c codes) rate() int { return c.vocoder.Spec.SampleRate }
 func (c codes) unit() string { return "code" }
 
 func (c codes) speak(
-	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+	ctx context.Context, voice *Voice, tokens []int32, longest int, chosen sampling.Settings,
+	emit func([]float32) error,
 ) (Spoken, error) {
-	return c.whole(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt).Next, emit)
+	return c.whole(ctx, voice, tokens, longest, sampling.New(chosen, c.spec.Codes.Prompt).Next, emit)
 }
 
-func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
-	return c.whole(ctx, voice, tokens, c.other, silent)
+func (c codes) units(seconds float64) int {
+	windows := c.spec.Codes.Vocoder
+	return max(1, int(seconds*float64(c.rate())*float64(windows.Latents)/float64(windows.Samples)))
+}
+
+func (c codes) rehearse(ctx context.Context, voice *Voice, tokens []int32, longest int) (Spoken, error) {
+	return c.whole(ctx, voice, tokens, longest, c.other, silent)
 }
 
 func (c codes) whole(
-	ctx context.Context, voice *Voice, tokens []int32, choose func(logits []float32) (int, error),
+	ctx context.Context, voice *Voice, tokens []int32, longest int, choose func(logits []float32) (int, error),
 	emit func([]float32) error,
 ) (Spoken, error) {
 	w := newWaveform(c.Speaker, voice, emit)
-	spoken, err := c.decode(ctx, voice, tokens, c.spec.Longest, choose, w.add)
+	spoken, err := c.decode(ctx, voice, tokens, longest, choose, w.add)
 	if err == nil {
 		err = w.end()
 	}

@@ -102,7 +102,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		u.silence = "these are the initial weights of the bundle: --run RUN speaks with those of a run"
 	}
 	m.speaker.Made = func(units int) { u.waiting.Made(m.speaker.Unit(), units) }
-	if err := u.speak(ctx, tokenized.parts); err != nil {
+	if err := u.speak(ctx, tokenized); err != nil {
 		return err
 	}
 	if err := s.finish(); err != nil {

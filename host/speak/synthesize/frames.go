@@ -18,6 +18,7 @@ type frames struct {
 	*Speaker
 	bands      int
 	sampleRate int
+	runsOf     float64             // a second
 	griffinLim *griffinlim.Vocoder // if there is no vocoder
 }
 
@@ -26,6 +27,12 @@ var errFrame = errors.New("the next frame is not finite")
 
 func newFrames(s *Speaker, f manifest.Features, threads int) (frames, error) {
 	m := frames{Speaker: s, bands: f.NMels, sampleRate: f.SampleRate}
+	m.runsOf = float64(f.SampleRate) / float64(f.HopLength)
+	for _, out := range s.step.Spec.Outputs {
+		if out.Name == manifest.TensorFrames {
+			m.runsOf /= float64(max(1, out.Shape[1].Size))
+		}
+	}
 	if s.vocoder != nil {
 		m.sampleRate = s.vocoder.Spec.SampleRate
 		return m, nil
@@ -41,11 +48,17 @@ func (f frames) rate() int { return f.sampleRate }
 
 func (f frames) unit() string { return "frame" }
 
+// units are runs of the model here, which the length of a text is bounded by.
+func (f frames) units(seconds float64) int {
+	return max(1, int(seconds*f.runsOf))
+}
+
 // speak makes the waveform when all frames are known: each sample depends on all of them.
 func (f frames) speak(
-	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+	ctx context.Context, voice *Voice, tokens []int32, longest int, chosen sampling.Settings,
+	emit func([]float32) error,
 ) (Spoken, error) {
-	all, spoken, err := f.decode(ctx, voice, tokens, f.spec.Longest, f.ended)
+	all, spoken, err := f.decode(ctx, voice, tokens, longest, f.ended)
 	if err != nil {
 		return spoken, err
 	}
@@ -57,8 +70,8 @@ func (f frames) speak(
 }
 
 // rehearse predicts frames of which none is the last. Griffin-Lim takes no memory of the device.
-func (f frames) rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error) {
-	all, spoken, err := f.decode(ctx, voice, tokens, f.spec.Longest, f.goesOn)
+func (f frames) rehearse(ctx context.Context, voice *Voice, tokens []int32, longest int) (Spoken, error) {
+	all, spoken, err := f.decode(ctx, voice, tokens, longest, f.goesOn)
 	if err == nil && f.vocoder != nil {
 		_, err = f.waveform(ctx, all, sampling.Settings{})
 	}

@@ -123,7 +123,7 @@ func TestSpeakFrames(t *testing.T) {
 	}
 	voice := listen(t, s)
 	speak := func(settings sampling.Settings) (wave []float32, spoken Spoken) {
-		spoken, err := s.Speak(t.Context(), voice, hello, settings,
+		spoken, err := s.Speak(t.Context(), voice, hello, s.spec.Longest, settings,
 			func(part []float32) error { wave = append(wave, part...); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestVocoderOfFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wave []float32
-	_, err = s.Speak(t.Context(), voice, hello, sampling.Settings{},
+	_, err = s.Speak(t.Context(), voice, hello, s.spec.Longest, sampling.Settings{},
 		func(part []float32) error { wave = append(wave, part...); return nil })
 	if err != nil || !slices.Equal(wave, want) || s.Rate() != 24000 {
 		t.Errorf("%d samples at %d Hz, want %d; %v", len(wave), s.Rate(), len(want), err)
@@ -210,12 +210,12 @@ func TestSpeakFramesFails(t *testing.T) {
 	emit := func([]float32) error { t.Error("emitted"); return nil }
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(os.ErrDeadlineExceeded)
-	if _, err := s.Speak(ctx, voice, hello, sampling.Settings{}, emit); err != os.ErrDeadlineExceeded {
+	if _, err := s.Speak(ctx, voice, hello, s.spec.Longest, sampling.Settings{}, emit); err != os.ErrDeadlineExceeded {
 		t.Error(err)
 	}
 	nan := voice.voice.Floats()
 	nan[0] = (nan[0] - nan[0]) / (nan[0] - nan[0])
-	_, err := s.Speak(t.Context(), voice, hello, sampling.Settings{}, emit)
+	_, err := s.Speak(t.Context(), voice, hello, s.spec.Longest, sampling.Settings{}, emit)
 	if !errors.Is(err, errFrame) || !strings.HasPrefix(err.Error(), "frame 1: ") ||
 		!strings.HasPrefix(hint.Of(broken(err)), "training has damaged") {
 		t.Errorf("%v (%s)", err, hint.Of(broken(err)))

@@ -31,13 +31,16 @@ type kind interface {
 	rate() int
 	// unit names what the model makes one by one.
 	unit() string
+	// units is how many of them so many seconds have at most, 1 at least.
+	units(seconds float64) int
 	// rehearse is Speaker.Rehearse for the tokens of a text.
-	rehearse(ctx context.Context, voice *Voice, tokens []int32) (Spoken, error)
+	rehearse(ctx context.Context, voice *Voice, tokens []int32, longest int) (Spoken, error)
 	// warm is Speaker.Warm for the tokens of a text.
 	warm(ctx context.Context, voice *Voice, tokens []int32) error
-	// speak is Speaker.Speak.
+	// speak is Speaker.Speak for a largest number of units.
 	speak(
-		ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+		ctx context.Context, voice *Voice, tokens []int32, longest int, chosen sampling.Settings,
+		emit func([]float32) error,
 	) (Spoken, error)
 }
 
@@ -97,26 +100,38 @@ type Spoken struct {
 	Cut bool
 }
 
-// Speak speaks the tokens of a text, and calls emit with each part of the waveform as soon as it is final.
+// Speak speaks the tokens of a text in a largest number of units, and calls emit with each part of the waveform as soon
+// as it is final.
 func (s *Speaker) Speak(
-	ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error,
+	ctx context.Context, voice *Voice, tokens []int32, longest int, chosen sampling.Settings,
+	emit func([]float32) error,
 ) (Spoken, error) {
-	return s.kind.speak(ctx, voice, tokens, chosen, emit)
+	return s.kind.speak(ctx, voice, tokens, longest, chosen, emit)
 }
 
-// Rehearse speaks the longest part of the texts as long as the bundle allows, whatever the weights are, without a
-// sound: so the device has the memory for whatever is spoken of them.
+// Rehearse speaks the longest part of the texts as long as the bundle and the limits of the texts allow, whatever the
+// weights are, without a sound: so the device has the memory for whatever is spoken of them.
 func (s *Speaker) Rehearse(ctx context.Context, voice *Voice, texts ...Text) error {
 	var longest []int32
+	units := 1
 	for _, text := range texts {
 		for _, part := range text.parts {
 			if len(part) > len(longest) {
 				longest = part
 			}
 		}
+		units = max(units, s.most(text.limit))
 	}
-	_, err := s.kind.rehearse(ctx, voice, longest)
+	_, err := s.kind.rehearse(ctx, voice, longest, units)
 	return err
+}
+
+// most is the largest number of units of a part in so many seconds; 0 means no limit but the bundle's.
+func (s *Speaker) most(seconds float64) int {
+	if seconds == 0 {
+		return s.spec.Longest
+	}
+	return min(s.spec.Longest, s.kind.units(seconds))
 }
 
 // Warm speaks the beginning of a text without a sound. So what a GPU's libraries prepare for their first run is done

@@ -138,7 +138,7 @@ func TestSpeak(t *testing.T) {
 	}} {
 		var wave []float32
 		parts := 0
-		spoken, err := s.Speak(context.Background(), voice, tokens, greedy, func(part []float32) error {
+		spoken, err := s.Speak(context.Background(), voice, tokens, s.spec.Longest, greedy, func(part []float32) error {
 			wave = append(wave, part...)
 			parts++
 			return nil
@@ -171,7 +171,7 @@ func TestSpeakTooLong(t *testing.T) {
 	}
 	defer voice.Close()
 	samples := 0
-	spoken, err := s.Speak(context.Background(), voice, []int32{1}, greedy,
+	spoken, err := s.Speak(context.Background(), voice, []int32{1}, s.spec.Longest, greedy,
 		func(part []float32) error { samples += len(part); return nil })
 	if err != nil || spoken != (Spoken{Length: 60, Cut: true}) || samples != 4*60 {
 		t.Errorf("%+v, %d samples, %v", spoken, samples, err)
@@ -187,7 +187,7 @@ func TestRehearse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer voice.Close()
-	if spoken, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func([]float32) error {
+	if spoken, err := s.Speak(t.Context(), voice, []int32{1}, s.spec.Longest, greedy, func([]float32) error {
 		return nil
 	}); err != nil || spoken.Length >= 60 {
 		t.Fatalf("the text ends after %d codes, %v", spoken.Length, err)
@@ -201,7 +201,7 @@ func TestRehearse(t *testing.T) {
 	}
 	_, f := speakingFrames(t, 12)
 	f.spec.Frames.Stop = 0 // each frame is the last one
-	spoken, err := f.kind.rehearse(t.Context(), listen(t, f), hello)
+	spoken, err := f.kind.rehearse(t.Context(), listen(t, f), hello, f.spec.Longest)
 	if err != nil || spoken != (Spoken{Length: 12, Cut: true}) {
 		t.Errorf("frames: %+v, %v", spoken, err)
 	}
@@ -212,7 +212,7 @@ func TestWarm(t *testing.T) {
 	_, s, _ := speaking(t)
 	voice := listen(t, s)
 	speak := func() (all []float32) {
-		if _, err := s.Speak(t.Context(), voice, []int32{1}, greedy, func(part []float32) error {
+		if _, err := s.Speak(t.Context(), voice, []int32{1}, s.spec.Longest, greedy, func(part []float32) error {
 			all = append(all, part...)
 			return nil
 		}); err != nil {
@@ -251,9 +251,11 @@ type rehearsals struct {
 	spoken Spoken
 }
 
-func (r *rehearsals) rehearse(ctx context.Context, voice *Voice, tokens []int32) (_ Spoken, err error) {
+func (r *rehearsals) rehearse(
+	ctx context.Context, voice *Voice, tokens []int32, longest int,
+) (_ Spoken, err error) {
 	r.tokens = tokens
-	r.spoken, err = r.kind.rehearse(ctx, voice, tokens)
+	r.spoken, err = r.kind.rehearse(ctx, voice, tokens, longest)
 	return r.spoken, err
 }
 
@@ -266,7 +268,7 @@ func TestSpeakIsInterrupted(t *testing.T) {
 	defer voice.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(os.ErrDeadlineExceeded)
-	_, err = s.Speak(ctx, voice, []int32{1}, greedy, func([]float32) error { return nil })
+	_, err = s.Speak(ctx, voice, []int32{1}, s.spec.Longest, greedy, func([]float32) error { return nil })
 	if err != os.ErrDeadlineExceeded {
 		t.Error(err)
 	}
@@ -307,7 +309,7 @@ func TestBroken(t *testing.T) {
 	}
 	s.spec.Codes.Vocoder.Samples *= 2
 	u := utterance{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
-	err = u.speak(t.Context(), [][]int32{{1}})
+	err = u.speak(t.Context(), Text{parts: [][]int32{{1}}})
 	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") ||
 		!strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
 		t.Errorf("%v (%s)", err, hint.Of(err))
@@ -315,7 +317,7 @@ func TestBroken(t *testing.T) {
 	s.spec.Codes.Vocoder.Samples /= 2
 	made := 0
 	s.Made = func(units int) { made = units }
-	err = u.speak(t.Context(), [][]int32{{1}, {}})
+	err = u.speak(t.Context(), Text{parts: [][]int32{{1}, {}}})
 	if made == 0 || made != u.length {
 		t.Errorf("%d codes were reported of %d", made, u.length)
 	}

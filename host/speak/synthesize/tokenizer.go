@@ -14,7 +14,14 @@ import (
 // Text is a text as the model takes it.
 type Text struct {
 	parts   [][]int32
-	Unknown []rune // that the tokenizer can encode neither as tokens nor as bytes
+	limit   float64 // seconds; 0: none but the bundle's
+	Unknown []rune  // that the tokenizer can encode neither as tokens nor as bytes
+}
+
+// Within returns the text, cut after so many seconds of speech if the model has not ended it by then.
+func (t Text) Within(seconds float64) Text {
+	t.limit = seconds
+	return t
 }
 
 // Tokenizer makes what a model takes of texts.

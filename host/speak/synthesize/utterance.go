@@ -17,18 +17,20 @@ import (
 )
 
 // WriteFile speaks a text into a WAV file, with the bundle's settings of sampling and seed 0, as the command does
-// without flags.
-func (s *Speaker) WriteFile(ctx context.Context, at files.Path, voice *Voice, text Text, warnings io.Writer) error {
+// without flags. It reports whether the model ended all parts of the text itself.
+func (s *Speaker) WriteFile(
+	ctx context.Context, at files.Path, voice *Voice, text Text, warnings io.Writer,
+) (ended bool, err error) {
 	out, err := create(at, s.Rate())
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer out.discard()
 	u := utterance{speaker: s, voice: voice, settings: settings(defaults(s.spec), 0), sound: out, warnings: warnings}
-	if err := u.speak(ctx, text.parts); err != nil {
-		return err
+	if err := u.speak(ctx, text); err != nil {
+		return false, err
 	}
-	return out.finish()
+	return !u.cut, out.finish()
 }
 
 // utterance is a text that is spoken, its parts one after the other.
@@ -43,10 +45,11 @@ type utterance struct {
 
 	first, all time.Duration // until the first sound, and until the end
 	length     int           // in units of the model
+	cut        bool          // a part
 }
 
-func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
-	began := time.Now()
+func (u *utterance) speak(ctx context.Context, text Text) error {
+	began, texts := time.Now(), text.parts
 	emit := func(wave []float32) error {
 		if u.first == 0 {
 			u.first = time.Since(began)
@@ -56,12 +59,18 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 	for i, tokens := range texts {
 		u.settings.Sequence = uint64(i)
 		before := u.sound.samples
-		spoken, err := u.speaker.Speak(ctx, u.voice, tokens, u.settings, emit)
+		longest := u.speaker.spec.Longest
+		if text.limit > 0 {
+			said := float64(u.sound.samples) / float64(u.sound.rate)
+			longest = u.speaker.most(max(text.limit-said, shortest))
+		}
+		spoken, err := u.speaker.Speak(ctx, u.voice, tokens, longest, u.settings, emit)
 		u.waiting.Close()
 		if err != nil {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
 		if u.length += spoken.Length; spoken.Cut {
+			u.cut = true
 			fmt.Fprintf(u.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1,
 				len(texts), units.Count(spoken.Length, u.speaker.Unit()))
 		}
@@ -73,6 +82,9 @@ func (u *utterance) speak(ctx context.Context, texts [][]int32) error {
 	u.all = time.Since(began)
 	return nil
 }
+
+// shortest is what a part may take in a text whose limit is reached, in seconds: one unit.
+const shortest = 1e-9
 
 // summary says what was spoken, and how fast.
 func (u *utterance) summary(out string) string {

@@ -87,6 +87,24 @@ func (s *Speaker) ListenTo(ctx context.Context, clips ...*dataset.Row) (*Voice, 
 	return v, nil
 }
 
+// Embedding returns what the graph speaker makes of the beginning of a clip. It is nil for a model without that graph.
+func (s *Speaker) Embedding(clip *dataset.Row) ([]float32, error) {
+	if s.speaker == nil {
+		return nil, nil
+	}
+	wave, err := s.beginning(clip, s.speaker.Spec.SampleRate)
+	if err != nil {
+		return nil, err
+	}
+	given, err := waveform(wave)
+	if err != nil {
+		return nil, err
+	}
+	defer given.Close()
+	x, _, err := one(s.speaker, given, manifest.GraphSpeaker)
+	return x, err
+}
+
 // voiceRate is the sample rate of what the voice is made of.
 func (s *Speaker) voiceRate() int {
 	if s.conditioningMel == nil {

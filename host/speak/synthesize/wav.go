@@ -117,3 +117,16 @@ func (s *sound) explain(err error) error {
 	return exit.Advise(disk.Explain(err, s.path, int64(2*s.samples)),
 		"make room, or name a file on another disk with --out")
 }
+
+// WriteWave writes samples of [-1, 1] as a WAV file of 16 bits.
+func WriteWave(at files.Path, rate int, wave []float32) error {
+	out, err := create(at, rate)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	if err := out.write(wave); err != nil {
+		return err
+	}
+	return out.finish()
+}
