@@ -176,8 +176,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestRepeated: nothing of a recording of a sentence is a repetition. Of one that is said n times, all but the first time
-// is one. So is a sound that does not end, and silence is not.
+// TestRepeated: nothing of a recording of a sentence is a repetition. Of one that is said n times, all but the first
+// time is one. So is a sound that does not end, and silence is not.
 func TestRepeated(t *testing.T) {
 	dir, err := dataset.Sample(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
