@@ -72,6 +72,7 @@ func New() *cobra.Command {
 	root.AddCommand(
 		train,
 		newEvaluate(),
+		newReplay(),
 		newSynthesize(),
 		newValidate(),
 		newDoctor(),

@@ -14,11 +14,17 @@ import (
 type copied struct {
 	baselines *report.Baselines // may be nil, as debug
 	debug     *debug.Folder
+	also      func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
 }
 
 func (c copied) read(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
 	if c.baselines != nil {
 		c.baselines.Record(b.Eval, b.Rows, layout, slot)
+	}
+	if c.also != nil {
+		if err := c.also(b, layout, slot); err != nil {
+			return err
+		}
 	}
 	if b.Eval || c.debug == nil {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // Config has the parts that a Loop needs.
@@ -41,6 +42,8 @@ type Config struct {
 	Baselines *report.Baselines
 	Debug     *debug.Folder
 	Trace     *trace.Writer
+	// Copied gets every batch before it leaves the ring, on the copier's goroutine. Its error ends the run.
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
 }
 
 // Loop is the batch pipeline with the training loop.
@@ -64,8 +67,8 @@ func New(c Config) (*Loop, error) {
 		},
 	}
 	hooks := batch.Hooks{Tracer: l.draw}
-	if c.Baselines != nil || c.Debug != nil {
-		hooks.Copied = copied{c.Baselines, c.Debug}.read
+	if c.Baselines != nil || c.Debug != nil || c.Copied != nil {
+		hooks.Copied = copied{c.Baselines, c.Debug, c.Copied}.read
 	}
 	if c.Debug != nil {
 		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }

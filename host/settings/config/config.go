@@ -181,3 +181,15 @@ func OnCommandLine(s *Set, g Group) (given bool) {
 	g.Flags.VisitAll(func(f *pflag.Flag) { given = given || s.origins[f.Name] == fromFlag })
 	return given
 }
+
+// Put gives a setting another value, written as its flag takes it. Its origin stays.
+func Put(s *Set, name, value string) error {
+	f := s.flags.Lookup(name)
+	if f == nil {
+		return fmt.Errorf("there is no setting %q", name)
+	}
+	if err := f.Value.Set(value); err != nil {
+		return fmt.Errorf("%s: %s: %w", name, value, reason(f, err))
+	}
+	return nil
+}

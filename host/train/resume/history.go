@@ -19,8 +19,8 @@ import (
 // maxHistory bounds what is read of the record, in bytes.
 const maxHistory = 16 << 20
 
-// readHistory reads the changes of a run.
-func readHistory(folder string) ([]report.Change, error) {
+// ReadHistory reads the changes of a run: those of settings that --allow named.
+func ReadHistory(folder string) ([]report.Change, error) {
 	path := filepath.Join(folder, report.ChangesFile)
 	data, err := files.At(path).Read(maxHistory)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,7 @@ func Decide(c Config) (*Decision, error) {
 		}
 	}
 	state := &c.Checkpoint.State
-	history, err := readHistory(c.Folder)
+	history, err := ReadHistory(c.Folder)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,193 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// recorded are the lines of a run's metrics.jsonl by step, up to the one that is replayed.
+type recorded struct {
+	lines map[int64]line
+	last  int64 // of the whole file
+}
+
+// line has the keys of a line.
+type line map[string]json.RawMessage
+
+// number returns a value of a line: NaN for null.
+func (l line) number(key string) (float64, bool) {
+	var v *float64
+	text, ok := l[key]
+	if !ok || json.Unmarshal(text, &v) != nil {
+		return 0, false
+	}
+	if v == nil {
+		return math.NaN(), true
+	}
+	return *v, true
+}
+
+// maxLine is far beyond the length of a line.
+const maxLine = 1 << 20
+
+// readMetrics reads the lines up to a step. The run may be writing to the file: a last line without an end is none.
+func readMetrics(run string, upTo int64) (*recorded, error) {
+	path := filepath.Join(run, report.MetricsFile)
+	f, err := files.At(path).Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("name the folder of a run that has trained", "%s: there is no %s", run,
+			report.MetricsFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := &recorded{lines: map[int64]line{}}
+	in := bufio.NewReaderSize(f, maxLine)
+	for n := 1; ; n++ {
+		text, err := in.ReadSlice('\n')
+		if err == io.EOF {
+			return r, nil
+		}
+		var step struct{ Step int64 }
+		if err == nil {
+			err = json.Unmarshal(text, &step)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+		}
+		r.last = max(r.last, step.Step)
+		if step.Step > upTo {
+			continue
+		}
+		l := line{}
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+		}
+		r.lines[step.Step] = l
+	}
+}
+
+// seconds is what the steps after one took in the run.
+func (r *recorded) seconds(after int64) time.Duration {
+	ms := 0.0
+	for step, l := range r.lines {
+		if v, ok := l.number("step_ms"); ok && step > after {
+			ms += v
+		}
+	}
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// difference is where a replay first is not the run.
+type difference struct {
+	Step   int64  `json:"step"`
+	Key    string `json:"key"`
+	Run    string `json:"run"`
+	Replay string `json:"replay"`
+}
+
+// advice says where to look.
+func (d *difference) advice() string {
+	switch d.Key {
+	case "lr":
+		return "the learning rate follows the settings: compare config.yaml and changes.jsonl of the run"
+	case "samples", "frames", "bucket", "epoch":
+		return "the batch is another: has the data changed, or a plugin?"
+	}
+	return "a step has the same bits with the same program, bundle, data, plugins and kind of device"
+}
+
+// compare returns how a step that was made again differs from its line, nil if it does not.
+func (r *recorded) compare(s *event.Step, metrics []string) *difference {
+	l, ok := r.lines[s.Step]
+	if !ok {
+		return &difference{s.Step, "line of " + report.MetricsFile, "missing", "made"}
+	}
+	made := []struct {
+		key   string
+		value float64
+	}{
+		{"lr", s.LR}, {"samples", float64(len(s.Rows))}, {"frames", float64(s.Frames)}, {"bucket", float64(s.Bucket)},
+		{"epoch", float64(s.Epoch)}, {"loss", s.Loss}, {"grad_norm", s.GradNorm},
+	}
+	for _, p := range s.Players[:max(0, len(s.Players)-1)] {
+		made = append(made, []struct {
+			key   string
+			value float64
+		}{{"lr." + p.Name, p.LR}, {"grad_norm." + p.Name, p.GradNorm}}...)
+	}
+	for i, name := range metrics {
+		made = append(made, struct {
+			key   string
+			value float64
+		}{name, s.Metrics[i]})
+	}
+	_, skipped := l["skipped"]
+	if skipped != s.Skipped {
+		return &difference{s.Step, "skipped", strconv.FormatBool(skipped), strconv.FormatBool(s.Skipped)}
+	}
+	for _, m := range made {
+		was, ok := l.number(m.key)
+		if skipped && (m.key == "loss" || slices.Contains(metrics, m.key)) {
+			continue // the line has null, whatever they were
+		}
+		if finite := !math.IsInf(m.value, 0); !finite {
+			m.value = math.NaN() // null stands for both
+		}
+		if ok && (was == m.value || math.IsNaN(was) && math.IsNaN(m.value)) {
+			continue
+		}
+		return &difference{s.Step, m.key, text(was), text(m.value)}
+	}
+	return nil
+}
+
+func text(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// nearest finds the checkpoint to begin with: the newest intact one of at most a step, nil for none. It returns the
+// oldest intact one as well, which knows how the run began.
+func nearest(run string, most int64) (begin, oldest *checkpoint.Checkpoint, err error) {
+	store := checkpoint.NewStore(run)
+	steps, err := store.Steps()
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(steps)
+	for _, step := range slices.Backward(steps) {
+		if step > most || begin != nil {
+			continue
+		}
+		begin = load(store, step)
+	}
+	for _, step := range steps {
+		if oldest == nil {
+			oldest = load(store, step)
+		}
+	}
+	return begin, oldest, nil
+}
+
+// load returns an intact checkpoint, or nil: the run may be removing it.
+func load(store *checkpoint.Store, step int64) *checkpoint.Checkpoint {
+	c, err := checkpoint.Load(store.Path(step))
+	if err != nil {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,251 @@
+// Package replay makes a step of a run again: its batch, its draws and its gradients, bit for bit, and writes them into
+// a new folder. docs/step.md describes the folder. The folder of the run is only read.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/gpu/inventory"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
+	"github.com/xtts-host/xtts-host/host/run/loop"
+	"github.com/xtts-host/xtts-host/host/run/machine"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/settings/schedule"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Options says what to replay.
+type Options struct {
+	Step int64  // counted from 1
+	Out  string // the folder to write, which must not be there; "" for one in the working directory
+}
+
+// Run replays a step of the run that set.Resume names.
+func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
+	ctx, done := console.Stoppable(ctx, "step")
+	defer done()
+	defer files.WaitWith(console.Patience(set.DiskWait))()
+	past, err := lookBack(set, o.Step)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer past.close()
+	to, err := newFolder(past.run, o)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	p, err := plan.New(ctx, set, inventory.Open, console.Waiting())
+	if err != nil {
+		return exit.Refused(past.explain(err))
+	}
+	defer p.Close()
+	if err := past.fits(p); err != nil {
+		return exit.Refused(err)
+	}
+	r := &replay{plan: p, past: past, out: to, text: console.Out, waiting: console.Waiting(), step: o.Step}
+	defer r.waiting.Close()
+	r.describe()
+	if err = to.make(); err != nil {
+		return exit.Refused(err)
+	}
+	defer func() {
+		if err = errors.Join(err, r.close()); err != nil && !errors.Is(err, errDiffers) {
+			err = errors.Join(err, to.remove())
+		}
+	}()
+	if err := r.open(ctx, console); err != nil {
+		return exit.Refused(err)
+	}
+	return r.replay(ctx, console.Stop)
+}
+
+// errDiffers says that the replay is not the run.
+var errDiffers = errors.New("the replay is not the run")
+
+// replay is a step that is made again, with the steps since the state that the run has kept.
+type replay struct {
+	plan    *plan.Plan
+	past    *past
+	out     *folder
+	text    io.Writer
+	waiting *report.Waiting
+	step    int64
+
+	machine *machine.Machine
+	session *session.Session
+	bus     *event.Bus
+	log     *slog.Logger
+	kept    kept
+}
+
+// describe says what will be replayed, and how long that takes.
+func (r *replay) describe() {
+	from := r.past.step
+	begin := "the weights that the run began with"
+	if c := r.plan.Start.Resumed; c != nil && from > 0 {
+		begin = c.Path
+	}
+	visible.Fprintf(r.text, "run        %s\nfrom       %s\n", r.past.run, begin)
+	n := r.step - from
+	took := ""
+	if seconds := r.past.seconds(from); seconds > 0 {
+		took = fmt.Sprintf(", which took the run %s", units.Duration(seconds))
+	}
+	what := fmt.Sprintf("steps %d to %d", from+1, r.step)
+	if n == 1 {
+		what = fmt.Sprintf("step %d", r.step)
+	}
+	visible.Fprintf(r.text, "replays    %s%s\n", what, took)
+	if device := r.past.device; device != "" && device != r.plan.Device() {
+		visible.Fprintf(r.text, "           the run trained on %s, this is %s: the bits differ\n", device,
+			r.plan.Device())
+	}
+}
+
+// open starts the plugins and opens the graphs.
+func (r *replay) open(ctx context.Context, console console.Console) (err error) {
+	r.bus = event.NewBus()
+	r.bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
+	r.log = slog.New(runlog.Warnings(func(w *event.Warning) { r.bus.Publish(w) }))
+	r.machine, err = machine.Open(machine.Config{
+		Plan: r.plan, Log: r.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true,
+	})
+	if err != nil {
+		return err
+	}
+	r.session = session.New(r.plan, batch.Overlapped, r.machine.Watch, r.log)
+	if err := r.session.OpenBeside(ctx, r.machine.Ring.Bytes(), r.machine.StartPlugins); err != nil {
+		return r.session.TooLarge(ctx, err)
+	}
+	if _, err := r.session.Prepare(ctx); err != nil {
+		return err
+	}
+	switch start := &r.plan.Start; {
+	case start.Weights != nil:
+		return r.session.Init(start.Weights, io.Discard)
+	case r.past.step > 0:
+		return r.session.Restore(start)
+	}
+	return session.Begin(r.session)
+}
+
+func (r *replay) close() error {
+	var errs []error
+	if r.session != nil {
+		errs = append(errs, r.session.Close())
+	}
+	if r.machine != nil {
+		errs = append(errs, r.machine.Close())
+	}
+	if r.bus != nil {
+		errs = append(errs, r.bus.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// replay trains up to the step, and writes the folder.
+func (r *replay) replay(ctx context.Context, stop <-chan struct{}) error {
+	p := r.plan
+	q, err := batch.OpenQuarantine("", p.Data, p.Config.MaxQuarantine, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	if c := p.Start.Resumed; c != nil {
+		q.Restore(c.State.Reasons(), p.Data.Train)
+	}
+	// The run has gone on after these steps, whatever would end it now.
+	p.Config.MaxSkipped, p.Config.EarlyStop = math.MaxInt, 0
+	source, at := p.Source(), p.Progress()
+	source.MaxSteps = r.step
+	if !watchesEvaluations(p) {
+		source.Val = nil
+	}
+	source.Start(at.Position())
+	l, err := loop.New(loop.Config{
+		Plan: p, Machine: r.machine, Session: r.session, Source: source, Progress: at, Stop: stop, Duties: r,
+		Quarantine: q, Bus: r.bus, Log: r.log, Copied: r.kept.copied(r.step),
+	})
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if at.Step == r.step-1 {
+		if err := r.before(); err != nil {
+			return err
+		}
+	}
+	err = l.Run(ctx)
+	if r.kept.done == nil {
+		if err == nil {
+			err = fmt.Errorf("the replay ended before step %d", r.step)
+		}
+		return r.session.Device.Full(err)
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+// watchesEvaluations reports whether learning rates depend on evaluations.
+func watchesEvaluations(p *plan.Plan) bool {
+	for _, s := range p.Schedules() {
+		if s.Name == schedule.Plateau {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict says what was found and where it is, and whether it is the run.
+func (r *replay) verdict() error {
+	r.waiting.Close()
+	s := r.kept.done
+	loss := units.Number(s.Loss)
+	if s.Skipped {
+		loss += " (the step was skipped)"
+	}
+	visible.Fprintf(r.text, "step %-5d loss %s  grad_norm %s  %s\n", s.Step, loss, units.Number(s.GradNorm),
+		units.Count(len(s.Rows), "row"))
+	visible.Fprintf(r.text, "written    %s\n", r.out.path)
+	d := r.past.differs
+	if d == nil {
+		visible.Fprintf(r.text, "verified   %s: the same bits as the run's\n",
+			units.Count(int64(r.past.verified), "step"))
+		return nil
+	}
+	err := hint.Errorf(d.advice(), "step %d is the first that differs from the run: its %s was %s, is %s: %w", d.Step,
+		d.Key, d.Run, d.Replay, errDiffers)
+	if r.exact() {
+		return err
+	}
+	visible.Fprintf(r.text, "verified   %v\n           a GPU without --deterministic adds in another order each time\n",
+		err)
+	return nil
+}
+
+// exact reports whether the replay must have the bits of the run.
+func (r *replay) exact() bool {
+	return (r.past.device == "" || r.past.device == r.plan.Device()) && (!r.plan.OnGPU() || r.plan.Config.Deterministic)
+}
+
+// folderName is where a step is written by default.
+func folderName(run string, step int64) string {
+	return fmt.Sprintf("%s-step-%06d", filepath.Base(filepath.Clean(run)), step)
+}
