@@ -128,23 +128,28 @@ func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(
 
 // Hash identifies everything that determines the numbers of a run with the bundle: the content of its files, and the
 // parts of bundle.json that determine the inputs of the graphs. It does not include names, texts, counts and costs, the
-// graphs with which the model speaks, and the defaults that a run may override and records itself: features, pipeline,
-// optimizers, schedule. It is a hex SHA-256.
+// graphs with which the model speaks, probes, and the defaults that a run may override and records itself: features,
+// pipeline, optimizers, schedule. It is a hex SHA-256.
 func (b *Bundle) Hash() string {
 	m := b.Manifest
 	parameters := slices.Clone(m.Parameters)
 	for i := range parameters {
 		parameters[i].Aliases = nil
 	}
-	graphs := slices.Clone(m.Graphs)
-	for i := range graphs {
-		graphs[i].Nodes = nil
+	files := maps.Clone(m.Files)
+	var graphs []manifest.Graph
+	for _, g := range m.Graphs {
+		if g.Kind == "probe" {
+			delete(files, g.File)
+			continue
+		}
+		g.Nodes = nil
+		graphs = append(graphs, g)
 	}
 	var players []string // their order
 	for _, p := range m.Players {
 		players = append(players, p.Name)
 	}
-	files := maps.Clone(m.Files)
 	var stages []manifest.InferenceGraph
 	for _, g := range m.Inference {
 		if g.Kind == manifest.InferenceStage {

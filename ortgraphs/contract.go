@@ -48,8 +48,11 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 		unknown = fmt.Sprintf(
 			"is not an output of player %s, nor the gradient of a parameter that it trains, nor its state", g.Player)
 	}
-	if g.Kind == "eval" {
+	switch g.Kind {
+	case "eval":
 		unknown = "is not in outputs"
+	case "probe":
+		unknown = "is not in probes"
 	}
 	c := comparison{faults: f, symbols: map[string]string{}}
 	c.inputs(graph, inputs, nil, "is neither in inputs nor a parameter, state or the seed")
@@ -101,7 +104,8 @@ func (c *comparison) values(
 
 // contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. A
 // training graph has the metrics and the state of its player, and the gradients of the parameters that its player
-// trains. In a graph of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
+// trains; the probe graph has the probes. In a graph of precision bf16, parameters with compute bf16 are bf16, and
+// their gradients may be.
 func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
 	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
 	outputs = map[string]tensorType{}
@@ -111,8 +115,14 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 	for _, s := range m.Scalars {
 		inputs[s.Name] = tensorType{dtype: manifest.F32, shape: manifest.Shape{}}
 	}
+	for _, p := range m.Probes {
+		if g.Kind == "probe" {
+			outputs[manifest.ProbePrefix+p.Name] = tensorType{dtype: p.DType, shape: p.Shape}
+			needed = append(needed, manifest.ProbePrefix+p.Name)
+		}
+	}
 	for _, t := range m.Outputs {
-		if g.Kind == "train" && t.IsMetric() && t.Player != g.Player {
+		if g.Kind == "probe" || g.Kind == "train" && t.IsMetric() && t.Player != g.Player {
 			continue
 		}
 		outputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
@@ -182,7 +192,7 @@ func (c *comparison) check(place string, t *onnxpb.TypeProto, want tensorType) {
 			c.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile,
 				want.shape)
 			return
-		case w.Symbol != "":
+		case w.Symbol != "" && w.Symbol != manifest.DerivedSymbol:
 			if _, ok := c.symbols[name]; !ok {
 				c.symbols[name] = w.Symbol
 			}

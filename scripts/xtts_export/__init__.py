@@ -16,6 +16,7 @@ with collection.off():
     from .inputs import Input, schedule, sequence, window
     from .module import Export, Player
     from .noise import normal, uniform
+    from .probes import probe
     from .recurrence import scan
 
-__all__ = ["Export", "Inference", "Input", "Player", "monotonic_path", "normal", "scan", "schedule", "sequence", "uniform", "window"]
+__all__ = ["Export", "Inference", "Input", "Player", "monotonic_path", "normal", "probe", "scan", "schedule", "sequence", "uniform", "window"]

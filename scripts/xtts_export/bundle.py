@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from .tensors import aliases
 from .watch import DryRun
 
 TRAIN, BF16, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "params.safetensors", "bundle.json"
+PROBE = "probe_model.onnx"
 TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
 # What bundle.json says of the exporter (docs/bundle.md). It grows when graphs of before may have a fault, which the host then names.
@@ -69,8 +70,8 @@ def weights_file(step: Step, folder: Path) -> None:
         save_file(_arrays(step, step.state), folder / PARAMS)
 
 
-def write(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path) -> None:
-    """Writes all other files than weights and graphs of the loss, and the index of all."""
+def write(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path, probes: Sequence[dict] = ()) -> None:
+    """Writes all other files than weights and graphs of the loss and of probes, and the index of all. probes are the entries of these."""
     step = steps[export.turns()[-1]]
     # safetensors makes a file that only its owner reads.
     (folder / PARAMS).chmod((folder / training_file(next(iter(steps)))).stat().st_mode & 0o777)
@@ -87,7 +88,7 @@ def write(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], f
         with phase(f"inference graph {entry.name}", entry.module):
             graphs.append(inferencegraph.write(entry, shared, folder))
     with phase(INDEX):
-        (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
+        (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder, probes)) + "\n", encoding="utf-8")
 
 
 def _unite(files: list[Path]) -> None:
@@ -102,13 +103,16 @@ def _player(name: str, player: Player) -> dict:
     return {"name": name, "optimizer": player.optimizer, **({} if player.schedule is None else {"schedule": player.schedule})}
 
 
-def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], inference: list[dict], folder: Path) -> dict:
+def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], inference: list[dict], folder: Path,
+              probes: Sequence[dict]) -> dict:
     step = steps[export.turns()[-1]]
     owned = lambda player: {"player": player} if player else {}
     graphs = [{"file": training_file(player, precision), "kind": "train", "precision": precision, **owned(player)} for player in steps for precision in precisions]
     outputs = {name: owned(player) if name.startswith(METRIC) else {} for player, s in steps.items() for name in s.outputs}
     if export.eval_graph:
         graphs.append({"file": EVAL, "kind": "eval", "precision": "f32"})
+    if probes:
+        graphs.append({"file": PROBE, "kind": "probe", "precision": "f32"})
     progress.at("nodes of the graphs")
     graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
     # The graph has decided which parameters it takes in bf16.
@@ -126,6 +130,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         "inputs": [i.entry() for i in export.inputs if not i.scalar],
         **({"scalars": scalars} if scalars else {}),
         "outputs": [{"name": name, "dtype": "f32", "shape": [], **own} for name, own in outputs.items()],
+        **({"probes": list(probes)} if probes else {}),
         "parameters": [{**p, **compute.get(p["name"], {}), **owned(export.owner(p["name"]))} for p in arena(step)],
         **({} if not step.state else {"state": [{"name": spec.name, "shape": list(spec.shape), **owned(export.owner(spec.name, "buffer"))} for spec in step.state]}),
         **({} if not export.adapters else {"adapters": export.adapters}),

@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 
 from . import builtin, cleantext, multispeaker, lora, optimizer, places, precision, presets, progress, refusal, stages, convert, usage, watch, writer
-from .baseline import learn, parity
+from .baseline import golden, learn, parity
 from .cache import Cache, default_folder
 from .module import Export
 from .progress import phase
@@ -27,6 +27,8 @@ _INTERRUPTED_STATUS = 130
 CONVERSIONS = ("to-torch", "from-torch")
 IMPORT_HINT = "run it where `python -c 'import MODULE'` works"
 HOST = builtin.REPOSITORY / "bin/xtts-host"
+# The bundle with probes that tests of the host train.
+PROBED = f"{builtin.REPOSITORY / 'scripts/examples/attentive.py'}:least"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -182,6 +184,13 @@ def _bundles() -> None:
         print(f"wrote {folder}")
 
 
+def _probed() -> None:
+    export, folder = build(PROBED), builtin.REPOSITORY / "ortgraphs/testdata"
+    writer.write(export, folder / "probed")
+    golden.write(export, folder / "parity/probed.safetensors")
+    print(f"wrote {folder / 'probed'}, and what PyTorch has of its probes")
+
+
 def _graphs() -> None:
     # The suite is only for the repository's own commands.
     from .suite import kept
@@ -217,17 +226,18 @@ def _learn() -> None:
 
 
 def _repository() -> None:
-    for name in ("bundles", "graphs", "optimizer", "stages", "parity"):
+    for name in ("bundles", "graphs", "optimizer", "stages", "parity", "probed"):
         OWN[name][0]()
 
 
 # What writes into this repository.
 OWN = {
-    "repository": (_repository, "bundles, graphs, optimizer, stages and parity"),
+    "repository": (_repository, "bundles, graphs, optimizer, stages, parity and probed"),
     "bundles": (_bundles, "the repository's own bundles"),
     "graphs": (_graphs, "the graphs of the suite that tests of the host read"),
     "optimizer": (_optimizer, "the optimizer graphs"),
     "stages": (_stages, "the graphs of the plugins' stages"),
     "parity": (_goldens, "the golden numbers of the host's tests"),
+    "probed": (_probed, "the bundle with probes of the host's tests, and its golden numbers"),
     "learn": (_learn, "do the repository's own models learn?"),
 }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, _higher_order_ops
 from torch.utils import _pytree as pytree
 
-from . import recurrence, swapped
+from . import probes, recurrence, swapped
 
 
 @contextlib.contextmanager
@@ -21,7 +21,8 @@ def _cond(pred: Tensor | bool | torch.SymBool, true_fn: Callable, false_fn: Call
     """A graph computes both and chooses, element by element, as the branches give tensors of one shape."""
     if not (isinstance(pred, Tensor) and recurrence.traced(pred)):
         return true_fn(*operands) if pred else false_fn(*operands)
-    left, right = true_fn(*operands), false_fn(*operands)
+    with probes.refused("a branch of torch.cond"):
+        left, right = true_fn(*operands), false_fn(*operands)
     return pytree.tree_map(lambda a, b: torch.where(pred.reshape(()).bool(), a, b), left, right)
 
 

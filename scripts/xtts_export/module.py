@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, derivatives, described, eager, leftovers, lowering, names, refusal, state, tensors
+from . import batchnorm, derivatives, described, eager, leftovers, lowering, names, probes, refusal, state, tensors
 from .inference import Inference
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
@@ -138,6 +138,9 @@ class Step(nn.Module):
     drawn: tuple = ()
     # Whether the last run drew other random numbers.
     draws_noise = False
+    # The lines of the probes of the last run, by name, and whether a run returns them.
+    probed: dict[str, str | None] = {}
+    probing = False
 
     def __init__(self, export: Export, *players: str):
         super().__init__()
@@ -217,12 +220,14 @@ class Step(nn.Module):
         if unknown := [name for name, p in self._takes.items() if name not in given and p.default is p.empty and p.kind != p.VAR_KEYWORD]:
             raise Refusal(f"forward of {type(export.module).__name__} takes {unknown[0]!r}, which is no input",
                           f"inputs are {', '.join(i.name for i in export.inputs)}, and seed")
-        with seeded(given["seed"]) as draws:
+        found = probes.Probes(self.probing)
+        with seeded(given["seed"]) as draws, found.collected():
             outputs = export.module(**{name: x for name, x in given.items() if name in self._takes})
             results = {player: self._scalars(player, outputs, batch) for player in self.players}
         # Not by nn.Module, as above.
         object.__setattr__(self, "drawn", tuple(draws.places))
         object.__setattr__(self, "draws_noise", draws.site > 0)
+        object.__setattr__(self, "probed", found.places)
         named, metrics = {}, {}
         for player, result in results.items():
             named = {"loss": result.pop("loss"), "loss_weight": result.pop("loss_weight")}
@@ -232,7 +237,7 @@ class Step(nn.Module):
             if same := sorted(metrics.keys() & result.keys()):
                 raise Refusal(f"two players return the metric {same[0].removeprefix(METRIC)}", "give every player's metrics names of their own")
             metrics |= result
-        return named | {name: x.detach() for name, x in metrics.items()} | {"loss_weight": named["loss_weight"].detach()}
+        return named | {name: x.detach() for name, x in metrics.items()} | {"loss_weight": named["loss_weight"].detach()} | found.tensors
 
     def _scalars(self, player: str, outputs: object, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """What the loss of a player returns for the outputs of the module."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
-from . import noise, refusal
+from . import noise, probes, refusal
 from .outer import Reads
 from .refusal import Refusal
 
@@ -33,12 +33,13 @@ def scan(step: Step, carry: Sequence[Tensor], sequences: Sequence[Tensor], const
     step draws random numbers of its own. reverse begins with the last element; results stay at the places of their items.
     """
     run = _traced if traced(*carry, *sequences, *constants) else _loop
-    if (draws := noise.running()) is None:
-        return run(step, carry, sequences, constants, reverse)
-    drawing = _Drawing(step, draws)
-    results = run(drawing, carry, (*sequences, torch.arange(sequences[0].shape[0])), (*constants, *drawing.seeds), reverse)
-    drawing.end()
-    return results
+    with probes.refused("a step of a recurrence"):
+        if (draws := noise.running()) is None:
+            return run(step, carry, sequences, constants, reverse)
+        drawing = _Drawing(step, draws)
+        results = run(drawing, carry, (*sequences, torch.arange(sequences[0].shape[0])), (*constants, *drawing.seeds), reverse)
+        drawing.end()
+        return results
 
 
 class _Drawing:

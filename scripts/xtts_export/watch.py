@@ -294,6 +294,10 @@ class DryRun:
         """What all operators of a run with these sizes make: an upper bound of the memory for activations."""
         return self.program.bytes(lambda size: self._sizes.number(size, sizes))
 
+    def shape(self, x: Tensor) -> list[int | str]:
+        """The shape of one of its tensors: numbers, and expressions in the names of the inputs' symbols."""
+        return [self._sizes.in_names(str(d)) if isinstance(d, torch.SymInt) else d for d in x.shape]
+
     def of(self, inputs: list[Input], example: list[Tensor], backward: bool) -> bool:
         """Whether it is a dry run on these inputs and sizes."""
         return self._ran == _conditions(inputs, example, backward)

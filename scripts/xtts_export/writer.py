@@ -16,6 +16,7 @@ from .clean import Gains
 from .evalgraph import EVAL, EvalGraph, evaluation
 from .inputs import SEED, batch, unequal, zeros
 from .module import Export, Step, steps
+from .probegraph import ProbeGraph
 from .progress import phase
 from .refusal import Refusal
 from .staging import staged
@@ -62,11 +63,14 @@ def _write(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder
             with phase("eval graph", export.module):
                 if (cleaned := evalgraph.write(training)) is not None:
                     gains[EVAL] = cleaned
-        bundle.write(export, made, precisions, place)
+        if probes := ProbeGraph(export, made, dry, place, cache):
+            with phase("probe graph", export.module):
+                gains[bundle.PROBE] = probes.write()
+        bundle.write(export, made, precisions, place, probes.entries)
         for line in cache.report():
             print(line)
         if export.eval_graph and not verify.lacks_memory(step):
-            _verify_evaluation(export, made, dry, place)
+            _verify_evaluation(export, made, dry, place, probes)
         _report(export, made, place, gains)
         accept(place)
 
@@ -140,7 +144,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
 
 
-def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
+def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path, probes: ProbeGraph) -> None:
     step = evaluation(export, made)
     sizes = checked(next(iter(dry.values())))
     with phase("verify evaluation", export.module):
@@ -148,6 +152,12 @@ def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, Dry
         with step.evaluating():
             error, name = verify.check_evaluation(export, step, sizes, folder / EVAL, held)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
+    if probes:
+        with phase("verify probes", export.module):
+            error, name = probes.check(sizes, held)
+        print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
+    elif step.probed:
+        probes.refuse_others(step)
 
 
 def checked(dry: DryRun, grow: Callable[[int], int] = lambda n: n + 4, rows: int = 3) -> dict[str, int]:

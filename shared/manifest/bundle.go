@@ -17,6 +17,7 @@ type Bundle struct {
 	Inputs       []TensorSpec      `json:"inputs"`
 	Scalars      []Scalar          `json:"scalars,omitempty"`
 	Outputs      []TensorSpec      `json:"outputs"`
+	Probes       []Probe           `json:"probes,omitempty"`
 	Parameters   []Parameter       `json:"parameters"`
 	State        []State           `json:"state,omitempty"`
 	Adapters     []Adapter         `json:"adapters,omitempty"`
@@ -111,8 +112,8 @@ type Schedule struct {
 	WarmupSteps int    `json:"warmup_steps,omitempty"`
 }
 
-// Graph is one ONNX file of the bundle. Kind is "train" or "eval". Precision is that of the matrix products: "f32", or
-// "bf16" for a training graph.
+// Graph is one ONNX file of the bundle. Kind is "train", "eval" or "probe". Precision is that of the matrix products:
+// "f32", or "bf16" for a training graph.
 type Graph struct {
 	File      string `json:"file"`
 	Kind      string `json:"kind"`
@@ -213,7 +214,7 @@ func (b *Bundle) check() error {
 	}
 	if err := cmp.Or(
 		b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference(),
-		b.checkSynthesis(),
+		b.checkSynthesis(), b.checkProbes(),
 	); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (b *Bundle) checkPlayers() error {
 		}
 	}
 	for i, g := range b.Graphs {
-		if g.Kind == "eval" { // the schema allows it no player
+		if g.Kind != "train" { // the schema allows it no player
 			continue
 		}
 		if err := belongs(fmt.Sprintf("graphs[%d] %s", i, g.File), g.Player); err != nil {

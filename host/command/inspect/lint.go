@@ -102,6 +102,9 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		return nil
 	}
 	for _, g := range b.Manifest.Graphs {
+		if g.Kind == "probe" { // it runs on the CPU
+			continue
+		}
 		model := b.Model(g.File)
 		found := lint.Check(model, trials)
 		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: found})
