@@ -64,6 +64,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 	); err != nil {
 		return nil, err
 	}
+	o.figures.Quarantined(o.quarantine.Count)
 	evaluation, err := o.addSinks(r, p)
 	if err != nil {
 		return nil, err

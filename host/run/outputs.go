@@ -8,11 +8,13 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
+	"github.com/xtts-host/xtts-host/host/run/boards"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
-	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 )
 
@@ -25,6 +27,7 @@ type outputs struct {
 	console  console.Console
 	debug    *debug.Folder // nil if it was not requested; so is the trace
 	trace    *trace.Writer
+	figures  *prometheus.Server // nil if they are not served
 
 	wait     *files.Patience   // for the disk
 	folder   *runfolder.Folder // nil before open
@@ -44,11 +47,15 @@ func newOutputs(c console.Console, diskWait float64) *outputs {
 }
 
 // open opens the files, before anything that takes long.
-func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
+func (o *outputs) open(p *plan.Plan, folder *runfolder.Folder) (err error) {
+	c := p.Config
 	o.folder = folder
 	o.log.Open(folder.Log.File, o.wait)
 	o.bus.Require(report.LogFile, o.log)
 	o.log.WarnOf(folder.Log.Instead)
+	if o.figures, err = boards.Serve(p, o.bus, o.log.Logger); err != nil {
+		return err
+	}
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TrainWith(
 	}
 	defer func() { folder.Close(err) }()
 	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
-	if err := out.open(p.Config, folder); err != nil {
+	if err := out.open(p, folder); err != nil {
 		return nil, exit.Refused(err)
 	}
 	defer func() {

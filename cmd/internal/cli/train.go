@@ -14,6 +14,7 @@ import (
 func newTrain(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: "Train a model", Args: noArguments}
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
+		set.Version = version()
 		return run.Train(cmd.Context(), set, openConsole())
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -23,6 +24,10 @@ func outputs(set *config.Set) []Check {
 	if file := set.Trace; file != "" {
 		checks = append(checks,
 			Check{Name: "timeline", Try: func(context.Context) (string, error) { return file, trace.Check(file) }})
+	}
+	if at := set.Metrics; at != "" {
+		checks = append(checks,
+			Check{Name: "metrics", Try: func(context.Context) (string, error) { return at, prometheus.Check(at) }})
 	}
 	if dir := set.FeatureCache; dir != "" {
 		checks = append(checks, Check{Name: "feature cache", Try: func(context.Context) (string, error) {

@@ -1,5 +1,5 @@
-// Package boards adds to a run what shows it elsewhere: the curves of TensorBoard. A run goes on without a board that
-// fails.
+// Package boards adds to a run what shows it elsewhere: the curves of TensorBoard, and figures for Prometheus. A run
+// goes on without a board that fails.
 package boards
 
 import (
@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/tensorboard"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -21,6 +22,20 @@ type Run struct {
 	Skipped  int64 // steps so far
 	Bus      *event.Bus
 	Log      *slog.Logger
+}
+
+// Serve serves the figures of a run if the settings ask for it. Of several ranks, the first does. The server ends with
+// the bus. It is nil without one.
+func Serve(p *plan.Plan, bus *event.Bus, log *slog.Logger) (*prometheus.Server, error) {
+	if p.Config.Metrics == "" || !p.World.Leads() {
+		return nil, nil
+	}
+	s, err := prometheus.Listen(p.Config.Metrics, p.Config.Version)
+	if err != nil {
+		return nil, err
+	}
+	bus.Offer("metrics", s, func(text string) { log.Warn(text) })
+	return s, nil
 }
 
 // Add adds the boards that the settings ask for, before the run publishes its start. Of several ranks, the first has

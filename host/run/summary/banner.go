@@ -44,6 +44,9 @@ func Banner(p *plan.Plan, dir string) string {
 	if c := p.Config; c.Trace != "" {
 		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, units.Count(c.TraceSteps, "step"))
 	}
+	if c := p.Config; c.Metrics != "" {
+		b.row("metrics", "http://%s/metrics, for Prometheus", c.Metrics)
+	}
 	b.gap()
 	return b.text.String()
 }

@@ -4,12 +4,14 @@ import (
 	"os"
 
 	"github.com/xtts-host/xtts-host/host/base/cachedir"
+	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 )
 
-// exposed returns a line for each place that decides what the run does and that another user can change.
+// exposed returns a line for each place that decides what the run does and that another user can change, and for an
+// address that others reach.
 func exposed(p *plan.Plan) []string {
 	uid := os.Geteuid()
 	lines := catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, uid)
@@ -18,6 +20,10 @@ func exposed(p *plan.Plan) []string {
 	}
 	if dir, err := config.CacheFolder(p.Config.CacheDir); err == nil {
 		lines = append(lines, cachedir.Exposed("--cache-dir", dir, uid)...)
+	}
+	if at := p.Config.Metrics; prometheus.Public(at) {
+		lines = append(lines, "--metrics "+at+": everyone whose machine reaches this address can read the run's "+
+			"figures; 127.0.0.1 is for programs of this machine alone")
 	}
 	return lines
 }

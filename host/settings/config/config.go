@@ -61,6 +61,8 @@ type Config struct {
 	EarlyStopDelta                       float64
 	Samples                              string // file; empty: none
 	TensorBoard                          bool
+	Metrics                              string // address; empty: none
+	Version                              string // of the program, which the figures have
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int

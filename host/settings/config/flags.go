@@ -33,6 +33,8 @@ func (s *Set) define() {
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 	f.BoolVar(&c.TensorBoard, "tensorboard", true, "write curves, speech and pictures for TensorBoard into the run "+
 		"folder (docs/monitoring.md); --tensorboard=false does not")
+	f.StringVar(&c.Metrics, "metrics", "", "`address` that serves the run's figures to Prometheus, such as "+
+		"127.0.0.1:9464 (docs/monitoring.md); default: none")
 
 	definePipeline(c, s.group("Pipeline"))
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))

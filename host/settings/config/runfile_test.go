@@ -149,13 +149,15 @@ func TestRunFolderConfirmsNothing(t *testing.T) {
 }
 
 // TestRunFolderNamesNoOutputs: a run writes its own config.yaml with these settings as comments, so a value in the file
-// is someone else's.
+// is someone else's: of a path, or of an address to listen on.
 func TestRunFolderNamesNoOutputs(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	run := runFolder(t, "trace: /etc/passwd\ndebug_dir: /etc\nrun_dir: /etc\ninit: /etc/passwd\nbatch_size: 3\n")
+	run := runFolder(t, "trace: /etc/passwd\ndebug_dir: /etc\nrun_dir: /etc\ninit: /etc/passwd\nbatch_size: 3\n"+
+		"metrics: 0.0.0.0:9464\n")
 	set := parse(t, nil, "--resume", run)
-	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" {
-		t.Errorf("the run folder names outputs: %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init)
+	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" || set.Metrics != "" {
+		t.Errorf("the run folder names outputs: %q %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init,
+			set.Metrics)
 	}
 	if set.BatchSize != 3 {
 		t.Errorf("batch size %d, want that of the run folder, 3", set.BatchSize)
