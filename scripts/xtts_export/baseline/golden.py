@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..inputs import batch
+from ..inputs import batch, clean
 from ..module import Export
 from ..probes import Probes
 
@@ -16,7 +16,8 @@ SIZES = {"B": 3, "T_text": 9, "T_mel": 23}
 
 def values(export: Export) -> dict[str, Tensor]:
     """The batch by the names of the inputs, and the probes as probe.NAME."""
-    tensors = batch(export.inputs, SIZES, np.random.default_rng(0))
+    # With padding, as a run has it.
+    tensors = clean(export.inputs, batch(export.inputs, SIZES, np.random.default_rng(0)))
     probes = Probes(whole=True)
     with torch.no_grad(), probes.collected():
         export.module.eval()(**tensors)
