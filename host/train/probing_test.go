@@ -11,6 +11,30 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
+// distances returns the largest difference of each probe from the stored one.
+func distances(t *testing.T, p *Probing, golden *safetensors.File) map[string]float64 {
+	t.Helper()
+	far := map[string]float64{}
+	err := p.Run(func(name string, shape []int, values []float32) error {
+		info, _ := golden.Tensor(manifest.ProbePrefix + name)
+		if !slices.Equal(info.Shape, shape) {
+			t.Errorf("%s has the shape %v", name, shape)
+		}
+		want := make([]byte, info.Bytes)
+		if err := golden.Read(info.Name, want); err != nil {
+			return err
+		}
+		for i, v := range floats(want) {
+			far[name] = max(far[name], math.Abs(float64(v-values[i])))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return far
+}
+
 // TestProbesArePyTorchs: the probes of a batch are those that the exporter has noted of the module in PyTorch, and they
 // follow the weights.
 func TestProbesArePyTorchs(t *testing.T) {
@@ -58,24 +82,7 @@ func TestProbesArePyTorchs(t *testing.T) {
 			if p.Taken("mel_spectrograms") != nil || p.Taken("none") != nil {
 				t.Error("integers of what has none")
 			}
-			distances := func() map[string]float64 {
-				far := map[string]float64{}
-				err := p.Run(func(name string, shape []int, values []float32) error {
-					want := ort.View[float32](stored(manifest.ProbePrefix + name))
-					if info, _ := golden.Tensor(manifest.ProbePrefix + name); !slices.Equal(info.Shape, shape) {
-						t.Errorf("%s has the shape %v", name, shape)
-					}
-					for i, v := range values {
-						far[name] = max(far[name], math.Abs(float64(v-want[i])))
-					}
-					return nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return far
-			}
-			far := distances()
+			far := distances(t, p, golden)
 			if len(far) != len(names) || far["attention.1"] > 1e-5 || far["encoder"] > 1e-5 {
 				t.Errorf("probes differ from PyTorch's by %v", far)
 			}
@@ -88,7 +95,7 @@ func TestProbesArePyTorchs(t *testing.T) {
 			if err := m.Push(); err != nil {
 				t.Fatal(err)
 			}
-			if far := distances(); far["attention.1"] < 1e-3 || far["encoder"] < 1e-3 {
+			if far := distances(t, p, golden); far["attention.1"] < 1e-3 || far["encoder"] < 1e-3 {
 				t.Errorf("probes do not follow the weights: %v", far)
 			}
 		})
