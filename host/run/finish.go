@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/page"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/ending"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -93,8 +94,19 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
+	r.page()
 	r.bus.Publish(
 		&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
+}
+
+// page writes report.html. The run needs no page.
+func (r *run) page() {
+	if r.mode.Measures() {
+		return
+	}
+	if err := page.Write(r.dir); err != nil {
+		r.log.Warn(page.File + " is not written: " + err.Error())
+	}
 }

@@ -23,7 +23,7 @@ type result struct {
 var clocks = []string{"step_ms", "input_wait_ms", "eval_ms"}
 
 // different are files about the process, not about the training.
-var different = []string{"log.jsonl", "report.json", "report.txt", "config.yaml"}
+var different = []string{"log.jsonl", "report.json", "report.txt", "report.html", "config.yaml"}
 
 func (s *site) result() (*result, error) {
 	r := &result{files: map[string][]string{}}

@@ -78,6 +78,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newFetch(),
 		newBench(),
+		newReport(),
 		group("runs", "Commands for runs", newRunsList()),
 		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),

@@ -30,6 +30,7 @@ var arguments = map[string]overwrite.Kind{
 	"data check": overwrite.Data, "graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
 	"graph lint": overwrite.Bundle, "plugins list": overwrite.Plugins, "plugins test": overwrite.Plugins,
 	"replay": overwrite.Run,
+	"report": overwrite.Run,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that

@@ -197,7 +197,7 @@ func linked(folder string, first []string, out fs.FileInfo, belongs func(rel str
 var (
 	ofData = regexp.MustCompile(`(?i)\.(csv|tsv|txt|jsonl|wav|wave|flac|ogg|oga|opus|mp3|npy|safetensors)$`)
 	ofRun  = regexp.MustCompile(
-		`^(checkpoints/.*|samples/.*|config\.yaml|(log|metrics|eval|changes|quarantine)\.jsonl|(report|speakers|languages)\.json)$`)
+		`^((checkpoints|samples|probes)/.*|config\.yaml|(log|metrics|eval|changes|quarantine|excluded|spoken|probes)\.jsonl|(report|speakers|languages)\.json)$`)
 	ofPlugins = regexp.MustCompile(`(^|/)(plugin\.json|plugin\.sum)$|\.(py|so)$`)
 )
 

@@ -1,0 +1,60 @@
+// Package report implements the command `report`: it writes the page of a run anew, also of one that is still going or
+// was killed. It changes nothing else in the run's folder.
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/page"
+	"github.com/xtts-host/xtts-host/host/observe/record"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Run writes the page of a run to a file; "" means report.html in its folder.
+func Run(out io.Writer, folder, file string) error {
+	run, err := record.Open(folder)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if file == "" {
+		file = filepath.Join(folder, page.File)
+	}
+	text, err := page.Of(run, LinkTo(folder, file), page.MostMedia, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := page.Save(file, text); err != nil {
+		return hint.Errorf("name a file that can be written with --out", "page of %s: %w", folder, err)
+	}
+	for _, problem := range run.Problems {
+		visible.Fprintf(out, "not in the page: %s\n", problem)
+	}
+	_, err = visible.Fprintf(out, "%s: %s, step %d, %s\n", file, run.Status(), run.Steps.LastStep, size(len(text)))
+	return err
+}
+
+func size(bytes int) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d KiB", (bytes+1<<10-1)>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
+// LinkTo is the path from a page to a run folder, with slashes. It is absolute if there is no other.
+func LinkTo(folder, file string) string {
+	from, err := filepath.Abs(filepath.Dir(file))
+	to, terr := filepath.Abs(folder)
+	if err != nil || terr != nil {
+		return filepath.ToSlash(folder)
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil {
+		return filepath.ToSlash(to)
+	}
+	return filepath.ToSlash(rel)
+}

@@ -1,0 +1,64 @@
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/record"
+)
+
+// File is the name of the page in a run folder.
+const File = "report.html"
+
+//go:embed page.html
+var source string
+
+var body = template.Must(template.New("page").Funcs(Functions).Parse(source))
+
+// Write writes the page of a run into its folder.
+func Write(folder string) error {
+	run, err := record.Open(folder)
+	if err != nil {
+		return err
+	}
+	text, err := Of(run, ".", MostMedia, time.Now())
+	if err != nil {
+		return err
+	}
+	return Save(filepath.Join(folder, File), text)
+}
+
+// Save replaces a page, completely or not at all. It does not wait for a full disk: a page can be made again.
+func Save(path string, text []byte) error {
+	err := replace(files.At(path), text)
+	return disk.Explain(err, path, int64(len(text)))
+}
+
+func replace(path files.Path, text []byte) error {
+	d, err := path.Create()
+	if err != nil {
+		return err
+	}
+	if _, err := d.Write(text); err != nil {
+		return errors.Join(err, d.Discard())
+	}
+	return d.Commit()
+}
+
+// Of returns the page of a run with at most so many bytes of sounds and pictures in it. link leads from the page to the
+// run folder.
+func Of(run *record.Run, link string, media int64, now time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	v := viewOf(run, link, media, now)
+	if err := body.Execute(&b, v); err != nil {
+		return nil, fmt.Errorf("page of %s: %w", run.Folder, err)
+	}
+	return Document("Run "+v.Name+": "+v.Status, template.HTML(b.String()))
+}

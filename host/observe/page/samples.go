@@ -1,0 +1,228 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/record"
+)
+
+// mostTexts bounds the texts that a page lets one hear.
+const mostTexts = 40
+
+// Text is a text with what was spoken of it.
+type Text struct {
+	Text, ID, Language string
+	Name               string // "clip 1", "sentence 3"
+	Reference          *Medium
+	Takes              []Take
+}
+
+// Take is a text as the weights of an evaluation spoke it.
+type Take struct {
+	When     string // "step 30, the first"
+	Sound    *Medium
+	Picture  *Medium
+	Seconds  float64
+	NotEnded bool
+	Measures []Measure
+}
+
+// Measure is a figure of what was spoken.
+type Measure struct{ Name, Value string }
+
+// Samples are the texts of the first, the best and the last evaluation.
+type Samples struct {
+	Texts []Text
+	// Means has a row for each measure, a cell for each evaluation of Steps.
+	Steps []string
+	Means []MeanRow
+	More  int // texts that are left out
+	// Linked counts the files that are links, because they did not fit.
+	Linked      int
+	Evaluations int
+}
+
+// MeanRow is a measure with its mean over the texts of each evaluation.
+type MeanRow struct {
+	Name  string
+	Cells []string
+}
+
+// pictures and sounds of an evaluation, in the order in which they get room in the page.
+type set struct {
+	when       string
+	utterances []record.Utterance
+	rank       int
+}
+
+// SamplesOf takes the samples of a run into a page. link leads from the page to the run folder.
+func SamplesOf(run *record.Run, media *Media, link string) *Samples {
+	s := &Samples{Evaluations: run.Spoken.Evaluations}
+	sets := setsOf(run)
+	at := map[key]int{}
+	for _, set := range sets {
+		s.Steps = append(s.Steps, set.when)
+		for _, u := range set.utterances {
+			k := key{u.Clip, u.Number}
+			if _, ok := at[k]; ok {
+				continue
+			}
+			if len(s.Texts) == mostTexts {
+				s.More++
+				continue
+			}
+			at[k] = len(s.Texts)
+			s.Texts = append(s.Texts, Text{Name: k.String(), Text: u.Text, ID: u.ID, Language: u.Language,
+				Takes: make([]Take, len(sets))})
+		}
+	}
+	before := media.Linked
+	s.sounds(run, sets, at, media, link)
+	s.Linked = media.Linked - before
+	for i := range s.Texts {
+		s.Texts[i].Takes = slices.DeleteFunc(s.Texts[i].Takes, func(t Take) bool { return t.When == "" })
+	}
+	slices.SortStableFunc(s.Texts, func(a, b Text) int { return -cmp.Compare(len(a.Takes), len(b.Takes)) })
+	s.means(sets)
+	return s
+}
+
+type key struct {
+	clip   bool
+	number int
+}
+
+func (k key) String() string {
+	if k.clip {
+		return fmt.Sprintf("clip %d", k.number)
+	}
+	return fmt.Sprintf("sentence %d", k.number)
+}
+
+// setsOf names the evaluations in the order of their steps.
+func setsOf(run *record.Run) []set {
+	best := int64(-1)
+	if e := run.Evaluations.Best; e != nil {
+		best = e.Step
+	}
+	var sets []set
+	for i, list := range [][]record.Utterance{run.Spoken.First, run.Spoken.Best, run.Spoken.Last} {
+		if len(list) == 0 {
+			continue
+		}
+		step := list[0].Step
+		var words []string
+		if i == 0 {
+			words = append(words, "first")
+		}
+		if step == best {
+			words = append(words, "best")
+		}
+		if i == 2 || i == 0 && run.Spoken.Last == nil {
+			words = append(words, "last")
+		}
+		rank := [3]int{2, 1, 0}[i] // the last is taken first
+		sets = append(sets, set{"step " + Count(step) + " (" + strings.Join(words, ", ") + ")", list, rank})
+	}
+	slices.SortStableFunc(sets, func(a, b set) int { return cmp.Compare(a.utterances[0].Step, b.utterances[0].Step) })
+	return sets
+}
+
+// sounds takes sounds before pictures, and the last evaluation before the true recordings, the best and the first.
+func (s *Samples) sounds(run *record.Run, sets []set, at map[key]int, media *Media, link string) {
+	order := make([]int, len(sets))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sets[a].rank, sets[b].rank) })
+	each := func(do func(i int, u *record.Utterance, text *Text)) {
+		for _, i := range order {
+			for j := range sets[i].utterances {
+				u := &sets[i].utterances[j]
+				if n, ok := at[key{u.Clip, u.Number}]; ok {
+					do(i, u, &s.Texts[n])
+				}
+			}
+		}
+	}
+	each(func(i int, u *record.Utterance, text *Text) {
+		text.Takes[i] = Take{
+			When: sets[i].when, Sound: media.Take(run.Folder, u.File, link), Seconds: u.Seconds,
+			NotEnded: u.Ended != nil && !*u.Ended, Measures: measures(u.Measures),
+		}
+		if text.Reference == nil {
+			text.Reference = media.Take(run.Folder, u.Reference, link)
+		}
+	})
+	each(func(i int, u *record.Utterance, text *Text) {
+		text.Takes[i].Picture = media.Take(run.Folder, u.Picture, link)
+	})
+}
+
+// measureNames say what a measure is. The others are shown by their own names.
+var measureNames = map[string]string{
+	"length_ratio": "length / true length", "silence": "silence", "repeated": "repeated", "mcd_db": "MCD",
+	"f0_cents": "pitch error", "voicing_error": "voicing error", "speaker_similarity": "speaker similarity",
+	"wer": "word errors", "cer": "character errors",
+}
+
+// asPercent are measures that are shares.
+var asPercent = map[string]bool{"silence": true, "repeated": true, "voicing_error": true, "wer": true, "cer": true}
+
+func measures(values []record.Value) (list []Measure) {
+	for _, v := range values {
+		list = append(list, Measure{measureName(v.Name), measureText(v.Name, v.Value)})
+	}
+	return list
+}
+
+func measureName(name string) string { return cmp.Or(measureNames[name], name) }
+
+func measureText(name string, v float64) string {
+	switch {
+	case asPercent[name]:
+		return Percent(v)
+	case name == "mcd_db":
+		return units.Number(v) + " dB"
+	case name == "f0_cents":
+		return units.Number(v) + " cents"
+	}
+	return units.Number(v)
+}
+
+// means fills in the table of means.
+func (s *Samples) means(sets []set) {
+	sums := map[string][]float64{}
+	counts := map[string][]float64{}
+	for i, set := range sets {
+		for _, u := range set.utterances {
+			for _, v := range u.Measures {
+				if sums[v.Name] == nil {
+					if len(sums) == 32 {
+						continue
+					}
+					sums[v.Name], counts[v.Name] = make([]float64, len(sets)), make([]float64, len(sets))
+				}
+				sums[v.Name][i] += v.Value
+				counts[v.Name][i]++
+			}
+		}
+	}
+	for name, sum := range sums {
+		row := MeanRow{Name: measureName(name)}
+		for i := range sets {
+			text := "-"
+			if n := counts[name][i]; n > 0 && !math.IsInf(sum[i], 0) {
+				text = measureText(name, sum[i]/n)
+			}
+			row.Cells = append(row.Cells, text)
+		}
+		s.Means = append(s.Means, row)
+	}
+	slices.SortFunc(s.Means, func(a, b MeanRow) int { return cmp.Compare(a.Name, b.Name) })
+}

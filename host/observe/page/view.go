@@ -1,0 +1,210 @@
+package page
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/record"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// view is what the template of the page has.
+type view struct {
+	Run                        *record.Run
+	Now                        time.Time
+	Name, Model, Status, Tone  string
+	Headline, Limit            string
+	Advice, Problems, Warnings []string
+	Parts                      []part
+	Tiles                      []tile
+	Results, TimeTables        []Table
+	Curves, Time, Devices      []Figure
+	Samples                    *Samples
+	Plugins, Quarantine        *Table
+	Data, Settings, Versions   []Table
+	Probes                     *probes
+	report                     *report.Report // never nil
+}
+
+// part is a section of the page.
+type part struct{ ID, Title string }
+
+// tile is a figure in large letters.
+type tile struct{ Name, Value, Note string }
+
+// mostLines bounds the lists of texts on a page.
+const mostLines = 100
+
+// tones are the colours of a state.
+var tones = map[string]string{
+	record.Done: "good", record.Interrupted: "warn", record.Unfinished: "info", record.Failed: "bad",
+	record.Diverged: "bad",
+}
+
+func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
+	v := &view{Run: run, Now: now, Name: nameOf(run.Folder), Status: run.Status(), report: run.Report}
+	if v.report == nil {
+		v.report = &report.Report{}
+	}
+	r := v.report
+	v.Tone = tones[v.Status]
+	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision), ", ")
+	v.verdict()
+	v.Problems, v.Warnings = some(run.Problems), some(r.Warnings)
+	v.Tiles, v.Results = v.tiles(), results(run, r)
+	v.Curves = curves(run)
+	media := NewMedia(most)
+	if run.Spoken.Evaluations > 0 {
+		v.Samples = SamplesOf(run, media, link)
+	}
+	v.Time, v.TimeTables = phases(r), timeTables(r)
+	v.Devices = memory(r)
+	v.Plugins, v.Quarantine = plugins(r), quarantine(&run.Quarantine)
+	v.Data = data(r)
+	v.Probes = probesOf(run, media, link)
+	v.Settings = settings(run)
+	v.Versions = versions(r)
+	v.parts()
+	return v
+}
+
+// nameOf is the last part of a folder's path.
+func nameOf(folder string) string {
+	if abs, err := filepath.Abs(folder); err == nil {
+		folder = abs
+	}
+	return filepath.Base(folder)
+}
+
+func nonempty(texts ...string) (list []string) {
+	for _, t := range texts {
+		if t != "" {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// some bounds a list of texts.
+func some(list []string) []string {
+	if len(list) <= mostLines {
+		return list
+	}
+	return append(list[:mostLines:mostLines], fmt.Sprintf("... and %d more", len(list)-mostLines))
+}
+
+// verdict says how the run ended, and what limits it.
+func (v *view) verdict() {
+	r, steps := v.report, units.Count(max(0, v.Run.Steps.LastStep), "step")
+	v.Advice = some(r.Verdict.Advice)
+	switch v.Status {
+	case record.Done:
+		v.Headline = "The run is done, after " + steps + "."
+		if e := r.EarlyStop; e != nil {
+			v.Headline = fmt.Sprintf("The run stopped early, after %s: %s without a lower validation loss.", steps,
+				units.Count(max(0, e.Evaluations), "evaluation"))
+		}
+	case record.Interrupted:
+		v.Headline = "The run was interrupted, after " + steps + "."
+		v.Advice = append([]string{"Continue it: " + hint.Command("--resume "+hint.Path(v.Run.Folder))}, v.Advice...)
+	case record.Diverged:
+		v.Headline = "The run diverged: its model is ruined, after " + steps + "."
+	case record.Failed:
+		v.Headline = "The run failed, after " + steps + "."
+		v.Advice = append([]string{r.Outcome}, v.Advice...)
+	default:
+		v.Headline = "The run had not ended when this page was written, or was killed. It had " + steps + "."
+		sum := v.Run.Steps.Sum()
+		if v.Advice = nil; sum.Ms > 0 {
+			v.Limit = fmt.Sprintf("Input stall so far: %s of the time of the steps.", Percent(sum.Wait/sum.Ms))
+		}
+		return
+	}
+	if b := r.Verdict.Bottleneck; b != "" && !r.Verdict.Diverged {
+		v.Limit = "Limited by: " + bottleneck(b) + "."
+	}
+	if s := r.Verdict.SecondGPU; s != nil {
+		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %.2f: %s", s.Times, s.Reason))
+	}
+}
+
+// bottleneck explains the name of a phase.
+func bottleneck(name string) string {
+	switch name {
+	case "train":
+		return "training itself, as batches are ready in time"
+	case "unknown":
+		return "unknown, the run is too short"
+	}
+	return name + ", which training waits for"
+}
+
+// parts are the sections that the page has.
+func (v *view) parts() {
+	for _, p := range []struct {
+		has       bool
+		id, title string
+	}{
+		{true, "verdict", "Verdict"}, {true, "numbers", "Numbers"}, {v.Curves != nil, "curves", "Curves"},
+		{v.Samples != nil, "samples", "Samples"}, {v.Time != nil, "time", "Step time"},
+		{v.Devices != nil, "devices", "Devices"}, {v.Plugins != nil, "plugins", "Plugins"}, {v.Data != nil, "data",
+			"Data"},
+		{v.Quarantine != nil, "quarantine", "Unusable clips"}, {v.Probes != nil, "probes", "Probes"},
+		{v.Warnings != nil, "warnings", "Warnings"}, {v.Settings != nil, "settings", "Settings"},
+		{v.Versions != nil, "versions", "Versions"},
+	} {
+		if p.has {
+			v.Parts = append(v.Parts, part{p.id, p.title})
+		}
+	}
+}
+
+// tiles are the figures of the whole run. Those of a run without a report are of its lines.
+func (v *view) tiles() []tile {
+	s, e, r := v.Run.Steps, v.Run.Evaluations, v.report
+	perSecond, frames := r.StepsPerSecond, r.FramesPerSecond
+	if v.Status == record.Unfinished {
+		perSecond, frames = s.Speed()
+	}
+	list := []tile{{"steps", Count(s.LastStep), skipped(s)}}
+	if s.Count > s.Skipped {
+		list = append(list, tile{"training loss", units.Number(s.First) + " → " + units.Number(s.Last),
+			"lowest " + units.Number(s.Best)})
+	}
+	if b := e.Best; b != nil {
+		list = append(list, tile{"best evaluation", units.Number(b.Loss), "step " + Count(b.Step)})
+	}
+	list = append(list,
+		tile{"speed", Rate(60*perSecond) + " steps/min", Rate(perSecond) + " steps/s"},
+		tile{"frames", Rate(frames) + " /s", Count(s.Frames) + " in all"})
+	if r.WallS > 0 {
+		list = append(list, tile{"wall time", Duration(r.WallS), wall(&r.TimeS, r.ResumedAt)})
+	}
+	if r.StepMs.Steps > 0 {
+		list = append(list,
+			tile{"input stall", Percent(r.InputStallRatio), "of the time, training waited"},
+			tile{"step time", Milliseconds(r.StepMs.Mean), "± " + Milliseconds(r.StepMs.Std) + ", variation " +
+				Percent(r.StepMs.Variation)},
+			tile{"transfers hidden", Percent(r.TransferHiddenRatio), "of their time"})
+	}
+	return append(list, tile{"samples", Count(s.Samples), "clips trained on"})
+}
+
+func skipped(s *record.Steps) string {
+	if s.Skipped == 0 {
+		return "none skipped"
+	}
+	return Count(s.Skipped) + " skipped"
+}
+
+func wall(t *report.WallTime, resumed int64) string {
+	text := "training " + Duration(t.Training)
+	if resumed > 0 {
+		text += ", since step " + Count(resumed)
+	}
+	return text
+}
