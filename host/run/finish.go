@@ -94,19 +94,11 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
-	r.page()
+	if !r.mode.Measures() {
+		page.Try(r.dir, r.log.Warn)
+	}
 	r.bus.Publish(
 		&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
-}
-
-// page writes report.html. The run needs no page.
-func (r *run) page() {
-	if r.mode.Measures() {
-		return
-	}
-	if err := page.Write(r.dir); err != nil {
-		r.log.Warn(page.File + " is not written: " + err.Error())
-	}
 }

@@ -52,6 +52,13 @@ func replace(path files.Path, text []byte) error {
 	return d.Commit()
 }
 
+// Try is Write for a run, which needs no page: it warns of an error.
+func Try(folder string, warn func(text string, args ...any)) {
+	if err := Write(folder); err != nil {
+		warn(File + " is not written: " + err.Error())
+	}
+}
+
 // Of returns the page of a run with at most so many bytes of sounds and pictures in it. link leads from the page to the
 // run folder.
 func Of(run *record.Run, link string, media int64, now time.Time) ([]byte, error) {
