@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/prometheus"
+	"github.com/xtts-host/xtts-host/host/observe/retain"
 	"github.com/xtts-host/xtts-host/host/observe/tensorboard"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -38,25 +39,33 @@ func Serve(p *plan.Plan, bus *event.Bus, log *slog.Logger) (*prometheus.Server, 
 	return s, nil
 }
 
-// Add adds the boards that the settings ask for, before the run publishes its start. Of several ranks, the first has
-// them.
+// Add adds the boards that the settings ask for, and what removes the media of old evaluations, before the run publishes
+// its start. Of several ranks, the first has them.
 func Add(r *Run) {
-	c, p := r.Plan.Config, &r.Progress
-	if !c.TensorBoard || !r.Plan.World.Leads() {
+	c, best := r.Plan.Config, int64(0)
+	if !r.Plan.World.Leads() {
+		return
+	}
+	if r.Progress.Best != nil {
+		best = r.Progress.Best.Step
+	}
+	warn := func(text string) { r.Log.Warn(text) }
+	if c.KeepMedia > 0 {
+		keeper := retain.New(retain.Config{Dir: r.Dir, Keep: c.KeepMedia, Best: best})
+		r.Bus.Offer("keep-media", keeper, warn)
+	}
+	if !c.TensorBoard {
 		return
 	}
 	settings, _ := files.In(r.Dir, config.RunFile).Read(1 << 20) // it is shown, and not needed
-	board := tensorboard.Config{
-		Dir: r.Dir, Metrics: r.Plan.Bundle.Manifest.Metrics(), Step: p.Step, EvaluatedStep: p.EvaluatedStep,
-		Skipped: r.Skipped, Settings: string(settings),
-	}
-	if p.Best != nil {
-		board.Best = p.Best.Step
-	}
-	b, err := tensorboard.Open(board)
+	b, err := tensorboard.Open(tensorboard.Config{
+		Dir: r.Dir, Metrics: r.Plan.Bundle.Manifest.Metrics(), Step: r.Progress.Step,
+		EvaluatedStep: r.Progress.EvaluatedStep, Skipped: r.Skipped, Best: best, Settings: string(settings),
+		Keep: c.KeepMedia,
+	})
 	if err != nil {
 		r.Log.Warn("the run goes on without --tensorboard: " + err.Error())
 		return
 	}
-	r.Bus.Offer("tensorboard", b, func(text string) { r.Log.Warn(text) })
+	r.Bus.Offer("tensorboard", b, warn)
 }

@@ -61,6 +61,7 @@ type Config struct {
 	EarlyStopDelta                       float64
 	Samples                              string // file; empty: none
 	TensorBoard                          bool
+	KeepMedia                            int    // evaluations; 0: all
 	Metrics                              string // address; empty: none
 	Version                              string // of the program, which the figures have
 

@@ -33,6 +33,8 @@ func (s *Set) define() {
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 	f.BoolVar(&c.TensorBoard, "tensorboard", true, "write curves, speech and pictures for TensorBoard into the run "+
 		"folder (docs/monitoring.md); --tensorboard=false does not")
+	f.IntVar(&c.KeepMedia, "keep-media", 0, "`evaluations` whose speech and pictures stay, besides the best one "+
+		"(docs/monitoring.md); 0 means all")
 	f.StringVar(&c.Metrics, "metrics", "", "`address` that serves the run's figures to Prometheus, such as "+
 		"127.0.0.1:9464 (docs/monitoring.md); default: none")
 
