@@ -39,8 +39,8 @@ func Serve(p *plan.Plan, bus *event.Bus, log *slog.Logger) (*prometheus.Server, 
 	return s, nil
 }
 
-// Add adds the boards that the settings ask for, and what removes the media of old evaluations, before the run publishes
-// its start. Of several ranks, the first has them.
+// Add adds the boards that the settings ask for, and what removes the media of old evaluations, before the run
+// publishes its start. Of several ranks, the first has them.
 func Add(r *Run) {
 	c, best := r.Plan.Config, int64(0)
 	if !r.Plan.World.Leads() {
