@@ -118,7 +118,7 @@ var importers = map[string]string{
 	"golang.org/x/text":                     "host/data/dataset host/settings/texts shared",
 	"gonum.org/v1/gonum":                    "host/data/dataset shared/fft",
 	"google.golang.org/grpc":                "host/stages/supervise shared",
-	"google.golang.org/protobuf": "host/observe/tensorboard host/train/device ortgraphs shared " +
+	"google.golang.org/protobuf": "host/observe/tensorboard host/train/device host/train/nantrace ortgraphs shared " +
 		"plugins/inference/frozen",
 	"gorgonia.org/cu": "gpu/cuda",
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/boards"
 	"github.com/xtts-host/xtts-host/host/run/ending"
 	"github.com/xtts-host/xtts-host/host/run/machine"
+	"github.com/xtts-host/xtts-host/host/run/nans"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
@@ -33,6 +34,7 @@ type duties struct {
 	baselines  *report.Baselines
 	divergence report.Divergence
 	quarantine *batch.Quarantine
+	nans       *nans.Tracer // nil without --trace-nan
 	trained    trained
 }
 
@@ -127,6 +129,7 @@ func (o *duties) close() error { return errors.Join(o.quarantine.Close(), o.samp
 // Batch implements loop.Duties.
 func (o *duties) Batch(d *pipeline.DeviceSlot) {
 	o.ledger.Batch(&d.Batch, o.plan.TrainingRow)
+	o.nans.Batch(d)
 	for _, row := range d.Batch.LeftOut {
 		o.quarantine.Trained(o.plan.TrainingRow(row))
 	}
@@ -137,6 +140,7 @@ func (o *duties) Step(s *event.Step) error {
 	o.trained.samples += int64(len(s.Rows))
 	o.trained.frames += int64(s.Frames)
 	normal := o.divergence.Step(s, o.log.Warn)
+	o.nans.Step(s)
 	if reason := o.machine.Grown(); reason != "" {
 		if err := o.session.Relieve(reason); err != nil {
 			return err

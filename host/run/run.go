@@ -218,7 +218,7 @@ func newRun(
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
 		Stop: r.console.Stop, Duties: r.duties, Quarantine: r.duties.quarantine, Bus: r.bus, Log: r.log.Logger,
-		Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace,
+		Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace, Copied: r.duties.nans.Copied,
 	})
 	if err == nil {
 		err = r.openSamples(ctx)

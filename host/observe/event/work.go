@@ -36,7 +36,8 @@ const (
 	Filling    Task = "filling"     // the pipeline with its first batches
 	Evaluating Task = "evaluating"
 	Speaking   Task = "speaking"
-	Saving     Task = "saving" // a checkpoint
+	Saving     Task = "saving"  // a checkpoint
+	Tracing    Task = "tracing" // what is not finite
 )
 
 // String returns the work as a person reads it: "evaluating 3/40 batches". The unit, which may name a list of the user,

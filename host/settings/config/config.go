@@ -98,6 +98,7 @@ type Config struct {
 	DebugDir   string
 	Trace      string // file
 	TraceSteps int
+	TraceNaN   bool
 }
 
 // RunFile is the file in a run folder that contains its settings.
