@@ -236,6 +236,11 @@ func TestResume(t *testing.T) {
 			f.WriteString("\x20\x00\x00\x00\x00\x00\x00\x00torn")
 			f.Close()
 			b := open(t, Config{Dir: run, Step: test.step, EvaluatedStep: test.evaluated})
+			for _, name := range names(t, run) {
+				if f, ok := parseFile(name); !ok || f.media && f.step > test.evaluated {
+					t.Errorf("%s is left", name)
+				}
+			}
 			go_(b, test.step, 6)
 			if test.step == test.evaluated && test.step > 0 { // as a run does whose samples may be missing
 				take(t, b, spoken(t, run, test.step))
