@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"math"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
@@ -36,6 +37,7 @@ type duties struct {
 	quarantine *batch.Quarantine
 	nans       *nans.Tracer // nil without --trace-nan
 	trained    trained
+	lowest     float64 // loss of an evaluation; NaN before the first
 }
 
 // trained counts what the run has been trained on, also before a resume.
@@ -43,7 +45,7 @@ type trained struct{ samples, frames int64 }
 
 // newDuties opens the files of the run folder and adds the run's sinks.
 func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, err error) {
-	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session}
+	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session, lowest: math.NaN()}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
@@ -70,6 +72,9 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 	evaluation, err := o.addSinks(r, p)
 	if err != nil {
 		return nil, err
+	}
+	if evaluation != nil {
+		o.lowest = float64(evaluation.Best.Loss)
 	}
 	o.saver = newSaver(r, o.divergence.Steady())
 	if evaluation != nil && evaluation.Step == p.Step && o.divergence.Steady() == p.Step {
@@ -156,6 +161,22 @@ func (o *duties) shows(loss float64, step int64, best *train.Best) {
 	}
 }
 
+// speak speaks with the weights of an evaluation, and warns if speech breaks although the loss is the lowest so far.
+func (o *duties) speak(e *event.Evaluation) {
+	lowest := !(o.lowest <= e.Loss) // also the first
+	if lowest {
+		o.lowest = e.Loss
+	}
+	spoken := o.samples.Speak(e.Step)
+	if spoken == nil {
+		return
+	}
+	o.bus.Publish(spoken)
+	if broken := o.samples.Broken(); lowest && broken != "" {
+		o.log.Warn("speech breaks although the loss is the lowest so far: "+broken, "step", e.Step)
+	}
+}
+
 // Evaluated implements loop.Duties.
 func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 	o.shows(e.Loss, e.Step, best)
@@ -167,6 +188,6 @@ func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 			return err
 		}
 	}
-	o.samples.Speak(e.Step)
+	o.speak(e)
 	return nil
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/speak/samples"
@@ -17,12 +16,12 @@ func (r *run) openSamples(ctx context.Context) (err error) {
 	c := samples.Config{
 		Bundle: r.plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device,
 		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: threads,
-		Dir: filepath.Join(r.dir, samples.Folder), Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop,
+		Run: r.dir, Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop,
 		Log: r.log.Logger, Bus: r.bus,
 		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
 	}
 	if r.plan.World.Leads() && !r.mode.Measures() {
-		c.Samples = r.plan.Samples.Sentences
+		c.List = r.plan.Samples
 	}
 	r.duties.samples, err = samples.Open(ctx, c)
 	return err

@@ -91,7 +91,8 @@ var refusedByCheck = map[string]wrong{
 	"min-lr":     {"5", "", "--min-lr 5 is above the learning rate"},
 	"early-stop": {"3", "", "--early-stop 3 watches the validation loss"},
 
-	"samples": {"FILE", "", "--samples FILE: the bundle"},
+	"samples":      {"FILE", "", "--samples FILE: the bundle"},
+	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
 
 	"plugin-workers":    {"nope=2", "", "--plugin-workers nope: no plugin of that name"},
 	"ring-memory":       {"1KB", "", "--ring-memory 1KB holds no slot"},

@@ -13,7 +13,7 @@ type Spoken struct {
 	Incomplete bool
 	// Utterances are the texts that were spoken, in order: the validation clips first, then the sentences of --samples.
 	Utterances []Utterance
-	// Measures are the means over the utterances that have a value, by name, as eval.jsonl and --best-by name them.
+	// Measures are the means over the utterances that have a value, by name, as spoken.jsonl and --best-by name them.
 	Measures []Value
 }
 

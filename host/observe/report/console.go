@@ -153,6 +153,8 @@ func (c *Console) Take(events []event.Event) error {
 			if c.progress != nil {
 				c.say(c.progress.Evaluated(e))
 			}
+		case *event.Spoken:
+			c.say(spokenLine(e))
 		case *event.Work:
 			if c.progress != nil {
 				c.progress.Work(e)

@@ -5,6 +5,7 @@ const (
 	LogFile        = "log.jsonl" // its lock says that the folder has a writer
 	MetricsFile    = "metrics.jsonl"
 	EvalFile       = "eval.jsonl"
+	SpokenFile     = "spoken.jsonl" // what evaluations have spoken
 	QuarantineFile = "quarantine.jsonl"
 	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
 	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting

@@ -2,15 +2,18 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
-// Spoken describes the sentences that a run speaks at its evaluations.
+// Spoken describes what a run speaks at its evaluations.
 type Spoken struct {
 	Folder    string `json:"folder"`    // in the run folder
+	Clips     int    `json:"clips"`     // of the validation data
 	Sentences int    `json:"sentences"` // of the list, which an evaluation speaks unless it is stopped
-	// Steps are those of the evaluations of the whole run that have spoken a sentence.
+	// Steps are those of the evaluations of the whole run that have spoken a text.
 	Steps []int64 `json:"steps"`
 	// Files counts the sentences that they have spoken.
 	Files int `json:"files"`
@@ -19,25 +22,121 @@ type Spoken struct {
 	LastFiles int    `json:"last_files,omitempty"`
 	// Incomplete counts the evaluations of this process of which samples are missing.
 	Incomplete int `json:"incomplete"`
+	// Measures are the means over the texts of an evaluation, by their names.
+	Measures map[string]SpokenMeasure `json:"measures"`
 }
 
-// spoken writes the line about the samples.
+// SpokenMeasure is a measure of the speech of the whole run: the last mean, and the best one, which a measure that says
+// nothing about the quality does not have.
+type SpokenMeasure struct {
+	Last     Float  `json:"last"`
+	LastStep int64  `json:"last_step"`
+	Best     *Float `json:"best,omitempty"`
+	BestStep int64  `json:"best_step,omitempty"`
+}
+
+// texts is the number of texts of an evaluation.
+func (s *Spoken) texts() int { return s.Clips + s.Sentences }
+
+// what names what an evaluation speaks: "2 clips and 3 sentences".
+func (s *Spoken) what() string {
+	switch {
+	case s.Clips == 0:
+		return units.Count(s.Sentences, "sentence")
+	case s.Sentences == 0:
+		return units.Count(s.Clips, "clip")
+	}
+	return units.Count(s.Clips, "clip") + " and " + units.Count(s.Sentences, "sentence")
+}
+
+// spoken writes the lines about what was spoken.
 func (t *table) spoken(s *Spoken) {
 	if s == nil {
 		return
 	}
-	at, text := units.Count(len(s.Steps), "evaluation"), ""
+	at, text, unit := units.Count(len(s.Steps), "evaluation"), "", "text"
+	if s.Clips == 0 {
+		unit = "sentence"
+	}
 	switch {
 	case len(s.Steps) == 0:
-		text = "none of the " + units.Count(s.Sentences, "sentence")
-	case s.Files == s.Sentences*len(s.Steps):
-		text = fmt.Sprintf("%s at %s, the last in %s", units.Count(s.Sentences, "sentence"), at, s.Last)
+		text = "none of the " + s.what()
+	case s.Files == s.texts()*len(s.Steps):
+		text = fmt.Sprintf("%s at %s, the last in %s", s.what(), at, s.Last)
 	default:
-		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", units.Count(s.Files, "sentence"), at,
-			s.Sentences, s.Last, s.LastFiles)
+		text = fmt.Sprintf("%s at %s of %d each, the last in %s with %d", units.Count(s.Files, unit), at, s.texts(),
+			s.Last, s.LastFiles)
 	}
 	if s.Incomplete > 0 {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)
 	}
 	t.row("spoken", text)
+	var list []string
+	for _, m := range speech {
+		if v, ok := s.Measures[m.name]; ok {
+			text := m.say(float64(v.Last))
+			if v.Best != nil && v.BestStep != v.LastStep {
+				text += fmt.Sprintf(" (best %s at step %d)", m.figure(float64(*v.Best)), v.BestStep)
+			}
+			list = append(list, text)
+		}
+	}
+	if len(list) > 0 {
+		t.row("speech", strings.Join(list, ", "))
+	}
+}
+
+// spokenMeasure is how a measure is shown.
+type spokenMeasure struct{ name, title, format, unit string }
+
+// speech are the measures that lines and tables show, in their order. spoken.jsonl has all of them.
+var speech = []spokenMeasure{
+	{"length_ratio", "length", "%.2f", ""}, {"mcd_db", "mcd", "%.1f", " dB"}, {"f0_cents", "f0", "%.0f", " cents"},
+	{"speaker_similarity", "similarity", "%.2f", ""}, {"wer", "wer", "%.2f", ""}, {"cer", "cer", "%.2f", ""},
+	{"repeated", "repeated", "%.2f", ""},
+}
+
+func (m spokenMeasure) figure(v float64) string { return fmt.Sprintf(m.format, v) }
+
+func (m spokenMeasure) say(v float64) string { return m.title + " " + m.figure(v) + m.unit }
+
+// mostUtterances bounds the texts that the line of an evaluation lists.
+const mostUtterances = 4
+
+// spokenLine is the line of what an evaluation has spoken: "spoken 1: 1.4 s of 2.1, 2: 12.0 s, cut  mcd 6.1 dB".
+func spokenLine(e *event.Spoken) string {
+	var list []string
+	sentences := false
+	for _, u := range e.Utterances {
+		if len(list) == mostUtterances {
+			list = append(list, fmt.Sprintf("%d more", len(e.Utterances)-mostUtterances))
+			break
+		}
+		text := fmt.Sprintf("%d: %.1f s", u.Number, u.Seconds)
+		if !u.Clip && !sentences {
+			text = "sentence " + text
+			sentences = true
+		}
+		for _, m := range u.Measures {
+			if m.Name == "length_ratio" && m.Value > 0 {
+				text += fmt.Sprintf(" of %.1f", u.Seconds/m.Value)
+			}
+		}
+		if !u.Ended {
+			text += ", cut"
+		}
+		list = append(list, text)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	line := "spoken " + strings.Join(list, ", ")
+	for _, m := range speech {
+		for _, v := range e.Measures {
+			if v.Name == m.name && m.name != "length_ratio" && (m.name != "repeated" || v.Value > 0) {
+				line += "  " + m.say(v.Value)
+			}
+		}
+	}
+	return line
 }

@@ -27,5 +27,18 @@ func TestReadSamples(t *testing.T) {
 		if err := d.ReadSamples(t.Context()); err != nil || d.Samples.Sentences != nil {
 			t.Errorf("without samples: %v", err)
 		}
+		for _, flags := range [][]string{{}, {"--spoken-clips", "1"}, {"--spoken-clips", "0"}} {
+			set := config.New()
+			if err := set.Parse(append(flags, "--graph", "mine"), nil); err != nil {
+				t.Fatal(err)
+			}
+			d := &Draft{Plan: Plan{Config: &set.Config, Bundle: &ortgraphs.Bundle{Manifest: b}}, set: set}
+			err := d.ReadSamples(t.Context())
+			refused := err != nil && strings.HasPrefix(err.Error(), strings.Replace(want, "--samples a.txt",
+				"--spoken-clips 1", 1)) && hint.Of(err) != ""
+			if asked := len(flags) > 0 && flags[1] == "1"; refused != asked || !asked && err != nil {
+				t.Errorf("%v: %v (%s)", flags, err, hint.Of(err))
+			}
+		}
 	}
 }

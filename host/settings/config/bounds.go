@@ -32,7 +32,8 @@ var bounds = map[string]bound{
 	"log-every": {0, many}, "min-lr": {0, rate}, "lr-decay": {0, 1},
 	"plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many}, "val-share": {0, 0.5},
 	"early-stop": {0, many}, "early-stop-delta": {0, huge}, "num-workers": {0, 1024}, "threads": {0, 1024},
-	"buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400}, "plugin-timeout": {0, 86400},
+	"spoken-clips": {0, 200},
+	"buffer-size":  {1, 1 << 20}, "model-start-delay": {0, 86400}, "plugin-timeout": {0, 86400},
 	"plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
 

@@ -60,6 +60,7 @@ type Config struct {
 	EarlyStop                            int // evaluations; 0: never
 	EarlyStopDelta                       float64
 	Samples                              string // file; empty: none
+	SpokenClips                          int    // 0: none
 	TensorBoard                          bool
 	KeepMedia                            int    // evaluations; 0: all
 	Metrics                              string // address; empty: none

@@ -19,6 +19,8 @@ func (s *Set) define() {
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
 	f.StringVar(&c.Samples, "samples", "", "`file` with sentences to speak at each evaluation, one in each line, or "+
 		"JSON Lines with voices (docs/synthesize.md)")
+	f.IntVar(&c.SpokenClips, "spoken-clips", 2, "`clips` of the validation data to speak and to compare at each "+
+		"evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none")
 	f.IntVar(&c.EarlyStop, "early-stop", 0,
 		"end the run after this many `evaluations` in a row without a lower loss; 0 means never")
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0,

@@ -12,21 +12,26 @@ import (
 // Coefficients are the mel cepstra that are compared: 1 to 13. Coefficient 0 is the loudness, and is left out.
 const Coefficients = 13
 
+// Bands are those of the mel spectrogram, and Frames how many there are in a second.
 const (
-	bands    = 80
-	highest  = 8000 // Hz: so speech of 22.05 and of 24 kHz is measured alike
-	overlaps = 4    // windows at any time
-	hops     = 100  // frames of a second
+	Bands  = 80
+	Frames = 100
+)
+
+const (
+	highestVoice = 600  // Hz
+	highest      = 8000 // Hz: so speech of 22.05 and of 24 kHz is measured alike
+	overlaps     = 4    // windows at any time
 )
 
 // Contract is the feature contract of the measures at a sample rate. It is the same for all bundles, whatever theirs
 // is, so that numbers of two models compare: frames of 40 ms every 10 ms, magnitudes, 80 bands up to 8 kHz, and natural
 // logarithms.
 func Contract(sampleRate int) manifest.Features {
-	hop := max(1, int(math.Round(float64(sampleRate)/hops)))
+	hop := max(1, int(math.Round(float64(sampleRate)/Frames)))
 	return manifest.Features{
 		SampleRate: sampleRate, NFFT: 1 << bits.Len(uint(overlaps*hop-1)), WinLength: overlaps * hop, HopLength: hop,
-		Window: "hann", Center: true, PadMode: "constant", Power: 1, NMels: bands, MelScale: "slaney",
+		Window: "hann", Center: true, PadMode: "constant", Power: 1, NMels: Bands, MelScale: "slaney",
 		MelNorm: "slaney", FMin: 0, FMax: min(highest, float64(sampleRate)/2), Log: "ln", LogFloor: 1e-5,
 	}
 }
@@ -35,7 +40,7 @@ func Contract(sampleRate int) manifest.Features {
 type Analyzer struct {
 	mel    *mel.Extractor
 	pitch  *pitch.Extractor
-	cosine [Coefficients][bands]float64
+	cosine [Coefficients][Bands]float64
 }
 
 // NewAnalyzer prepares for waveforms of a sample rate. It fails for one that is too low for a voice.
@@ -44,14 +49,14 @@ func NewAnalyzer(sampleRate int) (*Analyzer, error) {
 	if a.mel, err = mel.New(Contract(sampleRate)); err != nil {
 		return nil, err
 	}
-	if a.pitch, err = pitch.New(Contract(sampleRate), pitch.Config{}); err != nil {
+	if a.pitch, err = pitch.New(Contract(sampleRate), pitch.Config{FMax: highestVoice}); err != nil {
 		return nil, err
 	}
 	for k := range a.cosine {
-		for n := range bands {
+		for n := range Bands {
 			// The orthonormal DCT-II has sqrt(2/N), and another sqrt(2/N) makes of it the coefficients of
 			// ln|H| = c0 + sum of c_k cos(k w), for which the constant of the distortion makes dB.
-			a.cosine[k][n] = 2.0 / bands * math.Cos(math.Pi*float64(k+1)*(float64(n)+0.5)/bands)
+			a.cosine[k][n] = 2.0 / Bands * math.Cos(math.Pi*float64(k+1)*(float64(n)+0.5)/Bands)
 		}
 	}
 	return a, nil
@@ -60,6 +65,8 @@ func NewAnalyzer(sampleRate int) (*Analyzer, error) {
 // Voice is what is measured of a waveform, one value for each frame.
 type Voice struct {
 	Seconds float64
+	// Mel is the log-mel spectrogram, frame after frame of Bands values.
+	Mel []float32
 	// Cepstra are the coefficients 1 to 13.
 	Cepstra [][Coefficients]float64
 	// F0 is the pitch in Hz, 0 in a frame without voice.
@@ -72,7 +79,7 @@ type Voice struct {
 func (a *Analyzer) Analyze(wave []float32) (*Voice, error) {
 	f := a.mel.Features()
 	frames := f.Frames(len(wave))
-	spectra := make([]float32, frames*bands)
+	spectra := make([]float32, frames*Bands)
 	if err := a.mel.Compute(spectra, wave); err != nil {
 		return nil, err
 	}
@@ -81,11 +88,11 @@ func (a *Analyzer) Analyze(wave []float32) (*Voice, error) {
 		return nil, err
 	}
 	v := &Voice{
-		Seconds: f.Seconds(len(wave)), Cepstra: make([][Coefficients]float64, frames), F0: make([]float64, frames),
-		Silent: silent(wave, f.HopLength, frames),
+		Seconds: f.Seconds(len(wave)), Mel: spectra, Cepstra: make([][Coefficients]float64, frames),
+		F0: make([]float64, frames), Silent: silent(wave, f.HopLength, frames),
 	}
 	for t := range frames {
-		v.Cepstra[t] = a.cepstrum(spectra[t*bands : (t+1)*bands])
+		v.Cepstra[t] = a.cepstrum(spectra[t*Bands : (t+1)*Bands])
 		if pitches[t] != 0 {
 			v.F0[t] = math.Exp(float64(pitches[t]))
 		}

@@ -104,3 +104,16 @@ func align(truth, speech [][Coefficients]float64) []pair {
 		}
 	}
 }
+
+// Cosine is the similarity of two vectors of one length, from -1 to 1: the cosine of the angle between them. It is NaN
+// for a vector of zeros.
+func Cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i, x := range a {
+		y := float64(b[i])
+		ab += float64(x) * y
+		aa += float64(x) * float64(x)
+		bb += y * y
+	}
+	return ab / math.Sqrt(aa*bb)
+}

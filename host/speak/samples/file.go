@@ -12,17 +12,21 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Sample is a sentence with its voice.
+// Sample is a text with its voice.
 type Sample struct {
-	Place string // in the file, as "samples.txt:3"
-	Text  synthesize.Text
-	Voice *dataset.Row // nil for a model with one voice
+	Place             string // in the file, as "samples.txt:3", or the id of a clip
+	Content, Language string
+	Text              synthesize.Text // of Content
+	Voice             *dataset.Row    // nil for a model with one voice
+	Clip              *dataset.Row    // the recording of the text; nil for a sentence
 }
 
-// List is what a file has.
+// List is what a run speaks.
 type List struct {
-	Sentences []Sample
-	Bytes     int // of the weights that speaking copies on the device of the model
+	Clips, Sentences []Sample
+	Bytes            int // of the weights that speaking copies on the device of the model
+	// Optional says that the run goes on without clips that cannot be spoken: nobody has asked for them.
+	Optional bool
 }
 
 // most bounds the sentences of a file: training waits for them.
@@ -44,10 +48,7 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules text
 	if err != nil {
 		return List{}, err
 	}
-	voiced, least := bundle.Manifest.Speaks(manifest.GraphConditioning), 0.0
-	if voiced {
-		least = bundle.Manifest.Synthesis.Reference.Least
-	}
+	voiced, least := leastVoice(bundle)
 	like := voice(data, least)
 	samples := make([]Sample, len(list))
 	for i, s := range list {
@@ -62,13 +63,13 @@ func Read(file string, bundle *ortgraphs.Bundle, data *dataset.Index, rules text
 		if err != nil {
 			return List{}, fmt.Errorf("%s: %w", s.Place, err)
 		}
-		samples[i] = Sample{s.Place, text, nil}
+		samples[i] = Sample{Place: s.Place, Content: s.Text, Language: s.Language, Text: text}
 		if voiced {
 			samples[i].Voice = s.Voice
 		}
 	}
 	bytes, err := inference.CopiedBytes(bundle, bundle.Manifest.Speaks)
-	return List{samples, bytes}, err
+	return List{Sentences: samples, Bytes: bytes}, err
 }
 
 // voice returns the first row that has so many seconds, or nil.
@@ -79,4 +80,12 @@ func voice(data *dataset.Index, least float64) *dataset.Row {
 		}
 	}
 	return nil
+}
+
+// leastVoice reports whether a bundle speaks in voices, and the seconds that a clip of one has at least.
+func leastVoice(bundle *ortgraphs.Bundle) (voiced bool, least float64) {
+	if voiced = bundle.Manifest.Speaks(manifest.GraphConditioning); voiced {
+		least = bundle.Manifest.Synthesis.Reference.Least
+	}
+	return voiced, least
 }

@@ -1,32 +1,29 @@
-// Package samples speaks sentences at the evaluations of a run, with the weights of the evaluation, into WAV files
-// (docs/synthesize.md):
+// Package samples speaks at the evaluations of a run, with the weights of the evaluation: clips of the validation data,
+// and the sentences of a file. It measures what it has spoken (docs/speech-measures.md), and writes WAV files, pictures
+// and lines (docs/synthesize.md):
 //
 //	list, err := samples.Read("sentences.txt", bundle, index, rules)
-//	s, err := samples.Open(ctx, samples.Config{Samples: list.Sentences, Bundle: bundle, Weights: &model.Evaluated, ...})
+//	list.Clips, err = samples.Clips(2, bundle, index, rules)
+//	s, err := samples.Open(ctx, samples.Config{List: list, Bundle: bundle, Weights: &model.Evaluated, ...})
 //	defer s.Close()
-//	s.Speak(200) // DIR/step-000200/1.wav, ...
+//	spoken := s.Speak(200) // DIR/samples/step-000200/clip-1.wav, 1.wav, ...
 package samples
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"path"
-	"slices"
-	"strconv"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/speak/inference"
+	"github.com/xtts-host/xtts-host/host/speak/measures"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize"
 	"github.com/xtts-host/xtts-host/host/train/device"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -39,8 +36,8 @@ const Folder = "samples"
 
 // Config configures a Speaker.
 type Config struct {
-	Samples []Sample
-	Bundle  *ortgraphs.Bundle
+	List
+	Bundle *ortgraphs.Bundle
 	// Weights are the present parameters and state, and Tensors the memory of the model that has them, on its Device.
 	Weights inference.Weights
 	Tensors map[string]*ort.Tensor
@@ -50,7 +47,7 @@ type Config struct {
 	MemoryLimit int
 	Check       func(arenas int) error
 	Threads     int
-	Dir         string
+	Run         string // the folder of the run
 	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
 	Step, EvaluatedStep int64
 	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
@@ -64,42 +61,106 @@ type Speaker struct {
 	Config
 	runtime    *inference.Runtime
 	speaker    *synthesize.Speaker
-	incomplete int // evaluations
+	analyzer   *measures.Analyzer // nil for a sample rate without a voice
+	texts      []*text
+	file       *report.SpokenLines
+	lines      map[line]report.SpokenLine // of all evaluations so far
+	before     *event.Spoken              // the evaluation before the last one
+	last       *event.Spoken              // the last one; either may be nil
+	incomplete int                        // evaluations
+}
+
+// line is what a line of spoken.jsonl is of.
+type line struct {
+	step int64
+	clip bool
+	i    int
 }
 
 // Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a
-// GPU it speaks the longest sentence, as long as the bundle allows, so that samples take no more memory later. A
-// resumed run makes later samples again, and those of its last evaluation that are missing. Without samples, the
-// speaker is nil.
+// GPU it speaks the longest text, as long as the bundle allows, so that samples take no more memory later. A resumed run
+// makes later samples again, and those of its last evaluation that are missing. Without anything to speak, the speaker
+// is nil.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
-	if len(c.Samples) == 0 {
-		return nil, forget(c.Dir, c.EvaluatedStep)
+	s := &Speaker{Config: c, texts: textsOf(c.List)}
+	if len(s.texts) == 0 {
+		return nil, s.forget()
 	}
-	s := &Speaker{Config: c}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("--samples: %w", lighter(c.Device.Full(err))), s.Close())
+			err = errors.Join(s.explain(lighter(c.Device.Full(err))), s.Close())
+			if c.Optional && len(c.Sentences) == 0 && context.Cause(ctx) == nil {
+				c.Log.Warn(fmt.Sprintf("no validation clips are spoken: %v", err))
+				err = s.forget()
+			}
 		}
 	}()
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := forget(c.Dir, c.EvaluatedStep); err != nil {
+	if err := s.forget(); err != nil {
 		return nil, err
 	}
+	if s.file, err = report.OpenSpoken(s.linesPath(), c.EvaluatedStep); err != nil {
+		return nil, err
+	}
+	s.remember()
 	if c.Step > 0 && c.Step == c.EvaluatedStep {
-		s.Speak(c.Step)
+		if e, anew := s.evaluate(c.Step); anew {
+			c.Bus.Publish(e)
+		}
 	}
 	return s, nil
 }
 
+// explain names the flag that asked for what has failed.
+func (s *Speaker) explain(err error) error {
+	if len(s.Sentences) > 0 {
+		return fmt.Errorf("--samples: %w", err)
+	}
+	return fmt.Errorf("--spoken-clips: %w", err)
+}
+
+// dir is the folder of the samples.
+func (s *Speaker) dir() string { return filepath.Join(s.Run, Folder) }
+
+// linesPath is the file of lines.
+func (s *Speaker) linesPath() string { return filepath.Join(s.Run, report.SpokenFile) }
+
+// forget removes what the evaluations after the last one have left, which a resumed run makes again.
+func (s *Speaker) forget() error {
+	err := forget(s.dir(), s.EvaluatedStep)
+	if exists(files.At(s.linesPath())) {
+		lines, lerr := report.OpenSpoken(s.linesPath(), s.EvaluatedStep)
+		return errors.Join(err, lerr, lines.Close())
+	}
+	return err
+}
+
+// remember takes the lines of the evaluations before.
+func (s *Speaker) remember() {
+	s.lines = map[line]report.SpokenLine{}
+	for _, l := range s.file.Kept() {
+		u := l.Utterance()
+		s.lines[line{l.Step, u.Clip, u.Number}] = l
+	}
+	if kept := s.file.Kept(); len(kept) > 0 {
+		s.last = s.Evaluation(kept[len(kept)-1].Step)
+	}
+}
+
 // lighter adds the next step to an error about memory.
 func lighter(err error) error {
-	if hint.Of(err) != "" || !errors.Is(err, ort.ErrOutOfMemory) && !errors.Is(err, gpu.ErrOutOfMemory) {
+	if hint.Of(err) != "" || !ofMemory(err) {
 		return err
 	}
-	return hint.Errorf("try a smaller --batch-size, a larger --model-gpu-memory if it is limited, or no --samples",
+	return hint.Errorf("try a smaller --batch-size, a larger --model-gpu-memory if it is limited, or no --samples and "+
+		"--spoken-clips 0",
 		"%w", err)
+}
+
+func ofMemory(err error) bool {
+	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
 }
 
 func (s *Speaker) open(ctx context.Context) error {
@@ -119,38 +180,66 @@ func (s *Speaker) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heard, texts := voices{}, []synthesize.Text{}
+	if s.analyzer, err = measures.NewAnalyzer(s.speaker.Rate()); err != nil {
+		c.Log.Info("speech is not measured", "error", err)
+	}
+	heard := voices{}
 	defer heard.close()
-	job := c.Bus.Begin(event.Work{Task: event.Listening, Unit: "voices of --samples", Of: len(c.Samples)})
+	if err := s.listen(ctx, heard); err != nil || c.Device.Context == nil {
+		return err
+	}
+	return s.rehearse(ctx, heard)
+}
+
+// listen hears the voice of each text, and prepares the recordings to compare with.
+func (s *Speaker) listen(ctx context.Context, heard voices) error {
+	job := s.Bus.Begin(event.Work{Task: event.Listening, Unit: "voices", Of: len(s.texts)})
 	defer job.End()
-	for i, sample := range c.Samples {
-		texts = append(texts, sample.Text)
-		if _, err := heard.voice(ctx, s.speaker, sample.Voice); err != nil {
-			return fmt.Errorf("%s: %w", sample.Place, err)
+	var left []*text
+	for i, t := range s.texts {
+		_, err := heard.voice(ctx, s.speaker, t.Voice)
+		if err == nil {
+			err = s.prepare(ctx, t)
 		}
-		if len(sample.Text.Unknown) > 0 {
-			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place,
-				string(sample.Text.Unknown)))
+		if err != nil && t.Clip != nil && s.Optional && context.Cause(ctx) == nil && !ofMemory(err) {
+			s.Log.Warn(fmt.Sprintf("the clip %s is not spoken at evaluations: %v", t.Place, err))
+			continue
 		}
-		job.Do(i+1, len(c.Samples))
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Place, err)
+		}
+		if len(t.Text.Unknown) > 0 && t.Clip == nil {
+			s.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", t.Place, string(t.Text.Unknown)))
+		}
+		left = append(left, t)
+		job.Do(i+1, len(s.texts))
 	}
-	if c.Device.Context == nil {
-		return nil
+	if s.texts = left; len(left) == 0 {
+		return errors.New("no clip has a voice that can be heard")
 	}
+	return nil
+}
+
+// rehearse speaks the longest text, and checks the memory that it took.
+func (s *Speaker) rehearse(ctx context.Context, heard voices) error {
 	began := time.Now()
-	voice, err := heard.voice(ctx, s.speaker, c.Samples[0].Voice)
+	voice, err := heard.voice(ctx, s.speaker, s.texts[0].Voice)
 	if err != nil {
 		return err
 	}
-	if err := s.speaker.Rehearse(ctx, voice, texts...); err != nil {
+	var all []synthesize.Text
+	for _, t := range s.texts {
+		all = append(all, t.Text)
+	}
+	if err := s.speaker.Rehearse(ctx, voice, all...); err != nil {
 		return err
 	}
-	c.Log.Info("samples rehearsed", "s", time.Since(began).Seconds())
+	s.Log.Info("samples rehearsed", "s", time.Since(began).Seconds())
 	arenas, err := s.runtime.ArenaBytes()
 	if err != nil {
 		return err
 	}
-	return c.Check(arenas)
+	return s.Check(arenas)
 }
 
 // staged runs what copies weights to the device, with pinned memory on their way.
@@ -170,134 +259,16 @@ func (s *Speaker) staged(do func() error) (err error) {
 	return do()
 }
 
-// Close releases the graphs. It is idempotent.
+// Close releases the graphs, and closes the file of lines. It is idempotent.
 func (s *Speaker) Close() error {
-	if s == nil || s.runtime == nil {
-		return nil
-	}
-	return s.runtime.Close()
-}
-
-// Speak speaks the samples with the present weights; a file that is there stays. Training goes on without what cannot
-// be spoken or written.
-func (s *Speaker) Speak(step int64) {
-	if s == nil {
-		return
-	}
-	ctx := stoppable{context.Background(), s.Stop}
-	began := time.Now()
-	err := s.speak(ctx, step)
-	s.Spent(began, time.Now())
-	if err == nil {
-		s.Bus.Publish(&event.Spoken{
-			Step: step, Folder: files.At(s.Dir).Join(rundir.Step(step)).String(), Samples: len(s.Samples),
-			Time: time.Since(began),
-		})
-	}
-	if err != nil && ctx.Err() == nil {
-		s.incomplete++
-		text := fmt.Sprintf("the samples of step %d are not complete, and training goes on: %v", step, err)
-		if advice := hint.Of(err); advice != "" {
-			text += " (" + advice + ")"
-		}
-		s.Log.Warn(text, "step", step)
-	}
-}
-
-// stoppable is a context that ends when a channel is closed.
-type stoppable struct {
-	context.Context
-	stop <-chan struct{}
-}
-
-func (s stoppable) Done() <-chan struct{} { return s.stop }
-
-func (s stoppable) Err() error {
-	select {
-	case <-s.stop:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
-
-func (s *Speaker) speak(ctx context.Context, step int64) (err error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var made []files.Path
-	defer func() {
-		for _, folder := range slices.Backward(made) {
-			if err != nil {
-				folder.Remove() // without a sample it says nothing; one with a sample stays
-			}
-		}
-	}()
-	all := files.At(s.Dir)
-	dir := all.Join(rundir.Step(step))
-	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
-		err := folder.Mkdir()
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return disk.Explain(err, folder.String(), 1)
-		}
-		if err == nil {
-			made = append(made, folder)
-		}
-	}
-	if len(s.Bundle.Manifest.Adapters) > 0 {
-		if err := s.staged(func() error { return s.runtime.Refresh(ctx) }); err != nil {
-			return err
-		}
-	}
-	heard := voices{}
-	defer heard.close()
-	job := s.Bus.Begin(event.Work{Task: event.Speaking, Unit: "sentences", Of: len(s.Samples)})
-	defer job.End()
-	for i, sample := range s.Samples {
-		job.Do(i, len(s.Samples))
-		path := dir.Join(file(i))
-		if _, err := path.Lstat(); err == nil {
-			continue
-		}
-		voice, err := heard.voice(ctx, s.speaker, sample.Voice)
-		if err == nil {
-			_, err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", sample.Place, disk.Explain(err, path.String(), 1))
-		}
-	}
-	return nil
-}
-
-// Report describes the samples; nil for a nil Speaker.
-func (s *Speaker) Report() *report.Spoken {
 	if s == nil {
 		return nil
 	}
-	all, _ := steps(s.Dir) // a folder that cannot be read has had a warning
-	spoken := &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: []int64{}, Incomplete: s.incomplete}
-	for _, step := range all {
-		name := rundir.Step(step)
-		if n := s.spoken(files.At(s.Dir).Join(name)); n > 0 {
-			spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
-			spoken.Last, spoken.LastFiles = path.Join(Folder, name), n
-		}
+	err := s.file.Close()
+	if s.runtime != nil {
+		err = errors.Join(err, s.runtime.Close())
 	}
-	return spoken
-}
-
-// file is the name of the file of a sample, counted from 0.
-func file(i int) string { return strconv.Itoa(i+1) + ".wav" }
-
-// spoken counts the samples that a folder has.
-func (s *Speaker) spoken(dir files.Path) (n int) {
-	for i := range s.Samples {
-		if info, err := dir.Join(file(i)).Lstat(); err == nil && info.Mode().IsRegular() {
-			n++
-		}
-	}
-	return n
+	return err
 }
 
 // voices are those of clips, each of which is heard once.
@@ -328,43 +299,4 @@ func (v voices) close() {
 	for _, voice := range v {
 		voice.Close()
 	}
-}
-
-// warnings writes the warnings of a sample to the log.
-type warnings struct {
-	log   *slog.Logger
-	place string
-	step  int64
-}
-
-func (w warnings) Write(text []byte) (int, error) {
-	w.log.Info(w.place+": "+strings.TrimSpace(strings.TrimPrefix(string(text), "warning: ")), "step", w.step)
-	return len(text), nil
-}
-
-// steps returns the steps that a folder has samples of, in order.
-func steps(dir string) ([]int64, error) {
-	entries, err := files.At(dir).ReadDir()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var list []int64
-	for _, e := range entries {
-		if step, ok := rundir.ParseStep(e.Name()); ok && e.IsDir() {
-			list = append(list, step)
-		}
-	}
-	slices.Sort(list)
-	return list, err
-}
-
-// forget removes the samples of the steps after one, which a resumed run makes again.
-func forget(dir string, after int64) error {
-	all, err := steps(dir)
-	for _, step := range all {
-		if step > after {
-			err = errors.Join(err, files.At(dir).Join(rundir.Step(step)).RemoveAll())
-		}
-	}
-	return err
 }

@@ -89,11 +89,14 @@ func newRun(t *testing.T) *run {
 	}
 	r.Config = Config{
 		Bundle: r.bundle, Weights: file, Tensors: map[string]*ort.Tensor{"stop_head.bias": bias},
-		Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
+		Device: new(device.Device), Threads: 1, Run: r.dir,
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Spent: func(_, _ time.Time) {}, Bus: event.NewBus(),
 	}
 	return r
 }
+
+// folder is that of the samples.
+func (r *run) folder() string { return filepath.Join(r.dir, Folder) }
 
 // write writes a file of sentences.
 func (r *run) write(t *testing.T, name, text string) string {
@@ -112,7 +115,7 @@ func (r *run) open(t *testing.T, name, text string) *Speaker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Samples = list.Sentences
+	r.Sentences = list.Sentences
 	s, err := Open(t.Context(), r.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +130,7 @@ func (r *run) open(t *testing.T, name, text string) *Speaker {
 
 func (r *run) sample(t *testing.T, step, number int) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.Dir, fmt.Sprintf("step-%06d/%d.wav", step, number)))
+	b, err := os.ReadFile(filepath.Join(r.folder(), fmt.Sprintf("step-%06d/%d.wav", step, number)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,10 +248,10 @@ func TestMemory(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	r := newRun(t)
 	s := r.open(t, "a.txt", "hello there.")
-	if err := os.MkdirAll(r.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(r.folder(), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.Dir, "step-000005"), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(r.folder(), "step-000005"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	s.Speak(5)
@@ -276,11 +279,11 @@ func TestResume(t *testing.T) {
 	}
 	want := r.sample(t, 2, 2)
 	for _, name := range []string{"step-000002/2.wav"} {
-		if err := os.Remove(filepath.Join(r.Dir, name)); err != nil {
+		if err := os.Remove(filepath.Join(r.folder(), name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(r.Dir, "step-000002/1.wav"), []byte("kept"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(r.folder(), "step-000002/1.wav"), []byte("kept"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	r.Step, r.EvaluatedStep = 2, 2
@@ -294,11 +297,11 @@ func TestResume(t *testing.T) {
 		string(r.sample(t, 2, 1)) != "kept" {
 		t.Errorf("samples of the steps %v", got)
 	}
-	r.Samples, r.EvaluatedStep = nil, 1
+	r.Sentences, r.EvaluatedStep = nil, 1
 	none, err := Open(t.Context(), r.Config)
 	if none != nil || err != nil || none.Report() != nil || none.Close() != nil {
 		t.Errorf("a run without sentences: %v", err)
-	} else if none.Speak(9); len(must(steps(r.Dir))) != 1 {
+	} else if none.Speak(9); len(must(steps(r.folder()))) != 1 {
 		t.Error("a run without sentences speaks, or keeps later samples")
 	}
 }
@@ -349,7 +352,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Samples = list.Sentences
+	r.Sentences = list.Sentences
 	if _, err := Open(t.Context(), r.Config); err == nil || !strings.Contains(err.Error(), "--samples: b.jsonl:1: ") ||
 		!strings.Contains(err.Error(), "the clip has 0.1 s, and a voice needs at least 0.2 s") || !exit.IsRefusal(err) {
 		t.Error(err)
@@ -370,14 +373,14 @@ func TestStopped(t *testing.T) {
 	stop := make(chan struct{})
 	s.Stop = stop
 	// The first sentence is spoken, the stop comes in the second.
-	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000002"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.folder(), "step-000002"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.Dir, "step-000002/1.wav"), []byte("spoken"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(r.folder(), "step-000002/1.wav"), []byte("spoken"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	// as a run that was killed leaves one
-	if err := os.MkdirAll(filepath.Join(r.Dir, "step-000004"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.folder(), "step-000004"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(time.Millisecond, func() { close(stop) })
@@ -389,11 +392,11 @@ func TestStopped(t *testing.T) {
 		got.Last != "samples/step-000002" || r.log.Len() > 0 {
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
-	row := *s.Samples[0].Voice
+	row := *s.texts[0].Voice
 	row.Path = "none.wav"
-	s.Stop, s.Samples[0].Voice = nil, &row
+	s.Stop, s.texts[0].Voice = nil, &row
 	s.Speak(5)
-	if _, err := os.Stat(filepath.Join(r.Dir, "step-000005")); err == nil || r.log.Len() == 0 {
+	if _, err := os.Stat(filepath.Join(r.folder(), "step-000005")); err == nil || r.log.Len() == 0 {
 		t.Error("an empty folder stays, or no warning says why")
 	}
 }

@@ -1,0 +1,108 @@
+package samples
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+)
+
+// Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of it.
+func Judged() []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Silence })
+}
+
+// Judge returns a number for the speech of an evaluation that is lower the better it is by a measure: the mean over the
+// utterances, negated for the similarity, and for the ratio of lengths the mean of its distance from 1, as a magnitude
+// of the natural logarithm. It is NaN, which is never better, if texts are missing, or a clip has no such measure.
+func Judge(e *event.Spoken, name string) float64 {
+	if e == nil || e.Incomplete {
+		return math.NaN()
+	}
+	sum, n := 0.0, 0
+	for _, u := range e.Utterances {
+		v, ok := valueOf(u, name)
+		switch {
+		case !ok && u.Clip:
+			return math.NaN()
+		case !ok:
+			continue
+		case name == LengthRatio:
+			v = math.Abs(math.Log(v))
+		case name == SpeakerSimilarity:
+			v = -v
+		}
+		sum, n = sum+v, n+1
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return sum / float64(n)
+}
+
+// What counts as broken speech.
+const (
+	shortRatio, longRatio = 0.5, 2
+	risen                 = 1.0 // dB
+)
+
+// Broken says how the speech of an evaluation has become worse than that of the one before: a clip that the model does
+// not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before, a
+// distortion that has risen by more than 1 dB. Silence may be nearer to a recording than the first words of a model that
+// learns. It is "" if none of this has happened. Either may be nil.
+func Broken(before, now *event.Spoken) string {
+	if before == nil || now == nil {
+		return ""
+	}
+	var list []string
+	whole := true // before
+	for _, u := range now.Utterances {
+		i := slices.IndexFunc(before.Utterances, func(b event.Utterance) bool {
+			return b.Clip == u.Clip && b.Number == u.Number
+		})
+		if i < 0 {
+			continue
+		}
+		b, name := before.Utterances[i], fmt.Sprintf("clip %d", u.Number)
+		if !u.Clip {
+			name = fmt.Sprintf("sentence %d", u.Number)
+		}
+		was, _ := valueOf(b, LengthRatio)
+		whole = whole && (!u.Clip || b.Ended && sound(was))
+		is, measured := valueOf(u, LengthRatio)
+		switch {
+		case !u.Ended && b.Ended:
+			list = append(list, fmt.Sprintf("%s was cut after %.1f s%s", name, u.Seconds, of(u)))
+		case measured && sound(was) && !sound(is):
+			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
+		}
+	}
+	was, had := meanOf(before, MCD)
+	if is, has := meanOf(now, MCD); whole && had && has && is > was+risen {
+		list = append(list, fmt.Sprintf("the distortion rose from %.1f to %.1f dB", was, is))
+	}
+	if more := len(list) - 3; more > 0 {
+		list = append(list[:3], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+func sound(ratio float64) bool { return ratio >= shortRatio && ratio <= longRatio }
+
+// of is the length of the recording: " of 2.1".
+func of(u event.Utterance) string {
+	if ratio, ok := valueOf(u, LengthRatio); ok && ratio > 0 {
+		return fmt.Sprintf(" of %.1f", u.Seconds/ratio)
+	}
+	return ""
+}
+
+func meanOf(e *event.Spoken, name string) (float64, bool) {
+	i := slices.IndexFunc(e.Measures, func(v event.Value) bool { return v.Name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return e.Measures[i].Value, true
+}
