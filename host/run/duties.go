@@ -2,7 +2,6 @@ package run
 
 import (
 	"errors"
-	"math"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
@@ -14,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/nans"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
-	"github.com/xtts-host/xtts-host/host/speak/samples"
+	"github.com/xtts-host/xtts-host/host/run/speech"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -28,7 +27,7 @@ type duties struct {
 	plan       *plan.Plan
 	machine    *machine.Machine
 	session    *session.Session
-	samples    *samples.Speaker // nil without
+	speech     *speech.Speech
 	saver      *save.Saver
 	ledger     *report.Ledger
 	collector  *report.Collector
@@ -37,7 +36,7 @@ type duties struct {
 	quarantine *batch.Quarantine
 	nans       *nans.Tracer // nil without --trace-nan
 	trained    trained
-	lowest     float64 // loss of an evaluation; NaN before the first
+	evaluation *report.Evaluation // the last one of a resumed run; nil without
 }
 
 // trained counts what the run has been trained on, also before a resume.
@@ -45,7 +44,7 @@ type trained struct{ samples, frames int64 }
 
 // newDuties opens the files of the run folder and adds the run's sinks.
 func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, err error) {
-	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session, lowest: math.NaN()}
+	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
@@ -69,27 +68,22 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 		return nil, err
 	}
 	o.figures.Quarantined(o.quarantine.Count)
-	evaluation, err := o.addSinks(r, p)
-	if err != nil {
+	if err = o.addSinks(r, p); err != nil {
 		return nil, err
 	}
-	if evaluation != nil {
-		o.lowest = float64(evaluation.Best.Loss)
-	}
 	o.saver = newSaver(r, o.divergence.Steady())
-	if evaluation != nil && evaluation.Step == p.Step && o.divergence.Steady() == p.Step {
-		o.shows(float64(evaluation.Loss), p.Step, p.Best)
+	if e := o.evaluation; e != nil && e.Step == p.Step && o.divergence.Steady() == p.Step {
+		o.shows(float64(e.Loss), p.Step, p.Best)
 	}
 	return o, nil
 }
 
-// addSinks adds the sinks of the run's events, except the console. The bus closes them. It returns the last evaluation
-// of a resumed run.
-func (o *duties) addSinks(r *run, p train.Progress) (*report.Evaluation, error) {
+// addSinks adds the sinks of the run's events, except the console. The bus closes them.
+func (o *duties) addSinks(r *run, p train.Progress) error {
 	names := r.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.divergence = metrics.Divergence()
 	if !r.plan.Start.Change.Comparable() {
@@ -98,11 +92,11 @@ func (o *duties) addSinks(r *run, p train.Progress) (*report.Evaluation, error) 
 	r.bus.RequireFile(report.MetricsFile, metrics)
 	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.bus.RequireFile(report.EvalFile, evaluations)
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step, r.wait); err != nil {
-		return nil, err
+		return err
 	}
 	if o.ledger != nil {
 		r.bus.RequireFile("ledger", o.ledger)
@@ -125,11 +119,12 @@ func (o *duties) addSinks(r *run, p train.Progress) (*report.Evaluation, error) 
 			Plan: r.plan, Dir: r.dir, Progress: p, Skipped: metrics.History().Skipped, Bus: r.bus, Log: r.log.Logger,
 		})
 	}
-	return evaluations.Last(), nil
+	o.evaluation = evaluations.Last()
+	return nil
 }
 
 // close closes everything that the bus does not close. It is idempotent.
-func (o *duties) close() error { return errors.Join(o.quarantine.Close(), o.samples.Close()) }
+func (o *duties) close() error { return errors.Join(o.quarantine.Close(), o.speech.Close()) }
 
 // Batch implements loop.Duties.
 func (o *duties) Batch(d *pipeline.DeviceSlot) {
@@ -161,22 +156,6 @@ func (o *duties) shows(loss float64, step int64, best *train.Best) {
 	}
 }
 
-// speak speaks with the weights of an evaluation, and warns if speech breaks although the loss is the lowest so far.
-func (o *duties) speak(e *event.Evaluation) {
-	lowest := !(o.lowest <= e.Loss) // also the first
-	if lowest {
-		o.lowest = e.Loss
-	}
-	spoken := o.samples.Speak(e.Step)
-	if spoken == nil {
-		return
-	}
-	o.bus.Publish(spoken)
-	if broken := o.samples.Broken(); lowest && broken != "" {
-		o.log.Warn("speech breaks although the loss is the lowest so far: "+broken, "step", e.Step)
-	}
-}
-
 // Evaluated implements loop.Duties.
 func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 	o.shows(e.Loss, e.Step, best)
@@ -188,6 +167,6 @@ func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 			return err
 		}
 	}
-	o.speak(e)
+	o.speech.Evaluated(e)
 	return nil
 }

@@ -31,7 +31,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 	}
 	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
 	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.plugins(m.Setup), r.warnings.List()
-	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.samples.Report(), o.quarantine.Count()
+	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.speech.Report(), o.quarantine.Count()
 	out.GoodCheckpoint = ending.GoodOf(ending.Before(&o.divergence, o.saver))
 	o.collector.Complete(out, m)
 	return out, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/run/speech"
 	"github.com/xtts-host/xtts-host/host/run/summary"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -221,7 +222,10 @@ func newRun(
 		Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace, Copied: r.duties.nans.Copied,
 	})
 	if err == nil {
-		err = r.openSamples(ctx)
+		r.duties.speech, err = speech.Open(ctx, speech.Config{
+			Plan: p, Session: s, Loop: r.loop, Dir: dir, Silent: mode.Measures(), Last: r.duties.evaluation,
+			Stop: r.console.Stop, Bus: r.bus, Log: r.log.Logger,
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.duties.close())

@@ -2,7 +2,8 @@
 //
 //   - inference runs the graphs on the device of the model.
 //   - synthesize turns texts into waveforms, and is the command of that name.
-//   - samples speaks sentences at the evaluations of a run.
+//   - measures says in numbers how far speech is from a recording.
+//   - samples speaks at the evaluations of a run.
 //
 // This shelf imports train (checkpoints and the device) and the shelves below it.
 package speak

@@ -127,7 +127,14 @@ func (s *settings) samples(ctx context.Context) (string, error) {
 	if err := s.draft.ReadSamples(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s", s.set.Samples, units.Count(len(s.draft.Samples.Sentences), "sentence")), nil
+	var parts []string
+	if n := len(s.draft.Samples.Sentences); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s: %s", s.set.Samples, units.Count(n, "sentence")))
+	}
+	if n := len(s.draft.Samples.Clips); n > 0 {
+		parts = append(parts, units.Count(n, "clip")+" of the validation data")
+	}
+	return strings.Join(parts, ", "), nil
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {

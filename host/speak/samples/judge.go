@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
-// Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of it.
+// Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of
+// it.
 func Judged() []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Silence })
 }
@@ -49,9 +50,9 @@ const (
 )
 
 // Broken says how the speech of an evaluation has become worse than that of the one before: a clip that the model does
-// not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before, a
-// distortion that has risen by more than 1 dB. Silence may be nearer to a recording than the first words of a model that
-// learns. It is "" if none of this has happened. Either may be nil.
+// not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before,
+// a distortion that has risen by more than 1 dB. Silence may be nearer to a recording than the first words of a model
+// that learns. It is "" if none of this has happened. Either may be nil.
 func Broken(before, now *event.Spoken) string {
 	if before == nil || now == nil {
 		return ""

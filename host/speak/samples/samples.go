@@ -78,9 +78,9 @@ type line struct {
 }
 
 // Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a
-// GPU it speaks the longest text, as long as the bundle allows, so that samples take no more memory later. A resumed run
-// makes later samples again, and those of its last evaluation that are missing. Without anything to speak, the speaker
-// is nil.
+// GPU it speaks the longest text, as long as the bundle allows, so that samples take no more memory later. A resumed
+// run makes later samples again, and those of its last evaluation that are missing. Without anything to speak, the
+// speaker is nil.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	s := &Speaker{Config: c, texts: textsOf(c.List)}
 	if len(s.texts) == 0 {

@@ -20,7 +20,8 @@ import (
 )
 
 // Speak speaks the texts with the present weights and measures them; a file that is there stays. Training goes on
-// without what cannot be spoken or written. It returns what the caller publishes, nil for a nil Speaker or after a stop.
+// without what cannot be spoken or written. It returns what the caller publishes, nil for a nil Speaker or after a
+// stop.
 func (s *Speaker) Speak(step int64) *event.Spoken {
 	if s == nil {
 		return nil

@@ -1,0 +1,93 @@
+// Package speech has a run speak at its evaluations, and says when its speech breaks.
+package speech
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/loop"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/speak/samples"
+)
+
+// Config configures a Speech.
+type Config struct {
+	Plan    *plan.Plan
+	Session *session.Session
+	Loop    *loop.Loop
+	Dir     string             // the run folder
+	Silent  bool               // a run that measures, and speaks nothing
+	Last    *report.Evaluation // of a resumed run; nil without
+	Stop    <-chan struct{}
+	Bus     *event.Bus
+	Log     *slog.Logger
+}
+
+// Speech is what a run speaks. A nil Speech has nothing to say.
+type Speech struct {
+	speaker *samples.Speaker // nil without
+	bus     *event.Bus
+	log     *slog.Logger
+	lowest  float64 // loss of an evaluation; NaN before the first
+}
+
+// Open opens what speaks at the evaluations.
+func Open(ctx context.Context, c Config) (_ *Speech, err error) {
+	p, s, threads := &c.Loop.Train.Progress, c.Session, c.Plan.Threads()
+	if c.Plan.Config.Deterministic && !c.Plan.OnGPU() {
+		threads = 1 // recurrences may have other bits with more
+	}
+	speaking := samples.Config{
+		Bundle: c.Plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device,
+		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: threads,
+		Run: c.Dir, Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: c.Stop, Log: c.Log, Bus: c.Bus,
+		Spent: func(began, ended time.Time) { c.Loop.Timeline.Trained("samples", nil, began, ended) },
+	}
+	if c.Plan.World.Leads() && !c.Silent {
+		speaking.List = c.Plan.Samples
+	}
+	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN()}
+	if c.Last != nil {
+		out.lowest = float64(c.Last.Best.Loss)
+	}
+	out.speaker, err = samples.Open(ctx, speaking)
+	return out, err
+}
+
+// Evaluated speaks with the weights of an evaluation, and warns if speech breaks although the loss is the lowest so
+// far.
+func (s *Speech) Evaluated(e *event.Evaluation) {
+	lowest := !(s.lowest <= e.Loss) // also the first
+	if lowest {
+		s.lowest = e.Loss
+	}
+	spoken := s.speaker.Speak(e.Step)
+	if spoken == nil {
+		return
+	}
+	s.bus.Publish(spoken)
+	if broken := s.speaker.Broken(); lowest && broken != "" {
+		s.log.Warn("speech breaks although the loss is the lowest so far: "+broken, "step", e.Step)
+	}
+}
+
+// Report describes what was spoken; nil without.
+func (s *Speech) Report() *report.Spoken {
+	if s == nil {
+		return nil
+	}
+	return s.speaker.Report()
+}
+
+// Close releases the graphs. It is idempotent.
+func (s *Speech) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.speaker.Close()
+}
