@@ -9,6 +9,6 @@
 // Errors that can be found before the first step are reported before the first step.
 //
 // This shelf has the phases of a run, each of which makes one value from those before it: plan decides, machine starts
-// ring and processes, session opens the model, loop trains, speech speaks. record describes the run, runfolder locks its folder,
-// ending judges how it ended. It imports every shelf but command.
+// ring and processes, session opens the model, loop trains, speech speaks. record describes the run, runfolder locks
+// its folder, ending judges how it ended. It imports every shelf but command.
 package run
