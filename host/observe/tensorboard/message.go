@@ -24,7 +24,7 @@ const (
 	audioRate, audioChannels, audioFrames, audioData, audioType                = 1, 2, 3, 4, 5
 	histogramMin, histogramMax, histogramNum, histogramSum, histogramSquares   = 1, 2, 3, 4, 5
 	histogramLimits, histogramCounts                                           = 6, 7
-	tensorType, tensorShape, tensorStrings, shapeDim, dimSize                  = 1, 2, 8, 2, 1
+	tensorType, tensorShape, tensorStrings                                     = 1, 2, 8
 	typeString, typeRGB                                                        = 7, 3
 )
 
@@ -72,7 +72,7 @@ func (m *message) text(markdown string, parts ...string) {
 	plugin := appendBytes(nil, metadataPlugin, appendString(nil, pluginName, "text"))
 	m.value = appendBytes(m.value, valueMetadata, plugin)
 	tensor := appendInt(nil, tensorType, typeString)
-	tensor = appendBytes(tensor, tensorShape, appendBytes(nil, shapeDim, appendInt(nil, dimSize, 1)))
+	tensor = appendBytes(tensor, tensorShape, nil) // a text alone: TensorBoard makes a table of a list
 	tensor = appendString(tensor, tensorStrings, strings.ToValidUTF8(markdown, "\uFFFD"))
 	m.value = appendBytes(m.value, valueTensor, tensor)
 	m.end()
