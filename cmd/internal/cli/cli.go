@@ -79,6 +79,7 @@ func New() *cobra.Command {
 		newFetch(),
 		newBench(),
 		newReport(),
+		newCompare(),
 		group("runs", "Commands for runs", newRunsList()),
 		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),

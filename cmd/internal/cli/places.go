@@ -19,7 +19,8 @@ var writes = []string{
 
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
-	"clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle, "init": overwrite.Run,
+	"baseline": overwrite.Run, "clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle,
+		"init": overwrite.Run,
 	"ort-lib": overwrite.File, "plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
 	"resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
 	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
@@ -29,8 +30,8 @@ var reads = map[string]overwrite.Kind{
 var arguments = map[string]overwrite.Kind{
 	"data check": overwrite.Data, "graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
 	"graph lint": overwrite.Bundle, "plugins list": overwrite.Plugins, "plugins test": overwrite.Plugins,
-	"replay": overwrite.Run,
-	"report": overwrite.Run,
+	"replay":  overwrite.Run,
+	"compare": overwrite.Run, "report": overwrite.Run,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that

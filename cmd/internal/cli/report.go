@@ -14,8 +14,8 @@ func newReport() *cobra.Command {
 		SuggestFor: []string{"show", "html"},
 		Short:      "Write the page of a run: verdict, curves, samples to hear",
 		Long: `Writes report.html, one file with all that a run tells: verdict, curves, samples to hear, times,
-memory, unusable clips, settings. A run writes it at its end; this command writes it anew, also for a
-run that is still going or was killed. The page needs no network and has no script.`,
+memory, unusable clips, settings. A run writes it at its end; this command writes it anew, also for
+a run that is still going or was killed. The page needs no network and has no script.`,
 		Example: `xtts-host report runs/first
 xtts-host report runs/first --out first.html`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -42,6 +42,7 @@ type Plot struct {
 	LogFrom  float64
 	XFormat  func(float64) string // Short if it is nil
 	Whole    bool                 // the horizontal axis counts something
+	Inset    bool                 // points are not at the edges
 }
 
 // The box of a plot, in units of which a page shows 1.1 pixels or so.
@@ -87,6 +88,9 @@ func (p *Plot) SVG() template.HTML {
 		}
 	}
 	x := newAxis(xs, false, 0, left, right)
+	if p.Inset {
+		x.from, x.to = left+30, right-30
+	}
 	y := newAxis(ys, p.FromZero, p.LogFrom, bottom, top)
 	p.axes(&d, x, y)
 	if len(xs) == 0 {

@@ -11,6 +11,20 @@ import (
 //go:embed style.css
 var style string
 
+// parts are templates of all pages: table, figures, and text with what was spoken of it.
+//
+//go:embed parts.html
+var parts string
+
+// Template returns a template for the body of a page, with the parts that all pages have.
+func Template(name, source string) (*template.Template, error) {
+	t, err := template.New("parts").Funcs(Functions).Parse(parts)
+	if err != nil {
+		return nil, err
+	}
+	return t.New(name).Parse(source)
+}
+
 // policy allows a page its own style and what is in the page, and nothing else: no script, no request, no form.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))

@@ -20,7 +20,7 @@ const File = "report.html"
 //go:embed page.html
 var source string
 
-var body = template.Must(template.New("page").Funcs(Functions).Parse(source))
+var body = template.Must(Template("page", source))
 
 // Write writes the page of a run into its folder.
 func Write(folder string) error {

@@ -77,7 +77,7 @@ func SamplesOf(run *record.Run, media *Media, link string) *Samples {
 				continue
 			}
 			at[k] = len(s.Texts)
-			s.Texts = append(s.Texts, Text{Name: k.String(), Text: u.Text, ID: u.ID, Language: u.Language,
+			s.Texts = append(s.Texts, Text{Name: NameOf(&u), Text: u.Text, ID: u.ID, Language: u.Language,
 				Takes: make([]Take, len(sets))})
 		}
 	}
@@ -97,11 +97,20 @@ type key struct {
 	number int
 }
 
-func (k key) String() string {
-	if k.clip {
-		return fmt.Sprintf("clip %d", k.number)
+// NameOf says which text an utterance is.
+func NameOf(u *record.Utterance) string {
+	if u.Clip {
+		return fmt.Sprintf("clip %d", u.Number)
 	}
-	return fmt.Sprintf("sentence %d", k.number)
+	return fmt.Sprintf("sentence %d", u.Number)
+}
+
+// TakeOf is an utterance without its picture.
+func TakeOf(u *record.Utterance, when, folder, link string, media *Media) Take {
+	return Take{
+		When: when, Sound: media.Take(folder, u.File, link), Seconds: u.Seconds, NotEnded: u.Ended != nil && !*u.Ended,
+		Measures: measures(u.Measures),
+	}
 }
 
 // setsOf names the evaluations in the order of their steps.
@@ -151,10 +160,7 @@ func (s *Samples) sounds(run *record.Run, sets []set, at map[key]int, media *Med
 		}
 	}
 	each(func(i int, u *record.Utterance, text *Text) {
-		text.Takes[i] = Take{
-			When: sets[i].when, Sound: media.Take(run.Folder, u.File, link), Seconds: u.Seconds,
-			NotEnded: u.Ended != nil && !*u.Ended, Measures: measures(u.Measures),
-		}
+		text.Takes[i] = TakeOf(u, sets[i].when, run.Folder, link, media)
 		if text.Reference == nil {
 			text.Reference = media.Take(run.Folder, u.Reference, link)
 		}

@@ -26,9 +26,9 @@ type Cell struct{ Text, Class string }
 // mostRows bounds the rows of a table.
 const mostRows = 200
 
-// tableOf makes a table. The columns of numbers are those from the second on for which kinds has an n, and a t has long
-// texts.
-func tableOf(caption, kinds string, head []string, rows ...[]string) *Table {
+// NewTable makes a table. The columns of numbers are those from the second on for which kinds has an n, and a t has
+// long texts.
+func NewTable(caption, kinds string, head []string, rows ...[]string) *Table {
 	t := &Table{Caption: caption}
 	class := func(i int) string {
 		if i < len(kinds) && kinds[i] != '-' {
@@ -70,7 +70,7 @@ func results(run *record.Run, r *report.Report) (list []Table) {
 			}
 			rows = append(rows, row)
 		}
-		list = append(list, *tableOf(units.Count(e.Count, "evaluation")+" on validation data", "-nnn", head, rows...))
+		list = append(list, *NewTable(units.Count(e.Count, "evaluation")+" on validation data", "-nnn", head, rows...))
 	}
 	var rows [][]string
 	for _, b := range r.Baselines[:min(len(r.Baselines), mostRows)] {
@@ -81,7 +81,7 @@ func results(run *record.Run, r *report.Report) (list []Table) {
 			[]string{b.Metric + ", held out", n(b.EvalConstant), n(b.EvalPreviousFrame), n(b.Eval), share(b.RatioEval)})
 	}
 	if len(rows) > 0 {
-		list = append(list, *tableOf("Compared with predictors without a model", "-nnnn",
+		list = append(list, *NewTable("Compared with predictors without a model", "-nnnn",
 			[]string{"metric", "constant", "previous frame", "model", "model / constant"}, rows...))
 	}
 	return list
@@ -127,7 +127,7 @@ func timeTables(r *report.Report) []Table {
 	for _, bucket := range slices.Sorted(maps.Keys(r.StepMs.ByBucket)) {
 		rows = append(rows, row(fmt.Sprintf("bucket %d", bucket), r.StepMs.ByBucket[bucket]))
 	}
-	return []Table{*tableOf("Step times by bucket", "-nnnnnnnn",
+	return []Table{*NewTable("Step times by bucket", "-nnnnnnnn",
 		[]string{"steps of", "number", "mean", "std", "variation", "min", "p50", "p99", "max"}, rows...)}
 }
 
@@ -140,7 +140,7 @@ func plugins(r *report.Report) *Table {
 		rows = append(rows, []string{p.ID, Count(int64(p.Workers)), Count(p.Calls), Milliseconds(p.P50Ms),
 			Milliseconds(p.P99Ms), Count(int64(p.Restarts)), Count(p.Failed), Count(p.Lost), Size(p.PeakMemoryBytes)})
 	}
-	return tableOf("Processes that prepare the batches", "-nnnnnnnn",
+	return NewTable("Processes that prepare the batches", "-nnnnnnnn",
 		[]string{"plugin", "workers", "calls", "p50", "p99", "restarts", "failed", "lost", "memory"}, rows...)
 }
 
@@ -172,7 +172,7 @@ func data(r *report.Report) (list []Table) {
 				rows[i] = rows[i][:3]
 			}
 		}
-		list = append(list, *tableOf("Clips", "-nnt", head, rows...))
+		list = append(list, *NewTable("Clips", "-nnt", head, rows...))
 		rows = [][]string{
 			{"buckets", Count(int64(len(d.Buckets)))}, {"padding in rows with a clip", Percent(d.Padding.Share)},
 			{"frames in empty rows", Percent(d.Padding.EmptyRows)},
@@ -180,14 +180,14 @@ func data(r *report.Report) (list []Table) {
 		if d.Shared > 0 {
 			rows = append(rows, []string{"validation clips that are training clips", Count(int64(d.Shared))})
 		}
-		list = append(list, *tableOf("How batches are filled", "-n", []string{"what", "figure"}, rows...))
+		list = append(list, *NewTable("How batches are filled", "-n", []string{"what", "figure"}, rows...))
 	}
 	rows = nil
 	for _, c := range r.UnknownCharacters[:min(len(r.UnknownCharacters), mostRows)] {
 		rows = append(rows, []string{c.Char, c.Code, Count(int64(c.Count)), c.Split, c.First, c.As})
 	}
 	if len(rows) > 0 {
-		list = append(list, *tableOf("Characters that the tokenizer does not know", "--n---",
+		list = append(list, *NewTable("Characters that the tokenizer does not know", "--n---",
 			[]string{"character", "code", "count", "list", "first in", "the model gets"}, rows...))
 	}
 	return list
@@ -211,7 +211,7 @@ func quarantine(q *record.Quarantine) *Table {
 	if q.Others > 0 {
 		rows = append(rows, []string{"other reasons", "", Count(int64(q.Others)), ""})
 	}
-	return tableOf(units.Count(q.Clips, "clip")+" in quarantine.jsonl", "t-nt",
+	return NewTable(units.Count(q.Clips, "clip")+" in quarantine.jsonl", "t-nt",
 		[]string{"reason", "found by", "clips", "first"}, rows...)
 }
 
@@ -231,14 +231,14 @@ func settings(run *record.Run) (list []Table) {
 		for _, c := range run.Report.Changes {
 			rows = append(rows, []string{"--" + c.Name, Count(c.Step), c.From, c.To})
 		}
-		list = append(list, *tableOf("Settings that were changed during the run", "-ntt",
+		list = append(list, *NewTable("Settings that were changed during the run", "-ntt",
 			[]string{"setting", "after step", "from", "to"}, rows...))
 	}
 	if len(chosen) > 0 {
-		list = append(list, *tableOf("Settings that are not the default", "-t-", head, chosen...))
+		list = append(list, *NewTable("Settings that are not the default", "-t-", head, chosen...))
 	}
 	if len(all) > 0 {
-		t := tableOf("All settings", "-t-", head, all...)
+		t := NewTable("All settings", "-t-", head, all...)
 		t.Closed = true
 		list = append(list, *t)
 	}
@@ -251,7 +251,7 @@ func versions(r *report.Report) (list []Table) {
 		rows = append(rows, []string{name, r.Versions[name]})
 	}
 	if len(rows) > 0 {
-		list = append(list, *tableOf("Software that computed the numbers", "--", []string{"name", "version"}, rows...))
+		list = append(list, *NewTable("Software that computed the numbers", "--", []string{"name", "version"}, rows...))
 	}
 	rows = nil
 	for _, g := range r.Graphs[:min(len(r.Graphs), mostRows)] {
@@ -262,7 +262,7 @@ func versions(r *report.Report) (list []Table) {
 		rows = append(rows, []string{g.File, g.Use, g.Precision, form, Count(int64(g.Nodes)), g.SHA256})
 	}
 	if len(rows) > 0 {
-		list = append(list, *tableOf("Graphs", "----nt",
+		list = append(list, *NewTable("Graphs", "----nt",
 			[]string{"file", "use", "precision", "form", "nodes", "SHA-256"}, rows...))
 	}
 	return list
@@ -305,7 +305,7 @@ func probesOf(run *record.Run, media *Media, link string) *probes {
 	if run.Probes.More > 0 {
 		caption += fmt.Sprintf("; %d more are left out", run.Probes.More)
 	}
-	p.Table = tableOf(caption, "--nnnnnn", []string{"tensor", "shape", "mean", "std", "min", "max", "norm",
+	p.Table = NewTable(caption, "--nnnnnn", []string{"tensor", "shape", "mean", "std", "min", "max", "norm",
 		"not finite"},
 		rows...)
 	return p
@@ -320,5 +320,5 @@ func (s *Samples) MeansTable() *Table {
 	for _, m := range s.Means {
 		rows = append(rows, append([]string{m.Name}, m.Cells...))
 	}
-	return tableOf("Means over the texts", "-nnn", append([]string{"measure"}, s.Steps...), rows...)
+	return NewTable("Means over the texts", "-nnn", append([]string{"measure"}, s.Steps...), rows...)
 }

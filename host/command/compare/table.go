@@ -1,0 +1,326 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/fold"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/page"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+)
+
+// row is a figure of each run.
+type row struct {
+	Name  string // indented below what it is about
+	Whole string // the name by itself: "steps/min, speed-up"
+	Cells []string
+}
+
+const (
+	labels   = 24 // columns of the names of figures
+	cells    = 14 // of a figure
+	leastRow = 2  // runs beside each other, however narrow a terminal is
+)
+
+// rows are the figures of the runs, as the table and the page show them.
+func (r *Result) rows() []row {
+	t := &rowsOf{Result: r}
+	add := t.add
+	add("outcome", func(r *Entry) string { return r.Outcome })
+	add("batch", (*Entry).batch)
+	add("steps", func(r *Entry) string { return page.Count(r.Steps) })
+	add("steps/min", func(r *Entry) string { return page.Rate(r.StepsPerMinute.Value) })
+	add("  95 %", func(r *Entry) string { return ends(&r.StepsPerMinute, page.Rate) })
+	add("  speed-up", func(r *Entry) string { return times2(r.SpeedUp) })
+	add("    95 %", func(r *Entry) string { return ends(r.SpeedUp, ratio) })
+	add("frames/s", func(r *Entry) string { return page.Rate(r.FramesPerSecond.Value) })
+	add("  95 %", func(r *Entry) string { return ends(&r.FramesPerSecond, page.Rate) })
+	add("  speed-up", func(r *Entry) string { return times2(r.SpeedUpFrames) })
+	add("    95 %", func(r *Entry) string { return ends(r.SpeedUpFrames, ratio) })
+	add("step time", func(r *Entry) string { return page.Milliseconds(r.StepMs.Mean) })
+	add("  variation", func(r *Entry) string { return page.Percent(r.StepMs.Variation) })
+	add("  within a bucket", func(r *Entry) string {
+		if r.StepMs.WithinBucket == 0 {
+			return "-"
+		}
+		return page.Percent(r.StepMs.WithinBucket)
+	})
+	add("input stall", func(r *Entry) string { return page.Percent(r.InputStall) })
+	for _, d := range r.devices() {
+		add("busy: "+d, func(r *Entry) string { return busy(r, d) })
+	}
+	for _, d := range r.devices() {
+		add("memory: "+d, func(r *Entry) string { return peak(r, d) })
+		add("  limit", func(r *Entry) string { return limit(r, d) })
+	}
+	add("wall time", func(r *Entry) string {
+		if r.WallS == 0 {
+			return "-"
+		}
+		return page.Duration(r.WallS)
+	})
+	t.losses()
+	return t.list
+}
+
+// losses adds the rows of losses.
+func (t *rowsOf) losses() {
+	r, add := t.Result, t.add
+	loss := func(v report.Float) string { return units.Number(float64(v)) }
+	add("first loss", func(r *Entry) string { return loss(r.LossFirst) })
+	add("loss, mean of 20", func(r *Entry) string { return loss(r.AtEnd.Training) })
+	if r.EqualStep > 0 {
+		add("  at step "+page.Count(r.EqualStep), func(r *Entry) string { return loss(r.AtStep.Training) })
+	}
+	if r.EqualTimeS > 0 {
+		add("  after "+page.Duration(r.EqualTimeS), func(r *Entry) string { return loss(r.AtTime.Training) })
+		add("    at step", func(r *Entry) string { return page.Count(r.AtTime.Step) })
+	}
+	add("best evaluation", func(r *Entry) string {
+		if r.Best == nil {
+			return "-"
+		}
+		return loss(r.Best.Loss)
+	})
+	if r.Evaluated > 0 {
+		add("  at step "+page.Count(r.Evaluated), func(r *Entry) string { return loss(r.Evaluation) })
+	}
+	if r.EqualTimeS > 0 {
+		add("  after "+page.Duration(r.EqualTimeS), func(r *Entry) string { return loss(r.AtTime.Validation) })
+	}
+}
+
+// rowsOf collects the rows of a result.
+type rowsOf struct {
+	*Result
+	list  []row
+	above []string // the names that the next one may belong to
+}
+
+// add adds a figure, unless no run has it.
+func (t *rowsOf) add(name string, of func(run *Entry) string) {
+	one := row{Name: name}
+	empty := true
+	for i := range t.Runs {
+		text := of(&t.Runs[i])
+		empty = empty && (text == "-" || text == "")
+		one.Cells = append(one.Cells, text)
+	}
+	if empty {
+		return
+	}
+	text := strings.TrimLeft(name, " ")
+	t.above = append(t.above[:min(len(t.above), (len(name)-len(text))/2)], text)
+	one.Whole = strings.Join(t.above, ", ")
+	t.list = append(t.list, one)
+}
+
+// ends are the ends of an interval.
+func ends(i *Interval, text func(float64) string) string {
+	if i == nil || i.Low == nil {
+		return "-"
+	}
+	return text(*i.Low) + "-" + text(*i.High)
+}
+
+func ratio(v float64) string {
+	if math.IsNaN(v) || v >= 1e5 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func times2(i *Interval) string {
+	if i == nil {
+		return "-"
+	}
+	return ratio(i.Value)
+}
+
+// devices are those of the runs with their roles, each once.
+func (r *Result) devices() (list []string) {
+	seen := map[string]bool{}
+	add := func(device, role string) {
+		if name := nameOf(device, role); !seen[name] && len(list) < 16 {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
+	for i := range r.Runs {
+		for _, m := range r.Runs[i].Memory {
+			add(m.Device, m.Role)
+		}
+		for _, u := range r.Runs[i].Utilization {
+			add(u.Device, u.Role)
+		}
+	}
+	return list
+}
+
+// nameOf is a role, with the device where it is no GPU: GPUs of two machines have other names.
+func nameOf(device, role string) string {
+	if device == "cpu" {
+		return "cpu"
+	}
+	return role + " GPU"
+}
+
+func busy(r *Entry, device string) string {
+	for _, u := range r.Utilization {
+		if nameOf(u.Device, u.Role) == device {
+			return page.Percent(u.Mean)
+		}
+	}
+	return "-"
+}
+
+func peak(r *Entry, device string) string {
+	for _, m := range r.Memory {
+		if n := max(m.ProcessPeakBytes, m.ArenaPeakBytes); nameOf(m.Device, m.Role) == device && n > 0 {
+			return page.Size(n)
+		}
+	}
+	return "-"
+}
+
+func limit(r *Entry, device string) string {
+	for _, m := range r.Memory {
+		if nameOf(m.Device, m.Role) == device && m.LimitBytes > 0 {
+			return page.Size(m.LimitBytes)
+		}
+	}
+	return "-"
+}
+
+// Text is the comparison for a terminal of a width.
+func (r *Result) Text(width int) string {
+	var b strings.Builder
+	for i, run := range r.Runs {
+		base := ""
+		if i == 0 {
+			base = "  (baseline)"
+		}
+		fmt.Fprintf(&b, "%-3s %s%s\n", run.Letter, visible.Text(run.Folder), base)
+	}
+	var heads []string
+	for _, run := range r.Runs {
+		heads = append(heads, run.Letter)
+	}
+	r.blocks(&b, width, heads, r.rows())
+	if s := r.Sweep; s != nil {
+		b.WriteString("\n" + s.text(r))
+	}
+	var list []row
+	for _, d := range r.Differences {
+		list = append(list, row{Name: "--" + d.Name, Cells: d.Values})
+	}
+	if len(list) > 0 {
+		b.WriteString("\nSettings that differ\n")
+		r.blocks(&b, width, heads, list)
+	}
+	b.WriteString("\n" + fold.Text(r.verdict(), width) + "\n")
+	for _, m := range r.Remarks {
+		b.WriteString(fold.Text("- "+visible.Text(m.What)+affects(m), width) + "\n")
+	}
+	b.WriteString("\n" + fold.Text("Intervals: "+r.Method, width) + "\n")
+	return b.String()
+}
+
+func affects(m Remark) string {
+	if len(m.Affects) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(m.Affects, ", ") + ")"
+}
+
+// verdict says whether the runs are comparable.
+func (r *Result) verdict() string {
+	switch {
+	case r.ComparableSpeed && r.ComparableLosses:
+		return "The runs are comparable: bundle, device, precision, data and batch are the same."
+	case r.ComparableSpeed:
+		return "Speeds are comparable, losses are not, or only in part:"
+	case r.ComparableLosses:
+		return "Losses are comparable, speeds are not, or only in part:"
+	}
+	return "The runs are not comparable in all figures:"
+}
+
+// blocks writes as many runs beside each other as fit, with the baseline first in each block.
+func (r *Result) blocks(b *strings.Builder, width int, heads []string, rows []row) {
+	beside := max(leastRow, (width-labels)/cells)
+	for from := 1; from == 1 || from < len(heads); from += beside - 1 {
+		to := min(len(heads), from+beside-1)
+		line := func(name string, all []string) {
+			text := fold.Pad(fold.Cut(visible.Text(name), labels-1), labels)
+			for i, cell := range append([]string{all[0]}, all[from:to]...) {
+				text += fold.PadLeft(fold.Cut(visible.Text(cell), cells-1), cells-btoi(i == 0))
+			}
+			b.WriteString(strings.TrimRight(text, " ") + "\n")
+		}
+		b.WriteString("\n")
+		line("", heads)
+		for _, row := range rows {
+			line(row.Name, row.Cells)
+		}
+	}
+}
+
+func btoi(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// text is a sweep as a table: one run on each line.
+func (s *Sweep) text(r *Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The runs differ in exactly one setting: --%s\n\n", s.Setting)
+	for _, line := range s.table(r) {
+		for i, cell := range line {
+			if i == 0 {
+				b.WriteString(fold.Pad(fold.Cut(visible.Text(cell), 17), 18))
+				continue
+			}
+			columns := 11
+			if i == 1 {
+				columns = 4 // a letter
+			}
+			b.WriteString(fold.PadLeft(fold.Cut(visible.Text(cell), columns-1), columns))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// table has a line for each run, after that of the heads.
+func (s *Sweep) table(r *Result) [][]string {
+	head := []string{s.Setting, "run", "steps/min", "frames/s"}
+	if s.Ideal {
+		head = append(head, "of ideal")
+	}
+	list := [][]string{append(head, "memory", "outcome")}
+	for _, p := range s.Points {
+		run := &r.Runs[p.Run]
+		line := []string{p.Value, run.Letter, page.Rate(run.StepsPerMinute.Value), page.Rate(run.FramesPerSecond.Value)}
+		if s.Ideal {
+			text := "-"
+			if p.Efficiency != nil {
+				text = page.Percent(*p.Efficiency)
+			}
+			line = append(line, text)
+		}
+		memory := "-"
+		for _, m := range run.Memory {
+			if n := max(m.ProcessPeakBytes, m.ArenaPeakBytes); n > 0 && (m.Role == "model" || memory == "-") {
+				memory = page.Size(n)
+			}
+		}
+		list = append(list, append(line, memory, run.Outcome))
+	}
+	return list
+}
