@@ -55,6 +55,9 @@ func equals(runs []*record.Run) (step int64, ms float64) {
 	for _, r := range runs {
 		step, ms = min(step, r.Steps.LastStep), min(ms, r.Steps.Sum().Ms)
 	}
+	if !(ms > 0) || math.IsInf(ms, 0) { // of a stranger
+		ms = 0
+	}
 	return step, ms
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/observe/page/pagetest"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
@@ -54,10 +55,10 @@ func whole() map[string]string {
 		"spoken.jsonl": spokenLine(1, 1, 8, true) + spokenLine(2, 1, 6, false) + spokenLine(2, 2, 4, true) +
 			spokenLine(3, 1, 5, true),
 		"quarantine.jsonl":                 `{"id":"LJ-1","reason":"silent","stage":"decode"}` + "\n",
-		"samples/step-000001/clip-1.wav":   wave,
-		"samples/step-000002/clip-1.wav":   wave,
-		"samples/step-000003/clip-1.wav":   wave,
-		"samples/reference/clip-1.wav":     wave,
+		"samples/step-000001/clip-1.wav":   pagetest.Wave,
+		"samples/step-000002/clip-1.wav":   pagetest.Wave,
+		"samples/step-000003/clip-1.wav":   pagetest.Wave,
+		"samples/reference/clip-1.wav":     pagetest.Wave,
 		"samples/step-000003/clip-1.png":   png,
 		"samples/step-000002/clip-1.png":   "no picture",
 		"probes/step-000003/attention.png": png,
@@ -80,7 +81,7 @@ var spaces = regexp.MustCompile(`\s+`)
 func shownBy(t *testing.T, page []byte) string {
 	t.Helper()
 	text := strings.ReplaceAll(string(page), "<", " <")
-	return spaces.ReplaceAllString(checkPage(t, text), " ")
+	return spaces.ReplaceAllString(pagetest.Check(t, text), " ")
 }
 
 func TestPage(t *testing.T) {
@@ -164,7 +165,7 @@ func TestPageOfARunThatGoesOn(t *testing.T) {
 func TestMedia(t *testing.T) {
 	dir := runOf(t, whole())
 	secret := filepath.Join(t.TempDir(), "secret.wav")
-	if err := os.WriteFile(secret, []byte(wave), 0o666); err != nil {
+	if err := os.WriteFile(secret, []byte(pagetest.Wave), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	at := filepath.Join(dir, "samples", "step-000003")
@@ -177,7 +178,7 @@ func TestMedia(t *testing.T) {
 	if err := os.Symlink(filepath.Dir(secret), filepath.Join(dir, "samples", "step-000009")); err != nil {
 		t.Fatal(err)
 	}
-	m := NewMedia(int64(2*len(wave)) + 1)
+	m := NewMedia(int64(2*len(pagetest.Wave)) + 1)
 	take := func(name string) *Medium { return m.Take(dir, name, "javascript:a b") }
 	for _, name := range []string{
 		"samples/step-000003/link.wav", "samples/step-000003/pipe.wav", "samples/step-000009/secret.wav", "config.yaml",
