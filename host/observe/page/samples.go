@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -170,6 +171,22 @@ func (s *Samples) sounds(run *record.Run, sets []set, at map[key]int, media *Med
 	})
 }
 
+// measureOrder has the measures of a text against its recording first. Others follow by their names.
+var measureOrder = []string{
+	"length_ratio", "mcd_db", "f0_cents", "voicing_error", "speaker_similarity", "wer", "cer", "repeated", "silence",
+}
+
+// byMeasure compares the names of measures in that order.
+func byMeasure(a, b string) int {
+	at := func(name string) int {
+		if i := slices.Index(measureOrder, name); i >= 0 {
+			return i
+		}
+		return len(measureOrder)
+	}
+	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a, b))
+}
+
 // measureNames say what a measure is. The others are shown by their own names.
 var measureNames = map[string]string{
 	"length_ratio": "length / true length", "silence": "silence", "repeated": "repeated", "mcd_db": "MCD",
@@ -181,7 +198,9 @@ var measureNames = map[string]string{
 var asPercent = map[string]bool{"silence": true, "repeated": true, "voicing_error": true, "wer": true, "cer": true}
 
 func measures(values []record.Value) (list []Measure) {
-	for _, v := range values {
+	ordered := slices.SortedFunc(slices.Values(values),
+		func(a, b record.Value) int { return byMeasure(a.Name, b.Name) })
+	for _, v := range ordered {
 		list = append(list, Measure{measureName(v.Name), measureText(v.Name, v.Value)})
 	}
 	return list
@@ -219,7 +238,8 @@ func (s *Samples) means(sets []set) {
 			}
 		}
 	}
-	for name, sum := range sums {
+	for _, name := range slices.SortedFunc(maps.Keys(sums), byMeasure) {
+		sum := sums[name]
 		row := MeanRow{Name: measureName(name)}
 		for i := range sets {
 			text := "-"
@@ -230,5 +250,4 @@ func (s *Samples) means(sets []set) {
 		}
 		s.Means = append(s.Means, row)
 	}
-	slices.SortFunc(s.Means, func(a, b MeanRow) int { return cmp.Compare(a.Name, b.Name) })
 }
