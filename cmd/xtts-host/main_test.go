@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	$PICO     the smallest bundle
 //	$SAMPLE   the embedded data set, unpacked
 //	$SPEAKING a bundle that speaks (package synthesizetest)
+//	$PROBED   a bundle with probes
 //	$ADAPTED  that bundle with an adapter, which alone is trained
 //
 // The condition [tmpfs] says that a file system can be mounted by "unshare -Urm".
@@ -58,6 +59,10 @@ func scripts(t *testing.T, dir string) testscript.Params {
 	plugins, pico, sample := filepath.Join(root, "plugins"), filepath.Join(root, "pico"), unpackSample(t, root)
 	buildPlugin(t, plugins, "features")
 	if err := os.CopyFS(pico, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
+		t.Fatal(err)
+	}
+	probed := filepath.Join(root, "probed")
+	if err := os.CopyFS(probed, os.DirFS("../../ortgraphs/testdata/probed")); err != nil {
 		t.Fatal(err)
 	}
 	speaking := filepath.Join(root, "speaking")
@@ -94,6 +99,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			}
 			env.Setenv("PLUGINS", plugins)
 			env.Setenv("PICO", pico)
+			env.Setenv("PROBED", probed)
 			env.Setenv("SAMPLE", sample)
 			env.Setenv("SPEAKING", speaking)
 			env.Setenv("ADAPTED", adapted)

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/nans"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/probes"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/run/speech"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -28,6 +29,7 @@ type duties struct {
 	machine    *machine.Machine
 	session    *session.Session
 	speech     *speech.Speech
+	probes     *probes.Prober // nil without
 	saver      *save.Saver
 	ledger     *report.Ledger
 	collector  *report.Collector
@@ -131,7 +133,9 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 }
 
 // close closes everything that the bus does not close. It is idempotent.
-func (o *duties) close() error { return errors.Join(o.quarantine.Close(), o.speech.Close()) }
+func (o *duties) close() error {
+	return errors.Join(o.quarantine.Close(), o.speech.Close(), o.probes.Close())
+}
 
 // Batch implements loop.Duties.
 func (o *duties) Batch(d *pipeline.DeviceSlot) {
@@ -175,5 +179,6 @@ func (o *duties) Evaluated(e *event.Evaluation, best *train.Best) error {
 		}
 	}
 	o.speech.Evaluated(e)
+	o.probes.Evaluated(e.Step)
 	return nil
 }

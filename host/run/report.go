@@ -30,24 +30,9 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 		out.Changes = change.History
 	}
 	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
-	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.plugins(m.Setup), r.warnings.List()
+	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
 	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.speech.Report(), o.quarantine.Count()
-	out.GoodCheckpoint = ending.GoodOf(ending.Before(&o.divergence, o.saver))
+	out.Probed, out.GoodCheckpoint = o.probes.Report(), ending.GoodOf(ending.Before(&o.divergence, o.saver))
 	o.collector.Complete(out, m)
 	return out, nil
 }
-
-// plugins describes the work of the plugins.
-func (r *run) plugins(setup report.Setup) (list []report.Plugin) {
-	for i, pool := range r.machine.Pools {
-		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
-		list = append(list, report.Plugin{
-			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
-			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50),
-			P99Ms: milliseconds(s.P99),
-		})
-	}
-	return list
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

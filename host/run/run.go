@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/probes"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/run/speech"
@@ -230,6 +231,7 @@ func newRun(
 	if err != nil {
 		return nil, errors.Join(err, r.duties.close())
 	}
+	r.duties.probes = probes.Begin(r.loop, dir)
 	return r, nil
 }
 

@@ -86,6 +86,8 @@ type Loop struct {
 	// "optimizer", "evaluate". On a GPU, "train" and "optimizer" are the times to queue the work, and "result" is the
 	// wait for the result.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
+	// Evaluated, if set, is called with the first batch of each evaluation, while its slot is held.
+	Evaluated func(d *pipeline.DeviceSlot)
 	// Progress is the start of the run. The loop updates it; an Observer may read it.
 	Progress Progress
 
@@ -401,6 +403,9 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 	ended := time.Now()
 	e.Time += ended.Sub(began)
 	l.spent("evaluate", b, began, ended)
+	if b.Index == 0 && l.Evaluated != nil {
+		l.Evaluated(d)
+	}
 	l.Observer.Evaluating(e.began, b.Index+1)
 	if !b.Last {
 		return nil

@@ -50,3 +50,6 @@ func (b *Bundle) checkProbes() error {
 	}
 	return nil
 }
+
+// Matches reports whether a pattern matches the name, or its first parts: see [Parameter.Matches].
+func (p Probe) Matches(pattern string) (bool, error) { return Parameter{Name: p.Name}.Matches(pattern) }

@@ -60,6 +60,8 @@ type Report struct {
 	Baselines []Baseline `json:"baselines"`
 	// Spoken is absent without sentences.
 	Spoken *Spoken `json:"spoken,omitempty"`
+	// Probed is absent without probes.
+	Probed *Probed `json:"probed,omitempty"`
 
 	StepsPerSecond      float64  `json:"steps_per_second"`
 	FramesPerSecond     float64  `json:"frames_per_second"`

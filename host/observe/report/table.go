@@ -31,6 +31,7 @@ func (r *Report) TableOf(folder string, width int) string {
 		t.baseline(r, b)
 	}
 	t.spoken(r.Spoken)
+	t.probed(r.Probed)
 	t.speed(r)
 	t.features(r.FeatureCache)
 	t.memory(r)

@@ -55,6 +55,9 @@ type Loop struct {
 	reporter *reporter
 }
 
+// Config returns the parts that the loop was made of.
+func (l *Loop) Config() Config { return l.cfg }
+
 // New creates the pipeline and the training loop. Nothing runs before Run.
 func New(c Config) (*Loop, error) {
 	p := c.Plan

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -81,4 +82,18 @@ func (m *Machine) poolConfig(
 		}
 	}
 	return c
+}
+
+// Report describes the work of the plugins.
+func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
+	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	for i, pool := range m.Pools {
+		s, id := pool.Stats(), m.plan.Stages.Resolved.Plugins[i].Name()
+		list = append(list, report.Plugin{
+			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50),
+			P99Ms: milliseconds(s.P99),
+		})
+	}
+	return list
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/limits"
 	"github.com/xtts-host/xtts-host/host/settings/place"
 	"github.com/xtts-host/xtts-host/host/settings/precision"
+	"github.com/xtts-host/xtts-host/host/settings/selection"
 	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -40,6 +41,7 @@ type Plan struct {
 	// Changes are the settings that have other values in Config than they were given.
 	Changes []config.Change
 	Samples samples.List      // to speak at evaluations
+	Probes  selection.Shown   // to show at evaluations
 	Hashes  map[string]string // of everything that changes numbers: two runs with equal hashes are the same run
 	Start   Start
 }
@@ -67,6 +69,7 @@ func New(
 	place := func(context.Context) error { return d.Place(inventory) }
 	for _, step := range []func(context.Context) error{
 		place, d.OpenBundle, d.OpenData, d.ReadSamples, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart,
+		d.SelectProbes,
 	} {
 		if err := step(ctx); err != nil {
 			d.Close()

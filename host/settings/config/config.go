@@ -59,8 +59,9 @@ type Config struct {
 	KeepLast                             int
 	EarlyStop                            int // evaluations; 0: never
 	EarlyStopDelta                       float64
-	Samples                              string // file; empty: none
-	SpokenClips                          int    // 0: none
+	Samples                              string   // file; empty: none
+	SpokenClips                          int      // 0: none
+	Probe                                []string // patterns of what evaluations show
 	TensorBoard                          bool
 	KeepMedia                            int    // evaluations; 0: all
 	Metrics                              string // address; empty: none

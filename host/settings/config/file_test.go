@@ -178,6 +178,9 @@ func equal(a, b Config) bool {
 		if len(c.Freeze) == 0 {
 			c.Freeze = nil
 		}
+		if len(c.Probe) == 0 {
+			c.Probe = nil
+		}
 		if len(c.TrainOnly) == 0 {
 			c.TrainOnly = nil
 		}

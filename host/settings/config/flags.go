@@ -21,6 +21,8 @@ func (s *Set) define() {
 		"JSON Lines with voices (docs/synthesize.md)")
 	f.IntVar(&c.SpokenClips, "spoken-clips", 2, "`clips` of the validation data to speak and to compare at each "+
 		"evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none")
+	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
+		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
 	f.IntVar(&c.EarlyStop, "early-stop", 0,
 		"end the run after this many `evaluations` in a row without a lower loss; 0 means never")
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0,

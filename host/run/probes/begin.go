@@ -1,0 +1,33 @@
+package probes
+
+import (
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/run/loop"
+)
+
+// Begin opens what the settings ask for, before the loop runs, for a run in a folder. The run goes on without what
+// cannot be opened. Of several ranks, the first has probes.
+func Begin(l *loop.Loop, dir string) *Prober {
+	c := l.Config()
+	if !c.Plan.World.Leads() || c.InputMode.Measures() {
+		return nil
+	}
+	threads := c.Plan.Threads()
+	if c.Plan.Config.Deterministic && !c.Plan.OnGPU() {
+		threads = 1 // sums may have other bits with more
+	}
+	p, err := Open(Config{
+		Shown: c.Plan.Probes, Model: c.Session.Model, Bundle: c.Plan.Bundle, Threads: threads, Dir: dir,
+		Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep, Log: c.Log, Bus: c.Bus,
+		Spent: func(began, ended time.Time) { l.Timeline.Trained("probes", nil, began, ended) },
+	})
+	if err != nil {
+		c.Log.Warn("the run goes on without --probe: " + err.Error())
+		return nil
+	}
+	if p != nil {
+		l.Train.Evaluated = p.Take
+	}
+	return p
+}

@@ -1,0 +1,303 @@
+// Package probes shows tensors of a model at the evaluations of a run: probes of the bundle, gradients and parameters
+// (docs/runs.md). They become lines of probes.jsonl, and pictures:
+//
+//	p := probes.Begin(loop, runDir)
+//	p.Take(slot)      // the first batch of an evaluation
+//	p.Evaluated(200)  // probes.jsonl, probes/step-000200/attention.0.png
+//
+// Training has the same bits with and without. A failure has a warning, and the run goes on.
+package probes
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/selection"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// The lines and the pictures, in a run folder.
+const (
+	File   = "probes.jsonl"
+	Folder = "probes"
+)
+
+// Config configures a Prober.
+type Config struct {
+	selection.Shown
+	Model   *train.Model
+	Bundle  *ortgraphs.Bundle
+	Threads int
+	Dir     string // of the run
+	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
+	Step, EvaluatedStep int64
+	Log                 *slog.Logger
+	Bus                 *event.Bus
+	Spent               func(began, ended time.Time)
+}
+
+// Prober shows the tensors of a run. The trainer's goroutine calls it; a nil Prober does nothing.
+type Prober struct {
+	Config
+	probing    *train.Probing // nil without probes
+	lines      *report.ProbedLines
+	lengths    map[string]string // the inputs that have the lengths of an axis, by its symbol
+	rows       []int             // of the batch, those that are not empty
+	taken      bool
+	incomplete int
+}
+
+// Open opens the probe graph. A resumed run makes what follows its last evaluation again. Without a selection, the
+// prober is nil.
+func Open(c Config) (_ *Prober, err error) {
+	if c.Count() == 0 {
+		return nil, cut(c)
+	}
+	p := &Prober{Config: c, lengths: map[string]string{}}
+	if p.lines, err = report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if err := forget(c.Dir, c.EvaluatedStep); err != nil {
+		return nil, err
+	}
+	for _, t := range c.Bundle.Manifest.Inputs {
+		if t.Lengths != "" && len(t.Shape) > 1 && p.lengths[t.Shape[1].Symbol] == "" {
+			p.lengths[t.Shape[1].Symbol] = t.Lengths
+		}
+	}
+	var names []string
+	for _, probe := range c.Probes {
+		names = append(names, probe.Name)
+	}
+	if len(names) > 0 {
+		p.probing, err = train.NewProbing(c.Model, c.Bundle, names, c.Threads)
+	}
+	return p, err
+}
+
+// cut removes what follows the last evaluation, in a run that shows nothing any more.
+func cut(c Config) error {
+	_, err := files.In(c.Dir, File).Lstat()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lines, err := report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep)
+	if err == nil {
+		err = errors.Join(lines.Close(), forget(c.Dir, c.EvaluatedStep))
+	}
+	return err
+}
+
+// forget removes the pictures after a step.
+func forget(dir string, after int64) error {
+	all := files.In(dir, Folder)
+	entries, err := all.ReadDir()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if step, ok := rundir.ParseStep(e.Name()); ok && step > after {
+			err = errors.Join(err, all.Join(e.Name()).RemoveAll())
+		}
+	}
+	return err
+}
+
+// Close releases the graph and closes the file. It is idempotent.
+func (p *Prober) Close() error {
+	if p == nil {
+		return nil
+	}
+	return errors.Join(p.probing.Close(), p.lines.Close())
+}
+
+// Take keeps the first batch of an evaluation, which is in a device slot.
+func (p *Prober) Take(d *pipeline.DeviceSlot) {
+	if p.taken, p.rows = false, p.rows[:0]; p.probing == nil {
+		return
+	}
+	if err := p.probing.Take(d.Index, d.Batch.Bucket); err != nil {
+		p.warn(fmt.Sprintf("the probes of an evaluation are missing: %v", err))
+		return
+	}
+	for i, row := range d.Batch.Rows {
+		if row >= 0 {
+			p.rows = append(p.rows, i)
+		}
+	}
+	p.taken = true
+}
+
+// Evaluated shows the tensors after the evaluation of a step.
+func (p *Prober) Evaluated(step int64) {
+	if p == nil {
+		return
+	}
+	defer p.Bus.Begin(event.Work{Task: event.Evaluating, Unit: "probes"}).End()
+	began, e := time.Now(), &event.Probed{Step: step}
+	var failed error
+	fail := func(err error) { failed = cmp.Or(failed, err) } // one warning
+	if p.taken {
+		if err := p.probing.Run(func(name string, shape []int, values []float32) error {
+			probe, err := p.probe(step, name, array{shape, values})
+			fail(err)
+			e.Tensors = append(e.Tensors, probe)
+			return nil
+		}); err != nil {
+			fail(err)
+		}
+	}
+	fail(p.gradients(e))
+	fail(p.parameters(e))
+	slices.SortFunc(e.Tensors, func(a, b event.Probe) int { return cmp.Compare(a.Name, b.Name) })
+	if err := p.lines.Write(e); err != nil {
+		fail(err)
+	}
+	p.Spent(began, time.Now())
+	p.Bus.Publish(e)
+	if failed != nil {
+		p.incomplete++
+		text := fmt.Sprintf("the probes of step %d are not complete, and training goes on: %v", step, failed)
+		if advice := hint.Of(failed); advice != "" {
+			text += " (" + advice + ")"
+		}
+		p.warn(text)
+	}
+}
+
+func (p *Prober) warn(text string) { p.Log.Warn(text) }
+
+// probe measures a probe in the rows that are not empty, up to their lengths, and draws the first of them.
+func (p *Prober) probe(step int64, name string, a array) (event.Probe, error) {
+	out := event.Probe{Name: name, Shape: slices.Clone(a.shape)}
+	i := slices.IndexFunc(p.Probes, func(o manifest.Probe) bool { return o.Name == name })
+	spec, shown := p.Probes[i].Shape, a
+	if len(spec) > 0 && spec[0].Symbol == manifest.BatchSymbol {
+		spec = spec[1:]
+		all := array{}
+		for n, row := range p.rows {
+			part := a.row(row).cut(p.limits(spec, a.shape[1:], row))
+			if all.values = append(all.values, part.values...); n == 0 {
+				shown = part
+			}
+		}
+		if a = all; len(p.rows) == 0 {
+			shown = array{}
+		}
+	}
+	measure(&out, a.values)
+	png, err := draw(shown, spec)
+	if err != nil || png == nil {
+		return out, err
+	}
+	file := files.In(p.Dir, Folder, rundir.Step(step), name+".png")
+	if err := p.write(file, png); err != nil {
+		return out, err
+	}
+	out.Picture = path.Join(Folder, rundir.Step(step), name+".png")
+	return out, nil
+}
+
+// limits are the lengths of a row's axes.
+func (p *Prober) limits(spec manifest.Shape, shape []int, row int) []int {
+	limits := slices.Clone(shape)
+	for axis, d := range spec {
+		if lengths := p.probing.Taken(p.lengths[d.Symbol]); d.Symbol != "" && row < len(lengths) {
+			limits[axis] = min(limits[axis], max(0, int(lengths[row])))
+		}
+	}
+	return limits
+}
+
+// write writes a picture. The run folder must be there: it may have been removed.
+func (p *Prober) write(file files.Path, png []byte) error {
+	for _, folder := range []files.Path{file.Parent().Parent(), file.Parent()} {
+		if err := folder.Mkdir(); err != nil && !errors.Is(err, fs.ErrExist) {
+			return disk.Explain(err, folder.String(), 1)
+		}
+	}
+	return disk.Explain(file.Write(png), file.String(), int64(len(png)))
+}
+
+// gradients measures those of the last batch that was trained on, if there is one since the run began.
+func (p *Prober) gradients(e *event.Probed) error {
+	if len(p.Gradients) == 0 || e.Step <= p.Step {
+		return nil
+	}
+	all, err := p.Model.Gradients()
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if !slices.Contains(p.Gradients, t.Name) {
+			continue
+		}
+		out := event.Probe{Name: selection.Gradient + t.Name, Shape: slices.Clone(t.Shape)}
+		measure(&out, numbers(t.DType, t.Data))
+		e.Tensors = append(e.Tensors, out)
+	}
+	return nil
+}
+
+// parameters measures those that the evaluation has read.
+func (p *Prober) parameters(e *event.Probed) error {
+	for _, name := range p.Parameters {
+		info, _ := p.Model.Evaluated.Tensor(name)
+		data := make([]byte, info.Bytes)
+		if err := p.Model.Evaluated.Read(name, data); err != nil {
+			return err
+		}
+		out := event.Probe{Name: selection.Parameter + name, Shape: slices.Clone(info.Shape)}
+		measure(&out, numbers(manifest.F32, data))
+		e.Tensors = append(e.Tensors, out)
+	}
+	return nil
+}
+
+// numbers returns the values of a tensor in f32 or bf16.
+func numbers(dtype manifest.DType, data []byte) []float32 {
+	if dtype == manifest.BF16 {
+		out := make([]float32, len(data)/2)
+		for i := range out {
+			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		}
+		return out
+	}
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+// Report describes the probes; nil for a nil Prober.
+func (p *Prober) Report() *report.Probed {
+	if p == nil {
+		return nil
+	}
+	return &report.Probed{
+		File: File, Folder: Folder, Tensors: p.Count(), Evaluations: p.lines.Evaluations(), Incomplete: p.incomplete,
+	}
+}

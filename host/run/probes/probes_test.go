@@ -1,0 +1,134 @@
+package probes
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+func TestMeasure(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	var p event.Probe
+	measure(&p, []float32{3, inf, -1, nan, 1, 1, -inf})
+	if p.Mean != 1 || p.Min != -1 || p.Max != 3 || p.NotFinite != 3 || p.Norm != math.Sqrt(12) || p.Std != math.Sqrt2 {
+		t.Errorf("%+v", p)
+	}
+	if len(p.Edges) != bins+1 || p.Edges[0] != -1 || p.Edges[bins] != 3 || p.Counts[0] != 1 || p.Counts[bins/2] != 2 ||
+		p.Counts[bins-1] != 1 {
+		t.Errorf("%v in %v", p.Counts, p.Edges)
+	}
+	p = event.Probe{}
+	measure(&p, []float32{7, 7, nan})
+	if !slices.Equal(p.Counts, []int{2}) || p.Edges[0] != 7 || p.Edges[1] <= 7 || p.Std != 0 {
+		t.Errorf("%+v", p)
+	}
+	for _, none := range [][]float32{nil, {nan, inf}} {
+		p = event.Probe{}
+		measure(&p, none)
+		if p.NotFinite != len(none) || !math.IsNaN(p.Mean) || len(p.Edges) != 0 || p.Norm != 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestHistogram: every value is in the bin of its edges.
+func TestHistogram(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		values := make([]float32, 1+random.IntN(300))
+		for i := range values {
+			values[i] = float32(random.NormFloat64() * math.Pow(10, float64(random.IntN(60)-30)))
+		}
+		var p event.Probe
+		measure(&p, values)
+		for i, count := range p.Counts {
+			want := 0
+			for _, v := range values {
+				v, last := float64(v), i == len(p.Counts)-1
+				if v >= p.Edges[i] && (v < p.Edges[i+1] || last && v <= p.Edges[i+1]) {
+					want++
+				}
+			}
+			if count != want {
+				t.Fatalf("bin %d has %d, want %d", i, count, want)
+			}
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	a := array{[]int{2, 2, 3}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}
+	for _, c := range []struct {
+		limits []int
+		want   []float32
+	}{
+		{[]int{2, 2, 3}, a.values}, {[]int{2, 1, 2}, []float32{0, 1, 6, 7}}, {[]int{1, 2, 1}, []float32{0, 3}},
+		{[]int{2, 0, 3}, nil}, {[]int{2, 2, 0}, nil},
+	} {
+		if got := a.cut(c.limits); !slices.Equal(got.values, c.want) || !slices.Equal(got.shape, c.limits) {
+			t.Errorf("%v: %v", c.limits, got)
+		}
+	}
+	if got := a.row(1).cut([]int{2, 1}).values; !slices.Equal(got, []float32{6, 9}) {
+		t.Errorf("row 1 has %v", got)
+	}
+	if got := (array{[]int{2}, []float32{5, 6}}).row(1).cut(nil).values; !slices.Equal(got, []float32{6}) {
+		t.Errorf("a number has %v", got)
+	}
+}
+
+// TestDraw: time goes from left to right, and the first columns are at the bottom.
+func TestDraw(t *testing.T) {
+	frames, fixed := manifest.Sym("T_mel"), manifest.Fixed(3)
+	across := array{[]int{2, 3}, []float32{0, 0, 0, 0, 0, 9}} // the largest is in the last row and column
+	up := array{[]int{3, 2}, []float32{0, 0, 0, 0, 0, 9}}
+	for name, c := range map[string]struct {
+		array
+		spec          manifest.Shape
+		width, height int
+	}{
+		"time first":     {across, manifest.Shape{frames, fixed}, 2, 3},
+		"time last":      {up, manifest.Shape{fixed, frames}, 2, 3},
+		"time twice":     {across, manifest.Shape{frames, frames}, 2, 3},
+		"fixed":          {across, manifest.Shape{manifest.Fixed(2), fixed}, 2, 3},
+		"a head of many": {array{[]int{1, 2, 3}, across.values}, manifest.Shape{fixed, frames, fixed}, 2, 3},
+	} {
+		data, err := draw(c.array, c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const left, bottom, cell = 80, 24, 4
+		size := picture.Bounds().Size()
+		if size.Y != bottom+cell*c.height {
+			t.Errorf("%s: the picture has %v", name, size)
+		}
+		light := func(column, row int) uint32 {
+			r, g, b, _ := picture.At(left+cell*column+1, cell*row+1).RGBA()
+			return r + g + b
+		}
+		corner, others := light(c.width-1, 0), max(light(0, 0), light(0, c.height-1), light(c.width-1, c.height-1))
+		if corner <= 2*others {
+			t.Errorf("%s: the largest value is not at the right end of the top: %d, others %d", name, corner, others)
+		}
+	}
+	for name, none := range map[string]array{
+		"a number": {nil, []float32{1}}, "a row": {[]int{3}, make([]float32, 3)},
+		"one row": {[]int{1, 3}, make([]float32, 3)}, "one column": {[]int{2, 3, 1}, make([]float32, 6)},
+		"no rows": {[]int{0, 3}, nil},
+	} {
+		spec := make(manifest.Shape, len(none.shape))
+		if data, err := draw(none, spec); data != nil || err != nil {
+			t.Errorf("%s has a picture, %v", name, err)
+		}
+	}
+}
