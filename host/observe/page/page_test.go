@@ -81,7 +81,7 @@ var spaces = regexp.MustCompile(`\s+`)
 func shownBy(t *testing.T, page []byte) string {
 	t.Helper()
 	text := strings.ReplaceAll(string(page), "<", " <")
-	return spaces.ReplaceAllString(pagetest.Check(t, text), " ")
+	return spaces.ReplaceAllString(strings.ReplaceAll(pagetest.Check(t, text), "\u00a0", " "), " ")
 }
 
 func TestPage(t *testing.T) {
@@ -158,6 +158,23 @@ func TestPageOfARunThatGoesOn(t *testing.T) {
 		if !strings.Contains(shown, want) {
 			t.Errorf("there is no %q in %s", want, shown)
 		}
+	}
+}
+
+// TestPageOfLittle: parts of which a run has nothing are not in the page.
+func TestPageOfLittle(t *testing.T) {
+	run, err := record.Open(runOf(t, map[string]string{
+		"metrics.jsonl": "", "report.json": `{"outcome":"done","warnings":[],"memory":[],"plugins":[],"phases_ms":{}}`,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Of(run, ".", MostMedia, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := shownBy(t, text); strings.Contains(shown, "Warnings") || !strings.Contains(shown, "after 0 steps") {
+		t.Error(shown)
 	}
 }
 

@@ -154,7 +154,7 @@ func (v *view) parts() {
 		{v.Devices != nil, "devices", "Devices"}, {v.Plugins != nil, "plugins", "Plugins"}, {v.Data != nil, "data",
 			"Data"},
 		{v.Quarantine != nil, "quarantine", "Unusable clips"}, {v.Probes != nil, "probes", "Probes"},
-		{v.Warnings != nil, "warnings", "Warnings"}, {v.Settings != nil, "settings", "Settings"},
+		{len(v.Warnings) > 0, "warnings", "Warnings"}, {v.Settings != nil, "settings", "Settings"},
 		{v.Versions != nil, "versions", "Versions"},
 	} {
 		if p.has {
@@ -191,8 +191,14 @@ func (v *view) tiles() []tile {
 				Percent(r.StepMs.Variation)},
 			tile{"transfers hidden", Percent(r.TransferHiddenRatio), "of their time"})
 	}
-	return append(list, tile{"samples", Count(s.Samples), "clips trained on"})
+	list = append(list, tile{"samples", Count(s.Samples), "clips trained on"})
+	for i := range list { // a number stays with its unit
+		list[i].Value, list[i].Note = unbroken.Replace(list[i].Value), unbroken.Replace(list[i].Note)
+	}
+	return list
 }
+
+var unbroken = strings.NewReplacer(" %", "\u00a0%", " ms", "\u00a0ms", " steps/", "\u00a0steps/", " /s", "\u00a0/s")
 
 func skipped(s *record.Steps) string {
 	if s.Skipped == 0 {
