@@ -146,8 +146,8 @@ func (g plant) gradient(of string, nodes []*onnxpb.NodeProto, value string) {
 			}
 		}
 	}
-	g.Node = append(g.Node, append(nodes, node("Mul", "planted.zero", value, g.number("planted.0", 0)),
-		node("Add", of, "planted.before", "planted.zero"))...)
+	g.Node = append(g.Node, append(nodes, node("Mul", "gradient.zero", value, g.number("gradient.0", 0)),
+		node("Add", of, "planted.before", "gradient.zero"))...)
 }
 
 // Faults of graphs, and what is found of them.
@@ -237,6 +237,21 @@ func TestFaults(t *testing.T) {
 				t.Errorf("outputs %v", f.Outputs)
 			}
 		})
+	}
+}
+
+// TestFirst: of several beginnings, the first in the graph is named, whichever output leads to it.
+func TestFirst(t *testing.T) {
+	c := step(t)
+	g := plant{c.Model.Graph}
+	g.gradient("grad.mel_head.bias", []*onnxpb.NodeProto{
+		node("Log", "late.log", g.number("late.1", -1)),
+	}, "late.log")
+	g.add("add_19", append(g.distance(),
+		node("Div", "early.quotient", "planted.distance", "planted.distance")), "early.quotient")
+	f, err := Find(c)
+	if err != nil || f.Operation == nil || f.Operation.Value != "early.quotient" {
+		t.Errorf("%+v, %v", f, err)
 	}
 }
 
