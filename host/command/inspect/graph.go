@@ -90,6 +90,9 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, out := range m.Outputs {
 		t.line(first(i, "outputs"), "%s", out)
 	}
+	for i, p := range m.Probes {
+		t.line(first(i, "probes"), "%s %s%s", p.Name, p.DType, p.Shape)
+	}
 	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
 		units.Thousands(s.Parameters.Elements), s.Parameters.Tensors,
 		units.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())), units.Thousands(s.Parameters.Decayed),

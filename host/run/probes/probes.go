@@ -59,7 +59,8 @@ type Prober struct {
 	probing    *train.Probing // nil without probes
 	lines      *report.ProbedLines
 	lengths    map[string]string // the inputs that have the lengths of an axis, by its symbol
-	rows       []int             // of the batch, those that are not empty
+	counts     func(input string) []int32
+	rows       []int // of the batch, those that are not empty
 	taken      bool
 	incomplete int
 }
@@ -93,6 +94,7 @@ func Open(c Config) (_ *Prober, err error) {
 	}
 	if len(names) > 0 {
 		p.probing, err = train.NewProbing(c.Model, c.Bundle, names, c.Threads)
+		p.counts = p.probing.Taken
 	}
 	return p, err
 }
@@ -224,7 +226,7 @@ func (p *Prober) probe(step int64, name string, a array) (event.Probe, error) {
 func (p *Prober) limits(spec manifest.Shape, shape []int, row int) []int {
 	limits := slices.Clone(shape)
 	for axis, d := range spec {
-		if lengths := p.probing.Taken(p.lengths[d.Symbol]); d.Symbol != "" && row < len(lengths) {
+		if lengths := p.counts(p.lengths[d.Symbol]); d.Symbol != "" && row < len(lengths) {
 			limits[axis] = min(limits[axis], max(0, int(lengths[row])))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -130,5 +132,74 @@ func TestDraw(t *testing.T) {
 		if data, err := draw(none, spec); data != nil || err != nil {
 			t.Errorf("%s has a picture, %v", name, err)
 		}
+	}
+}
+
+// TestOnlyWhatIsSpokenCounts: neither empty rows nor what follows a row's length is in the figures, and the picture is
+// that of the first row with content.
+func TestOnlyWhatIsSpokenCounts(t *testing.T) {
+	text, frames := manifest.Sym("T_text"), manifest.Sym("T_mel")
+	rows, half := manifest.Sym(manifest.BatchSymbol), manifest.Sym(manifest.DerivedSymbol)
+	dir := t.TempDir()
+	p := &Prober{
+		rows: []int{1, 2}, lengths: map[string]string{"T_text": "texts", "T_mel": "mels"},
+		counts: func(input string) []int32 {
+			return map[string][]int32{"texts": {3, 2, 1}, "mels": {4, 3, 9}}[input]
+		},
+	}
+	p.Dir = dir
+	p.Probes = []manifest.Probe{
+		{Name: "attention", Shape: manifest.Shape{rows, frames, text}},
+		{Name: "half", Shape: manifest.Shape{rows, half}},
+		{Name: "bias", Shape: manifest.Shape{manifest.Fixed(2), manifest.Fixed(2)}},
+		{Name: "number", Shape: manifest.Shape{}},
+	}
+	values := make([]float32, 3*4*3)
+	for i := range values {
+		values[i] = float32(math.Inf(1)) // what does not count
+	}
+	for frame := range 4 {
+		if values[(2*4+frame)*3] = 7; frame < 3 {
+			copy(values[(1*4+frame)*3:], []float32{1, 2})
+		}
+	}
+	for _, c := range []struct {
+		name             string
+		array            array
+		n                int
+		mean             float64
+		picture, written string
+	}{
+		{"attention", array{[]int{3, 4, 3}, values}, 6 + 4, 3.7, "probes/step-000007/attention.png", "attention.png"},
+		{"half", array{[]int{3, 2}, []float32{9, 9, 1, 2, 3, 4}}, 4, 2.5, "", ""},
+		{"bias", array{[]int{2, 2}, []float32{1, 2, 3, 6}}, 4, 3, "probes/step-000007/bias.png", "bias.png"},
+		{"number", array{nil, []float32{5}}, 1, 5, "", ""},
+	} {
+		got, err := p.probe(7, c.name, c.array)
+		n := 0
+		for _, count := range got.Counts {
+			n += count
+		}
+		if err != nil || got.NotFinite != 0 || n != c.n || math.Abs(got.Mean-c.mean) > 1e-9 ||
+			got.Picture != c.picture || !slices.Equal(got.Shape, c.array.shape) {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+		if c.written == "" {
+			continue
+		}
+		file, err := os.Open(filepath.Join(dir, Folder, "step-000007", c.written))
+		if err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(file)
+		file.Close()
+		if err != nil || c.name == "attention" && picture.Bounds().Dy() != 24+4*2 {
+			t.Errorf("%s: the picture has %v, %v", c.name, picture.Bounds(), err)
+		}
+	}
+	p.rows = nil
+	got, err := p.probe(7, "attention", array{[]int{3, 4, 3}, values})
+	if err != nil || got.Picture != "" || len(got.Counts) > 0 {
+		t.Errorf("a batch of empty rows has %+v, %v", got, err)
 	}
 }
