@@ -36,16 +36,20 @@ def wanted(run):
             if key not in fixed and value is not None:
                 tags.setdefault(f"eval/{key}", []).append((line["step"], single(value)))
     if (run / "spoken.jsonl").exists():
-        spoken = lines(run / "spoken.jsonl")
-        for line in spoken:
+        measured = {}
+        for line in lines(run / "spoken.jsonl"):
             name = f"clip-{line['clip']}" if "clip" in line else f"sample-{line['sample']}"
             tags.setdefault(f"spoken/{name}/speech", []).append((line["step"], None))
+            for measure, value in line.get("measures", {}).items():
+                measured.setdefault((measure, line["step"]), []).append(value)
+        for (measure, step), values in measured.items():
+            tags.setdefault(f"spoken/{measure}", []).append((step, single(sum(values) / len(values))))
     return tags
 
 
 def same(tag, got, want):
-    """Times are rounded to the microsecond in the lines."""
-    close = tag.startswith("speed/")
+    """Times are rounded to the microsecond in the lines, and means of measures may be added in another order."""
+    close = tag.startswith(("speed/", "spoken/"))
     if [step for step, _ in got] != [step for step, _ in want]:
         sys.exit(f"error: {tag}: steps {[s for s, _ in got]}, in the lines {[s for s, _ in want]}")
     for (step, a), (_, b) in zip(got, want):
