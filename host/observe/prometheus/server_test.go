@@ -261,3 +261,19 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkScrape(b *testing.B) {
+	s, err := Listen(free(b), "v1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Take(all()); err != nil {
+		b.Fatal(err)
+	}
+	request := httptest.NewRequest("GET", "/metrics", nil)
+	request.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	for b.Loop() {
+		s.server.Handler.ServeHTTP(httptest.NewRecorder(), request)
+	}
+}
