@@ -25,20 +25,20 @@ import (
 // not made of events. It implements loop.Duties.
 type duties struct {
 	*outputs
-	plan       *plan.Plan
-	machine    *machine.Machine
-	session    *session.Session
-	speech     *speech.Speech
-	probes     *probes.Prober // nil without
-	saver      *save.Saver
-	ledger     *report.Ledger
-	collector  *report.Collector
-	baselines  *report.Baselines
-	divergence report.Divergence
-	quarantine *batch.Quarantine
-	nans       *nans.Tracer // nil without --trace-nan
-	trained    trained
-	evaluation *report.Evaluation // the last one of a resumed run; nil without
+	plan        *plan.Plan
+	machine     *machine.Machine
+	session     *session.Session
+	speech      *speech.Speech
+	probes      *probes.Prober // nil without
+	saver       *save.Saver
+	ledger      *report.Ledger
+	collector   *report.Collector
+	baselines   *report.Baselines
+	divergence  report.Divergence
+	quarantine  *batch.Quarantine
+	nans        *nans.Tracer // nil without --trace-nan
+	trained     trained
+	evaluations *report.Evaluations
 }
 
 // trained counts what the run has been trained on, also before a resume.
@@ -81,7 +81,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 		return nil, err
 	}
 	o.saver = newSaver(r, o.divergence.Steady())
-	if e := o.evaluation; e != nil && e.Step == p.Step && o.divergence.Steady() == p.Step {
+	if e := o.evaluations.Last(); e != nil && e.Step == p.Step && o.divergence.Steady() == p.Step {
 		o.shows(float64(e.Loss), p.Step, p.Best)
 	}
 	return o, nil
@@ -128,7 +128,7 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 			Plan: r.plan, Dir: r.dir, Progress: p, Skipped: metrics.History().Skipped, Bus: r.bus, Log: r.log.Logger,
 		})
 	}
-	o.evaluation = evaluations.Last()
+	o.evaluations = evaluations
 	return nil
 }
 

@@ -8,5 +8,7 @@ func (r *run) earlyStop() *event.EarlyStop {
 	if !e.Over(p.EarlyStop) {
 		return nil
 	}
-	return &event.EarlyStop{Step: p.Step, Evaluations: p.EarlyStop.Evaluations, Best: p.EarlyStop.Best, Delta: e.Delta}
+	return &event.EarlyStop{
+		Step: p.Step, Evaluations: p.EarlyStop.Evaluations, Best: p.EarlyStop.Best, Delta: e.Delta, By: r.plan.BestBy(),
+	}
 }

@@ -18,9 +18,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 		Transfers: report.Transfers(r.session.Device.Timer.Transfers()), Setup: summary.Setup(r.plan),
 		Diverged: ending.IsDiverged(outcome),
 	}
-	if best := r.loop.Train.Progress.Best; best != nil {
-		m.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
-	}
+	m.Best = o.speech.Best(r.loop.Train.Progress.Best)
 	out := summary.Report(r.plan, map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
 	var err error
 	if out.Memory, out.Utilization, err = r.session.Usage(wall, r.machine.Watch.Figures()); err != nil {

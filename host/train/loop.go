@@ -35,10 +35,10 @@ func (p Progress) Position() pipeline.Position {
 	return pipeline.Position{Step: p.Step, Epoch: p.Epoch, Batch: p.Batch, EvaluatedStep: p.EvaluatedStep}
 }
 
-// Best is the evaluation with the lowest loss.
+// Best is the evaluation with the lowest Value, which is the loss unless Policy.Judge says something else.
 type Best struct {
-	Step int64
-	Loss float64
+	Step        int64
+	Loss, Value float64
 }
 
 // Observer gets the events of a run, on the loop's goroutine. An error ends the run.
@@ -61,6 +61,10 @@ type Policy struct {
 	// Counted reports whether schedules and early stop use the evaluation after a step; nil means all. An evaluation
 	// only because of the end of the run does not count: a longer run would not have it.
 	Counted func(step int64) bool
+	// Judge returns a number for an evaluation that is lower the better the evaluation is, and not finite for one that
+	// is never the best; nil means the loss. Best, schedules and early stop use it. It is called before
+	// Observer.Evaluated.
+	Judge func(e *event.Evaluation) float64
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
 }
@@ -414,15 +418,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 	e.Loss, e.Metrics = l.eval.mean.result(e.Metrics, false)
 	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
 	l.Progress.EvaluatedStep = e.Step
-	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {
-		l.Progress.Best = &Best{e.Step, e.Loss}
-	}
-	if p := &l.Policy; p.Counted == nil || p.Counted(e.Step) {
-		for i, s := range p.Schedules {
-			s.Observe(&l.Progress.Plateaus[i], e.Step, e.Loss)
-		}
-		p.EarlyStop.Observe(&l.Progress.EarlyStop, e.Loss)
-	}
+	l.judge(&e.Evaluation)
 	err = l.Observer.Evaluated(&e.Evaluation)
 	l.begin()
 	if err == nil && ctx.Err() != nil {

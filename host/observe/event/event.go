@@ -58,7 +58,7 @@ type Evaluation struct {
 	Metrics []float64
 	Samples int
 	Time    time.Duration
-	// Best is true if no evaluation of the run has a lower loss.
+	// Best is true if no evaluation of the run is better, by its loss or by --best-by.
 	Best bool
 }
 
@@ -74,13 +74,17 @@ type Lowered struct {
 	Step   int64
 	Player string // empty for the only one
 	LR     float64
-	// Patience is the number of evaluations without a lower loss after which it is lowered.
+	// Patience is the number of evaluations that were no better after which it is lowered. By is the measure, "" for
+	// the loss.
 	Patience int
+	By       string
 }
 
 // EarlyStop is why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best
-// by more than Delta. Best is nil if no evaluation had a finite loss.
+// by more than Delta. Best is nil if no evaluation had a finite loss. By is another measure that was no better instead;
+// then Best is what it is judged by.
 type EarlyStop struct {
+	By          string
 	Step        int64
 	Evaluations int
 	Best        *float64

@@ -138,11 +138,13 @@ func TestCollectorEvaluations(t *testing.T) {
 	for i, loss := range []float64{3, 1, 2} {
 		c.Take(events(&event.Evaluation{Step: int64(i+1) * 100, Loss: loss, Metrics: []float64{loss / 2}, Samples: 8}))
 	}
-	want := &Evaluation{Step: 300, Loss: 2, Metrics: map[string]Float{"mel_loss": 1}, Samples: 8, Best: Best{200, 1}}
+	want := &Evaluation{
+		Step: 300, Loss: 2, Metrics: map[string]Float{"mel_loss": 1}, Samples: 8, Best: Best{Step: 200, Loss: 1},
+	}
 	if r := complete(c, Report{}, Measured{}); !reflect.DeepEqual(r.Evaluation, want) {
 		t.Errorf("got %+v, want %+v", r.Evaluation, want)
 	}
-	want.Best = Best{50, 0.5} // found before the run was resumed
+	want.Best = Best{Step: 50, Loss: 0.5} // found before the run was resumed
 	if r := complete(c, Report{}, Measured{Best: &Best{Step: 50, Loss: 0.5}}); !reflect.DeepEqual(r.Evaluation, want) {
 		t.Errorf("got %+v, want %+v", r.Evaluation, want)
 	}

@@ -179,7 +179,11 @@ func (c *Console) phase(p *event.Phase) {
 
 // lowered says that the learning rate is lower from now on.
 func lowered(e *event.Lowered) string {
-	return fmt.Sprintf("learning rate%s lowered to %g: no lower validation loss in %s", OfPlayer(e.Player), e.LR,
+	what := "lower validation loss"
+	if e.By != "" {
+		what = "better " + e.By
+	}
+	return fmt.Sprintf("learning rate%s lowered to %g: no %s in %s", OfPlayer(e.Player), e.LR, what,
 		units.Count(e.Patience, "evaluation"))
 }
 

@@ -15,6 +15,7 @@ type Evaluations struct {
 	lines *lines
 	keys  []string
 	last  *Evaluation
+	kept  map[int64]*Evaluation
 }
 
 // OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
@@ -24,7 +25,7 @@ func OpenEvaluations(path string, metrics []string, afterStep int64, wait *files
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluations{keys: keys}
+	e := &Evaluations{keys: keys, kept: map[int64]*Evaluation{}}
 	keep := upTo(afterStep)
 	e.lines, err = openLines(path, maxLine, wait, func(line []byte) (bool, error) {
 		ok, err := keep(line)
@@ -64,18 +65,22 @@ func (e *Evaluations) read(line []byte, metrics []string) error {
 		}
 	}
 	e.last = v.after(e.last)
+	e.kept[v.Step] = v
 	return nil
 }
 
 // Last is the last of the lines that stayed when the file was opened, nil without one.
 func (e *Evaluations) Last() *Evaluation { return e.last }
 
+// At is the evaluation after a step, of the lines that stayed; nil without one.
+func (e *Evaluations) At(step int64) *Evaluation { return e.kept[step] }
+
 // after sets the best evaluation of one that comes after others, of which before is the last.
 func (e *Evaluation) after(before *Evaluation) *Evaluation {
 	if before != nil && before.Best.Loss <= e.Loss {
 		e.Best = before.Best
 	} else {
-		e.Best = Best{e.Step, e.Loss}
+		e.Best = Best{Step: e.Step, Loss: e.Loss}
 	}
 	return e
 }

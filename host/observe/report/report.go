@@ -138,10 +138,12 @@ type Evaluation struct {
 	Best    Best             `json:"best"`
 }
 
-// Best is the evaluation with the lowest loss.
+// Best is the evaluation with the lowest loss, or the best by another measure, with its value.
 type Best struct {
-	Step int64 `json:"step"`
-	Loss Float `json:"loss"`
+	Step  int64  `json:"step"`
+	Loss  Float  `json:"loss"`
+	By    string `json:"by,omitempty"`
+	Value *Float `json:"value,omitempty"`
 }
 
 // GoodCheckpoint is a checkpoint to go back to: a step after it was normal. It is kept like the best one.
@@ -156,7 +158,8 @@ type EarlyStop struct {
 	Step        int64   `json:"step"`
 	Evaluations int     `json:"evaluations"`
 	Delta       float64 `json:"delta"`
-	Best        *Float  `json:"best,omitempty"` // absent if no evaluation had a loss
+	Best        *Float  `json:"best,omitempty"` // absent if no evaluation had a loss, and with By
+	By          string  `json:"by,omitempty"`   // the measure, if it is not the loss
 }
 
 // EarlyStopOf is e as the report has it; nil stays nil.
@@ -164,8 +167,8 @@ func EarlyStopOf(e *event.EarlyStop) *EarlyStop {
 	if e == nil {
 		return nil
 	}
-	stop := &EarlyStop{Step: e.Step, Evaluations: e.Evaluations, Delta: e.Delta}
-	if e.Best != nil {
+	stop := &EarlyStop{Step: e.Step, Evaluations: e.Evaluations, Delta: e.Delta, By: e.By}
+	if e.Best != nil && e.By == "" {
 		best := Float(*e.Best)
 		stop.Best = &best
 	}
@@ -174,6 +177,9 @@ func EarlyStopOf(e *event.EarlyStop) *EarlyStop {
 
 func (e *EarlyStop) String() string {
 	limit := "any validation loss"
+	if e.By != "" {
+		limit = "a better " + e.By
+	}
 	if e.Best != nil {
 		limit = "a validation loss below " + units.Number(float64(*e.Best)-e.Delta)
 	}

@@ -106,7 +106,10 @@ func (t *table) results(r *Report) {
 			loss = "not finite"
 		}
 		text := fmt.Sprintf("%s at step %d, %s", loss, e.Step, units.Count(int64(e.Samples), "row"))
-		if best := units.Number(float64(e.Best.Loss)); best != "-" {
+		if e.Best.Value != nil {
+			text += fmt.Sprintf("  (best %s %s at step %d)", e.Best.By, units.Number(float64(*e.Best.Value)),
+				e.Best.Step)
+		} else if best := units.Number(float64(e.Best.Loss)); best != "-" {
 			text += fmt.Sprintf("  (best %s at step %d)", best, e.Best.Step)
 		}
 		t.row("evaluation", text)

@@ -132,6 +132,7 @@ func (r *reporter) lowered(step int64) {
 		r.reductions[i] = now
 		r.bus.Publish(&event.Lowered{
 			Step: step, Player: r.plan.Players[i].Name, LR: s.LR(max(step, s.WarmupSteps), now), Patience: s.Patience,
+			By: r.plan.BestBy(),
 		})
 	}
 }

@@ -65,6 +65,9 @@ func (p *Plan) identity() map[string]string {
 	if p.Frozen != "" {
 		hashes["frozen"] = p.Frozen
 	}
+	if by := p.BestBy(); by != "" {
+		hashes[bestByHash] = by
+	}
 	p.World.Identify(hashes)
 	return hashes
 }

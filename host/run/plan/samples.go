@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -17,6 +18,9 @@ func (d *Draft) ReadSamples(context.Context) error {
 	err := readSamples(d)
 	if err == nil {
 		err = chooseClips(d)
+	}
+	if err == nil {
+		err = checkBestBy(d)
 	}
 	if d.Config.Resume != "" {
 		d.unspoken, err = err, nil
@@ -46,7 +50,7 @@ func chooseClips(d *Draft) error {
 	if n == 0 {
 		return nil
 	}
-	d.Samples.Optional = !config.Asked(d.set, "spoken-clips")
+	d.Samples.Optional = !config.Asked(d.set, "spoken-clips") && !strings.HasPrefix(d.Config.BestBy, SpokenPrefix)
 	err := speaks(d, "speak none: --spoken-clips 0")
 	if err == nil {
 		var chosen samples.List

@@ -123,7 +123,7 @@ func (p *Plan) Progress() train.Progress {
 		at.EarlyStop = *state.EarlyStop
 	}
 	if state.Best != nil {
-		at.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
+		at.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss, Value: state.Best.Loss}
 	}
 	return at
 }

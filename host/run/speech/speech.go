@@ -20,12 +20,13 @@ type Config struct {
 	Plan    *plan.Plan
 	Session *session.Session
 	Loop    *loop.Loop
-	Dir     string             // the run folder
-	Silent  bool               // a run that measures, and speaks nothing
-	Last    *report.Evaluation // of a resumed run; nil without
-	Stop    <-chan struct{}
-	Bus     *event.Bus
-	Log     *slog.Logger
+	Dir     string // the run folder
+	Silent  bool   // a run that measures, and speaks nothing
+	// Evaluations are those of a resumed run.
+	Evaluations *report.Evaluations
+	Stop        <-chan struct{}
+	Bus         *event.Bus
+	Log         *slog.Logger
 }
 
 // Speech is what a run speaks. A nil Speech has nothing to say.
@@ -34,6 +35,8 @@ type Speech struct {
 	bus     *event.Bus
 	log     *slog.Logger
 	lowest  float64 // loss of an evaluation; NaN before the first
+	by      judged
+	spoken  *event.Spoken // at the evaluation at hand, if it was spoken to be judged
 }
 
 // Open opens what speaks at the evaluations.
@@ -51,11 +54,13 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 	if c.Plan.World.Leads() && !c.Silent {
 		speaking.List = c.Plan.Samples
 	}
-	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN()}
-	if c.Last != nil {
-		out.lowest = float64(c.Last.Best.Loss)
+	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan)}
+	if last := c.Evaluations.Last(); last != nil {
+		out.lowest = float64(last.Best.Loss)
 	}
-	out.speaker, err = samples.Open(ctx, speaking)
+	if out.speaker, err = samples.Open(ctx, speaking); err == nil {
+		out.judge(c.Loop.Train, c.Evaluations)
+	}
 	return out, err
 }
 
@@ -66,7 +71,10 @@ func (s *Speech) Evaluated(e *event.Evaluation) {
 	if lowest {
 		s.lowest = e.Loss
 	}
-	spoken := s.speaker.Speak(e.Step)
+	spoken := s.spoken
+	if s.spoken = nil; spoken == nil || spoken.Step != e.Step {
+		spoken = s.speaker.Speak(e.Step)
+	}
 	if spoken == nil {
 		return
 	}

@@ -23,10 +23,13 @@ func (s *Set) define() {
 		"evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none")
 	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
 		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
+	f.StringVar(&c.BestBy, "best-by", "loss", "`measure` by which evaluations are compared, for the best checkpoint, "+
+		"--early-stop and the schedule plateau: loss, a metric of the bundle, or a measure of speech such as "+
+		"spoken.mcd_db (docs/schedules.md)")
 	f.IntVar(&c.EarlyStop, "early-stop", 0,
-		"end the run after this many `evaluations` in a row without a lower loss; 0 means never")
+		"end the run after this many `evaluations` in a row that are no better; 0 means never")
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0,
-		"difference of `loss` that --early-stop takes for a lower one")
+		"`difference` of loss, or of the measure of --best-by, that --early-stop takes for a better one")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
 	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0,
 		"`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
@@ -119,7 +122,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5,
 		"`factor` by which the schedule plateau lowers the learning rate, 0 to 1")
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3,
-		"`evaluations` in a row without a lower loss before the schedule plateau does so")
+		"`evaluations` in a row that are no better before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay, 0 to 1e6")
 	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, 0 to 1e6, as "+
 		"`PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")

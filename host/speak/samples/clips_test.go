@@ -125,7 +125,7 @@ func TestSpokenClips(t *testing.T) {
 	}
 	for _, name := range []string{Silence, Repeated, MCD, VoicingError} {
 		v, ok := l.Measures[name]
-		mean, has := meanOf(e, name)
+		mean, has := Mean(e, name)
 		if first := lines[0].Measures[name]; !ok || !has || math.Abs(mean-(v+first)/2) > 1e-12 {
 			t.Errorf("%s is %g and %g, their mean %g", name, first, v, mean)
 		}

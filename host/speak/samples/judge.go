@@ -80,8 +80,8 @@ func Broken(before, now *event.Spoken) string {
 			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
 		}
 	}
-	was, had := meanOf(before, MCD)
-	if is, has := meanOf(now, MCD); whole && had && has && is > was+risen {
+	was, had := Mean(before, MCD)
+	if is, has := Mean(now, MCD); whole && had && has && is > was+risen {
 		list = append(list, fmt.Sprintf("the distortion rose from %.1f to %.1f dB", was, is))
 	}
 	if more := len(list) - 3; more > 0 {
@@ -100,7 +100,11 @@ func of(u event.Utterance) string {
 	return ""
 }
 
-func meanOf(e *event.Spoken, name string) (float64, bool) {
+// Mean is the mean of a measure over the utterances of an evaluation, which may be nil, that have it.
+func Mean(e *event.Spoken, name string) (float64, bool) {
+	if e == nil {
+		return 0, false
+	}
 	i := slices.IndexFunc(e.Measures, func(v event.Value) bool { return v.Name == name })
 	if i < 0 {
 		return 0, false

@@ -133,8 +133,12 @@ func (d *Decision) apply(c Config, changed map[string]bool) {
 		beginAgain(state)
 		d.note("the learning rate follows the schedule as if the run had begun with it")
 	}
-	if changed["graph"] && state.Best != nil {
-		d.note("the evaluations so far no longer count as best: their losses are another graph's")
+	if (changed["graph"] || changed["best-by"]) && state.Best != nil {
+		why := "they are compared by another measure now"
+		if changed["graph"] {
+			why = "their losses are another graph's"
+		}
+		d.note("the evaluations so far no longer count as best: %s", why)
 		state.Best, state.EarlyStop = nil, nil
 		state.Schedules(func(_ *schedule.Schedule, plateau *schedule.State) {
 			if plateau != nil {

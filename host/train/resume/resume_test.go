@@ -75,6 +75,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{nil, "optimizer", otherLR, "\n  lr: 0.003 -> 0.001", "--allow lr (docs/resume.md)"},
 		{[]string{"data"}, "optimizer", otherLR, "\n  lr: 0.003 -> 0.001", "--allow data,lr (docs/resume.md)"},
+		{nil, "best_by", "spoken.mcd_db", "\n  best-by: loss -> spoken.mcd_db", "--allow best-by (docs/resume.md)"},
 		{[]string{"lr"}, "features", "other", "\n  features: 010101010101 -> other", "features can never change: the " +
 			"model was trained on features of another kind; a new run can start from these weights with --init "},
 		{nil, "later", "1", "\n  later: none -> 1", "later can never change: this program does not know"},
@@ -92,6 +93,18 @@ func TestRefused(t *testing.T) {
 		if run.Checkpoint.State.Batch != 5 {
 			t.Errorf("%s: refused, and the state has changed", c.name)
 		}
+	}
+}
+
+// TestBestBy: with another measure, no evaluation so far is the best.
+func TestBestBy(t *testing.T) {
+	run := saved(t)
+	state := &run.Checkpoint.State
+	state.Best, state.EarlyStop = &checkpoint.Best{Step: 3, Loss: 2}, &schedule.Waiting{Evaluations: 2}
+	run.Now["best_by"], run.Allow = "mel_loss", []string{"best-by"}
+	d, err := Decide(run)
+	if err != nil || state.Best != nil || state.EarlyStop != nil || !strings.Contains(d.Text(), "another measure now") {
+		t.Errorf("best %+v, early stop %+v, %v: %s", state.Best, state.EarlyStop, err, d.Text())
 	}
 }
 

@@ -12,7 +12,7 @@ var settings = map[string]setting{
 	"plateau-patience": {}, "weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {},
 	"beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {}, "groups": {}, "batch-size": {}, "accumulate": {}, "seed": {},
 	"enable-static-shapes": {}, "buckets": {}, "data": {}, "augment": {}, "plugins": {}, "precision": {}, "freeze": {},
-	"graph": {}, "normalize": {},
+	"graph": {}, "normalize": {}, "best-by": {},
 
 	"features":   {never: "the model was trained on features of another kind"},
 	"optimizer":  {never: "the state of one optimizer means nothing to another"},
@@ -30,11 +30,11 @@ var settings = map[string]setting{
 // names gives the setting of a value in a checkpoint's hashes where it has another name there.
 var names = map[string]string{
 	"batch_size": "batch-size", "accumulation": "accumulate", "static_shapes": "enable-static-shapes",
-	"frozen": "freeze", "world_size": "ranks",
+	"frozen": "freeze", "world_size": "ranks", "best_by": "best-by",
 }
 
 // absent says what a name stands for that is absent: what runs did before there was a choice.
-var absent = map[string]string{"precision": "f32", "freeze": "nothing", "ranks": "1", "min-lr": "0"}
+var absent = map[string]string{"precision": "f32", "freeze": "nothing", "ranks": "1", "min-lr": "0", "best-by": "loss"}
 
 // ofOptimizer names the list of the optimizer in a checkpoint's hashes.
 var ofOptimizer = []string{"optimizer", "lr", "betas", "eps", "momentum", "weight-decay", "grad-clip"}

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/speak/samples"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+const (
+	// BestByLoss is the default of --best-by.
+	BestByLoss = "loss"
+	// SpokenPrefix begins the names of measures of speech.
+	SpokenPrefix = "spoken."
+	// bestByHash is the name of the measure among the hashes of a checkpoint, if it is not the loss.
+	bestByHash = "best_by"
+)
+
+// BestBy is the measure by which evaluations are compared, "" for the loss.
+func (p *Plan) BestBy() string {
+	if p.Config.BestBy == BestByLoss {
+		return ""
+	}
+	return p.Config.BestBy
+}
+
+// checkBestBy refuses a name of --best-by that an evaluation of the run does not have.
+func checkBestBy(d *Draft) error {
+	name := d.BestBy()
+	if name == "" {
+		return nil
+	}
+	if d.Data.Val == nil {
+		return hint.Errorf("name validation data with --val-data, or leave --best-by out",
+			"--best-by %s compares evaluations, and the run has none", name)
+	}
+	known := slices.Concat([]string{BestByLoss}, d.Bundle.Manifest.Metrics(), measures(d))
+	if slices.Contains(known, name) {
+		return nil
+	}
+	advice := hint.DidYouMean(name, known)
+	if advice == "" {
+		advice = "docs/schedules.md says what each means"
+	}
+	if strings.HasPrefix(name, SpokenPrefix) && len(d.Samples.Clips) == 0 {
+		advice = "measures of speech need a bundle that speaks, and --spoken-clips"
+	}
+	return hint.Errorf(advice, "--best-by %s: no evaluation of this run has it; there are %s", name,
+		strings.Join(known, ", "))
+}
+
+// measures lists the measures of speech that evaluations of the run have.
+func measures(d *Draft) (names []string) {
+	s := &d.Samples
+	if len(s.Clips)+len(s.Sentences) == 0 {
+		return nil
+	}
+	for _, name := range samples.Judged() {
+		has := len(s.Clips) > 0
+		switch name {
+		case samples.SpeakerSimilarity:
+			has = d.Bundle.Manifest.Speaks(manifest.GraphSpeaker)
+		case samples.Repeated:
+			has = true
+		case samples.WER, samples.CER:
+			has = false
+		}
+		if has {
+			names = append(names, SpokenPrefix+name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,82 @@
+package speech
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/speak/samples"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// judged is the measure of --best-by.
+type judged struct {
+	name   string // "" for the loss
+	spoken string // of speech, without the prefix
+	metric int    // of an evaluation
+}
+
+func newJudged(p *plan.Plan) judged {
+	j := judged{name: p.BestBy()}
+	if measure, ok := strings.CutPrefix(j.name, plan.SpokenPrefix); ok {
+		j.spoken = measure
+	} else {
+		j.metric = slices.Index(p.Bundle.Manifest.Metrics(), j.name)
+	}
+	return j
+}
+
+// judge has the loop compare evaluations by a measure of their speech, which is spoken for that before anyone is told
+// of the evaluation, or by a metric. best is that of a resumed run: the checkpoint knows its step and its loss alone.
+func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
+	if s.by.name == "" {
+		return
+	}
+	to.Policy.Judge = func(e *event.Evaluation) float64 {
+		if s.by.spoken == "" {
+			return e.Metrics[s.by.metric]
+		}
+		s.spoken = s.speaker.Speak(e.Step)
+		return samples.Judge(s.spoken, s.by.spoken)
+	}
+	best := to.Progress.Best
+	if best == nil {
+		return
+	}
+	best.Value = math.NaN()
+	if s.by.spoken != "" {
+		best.Value = samples.Judge(s.speaker.Evaluation(best.Step), s.by.spoken)
+	} else if e := evaluations.At(best.Step); e != nil {
+		if v, ok := e.Metrics[s.by.name]; ok {
+			best.Value = float64(v)
+		}
+	}
+	if math.IsNaN(best.Value) { // its lines are gone: the next evaluation is better
+		best.Value = math.Inf(1)
+	}
+}
+
+// Best describes the best evaluation of the run for the report; nil without one.
+func (s *Speech) Best(best *train.Best) *report.Best {
+	if best == nil {
+		return nil
+	}
+	out := &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
+	if s == nil || s.by.name == "" {
+		return out
+	}
+	out.By = s.by.name
+	value := report.Float(best.Value)
+	if s.by.spoken != "" { // as it is, and not as it is judged
+		if mean, ok := samples.Mean(s.speaker.Evaluation(best.Step), s.by.spoken); ok {
+			value = report.Float(mean)
+		}
+	}
+	if !math.IsInf(float64(value), 0) {
+		out.Value = &value
+	}
+	return out
+}
