@@ -92,7 +92,7 @@ var refusedByCheck = map[string]wrong{
 	"early-stop": {"3", "", "--early-stop 3 watches the validation loss"},
 
 	"samples":      {"FILE", "", "--samples FILE: the bundle"},
-	"best-by":      {"mel", "", "--best-by mel: "},
+	"best-by":      {"mel", "", "--best-by mel compares evaluations"},
 	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
 
 	"plugin-workers":    {"nope=2", "", "--plugin-workers nope: no plugin of that name"},
