@@ -149,8 +149,14 @@ func TestSweeps(t *testing.T) {
 		t.Errorf("memory limits: %+v", s)
 	}
 	other := made{"lr", 30, 100, 800, "batch_size: 16\nlr: 0.2\n", reportOf(30, 1)}.make(t, dir)
-	if s := of(opened(t, []string{folders[0], other})).Sweep; s != nil {
+	one := made{"one", 30, 100, 800, "batch_size: 8\nlr: 0.1\n", reportOf(30, 1)}.make(t, dir)
+	if s := of(opened(t, []string{one, other})).Sweep; s != nil {
 		t.Errorf("two settings differ: %+v", s)
+	}
+	older := made{"older", 30, 100, 800, "batch_size: 8\nkeep: 3\n", reportOf(30, 1)}.make(t, dir)
+	newer := made{"newer", 30, 100, 800, "batch_size: 16\nkeep: 3\nnews: true\n", reportOf(30, 1)}.make(t, dir)
+	if s := of(opened(t, []string{older, newer})).Sweep; s == nil || s.Setting != "batch-size" {
+		t.Errorf("a setting that only one run has: %+v", s)
 	}
 	for value, want := range map[string]float64{"8": 8, "1536MiB": 1.5, "2TiB": 2048, "auto": math.NaN(),
 		"1e999": math.NaN()} {

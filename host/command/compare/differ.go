@@ -21,7 +21,8 @@ type Difference struct {
 // ofTheRun are settings that name a run, or where things are, or what is shown: they change neither speed nor losses.
 var ofTheRun = []string{
 	"run-dir", "resume", "resume-or-start", "allow", "cache-dir", "log-every", "debug-dir", "trace", "trace-steps",
-	"disk-wait", "ort-lib", "plugins", "tensorboard", "keep-last", "samples", "prometheus", "metrics-listen",
+	"disk-wait", "ort-lib", "plugins", "keep-last", "samples", "spoken-clips", "keep-media", "tensorboard", "metrics",
+	"trace-nan", "probe",
 }
 
 // ofItsLength are settings of how long a run is and how often it is interrupted: steps are as fast with others.
@@ -44,10 +45,15 @@ func differences(runs []*record.Run) (list []Difference) {
 	}
 	for _, name := range names {
 		d := Difference{Name: name}
+		var first *string
 		same := true
 		for _, r := range runs {
-			d.Values = append(d.Values, r.Setting(name))
-			same = same && r.Setting(name) == d.Values[0]
+			value, ok := r.Lookup(name)
+			d.Values = append(d.Values, value)
+			if ok && first == nil { // a run of an earlier version of the program may not have the setting
+				first = &value
+			}
+			same = same && (!ok || value == *first)
 		}
 		if !same {
 			list = append(list, d)

@@ -35,7 +35,7 @@ func newAxis(values []float64, zero bool, ratio, from, to float64) axis {
 	case ratio > 0 && a.low > 0 && a.high/a.low >= ratio:
 		a.log = true
 	}
-	if a.low == a.high {
+	if a.high/2-a.low/2 <= 1e-6*math.Abs(a.high) { // the same but for roundings
 		by := max(math.Abs(a.low)/10, 1e-9)
 		a.low, a.high = a.low-by, a.high+by
 	}

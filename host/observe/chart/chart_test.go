@@ -21,6 +21,7 @@ func TestTicks(t *testing.T) {
 		{[]float64{1e-6, 1}, false, 30, []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1}},
 		{[]float64{-5, 5}, false, 3, []float64{-4, -2, 0, 2, 4}},
 		{[]float64{7}, false, 3, []float64{6.5, 7, 7.5}},
+		{[]float64{7, 7 + 1e-14}, false, 3, []float64{6.5, 7, 7.5}},
 		{nil, false, 3, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
 	} {
 		got := newAxis(c.values, c.zero, c.ratio, 0, 1).ticks()

@@ -26,8 +26,8 @@ type Line struct {
 	Dashed bool
 	// Dots marks each point. Alone leaves out the line between them.
 	Dots, Alone bool
-	// Thin is for a curve that is in the background.
-	Thin bool
+	// Thin is for a curve that is in the background, Faint for one behind others.
+	Thin, Faint bool
 }
 
 // Plot is a diagram of lines.
@@ -191,7 +191,10 @@ func (l *Line) draw(d *drawing, x, y axis) {
 	}
 	if !l.Alone && path.Len() > 0 {
 		thin := ""
-		if l.Thin {
+		switch {
+		case l.Faint:
+			thin = " faint"
+		case l.Thin:
 			thin = " thin"
 		}
 		d.say(`<path class="l%d%s%s" d="%s"/>`, l.Color, thin, dashed(l.Dashed), path.String())

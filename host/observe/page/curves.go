@@ -42,9 +42,8 @@ func curves(run *record.Run) []Figure {
 			caption += " " + binned(c.curve)
 		}
 		p := chart.Plot{Title: c.title, Describe: caption, XName: "step", Whole: true, LogFrom: c.log,
-			Lines: []chart.Line{
-				{Color: c.color, Points: pointsOf(c.curve), Thin: c.curve.Width > 1}, touches(c.curve, c.title, c.unit),
-			}}
+			Lines: append(course(c.curve, "", c.color),
+				touches(c.curve, c.title, c.unit))}
 		list = append(list, Figure{c.title, caption, p.SVG()})
 	}
 	return list
@@ -52,7 +51,8 @@ func curves(run *record.Run) []Figure {
 
 // binned says how many steps are drawn as one.
 func binned(c *record.Curve) string {
-	return fmt.Sprintf("Each point is the smallest or the largest of %s.", units.Count(c.Width, "step"))
+	return fmt.Sprintf("The line is the mean of each %s, the band their smallest and largest.",
+		units.Count(c.Width, "step"))
 }
 
 func extremes(c *record.Curve) (low, high float64) {
@@ -68,6 +68,18 @@ func pointsOf(c *record.Curve) (list []chart.Point) {
 		list = append(list, chart.Point{X: float64(p.Step), Y: p.Value})
 	}
 	return list
+}
+
+// course draws a curve: its values, or its extremes behind the means of its bins.
+func course(c *record.Curve, name string, color int) []chart.Line {
+	if c.Width <= 1 {
+		return []chart.Line{{Name: name, Color: color, Points: pointsOf(c), Thin: true}}
+	}
+	mean := chart.Line{Name: name, Color: color}
+	for _, p := range c.Means() {
+		mean.Points = append(mean.Points, chart.Point{X: float64(p.Step), Y: p.Value})
+	}
+	return []chart.Line{{Color: color, Points: pointsOf(c), Faint: true}, mean}
 }
 
 // mostTouches bounds the places of a curve that say their values where the mouse rests.
@@ -95,14 +107,7 @@ func lossCurve(run *record.Run) Figure {
 	s, e := run.Steps, run.Evaluations
 	caption := fmt.Sprintf("Training loss from %s to %s, the lowest %s at step %s.", units.Number(s.First),
 		units.Number(s.Last), units.Number(s.Best), Count(s.BestStep))
-	lines := []chart.Line{{Name: "training", Color: 1, Points: pointsOf(&s.Loss), Thin: true}}
-	if s.Loss.Width > 1 {
-		mean := chart.Line{Name: "mean", Color: 1}
-		for _, p := range s.Loss.Means() {
-			mean.Points = append(mean.Points, chart.Point{X: float64(p.Step), Y: p.Value})
-		}
-		lines = append(lines, mean)
-	}
+	lines := course(&s.Loss, "training", 1)
 	lines = append(lines, touches(&s.Loss, "training loss", ""))
 	if len(e.All) > 0 {
 		dots := chart.Line{Name: "evaluation", Color: 2, Dots: len(e.All) <= mostTouches}

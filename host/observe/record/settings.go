@@ -39,10 +39,16 @@ func readSettings(path files.Path) (list []Setting, problem string) {
 
 // Setting returns the value of a setting, "" if the file does not have it.
 func (r *Run) Setting(name string) string {
+	value, _ := r.Lookup(name)
+	return value
+}
+
+// Lookup returns the value of a setting, and whether the file has it.
+func (r *Run) Lookup(name string) (value string, ok bool) {
 	for _, s := range r.Settings {
 		if s.Name == name {
-			return s.Value
+			return s.Value, true
 		}
 	}
-	return ""
+	return "", false
 }
