@@ -143,7 +143,10 @@ func TestSweeps(t *testing.T) {
 		cards = append(cards, made{fmt.Sprint(gib), 30, float64(300 - gib), 800, settings, reportOf(30,
 			gib<<29)}.make(t, dir))
 	}
-	s = of(opened(t, cards)).Sweep
+	r = of(opened(t, cards))
+	if s = r.Sweep; s.title(r) != "Apart from their lengths, the runs differ in exactly one setting: --model-gpu-memory" {
+		t.Errorf("%s", s.title(r))
+	}
 	if s == nil || s.Setting != "model-gpu-memory" || s.Unit != "GiB" || s.Ideal || s.Points[0].X != 12 ||
 		s.Points[0].Run != 1 || s.Points[2].X != 24 {
 		t.Errorf("memory limits: %+v", s)

@@ -56,7 +56,7 @@ func (r *Result) page(all []*record.Run, file string) ([]byte, error) {
 	v.Speeds = []page.Figure{r.speeds()}
 	if s := r.Sweep; s != nil {
 		lines := s.table(r)
-		v.Varied = page.NewTable("The runs differ in exactly one setting: --"+s.Setting, "--nnnn-", lines[0],
+		v.Varied = page.NewTable(s.title(r), "--nnnn-", lines[0],
 			lines[1:]...)
 		v.Speeds = append(v.Speeds, s.figure(r))
 	}

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/fold"
@@ -279,7 +280,7 @@ func btoi(is bool) int {
 // text is a sweep as a table: one run on each line.
 func (s *Sweep) text(r *Result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The runs differ in exactly one setting: --%s\n\n", s.Setting)
+	b.WriteString(s.title(r) + "\n\n")
 	for _, line := range s.table(r) {
 		for i, cell := range line {
 			if i == 0 {
@@ -295,6 +296,15 @@ func (s *Sweep) text(r *Result) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// title says that the runs differ in one setting, which may not be all: their lengths do not count.
+func (s *Sweep) title(r *Result) string {
+	text := "The runs differ in exactly one setting: --" + s.Setting
+	if slices.ContainsFunc(r.Differences, func(d Difference) bool { return slices.Contains(ofItsLength, d.Name) }) {
+		text = "Apart from their lengths, the runs differ in exactly one setting: --" + s.Setting
+	}
+	return text
 }
 
 // table has a line for each run, after that of the heads.
