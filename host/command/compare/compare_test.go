@@ -144,7 +144,8 @@ func TestSweeps(t *testing.T) {
 			gib<<29)}.make(t, dir))
 	}
 	r = of(opened(t, cards))
-	if s = r.Sweep; s.title(r) != "Apart from their lengths, the runs differ in exactly one setting: --model-gpu-memory" {
+	const title = "Apart from their lengths, the runs differ in exactly one setting: --model-gpu-memory"
+	if s = r.Sweep; s.title(r) != title {
 		t.Errorf("%s", s.title(r))
 	}
 	if s == nil || s.Setting != "model-gpu-memory" || s.Unit != "GiB" || s.Ideal || s.Points[0].X != 12 ||
