@@ -1,0 +1,84 @@
+package nans
+
+import (
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/train/nantrace"
+)
+
+// TestString: the line of a trace says what was found, in words.
+func TestString(t *testing.T) {
+	at := -0.25
+	log := &nantrace.Operation{
+		Operator: "Log", Value: "log_3", Pass: "forward", Line: "model.py:88", After: "a.weight", Before: "b.weight",
+		Gives: &nantrace.Values{Name: "log_3", NaN: 1}, Reads: []nantrace.Values{{Name: "x", At: &at}},
+	}
+	div := &nantrace.Operation{
+		Operator: "Div", Value: "div", Pass: "backward", After: "a.weight", Gives: &nantrace.Values{Infinite: 1200},
+		Reads: []nantrace.Values{{Min: 0, Max: 2}},
+	}
+	clips := []Clip{{1, "A/1"}, {2, "A/2"}, {3, "A/3"}, {5, "A/5"}}
+	for _, c := range []struct {
+		trace Trace
+		want  string
+	}{
+		{
+			Trace{Found: &nantrace.Found{Where: "operation", Operation: log, Rows: []int{1}}, Clips: clips[:1]},
+			"Log (log_3, model.py:88) gives NaN (1 element) in the forward pass, after a.weight and before " +
+				"b.weight; it reads -0.250; clip A/1 (row 1)",
+		},
+		{
+			Trace{
+				Found: &nantrace.Found{
+					Where: "operation", Operation: div, Becomes: &nantrace.Operation{Operator: "Mul", Value: "mul"},
+					Rows: []int{1, 2, 3, 5},
+				},
+				Clips: clips, Player: "second",
+			},
+			"Div (div) gives infinities (1,200 elements) in the backward pass, near a.weight; it reads 0 to " +
+				"2.000; Mul (mul) makes NaN of it; clips A/1 (row 1), A/2 (row 2), A/3 (row 3) and 1 more",
+		},
+		{
+			Trace{
+				Found: &nantrace.Found{Where: "input", Tensor: &nantrace.Values{Name: "mel", NaN: 2}, Rows: []int{2}},
+				Clips: clips[1:2], Stage: "target",
+			},
+			"the input mel has NaN (2 elements) itself, which the stage target has written; clip A/2 (row 2)",
+		},
+		{
+			Trace{
+				Found: &nantrace.Found{Where: "weight", Tensor: &nantrace.Values{Name: "w", Infinite: 1}},
+				Clips: clips,
+			},
+			"the weight w has infinities (1 element) itself; for the whole batch",
+		},
+		{
+			Trace{Found: &nantrace.Found{Where: "nowhere"}, Precision: "bf16"},
+			"the exported graph gives finite numbers on the CPU in f32, so what is rounded to bf16 overflows, or a " +
+				"kernel of the GPU is wrong",
+		},
+	} {
+		c.trace.Step = 7
+		want := "step 7 is not finite: " + c.want
+		if c.trace.Player != "" {
+			want = "step 7 is not finite for the player second: " + c.want
+		}
+		if got := c.trace.String(); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// TestDue: a process is traced at its first step that is not finite, rarely after that, and not without end.
+func TestDue(t *testing.T) {
+	tracer := new(Tracer)
+	var traced []int64
+	for step := int64(40); step < 20_000; step += 10 {
+		if tracer.due(step) {
+			traced = append(traced, step)
+		}
+	}
+	if len(traced) != most || traced[0] != 40 || traced[1] != 1040 || traced[4] != 4040 {
+		t.Errorf("traced at %v", traced)
+	}
+}
