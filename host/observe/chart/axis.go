@@ -115,7 +115,7 @@ func Short(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case a >= 1e15 || a > 0 && a < 1e-4:
-		return strconv.FormatFloat(v, 'e', -1, 64)[:min(8, len(strconv.FormatFloat(v, 'e', -1, 64)))]
+		return fmt.Sprintf("%.3g", v)
 	case a >= 1e9:
 		return trim(v/1e9) + "G"
 	case a >= 1e6:

@@ -62,7 +62,7 @@ func whole() map[string]string {
 		"samples/step-000003/clip-1.png":   png,
 		"samples/step-000002/clip-1.png":   "no picture",
 		"probes/step-000003/attention.png": png,
-		"probes.jsonl": `{"step":3,"name":"attention","shape":[4,33],"mean":0.5,"std":1,"min":0,"max":1,"norm":2,"not_finite":0,` +
+		"probes.jsonl": `{"step":3,"name":"attention","shape":[4,33],"mean":0.5,"std":1,"min":0,"max":1,"norm":2,"not_finite":0,"counts":[10,30],` +
 			`"picture":"probes/step-000003/attention.png"}` + "\n",
 	}
 }
@@ -116,7 +116,8 @@ func TestPage(t *testing.T) {
 		"training, left out 3 1.0 min too long (excluded.jsonl)",
 		"padding in rows with a clip 14 %", "1 clip in quarantine.jsonl", "silent decode 1 LJ-1",
 		"Tensors after step 3",
-		"attention 4 33 0.500 1.000 0 1.000 2.000 0", "slow disk", "Settings that are not the default",
+		"attention 4 33 0.500 1.000 0 1.000 2.000 0", "Histograms attention", "Values from 0 to 1.000.", "slow disk",
+		"Settings that are not the default",
 		"--batch-size 2 flag",
 		"All settings", "--lr 0.1 default", "go 1.26",
 	} {

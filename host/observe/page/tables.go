@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/chart"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -270,8 +271,24 @@ func versions(r *report.Report) (list []Table) {
 
 // probes are the tensors of the last evaluation that computed any.
 type probes struct {
-	Table    *Table
-	Pictures []probePicture
+	Table      *Table
+	Pictures   []probePicture
+	Histograms []Figure
+}
+
+// mostHistograms bounds those of a page.
+const mostHistograms = 12
+
+// histogram draws how many values of a tensor are where between the smallest and the largest.
+func histogram(p *record.Probe) Figure {
+	low, high, n := *p.Min, *p.Max, float64(len(p.Counts))
+	line := chart.Line{Color: 6}
+	for i, count := range p.Counts {
+		line.Points = append(line.Points, chart.Point{X: low + (high-low)*(float64(i)+0.5)/n, Y: count})
+	}
+	text := fmt.Sprintf("Values from %s to %s.", units.Number(low), units.Number(high))
+	plot := chart.Plot{Title: p.Name, Describe: text, XName: "value", FromZero: true, Lines: []chart.Line{line}}
+	return Figure{p.Name, text, plot.SVG()}
 }
 
 type probePicture struct {
@@ -295,6 +312,9 @@ func probesOf(run *record.Run, media *Media, link string) *probes {
 		rows = append(rows, []string{one.Name, strings.Trim(fmt.Sprint(one.Shape), "[]"), number(one.Mean),
 			number(one.Std),
 			number(one.Min), number(one.Max), number(one.Norm), Count(one.NotFinite)})
+		if len(one.Counts) > 1 && one.Min != nil && one.Max != nil && len(p.Histograms) < mostHistograms {
+			p.Histograms = append(p.Histograms, histogram(&one))
+		}
 		if m := media.Take(run.Folder, one.Picture, link); m != nil {
 			alt := fmt.Sprintf("%s: values from %s to %s, mean %s", one.Name, number(one.Min), number(one.Max),
 				number(one.Mean))

@@ -128,7 +128,7 @@ func (v *view) verdict() {
 		v.Limit = "Limited by: " + bottleneck(b) + "."
 	}
 	if s := r.Verdict.SecondGPU; s != nil {
-		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %.2f: %s", s.Times, s.Reason))
+		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %s: %s", units.Number(s.Times), s.Reason))
 	}
 }
 

@@ -118,7 +118,7 @@ func HostileRun(t *testing.T, number float64) string {
 			"seconds": number, "ended": false, "measures": map[string]any{text: number, "mcd_db": number,
 				"wer": text}}))
 		probes.WriteString(object(map[string]any{"step": 10, "name": text, "shape": []int{-1, 1 << 40}, "mean": number,
-			"min": number, "max": number, "not_finite": -1, "counts": []float64{number}, "picture": text}))
+			"min": number, "max": number, "not_finite": -1, "counts": []float64{number, number}, "picture": text}))
 		quarantine.WriteString(object(map[string]any{"id": text, "reason": text, "stage": text}))
 		fmt.Fprintf(&settings, "batch_size: %s  # %s\n", strings.ReplaceAll(text, "\n", " "), text)
 	}
