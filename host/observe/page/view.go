@@ -128,7 +128,8 @@ func (v *view) verdict() {
 		v.Limit = "Limited by: " + bottleneck(b) + "."
 	}
 	if s := r.Verdict.SecondGPU; s != nil {
-		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %s: %s", units.Number(s.Times), s.Reason))
+		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %s: %s", units.Number(s.Times),
+			s.Reason))
 	}
 }
 
