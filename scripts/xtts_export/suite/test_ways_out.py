@@ -11,8 +11,8 @@ from .case import cases, write
 from .untried import UNTRIED
 
 ROOT = Path(__file__).parents[1]
-# Files about arguments and files of the command, and not about what a module does: tests of theirs have their hints.
-COMMANDS = {"cleantext.py", "command.py", "described.py", "inferencegraph.py", "listing.py", "lora.py", "voicebpe.py"}
+# Files about arguments and files of the command, and about probes, and not about what a module computes: tests of theirs have their hints.
+COMMANDS = {"cleantext.py", "command.py", "described.py", "inferencegraph.py", "listing.py", "lora.py", "probegraph.py", "probes.py", "replay.py", "voicebpe.py"}
 FOLDERS = {"suite", "mutate", "baseline", "testdata", "xtts"}
 # Of a part of a reason that says which one it is.
 SHORTEST = 6
