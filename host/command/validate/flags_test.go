@@ -92,6 +92,7 @@ var refusedByCheck = map[string]wrong{
 	"early-stop": {"3", "", "--early-stop 3 watches the validation loss"},
 
 	"samples":      {"FILE", "", "--samples FILE: the bundle"},
+	"recognizer":   {"transcribe", "", "--recognizer: the command has no {wav}"},
 	"best-by":      {"mel", "", "--best-by mel compares evaluations"},
 	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
 

@@ -65,7 +65,7 @@ func measures(d *Draft) (names []string) {
 		case samples.Repeated:
 			has = true
 		case samples.WER, samples.CER:
-			has = false
+			has = d.Config.Recognizer != ""
 		}
 		if has {
 			names = append(names, SpokenPrefix+name)

@@ -20,6 +20,11 @@ func (d *Draft) ReadSamples(context.Context) error {
 		err = chooseClips(d)
 	}
 	if err == nil {
+		if _, err = samples.NewRecognizer(d.Config.Recognizer); err != nil {
+			err = fmt.Errorf("--recognizer: %w", err)
+		}
+	}
+	if err == nil {
 		err = checkBestBy(d)
 	}
 	if d.Config.Resume != "" {

@@ -54,6 +54,9 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 	if c.Plan.World.Leads() && !c.Silent {
 		speaking.List = c.Plan.Samples
 	}
+	if speaking.Recognizer, err = samples.NewRecognizer(c.Plan.Config.Recognizer); err != nil {
+		return nil, err
+	}
 	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan)}
 	if last := c.Evaluations.Last(); last != nil {
 		out.lowest = float64(last.Best.Loss)

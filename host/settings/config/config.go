@@ -62,6 +62,7 @@ type Config struct {
 	Samples                              string   // file; empty: none
 	SpokenClips                          int      // 0: none
 	Probe                                []string // patterns of what evaluations show
+	Recognizer                           string   // command; empty: none
 	BestBy                               string   // "loss", a metric, or "spoken." and a measure
 	TensorBoard                          bool
 	KeepMedia                            int    // evaluations; 0: all

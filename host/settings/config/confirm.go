@@ -17,9 +17,9 @@ import (
 )
 
 // consent are the settings that need the user's own word when a run folder names them: code that is executed (programs
-// of plugins, a library), and folders that a run writes to and removes from. The other settings that name a place are
-// only read, or are in ofOneRun.
-var consent = []string{"plugins", "ort-lib", "cache-dir", "feature-cache"}
+// of plugins, a library, a command), and folders that a run writes to and removes from. The other settings that name a
+// place are only read, or are in ofOneRun.
+var consent = []string{"plugins", "ort-lib", "recognizer", "cache-dir", "feature-cache"}
 
 // confirmedFile lists in the cache folder what this user's own command lines have named: a setting and a quoted path on
 // each line.
@@ -141,6 +141,9 @@ func Confirm(s *Set) error {
 
 // confirmation is a line of the file.
 func confirmation(name, path string) string {
+	if name == "recognizer" { // a command, which is the same anywhere
+		return fmt.Sprintf("%s %s", name, strconv.Quote(path))
+	}
 	return fmt.Sprintf("%s %s", name, strconv.Quote(absolute(path)))
 }
 

@@ -23,6 +23,8 @@ func (s *Set) define() {
 		"evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none")
 	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
 		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
+	f.StringVar(&c.Recognizer, "recognizer", "", "`command` that prints what it hears in the file {wav}, for the word "+
+		"error rate of what evaluations speak; without a shell (docs/speech-measures.md)")
 	f.StringVar(&c.BestBy, "best-by", "loss", "`measure` by which evaluations are compared, for the best checkpoint, "+
 		"--early-stop and the schedule plateau: loss, a metric of the bundle, or a measure of speech such as "+
 		"spoken.mcd_db (docs/schedules.md)")

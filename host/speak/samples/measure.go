@@ -124,6 +124,7 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 		return nil
 	}
 	u.Seconds = float64(row.Samples) / float64(s.speaker.Rate())
+	defer s.recognize(ctx, t, dir.Join(t.file).String(), add)
 	if s.analyzer == nil {
 		return nil
 	}
@@ -157,6 +158,26 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	}
 	u.Picture = path.Join(Folder, rundir.Step(stepOf(dir)), t.picture)
 	return draw(dir.Join(t.picture), t.truth.Voice, voice)
+}
+
+// recognize compares what the recognizer hears with the text. The run goes on without it.
+func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(name string, value float64)) {
+	if s.Recognizer == nil {
+		return
+	}
+	heard, err := s.Recognizer.recognize(ctx, path)
+	if err != nil {
+		if !s.deaf && ctx.Err() == nil {
+			s.Log.Warn(fmt.Sprintf("--recognizer: no word error rate: %v", err))
+			s.deaf = true
+		}
+		return
+	}
+	if rate, characters, ok := measures.WordErrors(t.Content, heard); ok && characters {
+		add(CER, rate)
+	} else if ok {
+		add(WER, rate)
+	}
 }
 
 func stepOf(dir files.Path) int64 {

@@ -47,7 +47,8 @@ type Config struct {
 	MemoryLimit int
 	Check       func(arenas int) error
 	Threads     int
-	Run         string // the folder of the run
+	Run         string      // the folder of the run
+	Recognizer  *Recognizer // nil without
 	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
 	Step, EvaluatedStep int64
 	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
@@ -68,6 +69,7 @@ type Speaker struct {
 	before     *event.Spoken              // the evaluation before the last one
 	last       *event.Spoken              // the last one; either may be nil
 	incomplete int                        // evaluations
+	deaf       bool                       // a warning has said that the recognizer fails
 }
 
 // line is what a line of spoken.jsonl is of.
