@@ -55,6 +55,9 @@ func Settings(draft *plan.Draft, set *config.Set) []Check {
 			Remedy: "docs/synthesize.md says what can be spoken",
 		})
 	}
+	if len(set.Probe) > 0 {
+		checks = append(checks, Check{Name: "probes", Needs: []string{Data}, Try: s.probes})
+	}
 	if set.Resume != "" || set.Init != "" {
 		checks = append(checks, Check{
 			Name: Start, Needs: []string{Buffers}, Try: s.start, Remedy: "name another --resume or --init, or omit it",
@@ -136,6 +139,13 @@ func (s *settings) samples(ctx context.Context) (string, error) {
 		parts = append(parts, units.Count(n, "clip")+" of the validation data")
 	}
 	return strings.Join(parts, ", "), nil
+}
+
+func (s *settings) probes(ctx context.Context) (string, error) {
+	if err := s.draft.SelectProbes(ctx); err != nil {
+		return "", err
+	}
+	return units.Count(s.draft.Probes.Count(), "tensor") + " at each evaluation", nil
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {

@@ -50,6 +50,8 @@ var refusedAtOnce = map[string]wrong{
 	"checkpoint-every":   {"-1", "", "the smallest value is 0"},
 	"checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
 	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
+	"keep-media": {"-1", "", "the smallest value is 0"}, "tensorboard": {"x", "", "neither true nor false"},
+	"trace-nan": {"x", "", "neither true nor false"},
 
 	"num-workers": {"-1", "", "the smallest value is 0"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
 	"plugin-start-timeout": {"-1", "", "the smallest value is 0"},
@@ -95,6 +97,7 @@ var refusedByCheck = map[string]wrong{
 	"recognizer":   {"transcribe", "", "--recognizer: the command has no {wav}"},
 	"best-by":      {"mel", "", "--best-by mel compares evaluations"},
 	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
+	"probe":        {"gradient/decodr", "--val-share 0.5", "--probe gradient/decodr: nothing has such a name"},
 
 	"plugin-workers":    {"nope=2", "", "--plugin-workers nope: no plugin of that name"},
 	"ring-memory":       {"1KB", "", "--ring-memory 1KB holds no slot"},
@@ -110,6 +113,7 @@ var refusedByCheck = map[string]wrong{
 
 	"feature-cache": {"FILE", "", "--feature-cache FILE: FILE is a file, not a folder"},
 
+	"metrics":   {"localhost", "", "--metrics localhost: not an address to listen on"},
 	"debug-dir": {"FILE", "", "--debug-dir FILE: FILE is a file, not a folder"},
 	"trace":     {"NONE/trace.json", "", "--trace NONE/trace.json: stat NONE: no such file"},
 }
