@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -241,8 +242,11 @@ func (f *convolutionFinder) add(
 	c := w.Convolution
 	c.Pass = pass
 	n := &Node{Kind: Convolved, Op: "Convolution", In: in[:], Convolution: &c}
-	out := n.makes(name, c.Type, c.shape())
 	p := &plainConvolution{windowed: w, into: &c}
+	if g, ok := NarrowGradientOf(&c, cmp.Or(f.graph.WindowBytes, leastNarrow)); ok {
+		n.Convolution, p.into = g, &g.Convolution
+	}
+	out := n.makes(name, c.Type, c.shape())
 	p.write(in, out)
 	f.before[before] = append(f.before[before], n)
 	for i, o := range in {

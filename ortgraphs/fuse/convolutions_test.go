@@ -77,7 +77,7 @@ func foundIn(t *testing.T, g *Graph, element shapes.Type) (list []string) {
 		t.Fatal(err)
 	}
 	for _, r := range regions {
-		if c, ok := r.Work.(*Convolution); ok {
+		if c := ConvolutionOf(r.Work); c != nil {
 			list = append(list, fmt.Sprintf("pass %d: %s", c.Pass, fmt.Sprint(c.Channels, c.Results, c.Groups, c.Size,
 				c.ResultSize, c.Kernel, c.Stride, c.Dilation, c.Before, c.After)))
 			for _, x := range []*Tensor{c.In[0], c.In[1], r.Out[0]} {

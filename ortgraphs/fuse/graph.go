@@ -122,7 +122,7 @@ type Node struct {
 	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
-	// Convolution is what a node of the kind Convolved computes: *Convolution or *Depthwise.
+	// Convolution is what a node of the kind Convolved computes: *Convolution, *NarrowGradient or *Depthwise.
 	Convolution interface {
 		shape() []int           // of the result in memory
 		expand(n *Node) []*Node // returns the plain nodes that take the place of n

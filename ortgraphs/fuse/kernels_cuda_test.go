@@ -165,6 +165,7 @@ func TestGPUKernels(t *testing.T) {
 		{"sums bf16", func(t *testing.T, k *kernels) { k.awaitedSums(t, true) }, rounded},
 		{"depthwise", func(t *testing.T, k *kernels) { k.allDepthwise(t, false) }, exact},
 		{"depthwise bf16", func(t *testing.T, k *kernels) { k.allDepthwise(t, true) }, rounded},
+		{"gradients of few channels", func(t *testing.T, k *kernels) { k.narrowGradients(t, narrowForms...) }, rounded},
 		{"pico", graph("../testdata/pico/training_model.onnx"), exact},
 		{"multispeaker", graph("../builtin/myxtts-multispeaker/training_model.onnx"), exact},
 		{"nano", graph("../builtin/myxtts-nano/training_model.onnx"), exact},

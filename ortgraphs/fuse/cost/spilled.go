@@ -54,7 +54,7 @@ func filledUp(x, other size) bool {
 func (t *tally) findWindows(spilled map[*fuse.Tensor]cause) {
 	windows := map[size]cause{}
 	for _, r := range t.regions {
-		if _, ok := r.Work.(*fuse.Convolution); ok {
+		if fuse.ConvolutionOf(r.Work) != nil {
 			continue
 		}
 		for _, n := range r.Nodes {

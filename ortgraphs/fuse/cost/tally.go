@@ -216,6 +216,8 @@ func (t *tally) region(r *fuse.Region, k *cudac.Kernel, plain string) {
 		t.products(r, w)
 	case *fuse.Convolution:
 		t.convolution(r, w)
+	case *fuse.NarrowGradient:
+		t.narrowGradient(r, w)
 	case *fuse.Attention:
 		t.attention(r, w)
 	case *fuse.RecurrenceKernel:
@@ -282,7 +284,7 @@ func (t *tally) plainRegion(r *fuse.Region, reason string) {
 		part: Regions, what: r.Ops(), tensor: r.Out[0].Name, cause: reasonOf(r, reason),
 		floor: float64(r.Read+r.Written) / t.Card.Bandwidth,
 	}
-	if c, ok := r.Work.(*fuse.Convolution); ok {
+	if c := fuse.ConvolutionOf(r.Work); c != nil {
 		i.part, i.floor = Convolutions, max(i.floor, needed(c)/t.peak(c.Type))
 	}
 	if _, ok := r.Work.(*fuse.Attention); ok {

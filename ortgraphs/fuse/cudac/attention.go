@@ -222,7 +222,7 @@ func (a *attention) indices(w *writer) {
 }
 
 func (a *attention) kernel(templates string, w *writer) *Kernel {
-	return &Kernel{Source: attentionPrelude + templates + w.String(), In: a.inputs, Out: a.out}
+	return &Kernel{Source: matrices + attentionPrelude + templates + w.String(), In: a.inputs, Out: a.out}
 }
 
 // launch starts a function with so many blocks for each matrix.

@@ -83,6 +83,8 @@ func Generate(r *fuse.Region, target Target) (*Kernel, error) {
 		return newProducts(r, w), nil
 	case *fuse.Convolution:
 		return newConvolution(r, w), nil
+	case *fuse.NarrowGradient:
+		return newNarrowGradient(r, w), nil
 	case *fuse.RecurrenceKernel:
 		return generateRecurrences(r, w, target)
 	case *fuse.Depthwise:

@@ -24,17 +24,6 @@ __device__ inline int multiprocessor_ids() {
 	return n;
 }
 
-// large_memory is the shared memory that the launch asks for, from a multiple of 1,024.
-__device__ inline shared_at large_memory() {
-	extern __shared__ unsigned char memory[];
-	return (place_of(memory) + 1023) / 1024 * 1024;
-}
-// memory_at is what is at a place in shared memory.
-__device__ inline void *memory_at(shared_at at) {
-	void *p;
-	asm("{ .reg .u64 t; cvt.u64.u32 t, %1; cvta.shared.u64 %0, t; }" : "=l"(p) : "r"(at));
-	return p;
-}
 __device__ inline vec<unsigned, 4> read_16(shared_at from) {
 	vec<unsigned, 4> v;
 	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.at[0]), "=r"(v.at[1]), "=r"(v.at[2]), "=r"(v.at[3]) : "r"(from) : "memory");

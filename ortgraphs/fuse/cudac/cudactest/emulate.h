@@ -151,7 +151,7 @@ static int __syncthreads_or(int x) {
 
 static void __syncwarp() { warp_wait(); }
 
-// The functions below are those of attention.cuh that are instructions of a GPU. They place elements in the threads of a warp as the PTX
+// The functions below are those of matrices.cuh and attention.cuh that are instructions of a GPU. They place elements in the threads of a warp as the PTX
 // ISA says (sections "mma.m16n8k16" and "ldmatrix").
 static unsigned operands[MOST_THREADS][6];
 
@@ -221,7 +221,7 @@ template <int GROUPS> static void wait_for_copies() {
 }
 static float power_of_2(float x) { return exp2f(x); }
 
-// The functions below are those of warpgroups.cuh that are instructions of a GPU. Products are computed when they begin: what a program does not
+// The functions below are those of warpgroups.cuh that are instructions of a GPU, and those of matrices.cuh for large memory. Products are computed when they begin: what a program does not
 // wait for is there, too.
 struct barrier {
 	unsigned short arrivals, left;
