@@ -60,7 +60,8 @@ type Prober struct {
 	lines      *report.ProbedLines
 	lengths    map[string]string // the inputs that have the lengths of an axis, by its symbol
 	counts     func(input string) []int32
-	rows       []int // of the batch, those that are not empty
+	batch      int   // rows of the batch
+	rows       []int // those that are not empty
 	taken      bool
 	incomplete int
 }
@@ -144,6 +145,7 @@ func (p *Prober) Take(d *pipeline.DeviceSlot) {
 		p.warn(fmt.Sprintf("the probes of an evaluation are missing: %v", err))
 		return
 	}
+	p.batch = len(d.Batch.Rows)
 	for i, row := range d.Batch.Rows {
 		if row >= 0 {
 			p.rows = append(p.rows, i)
@@ -163,9 +165,7 @@ func (p *Prober) Evaluated(step int64) {
 	fail := func(err error) { failed = cmp.Or(failed, err) } // one warning
 	if p.taken {
 		if err := p.probing.Run(func(name string, shape []int, values []float32) error {
-			probe, err := p.probe(step, name, array{shape, values})
-			fail(err)
-			e.Tensors = append(e.Tensors, probe)
+			fail(p.probe(e, name, array{shape, values}))
 			return nil
 		}); err != nil {
 			fail(err)
@@ -192,10 +192,13 @@ func (p *Prober) Evaluated(step int64) {
 func (p *Prober) warn(text string) { p.Log.Warn(text) }
 
 // probe measures a probe in the rows that are not empty, up to their lengths, and draws the first of them.
-func (p *Prober) probe(step int64, name string, a array) (event.Probe, error) {
+func (p *Prober) probe(e *event.Probed, name string, a array) error {
 	out := event.Probe{Name: name, Shape: slices.Clone(a.shape)}
 	i := slices.IndexFunc(p.Probes, func(o manifest.Probe) bool { return o.Name == name })
 	spec, shown := p.Probes[i].Shape, a
+	if err := a.is(spec, p.batch); err != nil {
+		return fmt.Errorf("probe %s: %w", name, err)
+	}
 	if len(spec) > 0 && spec[0].Symbol == manifest.BatchSymbol {
 		spec = spec[1:]
 		all := array{}
@@ -211,15 +214,14 @@ func (p *Prober) probe(step int64, name string, a array) (event.Probe, error) {
 	}
 	measure(&out, a.values)
 	png, err := draw(shown, spec)
-	if err != nil || png == nil {
-		return out, err
+	if png != nil && err == nil {
+		err = p.write(files.In(p.Dir, Folder, rundir.Step(e.Step), name+".png"), png)
+		if err == nil {
+			out.Picture = path.Join(Folder, rundir.Step(e.Step), name+".png")
+		}
 	}
-	file := files.In(p.Dir, Folder, rundir.Step(step), name+".png")
-	if err := p.write(file, png); err != nil {
-		return out, err
-	}
-	out.Picture = path.Join(Folder, rundir.Step(step), name+".png")
-	return out, nil
+	e.Tensors = append(e.Tensors, out)
+	return err
 }
 
 // limits are the lengths of a row's axes.

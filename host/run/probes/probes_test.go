@@ -142,7 +142,7 @@ func TestOnlyWhatIsSpokenCounts(t *testing.T) {
 	rows, half := manifest.Sym(manifest.BatchSymbol), manifest.Sym(manifest.DerivedSymbol)
 	dir := t.TempDir()
 	p := &Prober{
-		rows: []int{1, 2}, lengths: map[string]string{"T_text": "texts", "T_mel": "mels"},
+		batch: 3, rows: []int{1, 2}, lengths: map[string]string{"T_text": "texts", "T_mel": "mels"},
 		counts: func(input string) []int32 {
 			return map[string][]int32{"texts": {3, 2, 1}, "mels": {4, 3, 9}}[input]
 		},
@@ -175,8 +175,9 @@ func TestOnlyWhatIsSpokenCounts(t *testing.T) {
 		{"bias", array{[]int{2, 2}, []float32{1, 2, 3, 6}}, 4, 3, "probes/step-000007/bias.png", "bias.png"},
 		{"number", array{nil, []float32{5}}, 1, 5, "", ""},
 	} {
-		got, err := p.probe(7, c.name, c.array)
-		n := 0
+		e := &event.Probed{Step: 7}
+		err := p.probe(e, c.name, c.array)
+		got, n := e.Tensors[0], 0
 		for _, count := range got.Counts {
 			n += count
 		}
@@ -198,8 +199,38 @@ func TestOnlyWhatIsSpokenCounts(t *testing.T) {
 		}
 	}
 	p.rows = nil
-	got, err := p.probe(7, "attention", array{[]int{3, 4, 3}, values})
-	if err != nil || got.Picture != "" || len(got.Counts) > 0 {
+	e := &event.Probed{Step: 7}
+	err := p.probe(e, "attention", array{[]int{3, 4, 3}, values})
+	if got := e.Tensors[0]; err != nil || got.Picture != "" || len(got.Counts) > 0 {
 		t.Errorf("a batch of empty rows has %+v, %v", got, err)
+	}
+}
+
+// TestOtherShape: a graph that gives another shape than the bundle declares fails the probe, not the run.
+func TestOtherShape(t *testing.T) {
+	rows, frames := manifest.Sym(manifest.BatchSymbol), manifest.Sym("T_mel")
+	p := &Prober{batch: 2, rows: []int{0, 1}, counts: func(string) []int32 { return nil }}
+	p.Dir = t.TempDir()
+	p.Probes = []manifest.Probe{
+		{Name: "mel", Shape: manifest.Shape{rows, frames, manifest.Fixed(4)}},
+		{Name: "bias", Shape: manifest.Shape{manifest.Fixed(2), manifest.Fixed(2)}}, {Name: "number"},
+	}
+	for _, c := range []struct {
+		name   string
+		shape  []int
+		values int
+		ok     bool
+	}{
+		{"mel", []int{2, 3, 4}, 24, true}, {"mel", []int{2, 0, 4}, 0, true}, {"mel", []int{1, 4, 4}, 16, false},
+		{"mel", []int{0, 4, 4}, 0, false}, {"mel", []int{2, 4}, 8, false}, {"mel", []int{2, 4, 1, 4}, 32, false},
+		{"mel", []int{2, 3, 5}, 30, false}, {"mel", nil, 1, false}, {"mel", []int{2, 3, 4}, 23, false},
+		{"bias", []int{2, 2}, 4, true}, {"bias", []int{4}, 4, false}, {"bias", []int{2, 3}, 6, false},
+		{"number", nil, 1, true}, {"number", []int{1}, 1, false},
+	} {
+		e := &event.Probed{Step: 1}
+		err := p.probe(e, c.name, array{c.shape, make([]float32, c.values)})
+		if (err == nil) != c.ok || len(e.Tensors) == 1 != c.ok {
+			t.Errorf("%s of %v: %v, %d tensors", c.name, c.shape, err, len(e.Tensors))
+		}
 	}
 }

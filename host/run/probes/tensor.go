@@ -1,9 +1,11 @@
 package probes
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -61,6 +63,27 @@ func measure(p *event.Probe, values []float32) {
 type array struct {
 	shape  []int
 	values []float32
+}
+
+// is returns an error unless an array has the shape that a bundle declares, in a batch of so many rows. A graph may
+// give another one: its declarations are not proved before it runs.
+func (a array) is(spec manifest.Shape, batch int) error {
+	same, all := len(a.shape) == len(spec), 1
+	for axis := 0; same && axis < len(spec); axis++ {
+		size, d := a.shape[axis], spec[axis]
+		switch {
+		case d.Symbol == manifest.BatchSymbol:
+			same = size == batch
+		case d.Symbol == "":
+			same = size == d.Size
+		}
+		all *= size
+	}
+	if !same || all != len(a.values) {
+		return fmt.Errorf("the graph gave %d values of the shape %v, and the bundle declares %v for %s", len(a.values),
+			a.shape, spec, units.Count(batch, "row"))
+	}
+	return nil
 }
 
 // cut returns the part of an array that is below the limits of its axes.
