@@ -3,7 +3,6 @@ package picture
 import (
 	"fmt"
 	"image"
-	paint "image/draw"
 	"math"
 	"strconv"
 	"strings"
@@ -50,7 +49,9 @@ func withAxes(panels []panel, times []label) *image.Paletted {
 		if p.name != "" {
 			write(out, axisLeft, top-nameHeight+dot, p.name)
 		}
-		paint.Draw(out, p.picture.Bounds().Add(image.Pt(axisLeft, top)), p.picture, image.Point{}, paint.Src)
+		for row := range size.Y { // their palette is the same
+			copy(out.Pix[out.PixOffset(axisLeft, top+row):], p.picture.Pix[p.picture.PixOffset(0, row):][:size.X])
+		}
 		for _, l := range p.values {
 			fill(out, axisLeft-tick, top+l.at, tick, 1)
 			write(out, axisLeft-tick-dot-widthOf(l.text), top+min(max(0, l.at-2*dot), size.Y-5*dot), l.text)

@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"errors"
 	"image"
-	paint "image/draw"
 	"image/png"
 	"math"
 )
@@ -156,6 +155,13 @@ func encode(picture image.Image) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// paintBox fills what a picture has of a box. draw.Draw would search the palette for each pixel.
 func paintBox(p *image.Paletted, box image.Rectangle, index uint8) {
-	paint.Draw(p, box, image.NewUniform(palette[index]), image.Point{}, paint.Src)
+	box = box.Intersect(p.Rect)
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		row := p.Pix[p.PixOffset(box.Min.X, y):][:box.Dx()]
+		for x := range row {
+			row[x] = index
+		}
+	}
 }

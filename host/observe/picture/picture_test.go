@@ -195,3 +195,20 @@ func TestRefused(t *testing.T) {
 		t.Errorf("without a finite value: %v", err)
 	}
 }
+
+// BenchmarkHeat draws as many matrices as a probe has at most, of the size of attention over half a thousand frames.
+func BenchmarkHeat(b *testing.B) {
+	const size = 512
+	all := make([]Matrix, 16)
+	for i := range all {
+		all[i] = Matrix{Name: "a", Values: make([]float32, size*size), Columns: size}
+		for j := range all[i].Values {
+			all[i].Values[j] = float32((j * 7919) % 1009)
+		}
+	}
+	for b.Loop() {
+		if _, err := Heat(Step{Size: 1}, all...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
