@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -26,6 +27,8 @@ var ErrQuarantine = exit.New(exit.StatusData, "too many unusable rows")
 type Quarantine struct {
 	file   *report.Quarantine
 	limits map[string]int // by split
+
+	count atomic.Int64 // of the rows of all lists
 
 	mu      sync.Mutex                   // guards what follows
 	reasons map[string]map[string]string // by split and id
@@ -104,6 +107,9 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 func (q *Quarantine) Restore(reasons map[string]string, s *Split) {
 	for id, reason := range reasons {
 		reason = visible.Clauses(reason, dataset.MaxReason)
+		if _, known := q.reasons[s.Name][id]; !known {
+			q.count.Add(1)
+		}
 		q.reasons[s.Name][id], q.passed[id] = reason, reason
 	}
 	for i, row := range s.Index.Rows {
@@ -133,6 +139,7 @@ func (q *Quarantine) add(row report.Quarantined) error {
 		return nil
 	}
 	reasons[row.ID] = row.Reason
+	q.count.Add(1)
 	if q.file != nil {
 		if _, err := q.file.Add(row); err != nil {
 			return err
@@ -197,16 +204,8 @@ func (q *Quarantine) Unusable(split string) map[string]string {
 	return maps.Clone(q.reasons[split])
 }
 
-// Count counts the rows of all lists.
-func (q *Quarantine) Count() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := 0
-	for _, reasons := range q.reasons {
-		n += len(reasons)
-	}
-	return n
-}
+// Count counts the rows of all lists. It takes no lock: a worker may hold it while a disk is full.
+func (q *Quarantine) Count() int { return int(q.count.Load()) }
 
 // Close closes the file.
 func (q *Quarantine) Close() error {

@@ -151,6 +151,11 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	if q.Count() != 3 {
 		t.Errorf("%d rows counted, want 3", q.Count())
 	}
+	q.mu.Lock() // as a worker that writes a line
+	if q.Count() != 3 {
+		t.Error("a count depends on the lock")
+	}
+	q.mu.Unlock()
 	if err := q.Close(); err != nil {
 		t.Error(err)
 	}
