@@ -200,7 +200,7 @@ func (t *taker) takeStep(s *event.Step) {
 func (t *taker) takeSpoken(e *event.Spoken) {
 	t.spoken.Reset() // a measure may have no value now
 	for _, v := range e.Measures {
-		t.spoken.WithLabelValues(visible.Text(strings.TrimPrefix(v.Name, "spoken."))).Set(v.Value)
+		t.spoken.WithLabelValues(visible.Text(v.Name)).Set(v.Value)
 	}
 	cut := 0
 	for _, u := range e.Utterances {

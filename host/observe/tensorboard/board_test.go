@@ -70,7 +70,7 @@ func spoken(t *testing.T, run string, n int64) *event.Spoken {
 		t.Fatal(err)
 	}
 	e := &event.Spoken{
-		Step: n, Measures: []event.Value{{Name: "mcd_db", Value: 6.5}, {Name: "spoken.silence", Value: 0.125}},
+		Step: n, Measures: []event.Value{{Name: "mcd_db", Value: 6.5}, {Name: "silence", Value: 0.125}},
 		Utterances: []event.Utterance{{
 			Clip: true, Number: 1, ID: "a_1", Text: "One *two* <b>|", File: folder + "/clip-1.wav",
 			Picture: folder + "/clip-1.png", Reference: "samples/reference/gone.wav", Ended: true,

@@ -23,7 +23,7 @@ func (b *Board) takeSpoken(e *event.Spoken) {
 	if e.Step > b.have.spoken {
 		b.record(e.Step, func(m *message) {
 			for _, v := range e.Measures {
-				m.scalar(v.Value, spokenGroup, strings.TrimPrefix(v.Name, spokenGroup+"."))
+				m.scalar(v.Value, spokenGroup, v.Name)
 			}
 		})
 		b.have.spoken = e.Step
