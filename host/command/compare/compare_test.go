@@ -145,11 +145,9 @@ func TestSweeps(t *testing.T) {
 	}
 	r = of(opened(t, cards))
 	const title = "Apart from their lengths, the runs differ in exactly one setting: --model-gpu-memory"
-	if s = r.Sweep; s.title(r) != title {
-		t.Errorf("%s", s.title(r))
-	}
-	if s == nil || s.Setting != "model-gpu-memory" || s.Unit != "GiB" || s.Ideal || s.Points[0].X != 12 ||
-		s.Points[0].Run != 1 || s.Points[2].X != 24 {
+	s = r.Sweep
+	if s == nil || s.title(r) != title || s.Setting != "model-gpu-memory" || s.Unit != "GiB" || s.Ideal ||
+		s.Points[0].X != 12 || s.Points[0].Run != 1 || s.Points[2].X != 24 {
 		t.Errorf("memory limits: %+v", s)
 	}
 	other := made{"lr", 30, 100, 800, "batch_size: 16\nlr: 0.2\n", reportOf(30, 1)}.make(t, dir)
@@ -157,8 +155,8 @@ func TestSweeps(t *testing.T) {
 	if s := of(opened(t, []string{one, other})).Sweep; s != nil {
 		t.Errorf("two settings differ: %+v", s)
 	}
-	older := made{"older", 30, 100, 800, "batch_size: 8\nkeep: 3\n", reportOf(30, 1)}.make(t, dir)
-	newer := made{"newer", 30, 100, 800, "batch_size: 16\nkeep: 3\nnews: true\n", reportOf(30, 1)}.make(t, dir)
+	older := made{"older", 30, 100, 800, "batch_size: 8\nrecognizer: a\n", reportOf(30, 1)}.make(t, dir)
+	newer := made{"newer", 30, 100, 800, "batch_size: 16\nrecognizer: b\nnews: true\n", reportOf(30, 1)}.make(t, dir)
 	if s := of(opened(t, []string{older, newer})).Sweep; s == nil || s.Setting != "batch-size" {
 		t.Errorf("a setting that only one run has: %+v", s)
 	}
@@ -200,7 +198,7 @@ func TestRemarks(t *testing.T) {
 				"losses); the training data " +
 				"differ: A 24 clips of 45.6 s, B 25 clips of 45.6 s (speed, losses); the versions of go differ: " +
 				"A 1.26, B 1.27 " +
-				"(speed); B is failed (losses)"},
+				"(speed); B has failed (losses)"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got\n%s\nwant\n%s", c.got, c.want)

@@ -22,7 +22,7 @@ type Difference struct {
 var ofTheRun = []string{
 	"run-dir", "resume", "resume-or-start", "allow", "cache-dir", "log-every", "debug-dir", "trace", "trace-steps",
 	"disk-wait", "ort-lib", "plugins", "keep-last", "samples", "spoken-clips", "keep-media", "tensorboard", "metrics",
-	"trace-nan", "probe",
+	"trace-nan", "probe", "recognizer",
 }
 
 // ofItsLength are settings of how long a run is and how often it is interrupted: steps are as fast with others.
@@ -183,6 +183,11 @@ type Remark struct {
 	Affects []string `json:"affects"`
 }
 
+// ended say how a run ended that is not done.
+var ended = map[string]string{
+	record.Failed: "has failed", record.Interrupted: "was interrupted", record.Diverged: "diverged",
+}
+
 // remarks are why figures are not comparable.
 func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 	say := func(what string, affects ...string) { list = append(list, Remark{what, affects}) }
@@ -240,7 +245,7 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		case r.Outcome == record.Unfinished:
 			say(r.Letter+" has not ended, or was killed: its figures are of the steps so far", "speed", "losses")
 		case r.Outcome != record.Done:
-			say(fmt.Sprintf("%s is %s", r.Letter, r.Outcome), "losses")
+			say(r.Letter+" "+ended[r.Outcome], "losses")
 		}
 		if r.FramesPerSecond.Value > 0 && r.FramesPerSecond.Low == nil {
 			say(fmt.Sprintf("%s has fewer than %d steps that count: its speed has no interval", r.Letter, leastSteps),
