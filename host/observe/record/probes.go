@@ -44,8 +44,11 @@ func readProbes(path files.Path) (p Probes, problem string) {
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err
 		}
-		if v.Step == nil || *v.Step < p.Step {
+		if v.Step == nil {
 			return errNoStep
+		}
+		if *v.Step < p.Step {
+			return errOrder
 		}
 		if *v.Step != p.Step {
 			p = Probes{Step: *v.Step}

@@ -199,6 +199,27 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
+// TestOldSamplesOfManySteps: the name of step 1,000,000 comes before that of step 999,999, as a text.
+func TestOldSamplesOfManySteps(t *testing.T) {
+	r, err := Open(folder(t, map[string]string{
+		"metrics.jsonl": threeSteps, "samples/step-999999/1.wav": "", "samples/step-1000000/1.wav": "",
+	}))
+	if err != nil || len(r.Spoken.First) != 1 || r.Spoken.First[0].Step != 999_999 ||
+		r.Spoken.Last[0].Step != 1_000_000 {
+		t.Errorf("%+v, %v", r.Spoken, err)
+	}
+}
+
+// TestBackwards: a step that goes back is named so, and not as a missing one.
+func TestBackwards(t *testing.T) {
+	dir := folder(t, map[string]string{"spoken.jsonl": `{"step":2}` + "\n" + `{"step":1}` + "\n"})
+	_, spoken := readSpoken(files.In(dir), -1)
+	_, problem := readProbes(files.In(dir, "spoken.jsonl"))
+	if want := errOrder.Error(); !strings.Contains(problem, want) || !strings.Contains(spoken, want) {
+		t.Errorf("%q, %q", problem, spoken)
+	}
+}
+
 // TestHostileFolders: what is no file of a run is named, and nothing waits or leads elsewhere.
 func TestHostileFolders(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.jsonl")

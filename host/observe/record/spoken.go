@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -73,8 +74,11 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err
 		}
-		if v.Step == nil || *v.Step < step {
+		if v.Step == nil {
 			return errNoStep
+		}
+		if *v.Step < step {
+			return errOrder
 		}
 		if *v.Step != step {
 			keep()
@@ -138,27 +142,25 @@ func fromFolder(run files.Path, best int64) (s Spoken) {
 	if err != nil {
 		return s
 	}
-	var folders []string
+	var steps []int64
 	for _, e := range entries {
-		if _, ok := rundir.ParseStep(e.Name()); ok {
-			folders = append(folders, e.Name())
+		if step, ok := rundir.ParseStep(e.Name()); ok {
+			steps = append(steps, step)
 		}
 	}
-	if s.Evaluations = len(folders); s.Evaluations == 0 {
+	if s.Evaluations = len(steps); s.Evaluations == 0 {
 		return s
 	}
-	s.First = inFolder(run, folders[0])
-	s.Last = inFolder(run, folders[len(folders)-1])
+	s.First, s.Last = inFolder(run, slices.Min(steps)), inFolder(run, slices.Max(steps))
 	if best >= 0 {
-		s.Best = inFolder(run, rundir.Step(best))
+		s.Best = inFolder(run, best)
 	}
 	return s.distinct()
 }
 
-func inFolder(run files.Path, name string) (list []Utterance) {
-	step, _ := rundir.ParseStep(name)
+func inFolder(run files.Path, step int64) (list []Utterance) {
 	for i := 1; i <= maxUtterances; i++ {
-		file := path.Join(samplesFolder, name, fmt.Sprintf("%d.wav", i))
+		file := path.Join(samplesFolder, rundir.Step(step), fmt.Sprintf("%d.wav", i))
 		info, err := run.Join(strings.Split(file, "/")...).Lstat()
 		if err != nil || !info.Mode().IsRegular() {
 			break
