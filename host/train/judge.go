@@ -1,13 +1,25 @@
 package train
 
-import "github.com/xtts-host/xtts-host/host/observe/event"
+import (
+	"context"
 
-// judge decides whether an evaluation is the best so far, and tells schedules and early stop of it.
-func (l *Loop) judge(e *event.Evaluation) {
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+)
+
+// judge decides whether an evaluation is the best so far, and tells schedules and early stop of it. If a stop has cut
+// Policy.Judge short, it changes nothing and returns the cause: "no better" would be wrong, and a resumed run would
+// keep that.
+func (l *Loop) judge(ctx context.Context, e *event.Evaluation) error {
 	p, value := &l.Policy, e.Loss
 	if p.Judge != nil {
-		value = p.Judge(e)
+		if value = p.Judge(e); !isFinite(value) {
+			if err := l.stopped(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(value) && (best == nil || value < best.Value) {
 		l.Progress.Best = &Best{e.Step, e.Loss, value}
 	}
@@ -17,4 +29,18 @@ func (l *Loop) judge(e *event.Evaluation) {
 		}
 		p.EarlyStop.Observe(&l.Progress.EarlyStop, value)
 	}
+	return nil
+}
+
+// stopped returns why the run ends, or nil. What Stop has told Policy.Judge may not have reached ctx.
+func (l *Loop) stopped(ctx context.Context) error {
+	select {
+	case <-l.Stop:
+		return exit.ErrInterrupted
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }

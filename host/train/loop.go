@@ -63,7 +63,8 @@ type Policy struct {
 	Counted func(step int64) bool
 	// Judge returns a number for an evaluation that is lower the better the evaluation is, and not finite for one that
 	// is never the best; nil means the loss. Best, schedules and early stop use it. It is called before
-	// Observer.Evaluated.
+	// Observer.Evaluated. If a stop has kept it from an answer, the evaluation has not taken place: a resumed run
+	// repeats it.
 	Judge func(e *event.Evaluation) float64
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
@@ -417,8 +418,9 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 	e.Step = l.Progress.Step
 	e.Loss, e.Metrics = l.eval.mean.result(e.Metrics, false)
 	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
-	l.Progress.EvaluatedStep = e.Step
-	l.judge(&e.Evaluation)
+	if err := l.judge(ctx, &e.Evaluation); err != nil {
+		return err
+	}
 	err = l.Observer.Evaluated(&e.Evaluation)
 	l.begin()
 	if err == nil && ctx.Err() != nil {
