@@ -8,8 +8,8 @@ import (
 // WordErrors is the word error rate of what was heard, against a text: the least number of words to insert, to delete
 // and to replace, divided by the words of the text. In scripts without spaces, which is where most letters of the text
 // are of Chinese, Japanese, Thai, Lao, Khmer or Burmese, it is the character error rate, of characters without spaces.
-// Letters are small, and punctuation and symbols are left out by their Unicode category; a dash parts two words. It is
-// not ok for a text without a word.
+// Text is converted to lower case, and punctuation and symbols are left out by their Unicode category; a dash parts two
+// words. It is not ok for a text without a word.
 func WordErrors(text, heard string) (rate float64, characters, ok bool) {
 	characters = unspaced(text)
 	want, got := units(text, characters), units(heard, characters)

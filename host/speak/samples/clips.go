@@ -18,8 +18,8 @@ const (
 // A clip is spoken in at most so many times its length, or so many seconds if that is more. A model that does not end
 // is cut there, and not at the end of what the bundle allows: training waits for it.
 const (
-	atMost = 3
-	patent = 2
+	atMost     = 3
+	leastLimit = 2
 )
 
 // Clips chooses clips of a data set, spread evenly over its list, whose texts are spoken in their own voices. rules are
@@ -47,7 +47,7 @@ func Clips(n int, bundle *ortgraphs.Bundle, data *dataset.Index, rules texts.Rul
 			}
 			s := Sample{
 				Place: row.ID, Content: row.Text, Language: language, Clip: row,
-				Text: text.Within(max(atMost*seconds, patent)),
+				Text: text.Within(max(atMost*seconds, leastLimit)),
 			}
 			if voiced {
 				s.Voice = row

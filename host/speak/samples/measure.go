@@ -2,6 +2,7 @@ package samples
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -160,16 +161,18 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	return draw(dir.Join(t.picture), t.truth.Voice, voice)
 }
 
-// recognize compares what the recognizer hears with the text. The run goes on without it.
+// recognize compares what the recognizer hears with the text. The run goes on without it. One that takes too long is
+// not asked again in the evaluation: training waits for it.
 func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(name string, value float64)) {
-	if s.Recognizer == nil {
+	if s.Recognizer == nil || s.recognizerSlow {
 		return
 	}
 	heard, err := s.Recognizer.recognize(ctx, path)
 	if err != nil {
-		if !s.deaf && ctx.Err() == nil {
+		s.recognizerSlow = errors.Is(err, errSlow)
+		if !s.recognizerWarned && ctx.Err() == nil {
 			s.Log.Warn(fmt.Sprintf("--recognizer: no word error rate: %v", err))
-			s.deaf = true
+			s.recognizerWarned = true
 		}
 		return
 	}

@@ -1,11 +1,13 @@
 package samples
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -40,29 +42,62 @@ func NewRecognizer(command string) (*Recognizer, error) {
 	return &Recognizer{words, time.Minute}, nil
 }
 
-// recognize returns what the command prints for a file. It is run without a shell.
+// errSlow says that a command took longer than it may.
+var errSlow = errors.New("it took too long")
+
+// errLong says that a command printed more than it may.
+var errLong = fmt.Errorf("it printed more than %d bytes", mostHeard)
+
+// recognize returns what the command prints for a file. It is run without a shell, in a process group of its own, all
+// of which ends with it if it fails. The error of one that takes too long is an errSlow.
 func (r *Recognizer) recognize(ctx context.Context, path string) (string, error) {
 	var words []string
 	for _, w := range r.words {
 		words = append(words, strings.ReplaceAll(w, placeholder, path))
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ctx, end := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("%w: more than %v", errSlow, r.timeout))
+	defer end()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.WaitDelay = time.Second // for what it has started
-	out, err := cmd.Output()
+	heard := &limited{limit: mostHeard, over: func() { cancel(errLong) }}
+	said := &limited{limit: mostSaid, over: func() {}}
+	cmd.Stdout, cmd.Stderr = heard, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // for a process that has left the group, and holds the pipes
+	err := cmd.Run()
+	if err != nil && cmd.Process != nil {
+		_ = cmd.Cancel() // what it has started
+	}
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("%s took more than %v", words[0], r.timeout)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s: %w", words[0], context.Cause(ctx))
 	case err != nil:
-		if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(failed.Stderr) > 0 {
-			err = fmt.Errorf("%w: %.200s", err, strings.TrimSpace(string(failed.Stderr)))
+		if text := strings.TrimSpace(said.kept.String()); text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
 		}
 		return "", err
-	case len(out) > mostHeard:
-		return "", fmt.Errorf("%s printed %d bytes", words[0], len(out))
 	}
-	return string(out), nil
+	return heard.kept.String(), nil
+}
+
+// mostSaid bounds what is kept of the messages of a recognizer, in bytes.
+const mostSaid = 200
+
+// limited keeps the first bytes that are written to it, and calls over when there are more.
+type limited struct {
+	kept  bytes.Buffer // no embedded one: io.Copy would read into that without a limit
+	limit int
+	over  func()
+}
+
+func (l *limited) Write(text []byte) (int, error) {
+	keep := min(len(text), l.limit-l.kept.Len())
+	if l.kept.Write(text[:keep]); keep < len(text) {
+		l.over()
+	}
+	return len(text), nil
 }
 
 // split divides a command into words.

@@ -1,9 +1,12 @@
 package samples
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +36,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestRecognize: what a command prints is compared with the text. One that fails, or takes too long, warns once, and
-// nothing else is missing.
+// TestRecognize: what a command prints is compared with the text. One that fails warns once, and nothing else is
+// missing.
 func TestRecognize(t *testing.T) {
 	r := newRun(t)
 	script := filepath.Join(t.TempDir(), "a b.sh")
@@ -69,10 +72,78 @@ func TestRecognize(t *testing.T) {
 	if text := r.log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "no model") {
 		t.Errorf("log: %s", text)
 	}
-	write("exec sleep 60")
-	r.Recognizer.timeout = 50 * time.Millisecond
-	began := time.Now()
-	if _, err := r.Recognizer.recognize(t.Context(), "a.wav"); err == nil || time.Since(began) > 20*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+}
+
+// TestRecognizerIsBounded: a command that does not end, or that prints without an end, ends with what it has started,
+// and an evaluation waits for it once.
+func TestRecognizerIsBounded(t *testing.T) {
+	r := newRun(t)
+	dir := t.TempDir()
+	script, asked := filepath.Join(dir, "hear.sh"), filepath.Join(dir, "asked")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+text+"\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Recognizer = must(NewRecognizer(script + " {wav}"))
+	write("yes")
+	if _, err := r.Recognizer.recognize(t.Context(), "a.wav"); !errors.Is(err, errLong) {
+		t.Errorf("without an end: %v", err)
+	}
+	r.List = must(Read(r.write(t, "a.txt", "hello there.\ngood morning."), r.bundle, r.data, texts.Rules{}))
+	s := must(Open(t.Context(), r.Config))
+	defer s.Close()
+	write("sleep 60 & echo $! >>" + asked + "; wait")
+	r.Recognizer.timeout = 500 * time.Millisecond
+	for step := range int64(2) {
+		if e := s.Speak(step + 1); len(e.Utterances) != 2 || e.Incomplete {
+			t.Errorf("%+v", e)
+		}
+		started := strings.Fields(string(must(os.ReadFile(asked))))
+		if len(started) != int(step)+1 {
+			t.Errorf("evaluation %d: asked %d times", step+1, len(started))
+		}
+		for _, child := range started {
+			pid := must(strconv.Atoi(child))
+			for began := time.Now(); running(pid); time.Sleep(10 * time.Millisecond) {
+				if time.Since(began) > 20*time.Second {
+					t.Fatalf("what it has started still runs")
+				}
+			}
+		}
+	}
+	if text := r.log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "more than 500ms") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// running reports whether a process is there and not just waited for.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// TestStopOfRecognizer: a text whose recognizer a stop has ended has no line, so that a resumed run hears it.
+func TestStopOfRecognizer(t *testing.T) {
+	r := newRun(t)
+	script, asked := filepath.Join(t.TempDir(), "hear.sh"), filepath.Join(t.TempDir(), "asked")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ntouch "+asked+"; sleep 60\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r.List = must(Read(r.write(t, "a.txt", "hello there."), r.bundle, r.data, texts.Rules{}))
+	r.Recognizer = must(NewRecognizer(script + " {wav}"))
+	stop := make(chan struct{})
+	r.Stop = stop
+	s := must(Open(t.Context(), r.Config))
+	defer s.Close()
+	go func() {
+		for _, err := os.Stat(asked); err != nil; _, err = os.Stat(asked) {
+			time.Sleep(time.Millisecond)
+		}
+		close(stop)
+	}()
+	if e := s.Speak(1); e != nil || len(r.spoken(t)) != 0 || r.log.Len() > 0 {
+		t.Errorf("%+v, %d lines, log: %s", e, len(r.spoken(t)), &r.log)
 	}
 }

@@ -69,7 +69,9 @@ type Speaker struct {
 	before     *event.Spoken              // the evaluation before the last one
 	last       *event.Spoken              // the last one; either may be nil
 	incomplete int                        // evaluations
-	deaf       bool                       // a warning has said that the recognizer fails
+	// recognizerWarned is true once a warning has said that the recognizer fails, and recognizerSlow if it has taken
+	// too long in the evaluation at hand.
+	recognizerWarned, recognizerSlow bool
 }
 
 // line is what a line of spoken.jsonl is of.

@@ -38,6 +38,7 @@ func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
 	ctx := stoppable{context.Background(), s.Stop}
 	began := time.Now()
 	e := &event.Spoken{Step: step, Folder: files.At(s.dir()).Join(rundir.Step(step)).String()}
+	s.recognizerSlow = false
 	anew, err := s.speak(ctx, e)
 	if serr := s.file.Sync(); err == nil {
 		err = serr
@@ -153,6 +154,9 @@ func (s *Speaker) say(
 	}
 	if err := s.measure(ctx, t, &u, dir); err != nil {
 		return u, true, err
+	}
+	if s.Recognizer != nil && ctx.Err() != nil { // what it heard may be missing
+		return u, true, ctx.Err()
 	}
 	if ok {
 		return u, true, nil
