@@ -104,7 +104,7 @@ var importers = map[string]string{
 	"github.com/mattn/go-runewidth":         "host/base/fold",
 	"github.com/nlpodyssey/safetensors":     "ortgraphs/safetensors",
 	"github.com/pion/opus":                  "host/data/dataset/internal/opus",
-	"github.com/prometheus/client_golang":  "host/observe/prometheus",
+	"github.com/prometheus/client_golang":   "host/observe/prometheus",
 	"github.com/rivo/uniseg":                "host/speak/synthesize",
 	"github.com/santhosh-tekuri/jsonschema": "shared/manifest",
 	"github.com/spf13/cobra":                "cmd",

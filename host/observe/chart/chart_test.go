@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 	}
 	for v, want := range map[float64]string{
 		0: "0", 0.30000000000000004: "0.3", 1200: "1200", 15_000: "15k", 2.5e6: "2.5M", 3e9: "3G", 2e-5: "2e-05",
-			1.05e308: "1.05e+308",
+		1.05e308: "1.05e+308",
 	} {
 		if got := Short(v); got != want {
 			t.Errorf("%g is %s, want %s", v, got, want)
