@@ -73,6 +73,28 @@ func Stat(path string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
+// Names returns the names in a folder, in any order. complete is false if there are more than limit.
+func Names(dir string, limit int) (names []string, complete bool, err error) {
+	err = waiting().Retry(func() error {
+		if err := fault("readdir", dir); err != nil {
+			return err
+		}
+		d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0) // a pipe would wait for a writer
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if names, err = d.Readdirnames(limit + 1); errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return names[:min(len(names), limit)], len(names) <= limit, nil
+}
+
 // ReadAt fills b with the bytes from offset at.
 func ReadAt(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)

@@ -62,3 +62,28 @@ func TestRead(t *testing.T) {
 		check("ReadIn", data, err, c.inRoot)
 	}
 }
+
+// TestNames: the names of a folder, as many as wanted; a pipe is an error and nothing that waits.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o777), syscall.Mkfifo(pipe, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		dir          string
+		limit, names int
+		complete     bool
+	}{{dir, 3, 2, true}, {dir, 2, 2, true}, {dir, 1, 1, false}, {filepath.Join(dir, "empty"), 1, 0, true}} {
+		names, complete, err := Names(c.dir, c.limit)
+		if len(names) != c.names || complete != c.complete || err != nil {
+			t.Errorf("%s, at most %d: %q, complete %v, %v", c.dir, c.limit, names, complete, err)
+		}
+	}
+	if _, _, err := Names(pipe, 1); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a pipe: %v", err)
+	}
+	if _, _, err := Names(filepath.Join(dir, "none"), 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"io/fs"
 	"sync"
 )
@@ -13,6 +14,7 @@ const maxFiles = 4096
 type finder struct {
 	recordings *recordings
 	known      []recording // those of the cache
+	folders    folders
 
 	mu   sync.Mutex
 	seen map[string]*found // by the path in the list
@@ -50,7 +52,10 @@ func (f *finder) find(path string, others bool) *found {
 
 func (f *finder) look(to *found, path string, others bool) {
 	var info fs.FileInfo
-	if to.path, info, to.err = statAudio(path, others); to.err != nil {
+	if to.path, info, to.err = statAudio(path, others, &f.folders); to.err != nil {
+		if errors.Is(to.err, fs.ErrNotExist) {
+			f.folders.Missing(path)
+		}
 		return
 	}
 	state := stateOf(to.path, info)

@@ -111,7 +111,7 @@ func source(dir, list, flag string) layout.Source {
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(dir, path)
 			}
-			file, _, err := statAudio(path, true)
+			file, _, err := statAudio(path, true, nil)
 			return file, err == nil
 		},
 		Seconds: func(file string) (float64, error) {

@@ -150,7 +150,7 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
 			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "),
-				endings[len(endings)-1], nearby(row))
+				endings[len(endings)-1], s.finder.nearby(row))
 		}
 		return fmt.Errorf("there is no %s%s", row.audio, notPath(row.audio))
 	}
@@ -241,15 +241,15 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 }
 
 // nearby says that the id of a line names a file with its ending, or that there is one in another format, if so.
-func nearby(row *scannedRow) string {
+func (f *finder) nearby(row *scannedRow) string {
 	named := strings.TrimSuffix(row.path, ".wav")
 	if ending := strings.ToLower(filepath.Ext(named)); ending == ".wav" || slices.Contains(endings, ending) {
-		if _, err := files.Stat(named); err == nil {
+		if _, err := f.folders.Stat(named); err == nil {
 			return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"
 		}
 	}
 	for _, ending := range unread {
-		if _, err := files.Stat(named + ending); err == nil {
+		if _, err := f.folders.Stat(named + ending); err == nil {
 			return "; " + audio.Convert(named+ending)
 		}
 	}
@@ -265,8 +265,8 @@ var endings = []string{".flac", ".ogg", ".opus", ".mp3", ".oga"}
 
 // statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name
 // with another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems
-// store "ö" as one character, some as two, and copies of a data set mix them. It opens nothing.
-func statAudio(path string, any bool) (string, fs.FileInfo, error) {
+// store "ö" as one character, some as two, and copies of a data set mix them. It opens no file. in may be nil.
+func statAudio(path string, any bool, in *folders) (string, fs.FileInfo, error) {
 	info, err := files.Stat(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return path, info, err
@@ -285,7 +285,7 @@ func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 			if name == path {
 				continue
 			}
-			if info, err := files.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			if info, err := in.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 				return name, info, err
 			}
 		}
