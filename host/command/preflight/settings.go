@@ -48,7 +48,7 @@ func Settings(draft *plan.Draft, set *config.Set) []Check {
 		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
 		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},
 	}
-	if set.Samples != "" || config.Asked(set, "spoken-clips") || set.BestBy != plan.BestByLoss ||
+	if set.Samples != "" || config.Asked(set, "spoken-clips") || set.BestBy != report.ByLoss ||
 		set.Recognizer != "" {
 		checks = append(checks, Check{
 			Name: "samples", Needs: []string{Data}, Try: s.samples,

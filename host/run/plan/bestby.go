@@ -4,23 +4,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-const (
-	// BestByLoss is the default of --best-by.
-	BestByLoss = "loss"
-	// SpokenPrefix begins the names of measures of speech.
-	SpokenPrefix = "spoken."
-	// bestByHash is the name of the measure among the hashes of a checkpoint, if it is not the loss.
-	bestByHash = "best_by"
-)
+// bestByHash is the name of the measure among the hashes of a checkpoint, if it is not the loss.
+const bestByHash = "best_by"
 
 // BestBy is the measure by which evaluations are compared, "" for the loss.
 func (p *Plan) BestBy() string {
-	if p.Config.BestBy == BestByLoss {
+	if p.Config.BestBy == report.ByLoss {
 		return ""
 	}
 	return p.Config.BestBy
@@ -36,7 +31,7 @@ func checkBestBy(d *Draft) error {
 		return hint.Errorf("name validation data with --val-data, or leave --best-by out",
 			"--best-by %s compares evaluations, and the run has none", name)
 	}
-	known := slices.Concat([]string{BestByLoss}, d.Bundle.Manifest.Metrics(), measures(d))
+	known := slices.Concat([]string{report.ByLoss}, d.Bundle.Manifest.Metrics(), measures(d))
 	if slices.Contains(known, name) {
 		return nil
 	}
@@ -44,7 +39,7 @@ func checkBestBy(d *Draft) error {
 	if advice == "" {
 		advice = "docs/schedules.md says what each means"
 	}
-	if strings.HasPrefix(name, SpokenPrefix) && len(d.Samples.Clips) == 0 {
+	if strings.HasPrefix(name, report.BySpoken) && len(d.Samples.Clips) == 0 {
 		advice = "measures of speech need a bundle that speaks, and --spoken-clips"
 	}
 	return hint.Errorf(advice, "--best-by %s: no evaluation of this run has it; there are %s", name,
@@ -68,7 +63,7 @@ func measures(d *Draft) (names []string) {
 			has = d.Config.Recognizer != ""
 		}
 		if has {
-			names = append(names, SpokenPrefix+name)
+			names = append(names, report.BySpoken+name)
 		}
 	}
 	return names

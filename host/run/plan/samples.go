@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize"
@@ -55,7 +56,7 @@ func chooseClips(d *Draft) error {
 	if n == 0 {
 		return nil
 	}
-	d.Samples.Optional = !config.Asked(d.set, "spoken-clips") && !strings.HasPrefix(d.Config.BestBy, SpokenPrefix)
+	d.Samples.Optional = !config.Asked(d.set, "spoken-clips") && !strings.HasPrefix(d.Config.BestBy, report.BySpoken)
 	err := speaks(d, "speak none: --spoken-clips 0")
 	if err == nil {
 		var chosen samples.List

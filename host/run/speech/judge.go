@@ -21,7 +21,7 @@ type judged struct {
 
 func newJudged(p *plan.Plan) judged {
 	j := judged{name: p.BestBy()}
-	if measure, ok := strings.CutPrefix(j.name, plan.SpokenPrefix); ok {
+	if measure, ok := strings.CutPrefix(j.name, report.BySpoken); ok {
 		j.spoken = measure
 	} else {
 		j.metric = slices.Index(p.Bundle.Manifest.Metrics(), j.name)
@@ -40,7 +40,7 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 			return e.Metrics[s.by.metric]
 		}
 		s.spoken = s.speaker.Speak(e.Step)
-		return samples.Judge(s.spoken, s.by.spoken)
+		return report.Judge(s.spoken, s.by.spoken)
 	}
 	best := to.Progress.Best
 	if best == nil {
@@ -48,7 +48,7 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	}
 	best.Value = math.NaN()
 	if s.by.spoken != "" {
-		best.Value = samples.Judge(s.speaker.Evaluation(best.Step), s.by.spoken)
+		best.Value = report.Judge(s.speaker.Evaluation(best.Step), s.by.spoken)
 	} else if e := evaluations.At(best.Step); e != nil {
 		if v, ok := e.Metrics[s.by.name]; ok {
 			best.Value = float64(v)

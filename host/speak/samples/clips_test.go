@@ -298,11 +298,11 @@ func TestJudge(t *testing.T) {
 	for name, want := range map[string]float64{
 		MCD: 7, LengthRatio: math.Ln2, SpeakerSimilarity: -0.6, F0Cents: math.NaN(), WER: math.NaN(),
 	} {
-		if got := Judge(e, name); math.Abs(got-want) > 1e-12 || math.IsNaN(got) != math.IsNaN(want) {
+		if got := report.Judge(e, name); math.Abs(got-want) > 1e-12 || math.IsNaN(got) != math.IsNaN(want) {
 			t.Errorf("%s is judged %g, want %g", name, got, want)
 		}
 	}
-	if e.Incomplete = true; !math.IsNaN(Judge(e, MCD)) || !math.IsNaN(Judge(nil, MCD)) {
+	if e.Incomplete = true; !math.IsNaN(report.Judge(e, MCD)) || !math.IsNaN(report.Judge(nil, MCD)) {
 		t.Error("an evaluation that is not complete is judged")
 	}
 }

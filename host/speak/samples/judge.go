@@ -2,7 +2,6 @@ package samples
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -13,34 +12,6 @@ import (
 // it.
 func Judged() []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Silence })
-}
-
-// Judge returns a number for the speech of an evaluation that is lower the better it is by a measure: the mean over the
-// utterances, negated for the similarity, and for the ratio of lengths the mean of its distance from 1, as a magnitude
-// of the natural logarithm. It is NaN, which is never better, if texts are missing, or a clip has no such measure.
-func Judge(e *event.Spoken, name string) float64 {
-	if e == nil || e.Incomplete {
-		return math.NaN()
-	}
-	sum, n := 0.0, 0
-	for _, u := range e.Utterances {
-		v, ok := valueOf(u, name)
-		switch {
-		case !ok && u.Clip:
-			return math.NaN()
-		case !ok:
-			continue
-		case name == LengthRatio:
-			v = math.Abs(math.Log(v))
-		case name == SpeakerSimilarity:
-			v = -v
-		}
-		sum, n = sum+v, n+1
-	}
-	if n == 0 {
-		return math.NaN()
-	}
-	return sum / float64(n)
 }
 
 // What counts as broken speech.

@@ -14,19 +14,20 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/speak/measures"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize"
 )
 
 // The names of the measures, in the order in which they are shown. docs/speech-measures.md defines each.
 const (
-	LengthRatio       = "length_ratio"
+	LengthRatio       = report.LengthRatio
 	Silence           = "silence"
 	Repeated          = "repeated"
 	MCD               = "mcd_db"
 	F0Cents           = "f0_cents"
 	VoicingError      = "voicing_error"
-	SpeakerSimilarity = "speaker_similarity"
+	SpeakerSimilarity = report.SpeakerSimilarity
 	WER               = "wer"
 	CER               = "cer"
 )

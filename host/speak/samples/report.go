@@ -83,7 +83,7 @@ func (s *Speaker) history() map[string]report.SpokenMeasure {
 		for _, v := range e.Measures {
 			m := out[v.Name]
 			m.Last, m.LastStep = report.Float(v.Value), step
-			if judged := Judge(e, v.Name); !math.IsNaN(judged) {
+			if judged := report.Judge(e, v.Name); !math.IsNaN(judged) {
 				if was, ok := best[v.Name]; v.Name != Silence && (!ok || judged < was) {
 					best[v.Name] = judged
 					value := report.Float(v.Value)
