@@ -206,6 +206,19 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
+// TestBestByMeasure: the best evaluation is that of the run, with the value of its measure.
+func TestBestByMeasure(t *testing.T) {
+	folders := three(t)
+	judged := strings.Replace(reportOf(201, 8<<30), "{", `{"evaluation":{"best":{"step":10,"loss":19,"by":`+
+		`"spoken.mcd_db","value":6.5}},`, 1)
+	a := made{"judged", 201, 100, 800, "batch_size: 8\n", judged}.make(t, t.TempDir())
+	text := of(opened(t, []string{a, folders[1]})).Text(80)
+	if want := "\nbest evaluation                 19.00         10.00\n" +
+		"  by mcd_db                     6.500             -\n"; !strings.Contains(text, want) {
+		t.Errorf("there is no %q in\n%s", want, text)
+	}
+}
+
 // TestText: the table of two runs, by hand, and its width with more runs.
 func TestText(t *testing.T) {
 	folders := three(t)

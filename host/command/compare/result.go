@@ -112,8 +112,8 @@ func runOf(run *record.Run, i int) Entry {
 	r := Entry{
 		Letter: letter(i), Folder: run.Folder, Outcome: run.Status(), Steps: run.Steps.LastStep,
 		BatchSize: run.Setting(batchSize), Accumulate: run.Setting("accumulate"),
-		LossFirst: report.Float(run.Steps.First),
-		AtEnd:     atStep(run, run.Steps.LastStep), Utilization: []report.Utilization{}, Memory: []report.Memory{},
+		LossFirst: report.Float(run.Steps.First), Best: run.Best,
+		AtEnd: atStep(run, run.Steps.LastStep), Utilization: []report.Utilization{}, Memory: []report.Memory{},
 	}
 	pieces := run.Steps.Pieces
 	r.steps = rateOf(pieces, func(p *record.Piece) float64 { return p.Timed })
@@ -122,9 +122,6 @@ func runOf(run *record.Run, i int) Entry {
 	r.StepMs = times(run)
 	if sum := run.Steps.Sum(); sum.Ms > 0 && !math.IsInf(sum.Ms+sum.Wait, 0) {
 		r.InputStall = sum.Wait / sum.Ms
-	}
-	if b := run.Evaluations.Best; b != nil {
-		r.Best = &report.Best{Step: b.Step, Loss: report.Float(b.Loss)}
 	}
 	if rep := run.Report; rep != nil {
 		r.of(rep)

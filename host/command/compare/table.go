@@ -35,11 +35,11 @@ func (r *Result) rows() []row {
 	add("steps", func(r *Entry) string { return page.Count(r.Steps) })
 	add("steps/min", func(r *Entry) string { return page.Rate(r.StepsPerMinute.Value) })
 	add("  95 %", func(r *Entry) string { return ends(&r.StepsPerMinute, page.Rate) })
-	add("  speed-up", func(r *Entry) string { return times2(r.SpeedUp) })
+	add("  speed-up", func(r *Entry) string { return speedUpText(r.SpeedUp) })
 	add("    95 %", func(r *Entry) string { return ends(r.SpeedUp, ratio) })
 	add("frames/s", func(r *Entry) string { return page.Rate(r.FramesPerSecond.Value) })
 	add("  95 %", func(r *Entry) string { return ends(&r.FramesPerSecond, page.Rate) })
-	add("  speed-up", func(r *Entry) string { return times2(r.SpeedUpFrames) })
+	add("  speed-up", func(r *Entry) string { return speedUpText(r.SpeedUpFrames) })
 	add("    95 %", func(r *Entry) string { return ends(r.SpeedUpFrames, ratio) })
 	add("step time", func(r *Entry) string { return page.Milliseconds(r.StepMs.Mean) })
 	add("  variation", func(r *Entry) string { return page.Percent(r.StepMs.Variation) })
@@ -86,12 +86,32 @@ func (t *rowsOf) losses() {
 		}
 		return loss(r.Best.Loss)
 	})
+	for i := range r.Runs {
+		b := r.Runs[i].Best
+		if b == nil || b.By == "" || slices.ContainsFunc(r.Runs[:i], func(e Entry) bool { return e.by() == b.By }) {
+			continue
+		}
+		add("  by "+strings.TrimPrefix(b.By, report.BySpoken), func(r *Entry) string {
+			if r.by() != b.By || r.Best.Value == nil {
+				return "-"
+			}
+			return loss(*r.Best.Value)
+		})
+	}
 	if r.Evaluated > 0 {
 		add("  at step "+page.Count(r.Evaluated), func(r *Entry) string { return loss(r.Evaluation) })
 	}
 	if r.EqualTimeS > 0 {
 		add("  after "+page.Duration(r.EqualTimeS), func(r *Entry) string { return loss(r.AtTime.Validation) })
 	}
+}
+
+// by is what the best evaluation is the best by, "" for the loss.
+func (r *Entry) by() string {
+	if r.Best == nil {
+		return ""
+	}
+	return r.Best.By
 }
 
 // rowsOf collects the rows of a result.
@@ -134,7 +154,7 @@ func ratio(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func times2(i *Interval) string {
+func speedUpText(i *Interval) string {
 	if i == nil {
 		return "-"
 	}

@@ -107,10 +107,7 @@ func (l *Listing) add(folder string) {
 	row := Row{
 		Folder: folder, Outcome: g.Status, Steps: g.Steps, LossFirst: g.First, LossLast: g.Last,
 		StepsPerSecond: g.StepsPerSec, WallS: g.WallS, Written: g.Written.UTC().Truncate(time.Second), Bytes: g.Bytes,
-		Partly: !g.AllBytes,
-	}
-	if g.HasBest {
-		row.Best = &report.Best{Step: g.BestStep, Loss: g.Best}
+		Partly: !g.AllBytes, Best: g.Best,
 	}
 	l.Runs = append(l.Runs, row)
 }

@@ -92,6 +92,41 @@ cannot be read: DIR/pipe: metrics.jsonl: a named pipe, not a regular file; repor
 	}
 }
 
+// TestListByMeasure: a run has the value of its measure, which the table names.
+func TestListByMeasure(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), 2, map[string]string{
+		"metrics.jsonl": step(1, 4), "eval.jsonl": `{"step":1,"loss":4.5}` + "\n",
+	})
+	write(t, filepath.Join(dir, "b"), 3, map[string]string{
+		"metrics.jsonl": step(1, 4) + step(2, 3), "config.yaml": "best_by: mel_loss\n",
+		"eval.jsonl": `{"step":1,"loss":5,"mel_loss":0.125}` + "\n" + `{"step":2,"loss":4,"mel_loss":0.25}` + "\n",
+	})
+	var out bytes.Buffer
+	if err := List(&out, []string{dir}, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.ReplaceAll(`written           outcome     steps         loss   best        by  steps/s  wall  size  run
+2026-06-02 12:30  unfinished      1  4.000→4.000  4.500      loss     0.00     -   79B  DIR/a
+2026-06-03 12:30  unfinished      2  4.000→3.000  0.125  mel_loss     20.0     -  205B  DIR/b
+`, "DIR", dir)
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if err := List(&out, []string{dir}, true, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got Listing
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if b := got.Runs[1].Best; b.By != "mel_loss" || b.Step != 1 || *b.Value != 0.125 || b.Loss != 5 ||
+		got.Runs[0].Best.By != "" || strings.Contains(out.String(), `"value":null`) {
+		t.Errorf("%s", out.String())
+	}
+}
+
 func TestListAsJSON(t *testing.T) {
 	dir := runs(t)
 	var out bytes.Buffer

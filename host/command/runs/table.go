@@ -1,17 +1,27 @@
 package runs
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// The head of the table. The name is the last column: it may have any length.
-var head = []string{"written", "outcome", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
+// headOf is the head of the table, with "by" if the best evaluation of a run is not that of the lowest loss. The name is
+// the last column: it may have any length.
+func headOf(by bool) []string {
+	list := []string{"written", "outcome", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
+	if by {
+		list = slices.Insert(list, 5, "by")
+	}
+	return list
+}
 
 // roomy is the width of a terminal from which on columns are two spaces apart, and a date has its time.
 const roomy = 100
@@ -19,9 +29,11 @@ const roomy = 100
 // table writes a line for each run. In a terminal, a name that does not fit is cut: --json has all of it.
 func table(list *Listing, width int) string {
 	wide := width == 0 || width >= roomy
+	by := slices.ContainsFunc(list.Runs, func(r Row) bool { return r.Best != nil && r.Best.By != "" })
+	head := headOf(by)
 	cells := [][]string{head}
 	for _, r := range list.Runs {
-		cells = append(cells, cellsOf(r, wide))
+		cells = append(cells, cellsOf(r, wide, by))
 	}
 	gap := " "
 	if wide {
@@ -59,7 +71,7 @@ func table(list *Listing, width int) string {
 // outcomes are the words of a narrow table.
 var outcomes = map[string]string{"interrupted": "stopped", "unfinished": "not over"}
 
-func cellsOf(r Row, wide bool) []string {
+func cellsOf(r Row, wide, by bool) []string {
 	date, outcome := r.Written.Local().Format("2006-01-02 15:04"), r.Outcome
 	if !wide {
 		date = date[:len("2006-01-02")]
@@ -68,9 +80,12 @@ func cellsOf(r Row, wide bool) []string {
 		}
 	}
 	loss := units.Number(float64(r.LossFirst)) + "→" + units.Number(float64(r.LossLast))
-	best, wall := "-", "-"
+	best, measure, wall := "-", "-", "-"
 	if r.Best != nil {
-		best = units.Number(float64(r.Best.Loss))
+		best, measure = units.Number(float64(r.Best.Loss)), cmp.Or(visible.Text(r.Best.By), report.ByLoss)
+		if r.Best.Value != nil {
+			best = units.Number(float64(*r.Best.Value))
+		}
 	}
 	if r.WallS > 0 {
 		wall = short(r.WallS)
@@ -79,9 +94,13 @@ func cellsOf(r Row, wide bool) []string {
 	if r.Partly {
 		size = ">" + size
 	}
-	return []string{
+	line := []string{
 		date, outcome, count(r.Steps), loss, best, units.Rate(r.StepsPerSecond), wall, size, visible.Text(r.Folder),
 	}
+	if by {
+		line = slices.Insert(line, 5, measure)
+	}
+	return line
 }
 
 // count writes a number of steps in at most six characters.

@@ -118,7 +118,11 @@ func lossCurve(run *record.Run) Figure {
 		lines = append(lines, dots)
 	}
 	if b := e.Best; b != nil {
-		caption += fmt.Sprintf(" %s, the best loss %s at step %s, the last %s.", units.Count(e.Count, "evaluation"),
+		best := "the best loss"
+		if run.Best.By != "" {
+			best = "the best by " + run.Best.By + " has the loss"
+		}
+		caption += fmt.Sprintf(" %s, %s %s at step %s, the last %s.", units.Count(e.Count, "evaluation"), best,
 			units.Number(b.Loss), Count(b.Step), units.Number(e.All[len(e.All)-1].Loss))
 		hint := fmt.Sprintf("the best evaluation: %s after step %d", units.Number(b.Loss), b.Step)
 		lines = append(lines, chart.Line{Name: "best", Color: 3, Dots: true, Alone: true,

@@ -248,3 +248,28 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// TestBestByMeasure: the best is that of the run, whose measure the page names, and not the lowest loss.
+func TestBestByMeasure(t *testing.T) {
+	content := whole()
+	content["report.json"] = `{"outcome":"done","steps":3,"early_stop":{"evaluations":2,"by":"spoken.mcd_db"},
+		"evaluation":{"step":3,"loss":3.75,"best":{"step":1,"loss":5,"by":"spoken.mcd_db","value":4.25}}}`
+	run, err := record.Open(runOf(t, content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Of(run, ".", MostMedia, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := shownBy(t, text)
+	for _, want := range []string{
+		"best evaluation 4.250 by spoken.mcd_db, step 1, loss 5.000", "step 1 (first, best)",
+		"the best by spoken.mcd_db has the loss 5.000 at step 1, the last 3.750.",
+		"The run stopped early, after 3 steps: 2 evaluations without a better spoken.mcd_db.",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("there is no %q in\n%s", want, shown)
+		}
+	}
+}

@@ -117,8 +117,8 @@ func TakeOf(u *record.Utterance, when, folder, link string, media *Media) Take {
 // setsOf names the evaluations in the order of their steps.
 func setsOf(run *record.Run) []set {
 	best := int64(-1)
-	if e := run.Evaluations.Best; e != nil {
-		best = e.Step
+	if run.Best != nil {
+		best = run.Best.Step
 	}
 	var sets []set
 	for i, list := range [][]record.Utterance{run.Spoken.First, run.Spoken.Best, run.Spoken.Last} {

@@ -105,8 +105,12 @@ func (v *view) verdict() {
 	case record.Done:
 		v.Headline = "The run is done, after " + steps + "."
 		if e := r.EarlyStop; e != nil {
-			v.Headline = fmt.Sprintf("The run stopped early, after %s: %s without a lower validation loss.", steps,
-				units.Count(max(0, e.Evaluations), "evaluation"))
+			better := "lower validation loss"
+			if e.By != "" {
+				better = "better " + e.By
+			}
+			v.Headline = fmt.Sprintf("The run stopped early, after %s: %s without a %s.", steps,
+				units.Count(max(0, e.Evaluations), "evaluation"), better)
 		}
 	case record.Interrupted:
 		v.Headline = "The run was interrupted, after " + steps + "."
@@ -166,7 +170,7 @@ func (v *view) parts() {
 
 // tiles are the figures of the whole run. Those of a run without a report are of its lines.
 func (v *view) tiles() []tile {
-	s, e, r := v.Run.Steps, v.Run.Evaluations, v.report
+	s, r := v.Run.Steps, v.report
 	perSecond, frames := r.StepsPerSecond, r.FramesPerSecond
 	if v.Status == record.Unfinished {
 		perSecond, frames = s.Speed()
@@ -176,8 +180,12 @@ func (v *view) tiles() []tile {
 		list = append(list, tile{"training loss", units.Number(s.First) + " → " + units.Number(s.Last),
 			"lowest " + units.Number(s.Best)})
 	}
-	if b := e.Best; b != nil {
-		list = append(list, tile{"best evaluation", units.Number(b.Loss), "step " + Count(b.Step)})
+	if b := v.Run.Best; b != nil {
+		value, note := units.Number(float64(b.Loss)), "step "+Count(b.Step)
+		if b.Value != nil {
+			value, note = units.Number(float64(*b.Value)), "by "+b.By+", "+note+", loss "+value
+		}
+		list = append(list, tile{"best evaluation", value, note})
 	}
 	list = append(list,
 		tile{"speed", Rate(60*perSecond) + " steps/min", Rate(perSecond) + " steps/s"},

@@ -32,14 +32,15 @@ type Value struct {
 type Evaluations struct {
 	Count int
 	All   []Evaluation
-	// Best has the lowest loss; nil without a finite one.
+	// Best is the line of the best one, as the run has chosen it; nil without one.
 	Best *Evaluation
 }
 
 // notMetrics are the keys of eval.jsonl that are no metric.
 var notMetrics = []string{"step", "loss", "samples", "eval_ms"}
 
-func readEvaluations(path files.Path) (e Evaluations, problem string) {
+func readEvaluations(path files.Path, c *choice) (e Evaluations, problem string) {
+	best := math.Inf(1)
 	every := 1 // of the evaluations, this one is kept
 	problem = lines(path, func(line []byte) error {
 		v, err := readEvaluation(line)
@@ -50,8 +51,8 @@ func readEvaluations(path files.Path) (e Evaluations, problem string) {
 			return errOrder
 		}
 		e.Count++
-		if !math.IsNaN(v.Loss) && (e.Best == nil || v.Loss < e.Best.Loss) {
-			e.Best = &v
+		if value := c.value(&v); value < best {
+			best, e.Best = value, &v
 		}
 		// The last one is always there. It makes room for the next one unless it is one of those that stay.
 		if n := len(e.All); n > 1 && (e.Count-2)%every != 0 {

@@ -12,18 +12,15 @@ import (
 
 // Glance is a run in a line.
 type Glance struct {
-	Status       string
-	Steps        int64
-	First, Last  report.Float // losses
-	Best         report.Float // of an evaluation
-	BestStep     int64
-	StepsPerSec  float64
-	WallS        float64 // of the last process; 0 if it is not known
-	Written      time.Time
-	Bytes        int64
-	AllBytes     bool // otherwise Bytes leaves some out
-	HasBest      bool
-	ReportIsRead bool
+	Status      string
+	Steps       int64
+	First, Last report.Float // losses
+	Best        *report.Best // nil without one
+	StepsPerSec float64
+	WallS       float64 // of the last process; 0 if it is not known
+	Written     time.Time
+	Bytes       int64
+	AllBytes    bool // otherwise Bytes leaves some out
 }
 
 // Look reads a run in short: report.json, if it is that of the last step, and metrics.jsonl otherwise.
@@ -33,7 +30,7 @@ func Look(folder string) (*Glance, error) {
 	if err := r.there(run); err != nil {
 		return nil, err
 	}
-	g := &Glance{Status: Unfinished, Written: r.Written, First: nan, Last: nan, Best: nan}
+	g := &Glance{Status: Unfinished, Written: r.Written, First: nan, Last: nan}
 	g.Bytes, g.AllBytes = Size(folder)
 	rep, problem := readReport(run.Join(report.ReportFile))
 	last, err := lastStep(run.Join(report.MetricsFile))
@@ -43,6 +40,7 @@ func Look(folder string) (*Glance, error) {
 	r.Report, r.Steps = rep, &Steps{LastStep: last}
 	if g.Status = r.Status(); g.Status != Unfinished {
 		g.of(rep)
+		g.best(run, rep)
 		return g, nil
 	}
 	steps, problem := readSteps(run.Join(report.MetricsFile), nil)
@@ -51,18 +49,22 @@ func Look(folder string) (*Glance, error) {
 	}
 	g.Steps, g.First, g.Last = steps.LastStep, report.Float(steps.First), report.Float(steps.Last)
 	g.StepsPerSec, _ = steps.Speed()
-	if e, _ := readEvaluations(run.Join(report.EvalFile)); e.Best != nil {
-		g.HasBest, g.Best, g.BestStep = true, report.Float(e.Best.Loss), e.Best.Step
-	}
+	g.best(run, nil)
 	return g, nil
 }
 
 // of takes the figures of a report.
 func (g *Glance) of(r *report.Report) {
-	g.ReportIsRead = true
 	g.Steps, g.First, g.Last, g.StepsPerSec, g.WallS = r.Steps, r.Loss.First, r.Loss.Last, r.StepsPerSecond, r.WallS
-	if e := r.Evaluation; e != nil {
-		g.HasBest, g.Best, g.BestStep = true, e.Best.Loss, e.Best.Step
+}
+
+// best finds the best evaluation, in a report or, without one of the last step, in the lines.
+func (g *Glance) best(run files.Path, rep *report.Report) {
+	settings, _ := readSettings(run.Join(settingsFile))
+	choice := choose(run, rep, settings)
+	if g.Best = choice.known; g.Best == nil {
+		e, _ := readEvaluations(run.Join(report.EvalFile), &choice)
+		g.Best = choice.of(e.Best)
 	}
 }
 

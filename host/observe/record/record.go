@@ -26,10 +26,12 @@ type Run struct {
 	Report      *report.Report
 	Steps       *Steps
 	Evaluations Evaluations
-	Spoken      Spoken
-	Probes      Probes
-	Quarantine  Quarantine
-	Settings    []Setting
+	// Best is the best evaluation, by the loss or by what its By names; nil without one.
+	Best       *report.Best
+	Spoken     Spoken
+	Probes     Probes
+	Quarantine Quarantine
+	Settings   []Setting
 	// Written is when the newest of metrics.jsonl and report.json was written.
 	Written time.Time
 	// Problems say what is missing or could not be read.
@@ -59,11 +61,12 @@ func Open(folder string) (*Run, error) {
 	}
 	r.Steps, problem = readSteps(run.Join(report.MetricsFile), began)
 	say(problem)
-	r.Evaluations, problem = readEvaluations(run.Join(report.EvalFile))
+	choice := choose(run, r.fresh(), r.Settings)
+	r.Evaluations, problem = readEvaluations(run.Join(report.EvalFile), &choice)
 	say(problem)
 	best := int64(-1)
-	if e := r.Evaluations.Best; e != nil {
-		best = e.Step
+	if r.Best = choice.of(r.Evaluations.Best); r.Best != nil {
+		best = r.Best.Step
 	}
 	r.Spoken, problem = readSpoken(run, best)
 	say(problem)
@@ -129,6 +132,14 @@ var nan = report.Float(math.NaN())
 
 // Stale reports whether the report is that of an earlier step, as in a run that was resumed and has not ended yet.
 func (r *Run) Stale() bool { return r.Report != nil && r.Report.Steps < r.Steps.LastStep }
+
+// fresh is the report, nil if it is that of an earlier step.
+func (r *Run) fresh() *report.Report {
+	if r.Stale() {
+		return nil
+	}
+	return r.Report
+}
 
 // The states of a run.
 const (

@@ -154,7 +154,8 @@ func TestManyEvaluations(t *testing.T) {
 	for step := 1; step <= 20_001; step++ {
 		fmt.Fprintf(&text, `{"step":%d,"loss":%d,"samples":1,"eval_ms":1}`+"\n", step, 30_000-step+max(0, 2*(step-777)))
 	}
-	e, problem := readEvaluations(files.In(folder(t, map[string]string{"eval.jsonl": text.String()}), "eval.jsonl"))
+	e, problem := readEvaluations(files.In(folder(t, map[string]string{"eval.jsonl": text.String()}), "eval.jsonl"),
+		&choice{step: -1, by: report.ByLoss})
 	last := e.All[len(e.All)-1]
 	if problem != "" || e.Count != 20_001 || len(e.All) > maxEvaluations || e.All[0].Step != 1 || e.All[1].Step != 9 ||
 		last.Step != 20_001 || e.Best.Step != 777 {

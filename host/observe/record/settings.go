@@ -45,7 +45,11 @@ func (r *Run) Setting(name string) string {
 
 // Lookup returns the value of a setting, and whether the file has it.
 func (r *Run) Lookup(name string) (value string, ok bool) {
-	for _, s := range r.Settings {
+	return lookup(r.Settings, name)
+}
+
+func lookup(list []Setting, name string) (value string, ok bool) {
+	for _, s := range list {
 		if s.Name == name {
 			return s.Value, true
 		}
