@@ -215,7 +215,7 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := t.TempDir()
-			go_ := func(b *Board, from, to int64) {
+			goOn := func(b *Board, from, to int64) {
 				take(t, b, &event.Start{Step: from, Total: to})
 				if b.EvaluatedStep < from && from%2 == 0 {
 					take(t, b, evaluation(from), spoken(t, run, from))
@@ -227,7 +227,7 @@ func TestResume(t *testing.T) {
 					}
 				}
 			}
-			go_(open(t, Config{Dir: run}), 0, 6) // killed: not closed
+			goOn(open(t, Config{Dir: run}), 0, 6) // killed: not closed
 			last := names(t, run)[len(names(t, run))-1]
 			f, err := os.OpenFile(filepath.Join(run, Folder, last), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
@@ -241,7 +241,7 @@ func TestResume(t *testing.T) {
 					t.Errorf("%s is left", name)
 				}
 			}
-			go_(b, test.step, 6)
+			goOn(b, test.step, 6)
 			if test.step == test.evaluated && test.step > 0 { // as a run does whose samples may be missing
 				take(t, b, spoken(t, run, test.step))
 			}
