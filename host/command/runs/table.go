@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// headOf is the head of the table, with "by" if the best evaluation of a run is not that of the lowest loss. The name is
-// the last column: it may have any length.
+// headOf is the head of the table, with "by" if the best evaluation of a run is not that of the lowest loss. The name
+// is the last column: it may have any length.
 func headOf(by bool) []string {
 	list := []string{"written", "outcome", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
 	if by {
