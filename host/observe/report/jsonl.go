@@ -38,18 +38,24 @@ const maxLine = 64 << 10
 // which keep returns false, or that has no end. Lines wait for the disk as long as wait says. An error of keep is
 // returned with the line's number.
 func openLines(path string, limit int, wait *files.Patience, keep func(line []byte) (bool, error)) (*lines, error) {
-	f, err := files.At(path).Append()
+	l := &lines{path: path, limit: limit, wait: wait}
+	return l, l.open(func() error { return l.cut(keep) })
+}
+
+// open opens the file, and closes it if cut, which leaves the lines that stay, fails.
+func (l *lines) open(cut func() error) error {
+	f, err := files.At(l.path).Append()
 	if errors.Is(err, files.ErrLink) || files.OfMachine(err) {
-		return nil, err
+		return err
 	}
 	if err != nil {
-		return nil, &damaged{err}
+		return &damaged{err}
 	}
-	l := &lines{path: path, file: f, limit: limit, wait: wait}
-	if err := l.cut(keep); err != nil {
-		return nil, errors.Join(err, f.Close())
+	l.file = f
+	if err := cut(); err != nil {
+		return errors.Join(err, l.file.Close())
 	}
-	return l, nil
+	return nil
 }
 
 func (l *lines) cut(keep func(line []byte) (bool, error)) error {
@@ -79,12 +85,12 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 }
 
 // next reads a line into l.buf. The error is io.EOF also before a line without an end, and bufio.ErrTooLong for one
-// that is longer than the limit, which is not read to its end.
+// that is longer than the limit, of which it returns what it has read last: that may not be its end.
 func (l *lines) next(r *bufio.Reader) ([]byte, error) {
 	for l.buf = l.buf[:0]; ; {
 		piece, err := r.ReadSlice('\n')
 		if len(l.buf)+len(piece) > l.limit {
-			return nil, bufio.ErrTooLong
+			return piece, bufio.ErrTooLong
 		}
 		if l.buf = append(l.buf, piece...); err != bufio.ErrBufferFull {
 			return l.buf, err

@@ -65,20 +65,25 @@ type ProbedLines struct {
 	lines       *lines
 	evaluations int
 	last        int64
+	problem     string
 }
 
-// OpenProbed opens or creates probes.jsonl, and removes the lines after a step, as OpenMetrics does.
+// OpenProbed opens or creates probes.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out those
+// that cannot be read.
 func OpenProbed(path string, afterStep int64) (*ProbedLines, error) {
 	p, keep := new(ProbedLines), upTo(afterStep)
 	var err error
-	p.lines, err = openLines(path, maxProbedLine, nil, func(line []byte) (bool, error) {
+	p.lines, p.problem, err = salvageLines(path, maxProbedLine, func(line []byte) (bool, error) {
 		ok, err := keep(line)
-		if ok {
-			var l ProbedLine
-			err = json.Unmarshal(line, &l)
-			p.count(l.Step)
+		if !ok {
+			return false, err
 		}
-		return ok, err
+		var l ProbedLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return false, err
+		}
+		p.count(l.Step)
+		return true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the lines of probes: %w", err)
@@ -91,6 +96,9 @@ func (p *ProbedLines) count(step int64) {
 		p.evaluations, p.last = p.evaluations+1, step
 	}
 }
+
+// Problem says which lines were left out when the file was opened; empty without one.
+func (p *ProbedLines) Problem() string { return p.problem }
 
 // Evaluations counts the evaluations that have lines.
 func (p *ProbedLines) Evaluations() int { return p.evaluations }

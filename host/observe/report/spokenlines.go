@@ -55,30 +55,39 @@ func (l SpokenLine) Utterance() event.Utterance {
 
 // SpokenLines writes spoken.jsonl. It does not wait for a disk: speech does not end a run.
 type SpokenLines struct {
-	lines *lines
-	kept  []SpokenLine
+	lines   *lines
+	kept    []SpokenLine
+	problem string
 }
 
-// OpenSpoken opens or creates spoken.jsonl, and removes the lines after a step, as OpenMetrics does.
+// OpenSpoken opens or creates spoken.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out those
+// that cannot be read.
 func OpenSpoken(path string, afterStep int64) (*SpokenLines, error) {
 	s, keep := new(SpokenLines), upTo(afterStep)
 	var err error
-	s.lines, err = openLines(path, maxLine, nil, func(line []byte) (bool, error) {
+	s.lines, s.problem, err = salvageLines(path, maxLine, func(line []byte) (bool, error) {
 		ok, err := keep(line)
-		if ok {
-			var l SpokenLine
-			if err = json.Unmarshal(line, &l); err == nil && (l.Clip > 0) == (l.Sample > 0) {
-				err = errors.New("it is of neither a clip nor a sample")
-			}
-			s.kept = append(s.kept, l)
+		if !ok {
+			return false, err
 		}
-		return ok, err
+		var l SpokenLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return false, err
+		}
+		if (l.Clip > 0) == (l.Sample > 0) {
+			return false, errors.New("it is of neither a clip nor a sample")
+		}
+		s.kept = append(s.kept, l)
+		return true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the lines about speech: %w", err)
 	}
 	return s, nil
 }
+
+// Problem says which lines were left out when the file was opened; empty without one.
+func (s *SpokenLines) Problem() string { return s.problem }
 
 // Kept returns the lines that stayed when the file was opened.
 func (s *SpokenLines) Kept() []SpokenLine { return s.kept }

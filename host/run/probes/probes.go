@@ -76,6 +76,9 @@ func Open(c Config) (_ *Prober, err error) {
 	if p.lines, err = report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep); err != nil {
 		return nil, err
 	}
+	if problem := p.lines.Problem(); problem != "" {
+		c.Log.Warn(problem)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -107,10 +110,13 @@ func cut(c Config) error {
 		return nil
 	}
 	lines, err := report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep)
-	if err == nil {
-		err = errors.Join(lines.Close(), forget(c.Dir, c.EvaluatedStep))
+	if err != nil {
+		return err
 	}
-	return err
+	if problem := lines.Problem(); problem != "" {
+		c.Log.Warn(problem)
+	}
+	return errors.Join(lines.Close(), forget(c.Dir, c.EvaluatedStep))
 }
 
 // forget removes the pictures after a step.

@@ -3,6 +3,7 @@ package samples
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"image/png"
 	"math"
 	"os"
@@ -203,6 +204,54 @@ func TestClipsResume(t *testing.T) {
 	r.List, r.EvaluatedStep = List{}, 1
 	if none, err := Open(t.Context(), r.Config); none != nil || err != nil || len(r.spoken(t)) != 2 {
 		t.Errorf("a run that speaks no more has %d lines, %v", len(r.spoken(t)), err)
+	}
+}
+
+// TestDamagedLines: a line that cannot be read keeps no run from going on, with or without speech: its text is spoken
+// again if it is of the last evaluation.
+func TestDamagedLines(t *testing.T) {
+	r := newRun(t)
+	r.List = must(Clips(1, r.bundle, r.data, texts.Rules{}))
+	s := must(Open(t.Context(), r.Config))
+	for step := range int64(3) {
+		s.Speak(step + 1)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(r.dir, report.SpokenFile)
+	whole := must(os.ReadFile(path))
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	damaged := slices.Concat(lines[0], []byte("{\n"), lines[2])
+	spoken, none := r.List, List{}
+	for _, c := range []struct {
+		step int64
+		list List
+		want []byte
+	}{{2, spoken, slices.Concat(lines[0], lines[1])}, {3, spoken, slices.Concat(lines[0], lines[2])}, {2, none, lines[0]}} {
+		if err := os.WriteFile(path, damaged, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		r.log.Reset()
+		r.Step, r.EvaluatedStep, r.List = c.step, c.step, c.list
+		s, err := Open(t.Context(), r.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(os.ReadFile(path)); !bytes.Equal(got, c.want) || strings.Count(r.log.String(), "WARN") != 1 ||
+			!strings.Contains(r.log.String(), "1 line cannot be read") {
+			t.Errorf("step %d: %s, log: %s", c.step, got, &r.log)
+		}
+	}
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	r.log.Reset()
+	if s, err := Open(t.Context(), r.Config); s != nil || err != nil || r.log.Len() == 0 {
+		t.Errorf("a run that speaks no more: %v, log: %s", err, &r.log)
 	}
 }
 

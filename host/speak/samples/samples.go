@@ -84,18 +84,20 @@ type line struct {
 // Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. On a
 // GPU it speaks the longest text, as long as the bundle allows, so that samples take no more memory later. A resumed
 // run makes later samples again, and those of its last evaluation that are missing. Without anything to speak, the
-// speaker is nil.
+// speaker is nil, and what earlier evaluations have left is no reason to fail.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	s := &Speaker{Config: c, texts: textsOf(c.List)}
 	if len(s.texts) == 0 {
-		return nil, s.forget()
+		s.leave()
+		return nil, nil
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(s.explain(lighter(c.Device.Full(err))), s.Close())
 			if c.Optional && len(c.Sentences) == 0 && context.Cause(ctx) == nil {
 				c.Log.Warn(fmt.Sprintf("no validation clips are spoken: %v", err))
-				err = s.forget()
+				s.leave()
+				err = nil
 			}
 		}
 	}()
@@ -136,9 +138,22 @@ func (s *Speaker) forget() error {
 	err := forget(s.dir(), s.EvaluatedStep)
 	if exists(files.At(s.linesPath())) {
 		lines, lerr := report.OpenSpoken(s.linesPath(), s.EvaluatedStep)
-		return errors.Join(err, lerr, lines.Close())
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		if problem := lines.Problem(); problem != "" {
+			s.Log.Warn(problem)
+		}
+		return errors.Join(err, lines.Close())
 	}
 	return err
+}
+
+// leave is forget for a run that speaks no more.
+func (s *Speaker) leave() {
+	if err := s.forget(); err != nil {
+		s.Log.Warn(fmt.Sprintf("what later evaluations have spoken stays: %v", err))
+	}
 }
 
 // remember takes the lines of the evaluations before.
