@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -330,10 +331,43 @@ func TestBroken(t *testing.T) {
 			"the distortion rose from 6.0 to 7.0 dB"},
 		{good, evaluation(utterance(1, 2, 2, 6, true), utterance(2, 2, 2, 7.9, true)), ""},
 		{cut, evaluation(utterance(1, 2, 2, 9, true), utterance(2, 2, 2, 9, true)), ""}, // words are new
+		// of one text, and of two
+		{evaluation(utterance(1, 2, 2, 5, true)), evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)), ""},
+		{evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)), evaluation(utterance(1, 2, 2, 6.5, true)),
+			"the distortion rose from 5.0 to 6.5 dB"},
+		{evaluation(utterance(1, 2, 2, 5, true)), evaluation(utterance(2, 2, 2, 9, true)), ""},
 	} {
 		if got := Broken(c.before, c.now); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestHistory: the report of a long run has the best of the evaluations of all texts, and takes no longer than its
+// lines: a second, and not the square of their number.
+func TestHistory(t *testing.T) {
+	const evaluations, all = 1000, 52
+	s := &Speaker{lines: map[line]report.SpokenLine{}, texts: make([]*text, all)}
+	for step := range int64(evaluations) {
+		for i := range all {
+			if step == 7 && i > 0 {
+				continue // the lowest, but of one text
+			}
+			distance := 9 + math.Abs(float64(step-600))/1000
+			if step == 7 {
+				distance = 1
+			}
+			u := utterance(i+1, 2, 2, distance, true)
+			s.lines[line{step, true, i + 1}] = report.SpokenLineOf(step, u)
+		}
+	}
+	began := time.Now()
+	got := s.history()[MCD]
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%d evaluations of %d texts took %v", evaluations, all, took)
+	}
+	if got.BestStep != 600 || math.Abs(float64(*got.Best)-9) > 1e-9 || got.LastStep != evaluations-1 {
+		t.Errorf("%+v", got)
 	}
 }
 

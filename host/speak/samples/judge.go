@@ -22,7 +22,7 @@ const (
 
 // Broken says how the speech of an evaluation has become worse than that of the one before: a clip that the model does
 // not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before,
-// a distortion that has risen by more than 1 dB. Silence may be nearer to a recording than the first words of a model
+// a distortion that has risen by more than 1 dB on the mean of the clips that both have. Silence may be nearer to a recording than the first words of a model
 // that learns. It is "" if none of this has happened. Either may be nil.
 func Broken(before, now *event.Spoken) string {
 	if before == nil || now == nil {
@@ -30,6 +30,8 @@ func Broken(before, now *event.Spoken) string {
 	}
 	var list []string
 	whole := true // before
+	var was, is float64
+	compared := 0
 	for _, u := range now.Utterances {
 		i := slices.IndexFunc(before.Utterances, func(b event.Utterance) bool {
 			return b.Clip == u.Clip && b.Number == u.Number
@@ -41,18 +43,22 @@ func Broken(before, now *event.Spoken) string {
 		if !u.Clip {
 			name = fmt.Sprintf("sentence %d", u.Number)
 		}
-		was, _ := valueOf(b, LengthRatio)
-		whole = whole && (!u.Clip || b.Ended && sound(was))
-		is, measured := valueOf(u, LengthRatio)
+		ratioBefore, _ := valueOf(b, LengthRatio)
+		whole = whole && (!u.Clip || b.Ended && sound(ratioBefore))
+		ratio, measured := valueOf(u, LengthRatio)
 		switch {
 		case !u.Ended && b.Ended:
 			list = append(list, fmt.Sprintf("%s was cut after %.1f s%s", name, u.Seconds, of(u)))
-		case measured && sound(was) && !sound(is):
+		case measured && sound(ratioBefore) && !sound(ratio):
 			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
 		}
+		distance, ok := valueOf(u, MCD)
+		if distanceBefore, had := valueOf(b, MCD); ok && had {
+			was, is, compared = was+distanceBefore, is+distance, compared+1
+		}
 	}
-	was, had := Mean(before, MCD)
-	if is, has := Mean(now, MCD); whole && had && has && is > was+risen {
+	was, is = was/float64(compared), is/float64(compared)
+	if whole && is > was+risen { // not without a comparison
 		list = append(list, fmt.Sprintf("the distortion rose from %.1f to %.1f dB", was, is))
 	}
 	if more := len(list) - 3; more > 0 {

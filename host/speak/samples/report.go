@@ -48,46 +48,61 @@ func (s *Speaker) Evaluation(step int64) *event.Spoken {
 	if s == nil {
 		return nil
 	}
-	var e *event.Spoken
-	keys := slices.SortedFunc(maps.Keys(s.lines), func(a, b line) int {
-		if a.clip != b.clip {
-			return map[bool]int{true: -1, false: 1}[a.clip]
+	var keys []line
+	for k := range s.lines {
+		if k.step == step {
+			keys = append(keys, k)
 		}
-		return cmp.Compare(a.i, b.i)
-	})
+	}
+	slices.SortFunc(keys, line.compare)
+	return s.evaluationOf(keys)
+}
+
+// compare orders lines by their step, and has clips before sentences.
+func (l line) compare(m line) int {
+	kind := func(l line) int {
+		if l.clip {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(l.step, m.step), cmp.Compare(kind(l), kind(m)), cmp.Compare(l.i, m.i))
+}
+
+// evaluationOf makes an evaluation of its lines; nil without any.
+func (s *Speaker) evaluationOf(keys []line) *event.Spoken {
+	if len(keys) == 0 {
+		return nil
+	}
+	e := &event.Spoken{Step: keys[0].step}
 	for _, k := range keys {
-		if k.step != step {
-			continue
-		}
-		if e == nil {
-			e = &event.Spoken{Step: step}
-		}
 		e.Utterances = append(e.Utterances, s.lines[k].Utterance())
 	}
-	if e != nil {
-		e.Measures = means(e.Utterances)
-	}
+	e.Measures = means(e.Utterances)
 	return e
 }
 
-// history returns the last and the best mean of each measure.
+// history returns the last and the best mean of each measure. Only evaluations of all texts can be the best.
 func (s *Speaker) history() map[string]report.SpokenMeasure {
-	all := map[int64]bool{}
-	for k := range s.lines {
-		all[k.step] = true
-	}
 	out := map[string]report.SpokenMeasure{}
 	best := map[string]float64{}
-	for _, step := range slices.Sorted(maps.Keys(all)) {
-		e := s.Evaluation(step)
+	keys := slices.SortedFunc(maps.Keys(s.lines), line.compare)
+	for len(keys) > 0 {
+		n := 1
+		for n < len(keys) && keys[n].step == keys[0].step {
+			n++
+		}
+		e := s.evaluationOf(keys[:n])
+		keys = keys[n:]
+		e.Incomplete = n < len(s.texts)
 		for _, v := range e.Measures {
 			m := out[v.Name]
-			m.Last, m.LastStep = report.Float(v.Value), step
+			m.Last, m.LastStep = report.Float(v.Value), e.Step
 			if judged := report.Judge(e, v.Name); !math.IsNaN(judged) {
 				if was, ok := best[v.Name]; v.Name != Silence && (!ok || judged < was) {
 					best[v.Name] = judged
 					value := report.Float(v.Value)
-					m.Best, m.BestStep = &value, step
+					m.Best, m.BestStep = &value, e.Step
 				}
 			}
 			out[v.Name] = m
