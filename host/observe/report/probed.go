@@ -68,8 +68,8 @@ type ProbedLines struct {
 	problem     string
 }
 
-// OpenProbed opens or creates probes.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out those
-// that cannot be read.
+// OpenProbed opens or creates probes.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out
+// those that cannot be read.
 func OpenProbed(path string, afterStep int64) (*ProbedLines, error) {
 	p, keep := new(ProbedLines), upTo(afterStep)
 	var err error

@@ -60,8 +60,8 @@ type SpokenLines struct {
 	problem string
 }
 
-// OpenSpoken opens or creates spoken.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out those
-// that cannot be read.
+// OpenSpoken opens or creates spoken.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out
+// those that cannot be read.
 func OpenSpoken(path string, afterStep int64) (*SpokenLines, error) {
 	s, keep := new(SpokenLines), upTo(afterStep)
 	var err error

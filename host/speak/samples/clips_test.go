@@ -229,7 +229,10 @@ func TestDamagedLines(t *testing.T) {
 		step int64
 		list List
 		want []byte
-	}{{2, spoken, slices.Concat(lines[0], lines[1])}, {3, spoken, slices.Concat(lines[0], lines[2])}, {2, none, lines[0]}} {
+	}{
+		{2, spoken, slices.Concat(lines[0], lines[1])}, {3, spoken, slices.Concat(lines[0], lines[2])},
+		{2, none, lines[0]},
+	} {
 		if err := os.WriteFile(path, damaged, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -332,9 +335,10 @@ func TestBroken(t *testing.T) {
 		{good, evaluation(utterance(1, 2, 2, 6, true), utterance(2, 2, 2, 7.9, true)), ""},
 		{cut, evaluation(utterance(1, 2, 2, 9, true), utterance(2, 2, 2, 9, true)), ""}, // words are new
 		// of one text, and of two
-		{evaluation(utterance(1, 2, 2, 5, true)), evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)), ""},
-		{evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)), evaluation(utterance(1, 2, 2, 6.5, true)),
-			"the distortion rose from 5.0 to 6.5 dB"},
+		{evaluation(utterance(1, 2, 2, 5, true)),
+			evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)), ""},
+		{evaluation(utterance(1, 2, 2, 5, true), utterance(2, 2, 2, 9, true)),
+			evaluation(utterance(1, 2, 2, 6.5, true)), "the distortion rose from 5.0 to 6.5 dB"},
 		{evaluation(utterance(1, 2, 2, 5, true)), evaluation(utterance(2, 2, 2, 9, true)), ""},
 	} {
 		if got := Broken(c.before, c.now); got != c.want {

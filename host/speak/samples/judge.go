@@ -22,8 +22,8 @@ const (
 
 // Broken says how the speech of an evaluation has become worse than that of the one before: a clip that the model does
 // not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before,
-// a distortion that has risen by more than 1 dB on the mean of the clips that both have. Silence may be nearer to a recording than the first words of a model
-// that learns. It is "" if none of this has happened. Either may be nil.
+// a distortion that has risen by more than 1 dB on the mean of the clips that both have. Silence may be nearer to a
+// recording than the first words of a model that learns. It is "" if none of this has happened. Either may be nil.
 func Broken(before, now *event.Spoken) string {
 	if before == nil || now == nil {
 		return ""
