@@ -23,7 +23,8 @@ func (l *Loop) judge(ctx context.Context, e *event.Evaluation) error {
 	if best := l.Progress.Best; isFinite(value) && (best == nil || value < best.Value) {
 		l.Progress.Best = &Best{e.Step, e.Loss, value}
 	}
-	if p.Counted == nil || p.Counted(e.Step) {
+	unknown := p.Judge != nil && l.Progress.Best == nil // nothing to be better than, yet
+	if !unknown && (p.Counted == nil || p.Counted(e.Step)) {
 		for i, s := range p.Schedules {
 			s.Observe(&l.Progress.Plateaus[i], e.Step, value)
 		}

@@ -13,18 +13,20 @@ import (
 )
 
 // TestJudge: best, plateau and early stop follow the loss, or what a run judges evaluations by; a value that is not
-// finite is never better.
+// finite is never better. Until there is one, no evaluation counts.
 func TestJudge(t *testing.T) {
 	losses := []float64{3, 2, 1, 0.5}
 	speech := []float64{7, 6, 9, math.NaN()} // it breaks while the loss falls
+	late := []float64{math.NaN(), math.NaN(), math.NaN(), 6}
 	for name, want := range map[string]struct {
 		judge      func(*event.Evaluation) float64
 		best       Best
 		waiting    int
 		reductions int
 	}{
-		"loss":   {nil, Best{4, 0.5, 0.5}, 0, 0},
-		"speech": {func(e *event.Evaluation) float64 { return speech[e.Step-1] }, Best{2, 2, 6}, 2, 1},
+		"loss":              {nil, Best{4, 0.5, 0.5}, 0, 0},
+		"speech":            {func(e *event.Evaluation) float64 { return speech[e.Step-1] }, Best{2, 2, 6}, 2, 1},
+		"what is not there": {func(e *event.Evaluation) float64 { return late[e.Step-1] }, Best{4, 0.5, 6}, 0, 0},
 	} {
 		l := &Loop{Policy: Policy{
 			Judge: want.judge, EarlyStop: schedule.EarlyStop{Evaluations: 2},

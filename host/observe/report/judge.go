@@ -21,25 +21,23 @@ const (
 
 // Judge returns a number for the speech of an evaluation that is lower the better it is by a measure: the mean over the
 // utterances, negated for the similarity, and for the ratio of lengths the mean of its distance from 1, as a magnitude
-// of the natural logarithm. It is NaN, which is never better, if texts are missing, or a clip has no such measure.
+// of the natural logarithm. It is NaN, which is never better, if texts are missing, a clip has no such measure, or its
+// speech is not whole: hum that is cut and silence are nearer to a recording, by some measures, than first words.
 func Judge(e *event.Spoken, name string) float64 {
 	if e == nil || e.Incomplete {
 		return math.NaN()
 	}
 	sum, n := 0.0, 0
 	for _, u := range e.Utterances {
-		i := slices.IndexFunc(u.Measures, func(v event.Value) bool { return v.Name == name })
-		if i < 0 && u.Clip {
+		v, ok := valueOf(u, name)
+		switch {
+		case u.Clip && (!ok || name != LengthRatio && !Whole(u)):
 			return math.NaN()
-		}
-		if i < 0 {
+		case !ok:
 			continue
-		}
-		v := u.Measures[i].Value
-		switch name {
-		case LengthRatio:
+		case name == LengthRatio:
 			v = math.Abs(math.Log(v))
-		case SpeakerSimilarity:
+		case name == SpeakerSimilarity:
 			v = -v
 		}
 		sum, n = sum+v, n+1
@@ -48,4 +46,26 @@ func Judge(e *event.Spoken, name string) float64 {
 		return math.NaN()
 	}
 	return sum / float64(n)
+}
+
+// What counts as broken speech.
+const (
+	shortRatio, longRatio = 0.5, 2
+)
+
+// Whole reports whether the model has ended the text of a clip, with half to twice the length of the recording.
+func Whole(u event.Utterance) bool {
+	ratio, _ := valueOf(u, LengthRatio)
+	return u.Ended && Sound(ratio)
+}
+
+// Sound reports whether a ratio of lengths is that of speech which is not broken.
+func Sound(ratio float64) bool { return ratio >= shortRatio && ratio <= longRatio }
+
+func valueOf(u event.Utterance, name string) (float64, bool) {
+	i := slices.IndexFunc(u.Measures, func(v event.Value) bool { return v.Name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return u.Measures[i].Value, true
 }

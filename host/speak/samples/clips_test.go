@@ -146,7 +146,8 @@ func TestSpokenClips(t *testing.T) {
 	}
 	got := s.Report()
 	if got.Clips != 2 || got.Sentences != 0 || got.Files != 2 || got.Measures[MCD].LastStep != 4 ||
-		got.Measures[MCD].Best == nil || got.Measures[Silence].Best != nil || r.log.Len() > 0 {
+		got.Measures[MCD].Best != nil || got.Measures[LengthRatio].Best == nil || got.Measures[Silence].Best != nil ||
+		r.log.Len() > 0 { // so short a clip is the best one by nothing else
 		t.Errorf("%+v, log: %s", got, &r.log)
 	}
 }
@@ -387,6 +388,12 @@ func TestJudge(t *testing.T) {
 	} {
 		if got := report.Judge(e, name); math.Abs(got-want) > 1e-12 || math.IsNaN(got) != math.IsNaN(want) {
 			t.Errorf("%s is judged %g, want %g", name, got, want)
+		}
+	}
+	for _, broken := range []event.Utterance{utterance(2, 9, 2, 8, true), utterance(2, 3, 2, 8, false)} {
+		e := evaluation(utterance(1, 1, 2, 6, true), broken)
+		if !math.IsNaN(report.Judge(e, MCD)) || math.IsNaN(report.Judge(e, LengthRatio)) {
+			t.Errorf("speech that is not whole is judged %g", report.Judge(e, MCD))
 		}
 	}
 	if e.Incomplete = true; !math.IsNaN(report.Judge(e, MCD)) || !math.IsNaN(report.Judge(nil, MCD)) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
 // Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of
@@ -14,11 +15,8 @@ func Judged() []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Silence })
 }
 
-// What counts as broken speech.
-const (
-	shortRatio, longRatio = 0.5, 2
-	risen                 = 1.0 // dB
-)
+// risen is the rise of the distortion that counts as broken speech, in dB.
+const risen = 1.0
 
 // Broken says how the speech of an evaluation has become worse than that of the one before: a clip that the model does
 // not end any more, or whose length has left half to twice that of the recording; or, where no clip was broken before,
@@ -44,12 +42,12 @@ func Broken(before, now *event.Spoken) string {
 			name = fmt.Sprintf("sentence %d", u.Number)
 		}
 		ratioBefore, _ := valueOf(b, LengthRatio)
-		whole = whole && (!u.Clip || b.Ended && sound(ratioBefore))
+		whole = whole && (!u.Clip || report.Whole(b))
 		ratio, measured := valueOf(u, LengthRatio)
 		switch {
 		case !u.Ended && b.Ended:
 			list = append(list, fmt.Sprintf("%s was cut after %.1f s%s", name, u.Seconds, of(u)))
-		case measured && sound(ratioBefore) && !sound(ratio):
+		case measured && report.Sound(ratioBefore) && !report.Sound(ratio):
 			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
 		}
 		distance, ok := valueOf(u, MCD)
@@ -66,8 +64,6 @@ func Broken(before, now *event.Spoken) string {
 	}
 	return strings.Join(list, ", ")
 }
-
-func sound(ratio float64) bool { return ratio >= shortRatio && ratio <= longRatio }
 
 // of is the length of the recording: " of 2.1".
 func of(u event.Utterance) string {
