@@ -16,7 +16,7 @@ import (
 
 // kept is what is kept of the step, to be written.
 type kept struct {
-	micro     []micro
+	micro     []*micro // one for each micro-batch of a step; nil without such a batch
 	gradients []checkpoint.Tensor
 	done      *event.Step // nil before the step is over
 }
@@ -38,11 +38,11 @@ func (k *kept) copied(step int64) func(b *pipeline.Batch, layout *ring.Layout, s
 		if b.Eval || b.Step != step-1 {
 			return nil
 		}
-		m := micro{tensors: layout.Tensors, slot: slices.Clone(slot[:layout.Size])}
+		m := &micro{tensors: layout.Tensors, slot: slices.Clone(slot[:layout.Size])}
 		for m.inputs < len(m.tensors) && m.tensors[m.inputs].Offset < layout.InputBytes {
 			m.inputs++
 		}
-		k.micro = append(k.micro[:b.Micro], m)
+		k.micro[b.Micro] = m // the trainer reads others meanwhile, and this one after the copier has passed it on
 		return nil
 	}
 }
@@ -56,7 +56,7 @@ func (r *replay) Batch(d *pipeline.DeviceSlot) {
 	if b.Step != r.step-1 {
 		return
 	}
-	m := &r.kept.micro[b.Micro]
+	m := r.kept.micro[b.Micro]
 	m.seed, m.scalars = r.session.Model.Scalars(d.Index)
 	m.batch = pipeline.Batch{
 		Epoch: b.Epoch, Index: b.Index, Micro: b.Micro, Bucket: b.Bucket, Rows: slices.Clone(b.Rows),

@@ -37,7 +37,21 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 			"a replay finds the checkpoint to begin with by itself")
 	}
 	p := &past{run: set.Resume, wanted: step}
-	if p.recorded, err = readMetrics(p.run, step); err != nil {
+	begin, oldest, err := nearest(p.run, step-1)
+	if err != nil {
+		return nil, err
+	}
+	p.oldest = oldest
+	if begin != nil {
+		p.step = begin.State.Step
+		begin.Close() // the plan opens it again
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if p.recorded, err = readMetrics(p.run, p.step, step); err != nil {
 		return nil, err
 	}
 	if step > p.last {
@@ -50,19 +64,10 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 	if p.history, err = resume.ReadHistory(p.run); err != nil {
 		return nil, err
 	}
-	begin, oldest, err := nearest(p.run, step-1)
-	if err != nil {
+	if err := p.goBack(set); err != nil {
 		return nil, err
 	}
-	p.oldest = oldest
-	if begin != nil {
-		p.step = begin.State.Step
-		begin.Close() // the plan opens it again
-	}
-	if err := p.goBack(set); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
-	if set.Samples = ""; begin != nil {
+	if set.Silent = true; begin != nil {
 		set.ResumeAt = strconv.FormatInt(p.step, 10)
 		return p, nil
 	}
@@ -136,6 +141,11 @@ func (*changedError) Hint() string {
 // fits gives a plan that begins at the start of the run what the run fixed there, and refuses one of other inputs. That
 // of a checkpoint has been compared.
 func (p *past) fits(of *plan.Plan) error {
+	if by := of.BestBy(); strings.HasPrefix(by, report.BySpoken) && watchesEvaluations(of) {
+		return hint.Errorf("a run whose schedule is not plateau, or that --best-by compares by the loss or a metric, "+
+			"can be replayed", "the learning rates of %s follow %s: a replay speaks nothing, and cannot know them",
+			p.run, by)
+	}
 	if p.step > 0 || p.oldest == nil {
 		return nil
 	}

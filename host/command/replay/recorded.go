@@ -20,7 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// recorded are the lines of a run's metrics.jsonl by step, up to the one that is replayed.
+// recorded are the lines of a run's metrics.jsonl by step: those of the steps that are made again.
 type recorded struct {
 	lines map[int64]line
 	last  int64 // of the whole file
@@ -45,8 +45,9 @@ func (l line) number(key string) (float64, bool) {
 // maxLine is far beyond the length of a line.
 const maxLine = 1 << 20
 
-// readMetrics reads the lines up to a step. The run may be writing to the file: a last line without an end is none.
-func readMetrics(run string, upTo int64) (*recorded, error) {
+// readMetrics reads the lines after a step up to another. The run may be writing to the file: a last line without an
+// end is none.
+func readMetrics(run string, after, upTo int64) (*recorded, error) {
 	path := filepath.Join(run, report.MetricsFile)
 	f, err := files.At(path).Open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +73,7 @@ func readMetrics(run string, upTo int64) (*recorded, error) {
 			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
 		}
 		r.last = max(r.last, step.Step)
-		if step.Step > upTo {
+		if step.Step <= after || step.Step > upTo {
 			continue
 		}
 		l := line{}
@@ -83,11 +84,11 @@ func readMetrics(run string, upTo int64) (*recorded, error) {
 	}
 }
 
-// seconds is what the steps after one took in the run.
-func (r *recorded) seconds(after int64) time.Duration {
+// seconds is what the steps took in the run.
+func (r *recorded) seconds() time.Duration {
 	ms := 0.0
-	for step, l := range r.lines {
-		if v, ok := l.number("step_ms"); ok && step > after {
+	for _, l := range r.lines {
+		if v, ok := l.number("step_ms"); ok {
 			ms += v
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -104,7 +105,7 @@ func (r *replay) describe() {
 	visible.Fprintf(r.text, "run        %s\nfrom       %s\n", r.past.run, begin)
 	n := r.step - from
 	took := ""
-	if seconds := r.past.seconds(from); seconds > 0 {
+	if seconds := r.past.seconds(); seconds > 0 {
 		took = fmt.Sprintf(", which took the run %s", units.Duration(seconds))
 	}
 	what := fmt.Sprintf("steps %d to %d", from+1, r.step)
@@ -178,6 +179,7 @@ func (r *replay) replay(ctx context.Context, stop <-chan struct{}) error {
 		source.Val = nil
 	}
 	source.Start(at.Position())
+	r.kept.micro = make([]*micro, p.Config.Accumulate)
 	l, err := loop.New(loop.Config{
 		Plan: p, Machine: r.machine, Session: r.session, Source: source, Progress: at, Stop: stop, Duties: r,
 		Quarantine: q, Bus: r.bus, Log: r.log, Copied: r.kept.copied(r.step),
@@ -185,6 +187,7 @@ func (r *replay) replay(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return exit.Refused(err)
 	}
+	l.Train.Policy.Judge = judge(p)
 	if at.Step == r.step-1 {
 		if err := r.before(); err != nil {
 			return err
@@ -211,6 +214,16 @@ func watchesEvaluations(p *plan.Plan) bool {
 		}
 	}
 	return false
+}
+
+// judge is how the run compared its evaluations: nil for the loss. past.fits has refused the other measures where they
+// matter.
+func judge(p *plan.Plan) func(*event.Evaluation) float64 {
+	metric := slices.Index(p.Bundle.Manifest.Metrics(), p.BestBy())
+	if metric < 0 {
+		return nil
+	}
+	return func(e *event.Evaluation) float64 { return e.Metrics[metric] }
 }
 
 // verdict says what was found and where it is, and whether it is the run.

@@ -11,18 +11,23 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/run"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/scripts/nightly"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 const pico = "../../../ortgraphs/testdata/pico"
@@ -75,7 +80,7 @@ func makeRun(t *testing.T, flags ...string) {
 func again(t *testing.T, dir string, step int64, out string) (string, error) {
 	t.Helper()
 	set := config.New()
-	set.ResumeFlag, set.Resume = "replay", dir
+	set.ResumeFlag, set.Resume, set.Only = "replay", dir, []string{"plugins", "device"}
 	if err := set.Parse([]string{"--plugins", plugins}, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +112,8 @@ func features(t *testing.T) []feature {
 		{name: "players with accumulation", graph: players, flags: []string{"--accumulate", "2"}},
 		{name: "changed learning rate", flags: []string{"--schedule", "constant"},
 			then: []string{"--allow", "lr,batch-size", "--lr", "0.0001", "--batch-size", "3"}},
+		{name: "plateau of a metric", flags: []string{"--schedule", "plateau", "--plateau-patience", "1",
+			"--eval-every", "1", "--lr", "0.05", "--warmup-steps", "0", "--best-by", "stop_loss"}},
 		{name: "plateau", flags: []string{"--schedule", "plateau", "--plateau-patience", "1", "--eval-every", "1",
 			"--lr", "0.3", "--warmup-steps", "0"}},
 		{name: "plain"},
@@ -193,6 +200,9 @@ func TestSameBits(t *testing.T) {
 				if n == 0 && i == 2 {
 					step = before - 1 // with the settings before the change
 				}
+				if n == 0 && i == 3 {
+					step = steps // after evaluations that have lowered the rate
+				}
 				out := filepath.Join(t.TempDir(), "out")
 				said, err := again(t, dir, step, out)
 				if err != nil {
@@ -235,17 +245,19 @@ func sameStep(t *testing.T, number int64, whole, batches, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ids := ledger(t, filepath.Join(filepath.Dir(batches), "ledger.jsonl"), number)
+	if len(about.Batches) != len(ids) {
+		t.Fatalf("step %d: %d batches, the run had %d", number, len(about.Batches), len(ids))
+	}
 	for i, b := range about.Batches {
 		sameTensors(t, filepath.Join(batches, fmt.Sprintf("%06d-%02d.safetensors", number, i)),
 			filepath.Join(out, b.File))
-		clips := 0
+		var clips []string
 		for _, row := range b.Rows {
-			if !row.Empty {
-				clips++
-			}
+			clips = append(clips, row.ID)
 		}
-		if clips == 0 || b.Seed == 0 {
-			t.Errorf("step %d: batch %+v", number, b)
+		if !slices.Equal(clips, ids[i]) || b.Seed == 0 {
+			t.Errorf("step %d: batch %+v, want the clips %v", number, b, ids[i])
 		}
 	}
 	checkpoint := func(step int64) string {
@@ -255,15 +267,73 @@ func sameStep(t *testing.T, number int64, whole, batches, out string) {
 		sameTensors(t, checkpoint(number-1), filepath.Join(out, about.Weights))
 	}
 	sameTensors(t, checkpoint(number), filepath.Join(out, about.After))
-	if about.Players != nil {
-		return // the norm of each is in its own line
+	sameGradients(t, &about, whole, out)
+}
+
+// ledger returns the ids of the rows by micro-batch of a step, as the run noted them.
+func ledger(t *testing.T, file string, number int64) (ids [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f, err := safetensors.Open(filepath.Join(out, about.Gradients))
+	for text := range strings.Lines(string(text)) {
+		var l struct {
+			Step    int64
+			Batches []struct{ Rows []string }
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range l.Batches {
+			if l.Step == number {
+				ids = append(ids, b.Rows)
+			}
+		}
+	}
+	return ids
+}
+
+// sameGradients fails unless the gradients of each player have the norm that the run noted.
+func sameGradients(t *testing.T, about *step, whole, out string) {
+	t.Helper()
+	r, err := readMetrics(whole, about.Step-1, about.Step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[bool]string{false: "grad_norm"} // the last player's
+	if about.Players != nil {
+		keys[true] = "grad_norm." + about.Players[0].Name
+		if n := len(about.Players); n != 2 {
+			t.Fatalf("%d players", n)
+		}
+		for i, p := range about.Players {
+			norm, _ := r.lines[about.Step].number(keys[i == 0])
+			if float64(p.GradNorm) != norm || norm == 0 {
+				t.Errorf("step %d: %+v, the run has %v", about.Step, p, norm)
+			}
+		}
+	}
+	sums := gradientSums(t, filepath.Join(out, about.Gradients), func(name string) bool {
+		return about.Players != nil && strings.HasPrefix(name, "text_encoder.")
+	})
+	for first, key := range keys {
+		want, _ := r.lines[about.Step].number(key)
+		if norm := math.Sqrt(sums[first]); math.IsNaN(norm/want) || math.Abs(norm/want-1) > 1e-5 {
+			t.Errorf("step %d: the norm of the gradients is %v, %s of the run %v", about.Step, norm, key, want)
+		}
+	}
+}
+
+// gradientSums adds up the squares of gradients, of those of the first player and of the others.
+func gradientSums(t *testing.T, file string, first func(name string) bool) map[bool]float64 {
+	t.Helper()
+	f, err := safetensors.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	sum := 0.0
+	sums := map[bool]float64{}
 	for _, info := range f.Tensors() {
 		data := make([]byte, info.Bytes)
 		if err := f.Read(info.Name, data); err != nil {
@@ -271,12 +341,10 @@ func sameStep(t *testing.T, number int64, whole, batches, out string) {
 		}
 		for at := 0; at < len(data); at += 4 {
 			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(data[at:])))
-			sum += v * v
+			sums[first(info.Name)] += v * v
 		}
 	}
-	if norm := math.Sqrt(sum); math.Abs(norm/float64(about.GradNorm)-1) > 1e-5 {
-		t.Errorf("step %d: the norm of the gradients is %v, that of the run %v", number, norm, about.GradNorm)
-	}
+	return sums
 }
 
 // sameTensors fails unless a file has the bits of every tensor of another.
@@ -339,5 +407,42 @@ func TestDifference(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(out, stepFile)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLinesOfReplayedSteps: of a long run, the lines are kept that a replay compares with.
+func TestLinesOfReplayedSteps(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	for step := 1; step <= 100; step++ {
+		fmt.Fprintf(&text, "{\"step\":%d,\"step_ms\":1000}\n", step)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(text.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readMetrics(dir, 40, 43)
+	if err != nil || len(r.lines) != 3 || r.lines[41] == nil || r.lines[43] == nil || r.last != 100 ||
+		r.seconds() != 3*time.Second {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestSpokenMeasures: a run that compares its evaluations by what a recognizer hears is replayed without it, unless its
+// learning rates follow that.
+func TestSpokenMeasures(t *testing.T) {
+	for _, schedule := range []string{"constant", "plateau"} {
+		set := settings(t, "--plugins", plugins, "--graph", pico, "--best-by", "spoken.wer", "--schedule",
+			schedule)
+		set.Silent = true
+		p, err := plan.New(t.Context(), set, inventory.Open, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		err = (&past{run: "mine"}).fits(p)
+		refused := err != nil && strings.Contains(err.Error(), "of mine follow spoken.wer") && hint.Of(err) != ""
+		if schedule == "plateau" && !refused || schedule == "constant" && err != nil {
+			t.Errorf("%s: %v", schedule, err)
+		}
 	}
 }

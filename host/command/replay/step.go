@@ -113,7 +113,10 @@ func (r *replay) write() error {
 	for _, in := range p.Stages.Resolved.Instances {
 		out.Stages = append(out.Stages, stage{in.Name, in.Stage.Name, in.Stage.Kind == manifest.Augment, in.Config})
 	}
-	for i := range r.kept.micro {
+	for i, m := range r.kept.micro {
+		if m == nil {
+			continue // the last step of an epoch may have fewer
+		}
 		b, err := r.writeBatch(i)
 		if err != nil {
 			return err
@@ -136,7 +139,7 @@ func (r *replay) began() string {
 
 // writeBatch writes the tensors of a batch.
 func (r *replay) writeBatch(number int) (batchOf, error) {
-	m := &r.kept.micro[number]
+	m := r.kept.micro[number]
 	b := batchOf{
 		File: fmt.Sprintf("batch-%02d.safetensors", number), Index: m.batch.Index, Bucket: m.batch.Bucket,
 		Seed: m.seed, Scalars: map[string]float64{}, Rows: r.rows(&m.batch),

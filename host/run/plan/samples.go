@@ -14,8 +14,11 @@ import (
 )
 
 // ReadSamples reads the sentences that the run speaks at its evaluations, if there are any, and chooses the clips.
-// FindStart returns its error in a resumed run.
+// FindStart returns its error in a resumed run. A command that speaks nothing needs none of them.
 func (d *Draft) ReadSamples(context.Context) error {
+	if d.set.Silent {
+		return nil
+	}
 	err := readSamples(d)
 	if err == nil {
 		err = chooseClips(d)

@@ -18,7 +18,12 @@ func TestReadSamples(t *testing.T) {
 	} {
 		d := &Draft{
 			Plan: Plan{Config: &config.Config{Samples: "a.txt", Graph: "mine"}, Bundle: &ortgraphs.Bundle{Manifest: b}},
+			set:  &config.Set{Silent: true},
 		}
+		if err := d.ReadSamples(t.Context()); err != nil {
+			t.Errorf("a command that speaks nothing: %v", err)
+		}
+		d.set.Silent = false
 		if err := d.ReadSamples(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) ||
 			hint.Of(err) == "" {
 			t.Errorf("%v (%s), want %s", err, hint.Of(err), want)

@@ -113,6 +113,8 @@ type Set struct {
 	Config
 	// ResumeFlag is the flag that names Config.Resume, as errors print it: --resume, or --run of evaluate.
 	ResumeFlag string
+	// Silent is set by a command that speaks nothing at evaluations, whatever the run of Config.Resume spoke.
+	Silent bool
 	// Only names the settings that are flags of the command; nil means all of them.
 	Only []string
 

@@ -96,8 +96,8 @@ func (s *Set) Load(environ []string) error {
 // Copy returns an independent copy with the same values and origins.
 func (s *Set) Copy() *Set {
 	c := New()
-	c.Config, c.ResumeFlag, c.Only, c.origins, c.before, c.file, c.print = s.Config, s.ResumeFlag, s.Only,
-		maps.Clone(s.origins), s.before, s.file, s.print
+	c.Config, c.ResumeFlag, c.Silent, c.Only, c.origins, c.before, c.file, c.print = s.Config, s.ResumeFlag, s.Silent,
+		s.Only, maps.Clone(s.origins), s.before, s.file, s.print
 	return c
 }
 
