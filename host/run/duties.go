@@ -72,7 +72,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 	o.figures.Quarantined(o.quarantine.Count)
 	if !r.mode.Measures() && r.plan.World.Leads() {
 		if o.nans, err = nans.New(nans.Config{
-			Plan: r.plan, Session: r.session, Dir: r.dir, Bus: r.bus, Log: r.log.Logger,
+			Plan: r.plan, Session: r.session, Dir: r.dir, Stop: r.console.Stop, Bus: r.bus, Log: r.log.Logger,
 		}, p.Step); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@
 package nans
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -42,7 +44,8 @@ const (
 type Config struct {
 	Plan    *plan.Plan
 	Session *session.Session
-	Dir     string // of the run
+	Dir     string          // of the run
+	Stop    <-chan struct{} // ends a trace
 	Bus     *event.Bus
 	Log     *slog.Logger
 }
@@ -95,12 +98,9 @@ func (t *Tracer) Copied(b *pipeline.Batch, layout *ring.Layout, slot []byte) err
 	if t == nil || t.tooLarge || b.Eval {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.batches = slices.DeleteFunc(t.batches, func(k *kept) bool { return k.step == b.Step && k.micro == b.Micro })
 	k := &kept{
-		step: b.Step, micro: b.Micro, epoch: b.Epoch, rows: slices.Clone(b.Rows),
-		tensors: layout.Tensors,
+		step: b.Step, micro: b.Micro, epoch: b.Epoch, rows: slices.Clone(b.Rows), tensors: layout.Tensors,
+		slot: t.room(b),
 	}
 	for i, tensor := range k.tensors {
 		if tensor.Offset >= layout.InputBytes {
@@ -108,12 +108,28 @@ func (t *Tracer) Copied(b *pipeline.Batch, layout *ring.Layout, slot []byte) err
 			break
 		}
 	}
-	if n := len(t.spare); n > 0 {
-		k.slot, t.spare = t.spare[n-1], t.spare[:n-1]
-	}
-	k.slot = append(k.slot[:0], slot[:layout.InputBytes]...)
+	k.slot = append(k.slot, slot[:layout.InputBytes]...) // without the lock, for which the trainer may wait
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.batches = append(t.batches, k)
 	return nil
+}
+
+// room returns memory for a batch, of length 0, and forgets the batch where it is built again.
+func (t *Tracer) room(b *pipeline.Batch) (slot []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.batches = slices.DeleteFunc(t.batches, func(k *kept) bool {
+		again := k.step == b.Step && k.micro == b.Micro
+		if again {
+			t.spare = append(t.spare, k.slot)
+		}
+		return again
+	})
+	if n := len(t.spare); n > 0 {
+		slot, t.spare = t.spare[n-1][:0], t.spare[:n-1]
+	}
+	return slot
 }
 
 // Batch notes what the graph got with a batch.
@@ -217,6 +233,8 @@ func (t *Tracer) find(s *event.Step, batches []*kept) (*Trace, error) {
 	if err := t.Session.Pull(); err != nil {
 		return nil, err
 	}
+	ctx, done := t.within()
+	defer done()
 	var last *Trace
 	for i, p := range t.Plan.Players {
 		if len(s.Players) > 0 && !s.Players[i].Skipped {
@@ -227,10 +245,13 @@ func (t *Tracer) find(s *event.Step, batches []*kept) (*Trace, error) {
 			return nil, errors.New("the bundle has no training graph in f32")
 		}
 		for _, k := range batches {
-			found, err := nantrace.Find(nantrace.Case{
+			found, err := nantrace.Find(ctx, nantrace.Case{
 				Model: t.Plan.Bundle.Model(g.File), Dir: filepath.Dir(t.Plan.Bundle.Path(g.File)),
-				Inputs: t.inputs(k), Threads: t.Plan.Threads(), Limit: limit, Memory: available(),
+				Inputs: t.inputs(k), Threads: t.Plan.Threads(), Memory: available(),
 			})
+			if errors.Is(err, nantrace.ErrTime) {
+				return nil, fmt.Errorf("%w: more than %v", err, limit)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -241,6 +262,20 @@ func (t *Tracer) find(s *event.Step, batches []*kept) (*Trace, error) {
 		}
 	}
 	return last, nil
+}
+
+// within returns the time for a trace of a step, which the user ends as well.
+func (t *Tracer) within() (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-t.Stop:
+			stop(exit.ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { stop(nil); cancel() }
 }
 
 // inputs are those of a graph in a step that was skipped: its weights are what they were.

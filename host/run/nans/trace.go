@@ -143,6 +143,9 @@ func elements(n int) string { return units.Count(int64(n), "element") }
 
 // clips names the rows.
 func (t *Trace) clips() string {
+	if t.RowsBy == nantrace.Unknown {
+		return "; there was no time left to find its rows"
+	}
 	if len(t.Rows) == 0 {
 		return "; for the whole batch"
 	}

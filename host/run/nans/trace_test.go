@@ -1,8 +1,11 @@
 package nans
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/train/nantrace"
 )
 
@@ -53,6 +56,13 @@ func TestString(t *testing.T) {
 			"the weight w has infinities (1 element) itself; for the whole batch",
 		},
 		{
+			Trace{
+				Found: &nantrace.Found{Where: "operation", Operation: div, RowsBy: nantrace.Unknown}, Clips: clips,
+			},
+			"Div (div) gives infinities (1,200 elements) in the backward pass, near a.weight; it reads 0 to 2.000; " +
+				"there was no time left to find its rows",
+		},
+		{
 			Trace{Found: &nantrace.Found{Where: "nowhere"}, Precision: "bf16"},
 			"the exported graph gives finite numbers on the CPU in f32, so what is rounded to bf16 overflows, or a " +
 				"kernel of the GPU is wrong",
@@ -80,5 +90,20 @@ func TestDue(t *testing.T) {
 	}
 	if len(traced) != most || traced[0] != 40 || traced[1] != 1040 || traced[4] != 4040 {
 		t.Errorf("traced at %v", traced)
+	}
+}
+
+// TestWithin: all batches of a step share the time of a trace, which the user ends.
+func TestWithin(t *testing.T) {
+	stop := make(chan struct{})
+	tracer := &Tracer{Config: Config{Stop: stop}}
+	ctx, done := tracer.within()
+	defer done()
+	if end, ok := ctx.Deadline(); !ok || time.Until(end) > limit {
+		t.Errorf("it ends at %v", end)
+	}
+	close(stop)
+	if <-ctx.Done(); context.Cause(ctx) != exit.ErrInterrupted {
+		t.Errorf("%v", context.Cause(ctx))
 	}
 }

@@ -1,7 +1,7 @@
 // Package nantrace finds where a loss or a gradient that is not finite comes from: the first operation of a training
 // graph whose result is not finite although all that it reads is, or an input, and the rows of the batch.
 //
-//	found, err := nantrace.Find(nantrace.Case{Model: bundle.Model("training_model.onnx"), Inputs: inputs})
+//	found, err := nantrace.Find(ctx, nantrace.Case{Model: bundle.Model("training_model.onnx"), Inputs: inputs})
 //	found.Operator // "Log"
 //
 // The graph runs as it was exported, on the CPU and in f32. A first run tests every tensor on the spot, so it needs
@@ -10,13 +10,12 @@
 package nantrace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -29,8 +28,7 @@ type Case struct {
 	// Inputs are all inputs of the graph. Those that it does not have are left out.
 	Inputs  []Input
 	Threads int
-	// Limit bounds the time, and Memory what may be used of the machine's, in bytes; 0 means no limit.
-	Limit  time.Duration
+	// Memory bounds what may be used of the machine's, in bytes; 0 means no limit.
 	Memory int64
 }
 
@@ -73,7 +71,7 @@ type Found struct {
 	Outputs    []string `json:"not_finite"`
 	OutputsBad int      `json:"not_finite_outputs"`
 	// Rows are the places of the rows in the batch, and RowsBy how they were found: "tensor" (by their part of the
-	// tensor), "alone" (each row without the others), or "" if they are not known.
+	// tensor), "alone" (each row without the others), Unknown if the time was up, or "" for all.
 	Rows   []int  `json:"rows"`
 	RowsBy string `json:"rows_by,omitempty"`
 }
@@ -106,6 +104,9 @@ type Values struct {
 	At *float64 `json:"at,omitempty"`
 }
 
+// Unknown is a value of Found.RowsBy.
+const Unknown = "unknown"
+
 // maxOutputs bounds the list of outputs.
 const maxOutputs = 10
 
@@ -116,8 +117,8 @@ var (
 )
 
 // Find runs the graph and looks for the origin.
-func Find(c Case) (*Found, error) {
-	s, err := newSearch(c)
+func Find(ctx context.Context, c Case) (*Found, error) {
+	s, err := newSearch(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -140,17 +141,17 @@ const nowhere = "nowhere"
 // search is the state of Find.
 type search struct {
 	Case
-	rows     int
-	sizes    shapes.Sizes
-	shaped   *shapes.Result
-	values   []string            // floats, in the order of the graph: inputs, initializers, results
-	flaws    map[string]flaw     // of them
-	makers   map[string]*maker   // by value
-	kinds    map[string]Kind     // of inputs
-	readers  map[string][]*maker // by value
-	forward  map[*maker]bool     // what the loss depends on
-	deadline time.Time
-	closers  []func() error
+	rows    int
+	sizes   shapes.Sizes
+	ctx     context.Context
+	shaped  *shapes.Result
+	values  []string            // floats, in the order of the graph: inputs, initializers, results
+	flaws   map[string]flaw     // of them
+	makers  map[string]*maker   // by value
+	kinds   map[string]Kind     // of inputs
+	readers map[string][]*maker // by value
+	forward map[*maker]bool     // what the loss depends on
+	closers []func() error
 }
 
 // flaw says what a tensor has: NaN, or, without any, an infinity.
@@ -165,13 +166,10 @@ type maker struct {
 	reads []string
 }
 
-func newSearch(c Case) (*search, error) {
+func newSearch(ctx context.Context, c Case) (*search, error) {
 	s := &search{
-		Case: c, sizes: shapes.Sizes{}, kinds: map[string]Kind{}, flaws: map[string]flaw{},
+		Case: c, ctx: ctx, sizes: shapes.Sizes{}, kinds: map[string]Kind{}, flaws: map[string]flaw{},
 		makers: map[string]*maker{}, readers: map[string][]*maker{}, forward: map[*maker]bool{},
-	}
-	if c.Limit > 0 {
-		s.deadline = time.Now().Add(c.Limit)
 	}
 	for _, in := range c.Inputs {
 		s.kinds[in.Name] = in.Kind
@@ -186,7 +184,7 @@ func newSearch(c Case) (*search, error) {
 	if s.shaped, err = shapes.Infer(c.Model, s.sizes); err != nil {
 		return nil, err
 	}
-	if err := s.checkMemory(); err != nil {
+	if err := s.checkMemory(0); err != nil {
 		return nil, err
 	}
 	s.link()
@@ -194,9 +192,9 @@ func newSearch(c Case) (*search, error) {
 }
 
 // checkMemory refuses a graph that may not fit: all that it holds at a time, twice because the tests hold tensors
-// longer, and copies of its inputs.
-func (s *search) checkMemory() error {
-	need := 2 * s.shaped.Cost().Peak
+// longer, copies of its inputs, and more bytes.
+func (s *search) checkMemory(more int64) error {
+	need := 2*s.shaped.Cost().Peak + more
 	for _, in := range s.Inputs {
 		need += int64(len(in.Data))
 	}
@@ -262,22 +260,13 @@ func (s *search) close() error {
 	return errors.Join(errs...)
 }
 
-// left is the time that may still be used; 0 means any.
-func (s *search) left() (time.Duration, error) {
-	if s.deadline.IsZero() {
-		return 0, nil
+// over is why the search may not go on, nil if it may.
+func (s *search) over() error {
+	switch {
+	case errors.Is(s.ctx.Err(), context.DeadlineExceeded):
+		return ErrTime
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
 	}
-	left := time.Until(s.deadline)
-	if left <= 0 {
-		return 0, fmt.Errorf("%w: more than %v", ErrTime, s.Limit)
-	}
-	return left, nil
-}
-
-// tooLong words the error of a run that was stopped.
-func (s *search) tooLong(err error) error {
-	if errors.Is(err, ort.ErrTerminated) {
-		return fmt.Errorf("%w: more than %v", ErrTime, s.Limit)
-	}
-	return err
+	return nil
 }

@@ -1,6 +1,7 @@
 package nantrace
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -12,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -203,7 +205,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := step(t)
 			tt.plant(plant{c.Model.Graph})
-			f, err := Find(c)
+			f, err := Find(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +251,7 @@ func TestFirst(t *testing.T) {
 	}, "late.log")
 	g.add("add_19", append(g.distance(),
 		node("Div", "early.quotient", "planted.distance", "planted.distance")), "early.quotient")
-	f, err := Find(c)
+	f, err := Find(t.Context(), c)
 	if err != nil || f.Operation == nil || f.Operation.Value != "early.quotient" {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -266,14 +268,14 @@ func set(t *testing.T, c *Case, name string, at int, v float64) {
 func TestInputs(t *testing.T) {
 	c := step(t)
 	set(t, &c, "mel_spectrograms", 16*20*sick+5, math.NaN())
-	f, err := Find(c)
+	f, err := Find(t.Context(), c)
 	if err != nil || f.Where != "input" || f.Tensor.Name != "mel_spectrograms" || f.Tensor.NaN != 1 ||
 		!slices.Equal(f.Rows, []int{sick}) {
 		t.Errorf("NaN in the batch: %+v, %v", f, err)
 	}
 	c = step(t)
 	set(t, &c, "decoder.blocks.0.feed_in.weight", 7, math.Inf(1))
-	f, err = Find(c)
+	f, err = Find(t.Context(), c)
 	if err != nil || f.Where != "weight" || f.Tensor.Name != "decoder.blocks.0.feed_in.weight" ||
 		f.Tensor.Infinite != 1 || len(f.Rows) > 0 {
 		t.Errorf("an infinite weight: %+v, %v", f, err)
@@ -283,16 +285,78 @@ func TestInputs(t *testing.T) {
 // TestNothing: of a sound step there is nothing to find, and limits hold.
 func TestNothing(t *testing.T) {
 	c := step(t)
-	if f, err := Find(c); err != nil || f.Where != nowhere || f.OutputsBad != 0 {
+	if f, err := Find(t.Context(), c); err != nil || f.Where != nowhere || f.OutputsBad != 0 {
 		t.Errorf("%+v, %v", f, err)
 	}
 	c.Memory = 1 << 10
-	if _, err := Find(c); !errors.Is(err, ErrMemory) {
+	if _, err := Find(t.Context(), c); !errors.Is(err, ErrMemory) {
 		t.Errorf("with 1 KiB: %v", err)
 	}
-	c.Memory, c.Limit = 0, time.Nanosecond
-	if _, err := Find(c); !errors.Is(err, ErrTime) {
-		t.Errorf("with 1 ns: %v", err)
+	c.Memory = 0
+	late, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	<-late.Done()
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(exit.ErrInterrupted)
+	for want, ctx := range map[error]context.Context{ErrTime: late, exit.ErrInterrupted: stopped} {
+		if _, err := Find(ctx, c); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+// TestNoTimeForRows: what was found counts although there is no time left to run each row alone.
+func TestNoTimeForRows(t *testing.T) {
+	c := step(t)
+	faults[3].plant(plant{c.Model.Graph})
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := newSearch(ctx, c)
+	if err == nil {
+		err = s.test()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := s.origin()
+	cancel()
+	if err := s.findRows(f, f.Operation.Value, nil); err != nil || f.RowsBy != Unknown || len(f.Rows) > 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestLargeNumbers: a tensor whose finite elements add up to an infinity is not taken for the beginning.
+func TestLargeNumbers(t *testing.T) {
+	c := step(t)
+	g := plant{c.Model.Graph}
+	g.add("add_19", append(g.distance(),
+		node("Add", "large.factor", "planted.distance", g.number("large.9", 9)),
+		node("Mul", "large.all", "large.factor", g.number("large.huge", 2e37)), // their sum is about 9e38
+		node("Div", "planted.quotient", "large.all", "planted.distance")), "planted.quotient")
+	f, err := Find(t.Context(), c)
+	if err != nil || f.Operation == nil || f.Operation.Value != "planted.quotient" || f.Operation.Gives.Infinite != 1 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestOnlyWhatIsDescribed: of the weights, those alone that the operation reads are made floats of, and their memory is
+// counted.
+func TestOnlyWhatIsDescribed(t *testing.T) {
+	c := step(t)
+	s, err := newSearch(t.Context(), c)
+	if err == nil {
+		err = s.test()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const weight = "decoder.blocks.0.feed_in.weight"
+	values, err := s.fetched([]string{weight})
+	if err != nil || len(values) != 1 || len(values[weight].data) == 0 {
+		t.Fatalf("%d tensors, %v", len(values), err)
+	}
+	s.Memory = 1 << 62
+	if err := s.checkMemory(1 << 62); !errors.Is(err, ErrMemory) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -237,13 +237,13 @@ func (s *search) detail(f *Found) error {
 		gives = f.Tensor.Name
 	} else {
 		gives = f.Operation.Value
-		names = []string{gives}
 		for _, name := range s.makers[gives].reads {
-			if _, float := s.flaws[name]; float && s.makers[name] != nil {
+			if _, float := s.flaws[name]; float {
 				names = append(names, name)
 			}
 		}
 	}
+	names = append(names, gives)
 	values, err := s.fetched(names)
 	if err != nil {
 		return err
@@ -267,17 +267,34 @@ func (s *search) detail(f *Found) error {
 	return s.findRows(f, gives, values)
 }
 
-// fetched are tensors of the graph, and the inputs of the batch.
+// fetched are tensors and inputs of the graph. Constants are left out.
 func (s *search) fetched(names []string) (map[string]tensor, error) {
+	var made []string
+	need := int64(0)
+	for _, name := range names {
+		if v := s.shaped.Value(name); v.Known() {
+			n := int64(8)
+			for _, d := range v.Shape {
+				n *= d
+			}
+			need += n
+		}
+		if s.makers[name] != nil {
+			made = append(made, name)
+		}
+	}
+	if err := s.checkMemory(need); err != nil {
+		return nil, err
+	}
 	out := map[string]tensor{}
-	if len(names) > 0 {
+	if len(made) > 0 {
 		var err error
-		if out, err = s.fetch(names); err != nil {
+		if out, err = s.fetch(made); err != nil {
 			return nil, err
 		}
 	}
 	for _, in := range s.Inputs {
-		if _, float := s.flaws[in.Name]; float {
+		if slices.Contains(names, in.Name) {
 			out[in.Name] = tensor{in.Shape, decoded(in)}
 		}
 	}
@@ -308,7 +325,8 @@ func summed(name string, t tensor, at int) *Values {
 	return v
 }
 
-// findRows finds the rows by their part of the tensor, or else by running each of them alone.
+// findRows finds the rows by their part of the tensor, or else by running each of them alone. What was found counts
+// without them if there is no time left for that.
 func (s *search) findRows(f *Found, name string, values map[string]tensor) error {
 	f.Rows = []int{}
 	if kind := s.kinds[name]; kind == Weight || kind == State || s.rows < 1 {
@@ -324,6 +342,10 @@ func (s *search) findRows(f *Found, name string, values map[string]tensor) error
 	}
 	for row := range s.rows {
 		flaws, err := s.tested([]string{name}, s.alone(row))
+		if s.over() != nil {
+			f.Rows, f.RowsBy = []int{}, Unknown
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,12 @@
 package nantrace
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -51,32 +51,64 @@ func output(name string, of onnxpb.TensorProto_DataType) *onnxpb.ValueInfoProto 
 	}}
 }
 
-// sum returns the node that sums up the magnitudes of a tensor, and its result: NaN if an element is, else infinite if
-// one is, or nearly so. It is the cheapest test: one node without a tensor between.
-func sum(name string) (*onnxpb.NodeProto, string) {
-	result := "nantrace." + name
+// small is by what elements are multiplied before they are summed up: no sum of finite ones overflows then, and what is
+// not finite stays so.
+const small = 0x1p-60
+
+// factor is the constant small in a type.
+func factor(of onnxpb.TensorProto_DataType) (*onnxpb.NodeProto, string) {
+	name := "nantrace.small." + of.String()
+	value := &onnxpb.TensorProto{DataType: proto.Int32(int32(of))}
+	if of == onnxpb.TensorProto_DOUBLE {
+		value.DoubleData = []float64{small}
+	} else {
+		value.FloatData = []float32{small}
+	}
 	return &onnxpb.NodeProto{
-		OpType: proto.String("ReduceL1"), Input: []string{name}, Output: []string{result},
+		OpType: proto.String("Constant"), Output: []string{name},
 		Attribute: []*onnxpb.AttributeProto{{
-			Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0),
+			Name: proto.String("value"), Type: onnxpb.AttributeProto_TENSOR.Enum(), T: value,
 		}},
+	}, name
+}
+
+// sum returns the nodes that sum up the magnitudes of a tensor times small, and its result: NaN if an element is, else
+// infinite if one is. ReduceMax would hide NaN.
+func sum(name, small string) ([]*onnxpb.NodeProto, string) {
+	scaled, result := "nantrace.small.of."+name, resultOf(name)
+	return []*onnxpb.NodeProto{
+		{OpType: proto.String("Mul"), Input: []string{name, small}, Output: []string{scaled}},
+		{
+			OpType: proto.String("ReduceL1"), Input: []string{scaled}, Output: []string{result},
+			Attribute: []*onnxpb.AttributeProto{{
+				Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0),
+			}},
+		},
 	}, result
 }
+
+// resultOf names the sum of a tensor.
+func resultOf(name string) string { return "nantrace.sum.of." + name }
 
 // tested says which tensors are not finite, with these inputs.
 func (s *search) tested(names []string, inputs []Input) (map[string]flaw, error) {
 	var nodes []*onnxpb.NodeProto
 	var outputs []*onnxpb.ValueInfoProto
+	factors := map[onnxpb.TensorProto_DataType]string{}
 	for _, name := range names {
-		n, result := sum(name)
-		nodes = append(nodes, n)
-		outputs = append(outputs, output(result, s.shaped.Value(name).Type))
+		dtype := s.shaped.Value(name).Type
+		if factors[dtype] == "" {
+			n, of := factor(dtype)
+			nodes, factors[dtype] = append(nodes, n), of
+		}
+		more, result := sum(name, factors[dtype])
+		nodes = append(nodes, more...)
+		outputs = append(outputs, output(result, dtype))
 	}
 	out := map[string]flaw{}
 	err := s.run(with(s.Model, nodes, outputs), inputs, func(results map[string]*ort.Tensor) {
 		for _, name := range names {
-			_, result := sum(name)
-			v := floats(results[result])[0]
+			v := floats(results[resultOf(name)])[0]
 			out[name] = flaw{math.IsNaN(v), math.IsInf(v, 0)}
 		}
 	})
@@ -109,12 +141,14 @@ type tensor struct {
 	data  []float64
 }
 
-func floats(t *ort.Tensor) (out []float64) {
+func floats(t *ort.Tensor) []float64 {
 	if t.DType() == manifest.F64 {
 		return slices.Clone(ort.View[float64](t.Bytes()))
 	}
-	for _, v := range ort.View[float32](t.Bytes()) {
-		out = append(out, float64(v))
+	values := ort.View[float32](t.Bytes())
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
 	}
 	return out
 }
@@ -189,10 +223,9 @@ func (s *search) tensor(in Input) (*ort.Tensor, error) {
 	return t, err
 }
 
-// timed runs a binding within the time that is left.
+// timed runs a binding until the search is over.
 func (s *search) timed(b *ort.Binding) error {
-	left, err := s.left()
-	if err != nil {
+	if err := s.over(); err != nil {
 		return err
 	}
 	o, err := ort.NewRunOptions()
@@ -200,28 +233,27 @@ func (s *search) timed(b *ort.Binding) error {
 		return err
 	}
 	defer o.Close()
-	if left > 0 {
-		over := make(chan struct{})
-		timer := time.AfterFunc(left, func() { o.Terminate(); close(over) })
-		defer func() {
-			if !timer.Stop() {
-				<-over
-			}
-		}()
+	ended := make(chan struct{})
+	stop := context.AfterFunc(s.ctx, func() { o.Terminate(); close(ended) })
+	err = b.Run(o)
+	if !stop() {
+		<-ended
 	}
-	return s.tooLong(b.Run(o))
+	if errors.Is(err, ort.ErrTerminated) {
+		return s.over()
+	}
+	return err
 }
 
 // decoded are the elements of an input of floats.
-func decoded(in Input) (out []float64) {
-	if in.DType == manifest.F64 {
-		for at := 0; at+8 <= len(in.Data); at += 8 {
-			out = append(out, math.Float64frombits(binary.LittleEndian.Uint64(in.Data[at:])))
+func decoded(in Input) []float64 {
+	out := make([]float64, len(in.Data)/in.DType.Size())
+	for i := range out {
+		if in.DType == manifest.F64 {
+			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(in.Data[8*i:]))
+		} else {
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(in.Data[4*i:])))
 		}
-		return out
-	}
-	for at := 0; at+4 <= len(in.Data); at += 4 {
-		out = append(out, float64(math.Float32frombits(binary.LittleEndian.Uint32(in.Data[at:]))))
 	}
 	return out
 }
