@@ -76,13 +76,19 @@ func debugged(t *testing.T, flags ...string) (steps [][]debugBatch) {
 // the decoder.
 func sick(t *testing.T, frames uint32) string {
 	t.Helper()
+	return rewritten(t, func(g *onnxpb.GraphProto) { plantLog(g, float32(frames)) })
+}
+
+// rewritten returns pico with a training graph that is changed.
+func rewritten(t *testing.T, change func(*onnxpb.GraphProto)) string {
+	t.Helper()
 	return bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {
 		path := filepath.Join(dir, "training_model.onnx")
 		model, err := ortgraphs.ReadModel(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plantLog(model.Graph, float32(frames))
+		change(model.Graph)
 		data, err := proto.Marshal(model)
 		if err == nil {
 			err = os.WriteFile(path, data, 0o666)
@@ -216,5 +222,45 @@ func TestNaNIsTraced(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, nans.File(at+1))); !os.IsNotExist(err) {
 		t.Errorf("the trace of a step that is made again: %v", err)
+	}
+}
+
+// TestNaNIsNowhere: of a step whose gradients are finite, and the sum of their squares is not, the trace says that, and
+// names the clips of the whole batch. It tries all micro-batches.
+func TestNaNIsNowhere(t *testing.T) {
+	graph := rewritten(t, func(g *onnxpb.GraphProto) {
+		const gradient = "grad.mel_head.bias"
+		for _, n := range g.Node {
+			for i := range n.Output {
+				if n.Output[i] == gradient {
+					n.Output[i] = "sick.before"
+				}
+			}
+		}
+		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{
+			Name: proto.String("sick.huge"), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)),
+			FloatData: []float32{1e30},
+		})
+		g.Node = append(g.Node, &onnxpb.NodeProto{
+			OpType: proto.String("Mul"), Input: []string{"sick.before", "sick.huge"}, Output: []string{gradient},
+		})
+	})
+	var said bytes.Buffer
+	dir, err := trainPico(t, console.Console{Err: &said}, "--graph", graph, "--max-steps", "1", "--accumulate", "2",
+		"--batch-size", "2")
+	text, readErr := os.ReadFile(filepath.Join(dir, nans.File(1)))
+	if readErr != nil {
+		t.Fatalf("%v\n%v\n%s", readErr, err, &said)
+	}
+	var found nans.Trace
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	if found.Where != "nowhere" || found.OutputsBad != 0 || found.Micro != 1 || len(found.Clips) == 0 {
+		t.Errorf("%s", text)
+	}
+	const line = "the exported graph gives finite numbers on the CPU in f32, so the sum of squares of the gradients"
+	if !strings.Contains(said.String(), line) {
+		t.Errorf("no %q in\n%s", line, &said)
 	}
 }
