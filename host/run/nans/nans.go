@@ -188,7 +188,7 @@ func File(step int64) string { return prefix + rundir.Step(step) + ".json" }
 
 // forget removes the files of the steps after one.
 func forget(dir string, after int64) error {
-	entries, err := files.At(dir).ReadDir()
+	entries, err := files.In(dir).ReadDir()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
