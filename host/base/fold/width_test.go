@@ -9,7 +9,7 @@ func TestWidths(t *testing.T) {
 		cut   string // to 6 columns
 	}{
 		{"", 0, ""}, {"abcdef", 6, "abcdef"}, {"abcdefg", 7, "abcde…"}, {"你好你", 6, "你好你"}, {"你好你好", 8, "你好…"},
-		{"می‌روم", 5, "می‌روم"},
+		{"می\u200cروم", 5, "می\u200cروم"},
 	} {
 		if got := Width(c.text); got != c.width {
 			t.Errorf("%q has %d columns, want %d", c.text, got, c.width)
