@@ -29,6 +29,8 @@ listen to     $wav
               $seconds s: "$text"
               A small model mumbles after minutes on 50 seconds of synthetic
               speech: it shows that everything works.
+look at       $run/report.html
+              tensorboard --logdir runs (first: pip install tensorboard)
 next          bin/xtts-host data check FOLDER
               bin/xtts-host --plugins ./plugins --train-data FOLDER \\
                 --run-dir runs/mine

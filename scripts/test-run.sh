@@ -26,6 +26,7 @@ with wave.open(spoken.group(1)) as w:
     seconds, samples = w.getnframes() / w.getframerate(), w.readframes(w.getnframes())
 checks = {
     f"{spoken.group(1)} has the {seconds:.1f} s of speech that are said": abs(seconds - float(spoken.group(2))) < 0.1 and seconds > 0.3 and any(samples),
+    "the page that is said is there, with the curves beside it": (run / "report.html").exists() and f"look at       {run}/report.html\n" in log and "tensorboard --logdir runs" in log and (run / "tensorboard").is_dir(),
     "the next command is the last that is said": "--train-data FOLDER" in log[spoken.end():],
     f"{report['steps']} steps, at least 200": report["steps"] >= 200,
     f"training loss {baseline['ratio_train']:.2f} of the constant predictor's, at most 0.6": baseline["ratio_train"] <= 0.6,
