@@ -48,7 +48,7 @@ func Settings(draft *plan.Draft, set *config.Set) []Check {
 		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
 		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},
 	}
-	if set.Samples != "" || config.Asked(set, "spoken-clips") || set.BestBy != report.ByLoss ||
+	if set.Samples != "" || set.SpokenClips > 0 || set.BestBy != report.ByLoss ||
 		set.Recognizer != "" {
 		checks = append(checks, Check{
 			Name: "samples", Needs: []string{Data}, Try: s.samples,
@@ -137,6 +137,9 @@ func (s *settings) samples(ctx context.Context) (string, error) {
 	}
 	if n := len(s.draft.Samples.Clips); n > 0 {
 		parts = append(parts, units.Count(n, "clip")+" of the validation data")
+	}
+	if len(parts) == 0 {
+		return "nothing is spoken at evaluations", nil
 	}
 	return strings.Join(parts, ", "), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -47,9 +49,8 @@ func (v cost) tryDuration(context.Context) (string, error) {
 		text += fmt.Sprintf("\nevaluation %s: %s of %s of about %s", units.Duration(all),
 			units.Count(evaluations, "time"), units.Count(batches.Batches(), "batch"), ms(one))
 	}
-	if n := len(p.Samples.Sentences); n > 0 && evaluations > 0 {
-		text += fmt.Sprintf("\nspeaking not counted: %s at each evaluation; time_s in report.json has the time",
-			units.Count(n, "sentence"))
+	if evaluations > 0 {
+		text += speaking(&p.Samples)
 	}
 	saves := v.saves(steps, from, evaluations, total)
 	if rate := writeRate(v.folder()); rate > 0 {
@@ -61,6 +62,26 @@ func (v cost) tryDuration(context.Context) (string, error) {
 	return text + fmt.Sprintf("\ntogether about %s, from %d steps: %s measures", units.Duration(total), rehearsed-1,
 			hint.Command("bench")),
 		nil
+}
+
+// speaking names what evaluations speak, whose time is not measured; "" for nothing.
+func speaking(s *samples.List) string {
+	var what []string
+	if n := len(s.Clips); n > 0 {
+		what = append(what, units.Count(n, "clip"))
+	}
+	if n := len(s.Sentences); n > 0 {
+		what = append(what, units.Count(n, "sentence"))
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	often := "at each evaluation"
+	if s.Optional && len(s.Sentences) == 0 {
+		often += " as long as that is at most 10 % of the training"
+	}
+	return fmt.Sprintf("\nspeaking not counted: %s %s; time_s in report.json has the time",
+		strings.Join(what, " and "), often)
 }
 
 // sizes are those of the inputs of a batch, by bucket: the time of a batch grows with them.

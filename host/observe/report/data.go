@@ -32,9 +32,11 @@ type DataList struct {
 const FewEvaluated = 10
 
 // FewText says what so few clips of an evaluation mean.
-func FewText(clips int) string {
-	return fmt.Sprintf("the best checkpoint, --early-stop and --schedule plateau depend on the loss of only %s",
-		units.Count(clips, "clip"))
+func FewText(clips int) string { return FewTextOf("the loss of only " + units.Count(clips, "clip")) }
+
+// FewTextOf says what depends on so little.
+func FewTextOf(what string) string {
+	return "the best checkpoint, --early-stop and --schedule plateau depend on " + what
 }
 
 // FewAdvice says how to evaluate on more clips. share of the training list is held out, and larger, if it is not 0,

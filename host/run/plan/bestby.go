@@ -39,8 +39,19 @@ func checkBestBy(d *Draft) error {
 	if advice == "" {
 		advice = "docs/schedules.md says what each means"
 	}
-	if strings.HasPrefix(name, report.BySpoken) && len(d.Samples.Clips) == 0 {
-		advice = "measures of speech need a bundle that speaks, and --spoken-clips"
+	if measure, ok := strings.CutPrefix(name, report.BySpoken); ok {
+		switch known := slices.Contains(samples.Judged(), measure); {
+		case len(d.Samples.Clips)+len(d.Samples.Sentences) == 0:
+			advice = "measures of speech need a bundle that speaks, and --spoken-clips"
+		case known && (measure == samples.WER || measure == samples.CER):
+			return hint.Errorf("docs/speech-measures.md has an example",
+				"--best-by %s needs --recognizer, a command that prints what it hears", name)
+		case known && measure == samples.SpeakerSimilarity && len(d.Samples.Clips) > 0:
+			return hint.Errorf("docs/synthesize.md says what that graph returns",
+				"--best-by %s: the bundle has no graph %s", name, manifest.GraphSpeaker)
+		case known:
+			advice = "it needs recordings to compare with: --spoken-clips"
+		}
 	}
 	return hint.Errorf(advice, "--best-by %s: no evaluation of this run has it; there are %s", name,
 		strings.Join(known, ", "))

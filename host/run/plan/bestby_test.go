@@ -30,7 +30,12 @@ func TestCheckBestBy(t *testing.T) {
 		{name: "mel_los", want: "there are loss, mel_loss", hint: "mel_loss"},
 		{name: "spoken.mcd", list: clips, want: "there are " + all, hint: "spoken.mcd_db"},
 		{name: "spoken.silence", list: clips, want: "there are " + all, hint: "docs/schedules.md"},
-		{name: "spoken.speaker_similarity", list: clips, want: "there are " + all, hint: "docs/schedules.md"},
+		{name: "spoken.speaker_similarity", list: clips, want: "the bundle has no graph speaker", hint: "docs/"},
+		{name: "spoken.wer", list: clips, want: "a command that prints what it hears", hint: "docs/"},
+		{
+			name: "spoken.mcd_db", list: samples.List{Sentences: clips.Clips},
+			want: "there are loss, mel_loss, spoken.repeated", hint: "recordings",
+		},
 		{name: "spoken.mcd_db", want: "there are loss, mel_loss", hint: "--spoken-clips"},
 	} {
 		d := &Draft{Plan: Plan{

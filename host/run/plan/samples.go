@@ -69,10 +69,16 @@ func chooseClips(d *Draft) error {
 			d.Samples.Bytes = max(d.Samples.Bytes, chosen.Bytes)
 		}
 	}
-	if err != nil && !d.Samples.Optional {
-		return fmt.Errorf("--spoken-clips %d: %w", n, err)
+	asked := config.Asked(d.set, "spoken-clips")
+	switch {
+	case err == nil || d.Samples.Optional:
+		return nil
+	case !asked && d.Data.Val == nil:
+		return nil // checkBestBy says that the run has no evaluations
+	case !asked:
+		return fmt.Errorf("--best-by %s: %w", d.Config.BestBy, err)
 	}
-	return nil
+	return fmt.Errorf("--spoken-clips %d: %w", n, err)
 }
 
 // speaks refuses a bundle that does not speak, and a run without evaluations.

@@ -45,5 +45,15 @@ func TestReadSamples(t *testing.T) {
 				t.Errorf("%v: %v (%s)", flags, err, hint.Of(err))
 			}
 		}
+		set := config.New()
+		if err := set.Parse([]string{"--best-by", "spoken.mcd_db", "--graph", "mine"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		d = &Draft{Plan: Plan{Config: &set.Config, Bundle: &ortgraphs.Bundle{Manifest: b}}, set: set}
+		if err := d.ReadSamples(t.Context()); err == nil ||
+			!strings.HasPrefix(err.Error(), "--best-by spoken.mcd_db") ||
+			strings.Contains(err.Error()+hint.Of(err), "spoken-clips") {
+			t.Errorf("a flag that was not given is named: %v (%s)", err, hint.Of(err))
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -92,4 +93,17 @@ func unwritten(ix *dataset.Index, rules texts.Rules) []string {
 		}
 	}
 	return nil
+}
+
+// mute returns a line for each setting about speech that changes nothing, or less than it says.
+func mute(p *plan.Plan) (lines []string) {
+	clips, asked := len(p.Samples.Clips), p.Config.SpokenClips
+	if p.Config.Recognizer != "" && clips+len(p.Samples.Sentences) == 0 {
+		lines = append(lines, "--recognizer is not used: the run speaks nothing")
+	}
+	if clips > 0 && clips < asked && !p.Samples.Optional {
+		lines = append(lines, fmt.Sprintf("--spoken-clips %d: the validation data has only %s that can be spoken",
+			asked, units.Count(clips, "clip")))
+	}
+	return lines
 }

@@ -150,8 +150,19 @@ func (d *findings) lines() (lines []string) {
 
 // few warns of evaluations on so few clips that their loss says little. The embedded sample is not the user's.
 func few(p *plan.Plan) []string {
+	if p.Config.TrainData == "" {
+		return nil
+	}
+	if strings.HasPrefix(p.BestBy(), report.BySpoken) {
+		n := len(p.Samples.Clips) + len(p.Samples.Sentences)
+		if n >= report.FewEvaluated || n == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf("%s: speak more with --spoken-clips, which takes longer",
+			report.FewTextOf("the speech of only "+units.Count(n, "text")))}
+	}
 	n := p.Data.Usage.Validation.Clips
-	if n >= report.FewEvaluated || p.Config.TrainData == "" {
+	if n >= report.FewEvaluated {
 		return nil
 	}
 	share := p.Data.Share
@@ -168,7 +179,7 @@ func Warnings(p *plan.Plan) []string {
 		idle(p.Config, p.Placement.Model.OnCPU()),
 		badSchedules(p.Source().Total(), p.Progress().Step > 0, p.Players, p.Schedules()),
 		badChoices(choicesOf(p)), mixed(ix, m), unused(ix, m), unwritten(ix, p.Config.Normalize.Rules),
-		badValidation(p), formerExporter(p), stateOfRanks(p), lackOfRoom(p), exposed(p),
+		badValidation(p), mute(p), formerExporter(p), stateOfRanks(p), lackOfRoom(p), exposed(p),
 	)
 }
 
