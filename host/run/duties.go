@@ -150,6 +150,7 @@ func (o *duties) Batch(d *pipeline.DeviceSlot) {
 func (o *duties) Step(s *event.Step) error {
 	o.trained.samples += int64(len(s.Rows))
 	o.trained.frames += int64(s.Frames)
+	o.speech.Step(s.Time)
 	normal := o.divergence.Step(s, o.log.Warn)
 	o.nans.Step(s)
 	if reason := o.machine.Grown(); reason != "" {

@@ -206,6 +206,9 @@ func (c *Collector) Complete(r *Report, m Measured) {
 		r.Verdict.Diverged, r.Verdict.Advice = true, []string{r.Outcome + "."}
 		return
 	}
+	if advice := r.spokenAdvice(); advice != "" {
+		r.Verdict.Advice = append(r.Verdict.Advice, advice)
+	}
 	r.Verdict.SecondGPU = second(r, m.Setup)
 }
 

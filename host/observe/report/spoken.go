@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -15,19 +17,25 @@ type Spoken struct {
 	Sentences int    `json:"sentences"` // of the list, which an evaluation speaks unless it is stopped
 	// Steps are those of the evaluations of the whole run that have spoken a text.
 	Steps []int64 `json:"steps"`
-	// Files counts the sentences that they have spoken.
+	// Files counts the texts that they have spoken, also those whose files --keep-media has removed.
 	Files int `json:"files"`
-	// Last is the folder of the last one, in the run folder, and LastFiles how many sentences it has.
+	// Skipped counts the evaluations of this process that were not spoken because speaking takes long beside training.
+	Skipped int `json:"skipped"`
+	// Last is the folder of the last one, in the run folder, and LastFiles how many texts it has spoken.
 	Last      string `json:"last,omitempty"`
 	LastFiles int    `json:"last_files,omitempty"`
 	// Incomplete counts the evaluations of this process of which samples are missing.
 	Incomplete int `json:"incomplete"`
-	// Measures are the means over the texts of an evaluation, by their names.
+	// CompleteStep is the step of the last evaluation of the run that has spoken all texts, 0 without one. Cut counts the
+	// texts that were cut there.
+	CompleteStep int64 `json:"complete_step"`
+	Cut          int   `json:"cut"`
+	// Measures are the means over the texts of an evaluation that has spoken all of them, by their names.
 	Measures map[string]SpokenMeasure `json:"measures"`
 }
 
-// SpokenMeasure is a measure of the speech of the whole run: the last mean, and the best one, which a measure that says
-// nothing about the quality does not have.
+// SpokenMeasure is a measure of the speech of the whole run: the mean of the last evaluation that has spoken all texts,
+// null if it has none, and the best one, which a measure that says nothing about the quality does not have.
 type SpokenMeasure struct {
 	Last     Float  `json:"last"`
 	LastStep int64  `json:"last_step"`
@@ -70,30 +78,64 @@ func (t *table) spoken(s *Spoken) {
 	if s.Incomplete > 0 {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)
 	}
-	t.row("spoken", text)
-	var list []string
-	for _, m := range speech {
-		if v, ok := s.Measures[m.name]; ok {
-			text := m.say(float64(v.Last))
-			if v.Best != nil && v.BestStep != v.LastStep {
-				text += fmt.Sprintf(" (best %s at step %d)", m.figure(float64(*v.Best)), v.BestStep)
-			}
-			list = append(list, text)
-		}
+	if s.Skipped > 0 {
+		text += fmt.Sprintf("; %s left out, as speaking takes long beside training (--spoken-clips)",
+			units.Count(s.Skipped, "evaluation"))
 	}
-	if len(list) > 0 {
-		t.row("speech", strings.Join(list, ", "))
+	t.row("spoken", text)
+	if list := s.figures(); len(list) > 0 {
+		t.row("speech", fmt.Sprintf("at step %d: %s", s.CompleteStep, strings.Join(list, ", ")))
 	}
 }
 
-// spokenMeasure is how a measure is shown.
-type spokenMeasure struct{ name, title, format, unit string }
+// figures lists what the last evaluation that has spoken all texts is like, beside the best ones.
+func (s *Spoken) figures() (list []string) {
+	if s.Cut > 0 {
+		list = append(list, fmt.Sprintf("cut %d of %d", s.Cut, s.texts()))
+	}
+	for _, m := range speech {
+		v, ok := s.Measures[m.name]
+		if !ok {
+			continue
+		}
+		text := m.title + " -"
+		if last := float64(v.Last); !math.IsNaN(last) {
+			text = m.say(last)
+		}
+		if v.Best != nil && v.BestStep != v.LastStep {
+			text += fmt.Sprintf(" (best %s at step %d, %s is better)", m.figure(float64(*v.Best)), v.BestStep, m.better)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// spokenShare is the largest share of the wall time that speaking may take without advice.
+const spokenShare = 0.1
+
+// spokenAdvice says if speaking took long; "" if not.
+func (r *Report) spokenAdvice() string {
+	s := r.TimeS.Speaking
+	if s <= spokenShare*r.WallS || r.Spoken == nil {
+		return ""
+	}
+	fewer := "--spoken-clips 0 speaks no clips"
+	if r.Spoken.Clips == 0 {
+		fewer = "a shorter --samples speaks less"
+	}
+	return fmt.Sprintf("Speaking took %s of %s: %s, and a larger --eval-every evaluates more seldom.", units.Duration(
+		time.Duration(s*float64(time.Second))), units.Duration(time.Duration(r.WallS*float64(time.Second))), fewer)
+}
+
+// spokenMeasure is how a measure is shown, and which values of it are better.
+type spokenMeasure struct{ name, title, format, unit, better string }
 
 // speech are the measures that lines and tables show, in their order. spoken.jsonl has all of them.
 var speech = []spokenMeasure{
-	{"length_ratio", "length", "%.2f", ""}, {"mcd_db", "mcd", "%.1f", " dB"}, {"f0_cents", "f0", "%.0f", " cents"},
-	{"speaker_similarity", "similarity", "%.2f", ""}, {"wer", "wer", "%.2f", ""}, {"cer", "cer", "%.2f", ""},
-	{"repeated", "repeated", "%.2f", ""},
+	{"length_ratio", "length", "%.2f", "", "near 1"}, {"mcd_db", "mcd", "%.1f", " dB", "lower"},
+	{"f0_cents", "f0", "%.0f", " cents", "lower"}, {"speaker_similarity", "similarity", "%.2f", "", "higher"},
+	{"wer", "wer", "%.2f", "", "lower"}, {"cer", "cer", "%.2f", "", "lower"},
+	{"repeated", "repeated", "%.2f", "", "lower"},
 }
 
 func (m spokenMeasure) figure(v float64) string { return fmt.Sprintf(m.format, v) }

@@ -1,8 +1,12 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
 // TestSpokenLine: the line about the samples says how many sentences were spoken.
@@ -23,10 +27,51 @@ func TestSpokenLine(t *testing.T) {
 			"why\n": {
 			Sentences: 2, Steps: []int64{6}, Files: 1, Last: "samples/step-000006", LastFiles: 1, Incomplete: 1,
 		},
+		"2 clips at 1 evaluation, the last in samples/step-000006; 9 evaluations left out, as speaking takes long " +
+			"beside training (--spoken-clips)\n": {
+			Clips: 2, Steps: []int64{6}, Files: 2, Last: "samples/step-000006", LastFiles: 2, Skipped: 9,
+		},
 	} {
 		table := &table{room: 200}
 		if table.spoken(s); strings.TrimPrefix(table.b.String(), "  spoken          ") != want {
 			t.Errorf("%q, want %q", table.b.String(), want)
+		}
+	}
+}
+
+// TestSpeechLine: each figure is of one evaluation, which the line names, with what was cut and what is missing there,
+// and says which values are better.
+func TestSpeechLine(t *testing.T) {
+	best := Float(411)
+	table := &table{room: 200}
+	table.spoken(&Spoken{
+		Clips: 2, Steps: []int64{80, 240}, Files: 4, Last: "samples/step-000240", CompleteStep: 240, Cut: 2,
+		Measures: map[string]SpokenMeasure{
+			"length_ratio": {Last: 2.99, LastStep: 240},
+			"f0_cents":     {Last: Float(math.NaN()), LastStep: 240, Best: &best, BestStep: 80},
+		},
+	})
+	want := "at step 240: cut 2 of 2, length 2.99, f0 - (best 411 at step 80, lower is better)\n"
+	if !strings.HasSuffix(table.b.String(), want) {
+		t.Errorf("%s, want %s", table.b.String(), want)
+	}
+}
+
+// TestSpokenAdvice: a run that speaks for more than a tenth of its time says so.
+func TestSpokenAdvice(t *testing.T) {
+	for speaking, want := range map[time.Duration]string{
+		3 * time.Second:  "",
+		34 * time.Second: "Speaking took 34 s of 40 s: --spoken-clips 0 speaks no clips, and a larger --eval-every",
+	} {
+		c := NewCollector(nil, Before{})
+		if err := c.Take([]event.Event{&event.Work{Task: event.Speaking, Ended: true, Time: speaking}}); err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{Spoken: &Spoken{Clips: 2}}
+		c.Complete(r, Measured{Began: time.Now(), Wall: 40 * time.Second})
+		got := strings.Join(r.Verdict.Advice, "")
+		if !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+			t.Errorf("%v: %q", speaking, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package speech
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 )
 
@@ -37,6 +39,9 @@ type Speech struct {
 	lowest  float64 // loss of an evaluation; NaN before the first
 	by      judged
 	spoken  *event.Spoken // at the evaluation at hand, if it was spoken to be judged
+	pace    pace
+	// final reports whether no evaluation follows one. It is asked between steps.
+	final func(step int64) bool
 }
 
 // Open opens what speaks at the evaluations.
@@ -49,15 +54,20 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 		Bundle: c.Plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device,
 		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: threads,
 		Run: c.Dir, Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: c.Stop, Log: c.Log, Bus: c.Bus,
-		Spent: func(began, ended time.Time) { c.Loop.Timeline.Trained("samples", nil, began, ended) },
+	}
+	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan), final: finalOf(c)}
+	speaking.Spent = func(began, ended time.Time) {
+		c.Loop.Timeline.Trained("samples", nil, began, ended)
+		out.pace.spoke(ended.Sub(began))
 	}
 	if c.Plan.World.Leads() && !c.Silent {
 		speaking.List = c.Plan.Samples
 	}
+	out.pace.unasked = speaking.Optional && len(speaking.Sentences) == 0 &&
+		c.Plan.Config.SpokenClips == config.DefaultSpokenClips // a resumed run has what its folder says
 	if speaking.Recognizer, err = samples.NewRecognizer(c.Plan.Config.Recognizer); err != nil {
 		return nil, err
 	}
-	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan)}
 	if last := c.Evaluations.Last(); last != nil {
 		out.lowest = float64(last.Best.Loss)
 	}
@@ -65,6 +75,36 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 		out.judge(c.Loop.Train, c.Evaluations)
 	}
 	return out, err
+}
+
+// finalOf reports whether a step is the last one of the run, or early stop ends it there.
+func finalOf(c Config) func(step int64) bool {
+	last, l := c.Plan.Source().Total(), c.Loop.Train
+	return func(step int64) bool {
+		return step >= last || l.Policy.EarlyStop.Over(l.Progress.EarlyStop)
+	}
+}
+
+// Step counts the time of a step.
+func (s *Speech) Step(took time.Duration) {
+	if s != nil {
+		s.pace.trained += took
+	}
+}
+
+// due reports whether an evaluation is spoken, and says once that some are not.
+func (s *Speech) due(step int64) bool {
+	if !s.pace.unasked || s.pace.due(s.final(step)) {
+		return true
+	}
+	if s.pace.skipped == 1 {
+		s.bus.Publish(&event.Message{Text: fmt.Sprintf("speaking takes long beside training: clips are spoken as long "+
+			"as that is at most %d %% of it, and at the last evaluation; --spoken-clips %d speaks at each one\n",
+			100/share, config.DefaultSpokenClips)})
+		s.log.Info("evaluations are not spoken", "step", step, "speaking_s", s.pace.spoken.Seconds(),
+			"training_s", s.pace.trained.Seconds())
+	}
+	return false
 }
 
 // Evaluated speaks with the weights of an evaluation, and warns if speech breaks although the loss is the lowest so
@@ -76,6 +116,9 @@ func (s *Speech) Evaluated(e *event.Evaluation) {
 	}
 	spoken := s.spoken
 	if s.spoken = nil; spoken == nil || spoken.Step != e.Step {
+		if s.speaker == nil || !s.due(e.Step) {
+			return
+		}
 		spoken = s.speaker.Speak(e.Step)
 	}
 	if spoken == nil {
@@ -92,7 +135,11 @@ func (s *Speech) Report() *report.Spoken {
 	if s == nil {
 		return nil
 	}
-	return s.speaker.Report()
+	r := s.speaker.Report()
+	if r != nil {
+		r.Skipped = s.pace.skipped
+	}
+	return r
 }
 
 // Close releases the graphs. It is idempotent.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,34 @@ func TestJudgeResumes(t *testing.T) {
 	r.loop.Policy.Judge, r.by = nil, judged{}
 	if r.judge(&r.loop, evaluations); r.loop.Policy.Judge != nil || r.Best(r.loop.Progress.Best).By != "" {
 		t.Error("the loss is judged by something else")
+	}
+}
+
+// TestPace: clips that nobody has asked for are spoken at the first evaluation, at the last one, and where that takes
+// at most a tenth of the training. A line says so once, and the report counts the others.
+func TestPace(t *testing.T) {
+	r := newRun(t)
+	r.pace.unasked, r.final = true, func(step int64) bool { return step == 9 }
+	var spoken []int64
+	for step := int64(1); step <= 9; step++ {
+		r.Step(time.Second)
+		if step == 7 {
+			r.Step(time.Hour)
+		}
+		before := len(r.Report().Steps)
+		r.Evaluated(&event.Evaluation{Step: step, Loss: 3})
+		if len(r.Report().Steps) > before {
+			spoken = append(spoken, step)
+			r.pace.spoke(time.Second)
+		}
+	}
+	if err := r.bus.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(spoken, []int64{1, 7, 8, 9}) || r.Report().Skipped != 5 {
+		t.Errorf("spoken at %v, %d skipped", spoken, r.Report().Skipped)
+	}
+	if n := strings.Count(r.lines.String(), "speaking takes long beside training"); n != 1 {
+		t.Errorf("%d lines say so: %s", n, &r.lines)
 	}
 }

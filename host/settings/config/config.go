@@ -108,6 +108,9 @@ type Config struct {
 // RunFile is the file in a run folder that contains its settings.
 const RunFile = "config.yaml"
 
+// DefaultSpokenClips is the default of --spoken-clips.
+const DefaultSpokenClips = 2
+
 // Set is a Config, the flags that fill it, and the origin of every value.
 type Set struct {
 	Config

@@ -19,8 +19,9 @@ func (s *Set) define() {
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
 	f.StringVar(&c.Samples, "samples", "", "`file` with sentences to speak at each evaluation, one in each line, or "+
 		"JSON Lines with voices (docs/synthesize.md)")
-	f.IntVar(&c.SpokenClips, "spoken-clips", 2, "`clips` of the validation data to speak and to compare at each "+
-		"evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none")
+	f.IntVar(&c.SpokenClips, "spoken-clips", DefaultSpokenClips, "`clips` of the validation data to speak and to "+
+		"compare at each evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none. Without the flag, "+
+		"fewer evaluations are spoken where speaking takes long beside training")
 	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
 		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
 	f.StringVar(&c.Recognizer, "recognizer", "", "`command` that prints what it hears in the file {wav}, for the word "+

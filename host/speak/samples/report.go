@@ -18,19 +18,51 @@ func (s *Speaker) Report() *report.Spoken {
 	if s == nil {
 		return nil
 	}
-	all, _ := steps(s.dir()) // a folder that cannot be read has had a warning
 	spoken := &report.Spoken{
 		Folder: Folder, Clips: len(s.texts) - len(s.Sentences), Sentences: len(s.Sentences), Steps: []int64{},
 		Incomplete: s.incomplete, Measures: s.history(),
 	}
-	for _, step := range all {
-		name := rundir.Step(step)
-		if n := s.spoken(files.At(s.dir()).Join(name)); n > 0 {
-			spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
-			spoken.Last, spoken.LastFiles = path.Join(Folder, name), n
+	counts := s.counts()
+	for _, step := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[step]
+		spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
+		spoken.Last, spoken.LastFiles = path.Join(Folder, rundir.Step(step)), n
+	}
+	if all := s.complete(); len(all) > 0 {
+		spoken.CompleteStep = all[len(all)-1]
+	}
+	for k, l := range s.lines {
+		if k.step == spoken.CompleteStep && !l.Ended {
+			spoken.Cut++
 		}
 	}
 	return spoken
+}
+
+// complete returns the steps of the evaluations that have lines of all texts: means over other texts do not compare.
+func (s *Speaker) complete() []int64 {
+	all := map[int64]int{}
+	for k := range s.lines {
+		all[k.step]++
+	}
+	maps.DeleteFunc(all, func(_ int64, n int) bool { return n < len(s.texts) })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// counts returns how many texts the evaluations of the run have spoken: by their lines, as old files are removed, or by
+// their files if they are of a run that wrote no lines.
+func (s *Speaker) counts() map[int64]int {
+	counts := map[int64]int{}
+	for k := range s.lines {
+		counts[k.step]++
+	}
+	all, _ := steps(s.dir()) // a folder that cannot be read has had a warning
+	for _, step := range all {
+		if n := s.spoken(files.At(s.dir()).Join(rundir.Step(step))); n > counts[step] {
+			counts[step] = n
+		}
+	}
+	return counts
 }
 
 // spoken counts the texts that a folder has.
@@ -82,7 +114,8 @@ func (s *Speaker) evaluationOf(keys []line) *event.Spoken {
 	return e
 }
 
-// history returns the last and the best mean of each measure. Only evaluations of all texts can be the best.
+// history returns the last and the best mean of each measure, of the evaluations that have spoken all texts. A measure
+// that the last one lacks is not a number there.
 func (s *Speaker) history() map[string]report.SpokenMeasure {
 	out := map[string]report.SpokenMeasure{}
 	best := map[string]float64{}
@@ -93,8 +126,13 @@ func (s *Speaker) history() map[string]report.SpokenMeasure {
 			n++
 		}
 		e := s.evaluationOf(keys[:n])
-		keys = keys[n:]
-		e.Incomplete = n < len(s.texts)
+		if keys = keys[n:]; n < len(s.texts) {
+			continue
+		}
+		for name, m := range out {
+			m.Last, m.LastStep = report.Float(math.NaN()), e.Step
+			out[name] = m
+		}
 		for _, v := range e.Measures {
 			m := out[v.Name]
 			m.Last, m.LastStep = report.Float(v.Value), e.Step
