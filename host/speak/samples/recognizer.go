@@ -39,6 +39,10 @@ func NewRecognizer(command string) (*Recognizer, error) {
 		return nil, hint.Errorf(`for example: --recognizer "transcribe {wav}"`, "the command has no %s, where the path "+
 			"of the sound goes", placeholder)
 	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return nil, hint.Errorf("install it, name its whole path, or have none: --recognizer ''",
+			"the command cannot be run: %w", err)
+	}
 	return &Recognizer{words, time.Minute}, nil
 }
 

@@ -26,7 +26,7 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%s: %q, %v", command, got, err)
 		}
 	}
-	for _, command := range []string{`a "b`, `a \`, "transcribe"} {
+	for _, command := range []string{`a "b`, `a \`, "transcribe", "no-such-command {wav}", "{wav}"} {
 		if _, err := NewRecognizer(command); err == nil || hint.Of(err) == "" {
 			t.Errorf("%s: %v", command, err)
 		}
@@ -48,6 +48,7 @@ func TestRecognize(t *testing.T) {
 		}
 	}
 	r.List = must(Read(r.write(t, "a.txt", "hello there."), r.bundle, r.data, texts.Rules{}))
+	write("exit 1")
 	r.Recognizer = must(NewRecognizer("'" + script + "' {wav}"))
 	s := must(Open(t.Context(), r.Config))
 	defer s.Close()
@@ -86,8 +87,8 @@ func TestRecognizerIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Recognizer = must(NewRecognizer(script + " {wav}"))
 	write("yes")
+	r.Recognizer = must(NewRecognizer(script + " {wav}"))
 	if _, err := r.Recognizer.recognize(t.Context(), "a.wav"); !errors.Is(err, errLong) {
 		t.Errorf("without an end: %v", err)
 	}
