@@ -28,8 +28,10 @@ func (s *Speaker) Report() *report.Spoken {
 		spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
 		spoken.Last, spoken.LastFiles = path.Join(Folder, rundir.Step(step)), n
 	}
-	if all := s.complete(); len(all) > 0 {
-		spoken.CompleteStep = all[len(all)-1]
+	for step, n := range s.written() {
+		if n >= len(s.texts) {
+			spoken.CompleteStep = max(spoken.CompleteStep, step)
+		}
 	}
 	for k, l := range s.lines {
 		if k.step == spoken.CompleteStep && !l.Ended {
@@ -39,23 +41,19 @@ func (s *Speaker) Report() *report.Spoken {
 	return spoken
 }
 
-// complete returns the steps of the evaluations that have lines of all texts: means over other texts do not compare.
-func (s *Speaker) complete() []int64 {
-	all := map[int64]int{}
+// written counts the lines of each evaluation.
+func (s *Speaker) written() map[int64]int {
+	counts := map[int64]int{}
 	for k := range s.lines {
-		all[k.step]++
+		counts[k.step]++
 	}
-	maps.DeleteFunc(all, func(_ int64, n int) bool { return n < len(s.texts) })
-	return slices.Sorted(maps.Keys(all))
+	return counts
 }
 
 // counts returns how many texts the evaluations of the run have spoken: by their lines, as old files are removed, or by
 // their files if they are of a run that wrote no lines.
 func (s *Speaker) counts() map[int64]int {
-	counts := map[int64]int{}
-	for k := range s.lines {
-		counts[k.step]++
-	}
+	counts := s.written()
 	all, _ := steps(s.dir()) // a folder that cannot be read has had a warning
 	for _, step := range all {
 		if n := s.spoken(files.At(s.dir()).Join(rundir.Step(step))); n > counts[step] {
@@ -114,8 +112,8 @@ func (s *Speaker) evaluationOf(keys []line) *event.Spoken {
 	return e
 }
 
-// history returns the last and the best mean of each measure, of the evaluations that have spoken all texts. A measure
-// that the last one lacks is not a number there.
+// history returns the last and the best mean of each measure, of the evaluations that have spoken all texts, as
+// means over other texts do not compare. A measure that the last one lacks is not a number there.
 func (s *Speaker) history() map[string]report.SpokenMeasure {
 	out := map[string]report.SpokenMeasure{}
 	best := map[string]float64{}
