@@ -26,8 +26,8 @@ type Spoken struct {
 	LastFiles int    `json:"last_files,omitempty"`
 	// Incomplete counts the evaluations of this process of which samples are missing.
 	Incomplete int `json:"incomplete"`
-	// CompleteStep is the step of the last evaluation of the run that has spoken all texts, 0 without one. Cut counts the
-	// texts that were cut there.
+	// CompleteStep is the step of the last evaluation of the run that has spoken all texts, 0 without one. Cut counts
+	// the texts that were cut there.
 	CompleteStep int64 `json:"complete_step"`
 	Cut          int   `json:"cut"`
 	// Measures are the means over the texts of an evaluation that has spoken all of them, by their names.
