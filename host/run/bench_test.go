@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
@@ -93,7 +93,7 @@ func BenchmarkHostTime(b *testing.B) {
 		); err != nil {
 			b.Fatal(err)
 		}
-		data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+		data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
 // TestSlowStageIsNamed: when a stage is slower than training, the report says which, and what to change.
@@ -35,7 +35,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

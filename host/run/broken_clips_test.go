@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -234,7 +235,7 @@ func TestBrokenClips(t *testing.T) {
 // returns the ids that the index rejected, and the paths of the clips whose rows were empty.
 func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected, emptied []string) {
 	t.Helper()
-	rows := readRows(t, filepath.Join(run, report.QuarantineFile))
+	rows := readRows(t, filepath.Join(run, rundir.QuarantineFile))
 	for _, r := range rows {
 		name := r.Split + " " + r.ID
 		if ok, err := regexp.MatchString(want[name], r.Reason); want[name] == "" || !ok || err != nil {
@@ -255,12 +256,12 @@ func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected
 	if len(want) > 0 || len(emptied) < 3 {
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
-	excluded := readRows(t, filepath.Join(run, report.ExcludedFile))
+	excluded := readRows(t, filepath.Join(run, rundir.ExcludedFile))
 	if len(excluded) != 1 || excluded[0].ID != "D/0001" ||
 		excluded[0].Reason != "the clip has 2.27 s, and the model takes 2.00 s at most" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
-	data, err := os.ReadFile(filepath.Join(run, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(run, rundir.ReportFile))
 	if err != nil || !strings.Contains(string(data), fmt.Sprintf(`"quarantined": %d,`, len(rows))) ||
 		!strings.Contains(string(data), `"excluded": 1,`) {
 		t.Errorf("the report does not count %d rows: %v", len(rows), err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -61,7 +62,7 @@ func TestChangeOnPurpose(t *testing.T) {
 			t.Errorf("%s differs after an interruption", last)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(dirs[0], report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dirs[0], rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +76,13 @@ func TestChangeOnPurpose(t *testing.T) {
 		t.Errorf("changes %+v", r.Changes)
 	}
 	for file, want := range map[string]string{
-		"config.yaml": "#   at step 4: batch-size: 4 -> 3\n", report.LogFile: `"msg":"changed","step":4,"name":"lr"`,
+		"config.yaml": "#   at step 4: batch-size: 4 -> 3\n", rundir.LogFile: `"msg":"changed","step":4,"name":"lr"`,
 	} {
 		if data, err := os.ReadFile(filepath.Join(dirs[0], file)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%s: %v, no %s in\n%s", file, err, want, data)
 		}
 	}
-	if data, _ := os.ReadFile(filepath.Join(dirs[0], report.LogFile)); !strings.Contains(
+	if data, _ := os.ReadFile(filepath.Join(dirs[0], rundir.LogFile)); !strings.Contains(
 		string(data), "--allow data: nothing of it differs",
 	) {
 		t.Error("an entry of --allow that nothing needs is not said")

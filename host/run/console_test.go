@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/report/screentest"
 	"github.com/xtts-host/xtts-host/host/settings/config/configtest"
 )
@@ -52,7 +52,7 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("no line %q", line)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 	if err != nil || !bytes.Contains(data, []byte("--batch-size 4 leaves the CPU's vector units idle")) {
 		t.Errorf("%v: the report lacks a warning of the start", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -157,7 +158,7 @@ func TestMostlySkipped(t *testing.T) {
 // TestPartlySkipped: a run that skips fewer than half of its steps ends with 0, and its verdict says so.
 func TestPartlySkipped(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "4")
-	path := filepath.Join(dir, report.MetricsFile)
+	path := filepath.Join(dir, rundir.MetricsFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

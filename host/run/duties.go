@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -51,7 +52,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 		return nil, err
 	}
 	if o.quarantine, err = batch.OpenQuarantine(
-		filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait, r.log.Warn,
+		filepath.Join(r.dir, rundir.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait, r.log.Warn,
 	); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 // addSinks adds the sinks of the run's events, except the console. The bus closes them.
 func (o *duties) addSinks(r *run, p train.Progress) error {
 	names := r.plan.Bundle.Manifest.Metrics()
-	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)
+	metrics, err := report.OpenMetrics(filepath.Join(r.dir, rundir.MetricsFile), names, p.Step, r.wait)
 	if err != nil {
 		return err
 	}
@@ -98,12 +99,12 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 	if !r.plan.Start.Change.Comparable() {
 		o.divergence.Forget()
 	}
-	r.bus.RequireFile(report.MetricsFile, metrics)
-	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
+	r.bus.RequireFile(rundir.MetricsFile, metrics)
+	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, rundir.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {
 		return err
 	}
-	r.bus.RequireFile(report.EvalFile, evaluations)
+	r.bus.RequireFile(rundir.EvalFile, evaluations)
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step, r.wait); err != nil {
 		return err
 	}
@@ -114,12 +115,12 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 		Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last(), Warm: r.mode.Warm(),
 	}
 	if p.Step > 0 { // a report that cannot be read is written again, without its figures
-		if r, err := report.Read(filepath.Join(r.dir, report.ReportFile)); err == nil {
+		if r, err := report.Read(filepath.Join(r.dir, rundir.ReportFile)); err == nil {
 			before.Baselines = r.Baselines
 		}
 	}
 	o.collector = report.NewCollector(names, before)
-	r.bus.Require(report.ReportFile, o.collector)
+	r.bus.Require(rundir.ReportFile, o.collector)
 	if r.machine.Watch != nil {
 		r.bus.Require("watch", r.machine.Watch.Sink())
 	}

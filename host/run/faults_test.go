@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -75,7 +75,7 @@ func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 		t.Errorf("processes left: %v", left)
 	}
 	r := faultRun{dir: dir, warnings: warnings.String(), restarts: map[string]int{}, err: err}
-	if data, err := os.ReadFile(filepath.Join(dir, report.ReportFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile)); err == nil {
 		var report struct {
 			Plugins []struct {
 				ID       string

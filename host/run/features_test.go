@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/cachedir"
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -17,7 +18,7 @@ import (
 func cached(t *testing.T, cache string, flags ...string) (dir string, stages map[string]report.CachedStage) {
 	t.Helper()
 	dir = mustTrain(t, append(append(slices.Clone(reference), "--feature-cache", cache), flags...)...)
-	r, err := report.Read(filepath.Join(dir, report.ReportFile))
+	r, err := report.Read(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -66,7 +67,7 @@ func TestEarlyStop(t *testing.T) {
 	}
 	read := func() report.Report {
 		var r report.Report
-		data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+		data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/run/nans"
@@ -185,7 +186,7 @@ func TestNaNIsTraced(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, nans.File(at+1)))
+	text, err := os.ReadFile(filepath.Join(dir, rundir.NaNFile(at+1)))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &said)
 	}
@@ -211,7 +212,7 @@ func TestNaNIsTraced(t *testing.T) {
 
 	without, _ := trainPico(t, console.Console{}, append([]string{"--graph", graph, "--trace-nan=false"}, flags...)...)
 	sameRun(t, "without a trace", without, dir)
-	if _, err := os.Stat(filepath.Join(without, nans.File(at+1))); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(without, rundir.NaNFile(at+1))); !os.IsNotExist(err) {
 		t.Errorf("a trace with --trace-nan=false: %v", err)
 	}
 	if err := runFlags(t, console.Console{}, "--resume", dir+"@2", "--max-steps", "2"); err != nil {
@@ -220,7 +221,7 @@ func TestNaNIsTraced(t *testing.T) {
 	if err := runFlags(t, console.Console{}, "--resume", dir, "--max-steps", "3", "--trace-nan=false"); err == nil {
 		t.Error("a process that skipped its only step is done")
 	}
-	if _, err := os.Stat(filepath.Join(dir, nans.File(at+1))); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, rundir.NaNFile(at+1))); !os.IsNotExist(err) {
 		t.Errorf("the trace of a step that is made again: %v", err)
 	}
 }
@@ -248,7 +249,7 @@ func TestNaNIsNowhere(t *testing.T) {
 	var said bytes.Buffer
 	dir, err := trainPico(t, console.Console{Err: &said}, "--graph", graph, "--max-steps", "1", "--accumulate", "2",
 		"--batch-size", "2")
-	text, readErr := os.ReadFile(filepath.Join(dir, nans.File(1)))
+	text, readErr := os.ReadFile(filepath.Join(dir, rundir.NaNFile(1)))
 	if readErr != nil {
 		t.Fatalf("%v\n%v\n%s", readErr, err, &said)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -51,7 +52,7 @@ func (o *outputs) open(p *plan.Plan, folder *runfolder.Folder) (err error) {
 	c := p.Config
 	o.folder = folder
 	o.log.Open(folder.Log.File, o.wait)
-	o.bus.Require(report.LogFile, o.log)
+	o.bus.Require(rundir.LogFile, o.log)
 	o.log.WarnOf(folder.Log.Instead)
 	if o.figures, err = boards.Serve(p, o.bus, o.log.Logger); err != nil {
 		return err

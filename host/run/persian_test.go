@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -92,7 +92,7 @@ func TestPersian(t *testing.T) {
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
 		t.Errorf("loss %v -> %v", first, last)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
@@ -85,7 +85,7 @@ func gainPipeline(t *testing.T, probability, db float64) string {
 // served returns how many calls the Python plugin answered in a run, and how often it was started again.
 func served(t *testing.T, dir string) (calls, restarts int) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func resume(t *testing.T, flags ...string) (string, error) {
 
 func readReport(t *testing.T, dir string) *report.Report {
 	t.Helper()
-	r, err := report.Read(filepath.Join(dir, report.ReportFile))
+	r, err := report.Read(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestNothingToDo(t *testing.T) {
 func TestReportIsCompleted(t *testing.T) {
 	dir := copyReference(t)
 	want := readReport(t, dir)
-	if err := os.Remove(filepath.Join(dir, report.ReportFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, rundir.ReportFile)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := resume(t, "--resume-or-start", dir); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/batch"
@@ -130,7 +131,7 @@ func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
 		}
 		text = change.Comment() + text
 	}
-	return disk.Replace(filepath.Join(dir, config.RunFile), []byte(text))
+	return disk.Replace(filepath.Join(dir, rundir.SettingsFile), []byte(text))
 }
 
 // printConfig prints the settings with the bundle's defaults.

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/config/configtest"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
@@ -113,7 +113,7 @@ func mustTrain(t *testing.T, flags ...string) string {
 // losses reads the part of metrics.jsonl that no clock is in.
 func losses(t *testing.T, dir string) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, report.MetricsFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestKilledPluginChangesNothing(t *testing.T) {
 		t.Fatal("no plugin process was found")
 	}
 	var r struct{ Plugins []struct{ Restarts int } }
-	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

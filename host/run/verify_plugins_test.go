@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
-	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -154,7 +154,7 @@ func TestWrongRowIsQuarantined(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	data, err := os.ReadFile(filepath.Join(got.dir, report.QuarantineFile))
+	data, err := os.ReadFile(filepath.Join(got.dir, rundir.QuarantineFile))
 	if err != nil {
 		t.Fatal(err)
 	}

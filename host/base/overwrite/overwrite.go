@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -130,7 +131,7 @@ func clash(to Place, outInfo fs.FileInfo, in Place) string {
 }
 
 // folders are those in an input that belong to it.
-var folders = map[Kind][]string{Data: {"wavs"}, Run: {"checkpoints"}}
+var folders = map[Kind][]string{Data: {"wavs"}, Run: {rundir.Checkpoints}}
 
 // below returns the paths of a file in a folder: as it is named, and where links lead to. It is empty outside.
 func below(folder, file string) (rels []string) {
@@ -196,10 +197,24 @@ func linked(folder string, first []string, out fs.FileInfo, belongs func(rel str
 // The files of inputs, by their paths in the folder.
 var (
 	ofData = regexp.MustCompile(`(?i)\.(csv|tsv|txt|jsonl|wav|wave|flac|ogg|oga|opus|mp3|npy|safetensors)$`)
-	ofRun  = regexp.MustCompile(
-		`^((checkpoints|samples|probes)/.*|config\.yaml|(log|metrics|eval|changes|quarantine|excluded|spoken|probes)\.jsonl|(report|speakers|languages)\.json)$`)
+	ofRun  = regexp.MustCompile(`^((` + anyOf(
+		rundir.Checkpoints, rundir.SamplesFolder, rundir.ProbesFolder, rundir.BoardFolder,
+	) + `)/.*|` + anyOf(
+		rundir.SettingsFile, rundir.LogFile, rundir.MetricsFile, rundir.EvalFile, rundir.ChangesFile,
+		rundir.QuarantineFile, rundir.ExcludedFile, rundir.SpokenFile, rundir.ProbesFile, rundir.ReportFile,
+		rundir.SpeakersFile, "languages.json",
+	) + `)$`) // not the page, which a command writes anew
 	ofPlugins = regexp.MustCompile(`(^|/)(plugin\.json|plugin\.sum)$|\.(py|so)$`)
 )
+
+// anyOf is a pattern of names.
+func anyOf(names ...string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return strings.Join(quoted, "|")
+}
 
 // belongsTo returns which files in a folder belong to an input.
 func belongsTo(kind Kind, folder string) func(rel string) bool {
@@ -207,7 +222,10 @@ func belongsTo(kind Kind, folder string) func(rel string) bool {
 	case Data:
 		return ofData.MatchString
 	case Run:
-		return ofRun.MatchString
+		return func(rel string) bool {
+			_, ofNaN := rundir.ParseNaNFile(rel)
+			return ofNaN || ofRun.MatchString(rel)
+		}
 	case Plugins:
 		return func(rel string) bool {
 			info, err := os.Stat(filepath.Join(folder, rel))

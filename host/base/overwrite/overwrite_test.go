@@ -17,6 +17,8 @@ func TestCheck(t *testing.T) {
 	for _, file := range []string{
 		"me.wav", "data/metadata.csv", "data/wavs/a.wav", "data/notes.json", "list.jsonl", "clips/b.flac",
 		"bundle/bundle.json", "bundle/graph.onnx", "bundle/mine.json", "run/config.yaml", "run/metrics.jsonl",
+		"run/tensorboard/events", "run/nan-step-000002.json",
+		"run/report.html",
 		"run/checkpoints/step-000001/params.safetensors", "run/speech.wav", "plugins/a/plugin.json", "plugins/a/a",
 		"plugins/list.json", "Case.wav",
 	} {
@@ -64,6 +66,8 @@ func TestCheck(t *testing.T) {
 		{"bundle/bundle.json", bundle, "a file"}, {"bundle/graph.onnx", bundle, "a file"},
 		{"bundle/mine.json", bundle, ""}, {"bundle", bundle, "the folder"}, {"run", run, "the folder"},
 		{"run/config.yaml", run, "a file"}, {"run/metrics.jsonl", run, "a file"}, {"run/speech.wav", run, ""},
+		{"run/tensorboard/events", run, "a file"}, {"run/nan-step-000002.json", run, "a file"},
+		{"run/report.html", run, ""}, // a command writes it anew
 		{"run/checkpoints/step-000001/params.safetensors", run, "a file"},
 		{"run/checkpoints", run, "the folder checkpoints"}, {"plugins/a/plugin.json", plugins, "a file"},
 		{"plugins/a/a", plugins, "a file"}, {"plugins/list.json", plugins, ""}, {"/dev/null", data, ""},

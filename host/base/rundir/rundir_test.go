@@ -35,6 +35,17 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestNaNFile(t *testing.T) {
+	for name, want := range map[string]int64{
+		"nan-step-000001.json": 1, "nan-step-1234567.json": 1_234_567, "nan-step-1.json": -1, "step-000001.json": -1,
+		"nan-step-000001": -1, "step-000001": -1,
+	} {
+		if step, ok := ParseNaNFile(name); ok != (want >= 0) || ok && (step != want || NaNFile(step) != name) {
+			t.Errorf("ParseNaNFile(%q) = %d, %v", name, step, ok)
+		}
+	}
+}
+
 func TestSplitCheckpoint(t *testing.T) {
 	for path, want := range map[string][2]string{
 		"run/checkpoints/step-001200": {"run", "1200"}, "run/checkpoints/step-001200/": {"run", "1200"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/command/inspect"
 	"github.com/xtts-host/xtts-host/host/data/batch"
@@ -183,7 +184,7 @@ func Warnings(draft *plan.Draft) []string {
 
 // unlisted removes the name of a file that only a run writes.
 func unlisted(text string) string {
-	return strings.ReplaceAll(text, " ("+report.QuarantineFile+" names them)", "")
+	return strings.ReplaceAll(text, " ("+rundir.QuarantineFile+" names them)", "")
 }
 
 func (s *settings) learning(ctx context.Context) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -58,7 +59,7 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 		return nil, hint.Errorf(fmt.Sprintf("name a step of 1 to %d", p.last), "step %d: %s has made %d steps so far",
 			step, p.run, p.last)
 	}
-	if r, err := report.Read(filepath.Join(p.run, report.ReportFile)); err == nil {
+	if r, err := report.Read(filepath.Join(p.run, rundir.ReportFile)); err == nil {
 		p.device = r.Device
 	}
 	if p.history, err = resume.ReadHistory(p.run); err != nil {
@@ -103,7 +104,7 @@ func (p *past) goBack(set *config.Set) error {
 				c.To)
 		default:
 			if err := config.Put(set, c.Name, c.From); err != nil {
-				return fmt.Errorf("%s: %w", filepath.Join(p.run, report.ChangesFile), err)
+				return fmt.Errorf("%s: %w", filepath.Join(p.run, rundir.ChangesFile), err)
 			}
 		}
 	}

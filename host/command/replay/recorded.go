@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -48,11 +48,11 @@ const maxLine = 1 << 20
 // readMetrics reads the lines after a step up to another. The run may be writing to the file: a last line without an
 // end is none.
 func readMetrics(run string, after, upTo int64) (*recorded, error) {
-	path := filepath.Join(run, report.MetricsFile)
+	path := filepath.Join(run, rundir.MetricsFile)
 	f, err := files.At(path).Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Errorf("name the folder of a run that has trained", "%s: there is no %s", run,
-			report.MetricsFile)
+			rundir.MetricsFile)
 	}
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (d *difference) advice() string {
 func (r *recorded) compare(s *event.Step, metrics []string) *difference {
 	l, ok := r.lines[s.Step]
 	if !ok {
-		return &difference{s.Step, "line of " + report.MetricsFile, "missing", "made"}
+		return &difference{s.Step, "line of " + rundir.MetricsFile, "missing", "made"}
 	}
 	made := []struct {
 		key   string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/page"
 	"github.com/xtts-host/xtts-host/host/observe/record"
@@ -22,7 +23,7 @@ func Run(out io.Writer, folder, file string) error {
 		return exit.Refused(err)
 	}
 	if file == "" {
-		file = filepath.Join(folder, page.File)
+		file = filepath.Join(folder, rundir.PageFile)
 	}
 	text, err := page.Of(run, LinkTo(folder, file), page.MostMedia, time.Now())
 	if err != nil {

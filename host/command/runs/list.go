@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -90,7 +91,7 @@ func listOf(dirs []string) (*Listing, error) {
 
 // isRun reports whether a folder has what only a run writes, readable or not.
 func isRun(folder string) bool {
-	for _, name := range []string{report.MetricsFile, report.ReportFile} {
+	for _, name := range []string{rundir.MetricsFile, rundir.ReportFile} {
 		if _, err := files.In(folder, name).Lstat(); err == nil || errors.Is(err, files.ErrLink) {
 			return true
 		}

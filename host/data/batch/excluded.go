@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
@@ -22,14 +23,14 @@ func (d Data) WriteExcluded(dir string) error {
 			if err := enc.Encode(report.Quarantined{
 				ID: row.ID, Path: row.Path, Reason: s.Index.TooLong(e), Stage: "plan", Split: s.Name,
 			}); err != nil {
-				return fmt.Errorf("%s: row %s: %w", report.ExcludedFile, row.ID, err)
+				return fmt.Errorf("%s: row %s: %w", rundir.ExcludedFile, row.ID, err)
 			}
 		}
 	}
 	if lines.Len() == 0 {
 		return nil
 	}
-	return disk.Replace(filepath.Join(dir, report.ExcludedFile), lines.Bytes())
+	return disk.Replace(filepath.Join(dir, rundir.ExcludedFile), lines.Bytes())
 }
 
 // Excluded counts the rows that fit in no bucket.

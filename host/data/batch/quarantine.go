@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -92,7 +93,7 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 	if n <= limit {
 		return nil
 	}
-	where := "that " + report.QuarantineFile + " names"
+	where := "that " + rundir.QuarantineFile + " names"
 	if q.file == nil {
 		where = "that cannot be used"
 	}
@@ -152,7 +153,7 @@ func (q *Quarantine) add(row report.Quarantined) error {
 		q.warned[row.Split] = true
 		q.warn(fmt.Sprintf(
 			"clip %s of the %s data cannot be used and is left out: %s (%s names it, and those that follow)", row.ID,
-			title[row.Split], row.Reason, report.QuarantineFile))
+			title[row.Split], row.Reason, rundir.QuarantineFile))
 	}
 	return nil
 }

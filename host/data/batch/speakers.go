@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
 // numbered has the speakers and languages of a run. The number of a name, which the model gets, is its place in the
@@ -31,5 +31,5 @@ func (d Data) WriteNames(dir string) error {
 	if err != nil {
 		return err
 	}
-	return disk.Replace(filepath.Join(dir, report.SpeakersFile), append(text, '\n'))
+	return disk.Replace(filepath.Join(dir, rundir.SpeakersFile), append(text, '\n'))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -29,12 +30,12 @@ func usedOf(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 		default:
 			l.Reason = fmt.Sprintf("more than %d %s", e.Limit, e.Of)
 		}
-		l.File = report.ExcludedFile
+		l.File = rundir.ExcludedFile
 		l.Clips++
 		l.Seconds += seconds(e.Row)
 	}
 	for _, l := range append(left, report.LeftOut{
-		Reason: "cannot be used", File: report.QuarantineFile, Clips: len(ix.Rejected),
+		Reason: "cannot be used", File: rundir.QuarantineFile, Clips: len(ix.Rejected),
 	}) {
 		if l.Clips > 0 {
 			d.LeftOut = append(d.LeftOut, l)

@@ -11,11 +11,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
-
-// File is the name of the page in a run folder.
-const File = "report.html"
 
 //go:embed page.html
 var source string
@@ -32,7 +30,7 @@ func Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return Save(filepath.Join(folder, File), text)
+	return Save(filepath.Join(folder, rundir.PageFile), text)
 }
 
 // Save replaces a page, completely or not at all. It does not wait for a full disk: a page can be made again.
@@ -55,7 +53,7 @@ func replace(path files.Path, text []byte) error {
 // Try is Write for a run, which needs no page: it warns of an error.
 func Try(folder string, warn func(text string, args ...any)) {
 	if err := Write(folder); err != nil {
-		warn(File + " is not written: " + err.Error())
+		warn(rundir.PageFile + " is not written: " + err.Error())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/page/pagetest"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
@@ -89,7 +90,7 @@ func TestPage(t *testing.T) {
 	if err := Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, File))
+	text, err := os.ReadFile(filepath.Join(dir, rundir.PageFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +226,15 @@ func TestWriteFollowsNoLink(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(mine, filepath.Join(dir, File)); err != nil {
+	if err := os.Symlink(mine, filepath.Join(dir, rundir.PageFile)); err != nil {
 		t.Fatal(err)
 	}
 	err := Write(dir)
 	if text, rerr := os.ReadFile(mine); rerr != nil || string(text) != "mine" {
 		t.Errorf("%q, %v", text, rerr)
 	}
-	if info, lerr := os.Lstat(filepath.Join(dir, File)); err == nil && (lerr != nil || !info.Mode().IsRegular()) {
+	if info, lerr := os.Lstat(filepath.Join(dir, rundir.PageFile)); err == nil && (lerr != nil ||
+		!info.Mode().IsRegular()) {
 		t.Errorf("%v, %v", info, lerr)
 	}
 }

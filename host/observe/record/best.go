@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -37,7 +38,7 @@ func choose(run files.Path, rep *report.Report, settings []Setting) choice {
 	c := choice{step: -1, by: cmp.Or(visible.Short(by, maxByName), report.ByLoss)}
 	if measure, ok := strings.CutPrefix(c.by, report.BySpoken); ok {
 		var mean float64
-		c.step, mean = bestSpoken(run.Join(report.SpokenFile), measure)
+		c.step, mean = bestSpoken(run.Join(rundir.SpokenFile), measure)
 		c.mean = new(report.Float(mean))
 	}
 	return c

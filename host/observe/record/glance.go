@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
@@ -32,10 +33,10 @@ func Look(folder string) (*Glance, error) {
 	}
 	g := &Glance{Status: Unfinished, Written: r.Written, First: nan, Last: nan}
 	g.Bytes, g.AllBytes = Size(folder)
-	rep, problem := readReport(run.Join(report.ReportFile))
-	last, err := lastStep(run.Join(report.MetricsFile))
+	rep, problem := readReport(run.Join(rundir.ReportFile))
+	last, err := lastStep(run.Join(rundir.MetricsFile))
 	if err != nil && rep == nil {
-		return nil, fmt.Errorf("%s; %s", reason(run.Join(report.MetricsFile), err), problem)
+		return nil, fmt.Errorf("%s; %s", reason(run.Join(rundir.MetricsFile), err), problem)
 	}
 	r.Report, r.Steps = rep, &Steps{LastStep: last}
 	if g.Status = r.Status(); g.Status != Unfinished {
@@ -43,7 +44,7 @@ func Look(folder string) (*Glance, error) {
 		g.best(run, rep)
 		return g, nil
 	}
-	steps, problem := readSteps(run.Join(report.MetricsFile), nil)
+	steps, problem := readSteps(run.Join(rundir.MetricsFile), nil)
 	if steps.Count == 0 && problem != "" {
 		return nil, fmt.Errorf("%s", problem)
 	}
@@ -60,10 +61,10 @@ func (g *Glance) of(r *report.Report) {
 
 // best finds the best evaluation, in a report or, without one of the last step, in the lines.
 func (g *Glance) best(run files.Path, rep *report.Report) {
-	settings, _ := readSettings(run.Join(settingsFile))
+	settings, _ := readSettings(run.Join(rundir.SettingsFile))
 	choice := choose(run, rep, settings)
 	if g.Best = choice.known; g.Best == nil {
-		e, _ := readEvaluations(run.Join(report.EvalFile), &choice)
+		e, _ := readEvaluations(run.Join(rundir.EvalFile), &choice)
 		g.Best = choice.of(e.Best)
 	}
 }

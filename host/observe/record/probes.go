@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	probesFile = "probes.jsonl"
-	maxProbes  = 200
-	maxCounts  = 256 // of a histogram
+	maxProbes = 200
+	maxCounts = 256 // of a histogram
 )
 
 // Probe describes one tensor at an evaluation.

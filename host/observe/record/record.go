@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -51,18 +52,18 @@ func Open(folder string) (*Run, error) {
 		return nil, err
 	}
 	var problem string
-	r.Report, problem = readReport(run.Join(report.ReportFile))
+	r.Report, problem = readReport(run.Join(rundir.ReportFile))
 	say(problem)
-	r.Settings, problem = readSettings(run.Join(settingsFile))
+	r.Settings, problem = readSettings(run.Join(rundir.SettingsFile))
 	say(problem)
 	var began []int64
 	if r.Report != nil {
 		began = append(began, r.Report.ResumedAt)
 	}
-	r.Steps, problem = readSteps(run.Join(report.MetricsFile), began)
+	r.Steps, problem = readSteps(run.Join(rundir.MetricsFile), began)
 	say(problem)
 	choice := choose(run, r.fresh(), r.Settings)
-	r.Evaluations, problem = readEvaluations(run.Join(report.EvalFile), &choice)
+	r.Evaluations, problem = readEvaluations(run.Join(rundir.EvalFile), &choice)
 	say(problem)
 	best := int64(-1)
 	if r.Best = choice.of(r.Evaluations.Best); r.Best != nil {
@@ -71,14 +72,14 @@ func Open(folder string) (*Run, error) {
 	r.Spoken, problem = readSpoken(run, best)
 	say(problem)
 	if n := r.Spoken.Refused; n > 0 {
-		say(fmt.Sprintf("%s: %s of no sample, which were not opened", spokenFile, units.Count(n, "path")))
+		say(fmt.Sprintf("%s: %s of no sample, which were not opened", rundir.SpokenFile, units.Count(n, "path")))
 	}
-	r.Probes, problem = readProbes(run.Join(probesFile))
+	r.Probes, problem = readProbes(run.Join(rundir.ProbesFile))
 	say(problem)
-	r.Quarantine, problem = readQuarantine(run.Join(report.QuarantineFile))
+	r.Quarantine, problem = readQuarantine(run.Join(rundir.QuarantineFile))
 	say(problem)
 	if r.Report != nil && r.Stale() {
-		say(fmt.Sprintf("%s is of step %d, and the run has step %d: its figures are those of then", report.ReportFile,
+		say(fmt.Sprintf("%s is of step %d, and the run has step %d: its figures are those of then", rundir.ReportFile,
 			r.Report.Steps, r.Steps.LastStep))
 	}
 	return r, nil
@@ -87,7 +88,7 @@ func Open(folder string) (*Run, error) {
 // there returns an error unless the folder has a file that only a run writes.
 func (r *Run) there(run files.Path) error {
 	found := false
-	for _, name := range []string{report.MetricsFile, report.ReportFile} {
+	for _, name := range []string{rundir.MetricsFile, rundir.ReportFile} {
 		info, err := run.Join(name).Lstat()
 		switch {
 		case err == nil:
@@ -112,7 +113,7 @@ func (r *Run) there(run files.Path) error {
 func readReport(path files.Path) (*report.Report, string) {
 	data, err := path.Read(maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, report.ReportFile + " is not there: the run is still going, or was killed"
+		return nil, rundir.ReportFile + " is not there: the run is still going, or was killed"
 	}
 	if err != nil {
 		return nil, reason(path, err)
@@ -120,10 +121,10 @@ func readReport(path files.Path) (*report.Report, string) {
 	r := &report.Report{Loss: report.Losses{First: nan, Last: nan, Best: nan}}
 	err = json.Unmarshal(data, r)
 	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-		return r, fmt.Sprintf("%s: %v", report.ReportFile, err)
+		return r, fmt.Sprintf("%s: %v", rundir.ReportFile, err)
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("%s: %v", report.ReportFile, err)
+		return nil, fmt.Sprintf("%s: %v", rundir.ReportFile, err)
 	}
 	return r, ""
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
@@ -239,7 +240,7 @@ func TestHostileFolders(t *testing.T) {
 		},
 	} {
 		for _, file := range []string{
-			report.MetricsFile, report.EvalFile, spokenFile, probesFile, report.QuarantineFile,
+			rundir.MetricsFile, rundir.EvalFile, rundir.SpokenFile, rundir.ProbesFile, rundir.QuarantineFile,
 		} {
 			dir := folder(t, map[string]string{"report.json": `{"outcome":"done"}`, "config.yaml": ""})
 			if err := spoil(filepath.Join(dir, file)); err != nil {

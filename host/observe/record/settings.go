@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	settingsFile = "config.yaml"
-	maxSettings  = 64 << 10
+	maxSettings = 64 << 10
 )
 
 // Setting is a line of config.yaml.

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	spokenFile    = "spoken.jsonl"
-	samplesFolder = "samples"
 	maxUtterances = 400 // of an evaluation
 )
 
@@ -69,7 +67,7 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 		}
 		s.Last = now
 	}
-	problem = lines(run.Join(spokenFile), func(line []byte) error {
+	problem = lines(run.Join(rundir.SpokenFile), func(line []byte) error {
 		var v utteranceLine
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err
@@ -138,7 +136,7 @@ func (s Spoken) distinct() Spoken {
 // fromFolder finds the samples of a run that has no spoken.jsonl, as those of earlier versions. Their texts are not
 // known.
 func fromFolder(run files.Path, best int64) (s Spoken) {
-	entries, err := run.Join(samplesFolder).ReadDir()
+	entries, err := run.Join(rundir.SamplesFolder).ReadDir()
 	if err != nil {
 		return s
 	}
@@ -160,7 +158,7 @@ func fromFolder(run files.Path, best int64) (s Spoken) {
 
 func inFolder(run files.Path, step int64) (list []Utterance) {
 	for i := 1; i <= maxUtterances; i++ {
-		file := path.Join(samplesFolder, rundir.Step(step), fmt.Sprintf("%d.wav", i))
+		file := path.Join(rundir.SamplesFolder, rundir.Step(step), fmt.Sprintf("%d.wav", i))
 		info, err := run.Join(strings.Split(file, "/")...).Lstat()
 		if err != nil || !info.Mode().IsRegular() {
 			break

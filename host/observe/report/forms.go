@@ -3,13 +3,15 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
 // OtherForms names the graphs whose form has changed since the process before, by the report in the run folder: fused,
 // or as exported. Both round in other places. There is none if the folder has no report. now lists the graphs, those of
 // training first.
 func OtherForms(dir string, now []Graph) (lines []string) {
-	before, err := Read(filepath.Join(dir, ReportFile))
+	before, err := Read(filepath.Join(dir, rundir.ReportFile))
 	if err != nil {
 		return nil
 	}

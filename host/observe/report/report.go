@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -330,11 +331,11 @@ func (r *Report) Write(folder string) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("write %s: %w", ReportFile, err)
+		return fmt.Errorf("write %s: %w", rundir.ReportFile, err)
 	}
-	err := disk.Replace(filepath.Join(folder, TableFile), []byte(r.Table(folder)))
+	err := disk.Replace(filepath.Join(folder, rundir.TableFile), []byte(r.Table(folder)))
 	if err == nil { // the figures come last: they say that the run is complete
-		err = disk.Replace(filepath.Join(folder, ReportFile), visible.JSON(b.Bytes()))
+		err = disk.Replace(filepath.Join(folder, rundir.ReportFile), visible.JSON(b.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -89,8 +90,8 @@ func whole() *Report {
 		Accumulation:      Accumulation{"exact", 1},
 		Data: Data{
 			Train: DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{
-				{"longer than 12.00 s", ExcludedFile, 2, 30.5},
-				{Reason: "cannot be used", File: QuarantineFile, Clips: 1},
+				{"longer than 12.00 s", rundir.ExcludedFile, 2, 30.5},
+				{Reason: "cannot be used", File: rundir.QuarantineFile, Clips: 1},
 			}},
 			Validation: &DataList{Clips: 64, Seconds: 250, LeftOut: []LeftOut{}}, Shared: 3,
 			Buckets: []manifest.Bucket{{"T_wav": 44032}, {"T_wav": 88064}}, Padding: Padding{0.095, 0.012},
@@ -118,8 +119,9 @@ func TestGolden(t *testing.T) {
 	if err := r.Write(folder); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.json", read(t, filepath.Join(folder, ReportFile)))
-	if text := read(t, filepath.Join(folder, TableFile)); !strings.HasSuffix(text, "run folder      "+folder+"\n") {
+	golden(t, "report.json", read(t, filepath.Join(folder, rundir.ReportFile)))
+	if text := read(t, filepath.Join(folder, rundir.TableFile)); !strings.HasSuffix(text,
+		"run folder      "+folder+"\n") {
 		t.Error(text)
 	}
 	golden(t, "table.txt", r.Table("runs/20260102T030405Z"))
@@ -194,7 +196,7 @@ func TestWriteReplacesAtOnce(t *testing.T) {
 	if err != nil || len(entries) != 2 {
 		t.Errorf("the folder holds %v, %v", entries, err)
 	}
-	for _, name := range []string{ReportFile, TableFile} {
+	for _, name := range []string{rundir.ReportFile, rundir.TableFile} {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
@@ -20,7 +21,7 @@ func TestSalvage(t *testing.T) {
 		bad  string
 		open func(path string) (problem string, write func() error, close func() error, err error)
 	}{
-		SpokenFile: {spoken, `{"step":2,"id":"of neither"}`, func(path string) (string, func() error, func() error, error) {
+		rundir.SpokenFile: {spoken, `{"step":2,"id":"of neither"}`, func(path string) (string, func() error, func() error, error) {
 			s, err := OpenSpoken(path, 4)
 			if err == nil && len(s.Kept()) != 3 {
 				t.Errorf("%+v", s.Kept())

@@ -29,8 +29,8 @@ func Old(steps []int64, keep int, best int64) (old []int64) {
 
 // media are the folders of a run whose folders step-N have media, and the names of these.
 var media = map[string]*regexp.Regexp{
-	"samples": regexp.MustCompile(`^(clip-)?[1-9]\d*\.(wav|png)$`),
-	"probes":  regexp.MustCompile(`\.png$`),
+	rundir.SamplesFolder: regexp.MustCompile(`^(clip-)?[1-9]\d*\.(wav|png)$`),
+	rundir.ProbesFolder:  regexp.MustCompile(`\.png$`),
 }
 
 // Config configures a Keeper.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/retain"
 )
@@ -56,7 +57,7 @@ type Board struct {
 // Open cuts the files of a run back to its checkpoint. It makes no file.
 func Open(c Config) (*Board, error) {
 	b := &Board{
-		Config: c, dir: files.In(c.Dir, Folder), now: time.Now, step: c.Step, memory: map[string]int64{},
+		Config: c, dir: files.In(c.Dir, rundir.BoardFolder), now: time.Now, step: c.Step, memory: map[string]int64{},
 	}
 	if b.Keep == 0 {
 		b.Keep = UsualKeep

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
@@ -229,7 +230,7 @@ func TestResume(t *testing.T) {
 			}
 			goOn(open(t, Config{Dir: run}), 0, 6) // killed: not closed
 			last := names(t, run)[len(names(t, run))-1]
-			f, err := os.OpenFile(filepath.Join(run, Folder, last), os.O_APPEND|os.O_WRONLY, 0)
+			f, err := os.OpenFile(filepath.Join(run, rundir.BoardFolder, last), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +270,7 @@ func TestSession(t *testing.T) {
 		b := open(t, Config{Dir: run, Step: at})
 		take(t, b, &event.Start{Step: at}, step(at+1))
 		shut(t, b)
-		data, err := os.ReadFile(filepath.Join(run, Folder, names(t, run)[min(at, 1)]))
+		data, err := os.ReadFile(filepath.Join(run, rundir.BoardFolder, names(t, run)[min(at, 1)]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,13 +290,13 @@ func TestDamage(t *testing.T) {
 	take(t, b, &event.Start{}, step(1), step(2))
 	take(t, b, step(3))
 	shut(t, b)
-	path := filepath.Join(run, Folder, names(t, run)[0])
+	path := filepath.Join(run, rundir.BoardFolder, names(t, run)[0])
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	data[len(data)-100] ^= 1 // in step 3
-	other := filepath.Join(run, Folder, "events.out.tfevents.1700000000.elsewhere")
+	other := filepath.Join(run, rundir.BoardFolder, "events.out.tfevents.1700000000.elsewhere")
 	for path, data := range map[string][]byte{path: data, other: []byte("mine")} {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
@@ -315,7 +316,7 @@ func TestDamage(t *testing.T) {
 	if !slices.Equal(steps, []int64{1, 2}) {
 		t.Errorf("steps %v are left, want 1 and 2", steps)
 	}
-	link := filepath.Join(run, Folder, file{number: 9}.String())
+	link := filepath.Join(run, rundir.BoardFolder, file{number: 9}.String())
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +338,7 @@ func TestLongRun(t *testing.T) {
 		take(t, b, s)
 	}
 	shut(t, b)
-	info, err := os.Stat(filepath.Join(run, Folder, names(t, run)[0]))
+	info, err := os.Stat(filepath.Join(run, rundir.BoardFolder, names(t, run)[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,20 +10,21 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
 // A folder that cannot be written ends the board with an error that names it.
 func TestCannotWrite(t *testing.T) {
 	run := t.TempDir()
-	if err := os.WriteFile(filepath.Join(run, Folder), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(run, rundir.BoardFolder), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	b, err := Open(Config{Dir: run})
 	if err == nil {
 		err = b.Take([]event.Event{&event.Start{}, step(1)})
 	}
-	if err == nil || !strings.Contains(err.Error(), filepath.Join(run, Folder)) {
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(run, rundir.BoardFolder)) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -61,7 +62,7 @@ func TestFailedWriteLeavesWholeRecords(t *testing.T) {
 	run := t.TempDir()
 	b := open(t, Config{Dir: run})
 	take(t, b, &event.Start{}, step(1))
-	path := filepath.Join(run, Folder, names(t, run)[0])
+	path := filepath.Join(run, rundir.BoardFolder, names(t, run)[0])
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

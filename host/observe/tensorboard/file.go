@@ -15,9 +15,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
-// Folder is that of the event files in a run folder.
-const Folder = "tensorboard"
-
 // file is an event file, by its name.
 type file struct {
 	number int64

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
 // eventType is the message Event as TensorBoard 2.21.0 describes it: testdata/event.binpb is the FileDescriptorSet of
@@ -96,7 +98,7 @@ func events(t *testing.T, data []byte) (all []*dynamicpb.Message) {
 func read(t *testing.T, run string) (all []shown) {
 	t.Helper()
 	for _, name := range names(t, run) {
-		data, err := os.ReadFile(filepath.Join(run, Folder, name))
+		data, err := os.ReadFile(filepath.Join(run, rundir.BoardFolder, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func read(t *testing.T, run string) (all []shown) {
 // names are the names of the event files, sorted.
 func names(t *testing.T, run string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(run, Folder))
+	entries, err := os.ReadDir(filepath.Join(run, rundir.BoardFolder))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}

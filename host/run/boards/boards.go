@@ -6,12 +6,12 @@ import (
 	"log/slog"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/retain"
 	"github.com/xtts-host/xtts-host/host/observe/tensorboard"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
@@ -57,7 +57,7 @@ func Add(r *Run) {
 	if !c.TensorBoard {
 		return
 	}
-	settings, _ := files.In(r.Dir, config.RunFile).Read(1 << 20) // it is shown, and not needed
+	settings, _ := files.In(r.Dir, rundir.SettingsFile).Read(1 << 20) // it is shown, and not needed
 	b, err := tensorboard.Open(tensorboard.Config{
 		Dir: r.Dir, Metrics: r.Plan.Bundle.Manifest.Metrics(), Step: r.Progress.Step,
 		EvaluatedStep: r.Progress.EvaluatedStep, Skipped: r.Skipped, Best: best, Settings: string(settings),

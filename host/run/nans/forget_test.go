@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
 // TestForget: what later steps left goes, also if the run folder is reached through a link; a link in it that has such
@@ -19,13 +21,14 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{
-		other, filepath.Join(run, File(3)), filepath.Join(run, File(4)), filepath.Join(run, "nan-mine.json"),
+		other, filepath.Join(run, rundir.NaNFile(3)), filepath.Join(run, rundir.NaNFile(4)), filepath.Join(run,
+			"nan-mine.json"),
 	} {
 		if err := os.WriteFile(path, []byte("{}"), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(other, filepath.Join(run, File(5))); err != nil {
+	if err := os.Symlink(other, filepath.Join(run, rundir.NaNFile(5))); err != nil {
 		t.Fatal(err)
 	}
 	if err := forget(link, 3); err != nil {
@@ -39,7 +42,7 @@ func TestForget(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if want := []string{"nan-mine.json", File(3)}; !slices.Equal(left, want) {
+	if want := []string{"nan-mine.json", rundir.NaNFile(3)}; !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
 	}
 	if _, err := os.Stat(other); err != nil {

@@ -180,12 +180,6 @@ func (t *Tracer) due(step int64) bool {
 	return true
 }
 
-// prefix begins the names of the files.
-const prefix = "nan-"
-
-// File is the name of the file of a step in the run folder.
-func File(step int64) string { return prefix + rundir.Step(step) + ".json" }
-
 // forget removes the files of the steps after one.
 func forget(dir string, after int64) error {
 	entries, err := files.In(dir).ReadDir()
@@ -193,9 +187,7 @@ func forget(dir string, after int64) error {
 		return nil
 	}
 	for _, e := range entries {
-		name, ok := strings.CutPrefix(e.Name(), prefix)
-		step, isStep := rundir.ParseStep(strings.TrimSuffix(name, ".json"))
-		if ok && isStep && e.Name() == File(step) && step > after {
+		if step, ok := rundir.ParseNaNFile(e.Name()); ok && step > after {
 			err = errors.Join(err, files.In(dir, e.Name()).Remove())
 		}
 	}
@@ -215,7 +207,7 @@ func (t *Tracer) trace(s *event.Step, batches []*kept) {
 	}
 	found.Seconds = math.Round(time.Since(began).Seconds()*100) / 100
 	if err := found.write(t.Dir); err != nil {
-		t.Log.Warn(fmt.Sprintf("%s cannot be written: %v", File(s.Step), err))
+		t.Log.Warn(fmt.Sprintf("%s cannot be written: %v", rundir.NaNFile(s.Step), err))
 	}
 	t.Log.Warn(found.String() + " (" + t.again(s.Step) + ")")
 }
@@ -335,5 +327,5 @@ func (t *Trace) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return disk.Replace(filepath.Join(dir, File(t.Step)), text)
+	return disk.Replace(filepath.Join(dir, rundir.NaNFile(t.Step)), text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -40,6 +41,6 @@ func end(p *Plan, source *batch.Source, step int64) string {
 
 // reported reports whether the report of a run is that of a completed run with this number of steps.
 func reported(dir string, step int64) bool {
-	r, err := report.Read(filepath.Join(dir, report.ReportFile))
+	r, err := report.Read(filepath.Join(dir, rundir.ReportFile))
 	return err == nil && r.Outcome == report.Done && r.Steps == step
 }

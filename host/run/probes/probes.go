@@ -33,12 +33,6 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// The lines and the pictures, in a run folder.
-const (
-	File   = "probes.jsonl"
-	Folder = "probes"
-)
-
 // Config configures a Prober.
 type Config struct {
 	selection.Shown
@@ -73,7 +67,7 @@ func Open(c Config) (_ *Prober, err error) {
 		return nil, cut(c)
 	}
 	p := &Prober{Config: c, lengths: map[string]string{}}
-	if p.lines, err = report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep); err != nil {
+	if p.lines, err = report.OpenProbed(files.In(c.Dir, rundir.ProbesFile).String(), c.EvaluatedStep); err != nil {
 		return nil, err
 	}
 	if problem := p.lines.Problem(); problem != "" {
@@ -105,11 +99,11 @@ func Open(c Config) (_ *Prober, err error) {
 
 // cut removes what follows the last evaluation, in a run that shows nothing any more.
 func cut(c Config) error {
-	_, err := files.In(c.Dir, File).Lstat()
+	_, err := files.In(c.Dir, rundir.ProbesFile).Lstat()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	lines, err := report.OpenProbed(files.In(c.Dir, File).String(), c.EvaluatedStep)
+	lines, err := report.OpenProbed(files.In(c.Dir, rundir.ProbesFile).String(), c.EvaluatedStep)
 	if err != nil {
 		return err
 	}
@@ -121,7 +115,7 @@ func cut(c Config) error {
 
 // forget removes the pictures after a step.
 func forget(dir string, after int64) error {
-	all := files.In(dir, Folder)
+	all := files.In(dir, rundir.ProbesFolder)
 	entries, err := all.ReadDir()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -221,9 +215,9 @@ func (p *Prober) probe(e *event.Probed, name string, a array) error {
 	measure(&out, a.values)
 	png, err := draw(shown, spec)
 	if png != nil && err == nil {
-		err = p.write(files.In(p.Dir, Folder, rundir.Step(e.Step), name+".png"), png)
+		err = p.write(files.In(p.Dir, rundir.ProbesFolder, rundir.Step(e.Step), name+".png"), png)
 		if err == nil {
-			out.Picture = path.Join(Folder, rundir.Step(e.Step), name+".png")
+			out.Picture = path.Join(rundir.ProbesFolder, rundir.Step(e.Step), name+".png")
 		}
 	}
 	e.Tensors = append(e.Tensors, out)
@@ -308,6 +302,7 @@ func (p *Prober) Report() *report.Probed {
 		return nil
 	}
 	return &report.Probed{
-		File: File, Folder: Folder, Tensors: p.Count(), Evaluations: p.lines.Evaluations(), Incomplete: p.incomplete,
+		File: rundir.ProbesFile, Folder: rundir.ProbesFolder, Tensors: p.Count(), Evaluations: p.lines.Evaluations(),
+		Incomplete: p.incomplete,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -188,7 +189,7 @@ func TestOnlyWhatIsSpokenCounts(t *testing.T) {
 		if c.written == "" {
 			continue
 		}
-		file, err := os.Open(filepath.Join(dir, Folder, "step-000007", c.written))
+		file, err := os.Open(filepath.Join(dir, rundir.ProbesFolder, "step-000007", c.written))
 		if err != nil {
 			t.Fatal(err)
 		}

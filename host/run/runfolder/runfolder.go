@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -127,7 +127,7 @@ func holdsRun(dir string, anew bool) error {
 		return hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder",
 			"--run-dir %s: there is a run in it", dir)
 	}
-	if _, err := files.In(dir, report.MetricsFile).Lstat(); errors.Is(err, fs.ErrNotExist) || anew {
+	if _, err := files.In(dir, rundir.MetricsFile).Lstat(); errors.Is(err, fs.ErrNotExist) || anew {
 		return nil
 	}
 	return hint.Errorf(
@@ -161,7 +161,7 @@ func makeFolder(dir string) (made bool, err error) {
 
 // lock opens the log of a folder and locks it.
 func lock(dir string, made bool) (*Folder, error) {
-	log, err := files.In(dir, report.LogFile).Hold()
+	log, err := files.In(dir, rundir.LogFile).Hold()
 	if errors.Is(err, files.ErrLocked) {
 		return nil, exit.Refused(taken(dir+": ", err))
 	}
@@ -182,7 +182,7 @@ func taken(where string, err error) error {
 
 // Taken returns an error, which does not name the folder, if another process is training in it. It changes nothing.
 func Taken(dir string) error {
-	if err := files.In(dir, report.LogFile).Held(); errors.Is(err, files.ErrLocked) {
+	if err := files.In(dir, rundir.LogFile).Held(); errors.Is(err, files.ErrLocked) {
 		return taken("", err)
 	}
 	return nil // Claim says what else is wrong

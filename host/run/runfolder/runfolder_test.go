@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
-	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/config/configtest"
 )
@@ -45,7 +45,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 					t.Error(err)
 				}
 				time.Sleep(50 * time.Microsecond) // for the others
-				if there, err := os.Stat(filepath.Join(dir, report.LogFile)); err != nil || !os.SameFile(mine, there) {
+				if there, err := os.Stat(filepath.Join(dir, rundir.LogFile)); err != nil || !os.SameFile(mine, there) {
 					t.Errorf("the folder of the start that has it was removed: %v", err)
 				}
 				holders.Add(-1)
@@ -70,14 +70,14 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, report.MetricsFile), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, rundir.MetricsFile), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	f.Close(nil)
 	if _, err := Claim(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, rundir.MetricsFile)); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestCheck(t *testing.T) {
 	if err := os.Mkdir("old", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("old", report.MetricsFile), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join("old", rundir.MetricsFile), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{

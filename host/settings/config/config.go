@@ -105,9 +105,6 @@ type Config struct {
 	TraceNaN   bool
 }
 
-// RunFile is the file in a run folder that contains its settings.
-const RunFile = "config.yaml"
-
 // DefaultSpokenClips is the default of --spoken-clips.
 const DefaultSpokenClips = 2
 

@@ -43,7 +43,7 @@ var bundle = &manifest.Bundle{
 // TestPrecedence gives the learning rate by every set of sources: the first of them, in this order, decides.
 func TestPrecedence(t *testing.T) {
 	run := t.TempDir()
-	if err := os.WriteFile(filepath.Join(run, RunFile), []byte("lr: 0.4\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(run, rundir.SettingsFile), []byte("lr: 0.4\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	file := write(t, "given.yaml", "lr: 0.3\n")
@@ -51,7 +51,8 @@ func TestPrecedence(t *testing.T) {
 		lr     float64
 		origin string
 	}{
-		{0.1, "flag"}, {0.2, "environment"}, {0.3, file}, {0.4, filepath.Join(run, RunFile)}, {0.002, "bundle"},
+		{0.1, "flag"}, {0.2, "environment"}, {0.3, file}, {0.4, filepath.Join(run, rundir.SettingsFile)}, {0.002,
+			"bundle"},
 		{0, "default"},
 	}
 	const last = 5 // the default is always there

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/cachedir"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/stages/featurecache"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -179,6 +180,6 @@ func ownCache(s *Set) (string, error) {
 }
 
 // runFile is the config.yaml of the run that is resumed.
-func runFile(s *Set) string { return filepath.Join(s.Resume, RunFile) }
+func runFile(s *Set) string { return filepath.Join(s.Resume, rundir.SettingsFile) }
 
 func fromRunFile(s *Set, name string) bool { return s.Resume != "" && s.origins[name] == runFile(s) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -15,7 +16,8 @@ func TestRunFolderNamesNoRecognizer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	run := t.TempDir()
 	const command = "evil {wav}"
-	if err := os.WriteFile(filepath.Join(run, RunFile), []byte("recognizer: \""+command+"\"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(run, rundir.SettingsFile), []byte("recognizer: \""+command+"\"\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	parse := func(flags ...string) (*Set, error) {

@@ -63,7 +63,7 @@ func findRun(s *Set) error {
 // checkRestart refuses to start a run in the folder of one that has ended before its first checkpoint, if the model,
 // the data or the first weights of the ended run are not given now: built-in ones would take their place.
 func checkRestart(s *Set) error {
-	file := filepath.Join(s.RunDir, RunFile)
+	file := filepath.Join(s.RunDir, rundir.SettingsFile)
 	text, err := files.At(file).Read(maxFile)
 	if err != nil {
 		return nil // a new folder; what else is wrong with it is found when it is claimed
@@ -110,7 +110,7 @@ func checkRun(s *Set) error {
 	case err == nil && !info.IsDir():
 		err = errors.New("that is a file, not the folder of a run")
 	case err == nil:
-		for _, name := range []string{rundir.Checkpoints, RunFile} {
+		for _, name := range []string{rundir.Checkpoints, rundir.SettingsFile} {
 			if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
 				return nil // the reader reports other errors
 			}
@@ -119,7 +119,7 @@ func checkRun(s *Set) error {
 			return hint.Errorf("name the run and the checkpoint: "+s.ResumeFlag+" "+hint.Path(run+"@"+at),
 				"%s %s: a checkpoint, not the folder of a run", s.ResumeFlag, folder)
 		}
-		err = fmt.Errorf("not the folder of a run: neither %s nor %s is there", rundir.Checkpoints, RunFile)
+		err = fmt.Errorf("not the folder of a run: neither %s nor %s is there", rundir.Checkpoints, rundir.SettingsFile)
 	}
 	return hint.Errorf(advice, "%s %s: %w", s.ResumeFlag, folder, err)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -130,7 +131,7 @@ func TestStepsAlone(t *testing.T) {
 		{"epochs: 100\nmax_steps: 0\n", "--resume run --max-steps 20000", 0},
 		{"epochs: 0\nmax_steps: 10000\n", "--resume run --epochs 7", 7},
 	} {
-		if err := os.WriteFile(filepath.Join("run", RunFile), []byte(tt.run), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join("run", rundir.SettingsFile), []byte(tt.run), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		s := New()
@@ -151,7 +152,7 @@ func TestRestart(t *testing.T) {
 		if err := s.Parse(args, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(run, RunFile), []byte(s.RunYAML()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(run, rundir.SettingsFile), []byte(s.RunYAML()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +168,7 @@ func TestRestart(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Fatalf("%v, want %s", err, want)
 	}
-	config := filepath.Join(run, RunFile)
+	config := filepath.Join(run, rundir.SettingsFile)
 	advice := hint.Of(err)
 	if advice != "give them again: --train-data "+hint.Path(data)+" --init "+hint.Path(weights)+"; --config "+
 		hint.Path(config)+" gives the other settings" {

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/cachedir"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // runFolder makes a run folder with this config.yaml.
 func runFolder(t *testing.T, text string) string {
 	t.Helper()
-	return filepath.Dir(write(t, RunFile, text))
+	return filepath.Dir(write(t, rundir.SettingsFile, text))
 }
 
 // TestRunYAMLHasAbsolutePaths: what a run folder says is the same from any working directory.
@@ -250,7 +251,7 @@ func TestCachesOfRunFolders(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
 			dir := make(run)
 			if err := errors.Join(os.MkdirAll(run, 0o777), os.WriteFile(
-				filepath.Join(run, RunFile), []byte(key(name)+": "+dir+"\n"), 0o666,
+				filepath.Join(run, rundir.SettingsFile), []byte(key(name)+": "+dir+"\n"), 0o666,
 			)); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -42,7 +43,7 @@ func (r *run) openClips(t *testing.T, n int) *Speaker {
 // spoken returns the lines of spoken.jsonl.
 func (r *run) spoken(t *testing.T) (all []report.SpokenLine) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(r.dir, report.SpokenFile))
+	data, err := os.ReadFile(filepath.Join(r.dir, rundir.SpokenFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestClipsResume(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	whole := must(os.ReadFile(filepath.Join(r.dir, report.SpokenFile)))
+	whole := must(os.ReadFile(filepath.Join(r.dir, rundir.SpokenFile)))
 	files := []string{
 		"samples/step-000002/clip-1.png", "samples/step-000002/1.wav", "samples/step-000002/clip-1.wav",
 		"samples/reference/clip-1.wav",
@@ -189,19 +190,19 @@ func TestClipsResume(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not made again: %v", name, err)
 		}
-		if got := must(os.ReadFile(filepath.Join(r.dir, report.SpokenFile))); !bytes.Equal(got, whole) {
+		if got := must(os.ReadFile(filepath.Join(r.dir, rundir.SpokenFile))); !bytes.Equal(got, whole) {
 			t.Errorf("without %s, the lines are\n%sand were\n%s", name, got, whole)
 		}
 	}
 	// killed before the lines of the evaluation
 	first := bytes.IndexByte(whole, '\n') + 1
-	if err := os.WriteFile(filepath.Join(r.dir, report.SpokenFile), whole[:2*first], 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, rundir.SpokenFile), whole[:2*first], 0o666); err != nil {
 		t.Fatal(err)
 	}
 	again := must(Open(t.Context(), r.Config))
 	defer again.Close()
-	if again.Speak(3); !bytes.Equal(must(os.ReadFile(filepath.Join(r.dir, report.SpokenFile))), whole) {
-		t.Errorf("the lines that were missing are %s", must(os.ReadFile(filepath.Join(r.dir, report.SpokenFile))))
+	if again.Speak(3); !bytes.Equal(must(os.ReadFile(filepath.Join(r.dir, rundir.SpokenFile))), whole) {
+		t.Errorf("the lines that were missing are %s", must(os.ReadFile(filepath.Join(r.dir, rundir.SpokenFile))))
 	}
 	r.List, r.EvaluatedStep = List{}, 1
 	if none, err := Open(t.Context(), r.Config); none != nil || err != nil || len(r.spoken(t)) != 2 {
@@ -221,7 +222,7 @@ func TestDamagedLines(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(r.dir, report.SpokenFile)
+	path := filepath.Join(r.dir, rundir.SpokenFile)
 	whole := must(os.ReadFile(path))
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	damaged := slices.Concat(lines[0], []byte("{\n"), lines[2])

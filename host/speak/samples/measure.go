@@ -95,7 +95,7 @@ func (s *Speaker) prepare(ctx context.Context, t *text) (err error) {
 			err))
 		return nil
 	}
-	t.truth.file = path.Join(Folder, references, t.file)
+	t.truth.file = path.Join(rundir.SamplesFolder, references, t.file)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	if t.truth == nil {
 		return nil
 	}
-	u.Picture = path.Join(Folder, rundir.Step(stepOf(dir)), t.picture)
+	u.Picture = path.Join(rundir.SamplesFolder, rundir.Step(stepOf(dir)), t.picture)
 	return draw(dir.Join(t.picture), t.truth.Voice, voice)
 }
 

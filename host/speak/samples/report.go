@@ -19,14 +19,15 @@ func (s *Speaker) Report() *report.Spoken {
 		return nil
 	}
 	spoken := &report.Spoken{
-		Folder: Folder, Clips: len(s.texts) - len(s.Sentences), Sentences: len(s.Sentences), Steps: []int64{},
+		Folder: rundir.SamplesFolder, Clips: len(s.texts) - len(s.Sentences), Sentences: len(s.Sentences),
+		Steps:      []int64{},
 		Incomplete: s.incomplete, Measures: s.history(),
 	}
 	counts := s.counts()
 	for _, step := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[step]
 		spoken.Steps, spoken.Files = append(spoken.Steps, step), spoken.Files+n
-		spoken.Last, spoken.LastFiles = path.Join(Folder, rundir.Step(step)), n
+		spoken.Last, spoken.LastFiles = path.Join(rundir.SamplesFolder, rundir.Step(step)), n
 	}
 	for step, n := range s.written() {
 		if n >= len(s.texts) {

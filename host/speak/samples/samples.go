@@ -19,6 +19,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -30,9 +31,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-// Folder is that of the samples in a run folder.
-const Folder = "samples"
 
 // Config configures a Speaker.
 type Config struct {
@@ -128,10 +126,10 @@ func (s *Speaker) explain(err error) error {
 }
 
 // dir is the folder of the samples.
-func (s *Speaker) dir() string { return filepath.Join(s.Run, Folder) }
+func (s *Speaker) dir() string { return filepath.Join(s.Run, rundir.SamplesFolder) }
 
 // linesPath is the file of lines.
-func (s *Speaker) linesPath() string { return filepath.Join(s.Run, report.SpokenFile) }
+func (s *Speaker) linesPath() string { return filepath.Join(s.Run, rundir.SpokenFile) }
 
 // forget removes what the evaluations after the last one have left, which a resumed run makes again.
 func (s *Speaker) forget() error {

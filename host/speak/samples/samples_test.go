@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
@@ -96,7 +97,7 @@ func newRun(t *testing.T) *run {
 }
 
 // folder is that of the samples.
-func (r *run) folder() string { return filepath.Join(r.dir, Folder) }
+func (r *run) folder() string { return filepath.Join(r.dir, rundir.SamplesFolder) }
 
 // write writes a file of sentences.
 func (r *run) write(t *testing.T, name, text string) string {

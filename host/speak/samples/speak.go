@@ -150,7 +150,7 @@ func (s *Speaker) say(
 	}
 	u = event.Utterance{
 		Clip: t.Clip != nil, Number: t.number, ID: t.Place, Text: t.Content, Language: t.Language, Ended: ended,
-		File: path.Join(Folder, rundir.Step(step), t.file),
+		File: path.Join(rundir.SamplesFolder, rundir.Step(step), t.file),
 	}
 	if err := s.measure(ctx, t, &u, dir); err != nil {
 		return u, true, err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -38,7 +39,7 @@ func (b Back) Command() string {
 			flags += " --init " + hint.Path(b.Init)
 		}
 		return hint.Command(fmt.Sprintf("--config %s %s --run-dir %s",
-			hint.Path(filepath.Join(b.Folder, "config.yaml")), flags, hint.Path(unused(b.Folder))))
+			hint.Path(filepath.Join(b.Folder, rundir.SettingsFile)), flags, hint.Path(unused(b.Folder))))
 	}
 	saved := b.Checkpoint.State
 	was, _ := saved.ScheduleOf(b.Player)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -21,7 +22,7 @@ const maxHistory = 16 << 20
 
 // ReadHistory reads the changes of a run: those of settings that --allow named.
 func ReadHistory(folder string) ([]report.Change, error) {
-	path := filepath.Join(folder, report.ChangesFile)
+	path := filepath.Join(folder, rundir.ChangesFile)
 	data, err := files.At(path).Read(maxHistory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -63,7 +64,7 @@ func (d *Decision) Write(folder string) error {
 			return err
 		}
 	}
-	path := filepath.Join(folder, report.ChangesFile)
+	path := filepath.Join(folder, rundir.ChangesFile)
 	if _, err := files.At(path).Lstat(); b.Len() == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

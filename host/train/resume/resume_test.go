@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -60,7 +61,7 @@ func TestSameSettings(t *testing.T) {
 	if err := d.Write(c.Folder); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(c.Folder, report.ChangesFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(c.Folder, rundir.ChangesFile)); err == nil {
 		t.Error("a record of no changes")
 	}
 }

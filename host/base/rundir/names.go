@@ -1,0 +1,36 @@
+package rundir
+
+import "strings"
+
+// The files of a run folder. docs/report.md says what each has.
+const (
+	SettingsFile   = "config.yaml"
+	LogFile        = "log.jsonl" // its lock says that the folder has a writer
+	MetricsFile    = "metrics.jsonl"
+	EvalFile       = "eval.jsonl"
+	SpokenFile     = "spoken.jsonl" // what evaluations have spoken
+	ProbesFile     = "probes.jsonl" // what the tensors of a model were at evaluations
+	QuarantineFile = "quarantine.jsonl"
+	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
+	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting
+	ReportFile     = "report.json"
+	TableFile      = "report.txt" // what is printed at the end
+	PageFile       = "report.html"
+	SpeakersFile   = "speakers.json" // the names that the model knows by number
+)
+
+// Its folders in addition to Checkpoints. The first two have a folder for each step with media.
+const (
+	SamplesFolder = "samples" // what evaluations have spoken
+	ProbesFolder  = "probes"  // pictures of tensors
+	BoardFolder   = "tensorboard"
+)
+
+// NaNFile is the file about a step whose loss or gradients are not finite.
+func NaNFile(step int64) string { return "nan-" + Step(step) + ".json" }
+
+// ParseNaNFile reads a file's name. Only what NaNFile writes is one.
+func ParseNaNFile(name string) (int64, bool) {
+	step, ok := ParseStep(strings.TrimSuffix(strings.TrimPrefix(name, "nan-"), ".json"))
+	return step, ok && NaNFile(step) == name
+}
