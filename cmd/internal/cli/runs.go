@@ -16,7 +16,8 @@ func newRunsList() *cobra.Command {
 		Short:      "List runs: outcome, steps, losses, speed, time and size",
 		Long: `Lists the runs in each FOLDER (default: runs), the oldest first: when it was last written, how it
 ended, steps, first and last training loss, the best evaluation (its loss, or the measure of
---best-by), speed, wall time, and size on the disk. A run that is "not over" or "unfinished" has no report: it is still going, or was killed.`,
+--best-by), speed, wall time, and size on the disk. A run that is "not over" or
+"unfinished" has no report: it is still going, or was killed.`,
 		Example: `xtts-host runs list
 xtts-host runs list runs /data/old-runs --json > runs.json`,
 		Args:              cobra.ArbitraryArgs,
