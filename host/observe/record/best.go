@@ -86,7 +86,9 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
 			sum, n := 0.0, 0.0
 			for _, u := range now.Utterances {
 				for _, m := range u.Measures {
-					sum, n = sum+m.Value, n+1
+					if m.Name == measure {
+						sum, n = sum+m.Value, n+1
+					}
 				}
 			}
 			mean = sum / n
@@ -101,9 +103,11 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
 			judge()
 			now = &event.Spoken{Step: *v.Step}
 		}
-		u := event.Utterance{Clip: v.Clip > 0}
-		if n, ok := v.Measures[measure].(float64); ok {
-			u.Measures = []event.Value{{Name: measure, Value: n}}
+		u := event.Utterance{Clip: v.Clip > 0, Ended: v.Ended != nil && *v.Ended}
+		for name, number := range v.Measures { // the length, too, tells whether speech is whole
+			if n, ok := number.(float64); ok && (name == measure || name == report.LengthRatio) {
+				u.Measures = append(u.Measures, event.Value{Name: name, Value: n})
+			}
 		}
 		if len(now.Utterances) < maxUtterances {
 			now.Utterances = append(now.Utterances, u)

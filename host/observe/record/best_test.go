@@ -16,8 +16,8 @@ func TestBest(t *testing.T) {
 	spoken := ""
 	for step, ratio := range []float64{0.25, 1.5, 4} {
 		for clip, similarity := range []float64{0.5, float64(step)} {
-			spoken += fmt.Sprintf(`{"step":%d,"clip":%d,"file":"samples/step-%06d/clip-%d.wav","measures":`+
-				`{"length_ratio":%g,"speaker_similarity":%g}}`+"\n", step+1, clip+1, step+1, clip+1, ratio, similarity)
+			spoken += fmt.Sprintf(`{"step":%d,"clip":%d,"file":"samples/step-%06d/clip-%d.wav","ended":true,`+
+				`"measures":{"length_ratio":%g,"speaker_similarity":%g}}`+"\n", step+1, clip+1, step+1, clip+1, ratio, similarity)
 		}
 	}
 	spoken += `{"step":4,"clip":1,"measures":{"length_ratio":1}}` + "\n" + `{"step":4,"clip":2,"measures":{}}` + "\n"
@@ -34,7 +34,7 @@ func TestBest(t *testing.T) {
 		{"loss", "", 3, 4, math.NaN(), ""}, {"", "", 3, 4, math.NaN(), ""},
 		{"mel_loss", "", 2, 6, 0.25, "mel_loss"}, {"unknown", "", 0, 0, 0, ""}, {"spoken.wer", "", 0, 0, 0, ""},
 		{"spoken.length_ratio", "", 2, 6, 1.5, "spoken.length_ratio"},
-		{"spoken.speaker_similarity", "", 3, 4, 1.25, "spoken.speaker_similarity"},
+		{"spoken.speaker_similarity", "", 2, 6, 0.75, "spoken.speaker_similarity"},
 		{"mel_loss", of(`{"step":1,"loss":5,"by":"spoken.cer","value":0.125}`), 1, 5, 0.125, "spoken.cer"},
 		{"mel_loss", of(`{"step":1,"loss":5}`), 1, 5, math.NaN(), ""},
 		{"mel_loss", of(`{"step":0,"loss":null}`), 2, 6, 0.25, "mel_loss"},
