@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
@@ -171,53 +171,19 @@ func (s *Samples) sounds(run *record.Run, sets []set, at map[key]int, media *Med
 	})
 }
 
-// measureOrder has the measures of a text against its recording first. Others follow by their names.
-var measureOrder = []string{
-	"length_ratio", "mcd_db", "f0_cents", "voicing_error", "speaker_similarity", "wer", "cer", "repeated", "silence",
-}
-
-// byMeasure compares the names of measures in that order.
+// byMeasure compares the names of measures in the order of package measured. Others follow by their names.
 func byMeasure(a, b string) int {
-	at := func(name string) int {
-		if i := slices.Index(measureOrder, name); i >= 0 {
-			return i
-		}
-		return len(measureOrder)
-	}
-	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a, b))
+	return cmp.Or(cmp.Compare(measured.Place(a), measured.Place(b)), cmp.Compare(a, b))
 }
-
-// measureNames say what a measure is. The others are shown by their own names.
-var measureNames = map[string]string{
-	"length_ratio": "length / true length", "silence": "silence", "repeated": "repeated", "mcd_db": "MCD",
-	"f0_cents": "pitch error", "voicing_error": "voicing error", "speaker_similarity": "speaker similarity",
-	"wer": "word errors", "cer": "character errors",
-}
-
-// asPercent are measures that are shares.
-var asPercent = map[string]bool{"silence": true, "repeated": true, "voicing_error": true, "wer": true, "cer": true}
 
 func measures(values []record.Value) (list []Measure) {
 	ordered := slices.SortedFunc(slices.Values(values),
 		func(a, b record.Value) int { return byMeasure(a.Name, b.Name) })
 	for _, v := range ordered {
-		list = append(list, Measure{measureName(v.Name), measureText(v.Name, v.Value)})
+		m := measured.Of(v.Name)
+		list = append(list, Measure{m.Title, m.Figure(v.Value)})
 	}
 	return list
-}
-
-func measureName(name string) string { return cmp.Or(measureNames[name], name) }
-
-func measureText(name string, v float64) string {
-	switch {
-	case asPercent[name]:
-		return Percent(v)
-	case name == "mcd_db":
-		return units.Number(v) + " dB"
-	case name == "f0_cents":
-		return units.Number(v) + " cents"
-	}
-	return units.Number(v)
 }
 
 // means fills in the table of means.
@@ -240,11 +206,12 @@ func (s *Samples) means(sets []set) {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(sums), byMeasure) {
 		sum := sums[name]
-		row := MeanRow{Name: measureName(name)}
+		m := measured.Of(name)
+		row := MeanRow{Name: m.Title}
 		for i := range sets {
 			text := "-"
 			if n := counts[name][i]; n > 0 && !math.IsInf(sum[i], 0) {
-				text = measureText(name, sum[i]/n)
+				text = m.Figure(sum[i] / n)
 			}
 			row.Cells = append(row.Cells, text)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
@@ -105,7 +106,7 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
 		}
 		u := event.Utterance{Clip: v.Clip > 0, Ended: v.Ended != nil && *v.Ended}
 		for name, number := range v.Measures { // the length, too, tells whether speech is whole
-			if n, ok := number.(float64); ok && (name == measure || name == report.LengthRatio) {
+			if n, ok := number.(float64); ok && (name == measure || name == measured.LengthRatio) {
 				u.Measures = append(u.Measures, event.Value{Name: name, Value: n})
 			}
 		}

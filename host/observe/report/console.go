@@ -154,7 +154,7 @@ func (c *Console) Take(events []event.Event) error {
 				c.say(c.progress.Evaluated(e))
 			}
 		case *event.Spoken:
-			c.say(spokenLine(e))
+			c.say(spokenLine(e, c.columns()))
 		case *event.Work:
 			if c.progress != nil {
 				c.progress.Work(e)
@@ -185,6 +185,14 @@ func lowered(e *event.Lowered) string {
 	}
 	return fmt.Sprintf("learning rate%s lowered to %g: no %s in %s", OfPlayer(e.Player), e.LR, what,
 		units.Count(e.Patience, "evaluation"))
+}
+
+// columns is the width of the terminal, or that of one where the lines may be read later.
+func (c *Console) columns() int {
+	if c.bar != nil {
+		return c.bar.columns()
+	}
+	return 80
 }
 
 func (c *Console) say(line string) {

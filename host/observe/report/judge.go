@@ -5,18 +5,13 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 )
 
 // What --best-by may name apart from a metric: ByLoss, or BySpoken and a measure of speech.
 const (
 	ByLoss   = "loss"
 	BySpoken = "spoken."
-)
-
-// The measures of speech of which a lower one is not a better one.
-const (
-	LengthRatio       = "length_ratio"
-	SpeakerSimilarity = "speaker_similarity"
 )
 
 // Judge returns a number for the speech of an evaluation that is lower the better it is by a measure: the mean over the
@@ -27,20 +22,16 @@ func Judge(e *event.Spoken, name string) float64 {
 	if e == nil || e.Incomplete {
 		return math.NaN()
 	}
-	sum, n := 0.0, 0
+	m, sum, n := measured.Of(name), 0.0, 0
 	for _, u := range e.Utterances {
 		v, ok := valueOf(u, name)
 		switch {
-		case u.Clip && (!ok || name != LengthRatio && !Whole(u)):
+		case u.Clip && (!ok || name != measured.LengthRatio && !Whole(u)):
 			return math.NaN()
 		case !ok:
 			continue
-		case name == LengthRatio:
-			v = math.Abs(math.Log(v))
-		case name == SpeakerSimilarity:
-			v = -v
 		}
-		sum, n = sum+v, n+1
+		sum, n = sum+m.Judged(v), n+1
 	}
 	if n == 0 {
 		return math.NaN()
@@ -55,7 +46,7 @@ const (
 
 // Whole reports whether the model has ended the text of a clip, with half to twice the length of the recording.
 func Whole(u event.Utterance) bool {
-	ratio, _ := valueOf(u, LengthRatio)
+	ratio, _ := valueOf(u, measured.LengthRatio)
 	return u.Ended && Sound(ratio)
 }
 

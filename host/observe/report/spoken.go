@@ -2,12 +2,13 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 )
 
 // Spoken describes what a run speaks at its evaluations.
@@ -93,17 +94,14 @@ func (s *Spoken) figures() (list []string) {
 	if s.Cut > 0 {
 		list = append(list, fmt.Sprintf("cut %d of %d", s.Cut, s.texts()))
 	}
-	for _, m := range speech {
-		v, ok := s.Measures[m.name]
-		if !ok {
+	for _, m := range measured.All {
+		v, ok := s.Measures[m.Name]
+		if !ok || !m.Brief {
 			continue
 		}
-		text := m.title + " -"
-		if last := float64(v.Last); !math.IsNaN(last) {
-			text = m.say(last)
-		}
+		text := m.Say(float64(v.Last))
 		if v.Best != nil && v.BestStep != v.LastStep {
-			text += fmt.Sprintf(" (best %s at step %d, %s is better)", m.figure(float64(*v.Best)), v.BestStep, m.better)
+			text += fmt.Sprintf(" (best %s at step %d, %s is better)", m.Figure(float64(*v.Best)), v.BestStep, m.Better)
 		}
 		list = append(list, text)
 	}
@@ -127,26 +125,12 @@ func (r *Report) spokenAdvice() string {
 		time.Duration(s*float64(time.Second))), units.Duration(time.Duration(r.WallS*float64(time.Second))), fewer)
 }
 
-// spokenMeasure is how a measure is shown, and which values of it are better.
-type spokenMeasure struct{ name, title, format, unit, better string }
-
-// speech are the measures that lines and tables show, in their order. spoken.jsonl has all of them.
-var speech = []spokenMeasure{
-	{"length_ratio", "length", "%.2f", "", "near 1"}, {"mcd_db", "mcd", "%.1f", " dB", "lower"},
-	{"f0_cents", "f0", "%.0f", " cents", "lower"}, {"speaker_similarity", "similarity", "%.2f", "", "higher"},
-	{"wer", "wer", "%.2f", "", "lower"}, {"cer", "cer", "%.2f", "", "lower"},
-	{"repeated", "repeated", "%.2f", "", "lower"},
-}
-
-func (m spokenMeasure) figure(v float64) string { return fmt.Sprintf(m.format, v) }
-
-func (m spokenMeasure) say(v float64) string { return m.title + " " + m.figure(v) + m.unit }
-
 // mostUtterances bounds the texts that the line of an evaluation lists.
 const mostUtterances = 4
 
-// spokenLine is the line of what an evaluation has spoken: "spoken 1: 1.4 s of 2.1, 2: 12.0 s, cut  mcd 6.1 dB".
-func spokenLine(e *event.Spoken) string {
+// spokenLine is the line of what an evaluation has spoken: "spoken 1: 1.4 s of 2.1, 2: 12.0 s, cut  MCD 6.1 dB".
+// Measures that have no room in so many columns follow in another line.
+func spokenLine(e *event.Spoken, columns int) string {
 	var list []string
 	sentences := false
 	for _, u := range e.Utterances {
@@ -160,7 +144,7 @@ func spokenLine(e *event.Spoken) string {
 			sentences = true
 		}
 		for _, m := range u.Measures {
-			if m.Name == "length_ratio" && m.Value > 0 {
+			if m.Name == measured.LengthRatio && m.Value > 0 {
 				text += fmt.Sprintf(" of %.1f", u.Seconds/m.Value)
 			}
 		}
@@ -172,13 +156,29 @@ func spokenLine(e *event.Spoken) string {
 	if len(list) == 0 {
 		return ""
 	}
-	line := "spoken " + strings.Join(list, ", ")
-	for _, m := range speech {
+	line := []string{"spoken " + strings.Join(list, ", ")}
+	for _, m := range measured.All {
 		for _, v := range e.Measures {
-			if v.Name == m.name && m.name != "length_ratio" && (m.name != "repeated" || v.Value > 0) {
-				line += "  " + m.say(v.Value)
+			said := m.Name == measured.LengthRatio || m.Name == measured.Repeated && v.Value == 0
+			if v.Name == m.Name && m.Brief && !said {
+				line = append(line, m.Say(v.Value))
 			}
 		}
 	}
-	return line
+	return wrap(line, columns)
+}
+
+// wrap joins parts with two spaces, and begins another line with two spaces where the next part has no room.
+func wrap(parts []string, columns int) string {
+	text, used := "", 0
+	for i, part := range parts {
+		gap := "  "
+		if width := fold.Width(part); i == 0 {
+			gap, used = "", width
+		} else if used += 2 + width; used > columns {
+			gap, used = "\n  ", 2+width
+		}
+		text += gap + part
+	}
+	return text
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 )
 
 // TestSpokenLine: the line about the samples says how many sentences were spoken.
@@ -51,7 +52,7 @@ func TestSpeechLine(t *testing.T) {
 			"f0_cents":     {Last: Float(math.NaN()), LastStep: 240, Best: &best, BestStep: 80},
 		},
 	})
-	want := "at step 240: cut 2 of 2, length 2.99, f0 - (best 411 at step 80, lower is better)\n"
+	want := "at step 240: cut 2 of 2, length ratio 2.99, pitch error - (best 411 cents at step 80, lower is better)\n"
 	if !strings.HasSuffix(table.b.String(), want) {
 		t.Errorf("%s, want %s", table.b.String(), want)
 	}
@@ -72,6 +73,35 @@ func TestSpokenAdvice(t *testing.T) {
 		got := strings.Join(r.Verdict.Advice, "")
 		if !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%v: %q", speaking, got)
+		}
+	}
+}
+
+// TestSpokenLineWraps: the line of an evaluation breaks between measures where it would be wider than the terminal.
+func TestSpokenLineWraps(t *testing.T) {
+	e := &event.Spoken{
+		Utterances: []event.Utterance{
+			{Clip: true, Number: 1, Seconds: 1.4, Ended: true,
+				Measures: []event.Value{{Name: measured.LengthRatio, Value: 0.5}}},
+			{Clip: true, Number: 2, Seconds: 12},
+		},
+		Measures: []event.Value{
+			{Name: measured.WER, Value: 0.12}, {Name: measured.MCD, Value: 6.1}, {Name: measured.F0Cents, Value: 120},
+			{Name: measured.SpeakerSimilarity, Value: 0.61}, {Name: measured.Silence, Value: 0.1},
+		},
+	}
+	for columns, want := range map[int]string{
+		200: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents  speaker similarity 0.61  " +
+			"word errors 12 %",
+		80: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents\n" +
+			"  speaker similarity 0.61  word errors 12 %",
+		73: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents\n" +
+			"  speaker similarity 0.61  word errors 12 %",
+		30: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut\n  MCD 6.1 dB\n  pitch error 120 cents\n" +
+			"  speaker similarity 0.61\n  word errors 12 %",
+	} {
+		if got := spokenLine(e, columns); got != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", columns, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -43,10 +44,10 @@ func checkBestBy(d *Draft) error {
 		switch known := slices.Contains(samples.Judged(), measure); {
 		case len(d.Samples.Clips)+len(d.Samples.Sentences) == 0:
 			advice = "measures of speech need a bundle that speaks, and --spoken-clips"
-		case known && (measure == samples.WER || measure == samples.CER):
+		case known && (measure == measured.WER || measure == measured.CER):
 			return hint.Errorf("docs/speech-measures.md has an example",
 				"--best-by %s needs --recognizer, a command that prints what it hears", name)
-		case known && measure == samples.SpeakerSimilarity && len(d.Samples.Clips) > 0:
+		case known && measure == measured.SpeakerSimilarity && len(d.Samples.Clips) > 0:
 			return hint.Errorf("docs/synthesize.md says what that graph returns",
 				"--best-by %s: the bundle has no graph %s", name, manifest.GraphSpeaker)
 		case known:
@@ -66,11 +67,11 @@ func measures(d *Draft) (names []string) {
 	for _, name := range samples.Judged() {
 		has := len(s.Clips) > 0
 		switch name {
-		case samples.SpeakerSimilarity:
+		case measured.SpeakerSimilarity:
 			has = d.Bundle.Manifest.Speaks(manifest.GraphSpeaker)
-		case samples.Repeated:
+		case measured.Repeated:
 			has = true
-		case samples.WER, samples.CER:
+		case measured.WER, measured.CER:
 			has = d.Config.Recognizer != ""
 		}
 		if has {

@@ -16,7 +16,7 @@ import (
 func TestCheckBestBy(t *testing.T) {
 	metric := &manifest.Bundle{Outputs: []manifest.TensorSpec{{Name: "metric.mel_loss"}}}
 	clips := samples.List{Clips: make([]samples.Sample, 1)}
-	all := "loss, mel_loss, spoken.length_ratio, spoken.repeated, spoken.mcd_db, spoken.f0_cents, spoken.voicing_error"
+	all := "loss, mel_loss, spoken.length_ratio, spoken.mcd_db, spoken.f0_cents, spoken.voicing_error, spoken.repeated"
 	for _, c := range []struct {
 		name, want, hint string
 		list             samples.List

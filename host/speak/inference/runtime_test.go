@@ -82,7 +82,7 @@ func run(t *testing.T, r *Runtime) (latents, wave []float32) {
 		delete(results, "keys")
 		results.Close()
 	}
-	values["latents"], values["speaker"] = must(Floats(latents, 1, 3, 2)), must(Floats([]float32{1}, 1, 1))
+	values["latents"], values["speaker"] = must(Floats(latents, 1, 3, 2)), must(Floats([]float32{1, 9}, 1, 2))
 	defer values.Close()
 	results, err := vocoder.Run(values, "waveform")
 	if err != nil {

@@ -6,13 +6,19 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
 // Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of
 // it.
-func Judged() []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Silence })
+func Judged() (names []string) {
+	for _, m := range measured.All {
+		if m.Better != measured.Neither {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // risen is the rise of the distortion that counts as broken speech, in dB.
@@ -41,17 +47,17 @@ func Broken(before, now *event.Spoken) string {
 		if !u.Clip {
 			name = fmt.Sprintf("sentence %d", u.Number)
 		}
-		ratioBefore, _ := valueOf(b, LengthRatio)
+		ratioBefore, _ := valueOf(b, measured.LengthRatio)
 		whole = whole && (!u.Clip || report.Whole(b))
-		ratio, measured := valueOf(u, LengthRatio)
+		ratio, has := valueOf(u, measured.LengthRatio)
 		switch {
 		case !u.Ended && b.Ended:
 			list = append(list, fmt.Sprintf("%s was cut after %.1f s%s", name, u.Seconds, of(u)))
-		case measured && report.Sound(ratioBefore) && !report.Sound(ratio):
+		case has && report.Sound(ratioBefore) && !report.Sound(ratio):
 			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
 		}
-		distance, ok := valueOf(u, MCD)
-		if distanceBefore, had := valueOf(b, MCD); ok && had {
+		distance, ok := valueOf(u, measured.MCD)
+		if distanceBefore, had := valueOf(b, measured.MCD); ok && had {
 			was, is, compared = was+distanceBefore, is+distance, compared+1
 		}
 	}
@@ -67,7 +73,7 @@ func Broken(before, now *event.Spoken) string {
 
 // of is the length of the recording: " of 2.1".
 func of(u event.Utterance) string {
-	if ratio, ok := valueOf(u, LengthRatio); ok && ratio > 0 {
+	if ratio, ok := valueOf(u, measured.LengthRatio); ok && ratio > 0 {
 		return fmt.Sprintf(" of %.1f", u.Seconds/ratio)
 	}
 	return ""

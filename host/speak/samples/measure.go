@@ -13,26 +13,11 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/speak/measures"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize"
 )
-
-// The names of the measures, in the order in which they are shown. docs/speech-measures.md defines each.
-const (
-	LengthRatio       = report.LengthRatio
-	Silence           = "silence"
-	Repeated          = "repeated"
-	MCD               = "mcd_db"
-	F0Cents           = "f0_cents"
-	VoicingError      = "voicing_error"
-	SpeakerSimilarity = report.SpeakerSimilarity
-	WER               = "wer"
-	CER               = "cer"
-)
-
-var names = []string{LengthRatio, Silence, Repeated, MCD, F0Cents, VoicingError, SpeakerSimilarity, WER, CER}
 
 // references is the folder of the true recordings.
 const references = "reference"
@@ -121,7 +106,7 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	row, err := dataset.OpenClip(dir.Join(t.file).String(), s.speaker.Rate())
 	if err != nil { // a file without samples, or not one of this program's
 		if t.truth != nil {
-			add(LengthRatio, 0)
+			add(measured.LengthRatio, 0)
 		}
 		return nil
 	}
@@ -139,20 +124,20 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 		return err
 	}
 	if t.truth != nil {
-		add(LengthRatio, voice.Seconds/t.truth.Seconds)
+		add(measured.LengthRatio, voice.Seconds/t.truth.Seconds)
 	}
-	add(Silence, measures.Silence(voice))
-	add(Repeated, measures.Repeated(voice))
+	add(measured.Silence, measures.Silence(voice))
+	add(measured.Repeated, measures.Repeated(voice))
 	if t.truth != nil {
 		c := measures.Compare(t.truth.Voice, voice)
-		if add(MCD, c.MCD); c.Voiced {
-			add(F0Cents, c.F0Cents)
+		if add(measured.MCD, c.MCD); c.Voiced {
+			add(measured.F0Cents, c.F0Cents)
 		}
-		add(VoicingError, c.VoicingError)
+		add(measured.VoicingError, c.VoicingError)
 	}
 	if t.speaker != nil {
 		if spoken, err := s.speaker.Embedding(row); err == nil { // too short or silent, it has no voice
-			add(SpeakerSimilarity, measures.Cosine(t.speaker, spoken))
+			add(measured.SpeakerSimilarity, measures.Cosine(t.speaker, spoken))
 		}
 	}
 	if t.truth == nil {
@@ -178,9 +163,9 @@ func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(
 		return
 	}
 	if rate, characters, ok := measures.WordErrors(t.Content, heard); ok && characters {
-		add(CER, rate)
+		add(measured.CER, rate)
 	} else if ok {
-		add(WER, rate)
+		add(measured.WER, rate)
 	}
 }
 
@@ -202,15 +187,15 @@ func draw(at files.Path, truth, speech *measures.Voice) error {
 
 // means returns the means of the measures over the utterances that have them.
 func means(all []event.Utterance) (out []event.Value) {
-	for _, name := range names {
+	for _, m := range measured.All {
 		sum, n := 0.0, 0
 		for _, u := range all {
-			if v, ok := valueOf(u, name); ok {
+			if v, ok := valueOf(u, m.Name); ok {
 				sum, n = sum+v, n+1
 			}
 		}
 		if n > 0 {
-			out = append(out, event.Value{Name: name, Value: sum / float64(n)})
+			out = append(out, event.Value{Name: m.Name, Value: sum / float64(n)})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -55,10 +56,10 @@ func TestRecognize(t *testing.T) {
 	rate := func(step int64) (float64, bool) {
 		t.Helper()
 		e := s.Speak(step)
-		if _, ok := Mean(e, Repeated); !ok || e.Incomplete {
+		if _, ok := Mean(e, measured.Repeated); !ok || e.Incomplete {
 			t.Errorf("%+v", e)
 		}
-		return Mean(e, WER)
+		return Mean(e, measured.WER)
 	}
 	write(`test -f "$1" && echo hello here`)
 	if got, ok := rate(1); got != 0.5 || !ok || r.log.Len() > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
@@ -136,7 +137,7 @@ func (s *Speaker) history() map[string]report.SpokenMeasure {
 			m := out[v.Name]
 			m.Last, m.LastStep = report.Float(v.Value), e.Step
 			if judged := report.Judge(e, v.Name); !math.IsNaN(judged) {
-				if was, ok := best[v.Name]; v.Name != Silence && (!ok || judged < was) {
+				if was, ok := best[v.Name]; v.Name != measured.Silence && (!ok || judged < was) {
 					best[v.Name] = judged
 					value := report.Float(v.Value)
 					m.Best, m.BestStep = &value, e.Step

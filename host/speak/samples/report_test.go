@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 )
 
 // TestReport: the evaluations that spoke are counted by their lines, also after --keep-media has removed their files.
@@ -24,17 +26,18 @@ func TestReport(t *testing.T) {
 		key := line{step: 2, clip: true, i: i + 1}
 		l := s.lines[key]
 		l.Ended = i > 0
-		delete(l.Measures, VoicingError)
+		delete(l.Measures, measured.VoicingError)
 		s.lines[key] = l
 	}
 	got := s.Report()
 	if !slices.Equal(got.Steps, []int64{1, 2, 3}) || got.Files != 6 {
 		t.Errorf("spoken at %v, %d texts", got.Steps, got.Files)
 	}
-	if m := got.Measures[LengthRatio]; got.CompleteStep != 2 || got.Cut != 1 || m.LastStep != 2 || m.BestStep != 1 {
+	if m := got.Measures[measured.LengthRatio]; got.CompleteStep != 2 || got.Cut != 1 || m.LastStep != 2 ||
+		m.BestStep != 1 {
 		t.Errorf("%+v", got)
 	}
-	if m := got.Measures[VoicingError]; !math.IsNaN(float64(m.Last)) || m.LastStep != 2 {
+	if m := got.Measures[measured.VoicingError]; !math.IsNaN(float64(m.Last)) || m.LastStep != 2 {
 		t.Errorf("a measure that the evaluation lacks is %+v", m)
 	}
 }

@@ -1,12 +1,13 @@
 // Package synthesizetest makes a bundle that speaks, for tests. Its graphs compute what a test can compute as well:
 //
-//   - voice: the mean of the clip. speaker: its largest magnitude.
+//   - voice: the mean of the clip. speaker: its largest magnitude, and its norm.
 //   - The model's keys are the voice, the tokens, and for each code the code plus its position. The target is the sum
 //     of the keys modulo 7, or 7 if there are more than 40 keys. The logit of a code is minus the square of its
 //     distance to the target. The latent has two numbers: the target plus the sum of the parameters stop_head.weight
 //     and stop_head.bias, and the number of keys.
 //   - A latent has 4 samples: a quarter of the first number of the latent before and of that after it, half of its own,
-//     and 0.01 of its second number, times 0.1, times the speaker, times a pattern: 1/12, 2/12, ... of 12 samples.
+//     and 0.01 of its second number, times 0.1, times the first number of the speaker, times a pattern: 1/12, 2/12, ...
+//     of 12 samples.
 //
 // testdata/make_graphs.py writes the graphs.
 package synthesizetest
@@ -45,7 +46,7 @@ func entry(name, kind string, inputs, outputs []object, more object) object {
 func inference() []object {
 	wave := []object{tensor("waveform", "f32", "B", "T_wav"), tensor("waveform_lengths", "i32", "B")}
 	mel, voice := tensor("conditioning_mel", "f32", "B", "T_cond", 1), tensor("voice", "f32", "B", 1, 1)
-	keys, speaker := tensor("keys", "f32", "B", "T_next"), tensor("speaker", "f32", "B", 1)
+	keys, speaker := tensor("keys", "f32", "B", "T_next"), tensor("speaker", "f32", "B", 2)
 	logits, latent := tensor("logits", "f32", "B", 8), tensor("latent", "f32", "B", 2)
 	fed := tensor("keys", "f32", "B", "T_next")
 	fed["feeds"] = "past_keys"

@@ -47,8 +47,10 @@ save("conditioning_mel",
 save("conditioning", [node("ReduceMean", "conditioning_mel one", "voice")],
      [value("conditioning_mel", T.FLOAT, "B", "T_cond", 1)], [value("voice", T.FLOAT, "B", 1, 1)], [ONE])
 
-save("speaker", [node("Abs", "waveform", "level"), node("ReduceMax", "level one", "speaker")],
-     [value("waveform", T.FLOAT, "B", "T_wav")], [value("speaker", T.FLOAT, "B", 1)], [ONE])
+save("speaker",
+     [node("Abs", "waveform", "level"), node("ReduceMax", "level one", "largest"), node("ReduceL2", "waveform one", "length"),
+      node("Concat", "largest length", "speaker", axis=1)],
+     [value("waveform", T.FLOAT, "B", "T_wav")], [value("speaker", T.FLOAT, "B", 2)], [ONE])
 
 # What the two that decode have in common: the sum of the keys, which decides about the next code, and their number.
 CHOICE = [
@@ -72,14 +74,15 @@ save("step",
       node("Concat", "past_keys new", "keys", axis=1), *CHOICE],
      [value("code", T.INT32, "B"), value("position", T.INT32, "B"), value("past_keys", T.FLOAT, "B", "T_past"), *HEAD], MADE, NUMBERS)
 
-# The mean of a latent with the one before and after it, times a pattern of the place in the period, the speaker and the gain.
+# The mean of a latent with the one before and after it, times a pattern of the place in the period, the first number of the speaker and
+# the gain.
 save("vocoder",
      [node("Transpose", "latents", "channels", perm=[0, 2, 1]), node("Conv", "channels kernel", "mean", pads=[1, 1]), node("Mul", "mean gain", "louder"),
-      node("Unsqueeze", "speaker last", "speaker3"), node("Mul", "louder speaker3", "said"), node("Transpose", "said", "column", perm=[0, 2, 1]),
+      node("Gather", "speaker zero", "loud", axis=1), node("Unsqueeze", "loud last", "speaker3"), node("Mul", "louder speaker3", "said"), node("Transpose", "said", "column", perm=[0, 2, 1]),
       node("Shape", "latents", "count", start=1, end=2), node("Squeeze", "count zero", "n"), node("Squeeze", "one zero", "step"), node("Squeeze", "zero zero", "from"),
       node("Range", "from n step", "places"), node("Mod", "places period", "place"), node("Gather", "pattern place", "rows", axis=0),
       node("Mul", "column rows", "samples"), node("Reshape", "samples flat", "waveform")],
-     [value("latents", T.FLOAT, "B", "T_latent", 2), value("speaker", T.FLOAT, "B", 1), value("gain", T.FLOAT, 1)], [value("waveform", T.FLOAT, "B", "T_wav")],
+     [value("latents", T.FLOAT, "B", "T_latent", 2), value("speaker", T.FLOAT, "B", 2), value("gain", T.FLOAT, 1)], [value("waveform", T.FLOAT, "B", "T_wav")],
      [ONE, ZERO, LAST, constant("kernel", np.float32([[[0.25, 0.5, 0.25], [0.0, 0.01, 0.0]]])), constant("period", np.int64(PERIOD)), constant("flat", np.int64([0, -1])),
       constant("pattern", (np.arange(PERIOD * STRIDE, dtype=np.float32).reshape(PERIOD, STRIDE) + 1) / (PERIOD * STRIDE))])
 save_file({"gain": np.float32([0.1])}, FOLDER / "vocoder.safetensors")
