@@ -243,7 +243,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 func (b *benchmark) settings(size int, v Variant) *config.Set {
 	set := b.set.Copy()
 	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, batch.WarmSteps+int64(b.Steps), 1_000_000, true
-	set.CheckpointEvery, set.LogEvery, set.RunDir, set.Samples = 0, 0, b.dir, ""
+	set.CheckpointEvery, set.LogEvery, set.RunDir, set.Silent = 0, 0, b.dir, true
 	switch v.InputMode {
 	case DoubleBuffered:
 		set.Slots = 2

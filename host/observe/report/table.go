@@ -106,7 +106,9 @@ func (t *table) results(r *Report) {
 			loss = "not finite"
 		}
 		text := fmt.Sprintf("%s at step %d, %s", loss, e.Step, units.Count(int64(e.Samples), "row"))
-		if e.Best.Value != nil {
+		if e.Best.By != "" && e.Best.Step == 0 {
+			text += fmt.Sprintf("  (none is the best by %s)", e.Best.By)
+		} else if e.Best.Value != nil {
 			text += fmt.Sprintf("  (best %s %s at step %d)", e.Best.By, units.Number(float64(*e.Best.Value)),
 				e.Best.Step)
 		} else if best := units.Number(float64(e.Best.Loss)); best != "-" {

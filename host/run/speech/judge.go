@@ -59,16 +59,23 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	}
 }
 
-// Best describes the best evaluation of the run for the report; nil without one.
+// Best describes the best evaluation of the run for the report. Where no evaluation has had the measure of --best-by, it
+// has that name alone. By the loss, it is nil without one.
 func (s *Speech) Best(best *train.Best) *report.Best {
-	if best == nil {
-		return nil
+	by := ""
+	if s != nil {
+		by = s.by.name
 	}
-	out := &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
-	if s == nil || s.by.name == "" {
+	switch {
+	case best == nil && by == "":
+		return nil
+	case best == nil:
+		return &report.Best{Loss: report.Float(math.NaN()), By: by}
+	}
+	out := &report.Best{Step: best.Step, Loss: report.Float(best.Loss), By: by}
+	if by == "" {
 		return out
 	}
-	out.By = s.by.name
 	value := report.Float(best.Value)
 	if s.by.spoken != "" { // as it is, and not as it is judged
 		if mean, ok := samples.Mean(s.speaker.Evaluation(best.Step), s.by.spoken); ok {

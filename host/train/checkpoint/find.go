@@ -71,7 +71,7 @@ func best(s *Store) (int64, error) {
 	}
 	defer c.Close()
 	if c.State.Best == nil {
-		return 0, advise(s, errors.New("the run was not evaluated before its last checkpoint, so there is no best one"))
+		return 0, advise(s, errors.New("no evaluation before the last checkpoint of the run is the best one"))
 	}
 	return c.State.Best.Step, nil
 }
