@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,32 @@ func ParseStep(name string) (int64, bool) {
 	digits, _ := strings.CutPrefix(name, "step-")
 	step, err := strconv.ParseInt(digits, 10, 64)
 	return step, err == nil && step >= 0 && Step(step) == name
+}
+
+// Steps returns the steps that have a folder in another one, in order. A folder that is not there has none.
+func Steps(dir files.Path) (list []int64, err error) {
+	entries, err := dir.ReadDir()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if step, ok := ParseStep(e.Name()); ok && e.IsDir() {
+			list = append(list, step)
+		}
+	}
+	slices.Sort(list)
+	return list, err
+}
+
+// RemoveAfter removes the folders of the steps after one.
+func RemoveAfter(dir files.Path, step int64) error {
+	all, err := Steps(dir)
+	for _, later := range all {
+		if later > step {
+			err = errors.Join(err, dir.Join(Step(later)).RemoveAll())
+		}
+	}
+	return err
 }
 
 // StepOf reads the name of a checkpoint's folder, also of one whose place another takes.

@@ -3,7 +3,10 @@ package rundir
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
 func TestNames(t *testing.T) {
@@ -78,5 +81,39 @@ func TestHasCheckpoints(t *testing.T) {
 	}
 	if _, err := HasCheckpoints(file); err == nil {
 		t.Error("a file is a run")
+	}
+}
+
+// TestSteps: only folders with the names of steps are those of steps, in the order of their numbers.
+func TestSteps(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"step-1000000", "step-000020", "step-000003", "step-7", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "step-000009"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("step-000003", filepath.Join(dir, "step-000010")); err != nil {
+		t.Fatal(err)
+	}
+	at := files.In(dir)
+	for _, c := range []struct {
+		after int64
+		want  []int64
+	}{{1_000_000, []int64{3, 20, 1_000_000}}, {20, []int64{3, 20}}, {0, nil}} {
+		if err := RemoveAfter(at, c.after); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Steps(at); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("after %d: %v, %v, want %v", c.after, got, err, c.want)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "step-000009")); err != nil {
+		t.Error(err)
+	}
+	if got, err := Steps(at.Join("nowhere")); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
 	}
 }

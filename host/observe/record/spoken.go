@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -136,20 +135,14 @@ func (s Spoken) distinct() Spoken {
 // fromFolder finds the samples of a run that has no spoken.jsonl, as those of earlier versions. Their texts are not
 // known.
 func fromFolder(run files.Path, best int64) (s Spoken) {
-	entries, err := run.Join(rundir.SamplesFolder).ReadDir()
+	steps, err := rundir.Steps(run.Join(rundir.SamplesFolder))
 	if err != nil {
 		return s
-	}
-	var steps []int64
-	for _, e := range entries {
-		if step, ok := rundir.ParseStep(e.Name()); ok {
-			steps = append(steps, step)
-		}
 	}
 	if s.Evaluations = len(steps); s.Evaluations == 0 {
 		return s
 	}
-	s.First, s.Last = inFolder(run, slices.Min(steps)), inFolder(run, slices.Max(steps))
+	s.First, s.Last = inFolder(run, steps[0]), inFolder(run, steps[len(steps)-1])
 	if best >= 0 {
 		s.Best = inFolder(run, best)
 	}

@@ -8,7 +8,6 @@ package retain
 
 import (
 	"errors"
-	"io/fs"
 	"regexp"
 	"slices"
 
@@ -74,17 +73,7 @@ func (k *Keeper) Close() error { return nil }
 
 // sweep removes what is old in a folder of folders of steps.
 func (k *Keeper) sweep(all files.Path, names *regexp.Regexp) error {
-	entries, err := all.ReadDir()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var steps []int64
-	for _, e := range entries {
-		if step, ok := rundir.ParseStep(e.Name()); ok && e.IsDir() {
-			steps = append(steps, step)
-		}
-	}
-	slices.Sort(steps)
+	steps, err := rundir.Steps(all)
 	for _, step := range Old(steps, k.Keep, k.Best) {
 		err = errors.Join(err, empty(all.Join(rundir.Step(step)), names))
 	}

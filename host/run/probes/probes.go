@@ -115,17 +115,7 @@ func cut(c Config) error {
 
 // forget removes the pictures after a step.
 func forget(dir string, after int64) error {
-	all := files.In(dir, rundir.ProbesFolder)
-	entries, err := all.ReadDir()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if step, ok := rundir.ParseStep(e.Name()); ok && step > after {
-			err = errors.Join(err, all.Join(e.Name()).RemoveAll())
-		}
-	}
-	return err
+	return rundir.RemoveAfter(files.In(dir, rundir.ProbesFolder), after)
 }
 
 // Close releases the graph and closes the file. It is idempotent.

@@ -59,8 +59,8 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	}
 }
 
-// Best describes the best evaluation of the run for the report. Where no evaluation has had the measure of --best-by, it
-// has that name alone. By the loss, it is nil without one.
+// Best describes the best evaluation of the run for the report. Where no evaluation has had the measure of --best-by,
+// it has that name alone. By the loss, it is nil without one.
 func (s *Speech) Best(best *train.Best) *report.Best {
 	by := ""
 	if s != nil {

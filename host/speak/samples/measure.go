@@ -71,7 +71,7 @@ func (s *Speaker) prepare(ctx context.Context, t *text) (err error) {
 		return err
 	}
 	t.truth = &truth{Voice: voice}
-	at := files.At(s.dir())
+	at := s.dir()
 	for _, folder := range []files.Path{at, at.Join(references)} {
 		folder.Mkdir() // a failure shows in what is written to it
 	}

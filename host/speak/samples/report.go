@@ -56,9 +56,9 @@ func (s *Speaker) written() map[int64]int {
 // their files if they are of a run that wrote no lines.
 func (s *Speaker) counts() map[int64]int {
 	counts := s.written()
-	all, _ := steps(s.dir()) // a folder that cannot be read has had a warning
+	all, _ := rundir.Steps(s.dir()) // a folder that cannot be read has had a warning
 	for _, step := range all {
-		if n := s.spoken(files.At(s.dir()).Join(rundir.Step(step))); n > counts[step] {
+		if n := s.spoken(s.dir().Join(rundir.Step(step))); n > counts[step] {
 			counts[step] = n
 		}
 	}

@@ -126,14 +126,14 @@ func (s *Speaker) explain(err error) error {
 }
 
 // dir is the folder of the samples.
-func (s *Speaker) dir() string { return filepath.Join(s.Run, rundir.SamplesFolder) }
+func (s *Speaker) dir() files.Path { return files.At(filepath.Join(s.Run, rundir.SamplesFolder)) }
 
 // linesPath is the file of lines.
 func (s *Speaker) linesPath() string { return filepath.Join(s.Run, rundir.SpokenFile) }
 
 // forget removes what the evaluations after the last one have left, which a resumed run makes again.
 func (s *Speaker) forget() error {
-	err := forget(s.dir(), s.EvaluatedStep)
+	err := rundir.RemoveAfter(s.dir(), s.EvaluatedStep)
 	if exists(files.At(s.linesPath())) {
 		lines, lerr := report.OpenSpoken(s.linesPath(), s.EvaluatedStep)
 		if lerr != nil {

@@ -302,7 +302,7 @@ func TestResume(t *testing.T) {
 	none, err := Open(t.Context(), r.Config)
 	if none != nil || err != nil || none.Report() != nil || none.Close() != nil {
 		t.Errorf("a run without sentences: %v", err)
-	} else if none.Speak(9); len(must(steps(r.folder()))) != 1 {
+	} else if none.Speak(9); len(must(rundir.Steps(files.At(r.folder())))) != 1 {
 		t.Error("a run without sentences speaks, or keeps later samples")
 	}
 }

@@ -37,7 +37,7 @@ func (s *Speaker) Broken() string { return Broken(s.before, s.last) }
 func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
 	ctx := stoppable{context.Background(), s.Stop}
 	began := time.Now()
-	e := &event.Spoken{Step: step, Folder: files.At(s.dir()).Join(rundir.Step(step)).String()}
+	e := &event.Spoken{Step: step, Folder: s.dir().Join(rundir.Step(step)).String()}
 	s.recognizerSlow = false
 	anew, err := s.speak(ctx, e)
 	if serr := s.file.Sync(); err == nil {
@@ -91,7 +91,7 @@ func (s *Speaker) speak(ctx context.Context, e *event.Spoken) (anew bool, err er
 			}
 		}
 	}()
-	all := files.At(s.dir())
+	all := s.dir()
 	dir := all.Join(rundir.Step(e.Step))
 	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
 		err := folder.Mkdir()
@@ -181,31 +181,4 @@ type warnings struct {
 func (w warnings) Write(text []byte) (int, error) {
 	w.log.Info(w.place+": "+strings.TrimSpace(strings.TrimPrefix(string(text), "warning: ")), "step", w.step)
 	return len(text), nil
-}
-
-// steps returns the steps that a folder has samples of, in order.
-func steps(dir string) ([]int64, error) {
-	entries, err := files.At(dir).ReadDir()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var list []int64
-	for _, e := range entries {
-		if step, ok := rundir.ParseStep(e.Name()); ok && e.IsDir() {
-			list = append(list, step)
-		}
-	}
-	slices.Sort(list)
-	return list, err
-}
-
-// forget removes the samples of the steps after one, which a resumed run makes again.
-func forget(dir string, after int64) error {
-	all, err := steps(dir)
-	for _, step := range all {
-		if step > after {
-			err = errors.Join(err, files.At(dir).Join(rundir.Step(step)).RemoveAll())
-		}
-	}
-	return err
 }
