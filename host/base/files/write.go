@@ -102,10 +102,11 @@ func (p Path) Touch() error {
 
 // Replace replaces a file durably, completely or not at all. It waits for a disk that fails.
 func (p Path) Replace(data []byte) error {
-	return waiting().Retry(func() error { return p.replace(data) })
+	return waiting().Retry(func() error { return p.ReplaceNow(data) })
 }
 
-func (p Path) replace(data []byte) error {
+// ReplaceNow is Replace, and does not wait.
+func (p Path) ReplaceNow(data []byte) error {
 	d, err := p.Create()
 	if err != nil {
 		return err

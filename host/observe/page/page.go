@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"html/template"
 	"path/filepath"
@@ -35,19 +34,7 @@ func Write(folder string) error {
 
 // Save replaces a page, completely or not at all. It does not wait for a full disk: a page can be made again.
 func Save(path string, text []byte) error {
-	err := replace(files.At(path), text)
-	return disk.Explain(err, path, int64(len(text)))
-}
-
-func replace(path files.Path, text []byte) error {
-	d, err := path.Create()
-	if err != nil {
-		return err
-	}
-	if _, err := d.Write(text); err != nil {
-		return errors.Join(err, d.Discard())
-	}
-	return d.Commit()
+	return disk.Explain(files.At(path).ReplaceNow(text), path, int64(len(text)))
 }
 
 // Try is Write for a run, which needs no page: it warns of an error.

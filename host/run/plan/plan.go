@@ -147,6 +147,15 @@ func (p *Plan) Decoders() int { return p.Placement.Decoders(p.Config.NumWorkers)
 // Threads is the number of CPU threads that compute.
 func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROCS(0)) }
 
+// ThreadsBeside is that for graphs that run beside those of training. Sums and recurrences may have other bits with
+// more than one, which --deterministic on the CPU does not allow.
+func (p *Plan) ThreadsBeside() int {
+	if p.Config.Deterministic && !p.OnGPU() {
+		return 1
+	}
+	return p.Threads()
+}
+
 // ORT returns the options for ONNX Runtime.
 func (p *Plan) ORT() ort.Options {
 	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU()}

@@ -13,12 +13,8 @@ func Begin(l *loop.Loop, dir string) *Prober {
 	if !c.Plan.World.Leads() || c.InputMode.Measures() {
 		return nil
 	}
-	threads := c.Plan.Threads()
-	if c.Plan.Config.Deterministic && !c.Plan.OnGPU() {
-		threads = 1 // sums may have other bits with more
-	}
 	p, err := Open(Config{
-		Shown: c.Plan.Probes, Model: c.Session.Model, Bundle: c.Plan.Bundle, Threads: threads, Dir: dir,
+		Shown: c.Plan.Probes, Model: c.Session.Model, Bundle: c.Plan.Bundle, Threads: c.Plan.ThreadsBeside(), Dir: dir,
 		Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep, Log: c.Log, Bus: c.Bus,
 		Spent: func(began, ended time.Time) { l.Timeline.Trained("probes", nil, began, ended) },
 	})

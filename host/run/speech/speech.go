@@ -46,13 +46,10 @@ type Speech struct {
 
 // Open opens what speaks at the evaluations.
 func Open(ctx context.Context, c Config) (_ *Speech, err error) {
-	p, s, threads := &c.Loop.Train.Progress, c.Session, c.Plan.Threads()
-	if c.Plan.Config.Deterministic && !c.Plan.OnGPU() {
-		threads = 1 // recurrences may have other bits with more
-	}
+	p, s := &c.Loop.Train.Progress, c.Session
 	speaking := samples.Config{
 		Bundle: c.Plan.Bundle, Weights: &s.Model.Evaluated, Tensors: s.Model.Evaluated.Tensors, Device: s.Device,
-		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: threads,
+		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: c.Plan.ThreadsBeside(),
 		Run: c.Dir, Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: c.Stop, Log: c.Log, Bus: c.Bus,
 	}
 	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan), final: finalOf(c)}
