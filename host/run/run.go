@@ -146,13 +146,7 @@ func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
 // open starts the plugins in parallel with opening the graphs, because plugins are other processes.
 func open(ctx context.Context, m *machine.Machine, s *session.Session, bus *event.Bus) error {
 	defer bus.Begin(event.Work{Task: event.Opening, Unit: "plugins and graphs"}).End()
-	if err := s.OpenBeside(ctx, m.Ring.Bytes(), m.StartPlugins); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause // the reason for the stop, not its effect on the start
-		}
-		return s.TooLarge(ctx, err)
-	}
-	return nil
+	return s.OpenBeside(ctx, m.Ring.Bytes(), m.StartPlugins)
 }
 
 // prepare makes trial runs and captures on the trainer's goroutine, and reports the result.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"path/filepath"
 
@@ -16,16 +15,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/command/engine"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
-	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/run/loop"
-	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -50,11 +47,14 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	if p.Data.Val == nil {
 		return exit.Refused(hint.Errorf("name it with --val-data", "the run has no validation data, and none is given"))
 	}
-	e, err := open(ctx, p, console)
+	p.Config.Fuse = config.Off // the training graph does not run
+	opened, err := engine.Open(ctx, p, console)
 	if err != nil {
 		return exit.Refused(err)
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	opened.Bus.Offer("progress", works{console.Waiting()}, nil)
+	e := &evaluation{Engine: opened, plan: p}
 	describe(text, p)
 	err = e.measure(ctx, console.Stop)
 	if n := len(e.unusable); n > 0 {
@@ -130,53 +130,11 @@ type Result struct {
 
 // evaluation is a model with the pipeline of the validation data.
 type evaluation struct {
-	plan    *plan.Plan
-	machine *machine.Machine
-	session *session.Session
-	bus     *event.Bus
-	log     *slog.Logger
+	*engine.Engine
+	plan *plan.Plan
 
 	found    event.Evaluation
 	unusable []dataset.Rejected // clips whose list did not show it
-}
-
-// open starts the plugins and opens the graphs, with the weights of the checkpoint.
-func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evaluation, err error) {
-	bus := event.NewBus()
-	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
-	bus.Offer("progress", works{console.Waiting()}, nil)
-	e := &evaluation{plan: p, bus: bus, log: slog.New(runlog.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.close())
-		}
-	}()
-	e.machine, err = machine.Open(
-		machine.Config{Plan: p, Log: e.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true})
-	if err != nil {
-		return nil, err
-	}
-	p.Config.Fuse = config.Off // the training graph does not run
-	e.session = session.New(p, batch.Overlapped, e.machine.Watch, e.log)
-	if err := e.session.OpenBeside(ctx, e.machine.Ring.Bytes(), e.machine.StartPlugins); err != nil {
-		return nil, e.session.TooLarge(ctx, err)
-	}
-	if _, err := e.session.Prepare(ctx); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// close closes everything.
-func (e *evaluation) close() error {
-	var errs []error
-	if e.session != nil {
-		errs = append(errs, e.session.Close())
-	}
-	if e.machine != nil {
-		errs = append(errs, e.machine.Close())
-	}
-	return errors.Join(append(errs, e.bus.Close())...)
 }
 
 // measure sends the validation data through the model.
@@ -187,7 +145,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 		return err
 	}
 	defer q.Close()
-	if err := e.session.Restore(&p.Start); err != nil {
+	if err := e.Session.Restore(&p.Start); err != nil {
 		return exit.Refused(err)
 	}
 	at := p.Progress()
@@ -197,15 +155,15 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	at = train.Progress{Step: at.Step, Epoch: at.Epoch, Batch: at.Batch}
 	source.Start(at.Position())
 	l, err := loop.New(loop.Config{
-		Plan: p, Machine: e.machine, Session: e.session, Source: source, Progress: at, Stop: stop,
-		Duties: (*duties)(e), Quarantine: q, Bus: e.bus, Log: e.log,
+		Plan: p, Machine: e.Machine, Session: e.Session, Source: source, Progress: at, Stop: stop,
+		Duties: (*duties)(e), Quarantine: q, Bus: e.Bus, Log: e.Log,
 	})
 	if err != nil {
 		return exit.Refused(err)
 	}
 	err = l.Run(ctx)
 	e.unusable = p.Data.Val.Lines(q.Unusable(report.Validation))
-	return e.session.Device.Full(err)
+	return e.Session.Device.Full(err)
 }
 
 // result returns the evaluation as a Result.

@@ -57,7 +57,7 @@ func (r *replay) Batch(d *pipeline.DeviceSlot) {
 		return
 	}
 	m := r.kept.micro[b.Micro]
-	m.seed, m.scalars = r.session.Model.Scalars(d.Index)
+	m.seed, m.scalars = r.Session.Model.Scalars(d.Index)
 	m.batch = pipeline.Batch{
 		Epoch: b.Epoch, Index: b.Index, Micro: b.Micro, Bucket: b.Bucket, Rows: slices.Clone(b.Rows),
 		LeftOut: slices.Clone(b.LeftOut),
@@ -85,17 +85,17 @@ func (*replay) Evaluated(*event.Evaluation, *train.Best) error { return nil }
 
 // before writes the weights that the step begins with.
 func (r *replay) before() error {
-	if err := r.session.Pull(); err != nil {
+	if err := r.Session.Pull(); err != nil {
 		return err
 	}
-	return r.out.tensors(weightsFile, stored(r.session.Model.Weights()), nil)
+	return r.out.tensors(weightsFile, stored(r.Session.Model.Weights()), nil)
 }
 
 // after keeps the result of the step, and writes the weights that it ends with.
 func (r *replay) after(s *event.Step) error {
 	done := *s
 	done.Metrics, done.Rows, done.Players = slices.Clone(s.Metrics), slices.Clone(s.Rows), slices.Clone(s.Players)
-	for _, o := range r.session.Optimizers {
+	for _, o := range r.Session.Optimizers {
 		gradients, err := o.Gradients()
 		if err != nil {
 			return err
@@ -105,10 +105,10 @@ func (r *replay) after(s *event.Step) error {
 	if err := r.out.tensors(gradientsFile, stored(r.kept.gradients), nil); err != nil {
 		return err
 	}
-	if err := r.session.Pull(); err != nil {
+	if err := r.Session.Pull(); err != nil {
 		return err
 	}
-	if err := r.out.tensors(afterFile, stored(r.session.Model.Weights()), nil); err != nil {
+	if err := r.out.tensors(afterFile, stored(r.Session.Model.Weights()), nil); err != nil {
 		return err
 	}
 	r.kept.done = &done

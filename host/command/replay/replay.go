@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"path/filepath"
 	"slices"
@@ -17,13 +16,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/command/engine"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
-	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/run/loop"
-	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -66,7 +64,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return exit.Refused(err)
 	}
 	defer func() {
-		if err = errors.Join(err, r.close()); err != nil && !errors.Is(err, errDiffers) {
+		if err = errors.Join(err, r.Close()); err != nil && !errors.Is(err, errDiffers) {
 			err = errors.Join(err, to.remove())
 		}
 	}()
@@ -88,11 +86,8 @@ type replay struct {
 	waiting *report.Waiting
 	step    int64
 
-	machine *machine.Machine
-	session *session.Session
-	bus     *event.Bus
-	log     *slog.Logger
-	kept    kept
+	*engine.Engine
+	kept kept
 }
 
 // describe says what will be replayed, and how long that takes.
@@ -119,45 +114,18 @@ func (r *replay) describe() {
 	}
 }
 
-// open starts the plugins and opens the graphs.
+// open starts the plugins and opens the graphs, with the weights before the first step.
 func (r *replay) open(ctx context.Context, console console.Console) (err error) {
-	r.bus = event.NewBus()
-	r.bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
-	r.log = slog.New(runlog.Warnings(func(w *event.Warning) { r.bus.Publish(w) }))
-	r.machine, err = machine.Open(machine.Config{
-		Plan: r.plan, Log: r.log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true,
-	})
-	if err != nil {
-		return err
-	}
-	r.session = session.New(r.plan, batch.Overlapped, r.machine.Watch, r.log)
-	if err := r.session.OpenBeside(ctx, r.machine.Ring.Bytes(), r.machine.StartPlugins); err != nil {
-		return r.session.TooLarge(ctx, err)
-	}
-	if _, err := r.session.Prepare(ctx); err != nil {
+	if r.Engine, err = engine.Open(ctx, r.plan, console); err != nil {
 		return err
 	}
 	switch start := &r.plan.Start; {
 	case start.Weights != nil:
-		return r.session.Init(start.Weights, io.Discard)
+		return r.Session.Init(start.Weights, io.Discard)
 	case r.past.step > 0:
-		return r.session.Restore(start)
+		return r.Session.Restore(start)
 	}
-	return session.Begin(r.session)
-}
-
-func (r *replay) close() error {
-	var errs []error
-	if r.session != nil {
-		errs = append(errs, r.session.Close())
-	}
-	if r.machine != nil {
-		errs = append(errs, r.machine.Close())
-	}
-	if r.bus != nil {
-		errs = append(errs, r.bus.Close())
-	}
-	return errors.Join(errs...)
+	return session.Begin(r.Session)
 }
 
 // replay trains up to the step, and writes the folder.
@@ -181,8 +149,8 @@ func (r *replay) replay(ctx context.Context, stop <-chan struct{}) error {
 	source.Start(at.Position())
 	r.kept.micro = make([]*micro, p.Config.Accumulate)
 	l, err := loop.New(loop.Config{
-		Plan: p, Machine: r.machine, Session: r.session, Source: source, Progress: at, Stop: stop, Duties: r,
-		Quarantine: q, Bus: r.bus, Log: r.log, Copied: r.kept.copied(r.step),
+		Plan: p, Machine: r.Machine, Session: r.Session, Source: source, Progress: at, Stop: stop, Duties: r,
+		Quarantine: q, Bus: r.Bus, Log: r.Log, Copied: r.kept.copied(r.step),
 	})
 	if err != nil {
 		return exit.Refused(err)
@@ -198,7 +166,7 @@ func (r *replay) replay(ctx context.Context, stop <-chan struct{}) error {
 		if err == nil {
 			err = fmt.Errorf("the replay ended before step %d", r.step)
 		}
-		return r.session.Device.Full(err)
+		return r.Session.Device.Full(err)
 	}
 	if err := r.write(); err != nil {
 		return err

@@ -54,22 +54,31 @@ func (s *Session) Open(ring []byte) error {
 }
 
 // OpenBeside is Open while start, such as the start of the plugins, runs in another goroutine. If Open fails, the
-// context of start ends. OpenBeside returns when both are over.
+// context of start ends. OpenBeside returns when both are over. If ctx has ended, the error is its cause, and otherwise
+// that of TooLarge.
 //
 // Open stays on the calling goroutine, which has to be the one that trains: ONNX Runtime makes cuBLAS and cuDNN handles
 // with their workspaces for each session and thread. With the sessions opened on another thread, the process needed
 // 282 MB more (myxtts-base on an H200).
 func (s *Session) OpenBeside(ctx context.Context, ring []byte, start func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
+	open, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
-	go func() { started <- start(ctx) }()
-	if err := s.Open(ring); err != nil {
+	go func() { started <- start(open) }()
+	err := s.Open(ring)
+	if err != nil {
 		cancel()
 		<-started
-		return err
+	} else {
+		err = <-started
 	}
-	return <-started
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // the reason for the stop, not its effect
+	}
+	return s.TooLarge(ctx, err)
 }
 
 // openDevice opens the model GPU.

@@ -1,0 +1,73 @@
+// Package engine opens the plugins and the model of a plan for a command that computes with them as a run does, and has
+// no run folder:
+//
+//	e, err := engine.Open(ctx, p, console)
+//	defer e.Close()
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/gpu/inventory"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/observe/runlog"
+	"github.com/xtts-host/xtts-host/host/run/machine"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/session"
+)
+
+// Engine is what a command computes with. The console gets the warnings of its Log.
+type Engine struct {
+	Bus     *event.Bus
+	Log     *slog.Logger
+	Machine *machine.Machine
+	Session *session.Session
+}
+
+// Open starts the plugins and opens the graphs, which have no weights yet. The calling goroutine is the one that
+// computes.
+func Open(ctx context.Context, p *plan.Plan, console console.Console) (_ *Engine, err error) {
+	e := &Engine{Bus: event.NewBus()}
+	e.Bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
+	e.Log = slog.New(runlog.Warnings(func(w *event.Warning) { e.Bus.Publish(w) }))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	e.Machine, err = machine.Open(machine.Config{
+		Plan: p, Log: e.Log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.Session = session.New(p, batch.Overlapped, e.Machine.Watch, e.Log)
+	if err := e.Session.OpenBeside(ctx, e.Machine.Ring.Bytes(), e.Machine.StartPlugins); err != nil {
+		return nil, err
+	}
+	if _, err := e.Session.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close closes everything. A nil Engine has nothing to close.
+func (e *Engine) Close() error {
+	if e == nil {
+		return nil
+	}
+	var errs []error
+	if e.Session != nil {
+		errs = append(errs, e.Session.Close())
+	}
+	if e.Machine != nil {
+		errs = append(errs, e.Machine.Close())
+	}
+	return errors.Join(append(errs, e.Bus.Close())...)
+}
