@@ -66,7 +66,7 @@ func TestConvolutions(t *testing.T) {
 			wrong, refused, pass := c, c, ort.ConvolutionPass(pass)
 			wrong.Compiler, wrong.Wrong = otherConvolver{compiler, orttest.WrongConvolver(pass)}, name
 			if precision == "bf16" && pass == ort.ConvolveOfWeights {
-				wrong.Compiler = withoutFirstWarp(t)
+				wrong.Compiler = otherConvolver{withoutFirstWarp(t), orttest.WrongConvolver(pass)}
 			}
 			refused.Compiler, refused.Refused = otherConvolver{compiler, orttest.RefusingConvolver(pass)}, name
 			t.Run(precision+", wrong "+name, wrong.Check)
@@ -78,12 +78,12 @@ func TestConvolutions(t *testing.T) {
 }
 
 // withoutFirstWarp compiles gradients of weights of few channels that leave out what the first of the warps with the
-// same taps has summed.
+// same taps has summed. One of the graph's is such a gradient; a library computes the others.
 func withoutFirstWarp(t *testing.T) fused.Compiler {
 	const all, less = "turn > 0 ? *to", "turn > 1 ? *to"
 	c := fusedtest.NewCompiler(t)
 	c.Change = func(program string) string { return strings.Replace(program, all, less, 1) }
-	c.Faults = 8
+	c.Faults = 1
 	return c
 }
 
