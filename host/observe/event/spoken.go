@@ -39,3 +39,13 @@ type Value struct {
 	Name  string
 	Value float64
 }
+
+// Find returns the value of a name in a list, if it is there.
+func Find(list []Value, name string) (float64, bool) {
+	for _, v := range list {
+		if v.Name == name {
+			return v.Value, true
+		}
+	}
+	return 0, false
+}

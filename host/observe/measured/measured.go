@@ -63,6 +63,16 @@ var All = []Measure{
 	{Silence, "silence", "%", Neither, false, 0}, // a voice is no better for less of it
 }
 
+// Judging are the names of the measures by which speech can be compared.
+func Judging() (names []string) {
+	for _, m := range All {
+		if m.Better != Neither {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // Place is where a measure is in All; those that are not known follow.
 func Place(name string) int {
 	if i := slices.IndexFunc(All, func(m Measure) bool { return m.Name == name }); i >= 0 {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"math"
-	"slices"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/measured"
@@ -24,7 +23,7 @@ func Judge(e *event.Spoken, name string) float64 {
 	}
 	m, sum, n := measured.Of(name), 0.0, 0
 	for _, u := range e.Utterances {
-		v, ok := valueOf(u, name)
+		v, ok := event.Find(u.Measures, name)
 		switch {
 		case u.Clip && (!ok || name != measured.LengthRatio && !Whole(u)):
 			return math.NaN()
@@ -46,17 +45,9 @@ const (
 
 // Whole reports whether the model has ended the text of a clip, with half to twice the length of the recording.
 func Whole(u event.Utterance) bool {
-	ratio, _ := valueOf(u, measured.LengthRatio)
+	ratio, _ := event.Find(u.Measures, measured.LengthRatio)
 	return u.Ended && Sound(ratio)
 }
 
 // Sound reports whether a ratio of lengths is that of speech which is not broken.
 func Sound(ratio float64) bool { return ratio >= shortRatio && ratio <= longRatio }
-
-func valueOf(u event.Utterance, name string) (float64, bool) {
-	i := slices.IndexFunc(u.Measures, func(v event.Value) bool { return v.Name == name })
-	if i < 0 {
-		return 0, false
-	}
-	return u.Measures[i].Value, true
-}

@@ -71,19 +71,11 @@ type ProbedLines struct {
 // OpenProbed opens or creates probes.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out
 // those that cannot be read.
 func OpenProbed(path string, afterStep int64) (*ProbedLines, error) {
-	p, keep := new(ProbedLines), upTo(afterStep)
+	p := new(ProbedLines)
 	var err error
-	p.lines, p.problem, err = salvageLines(path, maxProbedLine, func(line []byte) (bool, error) {
-		ok, err := keep(line)
-		if !ok {
-			return false, err
-		}
-		var l ProbedLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return false, err
-		}
+	p.lines, p.problem, err = salvageLines(path, maxProbedLine, afterStep, func(l ProbedLine) error {
 		p.count(l.Step)
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the lines of probes: %w", err)

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -13,12 +14,25 @@ import (
 // Aside follows the name of a file some of whose lines could not be read: it is kept under that name.
 const Aside = ".damaged"
 
-// salvageLines is openLines for lines that a run can do without. Those that cannot be read are dropped, and the file as
-// it was is put aside; problem then says so.
-func salvageLines(path string, limit int, keep func(line []byte) (bool, error)) (l *lines, problem string, err error) {
+// salvageLines is openLines for lines that a run can do without, up to a step. take gets each of these, and may refuse
+// it. Those that cannot be read are dropped, and the file as it was is put aside; problem then says so.
+func salvageLines[L any](
+	path string, limit int, step int64, take func(L) error,
+) (l *lines, problem string, err error) {
 	l = &lines{path: path, limit: limit}
+	stays := upTo(step)
 	err = l.open(func() (err error) {
-		problem, err = l.salvage(keep)
+		problem, err = l.salvage(func(line []byte) (bool, error) {
+			var v L
+			ok, err := stays(line)
+			if ok {
+				err = json.Unmarshal(line, &v)
+			}
+			if ok && err == nil {
+				err = take(v)
+			}
+			return ok && err == nil, err
+		})
 		return err
 	})
 	return l, problem, err

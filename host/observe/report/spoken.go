@@ -143,10 +143,8 @@ func spokenLine(e *event.Spoken, columns int) string {
 			text = "sentence " + text
 			sentences = true
 		}
-		for _, m := range u.Measures {
-			if m.Name == measured.LengthRatio && m.Value > 0 {
-				text += fmt.Sprintf(" of %.1f", u.Seconds/m.Value)
-			}
+		if ratio, _ := event.Find(u.Measures, measured.LengthRatio); ratio > 0 {
+			text += fmt.Sprintf(" of %.1f", u.Seconds/ratio)
 		}
 		if !u.Ended {
 			text += ", cut"
@@ -158,11 +156,10 @@ func spokenLine(e *event.Spoken, columns int) string {
 	}
 	line := []string{"spoken " + strings.Join(list, ", ")}
 	for _, m := range measured.All {
-		for _, v := range e.Measures {
-			said := m.Name == measured.LengthRatio || m.Name == measured.Repeated && v.Value == 0
-			if v.Name == m.Name && m.Brief && !said {
-				line = append(line, m.Say(v.Value))
-			}
+		v, ok := event.Find(e.Measures, m.Name)
+		said := m.Name == measured.LengthRatio || m.Name == measured.Repeated && v == 0
+		if ok && m.Brief && !said {
+			line = append(line, m.Say(v))
 		}
 	}
 	return wrap(line, columns)

@@ -63,22 +63,14 @@ type SpokenLines struct {
 // OpenSpoken opens or creates spoken.jsonl, and removes the lines after a step, as OpenMetrics does. It leaves out
 // those that cannot be read.
 func OpenSpoken(path string, afterStep int64) (*SpokenLines, error) {
-	s, keep := new(SpokenLines), upTo(afterStep)
+	s := new(SpokenLines)
 	var err error
-	s.lines, s.problem, err = salvageLines(path, maxLine, func(line []byte) (bool, error) {
-		ok, err := keep(line)
-		if !ok {
-			return false, err
-		}
-		var l SpokenLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return false, err
-		}
+	s.lines, s.problem, err = salvageLines(path, maxLine, afterStep, func(l SpokenLine) error {
 		if (l.Clip > 0) == (l.Sample > 0) {
-			return false, errors.New("it is of neither a clip nor a sample")
+			return errors.New("it is of neither a clip nor a sample")
 		}
 		s.kept = append(s.kept, l)
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the lines about speech: %w", err)

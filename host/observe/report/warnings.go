@@ -1,8 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Warnings keeps the warnings of a process, also those before its first step, each once. Any goroutine may add one. The
@@ -29,4 +32,13 @@ func (w *Warnings) List() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list)
+}
+
+// NotComplete is the warning that an evaluation lacks some of its samples or probes, and why.
+func NotComplete(what string, step int64, err error) string {
+	text := fmt.Sprintf("the %s of step %d are not complete, and training goes on: %v", what, step, err)
+	if advice := hint.Of(err); advice != "" {
+		text += " (" + advice + ")"
+	}
+	return text
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/observe/measured"
 	"github.com/xtts-host/xtts-host/host/observe/report"
-	"github.com/xtts-host/xtts-host/host/speak/samples"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -41,7 +40,7 @@ func checkBestBy(d *Draft) error {
 		advice = "docs/schedules.md says what each means"
 	}
 	if measure, ok := strings.CutPrefix(name, report.BySpoken); ok {
-		switch known := slices.Contains(samples.Judged(), measure); {
+		switch known := slices.Contains(measured.Judging(), measure); {
 		case len(d.Samples.Clips)+len(d.Samples.Sentences) == 0:
 			advice = "measures of speech need a bundle that speaks, and --spoken-clips"
 		case known && (measure == measured.WER || measure == measured.CER):
@@ -64,7 +63,7 @@ func measures(d *Draft) (names []string) {
 	if len(s.Clips)+len(s.Sentences) == 0 {
 		return nil
 	}
-	for _, name := range samples.Judged() {
+	for _, name := range measured.Judging() {
 		has := len(s.Clips) > 0
 		switch name {
 		case measured.SpeakerSimilarity:

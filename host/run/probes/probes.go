@@ -29,7 +29,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -171,11 +170,7 @@ func (p *Prober) Evaluated(step int64) {
 	p.Bus.Publish(e)
 	if failed != nil {
 		p.incomplete++
-		text := fmt.Sprintf("the probes of step %d are not complete, and training goes on: %v", step, failed)
-		if advice := hint.Of(failed); advice != "" {
-			text += " (" + advice + ")"
-		}
-		p.warn(text)
+		p.warn(report.NotComplete("probes", step, failed))
 	}
 }
 

@@ -130,7 +130,7 @@ func TestSimilarity(t *testing.T) {
 		spoken := speakerOf(t, row)
 		want := measures.Cosine(speakerOf(t, r.Clips[i].Clip), spoken)
 		exchanged := measures.Cosine(speakerOf(t, r.Clips[1-i].Clip), spoken)
-		got, ok := valueOf(u, measured.SpeakerSimilarity)
+		got, ok := event.Find(u.Measures, measured.SpeakerSimilarity)
 		if !ok || math.Abs(got-want) > 1e-6 || math.Abs(want-exchanged) < 1e-5 {
 			t.Errorf("clip %d: similarity %v, want %v; %v with the other clip", i+1, got, want, exchanged)
 		}

@@ -10,17 +10,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// Judged are the measures by which evaluations can be compared. Silence is not one: a voice is no better for less of
-// it.
-func Judged() (names []string) {
-	for _, m := range measured.All {
-		if m.Better != measured.Neither {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
 // risen is the rise of the distortion that counts as broken speech, in dB.
 const risen = 1.0
 
@@ -47,17 +36,17 @@ func Broken(before, now *event.Spoken) string {
 		if !u.Clip {
 			name = fmt.Sprintf("sentence %d", u.Number)
 		}
-		ratioBefore, _ := valueOf(b, measured.LengthRatio)
+		ratioBefore, _ := event.Find(b.Measures, measured.LengthRatio)
 		whole = whole && (!u.Clip || report.Whole(b))
-		ratio, has := valueOf(u, measured.LengthRatio)
+		ratio, has := event.Find(u.Measures, measured.LengthRatio)
 		switch {
 		case !u.Ended && b.Ended:
 			list = append(list, fmt.Sprintf("%s was cut after %.1f s%s", name, u.Seconds, of(u)))
 		case has && report.Sound(ratioBefore) && !report.Sound(ratio):
 			list = append(list, fmt.Sprintf("%s has %.1f s%s", name, u.Seconds, of(u)))
 		}
-		distance, ok := valueOf(u, measured.MCD)
-		if distanceBefore, had := valueOf(b, measured.MCD); ok && had {
+		distance, ok := event.Find(u.Measures, measured.MCD)
+		if distanceBefore, had := event.Find(b.Measures, measured.MCD); ok && had {
 			was, is, compared = was+distanceBefore, is+distance, compared+1
 		}
 	}
@@ -73,7 +62,7 @@ func Broken(before, now *event.Spoken) string {
 
 // of is the length of the recording: " of 2.1".
 func of(u event.Utterance) string {
-	if ratio, ok := valueOf(u, measured.LengthRatio); ok && ratio > 0 {
+	if ratio, ok := event.Find(u.Measures, measured.LengthRatio); ok && ratio > 0 {
 		return fmt.Sprintf(" of %.1f", u.Seconds/ratio)
 	}
 	return ""
@@ -84,9 +73,5 @@ func Mean(e *event.Spoken, name string) (float64, bool) {
 	if e == nil {
 		return 0, false
 	}
-	i := slices.IndexFunc(e.Measures, func(v event.Value) bool { return v.Name == name })
-	if i < 0 {
-		return 0, false
-	}
-	return e.Measures[i].Value, true
+	return event.Find(e.Measures, name)
 }

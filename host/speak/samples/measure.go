@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"slices"
 	"strconv"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -190,7 +189,7 @@ func means(all []event.Utterance) (out []event.Value) {
 	for _, m := range measured.All {
 		sum, n := 0.0, 0
 		for _, u := range all {
-			if v, ok := valueOf(u, m.Name); ok {
+			if v, ok := event.Find(u.Measures, m.Name); ok {
 				sum, n = sum+v, n+1
 			}
 		}
@@ -199,13 +198,4 @@ func means(all []event.Utterance) (out []event.Value) {
 		}
 	}
 	return out
-}
-
-// valueOf returns a measure of an utterance.
-func valueOf(u event.Utterance, name string) (float64, bool) {
-	i := slices.IndexFunc(u.Measures, func(v event.Value) bool { return v.Name == name })
-	if i < 0 {
-		return 0, false
-	}
-	return u.Measures[i].Value, true
 }

@@ -102,10 +102,10 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.forget(); err != nil {
+	if err := rundir.RemoveAfter(s.dir(), c.EvaluatedStep); err != nil {
 		return nil, err
 	}
-	if s.file, err = report.OpenSpoken(s.linesPath(), c.EvaluatedStep); err != nil {
+	if s.file, err = s.openLines(); err != nil {
 		return nil, err
 	}
 	s.remember()
@@ -131,25 +131,23 @@ func (s *Speaker) dir() files.Path { return files.At(filepath.Join(s.Run, rundir
 // linesPath is the file of lines.
 func (s *Speaker) linesPath() string { return filepath.Join(s.Run, rundir.SpokenFile) }
 
-// forget removes what the evaluations after the last one have left, which a resumed run makes again.
-func (s *Speaker) forget() error {
-	err := rundir.RemoveAfter(s.dir(), s.EvaluatedStep)
-	if exists(files.At(s.linesPath())) {
-		lines, lerr := report.OpenSpoken(s.linesPath(), s.EvaluatedStep)
-		if lerr != nil {
-			return errors.Join(err, lerr)
-		}
-		if problem := lines.Problem(); problem != "" {
-			s.Log.Warn(problem)
-		}
-		return errors.Join(err, lines.Close())
+// openLines opens the file of lines without those after the last evaluation, and warns of damaged ones.
+func (s *Speaker) openLines() (*report.SpokenLines, error) {
+	lines, err := report.OpenSpoken(s.linesPath(), s.EvaluatedStep)
+	if err == nil && lines.Problem() != "" {
+		s.Log.Warn(lines.Problem())
 	}
-	return err
+	return lines, err
 }
 
-// leave is forget for a run that speaks no more.
+// leave removes what the evaluations after the last one have left, for a run that speaks no more.
 func (s *Speaker) leave() {
-	if err := s.forget(); err != nil {
+	err := rundir.RemoveAfter(s.dir(), s.EvaluatedStep)
+	if exists(files.At(s.linesPath())) {
+		lines, lerr := s.openLines()
+		err = errors.Join(err, lerr, lines.Close())
+	}
+	if err != nil {
 		s.Log.Warn(fmt.Sprintf("what later evaluations have spoken stays: %v", err))
 	}
 }

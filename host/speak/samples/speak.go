@@ -16,7 +16,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Speak speaks the texts with the present weights and measures them; a file that is there stays. Training goes on
@@ -54,11 +53,7 @@ func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
 		return nil, anew
 	}
 	s.incomplete++
-	text := fmt.Sprintf("the samples of step %d are not complete, and training goes on: %v", step, err)
-	if advice := hint.Of(err); advice != "" {
-		text += " (" + advice + ")"
-	}
-	s.Log.Warn(text, "step", step)
+	s.Log.Warn(report.NotComplete("samples", step, err), "step", step)
 	return e, anew
 }
 
@@ -131,7 +126,7 @@ func (s *Speaker) say(
 	key := line{step, t.Clip != nil, t.number}
 	known, ok := s.lines[key]
 	there := ferr == nil
-	if there && ok && (t.truth == nil || there && exists(dir.Join(t.picture))) {
+	if there && ok && (t.truth == nil || exists(dir.Join(t.picture))) {
 		return known.Utterance(), false, nil
 	}
 	ended := true
