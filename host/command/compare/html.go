@@ -8,7 +8,6 @@ import (
 	"math"
 	"time"
 
-	reporting "github.com/xtts-host/xtts-host/host/command/report"
 	"github.com/xtts-host/xtts-host/host/observe/chart"
 	"github.com/xtts-host/xtts-host/host/observe/page"
 	"github.com/xtts-host/xtts-host/host/observe/record"
@@ -62,7 +61,7 @@ func (r *Result) page(all []*record.Run, file string) ([]byte, error) {
 	}
 	v.Losses = r.losses(all)
 	media := page.NewMedia(page.MostMedia)
-	v.Texts = texts(r, all, media, func(folder string) string { return reporting.LinkTo(folder, file) })
+	v.Texts = texts(r, all, media, func(folder string) string { return page.PathTo(folder, file) })
 	v.Linked = media.Linked
 	var b bytes.Buffer
 	if err := body.Execute(&b, v); err != nil {

@@ -25,7 +25,7 @@ func Run(out io.Writer, folder, file string) error {
 	if file == "" {
 		file = filepath.Join(folder, rundir.PageFile)
 	}
-	text, err := page.Of(run, LinkTo(folder, file), page.MostMedia, time.Now())
+	text, err := page.Of(run, page.PathTo(folder, file), page.MostMedia, time.Now())
 	if err != nil {
 		return err
 	}
@@ -44,18 +44,4 @@ func size(bytes int) string {
 		return fmt.Sprintf("%d KiB", (bytes+1<<10-1)>>10)
 	}
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-}
-
-// LinkTo is the path from a page to a run folder, with slashes. It is absolute if there is no other.
-func LinkTo(folder, file string) string {
-	from, err := filepath.Abs(filepath.Dir(file))
-	to, terr := filepath.Abs(folder)
-	if err != nil || terr != nil {
-		return filepath.ToSlash(folder)
-	}
-	rel, err := filepath.Rel(from, to)
-	if err != nil {
-		return filepath.ToSlash(to)
-	}
-	return filepath.ToSlash(rel)
 }

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/url"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -67,6 +68,21 @@ func (m *Media) Take(folder, name, link string) *Medium {
 	m.left -= f.Size()
 	medium.Data = template.URL("data:" + kind.mime + ";base64," + base64.StdEncoding.EncodeToString(data))
 	return medium
+}
+
+// PathTo is the path from the file of a page to a run folder, with slashes: what Of and Media take as a link. It is
+// absolute if there is no other.
+func PathTo(folder, file string) string {
+	from, err := filepath.Abs(filepath.Dir(file))
+	to, terr := filepath.Abs(folder)
+	if err != nil || terr != nil {
+		return filepath.ToSlash(folder)
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil {
+		return filepath.ToSlash(to)
+	}
+	return filepath.ToSlash(rel)
 }
 
 // linkTo is the address of a file in a folder, from the page. It begins with a dot, so that no part of it is taken for
