@@ -18,7 +18,7 @@ var parts string
 
 // Template returns a template for the body of a page, with the parts that all pages have.
 func Template(name, source string) (*template.Template, error) {
-	t, err := template.New("parts").Funcs(Functions).Parse(parts)
+	t, err := template.New("parts").Funcs(functions).Parse(parts)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ var policy = func() string {
 		"'; img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
 }()
 
-var frame = template.Must(template.New("document").Funcs(Functions).Parse(`<!DOCTYPE html>
+var frame = template.Must(template.New("document").Funcs(functions).Parse(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

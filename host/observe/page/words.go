@@ -4,7 +4,6 @@ import (
 	"html/template"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
@@ -14,18 +13,12 @@ import (
 // maxText bounds a text of a stranger on a page, in bytes.
 const maxText = 2000
 
-// Functions are those of the templates of pages. All text that may come from strangers goes through text: what it
+// functions are those of the templates of pages. All text that may come from strangers goes through text: what it
 // returns has no control characters, and the template escapes it.
-var Functions = template.FuncMap{
-	"text":    func(s string) string { return visible.Short(s, maxText) },
-	"number":  units.Number,
-	"percent": Percent,
-	"ms":      Milliseconds,
-	"size":    Size,
-	"count":   Count,
-	"long":    Duration,
-	"at":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"words":   func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+var functions = template.FuncMap{
+	"text":   func(s string) string { return visible.Short(s, maxText) },
+	"number": units.Number,
+	"at":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 }
 
 // usable is a number that the functions of package units can write: a report may have any.
