@@ -34,20 +34,32 @@ func (c *Curve) Add(step int64, v float64) {
 		c.NotFinite++
 		return
 	}
-	one := Bin{step, step, step, step, v, v, v, 1}
-	c.Width = max(1, c.Width)
-	if last := len(c.Bins) - 1; last >= 0 && c.Bins[last].N < c.Width {
-		c.Bins[last] = c.Bins[last].join(one)
-		return
-	}
-	if len(c.Bins) == maxBins {
-		for i := range maxBins / 2 {
-			c.Bins[i] = c.Bins[2*i].join(c.Bins[2*i+1])
-		}
-		c.Bins, c.Width = c.Bins[:maxBins/2], 2*c.Width
-	}
-	c.Bins = append(c.Bins, one)
+	c.Bins, c.Width = grow(c.Bins, max(1, c.Width), maxBins, Bin{step, step, step, step, v, v, v, 1})
 }
+
+// joinable is a piece of a course, of one value or more.
+type joinable[P any] interface {
+	values() int
+	join(next P) P // with the one after it
+}
+
+// grow appends a piece of one value to pieces of width values each, of which the last may have fewer. If they are as
+// many as most, it joins them two by two first. It returns the pieces and their width.
+func grow[P joinable[P]](pieces []P, width, most int, one P) ([]P, int) {
+	if last := len(pieces) - 1; last >= 0 && pieces[last].values() < width {
+		pieces[last] = pieces[last].join(one)
+		return pieces, width
+	}
+	if len(pieces) == most {
+		for i := range most / 2 {
+			pieces[i] = pieces[2*i].join(pieces[2*i+1])
+		}
+		pieces, width = pieces[:most/2], 2*width
+	}
+	return append(pieces, one), width
+}
+
+func (b Bin) values() int { return b.N }
 
 // join is a bin with the one after it.
 func (b Bin) join(next Bin) Bin {

@@ -116,23 +116,10 @@ func (s *Steps) add(v *stepLine, cold bool) {
 		s.Ms.Add(step, v.StepMs)
 		p.Timed, p.TimedMs, p.Frames = 1, v.StepMs, float64(v.Frames)
 	}
-	s.piece(p)
+	s.Pieces, s.Width = grow(s.Pieces, s.Width, maxPieces, p)
 }
 
-// piece appends a step to the pieces, and joins them two by two if there are too many.
-func (s *Steps) piece(p Piece) {
-	if last := len(s.Pieces) - 1; last >= 0 && s.Pieces[last].Steps < float64(s.Width) {
-		s.Pieces[last] = s.Pieces[last].join(p)
-		return
-	}
-	if len(s.Pieces) == maxPieces {
-		for i := range maxPieces / 2 {
-			s.Pieces[i] = s.Pieces[2*i].join(s.Pieces[2*i+1])
-		}
-		s.Pieces, s.Width = s.Pieces[:maxPieces/2], 2*s.Width
-	}
-	s.Pieces = append(s.Pieces, p)
-}
+func (p Piece) values() int { return int(p.Steps) }
 
 func (p Piece) join(next Piece) Piece {
 	return Piece{
