@@ -134,7 +134,7 @@ func (r *Entry) of(rep *report.Report) {
 	r.Bundle, r.Device, r.Precision, r.WallS = rep.Bundle, rep.Device, rep.Precision, rep.WallS
 	r.Memory = append(r.Memory, rep.Memory[:min(len(rep.Memory), 32)]...)
 	for _, u := range rep.Utilization[:min(len(rep.Utilization), 32)] {
-		if u.Samples > 0 || u.Device == "cpu" { // otherwise it was not measured
+		if u.Measured() {
 			r.Utilization = append(r.Utilization, u)
 		}
 	}

@@ -231,8 +231,8 @@ func memory(r *report.Report) []Figure {
 func utilization(r *report.Report) []Figure {
 	var rows []chart.Bar
 	for _, u := range r.Utilization[:min(len(r.Utilization), 32)] {
-		if u.Samples == 0 && u.Device != "cpu" {
-			continue // it was not measured
+		if !u.Measured() {
+			continue
 		}
 		text := Percent(u.Mean)
 		if u.Samples > 0 {

@@ -273,6 +273,9 @@ type Utilization struct {
 	Samples int     `json:"samples,omitempty"`
 }
 
+// Measured reports whether Mean was measured: that of the CPU needs no samples.
+func (u *Utilization) Measured() bool { return u.Samples > 0 || u.Device == "cpu" }
+
 // Plugin describes the work of one plugin's processes in the run.
 type Plugin struct {
 	ID       string `json:"id"`

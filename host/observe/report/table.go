@@ -212,8 +212,8 @@ func (t *table) memory(r *Report) {
 			t.row("memory", fmt.Sprintf("%s (%s): %s", m.Device, m.Role, strings.Join(parts, ", ")))
 		}
 	}
-	for _, u := range r.Utilization { // the utilization of the CPU needs no samples
-		if u.Samples == 0 && u.Device != "cpu" {
+	for _, u := range r.Utilization {
+		if !u.Measured() {
 			continue
 		}
 		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, units.Percent(u.Mean))
