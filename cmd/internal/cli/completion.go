@@ -59,9 +59,7 @@ func plainUsage(cmd *cobra.Command) {
 // are not.
 func complete(cmd *cobra.Command, set *config.Set) {
 	special := map[string]cobra.CompletionFunc{
-		"graph": func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return completeBundle(typed)
-		},
+		"graph":     completeBundle,
 		"augment":   completeList(func() []string { return augmentations(set.Plugins) }),
 		"buckets":   words("auto", "bundle"),
 		"data-gpu":  words("auto", "cpu"),
@@ -107,8 +105,13 @@ func completeList(list func() []string) cobra.CompletionFunc {
 	}
 }
 
+// completeFolders completes the names of folders.
+func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
 // completeBundle completes the embedded bundles, and folders.
-func completeBundle(typed string) (found []string, _ cobra.ShellCompDirective) {
+func completeBundle(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
 	for _, name := range ortgraphs.Builtins() {
 		if strings.HasPrefix("builtin:"+name, typed) {
 			found = append(found, "builtin:"+name)
@@ -121,12 +124,12 @@ func completeBundle(typed string) (found []string, _ cobra.ShellCompDirective) {
 }
 
 // firstArgument completes the first argument of a command, and no other.
-func firstArgument(by func(typed string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func firstArgument(by cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return by(typed)
+		return by(cmd, args, typed)
 	}
 }
 

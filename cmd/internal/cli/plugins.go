@@ -22,10 +22,10 @@ func newPluginsList() *cobra.Command {
 stages, and the reason if a plugin cannot be started. It starts no plugin.`,
 		Example: `xtts-host plugins list
 xtts-host plugins list my-plugins --json`,
-		Args: func(cmd *cobra.Command, args []string) error { return noArguments(cmd, args[min(1, len(args)):]) },
-		ValidArgsFunction: firstArgument(func(string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return noArguments(cmd, args[min(1, len(args)):])
+		},
+		ValidArgsFunction: firstArgument(completeFolders),
 	}
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
@@ -49,9 +49,7 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: completeFolders,
 	}
 	stage := cmd.Flags().String("stage", "", "`name` of the only stage to test")
 	values := valuesFlag(cmd)

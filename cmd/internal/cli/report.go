@@ -25,9 +25,7 @@ xtts-host report runs/first --out first.html`,
 			}
 			return noArguments(cmd, args[1:])
 		},
-		ValidArgsFunction: firstArgument(func(string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}),
+		ValidArgsFunction: firstArgument(completeFolders),
 	}
 	file := cmd.Flags().String("out", "", "`file` of the page (default: report.html in the folder of the run)")
 	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {

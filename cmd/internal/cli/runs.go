@@ -31,8 +31,3 @@ xtts-host runs list runs /data/old-runs --json > runs.json`,
 		return runs.List(os.Stdout, args, *asJSON, columns(os.Stdout))
 	})
 }
-
-// completeFolders has a shell complete the names of folders.
-func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
