@@ -115,15 +115,7 @@ func sweepOf(list []Difference, runs []Entry) *Sweep {
 		s.Unit = unit
 		s.Points = append(s.Points, SweepPoint{Run: i, Value: value, X: x})
 	}
-	slices.SortStableFunc(s.Points, func(a, b SweepPoint) int {
-		switch {
-		case a.X < b.X:
-			return -1
-		case a.X > b.X:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(s.Points, func(a, b SweepPoint) int { return cmp.Compare(a.X, b.X) })
 	if d.Name == batchSize {
 		s.scale(runs)
 	}

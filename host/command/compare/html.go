@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/chart"
 	"github.com/xtts-host/xtts-host/host/observe/page"
 	"github.com/xtts-host/xtts-host/host/observe/record"
@@ -174,7 +175,7 @@ func (r *Result) losses(all []*record.Run) []page.Figure {
 	describe := ""
 	for i, run := range all {
 		name := r.Runs[i].Letter
-		describe += fmt.Sprintf("%s from %s to %s. ", name, number(run.Steps.First), number(run.Steps.Last))
+		describe += fmt.Sprintf("%s from %s to %s. ", name, units.Number(run.Steps.First), units.Number(run.Steps.Last))
 		byStep := chart.Line{Name: name, Color: color(i), Thin: true}
 		byTime := byStep
 		for _, p := range thinned(run.Steps.Pieces) {
@@ -185,7 +186,7 @@ func (r *Result) losses(all []*record.Run) []page.Figure {
 		e := chart.Line{Name: name, Color: color(i), Dots: len(run.Evaluations.All) <= 64}
 		for _, v := range run.Evaluations.All {
 			e.Points = append(e.Points, chart.Point{X: float64(v.Step), Y: v.Loss,
-				Hint: fmt.Sprintf("%s after step %d: %s", name, v.Step, number(v.Loss))})
+				Hint: fmt.Sprintf("%s after step %d: %s", name, v.Step, units.Number(v.Loss))})
 		}
 		if len(e.Points) > 0 {
 			evaluations = append(evaluations, e)

@@ -1,15 +1,12 @@
 package compare
 
 import (
-	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/page"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
 // mostTexts bounds the texts that the page lets one hear.
 const mostTexts = 40
-
-func number(v float64) string { return units.Number(v) }
 
 // texts puts the samples of the last evaluations beside each other, by their texts, or by their numbers if these are
 // not known.

@@ -200,12 +200,15 @@ func busy(r *Entry, device string) string {
 
 func peak(r *Entry, device string) string {
 	for _, m := range r.Memory {
-		if n := max(m.ProcessPeakBytes, m.ArenaPeakBytes); nameOf(m.Device, m.Role) == device && n > 0 {
+		if n := peakOf(&m); nameOf(m.Device, m.Role) == device && n > 0 {
 			return page.Size(n)
 		}
 	}
 	return "-"
 }
+
+// peakOf is the larger of the peaks of a device; 0 if none is known.
+func peakOf(m *report.Memory) int64 { return max(m.ProcessPeakBytes, m.ArenaPeakBytes) }
 
 func limit(r *Entry, device string) string {
 	for _, m := range r.Memory {
@@ -276,9 +279,9 @@ func (r *Result) blocks(b *strings.Builder, width int, heads []string, rows []ro
 	for from := 1; from == 1 || from < len(heads); from += beside - 1 {
 		to := min(len(heads), from+beside-1)
 		line := func(name string, all []string) {
-			text := fold.Pad(fold.Cut(visible.Text(name), labels-1), labels)
-			for i, cell := range append([]string{all[0]}, all[from:to]...) {
-				text += fold.PadLeft(fold.Cut(visible.Text(cell), cells-1), cells-btoi(i == 0))
+			text := fold.Pad(fold.Cut(visible.Text(name), labels-1), labels-1)
+			for _, cell := range append([]string{all[0]}, all[from:to]...) {
+				text += fold.PadLeft(fold.Cut(visible.Text(cell), cells-1), cells)
 			}
 			b.WriteString(strings.TrimRight(text, " ") + "\n")
 		}
@@ -288,13 +291,6 @@ func (r *Result) blocks(b *strings.Builder, width int, heads []string, rows []ro
 			line(row.Name, row.Cells)
 		}
 	}
-}
-
-func btoi(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // text is a sweep as a table: one run on each line.
@@ -346,7 +342,7 @@ func (s *Sweep) table(r *Result) [][]string {
 		}
 		memory := "-"
 		for _, m := range run.Memory {
-			if n := max(m.ProcessPeakBytes, m.ArenaPeakBytes); n > 0 && (m.Role == "model" || memory == "-") {
+			if n := peakOf(&m); n > 0 && (m.Role == "model" || memory == "-") {
 				memory = page.Size(n)
 			}
 		}
