@@ -39,19 +39,12 @@ type Measure struct{ Name, Value string }
 // Samples are the texts of the first, the best and the last evaluation.
 type Samples struct {
 	Texts []Text
-	// Means has a row for each measure, a cell for each evaluation of Steps.
 	Steps []string
-	Means []MeanRow
-	More  int // texts that are left out
+	Means *Table // a row for each measure, a cell for each evaluation of Steps; nil without measures
+	More  int    // texts that are left out
 	// Linked counts the files that are links, because they did not fit.
 	Linked      int
 	Evaluations int
-}
-
-// MeanRow is a measure with its mean over the texts of each evaluation.
-type MeanRow struct {
-	Name  string
-	Cells []string
 }
 
 // pictures and sounds of an evaluation, in the order in which they get room in the page.
@@ -89,7 +82,7 @@ func SamplesOf(run *record.Run, media *Media, link string) *Samples {
 		s.Texts[i].Takes = slices.DeleteFunc(s.Texts[i].Takes, func(t Take) bool { return t.When == "" })
 	}
 	slices.SortStableFunc(s.Texts, func(a, b Text) int { return -cmp.Compare(len(a.Takes), len(b.Takes)) })
-	s.means(sets)
+	s.Means = means(sets, s.Steps)
 	return s
 }
 
@@ -186,8 +179,8 @@ func measures(values []record.Value) (list []Measure) {
 	return list
 }
 
-// means fills in the table of means.
-func (s *Samples) means(sets []set) {
+// means is the table of the measures of each evaluation; nil without measures.
+func means(sets []set, steps []string) *Table {
 	sums := map[string][]float64{}
 	counts := map[string][]float64{}
 	for i, set := range sets {
@@ -204,17 +197,22 @@ func (s *Samples) means(sets []set) {
 			}
 		}
 	}
+	var rows [][]string
 	for _, name := range slices.SortedFunc(maps.Keys(sums), byMeasure) {
 		sum := sums[name]
 		m := measured.Of(name)
-		row := MeanRow{Name: m.Title}
+		row := []string{m.Title}
 		for i := range sets {
 			text := "-"
 			if n := counts[name][i]; n > 0 && !math.IsInf(sum[i], 0) {
 				text = m.Figure(sum[i] / n)
 			}
-			row.Cells = append(row.Cells, text)
+			row = append(row, text)
 		}
-		s.Means = append(s.Means, row)
+		rows = append(rows, row)
 	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return NewTable("Means over the texts", "-nnn", append([]string{"measure"}, steps...), rows...)
 }

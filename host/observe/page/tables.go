@@ -330,15 +330,3 @@ func probesOf(run *record.Run, media *Media, link string) *probes {
 		rows...)
 	return p
 }
-
-// MeansTable is the table of the measures of each evaluation.
-func (s *Samples) MeansTable() *Table {
-	if len(s.Means) == 0 {
-		return nil
-	}
-	var rows [][]string
-	for _, m := range s.Means {
-		rows = append(rows, append([]string{m.Name}, m.Cells...))
-	}
-	return NewTable("Means over the texts", "-nnn", append([]string{"measure"}, s.Steps...), rows...)
-}
