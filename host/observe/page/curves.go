@@ -63,8 +63,8 @@ func extremes(c *record.Curve) (low, high float64) {
 	return low, high
 }
 
-func pointsOf(c *record.Curve) (list []chart.Point) {
-	for _, p := range c.Points() {
+func pointsOf(points []record.Point) (list []chart.Point) {
+	for _, p := range points {
 		list = append(list, chart.Point{X: float64(p.Step), Y: p.Value})
 	}
 	return list
@@ -73,13 +73,12 @@ func pointsOf(c *record.Curve) (list []chart.Point) {
 // course draws a curve: its values, or its extremes behind the means of its bins.
 func course(c *record.Curve, name string, color int) []chart.Line {
 	if c.Width <= 1 {
-		return []chart.Line{{Name: name, Color: color, Points: pointsOf(c), Thin: true}}
+		return []chart.Line{{Name: name, Color: color, Points: pointsOf(c.Points()), Thin: true}}
 	}
-	mean := chart.Line{Name: name, Color: color}
-	for _, p := range c.Means() {
-		mean.Points = append(mean.Points, chart.Point{X: float64(p.Step), Y: p.Value})
+	return []chart.Line{
+		{Color: color, Points: pointsOf(c.Points()), Faint: true},
+		{Name: name, Color: color, Points: pointsOf(c.Means())},
 	}
-	return []chart.Line{{Color: color, Points: pointsOf(c), Faint: true}, mean}
 }
 
 // mostTouches bounds the places of a curve that say their values where the mouse rests.
@@ -91,7 +90,7 @@ func touches(c *record.Curve, name, unit string) chart.Line {
 	every := (len(c.Bins) + mostTouches - 1) / mostTouches
 	for i := 0; i < len(c.Bins); i += every {
 		b := c.Bins[i]
-		mean := b.Sum / float64(b.N)
+		mean := b.Mean()
 		hint := fmt.Sprintf("%s at step %d: %s%s", name, b.Last, units.Number(mean), unit)
 		if b.N > 1 {
 			hint = fmt.Sprintf("%s of steps %d to %d: %s to %s%s, mean %s", name, b.First, b.Last, units.Number(b.Min),

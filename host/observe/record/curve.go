@@ -73,6 +73,9 @@ func (b Bin) join(next Bin) Bin {
 	return b
 }
 
+// Mean is the mean of the values of the bin.
+func (b Bin) Mean() float64 { return b.Sum / float64(b.N) }
+
 // Points returns the extremes of each bin in the order of their steps.
 func (c *Curve) Points() []Point {
 	var points []Point
@@ -94,7 +97,7 @@ func (c *Curve) Points() []Point {
 func (c *Curve) Means() []Point {
 	points := make([]Point, len(c.Bins))
 	for i, b := range c.Bins {
-		points[i] = Point{b.Last, b.Sum / float64(b.N)}
+		points[i] = Point{b.Last, b.Mean()}
 	}
 	return points
 }
