@@ -40,6 +40,8 @@ type Row struct {
 	Bytes          int64        `json:"bytes"`
 	// Partly says that not all files could be counted.
 	Partly bool `json:"bytes_incomplete,omitempty"`
+	// Problems say which lines of its files were left out.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // Unreadable is a folder that cannot be read.
@@ -108,7 +110,7 @@ func (l *Listing) add(folder string) {
 	row := Row{
 		Folder: folder, Outcome: g.Status, Steps: g.Steps, LossFirst: g.First, LossLast: g.Last,
 		StepsPerSecond: g.StepsPerSec, WallS: g.WallS, Written: g.Written.UTC().Truncate(time.Second), Bytes: g.Bytes,
-		Partly: !g.AllBytes, Best: g.Best,
+		Partly: !g.AllBytes, Best: g.Best, Problems: g.Problems,
 	}
 	l.Runs = append(l.Runs, row)
 }

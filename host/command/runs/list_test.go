@@ -3,9 +3,11 @@ package runs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,6 +126,30 @@ func TestListByMeasure(t *testing.T) {
 	if b := got.Runs[1].Best; b.By != "mel_loss" || b.Step != 1 || *b.Value != 0.125 || b.Loss != 5 ||
 		got.Runs[0].Best.By != "" || strings.Contains(out.String(), `"value":null`) {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// TestListDamaged: a line that cannot be read is named, and the run has its figures.
+func TestListDamaged(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), 2, map[string]string{
+		"metrics.jsonl": step(1, 4) + strings.Repeat("x", 3<<20) + "\n" + step(3, 2),
+	})
+	var text, object bytes.Buffer
+	if err := errors.Join(List(&text, []string{dir}, false, 0), List(&object, []string{dir}, true, 0)); err != nil {
+		t.Fatal(err)
+	}
+	problem := "metrics.jsonl:2 was left out: it has more than 256 KiB"
+	var got Listing
+	if err := json.Unmarshal(object.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Runs[0].Problems, []string{problem}) || got.Runs[0].Steps != 3 {
+		t.Errorf("%+v", got.Runs)
+	}
+	want := "\nread in part: " + filepath.Join(dir, "a") + ": " + problem + "\n"
+	if !strings.Contains(text.String(), "unfinished      3  4.000→2.000") || !strings.HasSuffix(text.String(), want) {
+		t.Errorf("%s", text.String())
 	}
 }
 

@@ -62,6 +62,11 @@ func table(list *Listing, width int) string {
 		}
 		b.WriteString(line + name + "\n")
 	}
+	for _, r := range list.Runs {
+		for _, problem := range r.Problems {
+			fmt.Fprintf(&b, "read in part: %s: %s\n", visible.Text(r.Folder), visible.Text(problem))
+		}
+	}
 	for _, u := range list.Unreadable {
 		fmt.Fprintf(&b, "cannot be read: %s: %s\n", visible.Text(u.Folder), visible.Text(u.Reason))
 	}

@@ -26,23 +26,24 @@ type choice struct {
 	mean  *report.Float // of that measure
 }
 
-// choose reads what the choice needs. rep is nil if there is no report of the last step.
-func choose(run files.Path, rep *report.Report, settings []Setting) choice {
+// choose reads what the choice needs. rep is nil if there is no report of the last step. problem is what was left out
+// of the lines about speech, if they were read.
+func choose(run files.Path, rep *report.Report, settings []Setting) (c choice, problem string) {
 	if rep != nil && rep.Evaluation != nil {
 		best := rep.Evaluation.Best
 		best.By = visible.Short(best.By, maxByName)
 		if best.Step > 0 && (best.Value != nil || !math.IsNaN(float64(best.Loss))) {
-			return choice{known: &best, step: best.Step}
+			return choice{known: &best, step: best.Step}, ""
 		}
 	}
 	by, _ := lookup(settings, "best-by")
-	c := choice{step: -1, by: cmp.Or(visible.Short(by, maxByName), report.ByLoss)}
+	c = choice{step: -1, by: cmp.Or(visible.Short(by, maxByName), report.ByLoss)}
 	if measure, ok := strings.CutPrefix(c.by, report.BySpoken); ok {
 		var mean float64
-		c.step, mean = bestSpoken(run.Join(rundir.SpokenFile), measure)
+		c.step, mean, problem = bestSpoken(run.Join(rundir.SpokenFile), measure)
 		c.mean = new(report.Float(mean))
 	}
-	return c
+	return c, problem
 }
 
 // value is lower the better an evaluation is. It is NaN for one that is never the best.
@@ -78,7 +79,7 @@ func (c *choice) of(e *Evaluation) *report.Best {
 }
 
 // bestSpoken finds the evaluation whose speech is the best by a measure, and the mean of it; step is -1 without one.
-func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
+func bestSpoken(path files.Path, measure string) (step int64, mean float64, problem string) {
 	step = -1
 	now, best := &event.Spoken{Step: -1}, math.Inf(1)
 	judge := func() {
@@ -95,10 +96,16 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
 			mean = sum / n
 		}
 	}
-	lines(path, func(line []byte) error { // readSpoken says what is wrong with them
+	problem = lines(path, func(line []byte) error {
 		var v utteranceLine
-		if json.Unmarshal(line, &v) != nil || v.Step == nil || *v.Step < now.Step {
-			return nil
+		if err := json.Unmarshal(line, &v); err != nil {
+			return err
+		}
+		if v.Step == nil {
+			return errNoStep
+		}
+		if *v.Step < now.Step {
+			return errOrder
 		}
 		if *v.Step != now.Step {
 			judge()
@@ -116,5 +123,5 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64) {
 		return nil
 	})
 	judge()
-	return step, mean
+	return step, mean, problem
 }

@@ -22,6 +22,8 @@ type Glance struct {
 	Written     time.Time
 	Bytes       int64
 	AllBytes    bool // otherwise Bytes leaves some out
+	// Problems say what of the files that were read was left out.
+	Problems []string
 }
 
 // Look reads a run in short: report.json, if it is that of the last step, and metrics.jsonl otherwise.
@@ -48,10 +50,17 @@ func Look(folder string) (*Glance, error) {
 	if steps.Count == 0 && problem != "" {
 		return nil, fmt.Errorf("%s", problem)
 	}
+	g.say(problem)
 	g.Steps, g.First, g.Last = steps.LastStep, report.Float(steps.First), report.Float(steps.Last)
 	g.StepsPerSec, _ = steps.Speed()
 	g.best(run, nil)
 	return g, nil
+}
+
+func (g *Glance) say(problem string) {
+	if problem != "" {
+		g.Problems = append(g.Problems, problem)
+	}
 }
 
 // of takes the figures of a report.
@@ -62,14 +71,17 @@ func (g *Glance) of(r *report.Report) {
 // best finds the best evaluation, in a report or, without one of the last step, in the lines.
 func (g *Glance) best(run files.Path, rep *report.Report) {
 	settings, _ := readSettings(run.Join(rundir.SettingsFile))
-	choice := choose(run, rep, settings)
+	choice, spoken := choose(run, rep, settings)
 	if g.Best = choice.known; g.Best == nil {
-		e, _ := readEvaluations(run.Join(rundir.EvalFile), &choice)
+		e, problem := readEvaluations(run.Join(rundir.EvalFile), &choice)
 		g.Best = choice.of(e.Best)
+		g.say(problem)
+		g.say(spoken)
 	}
 }
 
-// lastStep reads the step of the last complete line of metrics.jsonl; 0 if it has none.
+// lastStep reads the step of the last complete line of metrics.jsonl; 0 if it has none. It reads the end of the file,
+// and all of it only if no line of the end has a step.
 func lastStep(path files.Path) (int64, error) {
 	f, err := path.Open()
 	if err != nil {
@@ -89,5 +101,9 @@ func lastStep(path files.Path) (int64, error) {
 		}
 		tail = tail[:begin]
 	}
-	return 0, nil
+	if f.Size() <= 2*maxLine {
+		return 0, nil
+	}
+	steps, _ := readSteps(path, nil)
+	return steps.LastStep, nil
 }

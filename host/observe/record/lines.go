@@ -11,11 +11,18 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 )
 
-// maxLine limits a line, in bytes. Those of a step have some 300, those of a text a few thousand.
-const maxLine = 256 << 10
+// maxLine limits a line, in bytes. Those of a step have some 300, those of a text a few thousand. A longer one is left
+// out, and one of more than maxSkipped is not read to its end: a file with holes may pretend to any length.
+const (
+	maxLine    = 256 << 10
+	maxSkipped = 64 << 20
+)
 
-// lines calls take for each complete line of a file. A line that take refuses is counted, and the lines after it are
-// read. problem says what could not be read; it is "" for a file that is not there.
+var errTooLong = fmt.Errorf("it has more than %d KiB", maxLine>>10)
+
+// lines calls take for each complete line of a file. A line that take refuses or that is too long is left out, and the
+// lines after it are read. problem says what was left out and what could not be read; it is "" for a file that is not
+// there.
 func lines(path files.Path, take func(line []byte) error) (problem string) {
 	f, err := path.Open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,27 +32,69 @@ func lines(path files.Path, take func(line []byte) error) (problem string) {
 		return reason(path, err)
 	}
 	defer f.Close()
-	r, refused, first := bufio.NewReaderSize(f, maxLine), 0, ""
+	r, out := bufio.NewReaderSize(f, maxLine), leftOut{}
 	for n := 1; ; n++ {
 		line, err := r.ReadSlice('\n')
-		switch {
-		case err == io.EOF: // a run that was killed may leave a part of a line
-			if refused == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%s: %s cannot be read, %s", path.Base(), units.Count(refused, "line"), first)
-		case err == bufio.ErrBufferFull:
-			return fmt.Sprintf("%s: line %d has more than %d bytes, and nothing after it was read", path.Base(), n,
-				maxLine)
-		case err != nil:
-			return reason(path, err)
+		if err == io.EOF { // a run that was killed may leave a part of a line
+			return out.text(path)
 		}
-		if err := take(line); err != nil {
-			if refused++; first == "" {
-				first = fmt.Sprintf("the first is line %d: %v", n, err)
+		if err == nil {
+			out.add(n, take(line))
+			continue
+		}
+		if err == bufio.ErrBufferFull {
+			if err = skipLine(r); err == nil || err == io.EOF {
+				out.add(n, errTooLong)
+				continue
 			}
 		}
+		if err == bufio.ErrBufferFull {
+			return fmt.Sprintf("%s:%d has more than %s, and nothing after it was read", path.Base(), n,
+				units.Size(maxSkipped))
+		}
+		return reason(path, err)
 	}
+}
+
+// skipLine reads to the end of a line of which a buffer has been read. The error is bufio.ErrBufferFull for one that is
+// too long for that.
+func skipLine(r *bufio.Reader) (err error) {
+	for skipped := maxLine; skipped < maxSkipped; {
+		var piece []byte
+		if piece, err = r.ReadSlice('\n'); err != bufio.ErrBufferFull {
+			return err
+		}
+		skipped += len(piece)
+	}
+	return err
+}
+
+// leftOut are lines that were left out.
+type leftOut struct {
+	count, line int   // line is the first one
+	first       error // what is wrong with it
+}
+
+// add counts a line, unless err is nil.
+func (l *leftOut) add(line int, err error) {
+	if err == nil {
+		return
+	}
+	if l.count++; l.first == nil {
+		l.line, l.first = line, err
+	}
+}
+
+// text names the first line, and counts the others.
+func (l *leftOut) text(path files.Path) string {
+	switch l.count {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("%s:%d was left out: %v", path.Base(), l.line, l.first)
+	}
+	return fmt.Sprintf("%s:%d and %s were left out: %v", path.Base(), l.line,
+		units.Count(l.count-1, "more line"), l.first)
 }
 
 // reason is why a file of the folder cannot be read, without the folder's path.

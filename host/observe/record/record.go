@@ -62,7 +62,7 @@ func Open(folder string) (*Run, error) {
 	}
 	r.Steps, problem = readSteps(run.Join(rundir.MetricsFile), began)
 	say(problem)
-	choice := choose(run, r.fresh(), r.Settings)
+	choice, _ := choose(run, r.fresh(), r.Settings) // readSpoken says what is wrong with the lines
 	r.Evaluations, problem = readEvaluations(run.Join(rundir.EvalFile), &choice)
 	say(problem)
 	best := int64(-1)

@@ -232,7 +232,7 @@ func TestHostileFolders(t *testing.T) {
 		"a symbolic link": func(path string) error { return os.Symlink(outside, path) },
 		"a named pipe":    func(path string) error { return syscall.Mkfifo(path, 0o666) },
 		"a folder":        func(path string) error { return os.Mkdir(path, 0o777) },
-		"line 1 has more": func(path string) error {
+		"1 has more than 64 MiB": func(path string) error {
 			if err := os.WriteFile(path, nil, 0o666); err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func TestHostileFolders(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s as %s: %v", file, name, err)
 			}
-			if len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0], file+": ") ||
+			if len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0], file+":") ||
 				!strings.Contains(r.Problems[0], name) || r.Steps.Count > 0 {
 				t.Errorf("%s as %s: %d steps, problems %q", file, name, r.Steps.Count, r.Problems)
 			}
@@ -269,7 +269,7 @@ func TestHostileFolders(t *testing.T) {
 	if err != nil || r.Steps.Count != 3 || r.Steps.LastStep != 4 {
 		t.Fatalf("%+v, %v", r.Steps, err)
 	}
-	if want := "metrics.jsonl: 5 lines cannot be read, the first is line 2: "; !strings.HasPrefix(r.Problems[0], want) {
+	if want := "metrics.jsonl:2 and 4 more lines were left out: "; !strings.HasPrefix(r.Problems[0], want) {
 		t.Errorf("problems %q", r.Problems)
 	}
 	if steps, frames := r.Steps.Speed(); math.IsNaN(steps) || math.IsNaN(frames) {
@@ -277,6 +277,49 @@ func TestHostileFolders(t *testing.T) {
 	}
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("an empty folder is a run")
+	}
+}
+
+// TestLongLines: a line that is too long is named and left out, and what is before and after it is read.
+func TestLongLines(t *testing.T) {
+	long := `{"step":2,"text":"` + strings.Repeat("x", 3<<20) + `"}` + "\n"
+	line := func(step int, rest string) string { return fmt.Sprintf(`{"step":%d%s}`, step, rest) + "\n" }
+	around := func(rest string) string { return line(1, rest) + long + line(3, rest) }
+	dir := folder(t, map[string]string{
+		"metrics.jsonl": around(`,"loss":4,"step_ms":5`) + long, "config.yaml": "best_by: spoken.mcd_db\n",
+		"eval.jsonl":       line(1, `,"loss":5`) + long + long + line(3, `,"loss":6`),
+		"spoken.jsonl":     around(`,"clip":1,"id":"a","text":"t","ended":true,"measures":{"length_ratio":1,"mcd_db":6}`),
+		"probes.jsonl":     around(`,"name":"p","shape":[1]`) + strings.TrimSuffix(long, "\n"),
+		"quarantine.jsonl": `{"id":"a","reason":"r"}` + "\n" + long + `{"id":"b","reason":"r"}` + "\n",
+	})
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Steps.Count != 2 || r.Steps.LastStep != 3 || r.Evaluations.Count != 2 || r.Spoken.Evaluations != 2 ||
+		r.Spoken.Last[0].Step != 3 || r.Probes.Step != 3 || r.Quarantine.Clips != 2 {
+		t.Errorf("%d steps to %d, %d evaluations, %+v, probes of step %d, %d clips", r.Steps.Count, r.Steps.LastStep,
+			r.Evaluations.Count, r.Spoken, r.Probes.Step, r.Quarantine.Clips)
+	}
+	const why = " left out: it has more than 256 KiB"
+	want := []string{
+		"metrics.jsonl:2 and 1 more line were" + why, "eval.jsonl:2 and 1 more line were" + why,
+		"spoken.jsonl:2 was" + why,
+		"probes.jsonl:2 and 1 more line were" + why, "quarantine.jsonl:2 was" + why,
+	}
+	if got := r.Problems[1:]; !slices.Equal(got, want) { // the first is about the report
+		t.Errorf("problems\n%q, want\n%q", got, want)
+	}
+	g, err := Look(dir)
+	if err != nil || g.Steps != 3 || g.Best == nil || g.Best.Step != 1 || !slices.Equal(g.Problems, want[:3]) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	old := `{"outcome":"done","steps":1,"evaluation":{"best":{"step":1,"loss":5}}}`
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), []byte(old), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := Look(dir); err != nil || g.Status != Unfinished { // the end of the file has no step
+		t.Errorf("%+v, %v", g, err)
 	}
 }
 
