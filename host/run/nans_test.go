@@ -203,8 +203,8 @@ func TestNaNIsTraced(t *testing.T) {
 		found.Micro != micro || !slices.Equal(found.Rows, rows) || !slices.Equal(ids, want) || found.Step != at+1 {
 		t.Errorf("%s\nwant micro-batch %d, rows %v, clips %v", text, micro, rows, want)
 	}
-	line := fmt.Sprintf("step %d is not finite: Log (sick.log, model.py:88) gives NaN (%s) in the forward pass, near "+
-		"decoder.blocks.0.attention_norm.bias; it reads -0.500; clip", at+1, units.Count(len(rows), "element"))
+	line := fmt.Sprintf("step %d is not finite: Log (sick.log, model.py:88) returns NaN (%s) in the forward pass, "+
+		"near decoder.blocks.0.attention_norm.bias; its input is -0.500; clip", at+1, units.Count(len(rows), "element"))
 	if !strings.Contains(said.String(), line) || !strings.Contains(said.String(), want[0]) ||
 		!strings.Contains(said.String(), fmt.Sprintf("xtts-host replay %s --step %d", dir, at+1)) {
 		t.Errorf("no %q in\n%s", line, &said)
@@ -260,7 +260,7 @@ func TestNaNIsNowhere(t *testing.T) {
 	if found.Where != "nowhere" || found.OutputsBad != 0 || found.Micro != 1 || len(found.Clips) == 0 {
 		t.Errorf("%s", text)
 	}
-	const line = "the exported graph gives finite numbers on the CPU in f32, so the sum of squares of the gradients"
+	const line = "the exported graph returns finite numbers on the CPU in f32, so the sum of squares of the gradients"
 	if !strings.Contains(said.String(), line) {
 		t.Errorf("no %q in\n%s", line, &said)
 	}

@@ -35,7 +35,7 @@ func newFolder(run string, o Options) (*folder, error) {
 		f.path = folderName(run, o.Step)
 	}
 	if _, err := files.At(f.path).Lstat(); err == nil {
-		return nil, hint.Errorf("name a new folder with --out, or remove that one", "--out %s: it is there already",
+		return nil, hint.Errorf("name a new folder with --out, or remove that one", "--out %s: it exists already",
 			f.path)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Errorf("name another folder with --out", "--out %s: %w", f.path, err)

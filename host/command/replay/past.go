@@ -35,7 +35,7 @@ type past struct {
 func lookBack(set *config.Set, step int64) (_ *past, err error) {
 	if set.ResumeAt != "" {
 		return nil, hint.Errorf(fmt.Sprintf("name the run: %s --step %d", hint.Path(set.Resume), step),
-			"a replay finds the checkpoint to begin with by itself")
+			"replay chooses the checkpoint itself")
 	}
 	p := &past{run: set.Resume, wanted: step}
 	begin, oldest, err := nearest(p.run, step-1)
@@ -56,7 +56,7 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 		return nil, err
 	}
 	if step > p.last {
-		return nil, hint.Errorf(fmt.Sprintf("name a step of 1 to %d", p.last), "step %d: %s has made %d steps so far",
+		return nil, hint.Errorf(fmt.Sprintf("name a step of 1 to %d", p.last), "step %d: %s has only %d steps so far",
 			step, p.run, p.last)
 	}
 	if r, err := report.Read(filepath.Join(p.run, rundir.ReportFile)); err == nil {
@@ -95,11 +95,11 @@ func (p *past) goBack(set *config.Set) error {
 		switch {
 		case c.Name == "schedule/length" || c.Step <= p.step:
 		case c.Step < p.wanted:
-			return hint.Errorf(fmt.Sprintf("steps up to %d can be replayed, and those after a checkpoint that is kept",
+			return hint.Errorf(fmt.Sprintf("you can replay steps up to %d, and those after a kept checkpoint",
 				c.Step), "the run changed %s at step %d (%s -> %s), and its checkpoint of that step is not kept: the "+
 				"steps after it cannot be replayed from step %d", c.Name, c.Step, c.From, c.To, p.step)
 		case !slices.Contains(plain, c.Name):
-			return hint.Errorf("steps after a checkpoint that was saved since then can be replayed",
+			return hint.Errorf("you can replay steps after a checkpoint that the run saved later",
 				"the run changed %s after step %d (%s -> %s), and only the new one is known", c.Name, c.Step, c.From,
 				c.To)
 		default:
@@ -119,7 +119,7 @@ func (p *past) explain(err error) error {
 	return err
 }
 
-// changedError says that the step cannot be made again, because something is not what it was.
+// changedError says that the step cannot be replayed, because something has changed.
 type changedError struct {
 	refused *resume.RefusedError
 	step    int64
@@ -129,22 +129,22 @@ func (e *changedError) Error() string { return strings.Join(e.Lines(), "\n") }
 
 // Lines returns the lines of the message (package visible).
 func (e *changedError) Lines() []string {
-	first := fmt.Sprintf("step %d cannot be replayed, because something is not what it was at %s:", e.step,
+	first := fmt.Sprintf("step %d cannot be replayed, because something has changed since %s:", e.step,
 		e.refused.Path)
 	return append([]string{first}, e.refused.Lines()[1:]...)
 }
 
 // Hint implements the interface of package hint.
 func (*changedError) Hint() string {
-	return "a step is made again from what the run had: put that back"
+	return "a replay needs what the run began with: restore it"
 }
 
 // fits gives a plan that begins at the start of the run what the run fixed there, and refuses one of other inputs. That
 // of a checkpoint has been compared.
 func (p *past) fits(of *plan.Plan) error {
 	if by := of.BestBy(); strings.HasPrefix(by, report.BySpoken) && watchesEvaluations(of) {
-		return hint.Errorf("a run whose schedule is not plateau, or that --best-by compares by the loss or a metric, "+
-			"can be replayed", "the learning rates of %s follow %s: a replay speaks nothing, and cannot know them",
+		return hint.Errorf("you can replay runs with another --schedule, or with --best-by loss or a metric",
+			"the learning rates of %s depend on %s, which a replay does not measure",
 			p.run, by)
 	}
 	if p.step > 0 || p.oldest == nil {

@@ -95,7 +95,7 @@ func (r *recorded) seconds() time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// difference is where a replay first is not the run.
+// difference is where a replay first differs from the run.
 type difference struct {
 	Step   int64  `json:"step"`
 	Key    string `json:"key"`
@@ -109,9 +109,9 @@ func (d *difference) advice() string {
 	case "lr":
 		return "the learning rate follows the settings: compare config.yaml and changes.jsonl of the run"
 	case "samples", "frames", "bucket", "epoch":
-		return "the batch is another: has the data changed, or a plugin?"
+		return "the batch differs: check whether the data or a plugin has changed"
 	}
-	return "a step has the same bits with the same program, bundle, data, plugins and kind of device"
+	return "the bits are the same only with the same program, bundle, data, plugins and kind of device"
 }
 
 // compare returns how a step that was made again differs from its line, nil if it does not.

@@ -74,8 +74,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	return r.replay(ctx, console.Stop)
 }
 
-// errDiffers says that the replay is not the run.
-var errDiffers = errors.New("the replay is not the run")
+// errDiffers says that the replay differs from the run.
+var errDiffers = errors.New("the replay differs from the run")
 
 // replay is a step that is made again, with the steps since the state that the run has kept.
 type replay struct {
@@ -101,7 +101,7 @@ func (r *replay) describe() {
 	n := r.step - from
 	took := ""
 	if seconds := r.past.seconds(); seconds > 0 {
-		took = fmt.Sprintf(", which took the run %s", units.Duration(seconds))
+		took = fmt.Sprintf(" (%s in the run)", units.Duration(seconds))
 	}
 	what := fmt.Sprintf("steps %d to %d", from+1, r.step)
 	if n == 1 {
@@ -207,12 +207,12 @@ func (r *replay) verdict() error {
 	visible.Fprintf(r.text, "written    %s\n", r.out.path)
 	d := r.past.differs
 	if d == nil {
-		visible.Fprintf(r.text, "verified   %s: the same bits as the run's\n",
+		visible.Fprintf(r.text, "verified   %s: the same bits as in the run\n",
 			units.Count(int64(r.past.verified), "step"))
 		return nil
 	}
-	err := hint.Errorf(d.advice(), "step %d is the first that differs from the run: its %s was %s, is %s: %w", d.Step,
-		d.Key, d.Run, d.Replay, errDiffers)
+	err := hint.Errorf(d.advice(), "%w: step %d is the first one, its %s was %s and is %s now", errDiffers, d.Step,
+		d.Key, d.Run, d.Replay)
 	if r.exact() {
 		return err
 	}

@@ -401,7 +401,7 @@ func TestDifference(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	_, err = again(t, dir, 3, out)
-	const want = "step 2 is the first that differs from the run: its grad_norm was 1"
+	const want = "the replay differs from the run: step 2 is the first one, its grad_norm was 1"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -427,8 +427,8 @@ func TestLinesOfReplayedSteps(t *testing.T) {
 	}
 }
 
-// TestSpokenMeasures: a run that compares its evaluations by what a recognizer hears is replayed without it, unless its
-// learning rates follow that.
+// TestSpokenMeasures: a run that compares its evaluations by word errors is replayed without the recognizer, unless its
+// learning rates depend on them.
 func TestSpokenMeasures(t *testing.T) {
 	for _, schedule := range []string{"constant", "plateau"} {
 		set := settings(t, "--plugins", plugins, "--graph", pico, "--best-by", "spoken.wer", "--schedule",
@@ -440,7 +440,7 @@ func TestSpokenMeasures(t *testing.T) {
 		}
 		defer p.Close()
 		err = (&past{run: "mine"}).fits(p)
-		refused := err != nil && strings.Contains(err.Error(), "of mine follow spoken.wer") && hint.Of(err) != ""
+		refused := err != nil && strings.Contains(err.Error(), "of mine depend on spoken.wer") && hint.Of(err) != ""
 		if schedule == "plateau" && !refused || schedule == "constant" && err != nil {
 			t.Errorf("%s: %v", schedule, err)
 		}

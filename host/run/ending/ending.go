@@ -115,7 +115,7 @@ func Advise(err error, of Checkpoints, back func(to *checkpoint.Checkpoint) stri
 		}
 	}
 	if skipped {
-		text = "listen to the clips of the skipped steps, and look into one of them with replay (docs/step.md); " +
+		text = "listen to the clips of the skipped steps, or examine a step with replay (docs/step.md); " +
 			text
 	}
 	return hint.Errorf(text+" with: "+back(to), "%w", err)

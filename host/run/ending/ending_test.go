@@ -47,7 +47,7 @@ func TestAdvise(t *testing.T) {
 	}{
 		{ruined, fakeCheckpoints{6, 4}, "the last good checkpoint is that of step 6; go back to it with: to 6"},
 		{ruined, nil, "no checkpoint is known to be good, so start again with: start"},
-		{skipped, fakeCheckpoints{6}, "listen to the clips of the skipped steps, and look into one of them with " +
+		{skipped, fakeCheckpoints{6}, "listen to the clips of the skipped steps, or examine a step with " +
 			"replay (docs/step.md); the last good checkpoint is that of step 6; go back to it with: to 6"},
 		{errors.New("disk"), fakeCheckpoints{6}, ""},
 		{nil, fakeCheckpoints{6}, ""},

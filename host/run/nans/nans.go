@@ -214,7 +214,7 @@ func (t *Tracer) trace(s *event.Step, batches []*kept) {
 
 // again says how the step is made again.
 func (t *Tracer) again(step int64) string {
-	return hint.Command(fmt.Sprintf("replay %s --step %d", hint.Path(t.Dir), step)) + " makes it again"
+	return hint.Command(fmt.Sprintf("replay %s --step %d", hint.Path(t.Dir), step)) + " replays it"
 }
 
 // find traces the first graph of a player and the first micro-batch that is not finite.

@@ -80,7 +80,7 @@ func (t *Trace) String() string {
 	case "operation":
 		return begin + t.operation()
 	case "nowhere":
-		text := "the exported graph gives finite numbers on the CPU in f32"
+		text := "the exported graph returns finite numbers on the CPU in f32"
 		if t.Precision != string(manifest.F32) {
 			return begin + text + ", so what is rounded to " + t.Precision +
 				" overflows, or a kernel of the GPU is wrong"
@@ -89,7 +89,7 @@ func (t *Trace) String() string {
 	}
 	text := fmt.Sprintf("the %s %s has %s itself", t.Where, visible.Text(t.Tensor.Name), amount(t.Tensor))
 	if t.Stage != "" {
-		text += ", which the stage " + visible.Text(t.Stage) + " has written"
+		text += ", which the stage " + visible.Text(t.Stage) + " wrote"
 	}
 	return begin + text + t.clips()
 }
@@ -101,7 +101,7 @@ func (t *Trace) operation() string {
 	if o.Line != "" {
 		where += ", " + visible.Text(o.Line)
 	}
-	text := fmt.Sprintf("%s (%s) gives %s in the %s pass", visible.Text(o.Operator), where, amount(o.Gives), o.Pass)
+	text := fmt.Sprintf("%s (%s) returns %s in the %s pass", visible.Text(o.Operator), where, amount(o.Gives), o.Pass)
 	switch {
 	case o.After != "" && o.Before != "":
 		text += fmt.Sprintf(", after %s and before %s", visible.Text(o.After), visible.Text(o.Before))
@@ -118,11 +118,14 @@ func (t *Trace) operation() string {
 			read = append(read, fmt.Sprintf("%s to %s", units.Number(v.Min), units.Number(v.Max)))
 		}
 	}
-	if read != nil {
-		text += "; it reads " + strings.Join(read, " and ")
+	switch {
+	case len(read) == 1:
+		text += "; its input is " + read[0]
+	case read != nil:
+		text += "; its inputs are " + strings.Join(read, " and ")
 	}
 	if t.Becomes != nil {
-		text += fmt.Sprintf("; %s (%s) makes NaN of it", visible.Text(t.Becomes.Operator),
+		text += fmt.Sprintf("; %s (%s) turns that into NaN", visible.Text(t.Becomes.Operator),
 			visible.Text(t.Becomes.Value))
 	}
 	return text + t.clips()
@@ -144,7 +147,7 @@ func elements(n int) string { return units.Count(int64(n), "element") }
 // clips names the rows.
 func (t *Trace) clips() string {
 	if t.RowsBy == nantrace.Unknown {
-		return "; there was no time left to find its rows"
+		return "; the search for its rows was not finished"
 	}
 	if len(t.Rows) == 0 {
 		return "; for the whole batch"

@@ -18,7 +18,7 @@ func TestString(t *testing.T) {
 	}
 	div := &nantrace.Operation{
 		Operator: "Div", Value: "div", Pass: "backward", After: "a.weight", Gives: &nantrace.Values{Infinite: 1200},
-		Reads: []nantrace.Values{{Min: 0, Max: 2}},
+		Reads: []nantrace.Values{{Min: 0, Max: 2}, {Name: "y", At: &at}},
 	}
 	clips := []Clip{{1, "A/1"}, {2, "A/2"}, {3, "A/3"}, {5, "A/5"}}
 	for _, c := range []struct {
@@ -27,8 +27,8 @@ func TestString(t *testing.T) {
 	}{
 		{
 			Trace{Found: &nantrace.Found{Where: "operation", Operation: log, Rows: []int{1}}, Clips: clips[:1]},
-			"Log (log_3, model.py:88) gives NaN (1 element) in the forward pass, after a.weight and before " +
-				"b.weight; it reads -0.250; clip A/1 (row 1)",
+			"Log (log_3, model.py:88) returns NaN (1 element) in the forward pass, after a.weight and before " +
+				"b.weight; its input is -0.250; clip A/1 (row 1)",
 		},
 		{
 			Trace{
@@ -38,15 +38,16 @@ func TestString(t *testing.T) {
 				},
 				Clips: clips, Player: "second",
 			},
-			"Div (div) gives infinities (1,200 elements) in the backward pass, near a.weight; it reads 0 to " +
-				"2.000; Mul (mul) makes NaN of it; clips A/1 (row 1), A/2 (row 2), A/3 (row 3) and 1 more",
+			"Div (div) returns infinities (1,200 elements) in the backward pass, near a.weight; its inputs are 0 " +
+				"to 2.000 and -0.250; Mul (mul) turns that into NaN; clips A/1 (row 1), A/2 (row 2), A/3 (row 3) and " +
+				"1 more",
 		},
 		{
 			Trace{
 				Found: &nantrace.Found{Where: "input", Tensor: &nantrace.Values{Name: "mel", NaN: 2}, Rows: []int{2}},
 				Clips: clips[1:2], Stage: "target",
 			},
-			"the input mel has NaN (2 elements) itself, which the stage target has written; clip A/2 (row 2)",
+			"the input mel has NaN (2 elements) itself, which the stage target wrote; clip A/2 (row 2)",
 		},
 		{
 			Trace{
@@ -59,12 +60,12 @@ func TestString(t *testing.T) {
 			Trace{
 				Found: &nantrace.Found{Where: "operation", Operation: div, RowsBy: nantrace.Unknown}, Clips: clips,
 			},
-			"Div (div) gives infinities (1,200 elements) in the backward pass, near a.weight; it reads 0 to 2.000; " +
-				"there was no time left to find its rows",
+			"Div (div) returns infinities (1,200 elements) in the backward pass, near a.weight; its inputs are 0 " +
+				"to 2.000 and -0.250; the search for its rows was not finished",
 		},
 		{
 			Trace{Found: &nantrace.Found{Where: "nowhere"}, Precision: "bf16"},
-			"the exported graph gives finite numbers on the CPU in f32, so what is rounded to bf16 overflows, or a " +
+			"the exported graph returns finite numbers on the CPU in f32, so what is rounded to bf16 overflows, or a " +
 				"kernel of the GPU is wrong",
 		},
 	} {
