@@ -18,16 +18,16 @@ func newCompare() *cobra.Command {
 		Short:      "Compare runs with a baseline: speed, losses, memory, samples",
 		Long: `Compares runs with the first one, or with --baseline: steps per minute and frames per second with
 confidence intervals, step times, utilization, memory, and losses at equal steps and at equal time.
-It says what makes the runs not comparable, and which settings differ. If that is one setting only,
-such as the batch size or a memory limit, there is a table of it. --out writes a page with curves
-and samples to hear.`,
+It lists the settings that differ, and what makes the runs not comparable. If exactly one setting
+differs, such as the batch size or a memory limit, a table shows the figures for each of its
+values. --out writes a page with curves and audio samples.`,
 		Example: `xtts-host compare runs/first runs/second
 xtts-host compare runs/batch-* --baseline runs/batch-8 --out batches.html
 xtts-host compare runs/first runs/second --json > comparison.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && o.Baseline == "" {
 				return usage(cmd, hint.Errorf("for example: "+hint.Command("compare runs/first runs/second"),
-					"two runs are needed for a comparison"))
+					"a comparison needs two runs"))
 			}
 			return nil
 		},
@@ -35,7 +35,7 @@ xtts-host compare runs/first runs/second --json > comparison.json`,
 	}
 	cmd.Flags().StringVar(&o.Baseline, "baseline", "", "`folder` of the run that the others are compared with "+
 		"(default: the first)")
-	cmd.Flags().StringVar(&o.File, "out", "", "`file` for the comparison as a page, such as comparison.html")
+	cmd.Flags().StringVar(&o.File, "out", "", "`file` of the HTML page, such as comparison.html")
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {
 		o.Runs, o.JSON, o.Width = args, *asJSON, columns(os.Stdout)

@@ -12,10 +12,10 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "report RUN",
 		SuggestFor: []string{"show", "html"},
-		Short:      "Write the page of a run: verdict, curves, samples to hear",
-		Long: `Writes report.html, one file with all that a run tells: verdict, curves, samples to hear, times,
-memory, unusable clips, settings. A run writes it at its end; this command writes it anew, also for
-a run that is still going or was killed. The page needs no network and has no script.`,
+		Short:      "Write the page of a run: verdict, curves, audio samples",
+		Long: `Writes report.html, a page about a run in one file: verdict, curves, audio samples, times, memory,
+unusable clips, settings. Each run writes this page at its end. This command writes it again, also
+for a run that is still training or was killed. The page needs no network and has no script.`,
 		Example: `xtts-host report runs/first
 xtts-host report runs/first --out first.html`,
 		Args: func(cmd *cobra.Command, args []string) error {

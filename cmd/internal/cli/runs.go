@@ -14,10 +14,10 @@ func newRunsList() *cobra.Command {
 		Use:        "list [FOLDER...]",
 		SuggestFor: []string{"ls"},
 		Short:      "List runs: outcome, steps, losses, speed, time and size",
-		Long: `Lists the runs in each FOLDER (default: runs), the oldest first: when it was last written, how it
-ended, steps, first and last training loss, the best evaluation (its loss, or the measure of
---best-by), speed, wall time, and size on the disk. A run that is "not over" or
-"unfinished" has no report: it is still going, or was killed.`,
+		Long: `Lists the runs in each FOLDER (default: runs), the oldest first: the time of the last write, the
+outcome, the steps, the first and the last training loss, the best evaluation (its loss, or the
+measure of --best-by), the speed, the wall time, and the size on the disk. A run is unfinished if
+its last step has no report: it is still training, or was killed.`,
 		Example: `xtts-host runs list
 xtts-host runs list runs /data/old-runs --json > runs.json`,
 		Args:              cobra.ArbitraryArgs,

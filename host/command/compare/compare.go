@@ -29,7 +29,7 @@ func Run(out io.Writer, o Options) error {
 	folders := order(o.Runs, o.Baseline)
 	if len(folders) < 2 {
 		return exit.Refused(hint.Errorf("for example: "+hint.Command("compare runs/first runs/second"),
-			"two runs are needed for a comparison"))
+			"a comparison needs two runs"))
 	}
 	var all []*record.Run
 	for _, folder := range folders {

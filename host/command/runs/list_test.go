@@ -89,7 +89,7 @@ cannot be read: DIR/pipe: metrics.jsonl: a named pipe, not a regular file; repor
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if want := "2026-06-02 not over "; !strings.HasPrefix(lines[2], want) {
+	if want := "2026-06-02 no report "; !strings.HasPrefix(lines[2], want) {
 		t.Errorf("%q does not begin with %q", lines[2], want)
 	}
 }

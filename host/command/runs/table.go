@@ -74,7 +74,7 @@ func table(list *Listing, width int) string {
 }
 
 // outcomes are the words of a narrow table.
-var outcomes = map[string]string{"interrupted": "stopped", "unfinished": "not over"}
+var outcomes = map[string]string{"interrupted": "stopped", "unfinished": "no report"}
 
 func cellsOf(r Row, wide, by bool) []string {
 	date, outcome := r.Written.Local().Format("2006-01-02 15:04"), r.Outcome

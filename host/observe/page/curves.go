@@ -165,14 +165,14 @@ func phases(r *report.Report) []Figure {
 	step.Text = Milliseconds(sum)
 	rows := append([]chart.Bar{step}, onGPU...)
 	b := chart.Bars{Title: "A step", Describe: describe(rows), Rows: rows}
-	list := []Figure{{"A step", "Mean times. Training waits in the red part: for a batch.", b.SVG()}}
+	list := []Figure{{"A step", "Mean times. In the red part, training waits for a batch.", b.SVG()}}
 	if len(beside) > 0 {
 		largest := sum
 		for _, p := range r.PhasesMs {
 			largest = max(largest, p.Ms)
 		}
-		b = chart.Bars{Title: "A batch, beside it", Describe: describe(beside), Rows: beside, Largest: largest}
-		list = append(list, Figure{"A batch, beside the steps",
+		b = chart.Bars{Title: "A batch, in parallel", Describe: describe(beside), Rows: beside, Largest: largest}
+		list = append(list, Figure{"A batch, in parallel",
 			"Mean working times of each batch, on the scale of a step. They overlap with training and with each " +
 				"other.",
 			b.SVG()})

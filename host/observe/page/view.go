@@ -195,10 +195,10 @@ func (v *view) tiles() []tile {
 	}
 	if r.StepMs.Steps > 0 {
 		list = append(list,
-			tile{"input stall", Percent(r.InputStallRatio), "of the time, training waited"},
+			tile{"input stall", Percent(r.InputStallRatio), "of the training time"},
 			tile{"step time", Milliseconds(r.StepMs.Mean), "± " + Milliseconds(r.StepMs.Std) + ", variation " +
 				Percent(r.StepMs.Variation)},
-			tile{"transfers hidden", Percent(r.TransferHiddenRatio), "of their time"})
+			tile{"transfers hidden", Percent(r.TransferHiddenRatio), "of the transfer time"})
 	}
 	list = append(list, tile{"samples", Count(s.Samples), "clips trained on"})
 	for i := range list { // a number stays with its unit

@@ -103,8 +103,8 @@ func (r *Run) there(run files.Path) error {
 		}
 	}
 	if !found {
-		return hint.Errorf("name the --run-dir of a run: a folder with metrics.jsonl", "%s: there is no run in it",
-			filepath.Clean(run.String()))
+		return hint.Errorf("name the folder of a run, which contains metrics.jsonl",
+			"%s: there is no run in this folder", filepath.Clean(run.String()))
 	}
 	return nil
 }
