@@ -78,9 +78,9 @@ func speaking(s *samples.List) string {
 	}
 	often := "at each evaluation"
 	if s.Optional && len(s.Sentences) == 0 {
-		often += " as long as that is at most 10 % of the training"
+		often += ", if that takes at most 10 % of the training time"
 	}
-	return fmt.Sprintf("\nspeaking not counted: %s %s; time_s in report.json has the time",
+	return fmt.Sprintf("\nnot counted: speaking %s %s; time_s in report.json shows its time",
 		strings.Join(what, " and "), often)
 }
 

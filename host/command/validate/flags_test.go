@@ -97,7 +97,7 @@ var refusedByCheck = map[string]wrong{
 	"recognizer":   {"transcribe", "", "--recognizer: the command has no {wav}"},
 	"best-by":      {"mel", "", "--best-by mel compares evaluations"},
 	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
-	"probe":        {"gradient/decodr", "--val-share 0.5", "--probe gradient/decodr: nothing has such a name"},
+	"probe":        {"gradient/decodr", "--val-share 0.5", "--probe gradient/decodr: no tensor has such a name"},
 
 	"plugin-workers":    {"nope=2", "", "--plugin-workers nope: no plugin of that name"},
 	"ring-memory":       {"1KB", "", "--ring-memory 1KB holds no slot"},

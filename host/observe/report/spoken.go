@@ -20,7 +20,7 @@ type Spoken struct {
 	Steps []int64 `json:"steps"`
 	// Files counts the texts that they have spoken, also those whose files --keep-media has removed.
 	Files int `json:"files"`
-	// Skipped counts the evaluations of this process that were not spoken because speaking takes long beside training.
+	// Skipped counts the evaluations of this process that were not spoken, to save time.
 	Skipped int `json:"skipped"`
 	// Last is the folder of the last one, in the run folder, and LastFiles how many texts it has spoken.
 	Last      string `json:"last,omitempty"`
@@ -80,7 +80,7 @@ func (t *table) spoken(s *Spoken) {
 		text += fmt.Sprintf("; %d not complete: log.jsonl says why", s.Incomplete)
 	}
 	if s.Skipped > 0 {
-		text += fmt.Sprintf("; %s left out, as speaking takes long beside training (--spoken-clips)",
+		text += fmt.Sprintf("; %s without speech, to save time (--spoken-clips)",
 			units.Count(s.Skipped, "evaluation"))
 	}
 	t.row("spoken", text)
@@ -121,7 +121,7 @@ func (r *Report) spokenAdvice() string {
 	if r.Spoken.Clips == 0 {
 		fewer = "a shorter --samples speaks less"
 	}
-	return fmt.Sprintf("Speaking took %s of %s: %s, and a larger --eval-every evaluates more seldom.", units.Duration(
+	return fmt.Sprintf("Speaking took %s of %s: %s, and a larger --eval-every evaluates less often.", units.Duration(
 		time.Duration(s*float64(time.Second))), units.Duration(time.Duration(r.WallS*float64(time.Second))), fewer)
 }
 

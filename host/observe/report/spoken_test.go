@@ -28,8 +28,8 @@ func TestSpokenLine(t *testing.T) {
 			"why\n": {
 			Sentences: 2, Steps: []int64{6}, Files: 1, Last: "samples/step-000006", LastFiles: 1, Incomplete: 1,
 		},
-		"2 clips at 1 evaluation, the last in samples/step-000006; 9 evaluations left out, as speaking takes long " +
-			"beside training (--spoken-clips)\n": {
+		"2 clips at 1 evaluation, the last in samples/step-000006; 9 evaluations without speech, to save time " +
+			"(--spoken-clips)\n": {
 			Clips: 2, Steps: []int64{6}, Files: 2, Last: "samples/step-000006", LastFiles: 2, Skipped: 9,
 		},
 	} {

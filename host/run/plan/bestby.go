@@ -37,7 +37,7 @@ func checkBestBy(d *Draft) error {
 	}
 	advice := hint.DidYouMean(name, known)
 	if advice == "" {
-		advice = "docs/schedules.md says what each means"
+		advice = "docs/schedules.md explains each measure"
 	}
 	if measure, ok := strings.CutPrefix(name, report.BySpoken); ok {
 		switch known := slices.Contains(measured.Judging(), measure); {
@@ -45,15 +45,15 @@ func checkBestBy(d *Draft) error {
 			advice = "measures of speech need a bundle that speaks, and --spoken-clips"
 		case known && (measure == measured.WER || measure == measured.CER):
 			return hint.Errorf("docs/speech-measures.md has an example",
-				"--best-by %s needs --recognizer, a command that prints what it hears", name)
+				"--best-by %s needs --recognizer, a command that transcribes speech", name)
 		case known && measure == measured.SpeakerSimilarity && len(d.Samples.Clips) > 0:
-			return hint.Errorf("docs/synthesize.md says what that graph returns",
+			return hint.Errorf("docs/synthesize.md describes that graph",
 				"--best-by %s: the bundle has no graph %s", name, manifest.GraphSpeaker)
 		case known:
 			advice = "it needs recordings to compare with: --spoken-clips"
 		}
 	}
-	return hint.Errorf(advice, "--best-by %s: no evaluation of this run has it; there are %s", name,
+	return hint.Errorf(advice, "--best-by %s: the evaluations of this run do not have it; they have %s", name,
 		strings.Join(known, ", "))
 }
 

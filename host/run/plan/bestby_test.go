@@ -27,16 +27,16 @@ func TestCheckBestBy(t *testing.T) {
 		{name: "spoken.mcd_db", list: clips},
 		{name: "spoken.repeated", list: samples.List{Sentences: clips.Clips}},
 		{name: "mel_loss", blind: true, want: "compares evaluations, and the run has none", hint: "--val-data"},
-		{name: "mel_los", want: "there are loss, mel_loss", hint: "mel_loss"},
-		{name: "spoken.mcd", list: clips, want: "there are " + all, hint: "spoken.mcd_db"},
-		{name: "spoken.silence", list: clips, want: "there are " + all, hint: "docs/schedules.md"},
+		{name: "mel_los", want: "they have loss, mel_loss", hint: "mel_loss"},
+		{name: "spoken.mcd", list: clips, want: "they have " + all, hint: "spoken.mcd_db"},
+		{name: "spoken.silence", list: clips, want: "they have " + all, hint: "docs/schedules.md"},
 		{name: "spoken.speaker_similarity", list: clips, want: "the bundle has no graph speaker", hint: "docs/"},
-		{name: "spoken.wer", list: clips, want: "a command that prints what it hears", hint: "docs/"},
+		{name: "spoken.wer", list: clips, want: "a command that transcribes speech", hint: "docs/"},
 		{
 			name: "spoken.mcd_db", list: samples.List{Sentences: clips.Clips},
-			want: "there are loss, mel_loss, spoken.repeated", hint: "recordings",
+			want: "they have loss, mel_loss, spoken.repeated", hint: "recordings",
 		},
-		{name: "spoken.mcd_db", want: "there are loss, mel_loss", hint: "--spoken-clips"},
+		{name: "spoken.mcd_db", want: "they have loss, mel_loss", hint: "--spoken-clips"},
 	} {
 		d := &Draft{Plan: Plan{
 			Config: &config.Config{BestBy: c.name}, Bundle: &ortgraphs.Bundle{Manifest: metric}, Samples: c.list,

@@ -95,8 +95,8 @@ func (s *Speech) due(step int64) bool {
 		return true
 	}
 	if s.pace.skipped == 1 {
-		s.bus.Publish(&event.Message{Text: fmt.Sprintf("speaking takes long beside training: clips are spoken as long "+
-			"as that is at most %d %% of it, and at the last evaluation; --spoken-clips %d speaks at each one\n",
+		s.bus.Publish(&event.Message{Text: fmt.Sprintf("this evaluation speaks no clips, because speaking would "+
+			"take more than %d %% of the training time; the last one will; --spoken-clips %d speaks at each one\n",
 			100/share, config.DefaultSpokenClips)})
 		s.log.Info("evaluations are not spoken", "step", step, "speaking_s", s.pace.spoken.Seconds(),
 			"training_s", s.pace.trained.Seconds())

@@ -22,8 +22,8 @@ func exposed(p *plan.Plan) []string {
 		lines = append(lines, cachedir.Exposed("--cache-dir", dir, uid)...)
 	}
 	if at := p.Config.Metrics; prometheus.Public(at) {
-		lines = append(lines, "--metrics "+at+": everyone whose machine reaches this address can read the run's "+
-			"figures; 127.0.0.1 is for programs of this machine alone")
+		lines = append(lines, "--metrics "+at+": every machine that can reach this address can read the run's "+
+			"figures; 127.0.0.1 allows programs of this machine only")
 	}
 	return lines
 }

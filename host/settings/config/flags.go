@@ -21,18 +21,18 @@ func (s *Set) define() {
 		"JSON Lines with voices (docs/synthesize.md)")
 	f.IntVar(&c.SpokenClips, "spoken-clips", DefaultSpokenClips, "`clips` of the validation data to speak and to "+
 		"compare at each evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none. Without the flag, "+
-		"fewer evaluations are spoken where speaking takes long beside training")
+		"some evaluations speak none if speaking is slow")
 	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
 		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
-	f.StringVar(&c.Recognizer, "recognizer", "", "`command` that prints what it hears in the file {wav}, for the word "+
-		"error rate of what evaluations speak; without a shell (docs/speech-measures.md)")
+	f.StringVar(&c.Recognizer, "recognizer", "", "`command` that transcribes the audio file {wav}, for the word error "+
+		"rate of the speech of evaluations; it is run without a shell (docs/speech-measures.md)")
 	f.StringVar(&c.BestBy, "best-by", "loss", "`measure` by which evaluations are compared, for the best checkpoint, "+
 		"--early-stop and the schedule plateau: loss, a metric of the bundle, or a measure of speech such as "+
 		"spoken.mcd_db (docs/schedules.md)")
 	f.IntVar(&c.EarlyStop, "early-stop", 0,
-		"end the run after this many `evaluations` in a row that are no better; 0 means never")
+		"end the run after this many `evaluations` in a row without an improvement; 0 means never")
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0,
-		"`difference` of loss, or of the measure of --best-by, that --early-stop takes for a better one")
+		"`difference` of the loss, or of the measure of --best-by, that an improvement must exceed for --early-stop")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
 	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0,
 		"`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
@@ -42,10 +42,10 @@ func (s *Set) define() {
 		"longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 	f.BoolVar(&c.TensorBoard, "tensorboard", true, "write curves, speech and pictures for TensorBoard into the run "+
-		"folder (docs/monitoring.md); --tensorboard=false does not")
-	f.IntVar(&c.KeepMedia, "keep-media", 0, "`evaluations` whose speech and pictures stay, besides the best one "+
-		"(docs/monitoring.md); 0 means all")
-	f.StringVar(&c.Metrics, "metrics", "", "`address` that serves the run's figures to Prometheus, such as "+
+		"folder (docs/monitoring.md); --tensorboard=false writes none")
+	f.IntVar(&c.KeepMedia, "keep-media", 0, "last `evaluations` whose speech and pictures are kept, in addition to "+
+		"the best one (docs/monitoring.md); 0 means all")
+	f.StringVar(&c.Metrics, "metrics", "", "`address` at which the run serves its figures to Prometheus, such as "+
 		"127.0.0.1:9464 (docs/monitoring.md); default: none")
 
 	definePipeline(c, s.group("Pipeline"))
@@ -57,7 +57,7 @@ func (s *Set) define() {
 	f.StringVar(&c.Trace, "trace", "",
 		"`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
 	f.BoolVar(&c.TraceNaN, "trace-nan", true, "find the operation and the clips of a loss that is not finite "+
-		"(docs/step.md); --trace-nan=false does not")
+		"(docs/step.md); --trace-nan=false switches this off")
 	f.IntVar(&c.TraceSteps, "trace-steps", 200, "largest number of `steps` in the timeline")
 }
 
@@ -125,7 +125,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5,
 		"`factor` by which the schedule plateau lowers the learning rate, 0 to 1")
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3,
-		"`evaluations` in a row that are no better before the schedule plateau does so")
+		"`evaluations` in a row without an improvement before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay, 0 to 1e6")
 	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, 0 to 1e6, as "+
 		"`PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")

@@ -45,11 +45,11 @@ func Probes(patterns []string, b *manifest.Bundle, trained map[string]bool) (s S
 				"--probe %s: not a pattern", pattern)
 		}
 		if !matched {
-			return s, hint.Errorf(known(pattern, b), "--probe %s: nothing has such a name", pattern)
+			return s, hint.Errorf(known(pattern, b), "--probe %s: no tensor has such a name", pattern)
 		}
 	}
 	if n := s.Count(); n > mostShown {
-		return s, hint.Errorf("training waits for them at each evaluation: name those that you look at",
+		return s, hint.Errorf("training waits for them at each evaluation: name fewer",
 			"--probe %s: %d tensors, at most %d are shown", strings.Join(patterns, ","), n, mostShown)
 	}
 	return s, nil
@@ -97,12 +97,12 @@ const listed = 10
 func known(pattern string, b *manifest.Bundle) string {
 	switch {
 	case strings.HasPrefix(pattern, Gradient):
-		return "a gradient has the name of a parameter that is trained: " + hint.Command("graph inspect") +
+		return "gradients have the names of trained parameters: " + hint.Command("graph inspect") +
 			" lists them"
 	case strings.HasPrefix(pattern, Parameter):
 		return hint.Command("graph inspect") + " lists the parameters"
 	case len(b.Probes) == 0:
-		return "the bundle has no probes, which docs/export.md adds to a model; --probe 'gradient/*' shows the " +
+		return "the bundle has no probes: docs/export.md shows how to add them; --probe 'gradient/*' shows the " +
 			"gradients"
 	}
 	var names []string

@@ -26,9 +26,9 @@ func TestProbes(t *testing.T) {
 		"parameter/head":                "parameter/head.weight parameter/head.bias",
 		"parameter/tied,parameter/head": "parameter/table parameter/head.weight parameter/head.bias",
 		"attentive,attentive":           "attentive",
-		"gradient/head.bias":            "--probe gradient/head.bias: nothing has such a name",
-		"head":                          "--probe head: nothing has such a name",
-		"*,parameter/x":                 "--probe parameter/x: nothing has such a name",
+		"gradient/head.bias":            "--probe gradient/head.bias: no tensor has such a name",
+		"head":                          "--probe head: no tensor has such a name",
+		"*,parameter/x":                 "--probe parameter/x: no tensor has such a name",
 		"[":                             "--probe [: not a pattern",
 		"gradient/[":                    "--probe gradient/[: not a pattern",
 	} {

@@ -13,13 +13,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Recognizer is a command that prints the text of a sound.
+// Recognizer is a command that transcribes an audio file.
 type Recognizer struct {
 	words   []string
 	timeout time.Duration
 }
 
-// placeholder is where the path of the sound goes.
+// placeholder stands for the path of the audio file.
 const placeholder = "{wav}"
 
 // mostHeard bounds what a recognizer may print, in bytes.
@@ -36,11 +36,11 @@ func NewRecognizer(command string) (*Recognizer, error) {
 		return nil, err
 	}
 	if !strings.Contains(strings.Join(words, " "), placeholder) {
-		return nil, hint.Errorf(`for example: --recognizer "transcribe {wav}"`, "the command has no %s, where the path "+
-			"of the sound goes", placeholder)
+		return nil, hint.Errorf(`for example: --recognizer "transcribe {wav}"`, "the command has no %s, which stands for "+
+			"the path of the audio file", placeholder)
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		return nil, hint.Errorf("install it, name its whole path, or have none: --recognizer ''",
+		return nil, hint.Errorf("install it, give its full path, or use none: --recognizer ''",
 			"the command cannot be run: %w", err)
 	}
 	return &Recognizer{words, time.Minute}, nil
