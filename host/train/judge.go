@@ -33,7 +33,7 @@ func (l *Loop) judge(ctx context.Context, e *event.Evaluation) error {
 	return nil
 }
 
-// stopped returns why the run ends, or nil. What Stop has told Policy.Judge may not have reached ctx.
+// stopped returns why the run ends, or nil. Policy.Judge may have seen Stop before ctx is done.
 func (l *Loop) stopped(ctx context.Context) error {
 	select {
 	case <-l.Stop:

@@ -218,7 +218,7 @@ func (w *windowed) order() (shape, perm []int) {
 	return []int{w.Results, w.Kernel[0], w.Kernel[1], w.Channels / w.Groups}, []int{0, 1, 2, 3}
 }
 
-// filter shows weights [results of a group, terms], behind the groups if there are any, as [Results, Kernel, Channels].
+// filter shows weights [results of a group, terms], after the groups if there are any, as [Results, Kernel, Channels].
 func (w *windowed) filter(o Operand) Operand {
 	shape, perm := w.order()
 	return o.view(View{Op: Reshape, To: shape}).moved(perm)

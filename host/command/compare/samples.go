@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
-// mostTexts bounds the texts that the page lets one hear.
+// mostTexts bounds the texts on the page.
 const mostTexts = 40
 
 // texts puts the samples of the last evaluations beside each other, by their texts, or by their numbers if these are

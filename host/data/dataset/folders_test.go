@@ -51,7 +51,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestManyMissing: recordings behind many that are missing are found in all forms of their names.
+// TestManyMissing: recordings after many that are missing are found in all forms of their names.
 func TestManyMissing(t *testing.T) {
 	lines := make([]string, 0, 2*manyMissing+4)
 	for i := range 2 * manyMissing {

@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
-// mostTexts bounds the texts that a page lets one hear.
+// mostTexts bounds the texts on a page.
 const mostTexts = 40
 
 // Text is a text with what was spoken of it.

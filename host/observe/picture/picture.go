@@ -26,7 +26,7 @@ const (
 // Step is how far two rows are apart.
 type Step struct {
 	Size float64
-	Unit string // behind each label: digits and small letters
+	Unit string // after each label: digits and small letters
 }
 
 // Matrix is what a heat map shows.

@@ -263,7 +263,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A TensorBoard that runs while a run is resumed is told where: a session begins after the checkpoint.
+// For a TensorBoard that is open meanwhile, a resumed run begins a session at the step after its checkpoint.
 func TestSession(t *testing.T) {
 	run := t.TempDir()
 	for _, at := range []int64{0, 3} {

@@ -60,8 +60,8 @@ type Player struct {
 	Schedule  manifest.Schedule  // likewise
 }
 
-// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. reading is told how far the
-// reading of the data is; it may be nil.
+// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. reading gets the progress
+// of reading the data; it may be nil.
 func New(
 	ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), reading Reading,
 ) (*Plan, error) {
@@ -92,7 +92,7 @@ type Draft struct {
 	unspoken error
 }
 
-// Reading is told how far the reading of the data is: so many of a number of things. Another name of the things is
+// Reading gets the progress of reading the data: so many of a number of things. Another name of the things is
 // other work. *event.Reader and *report.Waiting implement it.
 type Reading interface {
 	Progress(what string, done, of int)

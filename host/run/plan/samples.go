@@ -52,8 +52,8 @@ func readSamples(d *Draft) (err error) {
 	return nil
 }
 
-// chooseClips chooses the clips of the validation data that are spoken. Where nobody has asked for them, there are none
-// for a bundle that does not speak, or without clips of the right length.
+// chooseClips chooses the clips of the validation data that are spoken. If the user has not asked for them, there are
+// none for a bundle that does not speak, or without clips of the right length.
 func chooseClips(d *Draft) error {
 	n := d.Config.SpokenClips
 	if n == 0 {

@@ -29,7 +29,7 @@ func newJudged(p *plan.Plan) judged {
 	return j
 }
 
-// judge has the loop compare evaluations by a measure of their speech, which is spoken for that before anyone is told
+// judge has the loop compare evaluations by a measure of their speech, which is spoken for that before the event
 // of the evaluation, or by a metric. best is that of a resumed run: the checkpoint knows its step and its loss alone.
 func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	if s.by.name == "" {

@@ -2,13 +2,13 @@ package speech
 
 import "time"
 
-// share is how much time speaking may take beside training where nobody has asked for it, as a divisor.
+// share is how much of the training time speaking may take if the user has not asked for it, as a divisor.
 const share = 10
 
 // pace decides which evaluations of a run are spoken. A run that evaluates often would speak for longer than it trains.
 // It depends on the clock, so nothing of the training may depend on it.
 type pace struct {
-	unasked      bool          // nobody has asked for the clips, and there are no sentences
+	unasked      bool          // the user has not asked for the clips, and there are no sentences
 	trained      time.Duration // the steps of this process, with their waits
 	spoken, last time.Duration // all evaluations of this process that spoke, and the last one
 	begun        bool          // one has

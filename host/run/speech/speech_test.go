@@ -159,8 +159,8 @@ func TestJudgeResumes(t *testing.T) {
 	}
 }
 
-// TestPace: clips that nobody has asked for are spoken at the first evaluation, at the last one, and where that takes
-// at most a tenth of the training. A line says so once, and the report counts the others.
+// TestPace: clips that the user has not asked for are spoken at the first evaluation, at the last one, and where that
+// takes at most a tenth of the training. A line says so once, and the report counts the others.
 func TestPace(t *testing.T) {
 	r := newRun(t)
 	r.pace.unasked, r.final = true, func(step int64) bool { return step == 9 }

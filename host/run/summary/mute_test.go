@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 )
 
-// TestMute: a recognizer that hears nothing, and fewer clips than were asked for, each have a line.
+// TestMute: a recognizer that gets no speech, and fewer clips than were asked for, each have a line.
 func TestMute(t *testing.T) {
 	three := samples.List{Clips: make([]samples.Sample, 3)}
 	for _, c := range []struct {

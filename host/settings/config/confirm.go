@@ -77,7 +77,7 @@ func isOwnCache(s *Set, name, path string) bool {
 	return true
 }
 
-// isInside reports whether a path leads to a folder or into it. It is true if that cannot be told.
+// isInside reports whether a path leads to a folder or into it. It is true if that cannot be determined.
 func isInside(path, folder string) bool {
 	of := func(path string) (string, error) {
 		path, err := filepath.Abs(path)

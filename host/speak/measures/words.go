@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// WordErrors is the word error rate of what was heard, against a text: the least number of words to insert, to delete
+// WordErrors is the word error rate of a transcript, against a text: the least number of words to insert, to delete
 // and to replace, divided by the words of the text. In scripts without spaces, which is where most letters of the text
 // are of Chinese, Japanese, Thai, Lao, Khmer or Burmese, it is the character error rate, of characters without spaces.
 // Text is converted to lower case, and punctuation and symbols are left out by their Unicode category; a dash parts two
 // words. It is not ok for a text without a word.
-func WordErrors(text, heard string) (rate float64, characters, ok bool) {
+func WordErrors(text, transcript string) (rate float64, characters, ok bool) {
 	characters = unspaced(text)
-	want, got := units(text, characters), units(heard, characters)
+	want, got := units(text, characters), units(transcript, characters)
 	if len(want) == 0 {
 		return 0, characters, false
 	}

@@ -7,10 +7,10 @@ import (
 
 func TestWordErrors(t *testing.T) {
 	for _, c := range []struct {
-		text, heard string
-		rate        float64
-		characters  bool
-		ok          bool
+		text, transcript string
+		rate             float64
+		characters       bool
+		ok               bool
 	}{
 		{"The kettle sings, before it boils.", "the kettle sings before it boils", 0, false, true},
 		{"The kettle sings.", "the cattle sing", 2.0 / 3, false, true},
@@ -23,9 +23,9 @@ func TestWordErrors(t *testing.T) {
 		{"سلام دنیا؟", "سلام دنیا", 0, false, true},
 		{"?!", "what", 0, false, false},
 	} {
-		rate, characters, ok := WordErrors(c.text, c.heard)
+		rate, characters, ok := WordErrors(c.text, c.transcript)
 		if math.Abs(rate-c.rate) > 1e-12 || characters != c.characters || ok != c.ok {
-			t.Errorf("%q heard as %q: %g, %v, %v", c.text, c.heard, rate, characters, ok)
+			t.Errorf("%q transcribed as %q: %g, %v, %v", c.text, c.transcript, rate, characters, ok)
 		}
 	}
 }

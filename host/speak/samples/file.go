@@ -25,7 +25,7 @@ type Sample struct {
 type List struct {
 	Clips, Sentences []Sample
 	Bytes            int // of the weights that speaking copies on the device of the model
-	// Optional says that the run goes on without clips that cannot be spoken: nobody has asked for them.
+	// Optional says that the run goes on without clips that cannot be spoken: the user has not asked for them.
 	Optional bool
 }
 

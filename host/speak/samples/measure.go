@@ -146,13 +146,13 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	return draw(dir.Join(t.picture), t.truth.Voice, voice)
 }
 
-// recognize compares what the recognizer hears with the text. The run goes on without it. One that takes too long is
-// not asked again in the evaluation: training waits for it.
+// recognize compares the transcript of the recognizer with the text. The run goes on without it. A recognizer that
+// takes too long is not asked again in the evaluation: training waits for it.
 func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(name string, value float64)) {
 	if s.Recognizer == nil || s.recognizerSlow {
 		return
 	}
-	heard, err := s.Recognizer.recognize(ctx, path)
+	transcript, err := s.Recognizer.recognize(ctx, path)
 	if err != nil {
 		s.recognizerSlow = errors.Is(err, errSlow)
 		if !s.recognizerWarned && ctx.Err() == nil {
@@ -161,7 +161,7 @@ func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(
 		}
 		return
 	}
-	if rate, characters, ok := measures.WordErrors(t.Content, heard); ok && characters {
+	if rate, characters, ok := measures.WordErrors(t.Content, transcript); ok && characters {
 		add(measured.CER, rate)
 	} else if ok {
 		add(measured.WER, rate)

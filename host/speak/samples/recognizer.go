@@ -22,8 +22,8 @@ type Recognizer struct {
 // placeholder stands for the path of the audio file.
 const placeholder = "{wav}"
 
-// mostHeard bounds what a recognizer may print, in bytes.
-const mostHeard = 1 << 20
+// mostPrinted bounds what a recognizer may print, in bytes.
+const mostPrinted = 1 << 20
 
 // NewRecognizer divides a command into words as a shell does, with quotes and backslashes, but expands nothing. An
 // empty command is nil.
@@ -50,7 +50,7 @@ func NewRecognizer(command string) (*Recognizer, error) {
 var errSlow = errors.New("it took too long")
 
 // errLong says that a command printed more than it may.
-var errLong = fmt.Errorf("it printed more than %d bytes", mostHeard)
+var errLong = fmt.Errorf("it printed more than %d bytes", mostPrinted)
 
 // recognize returns what the command prints for a file. It is run without a shell, in a process group of its own, all
 // of which ends with it if it fails. The error of one that takes too long is an errSlow.
@@ -64,9 +64,9 @@ func (r *Recognizer) recognize(ctx context.Context, path string) (string, error)
 	ctx, end := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("%w: more than %v", errSlow, r.timeout))
 	defer end()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	heard := &limited{limit: mostHeard, over: func() { cancel(errLong) }}
+	printed := &limited{limit: mostPrinted, over: func() { cancel(errLong) }}
 	said := &limited{limit: mostSaid, over: func() {}}
-	cmd.Stdout, cmd.Stderr = heard, said
+	cmd.Stdout, cmd.Stderr = printed, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for a process that has left the group, and holds the pipes
@@ -83,7 +83,7 @@ func (r *Recognizer) recognize(ctx context.Context, path string) (string, error)
 		}
 		return "", err
 	}
-	return heard.kept.String(), nil
+	return printed.kept.String(), nil
 }
 
 // mostSaid bounds what is kept of the messages of a recognizer, in bytes.

@@ -126,7 +126,7 @@ func running(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// TestStopOfRecognizer: a text whose recognizer a stop has ended has no line, so that a resumed run hears it.
+// TestStopOfRecognizer: a text whose recognizer a stop has ended has no line, so that a resumed run transcribes it.
 func TestStopOfRecognizer(t *testing.T) {
 	r := newRun(t)
 	script, asked := filepath.Join(t.TempDir(), "hear.sh"), filepath.Join(t.TempDir(), "asked")

@@ -150,7 +150,7 @@ func (s *Speaker) say(
 	if err := s.measure(ctx, t, &u, dir); err != nil {
 		return u, true, err
 	}
-	if s.Recognizer != nil && ctx.Err() != nil { // what it heard may be missing
+	if s.Recognizer != nil && ctx.Err() != nil { // its transcript may be missing
 		return u, true, ctx.Err()
 	}
 	if ok {
