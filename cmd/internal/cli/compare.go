@@ -15,12 +15,13 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "compare RUN...",
 		SuggestFor: []string{"diff"},
-		Short:      "Compare runs with a baseline: speed, losses, memory, samples",
+		Short:      "Compare runs with a baseline: speed, losses, memory, speech",
 		Long: `Compares runs with the first one, or with --baseline: steps per minute and frames per second with
-confidence intervals, step times, utilization, memory, and losses at equal steps and at equal time.
-It lists the settings that differ, and what makes the runs not comparable. If exactly one setting
-differs, such as the batch size or a memory limit, a table shows the figures for each of its
-values. --out writes a page with curves and audio samples.`,
+confidence intervals, step times, utilization, memory, losses at equal steps and at equal time, and
+measures of speech at the last and the best evaluation. It lists the settings that differ, and what
+makes the runs not comparable. If exactly one setting differs, such as the batch size or a memory
+limit, a table shows the figures for each of its values. --out writes a page with curves and audio
+samples.`,
 		Example: `xtts-host compare runs/first runs/second
 xtts-host compare runs/batch-* --baseline runs/batch-8 --out batches.html
 xtts-host compare runs/first runs/second --json > comparison.json`,

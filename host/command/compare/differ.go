@@ -171,7 +171,7 @@ func numberOf(value string) (x float64, unit string) {
 // Remark says what makes figures of the runs not comparable.
 type Remark struct {
 	What string `json:"what"`
-	// Affects are "speed", "losses" or both.
+	// Affects are of "speed", "losses" and "speech".
 	Affects []string `json:"affects"`
 }
 
@@ -180,24 +180,26 @@ var ended = map[string]string{
 	record.Failed: "has failed", record.Interrupted: "was interrupted", record.Diverged: "diverged",
 }
 
+// differ says what a text of each run is; "" if they are the same. What is not known of a run is left out.
+func differ(runs []Entry, of func(r *Entry) string) string {
+	var parts []string
+	first, same := "", true
+	for i := range runs {
+		if text := of(&runs[i]); text != "" {
+			parts = append(parts, runs[i].Letter+" "+text)
+			first = cmp.Or(first, text)
+			same = same && text == first
+		}
+	}
+	if same {
+		return ""
+	}
+	return strings.Join(parts, ", ")
+}
+
 // remarks are why figures are not comparable.
 func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 	say := func(what string, affects ...string) { list = append(list, Remark{what, affects}) }
-	differ := func(of func(r *Entry) string) string {
-		var parts []string
-		first, same := "", true
-		for i := range runs {
-			if text := of(&runs[i]); text != "" { // what is not known is said once, below
-				parts = append(parts, runs[i].Letter+" "+text)
-				first = cmp.Or(first, text)
-				same = same && text == first
-			}
-		}
-		if same {
-			return ""
-		}
-		return strings.Join(parts, ", ")
-	}
 	for _, c := range []struct {
 		name    string
 		of      func(r *Entry) string
@@ -212,7 +214,7 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		{"the batches differ, so a step is not the same work: compare frames/s, and losses at equal time",
 			func(r *Entry) string { return r.batch() }, []string{"speed", "losses"}},
 	} {
-		if text := differ(c.of); text != "" {
+		if text := differ(runs, c.of); text != "" {
 			say(c.name+": "+text, c.affects...)
 		}
 	}
@@ -223,7 +225,7 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if text := differ(func(r *Entry) string { return r.versions[name] }); text != "" {
+		if text := differ(runs, func(r *Entry) string { return r.versions[name] }); text != "" {
 			say("the versions of "+name+" differ: "+text, "speed")
 		}
 	}

@@ -35,7 +35,7 @@ type view struct {
 // page is the comparison as a page, which is written to a file.
 func (r *Result) page(all []*record.Run, file string) ([]byte, error) {
 	v := &view{Result: r, Headline: r.headline(), Verdict: r.verdict(), Tone: "good", Now: time.Now()}
-	if !r.ComparableSpeed || !r.ComparableLosses {
+	if !r.ComparableSpeed || !r.ComparableLosses || r.spoke() && !r.ComparableSpeech {
 		v.Tone = "warn"
 	}
 	head := []string{""}

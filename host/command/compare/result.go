@@ -13,9 +13,11 @@ import (
 type Result struct {
 	Version int     `json:"version"`
 	Runs    []Entry `json:"runs"`
-	// Comparable says that nothing of Remarks affects speeds or losses.
+	// Comparable says that nothing of Remarks affects speeds, losses or measures of speech. ComparableSpeech is false
+	// without measures, too.
 	ComparableSpeed  bool     `json:"comparable_speed"`
 	ComparableLosses bool     `json:"comparable_losses"`
+	ComparableSpeech bool     `json:"comparable_speech"`
 	Remarks          []Remark `json:"remarks"`
 	// EqualStep is the last step that all runs have, EqualTimeS the time of steps that all have, in seconds.
 	EqualStep  int64   `json:"equal_step"`
@@ -65,7 +67,12 @@ type Entry struct {
 	Evaluation report.Float `json:"at_evaluated_step"` // null if the runs have no such step
 	Best       *report.Best `json:"best"`
 
+	// LastSpeech is what the last evaluation that spoke has spoken, BestSpeech what the best one has; null without one.
+	LastSpeech *Speech `json:"last_speech"`
+	BestSpeech *Speech `json:"speech_of_best"`
+
 	graph, data, validation string
+	recognizer              string
 	versions                map[string]string
 	steps, frames           rate
 }
@@ -99,11 +106,12 @@ func of(all []*record.Run) *Result {
 	}
 	r.Differences = append([]Difference{}, differences(all)...)
 	r.Sweep = sweepOf(r.Differences, r.Runs)
-	r.Remarks = append([]Remark{}, remarks(all, r.Runs)...)
+	r.Remarks = append(append([]Remark{}, remarks(all, r.Runs)...), r.speechRemarks()...)
 	affects := func(what string) bool {
 		return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return slices.Contains(m.Affects, what) })
 	}
 	r.ComparableSpeed, r.ComparableLosses = !affects("speed"), !affects("losses")
+	r.ComparableSpeech = r.spoke() && !affects("speech")
 	return r
 }
 
@@ -115,6 +123,8 @@ func runOf(run *record.Run, i int) Entry {
 		LossFirst: report.Float(run.Steps.First), Best: run.Best,
 		AtEnd: atStep(run, run.Steps.LastStep), Utilization: []report.Utilization{}, Memory: []report.Memory{},
 	}
+	r.recognizer = run.Setting("recognizer")
+	r.speak(run)
 	pieces := run.Steps.Pieces
 	r.steps = rateOf(pieces, func(p *record.Piece) float64 { return p.Timed })
 	r.frames = rateOf(pieces, func(p *record.Piece) float64 { return p.Frames })

@@ -14,11 +14,7 @@ func texts(r *Result, all []*record.Run, media *page.Media, link func(folder str
 	at := map[string]int{}
 	var list []page.Text
 	for i, run := range all {
-		last := run.Spoken.Last
-		if last == nil {
-			last = run.Spoken.First
-		}
-		for _, u := range last {
+		for _, u := range run.Spoken.End() {
 			name := page.NameOf(&u)
 			key := u.Text + "\x00" + u.Language
 			if u.Text == "" {

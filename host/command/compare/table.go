@@ -64,6 +64,7 @@ func (r *Result) rows() []row {
 		return page.Duration(r.WallS)
 	})
 	t.losses()
+	t.speech()
 	return t.list
 }
 
@@ -262,15 +263,30 @@ func affects(m Remark) string {
 
 // verdict says whether the runs are comparable.
 func (r *Result) verdict() string {
-	switch {
-	case r.ComparableSpeed && r.ComparableLosses:
-		return "The runs are comparable: bundle, device, precision, data and batch are the same."
-	case r.ComparableSpeed:
-		return "Speeds are comparable, losses are not, or only in part:"
-	case r.ComparableLosses:
-		return "Losses are comparable, speeds are not, or only in part:"
+	var are, not []string
+	add := func(what string, comparable bool) {
+		if comparable {
+			are = append(are, what)
+		} else {
+			not = append(not, what)
+		}
 	}
-	return "The runs are not comparable in all figures:"
+	add("speeds", r.ComparableSpeed)
+	add("losses", r.ComparableLosses)
+	same := "bundle, device, precision, data and batch"
+	if r.spoke() {
+		add("measures of speech", r.ComparableSpeech)
+		same = "bundle, device, precision, data, batch and spoken texts"
+	}
+	switch {
+	case len(not) == 0:
+		return "The runs are comparable: " + same + " are the same."
+	case len(are) == 0:
+		return "The runs are not comparable in all figures:"
+	}
+	first := strings.Join(are, " and ")
+	return fmt.Sprintf("%s are comparable, %s are not, or only in part:", strings.ToUpper(first[:1])+first[1:],
+		strings.Join(not, " and "))
 }
 
 // blocks writes as many runs beside each other as fit, with the baseline first in each block.

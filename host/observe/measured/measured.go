@@ -6,6 +6,7 @@
 package measured
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -80,6 +81,9 @@ func Place(name string) int {
 	}
 	return len(All)
 }
+
+// Compare puts names in the order of All. Those that are not known follow in that of their letters.
+func Compare(a, b string) int { return cmp.Or(cmp.Compare(Place(a), Place(b)), cmp.Compare(a, b)) }
 
 // Of returns a measure. One that is not known has its name as the title.
 func Of(name string) Measure {

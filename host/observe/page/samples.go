@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -164,14 +163,9 @@ func (s *Samples) sounds(run *record.Run, sets []set, at map[key]int, media *Med
 	})
 }
 
-// byMeasure compares the names of measures in the order of package measured. Others follow by their names.
-func byMeasure(a, b string) int {
-	return cmp.Or(cmp.Compare(measured.Place(a), measured.Place(b)), cmp.Compare(a, b))
-}
-
 func measures(values []record.Value) (list []Measure) {
 	ordered := slices.SortedFunc(slices.Values(values),
-		func(a, b record.Value) int { return byMeasure(a.Name, b.Name) })
+		func(a, b record.Value) int { return measured.Compare(a.Name, b.Name) })
 	for _, v := range ordered {
 		m := measured.Of(v.Name)
 		list = append(list, Measure{m.Title, m.Figure(v.Value)})
@@ -181,35 +175,18 @@ func measures(values []record.Value) (list []Measure) {
 
 // means is the table of the measures of each evaluation; nil without measures.
 func means(sets []set, steps []string) *Table {
-	sums := map[string][]float64{}
-	counts := map[string][]float64{}
+	cells := map[string][]string{}
 	for i, set := range sets {
-		for _, u := range set.utterances {
-			for _, v := range u.Measures {
-				if sums[v.Name] == nil {
-					if len(sums) == 32 {
-						continue
-					}
-					sums[v.Name], counts[v.Name] = make([]float64, len(sets)), make([]float64, len(sets))
-				}
-				sums[v.Name][i] += v.Value
-				counts[v.Name][i]++
+		for _, v := range record.Means(set.utterances) {
+			if cells[v.Name] == nil {
+				cells[v.Name] = slices.Repeat([]string{"-"}, len(sets))
 			}
+			cells[v.Name][i] = measured.Of(v.Name).Figure(v.Value)
 		}
 	}
 	var rows [][]string
-	for _, name := range slices.SortedFunc(maps.Keys(sums), byMeasure) {
-		sum := sums[name]
-		m := measured.Of(name)
-		row := []string{m.Title}
-		for i := range sets {
-			text := "-"
-			if n := counts[name][i]; n > 0 && !math.IsInf(sum[i], 0) {
-				text = m.Figure(sum[i] / n)
-			}
-			row = append(row, text)
-		}
-		rows = append(rows, row)
+	for _, name := range slices.SortedFunc(maps.Keys(cells), measured.Compare) {
+		rows = append(rows, append([]string{measured.Of(name).Title}, cells[name]...))
 	}
 	if len(rows) == 0 {
 		return nil

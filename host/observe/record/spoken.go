@@ -3,12 +3,15 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/observe/measured"
 )
 
 const (
@@ -36,6 +39,44 @@ type Spoken struct {
 	Evaluations int
 	// Refused counts paths that are none of a sample: they are left out.
 	Refused int
+}
+
+// End is what the last evaluation that spoke has spoken.
+func (s *Spoken) End() []Utterance {
+	if s.Last == nil {
+		return s.First
+	}
+	return s.Last
+}
+
+// At is what the evaluation of a step has spoken, if it is the first, the best or the last one; nil for another.
+func (s *Spoken) At(step int64) []Utterance {
+	for _, list := range [][]Utterance{s.First, s.Best, s.Last} {
+		if len(list) > 0 && list[0].Step == step {
+			return list
+		}
+	}
+	return nil
+}
+
+// maxMeasures bounds the measures of an evaluation.
+const maxMeasures = 32
+
+// Means are the means of the measures of an evaluation, each over the texts that have it, in the order of package
+// measured. Those of a stranger may be too large for a number: infinite, or NaN.
+func Means(texts []Utterance) []Value {
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for _, u := range texts {
+		for _, m := range u.Measures {
+			sums[m.Name] += m.Value
+			counts[m.Name]++
+		}
+	}
+	var list []Value
+	for _, name := range slices.SortedFunc(maps.Keys(sums), measured.Compare) {
+		list = append(list, Value{name, sums[name] / counts[name]})
+	}
+	return list[:min(len(list), maxMeasures)]
 }
 
 // inSamples is what a sample is called in a run folder.
