@@ -15,10 +15,12 @@ from torch import Tensor, fx
 from torch._functorch import aot_autograd
 from torch.fx.experimental.proxy_tensor import py_sym_types
 
+from . import lines
+
 aten = torch.ops.aten
 # Tracing asks for a size where it is used first.
 _SIZES = {aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default, aten.sym_storage_offset.default}
-_META = ("val", "tensor_meta")
+_META = ("val", "tensor_meta", lines.META)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch import aot_autograd
 
-from . import bf16, capture, clean, collection, constants, flattened, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
+from . import bf16, capture, clean, collection, constants, flattened, lines, lowering, precision, progress, refusal, scangraph, tensors, translate, watch
 from .cache import Cache
 from .cache import key as keyed
 from .inputs import Input
@@ -32,8 +32,9 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     A graph that the cache has is the same, byte by byte. Of one that it has not, ahead is asked.
     """
     dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
+    now = dry.program.lines.runs
     key = _key(module, inputs, example, outputs, path, backward, dry, compute, buckets, cache) if cache and cache.folder else None
-    if key and (found := cache.get(key, path.name, _kept)):
+    if key and (found := cache.get(key, path.name, lambda notes, graph: _kept(notes, graph, now))):
         model, gains, graph = found
         path.write_bytes(graph)
         return model, gains
@@ -45,7 +46,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
         graph = model.SerializeToString()
     path.write_bytes(graph)
     if key:
-        cache.put(key, dataclasses.asdict(gains), graph)
+        cache.put(key, {"gains": dataclasses.asdict(gains), "lines": now}, graph)
     return model, gains
 
 
@@ -69,9 +70,16 @@ def _key(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs:
         parameters=[[name, list(p.shape), str(p.dtype), p.requires_grad] for name, p in module.named_parameters()])
 
 
-def _kept(notes: dict, graph: bytes) -> tuple[onnx.ModelProto, clean.Gains, bytes]:
-    """An entry of the cache. Raises an exception if it is not what export puts there."""
-    return onnx.load_from_string(graph), clean.Gains(**notes), graph
+def _kept(notes: dict, graph: bytes, now: list[lines.Run]) -> tuple[onnx.ModelProto, clean.Gains, bytes] | None:
+    """An entry of the cache, with the lines where its code is now. None if one has become several.
+
+    Raises an exception if it is not what export puts there.
+    """
+    model, gains = onnx.load_from_string(graph), clean.Gains(**notes["gains"])
+    moves = lines.moves([(line, count) for line, count in notes["lines"]], now)
+    if moves is None or not lines.moved(model.graph, moves):
+        return None
+    return model, gains, model.SerializeToString() if moves else graph
 
 
 @collection.off()
@@ -80,11 +88,12 @@ def made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs:
     """The graph of trace cleaned and checked, and what cleaning took away. Raises Refusal."""
     try:
         model = trace(module, inputs, example, outputs, dry, backward, compute, buckets)
+        noted = lines.of(model.graph)
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
         progress.at("the file")
-        plain(model)
+        lines.write(plain(model).graph, noted)
     except Refusal:
         raise
     except Exception as error:
@@ -106,8 +115,8 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     progress.at("traced")
     sizes = Sizes(inputs, example, buckets)
     try:
-        # The file has no stack traces, and tracing is faster without them.
-        with (progress.tracing(), watch.quiet(), flattened.copied(), mock.patch.object(torch.fx.config, "do_not_emit_stack_traces", True),
+        # Of stack traces the file has a line for each node, and tracing is faster without them.
+        with (progress.tracing(), watch.quiet(), flattened.copied(), lines.noted(), mock.patch.object(torch.fx.config, "do_not_emit_stack_traces", True),
               tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
               mock.patch.object(aot_autograd, "create_graph_signature", _signature)):
             graph, signature = aot_autograd.aot_export_module(

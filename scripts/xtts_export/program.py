@@ -15,6 +15,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from . import lines
+
 # Operators of PyTorch. What others do is written in code that the digest does not cover.
 _NAMESPACES = ("aten", "prim", "prims")
 _PLAIN = (int, float, bool, str, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(None))
@@ -26,6 +28,8 @@ class Program:
     def __init__(self, given: dict[str, Tensor], in_names: Callable[[str], str]):
         """given are the inputs and parameters by name. in_names writes an expression of sizes in the names of the inputs' symbols."""
         self.unknown: str | None = None
+        # The user's lines of the operators of the forward pass. They decide nothing, so the digest has none.
+        self.lines = lines.Lines()
         self._hash, self._in_names = hashlib.sha256(), in_names
         self._labels: dict[int, str] = {}
         self._sizes: dict[object, str] = {}
@@ -41,6 +45,8 @@ class Program:
             self._hash.update(f"call {name}\n".encode())
 
     def ran(self, operator: torch._ops.OpOverload, args: tuple, kwargs: dict, result: object) -> None:
+        if torch._C._current_autograd_node() is None:
+            self.lines.add(lines.running())
         if operator.namespace not in _NAMESPACES:
             self.unknown = self.unknown or f"it has {operator}"
         self._hash.update(f"{operator} {self._text(args)} {self._text(kwargs)}\n".encode())
