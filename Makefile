@@ -112,6 +112,7 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	XTTS_NIGHTLY=1 scripts/test-findings.sh
 	scripts/test-hostile.sh --all
 	scripts/test-tensorboard.sh
+	scripts/test-prometheus.sh
 	scripts/faults.sh
 	@$(MAKE) --no-print-directory torture
 
