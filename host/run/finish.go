@@ -33,10 +33,12 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
 	case step == 0 || ending.Ruined(outcome) || r.mode.Measures() || o.saver.Current():
-	case r.session.Optimizers.Incomplete() || lost != nil:
+	case r.session.Optimizers.Incomplete():
 		r.log.Warn(fmt.Sprintf(
 			"step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s",
 			step, hint.Path(r.dir)))
+	case lost != nil:
+		r.log.Warn(fmt.Sprintf("step %d is not saved: lines of the steps before it could not be written", step))
 	default:
 		if serr := o.saver.Last(); errors.Is(serr, report.ErrRemoved) {
 			err = r.rescue(serr)

@@ -54,10 +54,10 @@ func (e *FullError) Hint() string {
 	return fmt.Sprintf("free %s or more below %s", size(missing), filepath.Dir(e.Path))
 }
 
-// Explain returns a FullError if err, of a write of need bytes to path, means a full disk. It returns any other error
-// unchanged.
+// Explain returns a FullError if err, of a write of need bytes to path, means a full disk. It returns any other error,
+// and one that has been explained, unchanged.
 func Explain(err error, path string, need int64) error {
-	if !files.IsFull(err) {
+	if _, explained := errors.AsType[*FullError](err); explained || !files.IsFull(err) {
 		return err
 	}
 	e := &FullError{Path: path, Need: need, Free: -1, err: err}
@@ -86,6 +86,8 @@ func FreeFor(folder string) (int64, error) {
 // size formats a number of bytes.
 func size(n int64) string {
 	switch {
+	case n == 1:
+		return "1 byte"
 	case n < 10<<10:
 		return fmt.Sprintf("%d bytes", n)
 	case n < 10<<20:

@@ -28,6 +28,10 @@ func TestExplain(t *testing.T) {
 			t.Errorf("hint %q", h)
 		}
 	}
+	once := Explain(syscall.ENOSPC, path, 20<<20)
+	if twice := Explain(fmt.Errorf("clip: %w", once), path, 1); strings.Count(twice.Error(), "needs") != 1 {
+		t.Errorf("explained twice: %v", twice)
+	}
 	if err := Explain(syscall.EIO, path, 1); err != syscall.EIO || files.IsFull(err) {
 		t.Errorf("another error became %v", err)
 	}
@@ -64,7 +68,7 @@ func TestHint(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB",
+		0: "0 bytes", 1: "1 byte", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB",
 	} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)

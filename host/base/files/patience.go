@@ -29,6 +29,9 @@ func WaitWith(p *Patience) (restore func()) {
 
 func waiting() *Patience { return process.Load() }
 
+// Wait calls write until it succeeds, as Retry does, and waits as this process does (WaitWith).
+func Wait(write func() error) error { return waiting().Retry(write) }
+
 // NewPatience returns a Patience of about this time. It ends when stop is closed; stop may be nil.
 func NewPatience(limit time.Duration, stop <-chan struct{}) *Patience {
 	return &Patience{limit: limit, stop: stop}

@@ -102,7 +102,7 @@ func (p Path) Touch() error {
 
 // Replace replaces a file durably, completely or not at all. It waits for a disk that fails.
 func (p Path) Replace(data []byte) error {
-	return waiting().Retry(func() error { return p.ReplaceNow(data) })
+	return Wait(func() error { return p.ReplaceNow(data) })
 }
 
 // ReplaceNow is Replace, and does not wait.

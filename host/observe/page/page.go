@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 )
@@ -34,7 +33,7 @@ func Write(folder string) error {
 
 // Save replaces a page, completely or not at all. It does not wait for a full disk: a page can be made again.
 func Save(path string, text []byte) error {
-	return disk.Explain(files.At(path).ReplaceNow(text), path, int64(len(text)))
+	return disk.ReplaceNow(path, text)
 }
 
 // Try is Write for a run, which needs no page: it warns of an error.

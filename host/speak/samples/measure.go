@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
@@ -173,7 +174,7 @@ func stepOf(dir files.Path) int64 {
 	return step
 }
 
-// draw writes the spectrograms of the recording and of the speech below it.
+// draw writes the spectrograms of the recording and of the speech below it. Training does not wait for the disk.
 func draw(at files.Path, truth, speech *measures.Voice) error {
 	data, err := picture.Heat(picture.Step{Size: 1.0 / measures.Frames, Unit: "s"},
 		picture.Matrix{Name: "true", Values: truth.Mel, Columns: measures.Bands},
@@ -181,7 +182,7 @@ func draw(at files.Path, truth, speech *measures.Voice) error {
 	if err != nil {
 		return err
 	}
-	return at.Replace(data)
+	return disk.Explain(at.ReplaceNow(data), at.String(), int64(len(data)))
 }
 
 // means returns the means of the measures over the utterances that have them.
