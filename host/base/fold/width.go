@@ -33,3 +33,18 @@ func Cut(text string, columns int) string {
 	}
 	return text
 }
+
+// CutStart is Cut, and drops the beginning.
+func CutStart(text string, columns int) string {
+	left := Width(text)
+	if left <= columns {
+		return text
+	}
+	for i, r := range text {
+		if left+1 <= columns {
+			return "…" + text[i:]
+		}
+		left -= widthOf(r)
+	}
+	return "…"
+}

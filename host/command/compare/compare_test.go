@@ -219,6 +219,23 @@ func TestBestByMeasure(t *testing.T) {
 	}
 }
 
+// TestNoBest: the rows of evaluations stand below their name, also where no evaluation is the best.
+func TestNoBest(t *testing.T) {
+	dir := made{"a", 30, 100, 800, "best_by: none\n", ""}.make(t, t.TempDir())
+	r := of(opened(t, []string{dir, dir}))
+	if want := "\nbest evaluation                     -             -\n" +
+		"  at step 30                    17.00         17.00\n"; !strings.Contains(r.Text(80), want) {
+		t.Errorf("there is no %q in\n%s", want, r.Text(80))
+	}
+	names := map[string]bool{}
+	for _, row := range r.rows() {
+		if names[row.Whole] {
+			t.Errorf("two rows are %q", row.Whole)
+		}
+		names[row.Whole] = true
+	}
+}
+
 // TestText: the table of two runs, by hand, and its width with more runs.
 func TestText(t *testing.T) {
 	folders := three(t)

@@ -157,14 +157,15 @@ func (r *Result) speechRemarks() (list []Remark) {
 }
 
 // otherTexts says which runs have spoken other texts than the first one, or at their best evaluation others than at
-// the last one; "" if all are the same.
+// the last one; "" if there are none.
 func (r *Result) otherTexts() string {
 	first := r.Runs[0].LastSpeech
 	var parts []string
 	for i := range r.Runs {
 		e := &r.Runs[i]
 		for _, s := range []*Speech{e.LastSpeech, e.BestSpeech} {
-			if s == nil || slices.Equal(s.spoken, first.spoken) || s == e.BestSpeech && s.Step == e.LastSpeech.Step {
+			if s == nil || slices.Equal(s.spoken, first.spoken) ||
+				s == e.BestSpeech && slices.Equal(s.spoken, e.LastSpeech.spoken) {
 				continue
 			}
 			parts = append(parts, fmt.Sprintf("%s %s at step %s, %d of them the same", e.Letter,

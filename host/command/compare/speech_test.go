@@ -117,6 +117,8 @@ func TestSpeechRemarks(t *testing.T) {
 		{beside("", renamed), 3,
 			"the texts or clips that were spoken differ: A 1 text at step 10; B 1 text at step 10, 0 of them the same"},
 		{beside("", clip(10, 1, true, `"silence":1`)), 0, "the runs have no measure of speech in common"},
+		{beside("", clip(10, 2, true, one), clip(30, 2, true, one)), 6, // said once
+			"the texts or clips that were spoken differ: A 1 text at step 10; B 1 text at step 30, 0 of them the same"},
 		{beside(""), 0, "measures of speech are not compared: there are none of B"},
 		{with(other), 3, "the speaker similarities are of the graphs of other bundles: A nano, B other"},
 	} {

@@ -81,12 +81,15 @@ func (t *rowsOf) losses() {
 		add("  after "+page.Duration(r.EqualTimeS), func(r *Entry) string { return loss(r.AtTime.Training) })
 		add("    at step", func(r *Entry) string { return page.Count(r.AtTime.Step) })
 	}
+	evaluated := func(e Entry) bool { return e.AtEnd.ValidationStep > 0 }
+	t.empty = slices.ContainsFunc(r.Runs, evaluated) // the rows below need the name, also if no evaluation is the best
 	add("best evaluation", func(r *Entry) string {
 		if r.Best == nil {
 			return "-"
 		}
 		return loss(r.Best.Loss)
 	})
+	t.empty = false
 	for i := range r.Runs {
 		b := r.Runs[i].Best
 		if b == nil || b.By == "" || slices.ContainsFunc(r.Runs[:i], func(e Entry) bool { return e.by() == b.By }) {
@@ -120,6 +123,7 @@ type rowsOf struct {
 	*Result
 	list  []row
 	above []string // the names that the next one may belong to
+	empty bool     // a figure that no run has is added, too
 }
 
 // add adds a figure, unless no run has it.
@@ -131,7 +135,7 @@ func (t *rowsOf) add(name string, of func(run *Entry) string) {
 		empty = empty && (text == "-" || text == "")
 		one.Cells = append(one.Cells, text)
 	}
-	if empty {
+	if empty && !t.empty {
 		return
 	}
 	text := strings.TrimLeft(name, " ")

@@ -129,6 +129,33 @@ func TestListByMeasure(t *testing.T) {
 	}
 }
 
+// TestNarrowByMeasure: where the name of a measure takes the room of the names of the runs, columns are left out, and a
+// name keeps its end.
+func TestNarrowByMeasure(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "größere Läufe")
+	write(t, filepath.Join(dir, "zweiter"), 2, map[string]string{
+		"metrics.jsonl": step(1, 4) + step(2, 3), "config.yaml": "best_by: spoken.speaker_similarity\n",
+		"eval.jsonl":   `{"step":1,"loss":5}` + "\n",
+		"spoken.jsonl": `{"step":1,"clip":1,"ended":true,"measures":{"length_ratio":1,"speaker_similarity":0.5}}` + "\n",
+	})
+	for width, want := range map[int]string{
+		60: "written    outcome   steps        loss  best                 by run\n" +
+			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity …zweiter\n",
+		80: "written    outcome   steps        loss  best                 by run\n" +
+			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity …e Läufe/zweiter\n",
+		85: "written    outcome   steps        loss  best                 by wall run\n" +
+			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity    - …e Läufe/zweiter\n",
+	} {
+		var out bytes.Buffer
+		if err := List(&out, []string{dir}, false, width); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, out.String(), want)
+		}
+	}
+}
+
 // TestListDamaged: a line that cannot be read is named, and the run has its figures.
 func TestListDamaged(t *testing.T) {
 	dir := t.TempDir()

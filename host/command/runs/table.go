@@ -26,7 +26,12 @@ func headOf(by bool) []string {
 // roomy is the width of a terminal from which on columns are two spaces apart, and a date has its time.
 const roomy = 100
 
-// table writes a line for each run. In a terminal, a name that does not fit is cut: --json has all of it.
+// In a terminal, a name has room for so many columns, unless all of spare are left out. --json has all.
+const leastName = 16
+
+var spare = []string{"steps/s", "size", "wall"}
+
+// table writes a line for each run. In a terminal, a name that does not fit loses its beginning.
 func table(list *Listing, width int) string {
 	wide := width == 0 || width >= roomy
 	by := slices.ContainsFunc(list.Runs, func(r Row) bool { return r.Best != nil && r.Best.By != "" })
@@ -39,13 +44,18 @@ func table(list *Listing, width int) string {
 	if wide {
 		gap = "  "
 	}
-	last := len(head) - 1
-	widths := make([]int, last)
-	for _, row := range cells {
-		for i := range last {
-			widths[i] = max(widths[i], fold.Width(row[i]))
+	widths, used := widthsOf(cells, len(gap))
+	for _, name := range spare {
+		if width == 0 || width-used >= leastName {
+			break
 		}
+		i := slices.Index(cells[0], name)
+		for n, row := range cells {
+			cells[n] = slices.Delete(row, i, i+1)
+		}
+		widths, used = widthsOf(cells, len(gap))
 	}
+	last := len(widths)
 	var b strings.Builder
 	for _, row := range cells {
 		line := ""
@@ -58,7 +68,7 @@ func table(list *Listing, width int) string {
 		}
 		name := row[last]
 		if width > 0 {
-			name = fold.Cut(name, max(8, width-fold.Width(line)))
+			name = fold.CutStart(name, max(8, width-used))
 		}
 		b.WriteString(line + name + "\n")
 	}
@@ -71,6 +81,20 @@ func table(list *Listing, width int) string {
 		fmt.Fprintf(&b, "cannot be read: %s: %s\n", visible.Text(u.Folder), visible.Text(u.Reason))
 	}
 	return b.String()
+}
+
+// widthsOf are the widths of all columns but the last, and used is what they and the gaps after them take.
+func widthsOf(cells [][]string, gap int) (widths []int, used int) {
+	widths = make([]int, len(cells[0])-1)
+	for _, row := range cells {
+		for i := range widths {
+			widths[i] = max(widths[i], fold.Width(row[i]))
+		}
+	}
+	for _, w := range widths {
+		used += w + gap
+	}
+	return widths, used
 }
 
 // outcomes are the words of a narrow table.
@@ -88,6 +112,9 @@ func cellsOf(r Row, wide, by bool) []string {
 	best, measure, wall := "-", "-", "-"
 	if r.Best != nil {
 		best, measure = units.Number(float64(r.Best.Loss)), cmp.Or(visible.Text(r.Best.By), report.ByLoss)
+		if !wide {
+			measure = strings.TrimPrefix(measure, report.BySpoken)
+		}
 		if r.Best.Value != nil {
 			best = units.Number(float64(*r.Best.Value))
 		}

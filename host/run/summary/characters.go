@@ -34,7 +34,7 @@ func characters(found []dataset.UnknownChar) string {
 		}
 	}
 	if more := len(found) - maxCharacters; more > 0 {
-		names = append(names, fmt.Sprintf("%d others", more))
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("%d characters: %s", total, strings.Join(names, ", "))
 }

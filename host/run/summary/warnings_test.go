@@ -105,7 +105,7 @@ func TestPoorChoices(t *testing.T) {
 			"no such file (quarantine.jsonl names it)"}},
 		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
 			[]string{
-				`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`,
+				`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 more in the training texts (spell them with characters it knows)`,
 			}},
 		{"Arabic letters and digits", func(c *choices) {
 			c.data[0].unknown = []dataset.UnknownChar{
