@@ -5,6 +5,8 @@ is computed: autograd numbers the operators of the forward pass, and its nodes o
 what it finds under STACK next to each node. Cleaning makes new nodes for the same values, so the lines are kept by the names of values.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import itertools
@@ -12,13 +14,17 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
-import onnx
 import torch
 from torch import fx
 
 from . import refusal
+
+# The dry run, which needs no ONNX, has lines, too.
+if TYPE_CHECKING:
+    import onnx
 
 # The key of a node's line: in fx graphs, in what torch.onnx writes, and in the files of a bundle.
 META, STACK, KEY = "stack_trace", "pkg.torch.onnx.stack_trace", "line"
@@ -94,7 +100,7 @@ def write(graph: onnx.GraphProto, lines: dict[str, str], outer: str | None = Non
         if line:
             node.metadata_props.add(key=KEY, value=line)
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
+            if attribute.HasField("g"):
                 write(attribute.g, lines, line)
 
 
@@ -132,6 +138,6 @@ def moved(graph: onnx.GraphProto, to: dict[str, str]) -> bool:
                 if noted.value not in to:
                     return False
                 noted.value = to[noted.value]
-        if not all(moved(attribute.g, to) for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH):
+        if not all(moved(attribute.g, to) for attribute in node.attribute if attribute.HasField("g")):
             return False
     return True
