@@ -66,7 +66,7 @@ func (r *replay) Batch(d *pipeline.DeviceSlot) {
 
 // Step implements loop.Duties.
 func (r *replay) Step(s *event.Step) error {
-	if r.past.differs == nil {
+	if r.past.differs == nil && !r.past.damaged(s.Step) {
 		r.past.verified++
 		r.past.differs = r.past.compare(s, r.plan.Bundle.Manifest.Metrics())
 	}

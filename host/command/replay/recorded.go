@@ -1,11 +1,9 @@
 package replay
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -24,6 +23,8 @@ import (
 type recorded struct {
 	lines map[int64]line
 	last  int64 // of the whole file
+	// problem says which lines were left out because they are damaged; "" for none.
+	problem string
 }
 
 // line has the keys of a line.
@@ -42,46 +43,35 @@ func (l line) number(key string) (float64, bool) {
 	return *v, true
 }
 
-// maxLine is far beyond the length of a line.
-const maxLine = 1 << 20
-
 // readMetrics reads the lines after a step up to another. The run may be writing to the file: a last line without an
-// end is none.
+// end is none. A line that is damaged is left out: the other steps are compared without it.
 func readMetrics(run string, after, upTo int64) (*recorded, error) {
-	path := filepath.Join(run, rundir.MetricsFile)
-	f, err := files.At(path).Open()
-	if errors.Is(err, fs.ErrNotExist) {
+	path := files.At(filepath.Join(run, rundir.MetricsFile))
+	if _, err := path.Lstat(); errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Errorf("name the folder of a run that has trained", "%s: there is no %s", run,
 			rundir.MetricsFile)
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	r := &recorded{lines: map[int64]line{}}
-	in := bufio.NewReaderSize(f, maxLine)
-	for n := 1; ; n++ {
-		text, err := in.ReadSlice('\n')
-		if err == io.EOF {
-			return r, nil
-		}
+	r.problem = record.Lines(path, func(text []byte) error {
 		var step struct{ Step int64 }
-		if err == nil {
-			err = json.Unmarshal(text, &step)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+		if err := json.Unmarshal(text, &step); err != nil {
+			return err
 		}
 		r.last = max(r.last, step.Step)
 		if step.Step <= after || step.Step > upTo {
-			continue
+			return nil
 		}
 		l := line{}
 		if err := json.Unmarshal(text, &l); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+			return err
 		}
 		r.lines[step.Step] = l
+		return nil
+	})
+	if r.last == 0 && r.problem != "" {
+		return nil, fmt.Errorf("%s: %s", run, r.problem)
 	}
+	return r, nil
 }
 
 // seconds is what the steps took in the run.
@@ -113,6 +103,9 @@ func (d *difference) advice() string {
 	}
 	return "the bits are the same only with the same program, bundle, data, plugins and kind of device"
 }
+
+// damaged reports whether the line of a step was left out.
+func (r *recorded) damaged(step int64) bool { return r.problem != "" && r.lines[step] == nil }
 
 // compare returns how a step that was made again differs from its line, nil if it does not.
 func (r *recorded) compare(s *event.Step, metrics []string) *difference {

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/engine"
@@ -108,6 +109,12 @@ func (r *replay) describe() {
 		what = fmt.Sprintf("step %d", r.step)
 	}
 	visible.Fprintf(r.text, "replays    %s%s\n", what, took)
+	for step := from + 1; step <= r.step; step++ {
+		if r.past.damaged(step) {
+			visible.Fprintf(r.text, "           steps without a line are not compared: %s\n", r.past.problem)
+			break
+		}
+	}
 	if device := r.past.device; device != "" && device != r.plan.Device() {
 		visible.Fprintf(r.text, "           the run trained on %s, this is %s: the bits differ\n", device,
 			r.plan.Device())
@@ -206,6 +213,10 @@ func (r *replay) verdict() error {
 		units.Count(len(s.Rows), "row"))
 	visible.Fprintf(r.text, "written    %s\n", r.out.path)
 	d := r.past.differs
+	if d == nil && r.past.verified == 0 {
+		visible.Fprintf(r.text, "verified   no step: %s has no line of any\n", rundir.MetricsFile)
+		return nil
+	}
 	if d == nil {
 		visible.Fprintf(r.text, "verified   %s: the same bits as in the run\n",
 			units.Count(int64(r.past.verified), "step"))

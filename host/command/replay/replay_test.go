@@ -427,6 +427,31 @@ func TestLinesOfReplayedSteps(t *testing.T) {
 	}
 }
 
+// TestDamagedLines: lines that cannot be read are left out, and their steps are not compared.
+func TestDamagedLines(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("{\"step\":1}\n" + strings.Repeat("x", 3<<20) + "\n{\"step\":3}\n")
+	r, err := readMetrics(dir, 0, 3)
+	if err != nil || len(r.lines) != 2 || r.last != 3 || r.damaged(1) || !r.damaged(2) || r.damaged(3) ||
+		r.problem != "metrics.jsonl:2 was left out: it has more than 256 KiB" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	write("{\"step\":1}\n{\"step\":3}\n")
+	if r, err := readMetrics(dir, 0, 3); err != nil || r.damaged(2) {
+		t.Errorf("a line that was not written is damaged: %+v, %v", r, err)
+	}
+	write("all\nof it\n")
+	if _, err := readMetrics(dir, 0, 3); err == nil ||
+		!strings.Contains(err.Error(), "metrics.jsonl:1 and 1 more line") {
+		t.Errorf("nothing can be read: %v", err)
+	}
+}
+
 // TestSpokenMeasures: a run that compares its evaluations by word errors is replayed without the recognizer, unless its
 // learning rates depend on them.
 func TestSpokenMeasures(t *testing.T) {

@@ -96,7 +96,7 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64, prob
 			mean = sum / n
 		}
 	}
-	problem = lines(path, func(line []byte) error {
+	problem = Lines(path, func(line []byte) error {
 		var v utteranceLine
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err

@@ -42,7 +42,7 @@ var notMetrics = []string{"step", "loss", "samples", "eval_ms"}
 func readEvaluations(path files.Path, c *choice) (e Evaluations, problem string) {
 	best := math.Inf(1)
 	every := 1 // of the evaluations, this one is kept
-	problem = lines(path, func(line []byte) error {
+	problem = Lines(path, func(line []byte) error {
 		v, err := readEvaluation(line)
 		if err != nil {
 			return err

@@ -20,10 +20,10 @@ const (
 
 var errTooLong = fmt.Errorf("it has more than %d KiB", maxLine>>10)
 
-// lines calls take for each complete line of a file. A line that take refuses or that is too long is left out, and the
+// Lines calls take for each complete line of a file. A line that take refuses or that is too long is left out, and the
 // lines after it are read. problem says what was left out and what could not be read; it is "" for a file that is not
 // there.
-func lines(path files.Path, take func(line []byte) error) (problem string) {
+func Lines(path files.Path, take func(line []byte) error) (problem string) {
 	f, err := path.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""

@@ -35,7 +35,7 @@ type Probes struct {
 var inProbes = regexp.MustCompile(`^probes/step-[0-9]{6,18}/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.png$`)
 
 func readProbes(path files.Path) (p Probes, problem string) {
-	problem = lines(path, func(line []byte) error {
+	problem = Lines(path, func(line []byte) error {
 		var v struct {
 			Step *int64
 			Probe

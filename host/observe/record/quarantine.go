@@ -30,7 +30,7 @@ type Reason struct {
 
 func readQuarantine(path files.Path) (q Quarantine, problem string) {
 	at := map[[2]string]int{}
-	problem = lines(path, func(line []byte) error {
+	problem = Lines(path, func(line []byte) error {
 		var v struct{ ID, Reason, Stage string }
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err

@@ -107,7 +107,7 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 		}
 		s.Last = now
 	}
-	problem = lines(run.Join(rundir.SpokenFile), func(line []byte) error {
+	problem = Lines(run.Join(rundir.SpokenFile), func(line []byte) error {
 		var v utteranceLine
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err

@@ -62,7 +62,7 @@ func readSteps(path files.Path, began []int64) (*Steps, string) {
 	for _, step := range began {
 		first[step+1] = true
 	}
-	problem := lines(path, func(line []byte) error {
+	problem := Lines(path, func(line []byte) error {
 		var v stepLine
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err
