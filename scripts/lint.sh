@@ -18,7 +18,6 @@ go build -modfile=scripts/tools/go.mod -ldflags=-w -o "$tools/" honnef.co/go/too
 # Half of staticcheck's time would be the collection of garbage.
 export GOGC=400 GOMEMLIMIT=3GiB
 "$tools/staticcheck" $all
-(cd plugins/template && GOWORK=off "$tools/staticcheck" ./...)
 echo "staticcheck: no finding"
 
 database=${GOVULNDB:-https://vuln.go.dev}

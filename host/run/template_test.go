@@ -12,22 +12,22 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 )
 
-// TestTemplate runs the plugin that authors copy, with the first-party ones. It does nothing, so it changes no loss,
-// also when it is killed, and doing something it does the same again.
+// TestTemplate runs the plugin that plugins new writes, with the first-party ones. It does nothing, so it changes no
+// loss, also when it is killed, and doing something it does the same again.
 func TestTemplate(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {
 		t.Fatal(err)
 	}
 	if err := catalogtest.Build(
-		filepath.Join(folder, "mine", catalogtest.Program("my-plugin")), "../../plugins/template",
+		filepath.Join(folder, "mine", catalogtest.Program("my-plugin")), "../command/newplugin/template/go",
 	); err != nil {
 		t.Fatal(err)
 	}
 	with := func(drive string) string {
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		text := `pipeline:
-  - {name: clip, stage: soft-clip, config: {max_drive: ` + drive + `},
+  - {name: clip, stage: my-plugin, config: {max_drive: ` + drive + `},
      inputs: {waveform: waveform, waveform_lengths: waveform_lengths}, outputs: {waveform: waveform}}
   - {name: target, stage: logmel, inputs: {waveform: waveform, waveform_lengths: waveform_lengths},
      outputs: {mel_spectrograms: mel_spectrograms, mel_lengths: mel_lengths}}

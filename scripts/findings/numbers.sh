@@ -1,41 +1,39 @@
 # Plugins whose numbers are wrong, and sums that depend on threads.
 
-# own BODY: the folder ./mine with the template's plugin, whose effect on a clip has this body, and the plugin features.
+# own BODY: the folder ./mine with a new plugin, whose effect on a clip has this body, and the plugin features.
 own() {
-  mkdir -p mine
-  cp -r "$TREE/plugins/template" mine/my-plugin
+  rm -rf mine
+  xtts-host plugins new mine/my-plugin
   ln -s "$TREE/plugins/features" mine/features
-  rm -f mine/my-plugin/my-plugin_* mine/my-plugin/plugin.sum mine/my-plugin/*_test.go
   python3 - "$1" <<'PYTHON'
 import re, sys
-path = "mine/my-plugin/softclip.go"
+path = "mine/my-plugin/stage.go"
 text = open(path).read()
 text = re.sub(r"func overdrive\(.*", "func overdrive(clip []float32, drive float64) {\n\t_ = math.Pi\n" + sys.argv[1] + "\n}\n", text, flags=re.S)
 open(path, "w").write(text)
 PYTHON
-  (cd mine/my-plugin && go mod edit -replace "github.com/xtts-host/xtts-host/shared=$TREE/shared" &&
-    CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" . || true)
+  (cd mine/my-plugin && CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" . || true)
 }
 
 # trained STATUS ARGS: two steps with the stage of ./mine end with that status.
 trained() {
   local want=$1
   shift
-  refused "$want" xtts-host --plugins mine --augment soft-clip --batch-size 4 --eval-every 0 --max-steps 2 --run-dir "run$RANDOM" "$@"
+  refused "$want" xtts-host --plugins mine --augment my-plugin --batch-size 4 --eval-every 0 --max-steps 2 --run-dir "run$RANDOM" "$@"
 }
 
 # int16-scale: audio scaled as int16 ends the run with the stage's name, and fails plugins test and plugins try
 int16-scale() {
   own 'for i := range clip { clip[i] *= 32768 }'
   trained 4
-  says 'stage soft-clip: plugin my-plugin: it broke the protocol: row '
+  says 'stage my-plugin: plugin my-plugin: it broke the protocol: row '
   says 'beyond its range of 8'
   says 'hint: correct the stage'
   trained 0 --on-range warn
   refused 4 xtts-host plugins test mine/my-plugin
   says 'beyond its range of 8'
   clips data 1 1
-  refused 4 xtts-host plugins try soft-clip --plugins mine --clip data/wavs/*.wav --out heard.wav
+  refused 4 xtts-host plugins try my-plugin --plugins mine --clip data/wavs/*.wav --out heard.wav
   says 'beyond its range of 8'
 }
 
@@ -97,10 +95,10 @@ crash-line() {
   own 'var p *int; if len(clip) > 0 { go func() { *p = 1 }(); select {} }'
   refused 4 xtts-host plugins test mine/my-plugin
   says 'panic: runtime error: invalid memory address or nil pointer dereference'
-  says 'softclip.go:'
+  says 'stage.go:'
   rm -r mine
   own 'if len(clip) > 0 { process, _ := os.FindProcess(os.Getpid()); process.Signal(syscall.SIGSEGV); select {} }'
-  sed -i 's/^import (/import (\n\t"os"\n\t"syscall"/' mine/my-plugin/softclip.go
+  sed -i 's/^import (/import (\n\t"os"\n\t"syscall"/' mine/my-plugin/stage.go
   rm -f mine/my-plugin/my-plugin_*
   (cd mine/my-plugin && CGO_ENABLED=0 go build -o "my-plugin_linux_$(go env GOARCH)" .)
   trained 4

@@ -142,12 +142,9 @@ invalid-reject() {
   gotest ./host/stages/supervise 'TestInvalidResults$/lying-row'
 }
 
-# unbuilt-template: plugins list calls the template not built, with the command that builds it
+# unbuilt-template: plugins list calls a new plugin not built, with the command that builds it
 unbuilt-template() {
-  cp -rL "$TREE/plugins/template" template
-  mkdir list
-  mv template list/
-  rm -f list/template/my-plugin_* list/template/plugin.sum
+  xtts-host plugins new list/template
   xtts-host plugins list list >output || true
   says 'not built'
   says 'hint: make -C '

@@ -83,7 +83,7 @@ func New() *cobra.Command {
 		group("runs", "Commands for runs", newRunsList()),
 		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),
-		group("plugins", "Commands for plugins", newPluginsList(), newPluginsTest(), newPluginsTry()),
+		group("plugins", "Commands for plugins", newPluginsList(), newPluginsNew(), newPluginsTest(), newPluginsTry()),
 		newVersion(),
 		newCompletion(),
 		newProbe(),

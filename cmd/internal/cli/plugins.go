@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xtts-host/xtts-host/host/command/inspect"
+	"github.com/xtts-host/xtts-host/host/command/newplugin"
 	"github.com/xtts-host/xtts-host/host/command/plugintest"
 	"github.com/xtts-host/xtts-host/host/command/plugintry"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -30,6 +31,30 @@ xtts-host plugins list my-plugins --json`,
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
 		return inspect.Plugins(output(*asJSON), append(args, set.Plugins)[0], *asJSON)
+	})
+}
+
+func newPluginsNew() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "new FOLDER",
+		Short: "Write a new plugin that works, to change it",
+		Long: `Writes a new folder with a plugin: an augmentation of waveforms, its tests, the SDK, and a workflow
+that tests it. It passes "plugins test" as it is. The last part of FOLDER is the name of the plugin
+and of its stage. docs/plugins.md goes from there to a training run.`,
+		Example: `xtts-host plugins new my-plugins/room-echo
+make -C my-plugins/room-echo test build`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"),
+					"plugins new takes one argument: the folder of the new plugin"))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeFolders,
+	}
+	language := cmd.Flags().String("lang", "go", "`language` of the plugin: "+strings.Join(newplugin.Languages(), ", "))
+	return withSome(cmd, nil, func(_ *cobra.Command, _ *config.Set, args []string) error {
+		return newplugin.Command(output(false), newplugin.Options{Folder: args[0], Language: *language})
 	})
 }
 

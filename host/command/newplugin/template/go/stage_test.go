@@ -14,7 +14,7 @@ import (
 func TestConforms(t *testing.T) {
 	stagetest.Run(t, func() stage.Stage { return new(softClip) }, stagetest.Options{
 		Manifest: "plugin.json",
-		Stage:    "soft-clip",
+		Stage:    "my-plugin",
 		Config:   `{"max_drive": 8}`,
 		Buckets:  []manifest.Bucket{{"T_wav": 1000}, {"T_wav": 4000}},
 	})

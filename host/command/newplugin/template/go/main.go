@@ -10,7 +10,7 @@ func main() {
 		ID:      "my-plugin",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"soft-clip": func() stage.Stage { return new(softClip) },
+			"my-plugin": func() stage.Stage { return new(softClip) },
 		},
 	})
 }

@@ -1,0 +1,191 @@
+package newplugin
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+//go:embed all:template
+var templates embed.FS
+
+const (
+	placeholder = "my-plugin" // in the templates, for the name of the plugin and of its stage
+	sdk         = "sdk"       // the folder of the SDK in a plugin
+)
+
+// names are those that plugin.json may have.
+var names = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// renamed are the files of the templates that would have a meaning in this repository under their own names.
+var renamed = map[string]string{
+	"gitignore": ".gitignore", "go.mod.txt": "go.mod", "workflow.yml": ".github/workflows/test.yml",
+}
+
+// Options are the arguments of `xtts-host plugins new`.
+type Options struct {
+	Folder   string // new; its last part is the name of the plugin
+	Language string
+}
+
+// Languages are those of the templates.
+func Languages() (list []string) {
+	entries, err := templates.ReadDir("template")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// Command writes the folder of a new plugin, and says on out how to go on. A folder that it cannot write to the end is
+// removed.
+func Command(out io.Writer, o Options) error {
+	folder := filepath.Clean(o.Folder)
+	name := filepath.Base(folder)
+	if err := check(folder, name); err != nil {
+		return exit.Refused(err)
+	}
+	list, err := content(name, o.Language)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if err := write(folder, list); err != nil {
+		return hint.Errorf("name a folder on a disk with room, in one that you may write to", "%s: %w", folder, err)
+	}
+	at := hint.Path(folder)
+	try := fmt.Sprintf("plugins try %s --plugins %s --clip me.wav --out heard.wav", name,
+		hint.Path(filepath.Dir(folder)))
+	_, err = fmt.Fprintf(out, `created  %s: a plugin with the stage %s, and the SDK
+next     make -C %s
+         %s
+         %s
+`, at, name, at, hint.Command("plugins test "+at), hint.Command(try))
+	return err
+}
+
+// check refuses a name that no plugin can have, and a folder that is there.
+func check(folder, name string) error {
+	if !names.MatchString(name) {
+		return hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"), "%s: %q cannot be the "+
+			"name of a plugin, which has small letters of ASCII, digits, '.', '_' and '-', at most 64", folder, name)
+	}
+	switch _, err := files.At(folder).Lstat(); {
+	case err == nil:
+		return hint.Errorf("name a new folder", "%s: it exists already", folder)
+	case !errors.Is(err, fs.ErrNotExist):
+		return hint.Errorf("name another folder", "%s: %w", folder, err)
+	}
+	if err := disk.CheckFolder(folder); err != nil {
+		return hint.Errorf("name another folder", "%s: %w", folder, err)
+	}
+	return nil
+}
+
+// content has the files of a plugin by their names.
+func content(name, language string) (map[string][]byte, error) {
+	list := map[string][]byte{}
+	own, err := fs.Sub(templates, path.Join("template", language))
+	if err == nil {
+		err = add(list, own, func(at string, text []byte) (string, []byte) {
+			if as, ok := renamed[at]; ok {
+				at = as
+			}
+			return at, []byte(strings.ReplaceAll(string(text), placeholder, name))
+		})
+	}
+	if err != nil {
+		return nil, hint.Errorf("for example: --lang "+Languages()[0], "--lang %s: there are templates in %s", language,
+			strings.Join(Languages(), " and "))
+	}
+	err = add(list, shared.Source, func(at string, text []byte) (string, []byte) {
+		if strings.HasSuffix(at, "_test.go") || strings.Contains(at, "/testdata/") {
+			return "", nil
+		}
+		return path.Join(sdk, at), text
+	})
+	if err != nil {
+		return nil, err
+	}
+	list["LICENSE"] = list[path.Join(sdk, "LICENSE")]
+	return list, complete(list)
+}
+
+// add adds the files of a file system under the names and with the content that as gives them; none without a name.
+func add(list map[string][]byte, from fs.FS, as func(string, []byte) (string, []byte)) error {
+	return fs.WalkDir(from, ".", func(at string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(from, at)
+		if at, text = as(at, text); at != "" {
+			list[at] = text
+		}
+		return err
+	})
+}
+
+// complete gives the Go module what it requires: what the SDK does.
+func complete(list map[string][]byte) error {
+	module := string(list[path.Join(sdk, "go.mod")])
+	at := strings.Index(module, "\nrequire (")
+	if at < 0 {
+		return errors.New("the module of the SDK requires nothing")
+	}
+	list["go.mod"] = append(list["go.mod"], indirect(module[at:])...)
+	list["go.sum"] = list[path.Join(sdk, "go.sum")]
+	return nil
+}
+
+// indirect marks what a go.mod requires as indirect.
+func indirect(module string) string {
+	lines := strings.Split(module, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "\t") && !strings.HasSuffix(line, "// indirect") {
+			lines[i] = line + " // indirect"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// write writes the files into a new folder, which appears when all are there.
+func write(folder string, list map[string][]byte) (err error) {
+	parent := files.In(filepath.Dir(folder))
+	if err := parent.MkdirAll(); err != nil {
+		return err
+	}
+	draft := filepath.Join(filepath.Dir(folder), fmt.Sprintf(".%s.%d", filepath.Base(folder), os.Getpid()))
+	if err := files.At(draft).Mkdir(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, files.At(draft).RemoveAll())
+		}
+	}()
+	for name, text := range list {
+		file := filepath.Join(draft, filepath.FromSlash(name))
+		if err := files.In(filepath.Dir(file)).MkdirAll(); err != nil {
+			return err
+		}
+		if err := files.At(file).Write(text); err != nil {
+			return err
+		}
+	}
+	return files.At(draft).Rename(files.At(folder))
+}

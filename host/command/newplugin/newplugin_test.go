@@ -1,0 +1,101 @@
+package newplugin
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// TestNew writes a plugin in each language. scripts/test-template.sh builds it.
+func TestNew(t *testing.T) {
+	for _, language := range Languages() {
+		folder := filepath.Join(t.TempDir(), "my plugins", "room-echo")
+		var out bytes.Buffer
+		if err := Command(&out, Options{Folder: folder, Language: language}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), hint.Path(folder)) {
+			t.Errorf("%s: the output lacks the folder: %s", language, out.String())
+		}
+		data, err := os.ReadFile(filepath.Join(folder, "plugin.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := manifest.ParsePlugin("plugin.json", data)
+		if err != nil || p.ID != "room-echo" || p.Stages[0].Name != "room-echo" {
+			t.Errorf("%s: %+v, %v", language, p, err)
+		}
+		for _, name := range []string{
+			".gitignore", ".github/workflows/test.yml", "LICENSE", "README.md", "sdk/LICENSE",
+		} {
+			if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || len(text) == 0 {
+				t.Errorf("%s: %d bytes of %s, %v", language, len(text), name, err)
+			}
+		}
+		if err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || strings.Contains(path, "/sdk/") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if bytes.Contains(text, []byte(placeholder)) {
+				t.Errorf("%s has the name of the template", path)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	for folder, want := range map[string]string{
+		filepath.Join(dir, "Room"):                  `"Room" cannot be the name of a plugin`,
+		filepath.Join(dir, "a b"):                   `"a b" cannot be`,
+		filepath.Join(dir, ".hidden"):               "cannot be",
+		filepath.Join(dir, strings.Repeat("a", 65)): "cannot be",
+		".":                          `"." cannot be`,
+		dir + "/there":               "it exists already",
+		filepath.Join(dir, "a/b/ok"): "",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, "there"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		err := Command(new(bytes.Buffer), Options{Folder: folder, Language: "go"})
+		right := err == nil && want == ""
+		if err != nil && want != "" {
+			right = strings.Contains(err.Error(), want) && hint.Of(err) != ""
+		}
+		if !right {
+			t.Errorf("%s: %v, want %q", folder, err, want)
+		}
+	}
+	err := Command(new(bytes.Buffer), Options{Folder: filepath.Join(dir, "x"), Language: "cobol"})
+	if err == nil || !strings.Contains(err.Error(), "--lang cobol: there are templates in go") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused plugin has a folder: %v", err)
+	}
+}
+
+// TestNothingIsLeft: a disk that fails leaves no part of a plugin.
+func TestNothingIsLeft(t *testing.T) {
+	parent := t.TempDir()
+	err := write(filepath.Join(parent, "p"), map[string][]byte{"a": nil, "a/b": nil, "a/c": nil})
+	entries, _ := os.ReadDir(parent)
+	if err == nil || len(entries) > 0 {
+		t.Errorf("%v; left are %v", err, entries)
+	}
+	if !slices.Contains(Languages(), "go") {
+		t.Error("there is no template in Go")
+	}
+}
