@@ -32,7 +32,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
+.PHONY: run need build plugins help test test-go test-python python-sdk test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -53,7 +53,7 @@ plugins: need
 $(ORT):
 	scripts/fetch-ort.sh
 
-test: test-go check build ## everything that needs no PyTorch
+test: test-go test-python check build ## everything that needs no PyTorch
 	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
@@ -75,6 +75,13 @@ test-go: need
 	go list $(ALL) | grep -vxFf <(go list $(PURE)) | \
 		xargs go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 20m
 	go test -vet=off -ldflags=-w -timeout 20m $(PURE)
+
+test-python: ## the Python SDK's tests
+	@scripts/venv-plugin.sh
+	cd shared/python && $(CURDIR)/.cache/venv-plugin/bin/python -B -m pytest
+
+python-sdk: build ## the wheel of the Python SDK in .cache/python-sdk, which runs a stage in a new environment
+	scripts/python-sdk.sh
 
 check: need ## format, vet, generated files, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates the *.pb.go of shared/stagepb/stage.proto and ortgraphs/onnxpb/onnx.proto. The second file is from the onnx wheel,
-# version 1.23.2.
+# Generates the *.pb.go of shared/stagepb/stage.proto and ortgraphs/onnxpb/onnx.proto, and stage_pb2.py of the Python SDK. The
+# second .proto is from the onnx wheel, version 1.23.2.
 #
 #   scripts/gen-proto.sh [--check]
 #
@@ -44,18 +44,34 @@ generate() {
 	(cd "$out/$folder" && PATH=$tools/bin:$PATH "$tools/venv/bin/python" -m grpc_tools.protoc -I "$root/$folder" \
 		--go_out=. --go_opt=paths=source_relative "$@" "$proto")
 	for file in "$out/$folder"/*.go; do
-		if [ "$mode" = --check ]; then
-			diff -u "$root/$folder/$(basename "$file")" "$file" || {
-				echo "error: $folder/$(basename "$file") differs from the file generated from $proto" >&2
-				echo "hint: scripts/gen-proto.sh writes it" >&2
-				exit 1
-			}
-		else
-			cp "$file" "$root/$folder"
-		fi
+		keep "$folder" "$proto" "$file"
 	done
+}
+
+# keep FOLDER FILE.proto GENERATED: writes a generated file into the folder, or compares it.
+keep() {
+	if [ "$mode" = --check ]; then
+		diff -u "$root/$1/$(basename "$3")" "$3" || {
+			echo "error: $1/$(basename "$3") differs from the file generated from $2" >&2
+			echo "hint: scripts/gen-proto.sh writes it" >&2
+			exit 1
+		}
+	else
+		cp "$3" "$root/$1"
+	fi
+}
+
+# python writes the messages of the protocol for Python. Their file has the package's folder in its name, so that they do not
+# collide with another stage.proto in the process. Without protoc's check of versions, which refuses any protobuf that is older
+# than protoc, it works with the oldest that the SDK names: make python-sdk tests it.
+python() {
+	local package=xtts_plugin folder=shared/python/xtts_plugin
+	"$tools/venv/bin/python" -m grpc_tools.protoc -I "$package=$root/shared/stagepb" --python_out="$out" "$package/stage.proto"
+	sed -i '/^_runtime_version.Validate/,/^)/d; /runtime_version/d' "$out/$package/stage_pb2.py"
+	keep "$folder" stage.proto "$out/$package/stage_pb2.py"
 }
 
 mode=${1-}
 generate shared/stagepb stage.proto --go-grpc_out=. --go-grpc_opt=paths=source_relative
 generate ortgraphs/onnxpb onnx.proto --go_opt=Monnx.proto=github.com/xtts-host/xtts-host/ortgraphs/onnxpb
+python

@@ -1,0 +1,110 @@
+"""Batch: arrays over the memory of the host."""
+import os
+
+import numpy as np
+import pytest
+
+from xtts_plugin import manifest, stage_pb2 as pb
+from xtts_plugin.batch import Batch, Views
+from xtts_plugin.draws import Draws
+from xtts_plugin.ring import Ring
+from xtts_plugin.stage import Config, Tensor, bind
+
+KEYS = b"".join(bytes([n]) * 16 for n in (1, 0, 3))
+
+
+@pytest.fixture
+def memory():
+    fd = os.memfd_create("ring")
+    os.truncate(fd, 2 * 4096)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def views(memory, gain_json):
+    spec = manifest.read(gain_json).stages["gain"]
+    tensors = [pb.Tensor(name="w", dtype="f32", shape=[3, 8], pad=-1, offset=256),
+               pb.Tensor(name="n", dtype="i32", shape=[3], offset=512),
+               pb.Tensor(name="text", dtype="i64", shape=[3, 2], offset=1024)]
+    instance = pb.Instance(inputs={"waveform": "w", "waveform_lengths": "n", "text": "text"}, outputs={"waveform": "w"})
+    [ports] = bind(instance, [{t.name: Tensor(t) for t in tensors}])
+    return Views(spec, ports, Ring(memory, 2, 4096), 4096)
+
+
+@pytest.fixture
+def batch(views):
+    views.writable("waveform")[:] = np.arange(24).reshape(3, 8)
+    views.writable("waveform_lengths")[:] = 8, 0, 5
+    call = pb.Call(row_keys=KEYS, clip_ids=["a/1", "", "c/3"], step=7, epoch=2)
+    return Batch(call, views)
+
+
+def test_arrays_are_the_memory(batch, memory):
+    batch["waveform"][2, 1] = 42
+    assert np.frombuffer(os.pread(memory, 4, 4096 + 256 + 4 * 17), "<f4") == 42
+    assert batch["waveform"].shape == batch.shape("waveform") == (3, 8) and len(batch) == 3
+    assert (batch.step, batch.epoch, batch.bucket, batch.pad("waveform"), batch.clip(2)) == (7, 2, 0, -1, "c/3")
+    with pytest.raises(ValueError, match="read-only"):
+        batch["waveform_lengths"][0] = 1
+    with pytest.raises(KeyError, match="is it in plugin.json"):
+        batch["mel"]
+
+
+def test_rows(batch):
+    assert [(row.index, row.clip, len(row["waveform"])) for row in batch.rows()] == [(0, "a/1", 8), (2, "c/3", 5)]
+    for row in batch.rows():
+        row["waveform"] *= 2
+    row["waveform"] = 1
+    assert batch["waveform"][2].tolist() == [1, 1, 1, 1, 1, 21, 22, 23]
+    assert batch["waveform"][0].tolist() == list(range(0, 16, 2))
+    row.write("waveform", [5, 6])
+    assert batch["waveform"][2].tolist() == [5, 6] + [-1] * 6
+
+
+def test_draws(batch):
+    first = batch.draws(2)
+    assert first is batch.draws(2)
+    assert first.uniform(size=50).tolist() == Draws(bytes([3]) * 16).uniform(size=50).tolist()
+    assert batch.draws(0).bits64() == Draws(bytes([1]) * 16).bits64() != batch.draws(1).bits64()
+
+
+def test_reject(batch):
+    for row, reason in ((2, "silent"), (0, "loud"), (2, "the first reason counts")):
+        batch.reject(row, reason)
+    assert batch.rejected() == [(0, "loud"), (2, "silent")]
+    with pytest.raises(IndexError, match="row 3 of a batch of 3 rows"):
+        batch.reject(3, "none")
+
+
+def test_config(gain_json, views):
+    spec = manifest.read(gain_json).stages["gain"]
+    config = Config(spec, pb.Instance(name="i", config_json='{"other": 1}'),
+                    pb.ConfigureRequest(features_json='{"sample_rate": 22050}', files={"x": "/x"}), [views.tensors], None)
+    assert dict(config) == {"other": 1, "level": 0.5} and config.features["sample_rate"] == 22050
+    assert config.files == {"x": "/x"} and config.shape(0, "waveform") == (3, 8) and config.shape(0, "none") is None
+    assert config.pad(0, "waveform") == -1 and config.buckets == 1
+
+
+def test_defaults_of_objects():
+    schema = {"properties": {"a": {"default": 1}, "b": {"default": {}, "properties": {"c": {"default": [2]}}}}}
+    assert manifest.StageSpec("s", {}, schema, True).values("") == {"a": 1, "b": {"c": [2]}}
+    assert manifest.StageSpec("s", {}, schema, True).values('{"a": 3}')["a"] == 3
+
+
+def test_two_tensors_for_a_port():
+    with pytest.raises(ValueError, match="'x' is bound to 'a' as an input and to 'b' as an output"):
+        bind(pb.Instance(inputs={"x": "a"}, outputs={"x": "b"}), [])
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_library_is_missing(batch, library, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, library, None)
+    with pytest.raises(ImportError, match=f"is not installed for the Python that runs the plugin: pip install {library}"):
+        getattr(batch, library)("waveform")
+
+
+def test_torch(batch):
+    pytest.importorskip("torch")
+    batch.torch("waveform")[0] = 3
+    assert batch["waveform"][0].tolist() == [3] * 8

@@ -1,0 +1,68 @@
+"""The process of a plugin, started as the host starts it."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+PLUGIN = """
+print("before the import")
+import os
+from xtts_plugin import Stage, serve
+os.system("echo another library prints")
+print("after the import")
+assert "XTTS_HOST_PLUGIN" not in os.environ, "a child process would be a plugin, too"
+class Gain(Stage):
+    pass
+serve({names})
+"""
+
+
+@pytest.fixture
+def start(tmp_path, gain_json):
+    """Starts a plugin with a ring and a lifeline, and returns the process and the host's end of the lifeline."""
+    started = []
+
+    def run(code, environment=True):
+        (tmp_path / "plugin.py").write_text(code)
+        ring, (end, lifeline) = os.memfd_create("ring"), os.pipe()
+        host = {"XTTS_HOST_PLUGIN": "9c1f6c0e5d7a4b61", "PLUGIN_UNIX_SOCKET_DIR": str(tmp_path)} if environment else {}
+        shell = ["bash", "-c", f"exec {sys.executable} -B plugin.py 3<&{ring} 4<&{end}"]
+        p = subprocess.Popen(shell, cwd=tmp_path, env={"PATH": os.environ["PATH"], **host}, pass_fds=(ring, end),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(p)
+        os.close(ring), os.close(end)
+        return p, lifeline
+
+    yield run
+    for p in started:
+        p.kill()
+        p.communicate()
+
+
+def test_handshake_and_end(start):
+    p, lifeline = start(PLUGIN.format(names="gain=Gain"))
+    assert p.stdout.readline().startswith("1|1|unix|/")
+    assert p.poll() is None
+    os.close(lifeline)
+    out, err = p.communicate(timeout=20)
+    assert (p.returncode, out) == (0, "")
+    assert {"before the import", "after the import", "another library prints"} <= set(err.splitlines())
+
+
+@pytest.mark.parametrize("names, want", [
+    ("loud=Gain", "plugin.json has no stage 'loud'; it has gain"),
+    ("", "plugin.json has a stage 'gain', which serve did not get"),
+])
+def test_names(start, names, want):
+    p, lifeline = start(PLUGIN.format(names=names))
+    out, err = p.communicate(timeout=20)
+    os.close(lifeline)
+    assert p.returncode == 1 and want in err and not out
+
+
+def test_started_by_hand(start):
+    p, lifeline = start("from xtts_plugin import serve\nserve()", environment=False)
+    out, err = p.communicate(timeout=20)
+    os.close(lifeline)
+    assert p.returncode == 1 and "error: this is a plugin: xtts-host starts it\nhint: " in err

@@ -1,0 +1,195 @@
+"""Batch, the tensors of one call as NumPy arrays over the memory that the host shares, and Row, one row of it."""
+import numpy as np
+
+from .chacha8 import Words, chunks, seeds_of
+from .draws import Draws
+from .manifest import DTYPES
+
+KEY = 16  # bytes of a row's key
+
+
+class Views:
+    """The arrays of an instance in one bucket and one slot, which all batches there have."""
+
+    def __init__(self, spec, tensors, ring, start):
+        self.spec, self.tensors, self.ring = spec, tensors, ring
+        self._start, self._arrays = start, {}
+
+    def tensor(self, port):
+        if port not in self.tensors:
+            raise KeyError(f"port {port!r} is not bound: is it in plugin.json?")
+        return self.tensors[port]
+
+    def writable(self, port):
+        t = self.tensor(port)
+        return np.frombuffer(self.ring.memory, DTYPES[t.dtype], t.count, self._start + t.offset).reshape(t.shape)
+
+    def array(self, port):
+        """The array of a port, which cannot be written to unless plugin.json declares it as an output."""
+        array = self._arrays.get(port)
+        if array is None:
+            array = self.writable(port)
+            array.flags.writeable = self.spec.ports[port].written
+            self._arrays[port] = array
+        return array
+
+
+class Batch:
+    """One batch, during one call of process.
+
+    batch["waveform"] is the array of a port. It is the memory of the batch: what is written to it changes the batch.
+    bf16 is shown as u16. len(batch) is the number of rows, with the empty ones.
+    """
+
+    def __init__(self, call, views):
+        self._call, self._views, self._words, self._draws, self._bad = call, views, None, {}, {}
+
+    def __getitem__(self, port):
+        return self._views.array(port)
+
+    def __setitem__(self, port, values):
+        _assign(self[port], values)
+
+    def __len__(self):
+        return len(self._call.row_keys) // KEY
+
+    @property
+    def bucket(self):
+        """The index of the batch's shape, as in Config.shape."""
+        return self._call.bucket
+
+    @property
+    def step(self):
+        """The optimizer step that the batch is for, from 0; -1 in evaluation. For schedules."""
+        return self._call.step
+
+    @property
+    def epoch(self):
+        """The epoch of the batch, from 0."""
+        return self._call.epoch
+
+    def shape(self, port):
+        """The shape of a port in this batch."""
+        return self._views.tensor(port).shape
+
+    def pad(self, port):
+        """The value after the end of each row."""
+        return self._views.tensor(port).pad
+
+    def key(self, row):
+        """The key of a row: 16 bytes, the only source of randomness that a stage may use."""
+        return self._call.row_keys[KEY * row:KEY * (row + 1)]
+
+    def clip(self, row):
+        """The id of a row's clip, for messages; "" for an empty row. Random numbers come from draws."""
+        ids = self._call.clip_ids
+        return ids[row] if row < len(ids) else ""
+
+    def draws(self, row):
+        """The random numbers of a row. All calls for a row within one call of process continue one sequence."""
+        draws = self._draws.get(row)
+        if draws is None:
+            if self._words is None:  # the first words of all rows at once, which takes little longer than those of one
+                seeds = seeds_of(self._call.row_keys)
+                self._words = seeds, chunks(seeds, np.zeros(len(seeds), "<u8"))
+            draws = self._draws[row] = Draws(None, Words(self._words[0][row], self._words[1][row]))
+        return draws
+
+    def reject(self, row, reason):
+        """Reports a row as unusable, with a reason for the owner of the data.
+
+        The host lists its clip in quarantine.jsonl, and sends the batch again with the row empty.
+        """
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of a batch of {len(self)} rows was rejected")
+        self._bad.setdefault(row, str(reason))
+
+    def rejected(self):
+        """The rows that were rejected, with their reasons, in order."""
+        return sorted(self._bad.items())
+
+    def rows(self):
+        """The rows that are not empty. In those that are, it writes padding to the outputs that are no inputs."""
+        lengths = {p: self[p].tolist() for p in self._views.spec.lengths_read if p in self._views.tensors}
+        for index in range(len(self)):
+            if any(n[index] for n in lengths.values()) if lengths else any(self.key(index)):
+                yield Row(self, index, {p: n[index] for p, n in lengths.items()})
+            else:
+                self._clear(index)
+
+    def write(self, port, row, values):
+        """Writes a row of an output: the values, then padding, and the length if that is an output, too."""
+        target, spec = self[port][row], self._views.spec.ports[port]
+        target[:len(values)] = values
+        target[len(values):] = self.pad(port)
+        if spec.lengths and self._views.spec.ports[spec.lengths].written:
+            self[spec.lengths][row] = len(values)
+
+    def torch(self, port):
+        """A tensor of PyTorch over the same memory, on the CPU. PyTorch cannot keep it from being written to."""
+        torch = _library("torch", "PyTorch")
+        if self._views.tensor(port).dtype == "bf16":
+            return torch.from_numpy(self._views.writable(port).view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(self._views.writable(port))
+
+    def cupy(self, port):
+        """An array of CuPy over the same memory, which the GPU reads and writes over the bus, without a copy."""
+        cupy = _library("cupy", "CuPy")
+        return self._views.ring.on_gpu(cupy, self._views.writable(port))
+
+    def _clear(self, row):
+        spec = self._views.spec
+        lengths = {p.lengths for p in spec.ports.values()}
+        for p in spec.ports.values():
+            if p.written and not p.read and p.name in self._views.tensors:
+                self[p.name][row] = 0 if p.name in lengths else self.pad(p.name)
+
+
+class Row:
+    """A row that is not empty. row["waveform"] is the array of a port, cut to the row's length."""
+
+    def __init__(self, batch, index, lengths):
+        self.batch, self.index, self._lengths = batch, index, lengths
+
+    def __getitem__(self, port):
+        array, lengths = self.batch[port], self.batch._views.spec.ports[port].lengths
+        n = self._lengths.get(lengths)
+        return array[self.index] if n is None else array[self.index, :n]
+
+    def __setitem__(self, port, values):
+        array = self.batch[port]
+        if array.ndim == 1:
+            array[self.index] = values
+        else:
+            _assign(self[port], values)
+
+    @property
+    def draws(self):
+        """The random numbers of the row."""
+        return self.batch.draws(self.index)
+
+    @property
+    def clip(self):
+        """The id of the row's clip, for messages."""
+        return self.batch.clip(self.index)
+
+    def write(self, port, values):
+        """Writes the row of an output: the values, then padding, and the length if that is an output, too."""
+        self.batch.write(port, self.index, values)
+
+    def reject(self, reason):
+        """Reports the row as unusable, with a reason for the owner of the data."""
+        self.batch.reject(self.index, reason)
+
+
+def _assign(target, values):
+    """target[...] = values, which an assignment such as *= has done already where they are the same memory."""
+    if not (isinstance(values, np.ndarray) and values.__array_interface__ == target.__array_interface__):
+        target[...] = values
+
+
+def _library(name, title):
+    try:
+        return __import__(name)
+    except ImportError as e:
+        raise ImportError(f"{title} is not installed for the Python that runs the plugin: pip install {name}") from e

@@ -1,0 +1,50 @@
+"""What the process of a plugin does first: it watches the host, and keeps its standard output for the handshake."""
+import faulthandler
+import os
+import signal
+import stat
+import sys
+import threading
+
+COOKIE = ("XTTS_HOST_PLUGIN", "9c1f6c0e5d7a4b61")
+RING, LIFELINE = 3, 4  # descriptors that the host gives
+
+handshake = None  # the descriptor for the handshake line, in a process that the host started
+
+
+def begin():
+    """Begins the process of a plugin, if the host started this process as one. Otherwise it does nothing."""
+    global handshake
+    if handshake is not None or os.environ.get(COOKIE[0]) != COOKIE[1]:
+        return
+    if not _is_pipe(LIFELINE):
+        sys.exit(f"descriptor {LIFELINE} is not the lifeline: the host must give the read end of a pipe")
+    del os.environ[COOKIE[0]]  # a child process is no plugin
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the host, which lets its plugins finish
+    for fd in (RING, LIFELINE):
+        os.set_inheritable(fd, False)
+    os.register_at_fork(after_in_child=lambda: os.close(LIFELINE))
+    threading.Thread(target=_watch, name="lifeline", daemon=True).start()
+    handshake = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)
+    faulthandler.enable()  # a fault in a library shows its stack
+
+
+def say(line):
+    """Writes the handshake line."""
+    os.write(handshake, line.encode())
+
+
+def _watch():
+    """Ends the process when the host closes the lifeline, or has ended."""
+    while os.read(LIFELINE, 1):
+        pass
+    os._exit(0)
+
+
+def _is_pipe(fd):
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode)
+    except OSError:
+        return False

@@ -1,0 +1,276 @@
+"""Tests of a stage against the rules of docs/plugin-protocol.md, in an ordinary test:
+
+    from xtts_plugin.testing import check
+
+    def test_gain():
+        check(Gain, config={"low": 0.5, "high": 2}, buckets=[{"T_wav": 4000}, {"T_wav": 8000}])
+
+The stage runs in the process of the test, so a debugger works, but with the real protocol and real shared memory. These
+rules hold for every stage: it writes only its outputs, and all of them; empty rows stay empty; the bits of a row depend
+only on the row and its key. Your own tests must check the values that it computes.
+"""
+import inspect
+import itertools
+import json
+import logging
+import os
+import shutil
+import tempfile
+
+import grpc
+import numpy as np
+
+from . import manifest, serving, stage_pb2 as pb
+from .service import ALIGN, Service
+
+ROWS = 5  # of a batch: row 0 is full, row 1 is empty, the others have different lengths
+SLOTS = 3  # batches in flight
+_GUARD = np.full(7, 0xA5C396E17F0BD24D, "<u8").view("u1")
+_PAD = -2.5  # of floats: a value that a stage does not write by chance
+_PLAIN, _MOVED = (0, 1, 2, 3, 4), (4, 3, 0, 2, 1)  # which sample each row is
+_BYSTANDER = "bystander"  # a tensor of the batch that is bound to no port
+
+
+class BrokenRule(AssertionError):
+    """The stage breaks rules. The message has one line for each place where it does."""
+
+
+def check(stage, name=None, *, config=None, buckets, manifest_path="", features=None, files=None, device=""):
+    """Runs a stage with noise, and raises BrokenRule if it breaks a rule.
+
+    stage: the class. name: of the stage in plugin.json, if that has several. buckets: for each, a value of each symbol
+    of the ports except B. Two can find what a stage keeps from one shape to the next. manifest_path: of plugin.json, which
+    is beside the class if it is not given. The others are what configure gets.
+    """
+    manifest_path = manifest_path or os.path.join(os.path.dirname(inspect.getfile(stage)), "plugin.json")
+    declared = manifest.read(manifest_path)
+    if name is None and len(declared.stages) > 1:
+        raise ValueError(f"{manifest_path} has several stages: give the name of one of {', '.join(declared.stages)}")
+    spec = declared.stages[name or next(iter(declared.stages))]
+    with _Host(declared, spec, stage, buckets) as host:
+        host.configure(config or {}, features or {}, files or {}, device)
+        found = []
+        for bucket in range(len(buckets)):
+            found += _Checker(host, bucket).check()
+        if spec.deterministic:
+            found += _mixed(host, len(buckets))
+    if found:
+        raise BrokenRule("\n".join(found))
+
+
+class _Layout:
+    """Where the tensors of one bucket are in a slot. Their names differ from those of ports, to tell the two apart."""
+
+    def __init__(self, spec, bucket):
+        self.tensors, self.size = [], 0
+        for i, port in enumerate(spec.ports.values()):
+            shape = [_size(n, bucket) for n in port.shape]
+            self._add(f"tensor_{port.name}", port.dtype, shape, _PAD if port.dtype in ("f32", "f64", "f16") else 0)
+            if i == 0:
+                self._add(_BYSTANDER, "u8", [ROWS, 100], 0)
+
+    def _add(self, name, dtype, shape, pad):
+        t = pb.Tensor(name=name, dtype=dtype, shape=shape, pad=pad, offset=self.size)
+        self.tensors.append(t)
+        self.size = -(-(self.end(t) + len(_GUARD)) // ALIGN) * ALIGN
+
+    @staticmethod
+    def end(t):
+        """Where the guard of a tensor begins."""
+        size = np.dtype(manifest.DTYPES[t.dtype]).itemsize * int(np.prod(t.shape))
+        return t.offset + -(-size // 8) * 8
+
+    def array(self, slot, name):
+        """The tensor in the bytes of a slot."""
+        t = next(t for t in self.tensors if t.name == name)
+        count = int(np.prod(t.shape))
+        return np.frombuffer(slot, manifest.DTYPES[t.dtype], count, t.offset).reshape(tuple(t.shape))
+
+
+def _size(n, bucket):
+    if isinstance(n, int):
+        return n
+    if n != "B" and n not in bucket:
+        raise ValueError(f"a bucket lacks a value of {n}")
+    return ROWS if n == "B" else bucket[n]
+
+
+class _Host:
+    """The side of the host: the memory, and a connection to the stage, which is served in this process."""
+
+    def __init__(self, declared, spec, stage, buckets):
+        self.spec, self.layouts = spec, [_Layout(spec, bucket) for bucket in buckets]
+        self.slot_size = max(layout.size for layout in self.layouts)
+        self._ring = os.memfd_create("ring")
+        os.truncate(self._ring, SLOTS * self.slot_size)
+        self._folder = tempfile.mkdtemp()
+        self._service = Service(declared, {spec.name: stage}, self._ring, logging.getLogger("xtts_plugin"))
+        socket = os.path.join(self._folder, "stage.sock")
+        self._server = serving.start(self._service, socket)
+        self._channel, self._ids = grpc.insecure_channel("unix:" + socket), itertools.count()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._channel.close()
+        self._server.stop(None).wait()
+        os.close(self._ring)
+        shutil.rmtree(self._folder)
+
+    def configure(self, config, features, files, device):
+        ports = self.spec.ports.values()
+        request = pb.ConfigureRequest(features_json=json.dumps(features), files=files, device_uuid=device)
+        request.instances.add(name="test", stage=self.spec.name, config_json=json.dumps(config),
+                              inputs={p.name: f"tensor_{p.name}" for p in ports if p.read},
+                              outputs={p.name: f"tensor_{p.name}" for p in ports if p.written})
+        for layout in self.layouts:
+            request.layouts.add(tensors=layout.tensors)
+        self._call("Configure", request, pb.ConfigureResponse)
+        self._call("Attach", pb.AttachRequest(slots=SLOTS, slot_size=self.slot_size), pb.AttachResponse)
+
+    def _call(self, method, request, response):
+        rpc = self._channel.unary_unary(f"/xtts.stage.v1.Stage/{method}", type(request).SerializeToString,
+                                        response.FromString)
+        try:
+            rpc(request)
+        except grpc.RpcError as e:
+            raise BrokenRule(f"{method}: {e.details()}") from None
+
+    def run(self, *batches):
+        """Sends batches, one for each slot, and returns the bytes of the slots after that."""
+        calls = []
+        for slot, batch in enumerate(batches):
+            os.pwrite(self._ring, batch.fill(self), slot * self.slot_size)
+            calls.append(pb.Call(id=next(self._ids), slot=slot, bucket=batch.bucket, row_keys=batch.keys(),
+                                 clip_ids=batch.clips()))
+        rpc = self._channel.stream_stream("/xtts.stage.v1.Stage/Process", pb.Call.SerializeToString,
+                                          pb.Result.FromString)
+        for result in rpc(iter(calls)):
+            if result.error:
+                raise BrokenRule(f"process: {result.error}")
+            for bad in result.bad_rows:
+                raise BrokenRule(f"row {bad.row} of a batch of noise was rejected: {bad.reason}")
+        return [os.pread(self._ring, self.slot_size, slot * self.slot_size) for slot in range(len(batches))]
+
+
+class _Batch:
+    """A batch of noise: row i is the sample of number order[i]."""
+
+    def __init__(self, bucket, order=_PLAIN, empty=False):
+        self.bucket, self.order, self.empty = bucket, order, empty
+
+    def keys(self):
+        return b"".join(bytes(16) if self.is_empty(row) else bytes([n + 1]) * 16 for row, n in enumerate(self.order))
+
+    def clips(self):
+        return ["" if self.is_empty(row) else f"sample-{n}" for row, n in enumerate(self.order)]
+
+    def is_empty(self, row):
+        return self.empty or self.order[row] == 1
+
+    def length(self, row, width):
+        """The length of a row in a tensor of this width."""
+        n = self.order[row]
+        return 0 if self.is_empty(row) else width if n == 0 else width - (n - 1) * width // (2 * ROWS)
+
+    def fill(self, host):
+        """The bytes of the slot: noise in the inputs, and invalid values everywhere else."""
+        slot, layout = bytearray(b"\xff" * host.slot_size), host.layouts[self.bucket]
+        for t in layout.tensors:
+            slot[layout.end(t):layout.end(t) + len(_GUARD)] = _GUARD.tobytes()
+        layout.array(slot, _BYSTANDER)[:] = np.arange(ROWS * 100).reshape(ROWS, 100) % 256
+        lengths = set(host.spec.lengths_read)
+        for port in host.spec.ports.values():
+            if port.read and port.name not in lengths:
+                self._fill(port, layout, slot)
+        return bytes(slot)
+
+    def _fill(self, port, layout, slot):
+        array = layout.array(slot, f"tensor_{port.name}")
+        for row in range(ROWS):
+            n, rng = None, np.random.default_rng(self.order[row])
+            if port.lengths:
+                n = self.length(row, array.shape[1])
+                layout.array(slot, f"tensor_{port.lengths}")[row] = n
+            floats = array.dtype.kind == "f"
+            values = rng.uniform(-1, 1, array[row].shape) if floats else rng.integers(0, 10, array[row].shape)
+            array[row] = values.astype(array.dtype) if array.dtype.kind in "fiu" and port.dtype != "bf16" else 0
+            if n is not None:
+                array[row, n:] = _PAD if floats else 0
+
+
+class _Checker:
+    """The checks of one bucket."""
+
+    def __init__(self, host, bucket):
+        self._host, self._bucket, self._layout, self._found = host, bucket, host.layouts[bucket], []
+
+    def check(self):
+        plain = _Batch(self._bucket)
+        want = self._host.run(plain)[0]
+        self._slot("a batch", plain, want)
+        empty = _Batch(self._bucket, empty=True)
+        self._slot("a batch of empty rows", empty, self._host.run(empty)[0])
+        if self._host.spec.deterministic:
+            if any(again != want for again in self._host.run(*[plain] * SLOTS)):
+                self._say("the same batch gave different bits: does the stage use random numbers other than those of "
+                          "batch.draws, or keep state between calls?")
+            else:
+                self._compare(want, self._host.run(_Batch(self._bucket, _MOVED))[0])
+        return self._found
+
+    def _say(self, text):
+        self._found.append(f"bucket {self._bucket}: {text}")
+
+    def _slot(self, what, batch, slot):
+        """Compares a slot with the batch before the call, and with the rules."""
+        before, spec = batch.fill(self._host), self._host.spec
+        written = {f"tensor_{p.name}" for p in spec.ports.values() if p.written}
+        for t in self._layout.tensors:
+            end = self._layout.end(t)
+            if slot[end:end + len(_GUARD)] != _GUARD.tobytes():
+                self._say(f"{what}: the bytes after the end of {t.name} were overwritten")
+            if t.name not in written and slot[t.offset:end] != before[t.offset:end]:
+                self._say(f"{what}: {t.name} is not an output, but was changed")
+        for port in spec.ports.values():
+            for row in range(ROWS) if port.written else ():
+                self._row(what, batch, port, slot, row)
+
+    def _row(self, what, batch, port, slot, row):
+        array = self._layout.array(slot, f"tensor_{port.name}")[row]
+        n = None
+        if port.lengths:
+            n = int(self._layout.array(slot, f"tensor_{port.lengths}")[row])
+            if not 0 <= n <= len(array):
+                self._say(f"{what}: row {row}: {port.lengths} is {n}, but {port.name} has {len(array)} elements (was "
+                          "the length written?)")
+                return
+            if n and batch.is_empty(row):
+                self._say(f"{what}: row {row} is empty, but {port.lengths} was set to {n}")
+        if array.dtype.kind != "f":
+            return
+        if not np.isfinite(array[:n]).all():
+            self._say(f"{what}: row {row} of {port.name} has a NaN or an infinity (was all of it written?)")
+        if n is not None and (array[n:] != _PAD).any():
+            at = n + int(np.flatnonzero((array[n:] != _PAD).reshape(len(array) - n, -1).any(axis=1))[0])
+            self._say(f"{what}: row {row}: element {at} of {port.name} is after the row's {n} elements, and not the "
+                      f"pad value {_PAD}")
+
+    def _compare(self, slot, moved):
+        for port in self._host.spec.ports.values():
+            if port.written:
+                one, other = (self._layout.array(s, f"tensor_{port.name}") for s in (slot, moved))
+                for sample in range(ROWS):
+                    a, b = _PLAIN.index(sample), _MOVED.index(sample)
+                    if one[a].tobytes() != other[b].tobytes():
+                        self._say(f"{port.name}: a row has other bits as row {a} than as row {b} of a batch: they must "
+                                  "depend only on the row and its key")
+
+
+def _mixed(host, buckets):
+    """Batches of all buckets at once: each must have the bits that it has alone."""
+    batches = [_Batch(i % buckets) for i in range(SLOTS)]
+    together = host.run(*batches)
+    return [f"bucket {b.bucket}: other bits when other batches were in flight: do calls share memory?"
+            for b, slot in zip(batches, together) if host.run(b)[0] != slot]
