@@ -24,7 +24,21 @@ import (
 // is another process. The pass in this process is no measure of that: how fast its loop is depends on where the linker
 // puts it.
 func BenchmarkHop(b *testing.B) {
-	entries, err := catalog.Scan(passPlugin(b, b.TempDir()))
+	b.Run("go", func(b *testing.B) { benchmarkHop(b, passPlugin(b, b.TempDir())) })
+	b.Run("python", func(b *testing.B) {
+		folder := b.TempDir()
+		if err := os.CopyFS(filepath.Join(folder, "pass"), os.DirFS("testdata/pass")); err != nil {
+			b.Fatal(err)
+		}
+		editFile(b, filepath.Join(folder, "pass", "plugin.json"),
+			`"executable": {"linux_amd64": "pass", "linux_arm64": "pass"}`, `"argv": ["python3", "pass.py"]`)
+		python(b)
+		benchmarkHop(b, folder)
+	})
+}
+
+func benchmarkHop(b *testing.B, folder string) {
+	entries, err := catalog.Scan(folder)
 	if err != nil {
 		b.Fatal(err)
 	}

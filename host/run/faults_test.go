@@ -386,7 +386,7 @@ var (
 	lines = regexp.MustCompile(`mix\.go:\d+`)
 )
 
-func editFile(t *testing.T, path, from, to string) {
+func editFile(t testing.TB, path, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

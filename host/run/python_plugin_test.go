@@ -22,7 +22,7 @@ import (
 const pythonGain = "../../plugins/testdata/python/gain"
 
 // python puts the interpreter of the tests' own environment first in PATH, where the plugin's argv finds it.
-func python(t *testing.T) {
+func python(t testing.TB) {
 	t.Helper()
 	bin, err := filepath.Abs("../../.cache/venv-plugin/bin")
 	if err != nil {

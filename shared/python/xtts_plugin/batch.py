@@ -48,7 +48,9 @@ class Batch:
         return self._views.array(port)
 
     def __setitem__(self, port, values):
-        _assign(self[port], values)
+        array = self[port]
+        if values is not array:  # as *= gives, which has written it already
+            array[...] = values
 
     def __len__(self):
         return len(self._call.row_keys) // KEY
@@ -149,19 +151,23 @@ class Row:
     """A row that is not empty. row["waveform"] is the array of a port, cut to the row's length."""
 
     def __init__(self, batch, index, lengths):
-        self.batch, self.index, self._lengths = batch, index, lengths
+        self.batch, self.index, self._lengths, self._arrays = batch, index, lengths, {}
 
     def __getitem__(self, port):
-        array, lengths = self.batch[port], self.batch._views.spec.ports[port].lengths
-        n = self._lengths.get(lengths)
-        return array[self.index] if n is None else array[self.index, :n]
+        array = self._arrays.get(port)
+        if array is None:
+            n = self._lengths.get(self.batch._views.spec.ports[port].lengths)
+            array = self.batch[port][self.index] if n is None else self.batch[port][self.index, :n]
+            self._arrays[port] = array
+        return array
 
     def __setitem__(self, port, values):
-        array = self.batch[port]
-        if array.ndim == 1:
-            array[self.index] = values
-        else:
-            _assign(self[port], values)
+        array = self[port]
+        if not isinstance(array, np.ndarray):  # a length
+            self.batch[port][self.index] = values
+            del self._arrays[port]
+        elif values is not array:  # as *= gives, which has written it already
+            array[...] = values
 
     @property
     def draws(self):
@@ -180,12 +186,6 @@ class Row:
     def reject(self, reason):
         """Reports the row as unusable, with a reason for the owner of the data."""
         self.batch.reject(self.index, reason)
-
-
-def _assign(target, values):
-    """target[...] = values, which an assignment such as *= has done already where they are the same memory."""
-    if not (isinstance(values, np.ndarray) and values.__array_interface__ == target.__array_interface__):
-        target[...] = values
 
 
 def _library(name, title):
