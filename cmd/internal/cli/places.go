@@ -71,7 +71,7 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 	}
 	if kind, ok := arguments[typedAs(cmd)]; ok {
 		for _, path := range args {
-			in = append(in, overwrite.Place{Flag: cmd.CommandPath(), Path: path, Kind: kind})
+			in = append(in, overwrite.Place{Flag: "the argument " + path, Path: path, Kind: kind})
 		}
 	}
 	for _, place := range slices.Concat(out, in) {

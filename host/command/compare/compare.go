@@ -32,7 +32,12 @@ func Run(out io.Writer, o Options) error {
 			"a comparison needs two runs"))
 	}
 	var all []*record.Run
+	named := map[string]bool{}
 	for _, folder := range folders {
+		if named[filepath.Clean(folder)] {
+			return exit.Refused(hint.Errorf("name each run once", "%s: the run is named twice", folder))
+		}
+		named[filepath.Clean(folder)] = true
 		run, err := record.Open(folder)
 		if err != nil {
 			return exit.Refused(err)

@@ -1,10 +1,15 @@
 package resume
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -16,8 +21,19 @@ type RefusedError struct {
 	Refused []Difference
 	// Allowed is what --allow named.
 	Allowed []string
+	// Unknown is the config.yaml of the run if that is missing: then the settings are those of the command.
+	Unknown string
 	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
 	Lost []string
+}
+
+// missing is the config.yaml of a run if that is missing, else "".
+func missing(folder string) string {
+	path := filepath.Join(folder, rundir.SettingsFile)
+	if _, err := files.At(path).Lstat(); errors.Is(err, fs.ErrNotExist) {
+		return path
+	}
+	return ""
 }
 
 // maxListed is how many differences an error lists.
@@ -40,6 +56,9 @@ func (e *RefusedError) Lines() []string {
 	}
 	if n := len(e.Refused) - maxListed; n > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	if e.Unknown != "" {
+		lines = append(lines, "  ("+e.Unknown+" is missing, which has the settings of the run)")
 	}
 	return lines
 }

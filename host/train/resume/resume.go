@@ -81,7 +81,9 @@ func Decide(c Config) (*Decision, error) {
 		}
 	}
 	if len(refused) > 0 {
-		return nil, &RefusedError{Path: c.Checkpoint.Path, Refused: refused, Allowed: c.Allow}
+		return nil, &RefusedError{
+			Path: c.Checkpoint.Path, Refused: refused, Allowed: c.Allow, Unknown: missing(c.Folder),
+		}
 	}
 	d.apply(c, needed)
 	d.stretch(c, history, needed)

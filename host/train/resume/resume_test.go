@@ -19,6 +19,9 @@ import (
 func saved(t *testing.T) Config {
 	t.Helper()
 	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, rundir.SettingsFile), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	state := checkpoint.State{
 		Step: 96, OptimizerStep: 95, Epoch: 2, Batch: 5, Hashes: began(),
 		Schedule: schedule.Schedule{Name: "cosine", TotalSteps: 300}, Best: &checkpoint.Best{Step: 50, Loss: 1},
