@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
 // Part is a part of a bar.
@@ -36,6 +38,7 @@ const (
 	barHeight = 18.0
 	barStart  = 6.0
 	barEnd    = 474.0
+	cutRoom   = 3.0 // of a part that is not hidden by a line beside it
 )
 
 // SVG draws the bars.
@@ -84,11 +87,15 @@ func positive(v float64) float64 {
 }
 
 func (r *Bar) draw(d *drawing, y float64, scale func(float64) float64) {
-	d.say(`<text x="%g" y="%s">%s</text>`, barStart, place(y+14), text(r.Name))
+	name, cut := fit(r.Name, barEnd-barStart-widthOf(r.Text)-2*letter), ""
+	if name != visible.Short(r.Name, 300) {
+		cut = title(r.Name)
+	}
+	d.say(`<text x="%g" y="%s">%s%s</text>`, barStart, place(y+14), text(name), cut)
 	d.say(`<text x="%g" y="%s" text-anchor="end">%s</text>`, barEnd, place(y+14), text(r.Text))
 	d.say(`<rect class="track" x="%g" y="%s" width="%g" height="%g" rx="3"/>`, barStart, place(y+20), barEnd-barStart,
 		barHeight)
-	sum := 0.0
+	sum, before := 0.0, barEnd // where the part before it begins
 	for _, p := range r.Parts {
 		from := scale(sum)
 		sum += positive(p.Value)
@@ -99,28 +106,36 @@ func (r *Bar) draw(d *drawing, y float64, scale func(float64) float64) {
 		if wide := scale(sum) - from; wide > 0 {
 			d.say(`<rect class="c%d" x="%s" y="%s" width="%.2f" height="%g">%s</rect>`, p.Color, place(from), place(y+20),
 				wide, barHeight, title(hint))
+			if from-before > cutRoom && wide > cutRoom { // neighbours whose colours are alike are two parts, too
+				d.say(`<path class="cut" d="M%s %sv%g"/>`, place(from), place(y+20), barHeight)
+			}
+			before = from
 		}
 	}
 	if r.Limit > 0 && finite(r.Limit) {
-		d.say(`<path class="limit" d="M%s %sv%g"/>`, place(scale(r.Limit)), place(y+17), barHeight+6)
+		for _, class := range []string{"halo", "limit"} {
+			d.say(`<path class="%s" d="M%s %sv%g"/>`, class, place(scale(r.Limit)), place(y+17), barHeight+6)
+		}
 	}
 }
 
-// legendOf names the parts, each once.
+// legendOf names the parts, each once, with the value of one that no other row has: a finger has no place to rest.
 func legendOf(rows []Bar) (colors []int, names []string) {
-	seen := map[string]bool{}
+	at := map[string]int{}
 	for _, r := range rows {
 		for _, p := range r.Parts {
-			if p.Name != "" && !seen[p.Name] {
-				seen[p.Name] = true
-				colors, names = append(colors, p.Color), append(names, p.Name)
+			if i, ok := at[p.Name]; ok {
+				names[i] = p.Name
+			} else if p.Name != "" {
+				at[p.Name] = len(names)
+				colors, names = append(colors, p.Color), append(names, strings.TrimSpace(p.Name+" "+p.Text))
 			}
 		}
 	}
 	return colors, names
 }
 
-func need(name string) float64 { return 16 + letter*float64(len([]rune(name))) + 16 }
+func need(name string) float64 { return 16 + widthOf(name) + 16 }
 
 func legendRows(names []string) (rows float64) {
 	at := barEnd

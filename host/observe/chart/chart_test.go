@@ -1,8 +1,11 @@
 package chart
 
 import (
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -76,6 +79,88 @@ func TestPlot(t *testing.T) {
 	}
 }
 
+// TestRoom: labels of any length are in the picture and apart, also where letters are as wide as on a narrow page.
+func TestRoom(t *testing.T) {
+	for _, values := range [][]float64{{0, 1e-3}, {1.5e-6, 1e-3}, {-1e-3, 2e-3}, {-1e308, 1e308}, {0, 7}, {99, 99}} {
+		p := Plot{Title: "Learning rate", Describe: "so much", XName: "value", Lines: []Line{
+			{Points: []Point{{X: values[0], Y: values[0]}, {X: values[1], Y: values[1]}}},
+		}}
+		if values[1] == 7 {
+			p.XFormat = func(v float64) string { return fmt.Sprintf("after %g hours", v) }
+		}
+		below := -1.0 // where the label below the axis ends, which comes from left to right
+		for _, label := range labels(t, string(p.SVG())) {
+			begin, end := label.span()
+			if begin < 0 || end > width || label.y > height-5 {
+				t.Errorf("%v: %q is from %g to %g at %g, outside", values, label.text, begin, end, label.y)
+			}
+			if label.y == bottom+20 {
+				if begin < below {
+					t.Errorf("%v: %q begins at %g, and the one before it ends at %g", values, label.text, begin, below)
+				}
+				below = end
+			}
+		}
+	}
+}
+
+// written is a text of a picture.
+type written struct {
+	x, y         float64
+	anchor, text string
+}
+
+func (w written) span() (begin, end float64) {
+	wide := widthOf(w.text)
+	switch w.anchor {
+	case "end":
+		return w.x - wide, w.x
+	case "middle":
+		return w.x - wide/2, w.x + wide/2
+	}
+	return w.x, w.x + wide
+}
+
+func labels(t *testing.T, svg string) (list []written) {
+	t.Helper()
+	form := regexp.MustCompile(`<text[^>]* x="([^"]+)" y="([^"]+)"(?: text-anchor="(\w+)")?>([^<]*)`)
+	for _, m := range form.FindAllStringSubmatch(svg, -1) {
+		x, err := strconv.ParseFloat(m[1], 64)
+		y, yerr := strconv.ParseFloat(m[2], 64)
+		if err != nil || yerr != nil {
+			t.Fatal(m)
+		}
+		list = append(list, written{x, y, m[3], m[4]})
+	}
+	return list
+}
+
+// TestEnds: lines have their names at their ends, apart from each other and above the axis.
+func TestEnds(t *testing.T) {
+	p := Plot{Title: "Loss", Describe: "of runs", XName: "step", Ends: true}
+	for i, y := range []float64{1, 1.001, 1, 3, 2} {
+		p.Lines = append(p.Lines, Line{Name: string(rune('A' + i)), Color: i + 1,
+			Points: []Point{{X: 1, Y: 3}, {X: 9, Y: y}}})
+	}
+	p.Lines[4].Points = append(p.Lines[4].Points, Point{X: 10, Y: math.NaN()}) // not where it ends
+	at := map[string]written{}
+	for _, label := range labels(t, string(p.SVG())) {
+		if label.y > 30 && len(label.text) == 1 && label.text >= "A" {
+			at[label.text] = label
+		}
+	}
+	if len(at) != 5 || at["D"].y > at["E"].y || at["E"].y > at["B"].y || at["A"].y > bottom || at["C"].y > bottom {
+		t.Errorf("%v", at)
+	}
+	for a, one := range at {
+		for b, other := range at {
+			if _, end := one.span(); a != b && math.Abs(one.y-other.y) < 15 || end > width {
+				t.Errorf("%s and %s: %v, %v", a, b, one, other)
+			}
+		}
+	}
+}
+
 // TestBars: the parts of the longest bar fill the scale from 6 to 474, and the limit is on it.
 func TestBars(t *testing.T) {
 	b := Bars{Title: "Memory", Describe: "8 of 16", Rows: []Bar{
@@ -96,7 +181,30 @@ func TestBars(t *testing.T) {
 	if strings.Count(got, ">arenas<") != 1 || strings.Contains(got, "Inf") {
 		t.Errorf("%s", got)
 	}
+	if !strings.Contains(got, `<path class="halo" d="M474.0 17.0v24"/>`) ||
+		strings.Count(got, `<path class="cut" d="M123.0 20.0v18"/>`) != 1 || strings.Count(got, `class="cut"`) != 1 {
+		t.Errorf("no line between the parts, or no ground of the limit:\n%s", got)
+	}
 	if text := b.Rows[0].Describe(); text != "GPU 0: arenas 4 GiB, rest 4 GiB" {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestNarrowBars: a name that has no room beside its value is cut, and shown where the mouse rests. The legend has the
+// values of a single bar.
+func TestNarrowBars(t *testing.T) {
+	long := strings.Repeat("长", 60)
+	b := Bars{Title: "A step", Describe: "69 ms", Rows: []Bar{
+		{Name: long, Text: "69 ms", Parts: []Part{{Name: "wait", Value: 0.01, Text: "0.01 ms", Color: 4},
+			{Name: "train", Value: 69, Text: "69 ms", Color: 1}}},
+	}}
+	got := string(b.SVG())
+	all := labels(t, got)
+	if _, end := all[0].span(); end > barEnd-widthOf("69 ms") || !strings.HasSuffix(all[0].text, "…") ||
+		!strings.Contains(got, "<title>"+long+"</title>") {
+		t.Errorf("%q ends at %g", all[0].text, end)
+	}
+	if all[2].text != "wait 0.01 ms" || all[3].text != "train 69 ms" || strings.Contains(got, `class="cut"`) {
+		t.Errorf("%v\n%s", all, got)
 	}
 }

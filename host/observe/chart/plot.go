@@ -1,10 +1,11 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
-	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/visible"
@@ -43,34 +44,15 @@ type Plot struct {
 	XFormat  func(float64) string // Short if it is nil
 	Whole    bool                 // the horizontal axis counts something
 	Inset    bool                 // points are not at the edges
+	Ends     bool                 // lines also have their names at their ends: not only their colours tell them apart
 }
 
-// The box of a plot, in units of which a page shows 1.1 pixels or so.
+// The box of a plot, in units of which a page shows 1.1 pixels or so, and a narrow one 0.7. Labels that need the room
+// move its left side.
 const (
-	width, height            = 480.0, 250.0
+	width, height            = 480.0, 259.0
 	left, right, top, bottom = 54.0, 468.0, 34.0, 212.0
-	letter                   = 8.0 // the width of a letter on a narrow page, where letters are larger
 )
-
-// drawing is an SVG document that is being written.
-type drawing struct{ strings.Builder }
-
-// say writes markup. All its arguments are numbers, classes of this package, or went through text.
-func (d *drawing) say(format string, args ...any) { fmt.Fprintf(&d.Builder, format+"\n", args...) }
-
-// text makes a text of anyone part of a document.
-func text(s string) string { return html.EscapeString(visible.Short(s, 300)) }
-
-// open begins a picture.
-func (d *drawing) open(title, describe string, height float64) {
-	d.say(`<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, math.Ceil(height),
-		text(strings.TrimSuffix(title, ".")+". "+describe))
-}
-
-func (d *drawing) close() template.HTML {
-	d.say("</svg>")
-	return template.HTML(d.String())
-}
 
 // SVG draws the plot.
 func (p *Plot) SVG() template.HTML {
@@ -87,17 +69,27 @@ func (p *Plot) SVG() template.HTML {
 			}
 		}
 	}
-	x := newAxis(xs, false, 0, left, right)
-	if p.Inset {
-		x.from, x.to = left+30, right-30
-	}
 	y := newAxis(ys, p.FromZero, p.LogFrom, bottom, top)
-	p.axes(&d, x, y)
+	from, to := left, right
+	for _, v := range y.ticks() {
+		from = max(from, widthOf(Short(v))+10)
+	}
+	if p.Ends {
+		to -= endRoom
+	}
+	x := newAxis(xs, false, 0, from, to)
+	if p.Inset {
+		x.from, x.to = from+30, to-30
+	}
+	p.axes(&d, x, y, from, to)
 	if len(xs) == 0 {
-		d.say(`<text class="muted" x="%g" y="%g" text-anchor="middle">no values</text>`, (left+right)/2, (top+bottom)/2)
+		d.say(`<text class="muted" x="%g" y="%g" text-anchor="middle">no values</text>`, (from+to)/2, (top+bottom)/2)
 	}
 	for i := range p.Lines {
 		p.Lines[i].draw(&d, x, y)
+	}
+	if p.Ends {
+		p.ends(&d, x, y)
 	}
 	p.legend(&d, y.log)
 	return d.close()
@@ -109,32 +101,83 @@ func (p Point) hasInterval() bool {
 	return (p.Low != 0 || p.High != 0) && finite(p.Low) && finite(p.High)
 }
 
-func (p *Plot) axes(d *drawing, x, y axis) {
+// axes draws both axes of the box between two horizontal places.
+func (p *Plot) axes(d *drawing, x, y axis, from, to float64) {
 	format := p.XFormat
 	if format == nil {
 		format = Short
 	}
 	for _, v := range y.ticks() {
 		at := y.at(v)
-		d.say(`<path class="grid" d="M%g %sH%g"/>`, left, place(at), right)
-		d.say(`<text x="%g" y="%s" text-anchor="end">%s</text>`, left-6, place(at+4), text(Short(v)))
+		d.say(`<path class="grid" d="M%g %sH%g"/>`, from, place(at), to)
+		d.say(`<text x="%g" y="%s" text-anchor="end">%s</text>`, from-8, place(at+4), text(Short(v)))
 	}
-	last := -1e9
+	last := -1e9 // where the label before it ends
 	for _, v := range x.ticks() {
 		at, label := x.at(v), format(v)
-		if p.Whole && v != math.Trunc(v) || at-last < letter*float64(len(label)+1) {
+		wide := widthOf(label)
+		begin, anchor := at-wide/2, "middle"
+		if begin < 0 {
+			begin, anchor = at, "start"
+		} else if begin+wide > width {
+			begin, anchor = at-wide, "end"
+		}
+		if p.Whole && v != math.Trunc(v) || begin < last+letter {
 			continue // there is no room
 		}
-		last = at
-		anchor := "middle"
-		if at > right-letter*float64(len(label))/2 {
-			anchor = "end"
-		}
+		last = begin + wide
 		d.say(`<path class="grid" d="M%s %gV%g"/>`, place(at), bottom, bottom+4)
-		d.say(`<text x="%s" y="%g" text-anchor="%s">%s</text>`, place(min(at, right)), bottom+18, anchor, text(label))
+		d.say(`<text x="%s" y="%g" text-anchor="%s">%s</text>`, place(at), bottom+20, anchor, text(label))
 	}
-	d.say(`<path class="axis" d="M%g %gH%g"/>`, left, bottom, right)
-	d.say(`<text class="muted" x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, bottom+34, text(p.XName))
+	d.say(`<path class="axis" d="M%g %gH%g"/>`, from, bottom, to)
+	d.say(`<text class="muted" x="%g" y="%g" text-anchor="middle">%s</text>`, (from+to)/2, bottom+41, text(p.XName))
+}
+
+// The room for the names at the ends of lines.
+const (
+	endRoom   = 24.0
+	endApart  = 16.0 // two names that are less apart would overlap
+	endLength = 2    // columns of a name
+)
+
+// ends writes the names of lines where these end, apart from each other.
+func (p *Plot) ends(d *drawing, x, y axis) {
+	type end struct {
+		x, y float64
+		line *Line
+	}
+	var all []end
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		for _, at := range slices.Backward(l.Points) {
+			if l.shown(at, y) {
+				if l.Name != "" && !l.Alone {
+					all = append(all, end{x.at(at.X) + 6, y.at(at.Y) + 5, l})
+				}
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.y, b.y) })
+	for i := range all {
+		for _, above := range all[:i] {
+			if math.Abs(all[i].x-above.x) < endRoom {
+				all[i].y = max(all[i].y, above.y+endApart)
+			}
+		}
+	}
+	for i := len(all) - 1; i >= 0; i-- { // those that were moved below the axis move up again
+		all[i].y = min(all[i].y, bottom)
+		for _, below := range all[i+1:] {
+			if math.Abs(all[i].x-below.x) < endRoom {
+				all[i].y = min(all[i].y, below.y-endApart)
+			}
+		}
+	}
+	for _, e := range all {
+		d.say(`<text class="c%d" x="%s" y="%s">%s</text>`, e.line.Color, place(e.x), place(e.y),
+			text(fit(e.line.Name, endLength*letter)))
+	}
 }
 
 // legend names the lines, if they have names, and says that the axis is logarithmic.
@@ -151,7 +194,7 @@ func (p *Plot) legend(d *drawing, log bool) {
 			d.say(`<path class="l%d%s" d="M%s 14h16"/>`, l.Color, dashed(l.Dashed), place(at))
 		}
 		d.say(`<text x="%s" y="18">%s</text>`, place(at+21), text(name))
-		at += 21 + letter*float64(len([]rune(name))) + 14
+		at += 21 + widthOf(name) + 14
 	}
 	if log {
 		d.say(`<text class="muted" x="%g" y="18" text-anchor="end">logarithmic</text>`, right)
@@ -165,12 +208,17 @@ func dashed(is bool) string {
 	return ""
 }
 
+// shown says that a point has a place.
+func (l *Line) shown(p Point, y axis) bool {
+	return finite(p.X) && finite(p.Y) && !(y.log && p.Y <= 0)
+}
+
 func (l *Line) draw(d *drawing, x, y axis) {
 	var path strings.Builder
 	pen := "M"
 	var dots drawing
 	for _, p := range l.Points {
-		if !finite(p.X) || !finite(p.Y) || y.log && p.Y <= 0 {
+		if !l.shown(p, y) {
 			pen = "M" // a gap
 			continue
 		}
@@ -200,11 +248,4 @@ func (l *Line) draw(d *drawing, x, y axis) {
 		d.say(`<path class="l%d%s%s" d="%s"/>`, l.Color, thin, dashed(l.Dashed), path.String())
 	}
 	d.WriteString(dots.String())
-}
-
-func title(hint string) string {
-	if hint == "" {
-		return ""
-	}
-	return "<title>" + text(hint) + "</title>"
 }
