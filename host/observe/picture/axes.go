@@ -8,15 +8,34 @@ import (
 	"strings"
 )
 
-// The space for the axes beside a picture, in pixels.
-const (
-	axisLeft   = 80
-	axisBottom = 24
-	dot        = 2  // pixels of a dot of a character, in each direction
-	tick       = 4  // pixels
-	apart      = 60 // pixels between two labels, at least
-	nameHeight = 5*dot + 6
-)
+// leastLeft is the least space for the axis of values, in pixels.
+const leastLeft = 80
+
+// letters are what labels are written with: a dot of a character has so many pixels in each direction. All space for
+// labels grows with it.
+type letters int
+
+// lettersOf returns letters for a picture of a width in pixels. A page shows a wide picture as narrow as a column or a
+// phone, where its labels have to be read, too: they are a fiftieth as high as it is wide.
+func lettersOf(width int) letters { return letters(max(2, width/240)) }
+
+func (l letters) tick() int       { return 2 * int(l) }
+func (l letters) across() int     { return 30 * int(l) }        // of two labels beside each other, at least
+func (l letters) up() int         { return max(60, 10*int(l)) } // of two above each other
+func (l letters) bottom() int     { return 12 * int(l) }        // the axis of time
+func (l letters) nameHeight() int { return 8 * int(l) }
+func (l letters) between() int    { return 4 * int(l) } // two matrices
+
+// left is the space for the axis of values.
+func (l letters) left(panels []panel) int {
+	space := leastLeft
+	for _, p := range panels {
+		for _, v := range p.values {
+			space = max(space, l.width(v.text)+l.tick()+2*int(l))
+		}
+	}
+	return space
+}
 
 // label is a text at a place of an axis, in pixels.
 type label struct {
@@ -32,55 +51,58 @@ type panel struct {
 }
 
 // withAxes puts panels above each other, beside the axes of their values and above that of the time.
-func withAxes(panels []panel, times []label) *image.Paletted {
+func withAxes(panels []panel, times []label, by letters) *image.Paletted {
 	width, height := 0, 0
 	for _, l := range times {
-		width = max(width, l.at+widthOf(l.text))
+		width = max(width, l.at+by.width(l.text))
 	}
 	for i, p := range panels {
-		width, height = max(width, p.picture.Bounds().Dx()), height+p.height(i)
+		width, height = max(width, p.picture.Bounds().Dx()), height+p.height(i, by)
 	}
-	out := newImage(axisLeft+width, height+axisBottom)
+	left, tick, dot := by.left(panels), by.tick(), int(by)
+	out := newImage(left+width, height+by.bottom())
 	y := 0
 	for i, p := range panels {
-		y += p.height(i)
+		y += p.height(i, by)
 		size := p.picture.Bounds().Size()
 		top := y - size.Y
 		if p.name != "" {
-			write(out, axisLeft, top-nameHeight+dot, p.name)
+			by.write(out, left, top-by.nameHeight()+dot, p.name)
 		}
 		for row := range size.Y { // their palette is the same
-			copy(out.Pix[out.PixOffset(axisLeft, top+row):], p.picture.Pix[p.picture.PixOffset(0, row):][:size.X])
+			copy(out.Pix[out.PixOffset(left, top+row):], p.picture.Pix[p.picture.PixOffset(0, row):][:size.X])
 		}
 		for _, l := range p.values {
-			fill(out, axisLeft-tick, top+l.at, tick, 1)
-			write(out, axisLeft-tick-dot-widthOf(l.text), top+min(max(0, l.at-2*dot), size.Y-5*dot), l.text)
+			fill(out, left-tick, top+l.at, tick, 1)
+			by.write(out, left-tick-dot-by.width(l.text), top+min(max(0, l.at-2*dot), size.Y-5*dot), l.text)
 		}
 	}
 	for _, l := range times {
-		fill(out, axisLeft+l.at, y, 1, tick)
-		write(out, axisLeft+l.at, y+tick+dot, l.text)
+		fill(out, left+l.at, y, 1, tick)
+		by.write(out, left+l.at, y+tick+dot, l.text)
 	}
 	return out
 }
 
 // height is what a panel takes, as the one of a number from 0 on.
-func (p panel) height(number int) int {
+func (p panel) height(number int, by letters) int {
 	height := p.picture.Bounds().Dy()
 	if p.name != "" {
-		height += nameHeight
+		height += by.nameHeight()
 	}
 	if number > 0 {
-		height += between
+		height += by.between()
 	}
 	return height
 }
 
-// ticks returns the labels of an axis of a length in pixels, of which each stands for so much, from 0 on.
-func ticks(length int, pixel float64, unit string) (all []label) {
-	step := math.Pow(10, math.Ceil(math.Log10(apart*pixel)))
+// ticks returns the labels of an axis of a length in pixels, of which each stands for so much, from 0 on. They are at
+// least so many pixels apart.
+func ticks(length, apart int, pixel float64, unit string) (all []label) {
+	least := float64(apart) * pixel
+	step := math.Pow(10, math.Ceil(math.Log10(least)))
 	for _, part := range []float64{0.2, 0.5} {
-		if part*step >= apart*pixel {
+		if part*step >= least {
 			step *= part
 			break
 		}
@@ -107,10 +129,11 @@ var glyphs = map[rune][5]uint8{
 	'z': {7, 1, 2, 4, 7},
 }
 
-func widthOf(text string) int { return 4 * dot * len(text) }
+func (l letters) width(text string) int { return 4 * int(l) * len(text) }
 
 // write writes characters from left to right, those without a glyph as spaces.
-func write(out *image.Paletted, x, y int, text string) {
+func (l letters) write(out *image.Paletted, x, y int, text string) {
+	dot := int(l)
 	for i, r := range []rune(strings.ToLower(text)) {
 		for row, bits := range glyphs[r] {
 			for column := range 3 {

@@ -20,7 +20,6 @@ const (
 	mostAcross  = 2048 // pixels from left to right; several rows beyond it are averaged
 	mostUp      = 1024 // pixels from the bottom to the top, as well
 	curveHeight = 240
-	between     = 8 // pixels between two matrices
 )
 
 // Step is how far two rows are apart.
@@ -49,6 +48,7 @@ func Heat(step Step, matrices ...Matrix) ([]byte, error) {
 		most = max(most, len(m.Values)/m.Columns)
 	}
 	across := scaleOf(most, mostAcross)
+	by := lettersOf(across.pixels(most))
 	var panels []panel
 	for _, m := range matrices {
 		rows, up := len(m.Values)/m.Columns, scaleOf(m.Columns, mostUp)
@@ -61,12 +61,12 @@ func Heat(step Step, matrices ...Matrix) ([]byte, error) {
 				paintBox(p.picture, image.Rect(x, y, x+across.cell, y+up.cell), index)
 			}
 		}
-		for _, l := range ticks(height, up.unit(), "") {
+		for _, l := range ticks(height, by.up(), up.unit(), "") {
 			p.values = append(p.values, label{height - 1 - l.at, l.text})
 		}
 		panels = append(panels, p)
 	}
-	return encode(withAxes(panels, ticks(across.pixels(most), step.Size*across.unit(), step.Unit)))
+	return encode(withAxes(panels, ticks(across.pixels(most), by.across(), step.Size*across.unit(), step.Unit), by))
 }
 
 // Curve draws a row of values from left to right, the largest one at the top. What is not finite leaves a gap.
@@ -87,7 +87,8 @@ func Curve(step Step, values []float32) ([]byte, error) {
 		paintBox(p, image.Rect(row*across.cell, y, (row+1)*across.cell, y+1), light)
 	}
 	panels := []panel{{picture: p, values: ends(curveHeight, low, high)}}
-	return encode(withAxes(panels, ticks(p.Bounds().Dx(), step.Size*across.unit(), step.Unit)))
+	by := lettersOf(p.Bounds().Dx())
+	return encode(withAxes(panels, ticks(p.Bounds().Dx(), by.across(), step.Size*across.unit(), step.Unit), by))
 }
 
 // limits returns the smallest and the largest finite value, both 0 without one.

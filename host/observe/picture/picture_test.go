@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// small are the letters of small pictures.
+const small = letters(2)
+
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		length       int
@@ -20,12 +23,12 @@ func TestTicks(t *testing.T) {
 		{101, 0.5, "50s", "50s"},
 		{10, 0.0025, "0s", "0s"},
 	} {
-		all := ticks(c.length, c.pixel, "s")
+		all := ticks(c.length, small.across(), c.pixel, "s")
 		if all[0] != (label{0, "0s"}) || all[min(1, len(all)-1)].text != c.second || all[len(all)-1].text != c.last {
 			t.Errorf("%d pixels of %g s: %v", c.length, c.pixel, all)
 		}
 		for i := range all[1:] {
-			if all[i+1].at-all[i].at < apart {
+			if all[i+1].at-all[i].at < small.across() {
 				t.Errorf("%v and %v overlap", all[i], all[i+1])
 			}
 		}
@@ -62,24 +65,27 @@ func TestAxes(t *testing.T) {
 		return n
 	}
 	const height = columns * cell
-	last := ticks(frames*cell, 0.01/cell, "s")[4]
-	if want := axisLeft + last.at + widthOf(last.text); picture.Bounds().Dx() != want || want <= axisLeft+frames*cell {
+	tick, bottom := small.tick(), small.bottom()
+	last := ticks(frames*cell, small.across(), 0.01/cell, "s")[4]
+	if want := leastLeft + last.at + small.width(last.text); picture.Bounds().Dx() != want ||
+		want <= leastLeft+frames*cell {
 		t.Errorf("the picture is %d pixels wide, and its last label ends at %d", picture.Bounds().Dx(), want)
 	}
 	for i := range 5 { // 0.2 s are 20 frames
-		x := axisLeft + i*20*cell
+		x := leastLeft + i*20*cell
 		if lit(x, height, x+1, height+tick) != tick || lit(x+1, height, x+20*cell, height+tick) != 0 ||
-			lit(x, height+tick, x+20*cell, height+axisBottom) < 20 {
+			lit(x, height+tick, x+20*cell, height+bottom) < 20 {
 			t.Errorf("no tick and label of %d00 ms", 2*i)
 		}
 	}
 	for i := range 4 {
 		y := height - 1 - i*20*cell
-		if lit(axisLeft-tick, y, axisLeft, y+1) != tick || lit(0, max(0, y-12), axisLeft-tick, min(height, y+12)) < 10 {
+		if lit(leastLeft-tick, y, leastLeft, y+1) != tick ||
+			lit(0, max(0, y-12), leastLeft-tick, min(height, y+12)) < 10 {
 			t.Errorf("no tick and label of column %d", 20*i)
 		}
 	}
-	if lit(axisLeft, 0, axisLeft+frames*cell, height) != 0 {
+	if lit(leastLeft, 0, leastLeft+frames*cell, height) != 0 {
 		t.Error("axes are drawn over the values")
 	}
 }
@@ -91,13 +97,13 @@ func TestOrientation(t *testing.T) {
 	data, err := Heat(tenMS, Matrix{"true", []float32{0, 1, 2, 3, 4, nan}, 2}, Matrix{"said", []float32{8, 0}, 2})
 	picture := decoded(t, data, err)
 	at := func(row, column, top int) float64 { // the value that is seen
-		x, y := axisLeft+row*cell+1, top+(2-column)*cell-1
+		x, y := leastLeft+row*cell+1, top+(2-column)*cell-1
 		if i := picture.ColorIndexAt(x, y); i >= first {
 			return 8 * float64(i-first) / float64(255-first)
 		}
 		return -float64(picture.ColorIndexAt(x, y))
 	}
-	upper, lower := nameHeight, 2*nameHeight+2*cell+between
+	upper, lower := small.nameHeight(), 2*small.nameHeight()+2*cell+small.between()
 	for i, want := range []float64{0, 1, 2, 3, 4, -broken} {
 		if got := at(i/2, i%2, upper); math.Abs(got-want) > 0.05 {
 			t.Errorf("row %d, column %d of the upper one shows %g, want %g", i/2, i%2, got, want)
@@ -107,7 +113,7 @@ func TestOrientation(t *testing.T) {
 		t.Errorf("the lower one shows %g above %g", at(0, 1, lower), at(0, 0, lower))
 	}
 	for _, top := range []int{upper, lower} {
-		if !slices.Contains(picture.Pix[(top-nameHeight)*picture.Stride:top*picture.Stride], light) {
+		if !slices.Contains(picture.Pix[(top-small.nameHeight())*picture.Stride:top*picture.Stride], light) {
 			t.Errorf("no name above the matrix at %d", top)
 		}
 	}
@@ -123,15 +129,41 @@ func TestLarge(t *testing.T) {
 	m.Values[0] = 9 // at the left bottom: the mean of nine values is 2
 	data, err := Heat(tenMS, m)
 	picture := decoded(t, data, err)
-	if size := picture.Bounds().Size(); size.X > axisLeft+mostAcross+40 || size.Y > mostUp+axisBottom {
+	height := (columns + 2) / 3
+	by := lettersOf(mostAcross)
+	left := by.left([]panel{{values: ticks(height, by.up(), 3, "")}})
+	if size := picture.Bounds().Size(); size.X > left+mostAcross+by.width("60s") || size.Y > mostUp+by.bottom() ||
+		left < by.width("500") {
 		t.Errorf("%v pixels", size)
 	}
-	height := (columns + 2) / 3
 	shown := func(row, column int) float64 {
-		return 9 * float64(picture.ColorIndexAt(axisLeft+row, height-1-column)-first) / float64(255-first)
+		return 9 * float64(picture.ColorIndexAt(left+row, height-1-column)-first) / float64(255-first)
 	}
 	if corner, other := shown(0, 0), shown(7, 5); math.Abs(corner-2) > 0.05 || math.Abs(other-1) > 0.05 {
 		t.Errorf("pixels show %g and %g, want 2 and 1", corner, other)
+	}
+}
+
+// TestReadable: the letters of a wide picture that a page shows as wide as a telephone, on 340 pixels, are six pixels
+// high or more, also where the picture has the space of its axes. They do not touch each other.
+func TestReadable(t *testing.T) {
+	for _, frames := range []int{20, 85, 300, 454, 600, 4000} {
+		data, err := Heat(tenMS, Matrix{Name: "recording", Values: make([]float32, frames*80), Columns: 80})
+		p := decoded(t, data, err)
+		by := lettersOf(min(frames*cell, mostAcross))
+		height := 5 * float64(by)
+		if shown := height * min(1, 340/float64(p.Bounds().Dx())); shown < 6 {
+			t.Errorf("%d frames: letters are %.1f pixels high", frames, shown)
+		}
+		all := ticks(frames*cell, by.across(), 0.01/cell, "s")
+		for i := range all[1:] {
+			if all[i].at+by.width(all[i].text) > all[i+1].at {
+				t.Errorf("%d frames: %v and %v overlap", frames, all[i], all[i+1])
+			}
+		}
+		if up := ticks(80*cell, by.up(), 1.0/cell, ""); len(up) < 4 || up[1].at < 6*int(by) {
+			t.Errorf("%d frames: beside 80 bands are %v", frames, up)
+		}
 	}
 }
 
@@ -171,12 +203,12 @@ func TestCurve(t *testing.T) {
 	data, err := Curve(tenMS, []float32{0, 1, 0.5, float32(math.Inf(1))})
 	picture := decoded(t, data, err)
 	for x, y := range map[int]int{0: curveHeight - 1, cell: 0, 2 * cell: curveHeight - 1 - (curveHeight-1)/2} {
-		if picture.ColorIndexAt(axisLeft+x, y) != light {
+		if picture.ColorIndexAt(leastLeft+x, y) != light {
 			t.Errorf("no light at %d, %d", x, y)
 		}
 	}
 	for y := range curveHeight {
-		if picture.ColorIndexAt(axisLeft+3*cell, y) == light {
+		if picture.ColorIndexAt(leastLeft+3*cell, y) == light {
 			t.Errorf("infinity is at %d", y)
 		}
 	}

@@ -177,7 +177,7 @@ func stepOf(dir files.Path) int64 {
 // draw writes the spectrograms of the recording and of the speech below it. Training does not wait for the disk.
 func draw(at files.Path, truth, speech *measures.Voice) error {
 	data, err := picture.Heat(picture.Step{Size: 1.0 / measures.Frames, Unit: "s"},
-		picture.Matrix{Name: "true", Values: truth.Mel, Columns: measures.Bands},
+		picture.Matrix{Name: "recording", Values: truth.Mel, Columns: measures.Bands},
 		picture.Matrix{Name: "spoken", Values: speech.Mel, Columns: measures.Bands})
 	if err != nil {
 		return err
