@@ -15,7 +15,8 @@ import (
 func TestHostileRunsDoNothing(t *testing.T) {
 	mine := three(t)[0]
 	for _, number := range []float64{1e308, -1e308, 0, -1, 5e5} {
-		folders := []string{pagetest.HostileRun(t, number), mine, pagetest.HostileRun(t, 3)}
+		folders := []string{pagetest.HostileRun(t, number), mine, pagetest.HostileRun(t, 3),
+			pagetest.RunOf(t, number, []string{"سلام (1) دنیا!"})}
 		all := opened(t, folders)
 		r := of(all)
 		if _, err := json.Marshal(r); err != nil {

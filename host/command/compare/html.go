@@ -203,7 +203,8 @@ func (r *Result) losses(all []*record.Run) []page.Figure {
 }
 
 func plot(title, x, describe string, lines []chart.Line, whole bool) page.Figure {
-	p := chart.Plot{Title: title, XName: x, Describe: describe, Lines: lines, LogFrom: 3, Whole: whole}
+	p := chart.Plot{Title: title, XName: x, Describe: describe, Lines: lines, LogFrom: 3, Whole: whole,
+		Ends: true}
 	return page.Figure{Title: title, SVG: p.SVG()}
 }
 

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +37,29 @@ func TestHostileRunsDoNothing(t *testing.T) {
 			if len(text) > 4<<20 {
 				t.Errorf("%g: the page has %d bytes", number, len(text))
 			}
+		}
+	}
+}
+
+// TestForeignTextsHaveTheirDirection: each text of a stranger has an element that gives it the direction of its first
+// letter, which pagetest.Check demands of letters that are written from right to left.
+func TestForeignTextsHaveTheirDirection(t *testing.T) {
+	var texts []string
+	for i := range 16 {
+		texts = append(texts, fmt.Sprintf("سلام (%d) دنیا!", i))
+	}
+	for _, number := range []float64{-1, 160} { // a run without a report of its end, and one that has it
+		run, err := record.Open(pagetest.RunOf(t, number, texts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := Of(run, ".", MostMedia, time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := pagetest.Check(t, string(text))
+		if n := strings.Count(shown, "سلام"); n < 100 || number > 0 && !strings.Contains(shown, "by سلام") {
+			t.Errorf("the page shows the texts %d times", n)
 		}
 	}
 }

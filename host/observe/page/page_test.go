@@ -81,7 +81,7 @@ var spaces = regexp.MustCompile(`\s+`)
 // shownBy is the text that a page shows, with a space between all parts.
 func shownBy(t *testing.T, page []byte) string {
 	t.Helper()
-	text := strings.ReplaceAll(string(page), "<", " <")
+	text := strings.NewReplacer("<wbr>", "", "</span>", "</span>", "<", " <").Replace(string(page))
 	return spaces.ReplaceAllString(strings.ReplaceAll(pagetest.Check(t, text), "\u00a0", " "), " ")
 }
 
@@ -93,6 +93,9 @@ func TestPage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, rundir.PageFile))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(`<h3 dir="auto" lang="fa">سلام 你好</h3>`)) {
+		t.Error("a text has not its language")
 	}
 	shown := shownBy(t, text)
 	last := 0
@@ -177,6 +180,29 @@ func TestPageOfLittle(t *testing.T) {
 	}
 	if shown := shownBy(t, text); strings.Contains(shown, "Warnings") || !strings.Contains(shown, "after 0 steps") {
 		t.Error(shown)
+	}
+}
+
+// TestFolded: a list of many rows is closed, with its number of rows, and a short one is open.
+func TestFolded(t *testing.T) {
+	for _, rows := range []int{mostOpen, mostOpen + 1} {
+		data := `{"outcome":"done","unknown_characters":[` +
+			strings.Repeat(`{"char":"今","code":"U+4ECA","count":1},`, rows-1) + `{"char":"晚","code":"U+665A","count":1}]}`
+		run, err := record.Open(runOf(t, map[string]string{"metrics.jsonl": "", "report.json": data}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := Of(run, ".", MostMedia, time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := shownBy(t, text)
+		closed := bytes.Contains(text,
+			[]byte("<details><summary>Characters that the tokenizer does not know: 25 rows</summary>"))
+		if closed != (rows > mostOpen) || strings.Count(shown, "Characters that the tokenizer") != 1 ||
+			strings.Count(shown, "U+4ECA") != rows-1 || !strings.Contains(shown, "U+665A") {
+			t.Errorf("%d rows: %.300s", rows, shown)
+		}
 	}
 }
 

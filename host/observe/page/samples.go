@@ -129,7 +129,7 @@ func setsOf(run *record.Run) []set {
 			words = append(words, "last")
 		}
 		rank := [3]int{2, 1, 0}[i] // the last is taken first
-		sets = append(sets, set{"step " + Count(step) + " (" + strings.Join(words, ", ") + ")", list, rank})
+		sets = append(sets, set{"step\u00a0" + Count(step) + " (" + strings.Join(words, ", ") + ")", list, rank})
 	}
 	slices.SortStableFunc(sets, func(a, b set) int { return cmp.Compare(a.utterances[0].Step, b.utterances[0].Step) })
 	return sets

@@ -27,8 +27,8 @@ type Cell struct{ Text, Class string }
 // mostRows bounds the rows of a table.
 const mostRows = 200
 
-// NewTable makes a table. The columns of numbers are those from the second on for which kinds has an n, and a t has
-// long texts.
+// NewTable makes a table. The columns of numbers are those from the second on for which kinds has an n, a t has long
+// texts, and an h has hashes.
 func NewTable(caption, kinds string, head []string, rows ...[]string) *Table {
 	t := &Table{Caption: caption}
 	class := func(i int) string {
@@ -54,13 +54,26 @@ func NewTable(caption, kinds string, head []string, rows ...[]string) *Table {
 	return t
 }
 
+// mostOpen is the number of rows of a list that is open. A longer one, in which a reader looks for a few rows, would
+// hide what follows it.
+const mostOpen = 24
+
+// folded closes a table of many rows.
+func (t *Table) folded() *Table {
+	if len(t.Rows) > mostOpen {
+		t.Closed = true
+		t.Caption += ": " + Count(int64(len(t.Rows))) + " rows"
+	}
+	return t
+}
+
 // results are the tables of evaluations and of the predictors without a model.
 func results(run *record.Run, r *report.Report) (list []Table) {
 	if e := run.Evaluations; len(e.All) > 0 {
 		shown, names := notable(&e)
 		head, loss := []string{"evaluation"}, []string{"loss"}
 		for i, v := range shown {
-			head = append(head, fmt.Sprintf("%s (step %s)", names[i], Count(v.Step)))
+			head = append(head, fmt.Sprintf("%s (step\u00a0%s)", names[i], Count(v.Step)))
 			loss = append(loss, units.Number(v.Loss))
 		}
 		rows := [][]string{loss}
@@ -189,7 +202,7 @@ func data(r *report.Report) (list []Table) {
 	}
 	if len(rows) > 0 {
 		list = append(list, *NewTable("Characters that the tokenizer does not know", "--n---",
-			[]string{"character", "code", "count", "list", "first in", "the model gets"}, rows...))
+			[]string{"character", "code", "count", "list", "first in", "the model gets"}, rows...).folded())
 	}
 	return list
 }
@@ -263,7 +276,7 @@ func versions(r *report.Report) (list []Table) {
 		rows = append(rows, []string{g.File, g.Use, g.Precision, form, Count(int64(g.Nodes)), g.SHA256})
 	}
 	if len(rows) > 0 {
-		list = append(list, *NewTable("Graphs", "----nt",
+		list = append(list, *NewTable("Graphs", "----nh",
 			[]string{"file", "use", "precision", "form", "nodes", "SHA-256"}, rows...))
 	}
 	return list
@@ -327,6 +340,6 @@ func probesOf(run *record.Run, media *Media, link string) *probes {
 	}
 	p.Table = NewTable(caption, "--nnnnnn", []string{"tensor", "shape", "mean", "std", "min", "max", "norm",
 		"not finite"},
-		rows...)
+		rows...).folded()
 	return p
 }

@@ -207,7 +207,7 @@ func (v *view) tiles() []tile {
 	return list
 }
 
-var unbroken = strings.NewReplacer(" %", "\u00a0%", " ms", "\u00a0ms", " steps/", "\u00a0steps/", " /s", "\u00a0/s")
+var unbroken = strings.NewReplacer(" %", "\u00a0%", " ms", "\u00a0ms", " /s", "\u00a0/s")
 
 func skipped(s *record.Steps) string {
 	if s.Skipped == 0 {

@@ -3,7 +3,9 @@ package page
 import (
 	"html/template"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
@@ -17,8 +19,57 @@ const maxText = 2000
 // returns has no control characters, and the template escapes it.
 var functions = template.FuncMap{
 	"text":   func(s string) string { return visible.Short(s, maxText) },
+	"words":  words,
+	"lang":   lang,
 	"number": units.Number,
 	"at":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+}
+
+// Where a line may not break, and where it may although nothing shows it.
+var (
+	flag   = regexp.MustCompile(`(^|[^\w-])(--[a-z][a-z0-9-]{0,30}[a-z0-9])\b`)
+	single = regexp.MustCompile(`\S{12,}`)
+	joint  = regexp.MustCompile(`[/_:=@]+|\.[\pL\pN]`)
+)
+
+// words is text whose lines break where a reader expects it on a narrow page: not in a flag such as --batch-size, and
+// in a path or the name of a tensor rather after a slash or before a dot than within a word.
+func words(s string) template.HTML {
+	s = visible.Short(s, maxText)
+	var b strings.Builder
+	write := func(part string) {
+		at := 0
+		for _, long := range single.FindAllStringIndex(part, -1) {
+			for _, joint := range joint.FindAllStringIndex(part[long[0]:long[1]], -1) {
+				end := long[0] + joint[1]
+				if part[long[0]+joint[0]] == '.' {
+					end = long[0] + joint[0]
+				}
+				b.WriteString(template.HTMLEscapeString(part[at:end]) + "<wbr>")
+				at = end
+			}
+		}
+		b.WriteString(template.HTMLEscapeString(part[at:]))
+	}
+	at := 0
+	for _, m := range flag.FindAllStringSubmatchIndex(s, -1) {
+		write(s[at:m[4]])
+		b.WriteString(`<span class="flag">` + s[m[4]:m[5]] + `</span>`)
+		at = m[5]
+	}
+	write(s[at:])
+	return template.HTML(b.String())
+}
+
+var tag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$`)
+
+// lang is the language of a text as the attribute of HTML: browsers choose Chinese or Japanese forms of letters by it,
+// and screen readers a voice. "" means an unknown one, rather than that of the page.
+func lang(name string) string {
+	if name = strings.ReplaceAll(name, "_", "-"); tag.MatchString(name) {
+		return name
+	}
+	return ""
 }
 
 // usable is a number that the functions of package units can write: a report may have any.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
@@ -30,13 +31,14 @@ var Hostile = []string{
 
 // filler fills every field of a value with what is hostile or extreme.
 type filler struct {
+	of     []string
 	texts  int
 	number float64
 }
 
 func (f *filler) text() string {
 	f.texts++
-	return Hostile[f.texts%len(Hostile)]
+	return f.of[f.texts%len(f.of)]
 }
 
 func (f *filler) fill(v reflect.Value, depth int) {
@@ -79,10 +81,13 @@ func (f *filler) fill(v reflect.Value, depth int) {
 }
 
 // HostileRun writes a run folder of a stranger, in which each number is this one.
-func HostileRun(t *testing.T, number float64) string {
+func HostileRun(t *testing.T, number float64) string { return RunOf(t, number, Hostile) }
+
+// RunOf is HostileRun with these texts instead.
+func RunOf(t *testing.T, number float64, texts []string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), `javascript:alert(1)"><script>`)
-	f := &filler{number: number}
+	dir := filepath.Join(t.TempDir(), `javascript:alert(1)"><script> سلام`)
+	f := &filler{of: texts, number: number}
 	write := func(name, text string) {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -107,7 +112,7 @@ func HostileRun(t *testing.T, number float64) string {
 	}
 	write("report.json", string(text))
 	var metrics, evals, spoken, probes, quarantine, settings strings.Builder
-	for i, text := range Hostile {
+	for i, text := range texts {
 		step := 10 * (i + 1)
 		metrics.WriteString(object(map[string]any{"step": step, "loss": number, "lr": number, "grad_norm": -number,
 			"step_ms": number, "frames": 1 << 40, "samples": -5, text: 1}))
@@ -139,18 +144,18 @@ const Wave = "RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x80\x
 
 // elements are those of a page, with the attributes that they may have.
 var elements = map[string]string{
-	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "", "style": "", "body": "",
-	"header": "", "h1": "", "bdi": "", "span": "class", "p": "class dir", "nav": "aria-label", "a": "href", "main": "",
-	"section": "aria-labelledby", "h2": "id", "h3": "dir", "h4": "", "div": "class tabindex role aria-label",
-	"strong": "",
-	"ul":     "", "li": "dir", "dl": "class", "dt": "", "dd": "", "small": "", "table": "", "caption": "", "thead": "",
-	"tbody": "", "tr": "", "th": "scope class dir", "td": "class dir", "figure": "class", "figcaption": "",
-	"article": "class", "audio": "controls preload src", "img": "src alt loading", "details": "", "summary": "",
+	"html": "lang", "head": "", "meta": "charset http-equiv content name", "title": "", "style": "",
+	"body": "", "header": "", "h1": "", "bdi": "", "wbr": "", "span": "class", "p": "class dir",
+	"nav": "aria-label", "a": "href", "main": "", "section": "aria-labelledby", "h2": "id", "h3": "dir lang",
+	"h4": "", "div": "class tabindex role aria-label", "strong": "", "ul": "", "li": "dir", "dl": "class",
+	"dt": "", "dd": "", "small": "dir", "table": "", "caption": "dir", "thead": "", "tbody": "", "tr": "",
+	"th": "scope class dir", "td": "class dir", "figure": "class", "figcaption": "dir", "article": "class",
+	"audio": "controls preload aria-label src", "img": "src alt loading", "details": "", "summary": "",
 	"footer": "", "svg": "class viewbox role aria-label", "path": "class d", "text": "class x y text-anchor",
 	"circle": "class cx cy r", "rect": "class x y width height rx",
 }
 
-var void = []string{"meta", "img"}
+var void = []string{"meta", "img", "wbr"}
 
 // Check holds a page to the elements above, to what HTML demands, and to what an accessible page has. It returns
 // the text that it shows.
@@ -160,7 +165,7 @@ func Check(t *testing.T, page string) string {
 		t.Error("the page is not UTF-8")
 	}
 	var shown strings.Builder
-	var open []string
+	var open []html.Token
 	ids, targets, level := map[string]bool{}, []string{}, 0
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		kind := z.Next()
@@ -172,10 +177,14 @@ func Check(t *testing.T, page string) string {
 		case html.CommentToken:
 			t.Errorf("a comment: %q", token.Data)
 		case html.TextToken:
-			if len(open) > 0 && open[len(open)-1] == "style" {
+			if len(open) > 0 && open[len(open)-1].Data == "style" {
 				continue
 			}
 			shown.WriteString(token.Data)
+			if strings.ContainsFunc(token.Data, rightToLeft) && !directed(open) {
+				t.Errorf("%q may be written from right to left, and is in %q without a direction of its own",
+					token.Data, names(open))
+			}
 			if plain := strings.ReplaceAll(token.Data, "\n", ""); visible.Text(plain) != plain {
 				t.Errorf("hidden characters in %q", token.Data)
 			}
@@ -200,18 +209,18 @@ func Check(t *testing.T, page string) string {
 				}
 			}
 			if kind == html.StartTagToken && !slices.Contains(void, token.Data) {
-				open = append(open, token.Data)
+				open = append(open, token)
 			}
 		case html.EndTagToken:
-			if n := len(open) - 1; n < 0 || open[n] != token.Data {
-				t.Fatalf("</%s> closes %q", token.Data, open)
+			if n := len(open) - 1; n < 0 || open[n].Data != token.Data {
+				t.Fatalf("</%s> closes %q", token.Data, names(open))
 			} else {
 				open = open[:n]
 			}
 		}
 	}
 	if len(open) > 0 {
-		t.Errorf("not closed: %q", open)
+		t.Errorf("not closed: %q", names(open))
 	}
 	for _, id := range targets {
 		if !ids[id] {
@@ -219,6 +228,29 @@ func Check(t *testing.T, page string) string {
 		}
 	}
 	return shown.String()
+}
+
+func rightToLeft(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana)
+}
+
+// directed says that a text in these elements has a direction of its own: what follows it, such as a number or a full
+// stop, is not drawn into it. The titles of pages have none; those of charts have it by the style of the page.
+func directed(open []html.Token) bool {
+	return slices.ContainsFunc(open, func(in html.Token) bool {
+		switch in.Data {
+		case "bdi", "svg", "title":
+			return true
+		}
+		return slices.Contains(in.Attr, html.Attribute{Key: "dir", Val: "auto"})
+	})
+}
+
+func names(open []html.Token) (list []string) {
+	for _, in := range open {
+		list = append(list, in.Data)
+	}
+	return list
 }
 
 func checkElement(t *testing.T, token html.Token) {
@@ -250,8 +282,8 @@ func checkElement(t *testing.T, token html.Token) {
 			t.Errorf("a link to %q", values["href"])
 		}
 	case "audio":
-		if !starts(values["src"], "data:audio/wav;base64,") {
-			t.Errorf("a sound from %q", values["src"])
+		if !starts(values["src"], "data:audio/wav;base64,") || values["aria-label"] == "" {
+			t.Errorf("a sound from %q with the name %q", values["src"], values["aria-label"])
 		}
 	case "img":
 		if !starts(values["src"], "data:image/png;base64,") || values["alt"] == "" {
