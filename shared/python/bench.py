@@ -1,11 +1,12 @@
-"""What a stage in Python costs over its NumPy: a gain of 16 rows of 66,150 samples (3 s at 22,050 Hz), in a process of its own.
+"""What a stage in Python costs over its NumPy: 16 rows of 66,150 samples (3 s at 22,050 Hz), in a process of its own.
 
     .cache/venv-plugin/bin/python shared/python/bench.py [CALLS]
 
-For each call it measures the same multiplications in this process (numpy), what the plugin measures of its stage (stage), and
-the time of the call here (call), which has the cost of gRPC in both processes. It prints the median of each, with the tenth
-and the ninetieth percentile, and their ratios to numpy. "one by one" waits for each result, "in flight" has a call for each of
-8 slots, as a run has.
+There are two stages: a gain, which is the cheapest that there is, and a filter, by a Fourier transform of each row.
+
+For each call it measures the same work in this process (numpy), what the plugin measures of its stage (stage), and the time
+of the call here (call), with the cost of gRPC in both processes. It prints the median of each, with the tenth and the
+ninetieth percentile, and the ratio of the medians to that of numpy.
 """
 import os
 import queue
@@ -27,13 +28,28 @@ SLOT = -(-(OFFSET + 4 * ROWS * SAMPLES + 64) // 256) * 256
 
 PLUGIN = """
 from xtts_plugin import Stage, serve
+from work import filter, gain
 
-class Gain(Stage):
+class Bench(Stage):
+    def configure(self, config):
+        self.work = {"gain": gain, "filter": filter}[config.name]
+
     def process(self, batch):
         for row in batch.rows():
-            row["waveform"] *= row.draws.uniform(0.999, 1.001)
+            self.work(row["waveform"], row.draws.uniform(0.999, 1.001))
 
-serve(gain=Gain)
+serve(gain=Bench)
+"""
+WORK = """
+import numpy as np
+
+SLOPE = np.linspace(1, 0.9, 33076, dtype="f4")
+
+def gain(wave, amount):
+    wave *= amount
+
+def filter(wave, amount):
+    wave[:] = np.fft.irfft(np.fft.rfft(wave) * (SLOPE * amount), len(wave))
 """
 MANIFEST = """
 {"id": "bench", "version": "1", "protocol": 1, "argv": ["python3", "plugin.py"], "stages": [{"name": "gain",
@@ -45,7 +61,7 @@ MANIFEST = """
 
 def start(folder, ring, lifeline):
     """Starts the plugin, and returns its process and a channel to it."""
-    for name, text in (("plugin.py", PLUGIN), ("plugin.json", MANIFEST)):
+    for name, text in (("plugin.py", PLUGIN), ("work.py", WORK), ("plugin.json", MANIFEST)):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(text))
     environment = {**os.environ, "XTTS_HOST_PLUGIN": "9c1f6c0e5d7a4b61", "PLUGIN_UNIX_SOCKET_DIR": folder}
@@ -58,7 +74,8 @@ def start(folder, ring, lifeline):
 def configure(channel):
     request = pb.ConfigureRequest()
     ports = {"waveform": "waveform", "n": "n"}
-    request.instances.add(name="gain", stage="gain", inputs=ports, outputs={"waveform": "waveform"})
+    for name in ("gain", "filter"):
+        request.instances.add(name=name, stage="gain", inputs=ports, outputs={"waveform": "waveform"})
     layout = request.layouts.add()
     layout.tensors.add(name="n", dtype="i32", shape=[ROWS])
     layout.tensors.add(name="waveform", dtype="f32", shape=[ROWS, SAMPLES], offset=OFFSET)
@@ -77,59 +94,56 @@ def fill(ring):
     return waves
 
 
-def alone(wave):
-    """The time of the same multiplications in this process."""
+def alone(work, wave):
+    """The time of the same work in this process."""
     gains = np.random.default_rng().uniform(0.999, 1.001, ROWS).tolist()
     began = time.perf_counter()
     for row, gain in enumerate(gains):
-        wave[row] *= gain
+        work(wave[row], gain)
     return time.perf_counter() - began
 
 
 def show(name, seconds, base=None):
     low, middle, high = np.percentile(np.array(seconds) * 1e6, [10, 50, 90])
     ratio = f", {middle / (np.median(base) * 1e6):.2f} of numpy" if base is not None else ""
-    print(f"{name:24} {middle:7.0f} us ({low:.0f} to {high:.0f}){ratio}")
+    print(f"{name:8} {middle:7.0f} us ({low:.0f} to {high:.0f}){ratio}")
+
+
+def measure(instance, work, waves, sent, results, calls):
+    keys = os.urandom(16 * ROWS)
+
+    def send(i):
+        sent.put(pb.Call(id=i, instance=instance, slot=i % SLOTS, row_keys=keys))
+
+    numpy, stage, whole = [], [], []
+    for i in range(calls):
+        numpy.append(alone(work, waves[i % SLOTS]))
+        began = time.perf_counter()
+        send(i)
+        result = next(results)
+        whole.append(time.perf_counter() - began)
+        assert not result.error, result.error
+        stage.append(result.nanoseconds / 1e9)
+    show("numpy", numpy)
+    show("stage", stage, numpy)
+    show("call", whole, numpy)
 
 
 def main():
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     fd, (end, _lifeline) = os.memfd_create("ring"), os.pipe()
     os.truncate(fd, SLOTS * SLOT)
-    waves = fill(Ring(fd, SLOTS, SLOT))
+    waves, work = fill(Ring(fd, SLOTS, SLOT)), {}
+    exec(WORK, work)
     with tempfile.TemporaryDirectory() as folder:
         process, channel = start(folder, fd, end)
         configure(channel)
-        sent, keys = queue.SimpleQueue(), os.urandom(16 * ROWS)
+        sent = queue.SimpleQueue()
         results = channel.stream_stream("/xtts.stage.v1.Stage/Process", pb.Call.SerializeToString,
                                         pb.Result.FromString)(iter(sent.get, None))
-
-        def send(i):
-            sent.put(pb.Call(id=i, slot=i % SLOTS, row_keys=keys))
-
-        numpy, stage, whole = [], [], []
-        for i in range(calls):
-            numpy.append(alone(waves[i % SLOTS]))
-            began = time.perf_counter()
-            send(i)
-            result = next(results)
-            whole.append(time.perf_counter() - began)
-            assert not result.error, result.error
-            stage.append(result.nanoseconds / 1e9)
-        show("numpy", numpy)
-        show("stage", stage, numpy)
-        show("call, one by one", whole, numpy)
-        flights = []
-        for flight in range(max(calls // 100, 5)):
-            began = time.perf_counter()
-            for i in range(SLOTS):
-                send(i)
-            for i in range(100):
-                assert not next(results).error
-                if i < 100 - SLOTS:
-                    send(i)
-            flights.append((time.perf_counter() - began) / 100)
-        show("call, in flight", flights, numpy)
+        for instance, name in enumerate(("gain", "filter")):
+            print(name)
+            measure(instance, work[name], waves, sent, results, calls if name == "gain" else calls // 10)
         process.kill()
         process.wait()
 

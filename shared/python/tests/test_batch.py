@@ -108,3 +108,14 @@ def test_torch(batch):
     pytest.importorskip("torch")
     batch.torch("waveform")[0] = 3
     assert batch["waveform"][0].tolist() == [3] * 8
+
+
+def test_cupy(batch):
+    """Needs a GPU: what a kernel writes is in the memory."""
+    cupy = pytest.importorskip("cupy")
+    if not cupy.is_available():
+        pytest.skip("no GPU")
+    array = batch.cupy("waveform")
+    array *= 2
+    batch._views.ring.synchronize()
+    assert batch["waveform"].ravel().tolist() == list(range(0, 48, 2))

@@ -1,9 +1,14 @@
 """The process of a plugin, started as the host starts it."""
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
+
+import xtts_plugin
+
+PACKAGE = str(pathlib.Path(xtts_plugin.__file__).parents[1])
 
 PLUGIN = """
 print("before the import")
@@ -26,10 +31,12 @@ def start(tmp_path, gain_json):
     def run(code, environment=True):
         (tmp_path / "plugin.py").write_text(code)
         ring, (end, lifeline) = os.memfd_create("ring"), os.pipe()
-        host = {"XTTS_HOST_PLUGIN": "9c1f6c0e5d7a4b61", "PLUGIN_UNIX_SOCKET_DIR": str(tmp_path)} if environment else {}
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": PACKAGE}
+        if environment:
+            variables.update(XTTS_HOST_PLUGIN="9c1f6c0e5d7a4b61", PLUGIN_UNIX_SOCKET_DIR=str(tmp_path))
         shell = ["bash", "-c", f"exec {sys.executable} -B plugin.py 3<&{ring} 4<&{end}"]
-        p = subprocess.Popen(shell, cwd=tmp_path, env={"PATH": os.environ["PATH"], **host}, pass_fds=(ring, end),
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p = subprocess.Popen(shell, cwd=tmp_path, env=variables, pass_fds=(ring, end), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
         started.append(p)
         os.close(ring), os.close(end)
         return p, lifeline
