@@ -17,6 +17,14 @@ from xtts_plugin import Stage, serve
 os.system("echo another library prints")
 print("after the import")
 assert "XTTS_HOST_PLUGIN" not in os.environ, "a child process would be a plugin, too"
+if os.fork() == 0:
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 4)  # in place of the lifeline, which is closed here
+    if os.fork() == 0:
+        print("the descriptor of the grandchild:", os.readlink("/proc/self/fd/4"))
+    else:
+        os.wait()
+    os._exit(0)
+os.wait()
 class Gain(Stage):
     pass
 serve({names})
@@ -54,7 +62,8 @@ def test_handshake_and_end(start):
     os.close(lifeline)
     out, err = p.communicate(timeout=20)
     assert (p.returncode, out) == (0, "")
-    assert {"before the import", "after the import", "another library prints"} <= set(err.splitlines())
+    assert {"before the import", "after the import", "another library prints",
+            "the descriptor of the grandchild: /dev/null"} <= set(err.splitlines())
 
 
 @pytest.mark.parametrize("names, want", [

@@ -11,6 +11,7 @@ COOKIE = ("XTTS_HOST_PLUGIN", "9c1f6c0e5d7a4b61")
 RING, LIFELINE = 3, 4  # descriptors that the host gives
 
 handshake = None  # the descriptor for the handshake line, in a process that the host started
+_watched = True  # by the thread in this process, so that the lifeline is open
 
 
 def begin():
@@ -25,7 +26,7 @@ def begin():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the host, which lets its plugins finish
     for fd in (RING, LIFELINE):
         os.set_inheritable(fd, False)
-    os.register_at_fork(after_in_child=lambda: os.close(LIFELINE))
+    os.register_at_fork(after_in_child=_in_child)
     threading.Thread(target=_watch, name="lifeline", daemon=True).start()
     handshake = os.dup(1)
     os.dup2(2, 1)
@@ -50,6 +51,14 @@ def _keep_memory():
 def say(line):
     """Writes the handshake line."""
     os.write(handshake, line.encode())
+
+
+def _in_child():
+    """Closes the lifeline, also in a child of a child, where the descriptor may be another file."""
+    global _watched
+    if _watched:
+        _watched = False
+        os.close(LIFELINE)
 
 
 def _watch():
