@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a plugin as its author would, with plugins new, in a folder with a space, and tests, builds and checks it without cgo and
-# without the checkout. GOFLAGS, GOPATH, GOCACHE and GOPROXY are those of the caller; everything else happens in a temporary folder.
+# Makes plugins as their authors would, with plugins new, in a folder with a space. The one in Go is tested, built and checked without
+# cgo and without the checkout, the one in Python with its own SDK in the environment of scripts/venv-plugin.sh. GOFLAGS, GOPATH, GOCACHE and GOPROXY are those of the caller; everything else happens in a temporary folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=$PWD
@@ -30,7 +30,10 @@ grep -q 'github.com/xtts-host/xtts-host' "$work/build" || fail "go version -m li
 
 # New plugins, examples and first-party plugins keep the rules that they explain.
 "$checkout/scripts/venv-plugin.sh"
-PATH=$checkout/.cache/venv-plugin/bin:$PATH "$checkout/bin/xtts-host" plugins test --cache-dir "$work/cache" . \
+"$checkout/bin/xtts-host" plugins new ../py-clip --lang python >"$work/created"
+ln -s "$checkout/.cache/venv-plugin" ../py-clip/.venv
+(cd ../py-clip && PYTHONDONTWRITEBYTECODE=1 .venv/bin/python -m pytest -q)
+PATH=$checkout/.cache/venv-plugin/bin:$PATH "$checkout/bin/xtts-host" plugins test --cache-dir "$work/cache" . ../py-clip \
 	"$checkout/plugins/features" "$checkout/plugins/augment" "$checkout/plugins/testdata/python/gain" >"$work/rules" || { cat "$work/rules"; exit 1; }
 
 # Started by hand it prints a hint.
@@ -38,4 +41,4 @@ status=0
 output=$("./$program" 2>&1) || status=$?
 [ "$status" = 1 ] && grep -q '^hint: ' <<<"$output" || fail "started by hand, $program ends with status $status and prints: $output"
 
-echo "plugins new: tested and built outside of the checkout ($(grep -c '^[[:space:]]dep[[:space:]]' "$work/build") modules, no cgo)"
+echo "plugins new: tested, in both languages, and built outside of the checkout ($(grep -c '^[[:space:]]dep[[:space:]]' "$work/build") modules, no cgo)"

@@ -1,4 +1,4 @@
-// Package shared has the source of its own module, which xtts-host copies into new plugins: so they can be built and
+// Package shared has the source of the SDKs, which xtts-host copies into new plugins: so they can be built and
 // changed without a network and without a checkout of xtts-host.
 package shared
 
@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed LICENSE go.mod go.sum fft frame hint manifest mel pitch plain ring stage stagepb
 var Source embed.FS
+
+// Python has the package xtts_plugin, the SDK for Python.
+//
+//go:embed LICENSE python/xtts_plugin/*.py python/xtts_plugin/py.typed
+var Python embed.FS

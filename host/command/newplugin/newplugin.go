@@ -68,9 +68,8 @@ func Command(out io.Writer, o Options) error {
 	if err := write(folder, list); err != nil {
 		return hint.Errorf("name a folder on a disk with room, in one that you may write to", "%s: %w", folder, err)
 	}
-	at := hint.Path(folder)
-	try := fmt.Sprintf("plugins try %s --plugins %s --clip me.wav --out heard.wav", name,
-		hint.Path(filepath.Dir(folder)))
+	at, folders := hint.Path(folder), hint.Path(filepath.Dir(folder))
+	try := fmt.Sprintf("plugins try %s --plugins %s --clip me.wav --out heard.wav", name, folders)
 	_, err = fmt.Fprintf(out, `created  %s: a plugin with the stage %s, and the SDK
 next     make -C %s
          %s
@@ -113,17 +112,21 @@ func content(name, language string) (map[string][]byte, error) {
 		return nil, hint.Errorf("for example: --lang "+Languages()[0], "--lang %s: there are templates in %s", language,
 			strings.Join(Languages(), " and "))
 	}
-	err = add(list, shared.Source, func(at string, text []byte) (string, []byte) {
+	source := map[string]fs.FS{"go": shared.Source, "python": shared.Python}[language]
+	err = add(list, source, func(at string, text []byte) (string, []byte) {
 		if strings.HasSuffix(at, "_test.go") || strings.Contains(at, "/testdata/") {
 			return "", nil
 		}
-		return path.Join(sdk, at), text
+		return path.Join(sdk, strings.TrimPrefix(at, "python/")), text
 	})
 	if err != nil {
 		return nil, err
 	}
 	list["LICENSE"] = list[path.Join(sdk, "LICENSE")]
-	return list, complete(list)
+	if language == "go" {
+		err = complete(list)
+	}
+	return list, err
 }
 
 // add adds the files of a file system under the names and with the content that as gives them; none without a name.

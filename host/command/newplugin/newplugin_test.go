@@ -34,7 +34,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %+v, %v", language, p, err)
 		}
 		for _, name := range []string{
-			".gitignore", ".github/workflows/test.yml", "LICENSE", "README.md", "sdk/LICENSE",
+			".gitignore", ".github/workflows/test.yml", "LICENSE", "Makefile", "README.md", "sdk/LICENSE",
 		} {
 			if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || len(text) == 0 {
 				t.Errorf("%s: %d bytes of %s, %v", language, len(text), name, err)
@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	err := Command(new(bytes.Buffer), Options{Folder: filepath.Join(dir, "x"), Language: "cobol"})
-	if err == nil || !strings.Contains(err.Error(), "--lang cobol: there are templates in go") {
+	if err == nil || !strings.Contains(err.Error(), "--lang cobol: there are templates in go and python") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x")); !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err == nil || len(entries) > 0 {
 		t.Errorf("%v; left are %v", err, entries)
 	}
-	if !slices.Contains(Languages(), "go") {
-		t.Error("there is no template in Go")
+	if got := Languages(); !slices.Equal(got, []string{"go", "python"}) {
+		t.Errorf("there are templates in %v", got)
 	}
 }
