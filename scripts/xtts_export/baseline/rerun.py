@@ -57,14 +57,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def compare(options: argparse.Namespace) -> dict:
-    # Modules make their constants where tensors are made by default.
-    torch.set_default_device(options.device)
     document = json.loads((options.bundle / "bundle.json").read_text(encoding="utf-8"))
     steps = [json.loads(line) for line in (options.run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     host = [step["loss"] for step in steps]
     if None in host:
         sys.exit(f"error: step {1 + host.index(None)} of the run was skipped, so there is no loss to compare")
-    losses, seconds = train(document, options, steps)
+    # Modules make their constants where tensors are made by default.
+    with torch.device(options.device):
+        losses, seconds = train(document, options, steps)
     relative = [abs(ours - theirs) / abs(theirs) for ours, theirs in zip(host, losses, strict=True)]
     mean = lambda values: float(np.mean(values[-LAST:]))
     last = abs(mean(host) - mean(losses)) / abs(mean(losses))
