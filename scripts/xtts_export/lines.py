@@ -49,7 +49,8 @@ def noted() -> Iterator[None]:
             # A function of the user's own has a backward pass with lines.
             line = running() or forward.get(gradient._sequence_nr())
         elif line := running():
-            forward[torch.autograd._get_sequence_nr() - 1] = line
+            # An operator without a gradient, such as a comparison, has no number of its own.
+            forward.setdefault(torch.autograd._get_sequence_nr() - 1, line)
         if line:
             node.meta[META] = line
         return node
