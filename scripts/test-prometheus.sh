@@ -4,8 +4,8 @@
 #
 #   scripts/test-prometheus.sh
 #
-# Takes prometheus and promtool from PATH, or Debian's package of them, unpacked below .cache. Nothing else is written outside of a
-# temporary folder.
+# Takes prometheus and promtool from PATH, or Debian's package of them, unpacked below .cache. The run has its caches in
+# .cache/xtts-host. All else that is written is in a temporary folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -17,9 +17,9 @@ fail() {
 
 tmp=$(mktemp -d)
 started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; rm -rf "$tmp"' EXIT
+trap 'kill "${started[@]}" 2>/dev/null || true; wait; rm -rf "$tmp"' EXIT # a run saves a checkpoint before it ends
 [ -x bin/xtts-host ] || fail "bin/xtts-host is missing; build it by: make build"
-if ! command -v promtool prometheus >/dev/null; then
+if ! { command -v promtool && command -v prometheus; } >/dev/null; then
 	unpacked=.cache/prometheus
 	[ -x $unpacked/usr/bin/promtool ] || {
 		(cd "$tmp" && apt-get -q download prometheus >/dev/null 2>&1) || fail "install prometheus: apt-get cannot download it"
@@ -28,6 +28,7 @@ if ! command -v promtool prometheus >/dev/null; then
 	PATH=$root/$unpacked/usr/bin:$PATH
 fi
 
+python3 -B scripts/prometheus/check_test.py
 promtool check rules docs/grafana/alerts.yml
 promtool test rules scripts/prometheus/alerts.test.yml
 

@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 
 SECONDS = 120
+WRONG = 400, 422  # what no later try changes: the expression cannot be read, or not be evaluated
 
 
 def get(server: str, path: str, **query: str) -> dict:
@@ -36,9 +37,11 @@ def lacking(server: str, asked: set[str]) -> list[str]:
         wrong = [rule["name"] for rule in rules if rule["health"] != "ok"] or ([] if rules else ["rules"])
         return wrong + [e for e in asked if not get(server, "query", query=e)["result"]]
     except urllib.error.HTTPError as error:
-        sys.exit(f"the expression of {error.url}: {error.read().decode()}")
-    except OSError:
-        return ["the server"]
+        if error.code in WRONG:
+            sys.exit(f"the expression of {error.url}: {error.read().decode()}")
+        return [f"the server: {error}"]  # 503 until it is ready
+    except OSError as error:
+        return [f"the server: {error}"]
 
 
 def main(server: str, dashboard: str) -> None:
@@ -53,4 +56,5 @@ def main(server: str, dashboard: str) -> None:
     print(f"{len(asked)} expressions of the dashboard have values")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
