@@ -21,14 +21,14 @@ type RefusedError struct {
 	Refused []Difference
 	// Allowed is what --allow named.
 	Allowed []string
-	// Unknown is the config.yaml of the run if that is missing: then the settings are those of the command.
-	Unknown string
+	// MissingConfig is the config.yaml of the run if that is missing: then the settings are those of the command.
+	MissingConfig string
 	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
 	Lost []string
 }
 
-// missing is the config.yaml of a run if that is missing, else "".
-func missing(folder string) string {
+// missingConfig is the config.yaml of a run if that is missing, else "".
+func missingConfig(folder string) string {
 	path := filepath.Join(folder, rundir.SettingsFile)
 	if _, err := files.At(path).Lstat(); errors.Is(err, fs.ErrNotExist) {
 		return path
@@ -57,8 +57,8 @@ func (e *RefusedError) Lines() []string {
 	if n := len(e.Refused) - maxListed; n > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))
 	}
-	if e.Unknown != "" {
-		lines = append(lines, "  ("+e.Unknown+" is missing, which has the settings of the run)")
+	if e.MissingConfig != "" {
+		lines = append(lines, "  ("+e.MissingConfig+" is missing, which has the settings of the run)")
 	}
 	return lines
 }

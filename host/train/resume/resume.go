@@ -82,7 +82,7 @@ func Decide(c Config) (*Decision, error) {
 	}
 	if len(refused) > 0 {
 		return nil, &RefusedError{
-			Path: c.Checkpoint.Path, Refused: refused, Allowed: c.Allow, Unknown: missing(c.Folder),
+			Path: c.Checkpoint.Path, Refused: refused, Allowed: c.Allow, MissingConfig: missingConfig(c.Folder),
 		}
 	}
 	d.apply(c, needed)

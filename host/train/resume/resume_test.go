@@ -100,6 +100,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedWithoutConfig: the error says why the settings of the command are those that are compared.
+func TestRefusedWithoutConfig(t *testing.T) {
+	run := saved(t)
+	run.Now["optimizer"] = otherLR
+	config := filepath.Join(run.Folder, rundir.SettingsFile)
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Decide(run)
+	want := "\n  lr: 0.003 -> 0.001\n  (" + config + " is missing, which has the settings of the run)"
+	if err == nil || !strings.HasSuffix(err.Error(), "other settings:"+want) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestBestBy: with another measure, no evaluation so far is the best.
 func TestBestBy(t *testing.T) {
 	run := saved(t)
