@@ -2,7 +2,9 @@ package compare
 
 import (
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/visible"
@@ -32,12 +34,10 @@ func Run(out io.Writer, o Options) error {
 			"a comparison needs two runs"))
 	}
 	var all []*record.Run
-	named := map[string]bool{}
-	for _, folder := range folders {
-		if named[filepath.Clean(folder)] {
+	for i, folder := range folders {
+		if slices.ContainsFunc(folders[:i], func(before string) bool { return same(before, folder) }) {
 			return exit.Refused(hint.Errorf("name each run once", "%s: the run is named twice", folder))
 		}
-		named[filepath.Clean(folder)] = true
 		run, err := record.Open(folder)
 		if err != nil {
 			return exit.Refused(err)
@@ -75,9 +75,19 @@ func order(runs []string, baseline string) []string {
 	}
 	list := []string{baseline}
 	for _, folder := range runs {
-		if filepath.Clean(folder) != filepath.Clean(baseline) {
+		if !same(folder, baseline) {
 			list = append(list, folder)
 		}
 	}
 	return list
+}
+
+// same says that two paths name one folder, which an absolute path or a link may do, too.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	if err != nil || otherErr != nil {
+		return filepath.Clean(a) == filepath.Clean(b)
+	}
+	return os.SameFile(one, other)
 }

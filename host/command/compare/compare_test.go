@@ -310,3 +310,24 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedTwice: a run is one run by whatever path it is named.
+func TestNamedTwice(t *testing.T) {
+	folders := three(t)
+	first, second := folders[0], folders[1]
+	t.Chdir(filepath.Dir(first))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(first, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []string{first + "/", "a", "../Läufe 1/a", link} {
+		var out bytes.Buffer
+		err := Run(&out, Options{Runs: []string{first, second, again}})
+		if exit.Code(err) != exit.StatusRefused || !strings.Contains(err.Error(), again+": the run is named twice") {
+			t.Errorf("%s: %v", again, err)
+		}
+		if err := Run(&out, Options{Runs: []string{first, second}, Baseline: again, JSON: true}); err != nil {
+			t.Errorf("the baseline %s, which is one of the runs: %v", again, err)
+		}
+	}
+}

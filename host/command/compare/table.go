@@ -82,14 +82,16 @@ func (t *rowsOf) losses() {
 		add("    at step", func(r *Entry) string { return page.Count(r.AtTime.Step) })
 	}
 	evaluated := func(e Entry) bool { return e.AtEnd.ValidationStep > 0 }
-	t.empty = slices.ContainsFunc(r.Runs, evaluated) // the rows below need the name, also if no evaluation is the best
-	add("best evaluation", func(r *Entry) string {
+	addBest := add
+	if slices.ContainsFunc(r.Runs, evaluated) {
+		addBest = t.put // the rows below need the name, also if no evaluation is the best
+	}
+	addBest("best evaluation", func(r *Entry) string {
 		if r.Best == nil {
 			return "-"
 		}
 		return loss(r.Best.Loss)
 	})
-	t.empty = false
 	for i := range r.Runs {
 		b := r.Runs[i].Best
 		if b == nil || b.By == "" || slices.ContainsFunc(r.Runs[:i], func(e Entry) bool { return e.by() == b.By }) {
@@ -123,20 +125,24 @@ type rowsOf struct {
 	*Result
 	list  []row
 	above []string // the names that the next one may belong to
-	empty bool     // a figure that no run has is added, too
 }
 
 // add adds a figure, unless no run has it.
 func (t *rowsOf) add(name string, of func(run *Entry) string) {
-	one := row{Name: name}
-	empty := true
-	for i := range t.Runs {
-		text := of(&t.Runs[i])
-		empty = empty && (text == "-" || text == "")
-		one.Cells = append(one.Cells, text)
+	has := func(run Entry) bool {
+		text := of(&run)
+		return text != "-" && text != ""
 	}
-	if empty && !t.empty {
-		return
+	if slices.ContainsFunc(t.Runs, has) {
+		t.put(name, of)
+	}
+}
+
+// put adds a figure, also if no run has it.
+func (t *rowsOf) put(name string, of func(run *Entry) string) {
+	one := row{Name: name}
+	for i := range t.Runs {
+		one.Cells = append(one.Cells, of(&t.Runs[i]))
 	}
 	text := strings.TrimLeft(name, " ")
 	t.above = append(t.above[:min(len(t.above), (len(name)-len(text))/2)], text)
