@@ -18,7 +18,10 @@ const (
 	maxSkipped = 64 << 20
 )
 
-var errTooLong = fmt.Errorf("it has more than %d KiB", maxLine>>10)
+var (
+	errTooLong = fmt.Errorf("it has more than %d KiB", maxLine>>10)
+	errEndless = fmt.Errorf("has more than %s, and nothing after it was read", units.Size(maxSkipped))
+)
 
 // Lines calls take for each complete line of a file. A line that take refuses or that is too long is left out, and the
 // lines after it are read. problem says what was left out and what could not be read; it is "" for a file that is not
@@ -32,41 +35,49 @@ func Lines(path files.Path, take func(line []byte) error) (problem string) {
 		return reason(path, err)
 	}
 	defer f.Close()
+	return linesOf(f, path, take)
+}
+
+// linesOf reads the lines of an open file.
+func linesOf(f io.Reader, path files.Path, take func(line []byte) error) (problem string) {
 	r, out := bufio.NewReaderSize(f, maxLine), leftOut{}
 	for n := 1; ; n++ {
-		line, err := r.ReadSlice('\n')
-		if err == io.EOF { // a run that was killed may leave a part of a line
-			return out.text(path)
-		}
-		if err == nil {
+		line, err := next(r)
+		switch err {
+		case nil:
 			out.add(n, take(line))
-			continue
+		case errTooLong:
+			out.add(n, err)
+		case io.EOF:
+			return out.text(path)
+		case errEndless:
+			return out.with(path, fmt.Sprintf("%s:%d %v", path.Base(), n, err))
+		default:
+			return out.with(path, reason(path, err))
 		}
-		if err == bufio.ErrBufferFull {
-			if err = skipLine(r); err == nil || err == io.EOF {
-				out.add(n, errTooLong)
-				continue
-			}
-		}
-		if err == bufio.ErrBufferFull {
-			return fmt.Sprintf("%s:%d has more than %s, and nothing after it was read", path.Base(), n,
-				units.Size(maxSkipped))
-		}
-		return reason(path, err)
 	}
 }
 
-// skipLine reads to the end of a line of which a buffer has been read. The error is bufio.ErrBufferFull for one that is
-// too long for that.
-func skipLine(r *bufio.Reader) (err error) {
-	for skipped := maxLine; skipped < maxSkipped; {
-		var piece []byte
-		if piece, err = r.ReadSlice('\n'); err != bufio.ErrBufferFull {
-			return err
-		}
-		skipped += len(piece)
+// next returns a line, which the next call overwrites. The error is errTooLong for one that was passed over, errEndless
+// for one that is too long for that, and io.EOF after the last complete one: a run that was killed may leave a part of
+// a line.
+func next(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return line, err
 	}
-	return err
+	for skipped := len(line); skipped < maxSkipped; {
+		piece, err := r.ReadSlice('\n')
+		switch err {
+		case bufio.ErrBufferFull:
+			skipped += len(piece)
+		case nil, io.EOF:
+			return nil, errTooLong
+		default:
+			return nil, err
+		}
+	}
+	return nil, errEndless
 }
 
 // leftOut are lines that were left out.
@@ -95,6 +106,14 @@ func (l *leftOut) text(path files.Path) string {
 	}
 	return fmt.Sprintf("%s:%d and %s were left out: %v", path.Base(), l.line,
 		units.Count(l.count-1, "more line"), l.first)
+}
+
+// with is what was left out, followed by why the lines after it were not read.
+func (l *leftOut) with(path files.Path, why string) string {
+	if text := l.text(path); text != "" {
+		return text + "; " + why
+	}
+	return why
 }
 
 // reason is why a file of the folder cannot be read, without the folder's path.
