@@ -119,7 +119,8 @@ func (r *Bar) draw(d *drawing, y float64, scale func(float64) float64) {
 	}
 }
 
-// legendOf names the parts, each once, with the value of one that no other row has: a finger has no place to rest.
+// legendOf names the parts, each once, with the value of one that no other row has: a touch screen has no mouse that
+// could rest on the part to show it.
 func legendOf(rows []Bar) (colors []int, names []string) {
 	at := map[string]int{}
 	for _, r := range rows {

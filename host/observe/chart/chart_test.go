@@ -161,6 +161,43 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestManyEnds: names of lines that have no room go, of those whose lines end close together.
+func TestManyEnds(t *testing.T) {
+	for name, value := range map[string]func(i int) float64{
+		"equal": func(int) float64 { return 1 }, "even": func(i int) float64 { return float64(i) },
+		"one above":   func(i int) float64 { return float64(i / 19) },
+		"one below":   func(i int) float64 { return float64(1 - i/19) },
+		"one between": func(i int) float64 { return map[int]float64{0: 2, 1: 2, 19: 1}[i] },
+	} {
+		p := Plot{Title: "Loss", Describe: "of runs", XName: "step", Ends: true}
+		for i := range 20 {
+			p.Lines = append(p.Lines, Line{Name: string(rune('A' + i)), Color: i%7 + 1,
+				Points: []Point{{X: 1, Y: 3}, {X: 9, Y: value(i)}}})
+		}
+		var ys []float64
+		last := false
+		for _, label := range labels(t, string(p.SVG())) {
+			if label.x < right-endRoom || label.y < 20 && label.y > 16 || len(label.text) != 1 || label.text < "A" {
+				continue
+			}
+			if label.y < top || label.y > bottom {
+				t.Errorf("%s: %s is outside, at %g", name, label.text, label.y)
+			}
+			last = last || label.text == "T"
+			ys = append(ys, label.y)
+		}
+		slices.Sort(ys)
+		for i := range ys[1:] {
+			if ys[i+1]-ys[i] < endApart-0.11 { // places have one decimal
+				t.Errorf("%s: %v", name, ys)
+			}
+		}
+		if len(ys) != 12 || strings.HasPrefix(name, "one") && !last {
+			t.Errorf("%s: %d names, the one that is alone is there: %v", name, len(ys), last)
+		}
+	}
+}
+
 // TestBars: the parts of the longest bar fill the scale from 6 to 474, and the limit is on it.
 func TestBars(t *testing.T) {
 	b := Bars{Title: "Memory", Describe: "8 of 16", Rows: []Bar{

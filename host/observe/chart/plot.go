@@ -1,11 +1,9 @@
 package chart
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/visible"
@@ -131,53 +129,6 @@ func (p *Plot) axes(d *drawing, x, y axis, from, to float64) {
 	}
 	d.say(`<path class="axis" d="M%g %gH%g"/>`, from, bottom, to)
 	d.say(`<text class="muted" x="%g" y="%g" text-anchor="middle">%s</text>`, (from+to)/2, bottom+41, text(p.XName))
-}
-
-// The room for the names at the ends of lines.
-const (
-	endRoom   = 24.0
-	endApart  = 16.0 // two names that are less apart would overlap
-	endLength = 2    // columns of a name
-)
-
-// ends writes the names of lines where these end, apart from each other.
-func (p *Plot) ends(d *drawing, x, y axis) {
-	type end struct {
-		x, y float64
-		line *Line
-	}
-	var all []end
-	for i := range p.Lines {
-		l := &p.Lines[i]
-		for _, at := range slices.Backward(l.Points) {
-			if l.shown(at, y) {
-				if l.Name != "" && !l.Alone {
-					all = append(all, end{x.at(at.X) + 6, y.at(at.Y) + 5, l})
-				}
-				break
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.y, b.y) })
-	for i := range all {
-		for _, above := range all[:i] {
-			if math.Abs(all[i].x-above.x) < endRoom {
-				all[i].y = max(all[i].y, above.y+endApart)
-			}
-		}
-	}
-	for i := len(all) - 1; i >= 0; i-- { // those that were moved below the axis move up again
-		all[i].y = min(all[i].y, bottom)
-		for _, below := range all[i+1:] {
-			if math.Abs(all[i].x-below.x) < endRoom {
-				all[i].y = min(all[i].y, below.y-endApart)
-			}
-		}
-	}
-	for _, e := range all {
-		d.say(`<text class="c%d" x="%s" y="%s">%s</text>`, e.line.Color, place(e.x), place(e.y),
-			text(fit(e.line.Name, endLength*letter)))
-	}
 }
 
 // legend names the lines, if they have names, and says that the axis is logarithmic.
