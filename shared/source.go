@@ -1,5 +1,5 @@
 // Package shared has the source of the SDKs, which xtts-host copies into new plugins: so they can be built and
-// changed without a network and without a checkout of xtts-host.
+// changed without a checkout of xtts-host.
 package shared
 
 import "embed"

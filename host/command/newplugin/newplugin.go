@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/shared"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -27,8 +30,12 @@ const (
 	sdk         = "sdk"       // the folder of the SDK in a plugin
 )
 
-// names are those that plugin.json may have.
-var names = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+// names are those that plugin.json may have, and Go in the path of a module: it refuses a dot at the end, and devices
+// of Windows.
+var (
+	names   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9_-])?$`)
+	devices = regexp.MustCompile(`^(con|aux|nul|prn|com[0-9]|lpt[0-9])([.]|$)`)
+)
 
 // renamed are the files of the templates that would have a meaning in this repository under their own names.
 var renamed = map[string]string{
@@ -41,17 +48,11 @@ type Options struct {
 	Language string
 }
 
+// sources are the SDKs by the languages that there are templates in.
+var sources = map[string]fs.FS{"go": shared.Source, "python": shared.Python}
+
 // Languages are those of the templates.
-func Languages() (list []string) {
-	entries, err := templates.ReadDir("template")
-	if err != nil {
-		panic(err) // it is in the program
-	}
-	for _, e := range entries {
-		list = append(list, e.Name())
-	}
-	return list
-}
+func Languages() []string { return slices.Sorted(maps.Keys(sources)) }
 
 // Command writes the folder of a new plugin, and says on out how to go on. A folder that it cannot write to the end is
 // removed.
@@ -74,15 +75,17 @@ func Command(out io.Writer, o Options) error {
 next     make -C %s
          %s
          %s
+to train with it, its folder also needs the plugin features of xtts-host, or a link to it
 `, at, name, at, hint.Command("plugins test "+at), hint.Command(try))
 	return err
 }
 
 // check refuses a name that no plugin can have, and a folder that is there.
 func check(folder, name string) error {
-	if !names.MatchString(name) {
+	if !names.MatchString(name) || devices.MatchString(name) {
 		return hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"), "%s: %q cannot be the "+
-			"name of a plugin, which has small letters of ASCII, digits, '.', '_' and '-', at most 64", folder, name)
+			"name of a plugin, which has small letters of ASCII, digits, '.', '_' and '-', at most 64, no '.' at the "+
+			"end, and is no device of Windows", folder, name)
 	}
 	switch _, err := files.At(folder).Lstat(); {
 	case err == nil:
@@ -99,20 +102,23 @@ func check(folder, name string) error {
 // content has the files of a plugin by their names.
 func content(name, language string) (map[string][]byte, error) {
 	list := map[string][]byte{}
+	source, ok := sources[language]
+	if !ok {
+		return nil, hint.Errorf("for example: --lang go", "--lang %s: there are templates in %s",
+			visible.Text(language), strings.Join(Languages(), " and "))
+	}
 	own, err := fs.Sub(templates, path.Join("template", language))
-	if err == nil {
-		err = add(list, own, func(at string, text []byte) (string, []byte) {
-			if as, ok := renamed[at]; ok {
-				at = as
-			}
-			return at, []byte(strings.ReplaceAll(string(text), placeholder, name))
-		})
-	}
 	if err != nil {
-		return nil, hint.Errorf("for example: --lang "+Languages()[0], "--lang %s: there are templates in %s", language,
-			strings.Join(Languages(), " and "))
+		return nil, err
 	}
-	source := map[string]fs.FS{"go": shared.Source, "python": shared.Python}[language]
+	if err := add(list, own, func(at string, text []byte) (string, []byte) {
+		if as, ok := renamed[at]; ok {
+			at = as
+		}
+		return at, []byte(strings.ReplaceAll(string(text), placeholder, name))
+	}); err != nil {
+		return nil, err
+	}
 	err = add(list, source, func(at string, text []byte) (string, []byte) {
 		if strings.HasSuffix(at, "_test.go") || strings.Contains(at, "/testdata/") {
 			return "", nil

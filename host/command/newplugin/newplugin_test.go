@@ -16,6 +16,9 @@ import (
 
 // TestNew writes a plugin in each language. scripts/test-template.sh builds it.
 func TestNew(t *testing.T) {
+	if got := Languages(); !slices.Equal(got, []string{"go", "python"}) {
+		t.Errorf("there are templates in %v", got)
+	}
 	for _, language := range Languages() {
 		folder := filepath.Join(t.TempDir(), "my plugins", "room-echo")
 		var out bytes.Buffer
@@ -62,9 +65,12 @@ func TestRefused(t *testing.T) {
 		filepath.Join(dir, "a b"):                   `"a b" cannot be`,
 		filepath.Join(dir, ".hidden"):               "cannot be",
 		filepath.Join(dir, strings.Repeat("a", 65)): "cannot be",
-		".":                          `"." cannot be`,
-		dir + "/there":               "it exists already",
-		filepath.Join(dir, "a/b/ok"): "",
+		filepath.Join(dir, "room."):                 "no '.' at the end",
+		filepath.Join(dir, "aux"):                   "no device of Windows",
+		filepath.Join(dir, "com1.x"):                "no device of Windows",
+		".":                                         `"." cannot be`,
+		dir + "/there":                              "it exists already",
+		filepath.Join(dir, "a/b/ok"):                "",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, "there"), 0o777); err != nil {
 			t.Fatal(err)
@@ -78,9 +84,12 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", folder, err, want)
 		}
 	}
-	err := Command(new(bytes.Buffer), Options{Folder: filepath.Join(dir, "x"), Language: "cobol"})
-	if err == nil || !strings.Contains(err.Error(), "--lang cobol: there are templates in go and python") {
-		t.Errorf("%v", err)
+	for _, language := range []string{"cobol", "", ".", "python/../go"} {
+		err := Command(new(bytes.Buffer), Options{Folder: filepath.Join(dir, "x"), Language: language})
+		want := "--lang " + language + ": there are templates in go and python"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused plugin has a folder: %v", err)
@@ -94,8 +103,5 @@ func TestNothingIsLeft(t *testing.T) {
 	entries, _ := os.ReadDir(parent)
 	if err == nil || len(entries) > 0 {
 		t.Errorf("%v; left are %v", err, entries)
-	}
-	if got := Languages(); !slices.Equal(got, []string{"go", "python"}) {
-		t.Errorf("there are templates in %v", got)
 	}
 }
