@@ -58,8 +58,53 @@ def test_rows(batch):
     row["waveform"] = 1
     assert batch["waveform"][2].tolist() == [1, 1, 1, 1, 1, 21, 22, 23]
     assert batch["waveform"][0].tolist() == list(range(0, 16, 2))
-    row.write("waveform", [5, 6])
-    assert batch["waveform"][2].tolist() == [5, 6] + [-1] * 6
+    row.write("waveform", [5, 6, 7, 8, 9])
+    assert batch["waveform"][2].tolist() == [5, 6, 7, 8, 9, -1, -1, -1]
+
+
+@pytest.mark.parametrize("values", [[5, 6], [5] * 6])
+def test_write_of_another_length(batch, values):
+    """The length of waveform is no output: fewer values would leave padding in the row, more would go beyond it."""
+    before = batch["waveform"].tolist()
+    for write in (list(batch.rows())[1].write, lambda port, v: batch.write(port, 2, v)):
+        with pytest.raises(ValueError, match=f"row 2 of waveform has 5 elements, and got {len(values)}: its length"):
+            write("waveform", values)
+    assert batch["waveform"].tolist() == before
+
+
+@pytest.fixture
+def cut(memory, declare):
+    """A batch of a stage that may change the lengths, and writes bf16 with them."""
+    wave = {"name": "w", "dtype": "f32", "shape": ["B", "T"], "lengths": "n"}
+    n = {"name": "n", "dtype": "i32", "shape": ["B"]}
+    spec = manifest.read(declare([wave, n], [wave, n, dict(wave, name="h", dtype="bf16")])).stages["gain"]
+    tensors = [pb.Tensor(name="w", dtype="f32", shape=[2, 4], pad=-1),
+               pb.Tensor(name="n", dtype="i32", shape=[2], offset=64),
+               pb.Tensor(name="h", dtype="bf16", shape=[2, 4], pad=-2.5, offset=128)]
+    names = {t.name: t.name for t in tensors}
+    [ports] = bind(pb.Instance(inputs={"w": "w", "n": "n"}, outputs=names), [{t.name: Tensor(t) for t in tensors}])
+    views = Views(spec, ports, Ring(memory, 2, 4096), 0)
+    views.writable("n")[:] = 3, 0
+    return Batch(pb.Call(row_keys=KEYS[:32]), views)
+
+
+def test_write_of_a_length(cut):
+    """What a row shows after its length was changed has the new length."""
+    [row] = cut.rows()
+    assert (len(row["w"]), len(row["h"]), cut["h"][1].tolist()) == (3, 3, [0xC020] * 4)
+    row.write("w", [1, 2])
+    assert (row["w"].tolist(), len(row["h"]), row["n"], cut["w"][0].tolist()) == ([1, 2], 2, 2, [1, 2, -1, -1])
+    row["n"] += 2
+    assert (len(row["w"]), row["n"]) == (4, 4)
+    cut.write("h", 0, [7])
+    assert (len(row["w"]), row["h"].tolist(), cut["h"][0].tolist()) == (1, [7], [7, 0xC020, 0xC020, 0xC020])
+    with pytest.raises(ValueError, match="row 0 of w has room for 4 elements, and got 5"):
+        row.write("w", [0] * 5)
+
+
+@pytest.mark.parametrize("number, bits", [(-2.5, 0xC020), (1 + 2**-8, 0x3F80), (1 + 3 * 2**-8, 0x3F82), (0, 0)])
+def test_bf16(number, bits):
+    assert Tensor(pb.Tensor(dtype="bf16", pad=number)).padding == bits
 
 
 def test_draws(batch):
@@ -90,6 +135,17 @@ def test_defaults_of_objects():
     schema = {"properties": {"a": {"default": 1}, "b": {"default": {}, "properties": {"c": {"default": [2]}}}}}
     assert manifest.StageSpec("s", {}, schema, True).values("") == {"a": 1, "b": {"c": [2]}}
     assert manifest.StageSpec("s", {}, schema, True).values('{"a": 3}')["a"] == 3
+
+
+def test_defaults_behind_references():
+    schema = {"properties": {"a": {"$ref": "#/$defs/x~1y"}, "b": {"$ref": "#/$defs/part"},
+                             "c": {"$ref": "#/properties/c"}, "d": {"$ref": "#/$defs/list/1", "default": 5}},
+              "$defs": {"x/y": {"default": 1}, "part": {"default": {}, "properties": {"e": {"$ref": "#/$defs/x~1y"}}},
+                        "list": [{}, {"default": 4}]}}
+    assert manifest.StageSpec("s", {}, schema, True).values("") == {"a": 1, "b": {"e": 1}, "d": 5}
+    assert manifest.StageSpec("s", {}, schema, True).values('{"b": {"e": 2}}') == {"a": 1, "b": {"e": 2}, "d": 5}
+    with pytest.raises(ValueError, match="the schema has no #/none"):
+        manifest.StageSpec("s", {}, {"$ref": "#/none"}, True).values("")
 
 
 def test_two_tensors_for_a_port():

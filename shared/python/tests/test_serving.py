@@ -66,6 +66,21 @@ def test_handshake_and_end(start):
             "the descriptor of the grandchild: /dev/null"} <= set(err.splitlines())
 
 
+def test_lifeline_that_cannot_be_read(start):
+    """Without the thread that watches the host, the process would outlive it."""
+    p, lifeline = start("""
+import os, time
+def read(fd, n):
+    raise OSError("planted")
+os.read = read
+import xtts_plugin
+time.sleep(60)
+""")
+    p.communicate(timeout=20)
+    os.close(lifeline)
+    assert p.returncode == 0
+
+
 @pytest.mark.parametrize("names, want", [
     ("loud=Gain", "plugin.json has no stage 'loud'; it has gain"),
     ("", "plugin.json has a stage 'gain', which serve did not get"),

@@ -1,8 +1,12 @@
 """check passes a sound stage, and finds each fault."""
+import json
+import pathlib
+
 import numpy as np
 import pytest
 
-from xtts_plugin import Stage, UserError
+from xtts_plugin import Stage, UserError, errors
+from xtts_plugin.plugin_schema import SCHEMA
 from xtts_plugin.testing import BrokenRule, check
 
 BUCKETS = [{"T_wav": 103, "T_text": 7}, {"T_wav": 500, "T_text": 9}]
@@ -92,6 +96,17 @@ class Rejects(Noise):
         row.reject("too loud")
 
 
+class Keeps(Noise):
+    """Keeps the width of a batch, which changes a narrower one that comes after it."""
+
+    def process(self, batch):
+        super().process(batch)
+        width = batch.shape("waveform")[1]
+        for row in batch.rows():
+            row["waveform"][0] += getattr(self, "width", 0) > width
+        self.width = width
+
+
 class Refuses(Noise):
     def configure(self, config):
         raise UserError("level is odd", "level: 0.5")
@@ -113,6 +128,7 @@ def test_sound(gain_json):
     (DrawsOfTheFirstRow, "they must depend only on the row and its key"),
     (Raises, r"process: ValueError: too loud \(test_testing.py:\d+\)"),
     (Exits, r"process: SystemExit: 3 \(test_testing.py:\d+\)"),
+    (Keeps, "bucket 0: other bits after other batches"),
     (Rejects, "row 0 of a batch of noise was rejected: too loud"),
     (Refuses, 'Configure: instance "test": level is odd\nhint: level: 0.5'),
 ])
@@ -144,6 +160,125 @@ def test_preprocess(declare):
         check(Forgets, buckets=[{"T_wav": 100, "T_level": 10}], manifest_path=path)
 
 
-def test_mistakes_of_the_caller(gain_json):
-    with pytest.raises(ValueError, match="a bucket lacks a value of T_text"):
-        check(Noise, buckets=[{"T_wav": 100}], manifest_path=gain_json)
+def copying(change):
+    """A stage whose output is its input, but for a change of row 3, which has fewer elements than the tensor."""
+    class Copies(Stage):
+        def process(self, batch):
+            for row in batch.rows():
+                row.write("y", row["x"])
+                if row.index == 3:
+                    change(batch["y"][3], len(row["x"]))
+    return Copies
+
+
+def after(row, n):
+    row[n] = 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"])
+def test_types(declare, dtype):
+    """Of all types, padding and what was not written are looked at."""
+    x = {"name": "x", "dtype": dtype, "shape": ["B", "T"], "lengths": "n"}
+    n = {"name": "n", "dtype": "i32", "shape": ["B"]}
+    arguments = {"buckets": [{"T": 20}], "manifest_path": declare([x, n], [dict(x, name="y")])}
+    check(copying(lambda row, n: None), **arguments)
+    with pytest.raises(BrokenRule, match="a batch: row 3: element 16 of y is after the row's 16 elements, and not the"):
+        check(copying(after), **arguments)
+
+    class Forgets(Stage):
+        def process(self, batch):
+            for row in batch.rows():
+                row["y"][1:] = row["x"][1:]
+                batch["y"][row.index, len(row["x"]):] = batch._views.tensor("y").padding
+
+    want = {"bool": "row 0 of y has a byte that is neither 0 nor 1"}.get(
+        dtype, "row 0 of y has a NaN or" if "f" in dtype else "row 0 of y has elements that were not written")
+    with pytest.raises(BrokenRule, match=want):
+        check(Forgets, **arguments)
+
+
+def test_one_number_for_each_row(declare):
+    """An output of one axis, which is read as a row of one element."""
+    x = {"name": "x", "dtype": "f32", "shape": ["B", "T"]}
+    path = declare([x], [{"name": "y", "dtype": "f32", "shape": ["B"]}, {"name": "k", "dtype": "i64", "shape": ["B"]}])
+
+    class Sums(Stage):
+        def process(self, batch):
+            batch["y"] = batch["x"].sum(axis=1)
+            for row in range(len(batch) - self.forgotten):
+                batch["k"][row] = -1
+
+        forgotten = 0
+
+    check(Sums, buckets=[{"T": 9}], manifest_path=path)
+    Sums.forgotten = 1
+    with pytest.raises(BrokenRule, match="row 4 of k has elements that were not written"):
+        check(Sums, buckets=[{"T": 9}], manifest_path=path)
+
+
+def test_gpu_is_waited_for(gain_json, monkeypatch):
+    """The host uses a slot again after an error: the GPU must not write to it any more."""
+    happened = []
+
+    class Raises(Stage):
+        def process(self, batch):
+            batch._views.ring.synchronize = lambda: happened.append("the GPU is done")
+            raise ValueError("planted")
+
+    stack = errors.stack
+    monkeypatch.setattr(errors, "stack", lambda e: happened.append("the answer is made") or stack(e))
+    with pytest.raises(BrokenRule, match="planted"):
+        check(Raises, buckets=BUCKETS, manifest_path=gain_json)
+    assert happened[:2] == ["the GPU is done", "the answer is made"]
+
+
+@pytest.mark.parametrize("arguments, want", [
+    ({"buckets": [{"T_wav": 100}]}, "a bucket lacks a value of T_text"),
+    ({"buckets": []}, "buckets is empty: give a value of each symbol"),
+    ({"buckets": [{"T_wav": 0, "T_text": 1}]}, "T_wav of a bucket is 0: give a whole number"),
+    ({"name": "loud"}, "plugin.json has no stage 'loud'; there are gain"),
+    ({"config": {"level": "0.5"}}, "config of gain: /level: '0.5' is no number"),
+    ({"config": {"level": True}}, "config of gain: /level: True is no number"),
+    ({"config": {"level": 1.5}}, "config of gain: /level: 1.5 is above 1"),
+    ({"config": {"level": -1}}, "config of gain: /level: -1 is below 0"),
+    ({"config": {"lvel": 1}}, "config of gain: /lvel: unknown key; there are level"),
+])
+def test_mistakes_of_the_caller(gain_json, arguments, want):
+    with open(gain_json, encoding="utf-8") as file:
+        data = json.load(file)
+    data["stages"][0]["config"] = {"additionalProperties": False, "properties": {"level": {"$ref": "#/$defs/level"}},
+                                   "$defs": {"level": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5}}}
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    with pytest.raises(ValueError, match=want):
+        check(Noise, **{"buckets": BUCKETS, "manifest_path": gain_json, **arguments})
+
+
+@pytest.mark.parametrize("change, want", [
+    (lambda d: d.pop("version"), "plugin.json: the whole: 'version' is missing"),
+    (lambda d: d.update(protocol="1"), "/protocol: '1' is no integer"),
+    (lambda d: d["stages"][0].update(kinds="augment"), "/stages/0/kinds: unknown key; there are name, kind"),
+    (lambda d: d["stages"][0].update(kind="mix"), "/stages/0/kind: 'mix' is none of 'preprocess', 'augment'"),
+    (lambda d: d["stages"][0].update(outputs=[]), r"/stages/0/outputs: \[\] is shorter than 1"),
+    (lambda d: d["stages"][0]["inputs"][0].update(dtype="f23"), "/stages/0/inputs/0/dtype: 'f23' is none of"),
+    (lambda d: d["stages"][0]["inputs"][0].update(shape=["B", 0]), "/stages/0/inputs/0/shape/1: 0 is nothing that"),
+    (lambda d: d["stages"][0]["inputs"][0].update(max_abs=0), "/inputs/0/max_abs: 0 is not above 0"),
+    (lambda d: [d["stages"][0][key][0].update(lengths="text") for key in ("inputs", "outputs")],
+     "port waveform: lengths must name a port of i32"),
+    (lambda d: d["stages"][0].update(files=["a", "a"]), "/stages/0/files: .* has an item twice"),
+    (lambda d: d.update(id="A"), "/id: 'A' is not of the form"),
+])
+def test_mistakes_in_plugin_json(gain_json, change, want):
+    with open(gain_json, encoding="utf-8") as file:
+        data = json.load(file)
+    change(data)
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    with pytest.raises(ValueError, match=want):
+        check(Noise, buckets=BUCKETS, manifest_path=gain_json)
+
+
+def test_schema_of_plugin_json():
+    """It is that of the host."""
+    path = pathlib.Path(__file__).parents[2] / "manifest/plugin.schema.json"
+    assert SCHEMA == json.loads(path.read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ class Views:
     def __init__(self, spec, tensors, ring, start):
         self.spec, self.tensors, self.ring = spec, tensors, ring
         self._start, self._arrays = start, {}
+        self.lengths = {p.lengths for p in spec.ports.values() if p.lengths}  # the ports that hold lengths
 
     def tensor(self, port):
         if port not in self.tensors:
@@ -43,6 +44,7 @@ class Batch:
 
     def __init__(self, call, views):
         self._call, self._views, self._words, self._draws, self._bad = call, views, None, {}, {}
+        self._lengths = {}  # port -> the lengths of the rows, or None for a row whose length is not known
 
     def __getitem__(self, port):
         return self._views.array(port)
@@ -113,19 +115,33 @@ class Batch:
     def rows(self):
         """The rows that are not empty. In those that are, it writes padding to the outputs that are no inputs."""
         lengths = {p: self[p].tolist() for p in self._views.spec.lengths_read if p in self._views.tensors}
+        self._lengths.update(lengths)
         for index in range(len(self)):
             if any(n[index] for n in lengths.values()) if lengths else any(self.key(index)):
-                yield Row(self, index, {p: n[index] for p, n in lengths.items()})
+                yield Row(self, index)
             else:
                 self._clear(index)
 
     def write(self, port, row, values):
-        """Writes a row of an output: the values, then padding, and the length if that is an output, too."""
-        target, spec = self[port][row], self._views.spec.ports[port]
+        """Writes a row of an output: the values, then padding, and the length if that is an output, too.
+
+        Otherwise the row has a length already, and as many values must be given.
+        """
+        target, lengths = self[port][row], self._views.spec.ports[port].lengths
+        free = lengths and self._views.spec.ports[lengths].written
+        room = int(self[lengths][row]) if lengths and not free else len(target)
+        if len(values) > room if free else len(values) != room:
+            raise ValueError(f"row {row} of {port} {'has room for' if free else 'has'} {room} elements, and got "
+                             f"{len(values)}" + ("" if free else ": its length is not an output in plugin.json"))
         target[:len(values)] = values
-        target[len(values):] = self.pad(port)
-        if spec.lengths and self._views.spec.ports[spec.lengths].written:
-            self[spec.lengths][row] = len(values)
+        target[len(values):] = self._views.tensor(port).padding
+        if free:
+            self.set_length(lengths, row, len(values))
+
+    def set_length(self, port, row, length):
+        """Writes the length of a row to a port of lengths, if that is an output."""
+        self[port][row] = length
+        self._lengths.setdefault(port, [None] * len(self))[row] = int(length)
 
     def torch(self, port):
         """A tensor of PyTorch over the same memory, on the CPU. PyTorch cannot keep it from being written to."""
@@ -140,32 +156,35 @@ class Batch:
         return self._views.ring.on_gpu(cupy, self._views.writable(port))
 
     def _clear(self, row):
-        spec = self._views.spec
-        lengths = {p.lengths for p in spec.ports.values()}
-        for p in spec.ports.values():
+        for p in self._views.spec.ports.values():
             if p.written and not p.read and p.name in self._views.tensors:
-                self[p.name][row] = 0 if p.name in lengths else self.pad(p.name)
+                self[p.name][row] = 0 if p.name in self._views.lengths else self._views.tensor(p.name).padding
 
 
 class Row:
     """A row that is not empty. row["waveform"] is the array of a port, cut to the row's length."""
 
-    def __init__(self, batch, index, lengths):
-        self.batch, self.index, self._lengths, self._arrays = batch, index, lengths, {}
+    def __init__(self, batch, index):
+        self.batch, self.index, self._arrays = batch, index, {}
 
     def __getitem__(self, port):
+        whole = self.batch[port]
+        if whole.ndim == 1:  # a length, for example
+            return whole[self.index]
+        lengths = self.batch._lengths.get(self.batch._views.spec.ports[port].lengths)
+        n = whole.shape[1] if lengths is None or lengths[self.index] is None else lengths[self.index]
         array = self._arrays.get(port)
-        if array is None:
-            n = self._lengths.get(self.batch._views.spec.ports[port].lengths)
-            array = self.batch[port][self.index] if n is None else self.batch[port][self.index, :n]
-            self._arrays[port] = array
+        if array is None or len(array) != n:  # the length was changed
+            array = self._arrays[port] = whole[self.index, :n]
         return array
 
     def __setitem__(self, port, values):
+        if port in self.batch._views.lengths:
+            self.batch.set_length(port, self.index, values)
+            return
         array = self[port]
-        if not isinstance(array, np.ndarray):  # a length
+        if not isinstance(array, np.ndarray):
             self.batch[port][self.index] = values
-            del self._arrays[port]
         elif values is not array:  # as *= gives, which has written it already
             array[...] = values
 
@@ -180,7 +199,10 @@ class Row:
         return self.batch.clip(self.index)
 
     def write(self, port, values):
-        """Writes the row of an output: the values, then padding, and the length if that is an output, too."""
+        """Writes the row of an output: the values, then padding, and the length if that is an output, too.
+
+        Otherwise the row has a length already, and as many values must be given.
+        """
         self.batch.write(port, self.index, values)
 
     def reject(self, reason):

@@ -1,7 +1,8 @@
 """plugin.json, as far as a stage needs it: the names of the plugin, and the ports and defaults of its stages."""
-import copy
 import json
 from dataclasses import dataclass
+
+from . import schema
 
 DTYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "bf16": "<u2", "i32": "<i4", "i64": "<i8", "u8": "u1", "bool": "?"}
 
@@ -31,7 +32,7 @@ class StageSpec:
 
     def values(self, config_json):
         """The configuration of an instance, with the defaults of the schema."""
-        return _filled(self.schema, json.loads(config_json or "{}"))
+        return schema.filled(self.schema, self.schema, json.loads(config_json or "{}"))
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,3 @@ def _stage(data):
                 p["name"], p["dtype"], tuple(p["shape"]), p.get("lengths", "") or before and before.lengths or "",
                 key == "inputs" or before is not None, key == "outputs")
     return StageSpec(data["name"], ports, data.get("config", {}), data.get("deterministic", False))
-
-
-def _filled(schema, value):
-    """value with the defaults of the properties that it lacks."""
-    if isinstance(value, dict):
-        for key, property in schema.get("properties", {}).items():
-            if isinstance(property, dict) and key not in value and "default" in property:
-                value[key] = copy.deepcopy(property["default"])
-            if isinstance(property, dict) and key in value:
-                _filled(property, value[key])
-    return value

@@ -63,9 +63,11 @@ def _in_child():
 
 def _watch():
     """Ends the process when the host closes the lifeline, or has ended."""
-    while os.read(LIFELINE, 1):
-        pass
-    os._exit(0)
+    try:
+        while os.read(LIFELINE, 1):
+            pass
+    finally:  # also if it cannot be read: without this thread, the process could outlive the host
+        os._exit(0)
 
 
 def _is_pipe(fd):

@@ -115,9 +115,11 @@ class Service:
             if draining:
                 raise RuntimeError("a call came after Drain")
             batch = self._batch(call)
-            self._instances[call.instance].stage.process(batch)
-            if self._ring.synchronize is not None:
-                self._ring.synchronize()
+            try:
+                self._instances[call.instance].stage.process(batch)
+            finally:  # before any answer: after that of an error, too, the host uses the slot again
+                if self._ring.synchronize is not None:
+                    self._ring.synchronize()
             for row, reason in batch.rejected():
                 result.bad_rows.add(row=row, reason=reason)
         except BaseException as e:  # also SystemExit: a call without an answer is late

@@ -1,5 +1,6 @@
 """Stage, the class that an author derives from, and Config, which an instance of it gets."""
 import json
+import struct
 from collections.abc import Mapping
 
 from . import manifest
@@ -62,9 +63,16 @@ class Tensor:
         if t.dtype not in manifest.DTYPES:
             raise ValueError(f"tensor {t.name!r} has the unknown type {t.dtype!r}")
         self.name, self.dtype, self.shape, self.pad = t.name, t.dtype, tuple(t.shape), t.pad
+        self.padding = bf16(t.pad) if t.dtype == "bf16" else t.pad  # as an element of the array
         self.offset, self.count = t.offset, 1
         for n in self.shape:
             self.count *= n
+
+
+def bf16(number):
+    """The bits of the bf16 that is next to a number; of two, the even one."""
+    [bits] = struct.unpack("<I", struct.pack("<f", number))
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
 
 
 def bind(instance, layouts):

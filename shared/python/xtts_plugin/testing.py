@@ -20,13 +20,17 @@ import tempfile
 import grpc
 import numpy as np
 
-from . import manifest, serving, stage_pb2 as pb
+from . import manifest, schema, serving, stage_pb2 as pb
+from .plugin_schema import SCHEMA
 from .service import ALIGN, Service
+from .stage import bf16
 
 ROWS = 5  # of a batch: row 0 is full, row 1 is empty, the others have different lengths
-SLOTS = 3  # batches in flight
+SLOTS = 3  # batches that are sent before the first is answered
 _GUARD = np.full(7, 0xA5C396E17F0BD24D, "<u8").view("u1")
-_PAD = -2.5  # of floats: a value that a stage does not write by chance
+_PADS = dict.fromkeys(("f32", "f64", "f16", "bf16"), -2.5) | {"bool": 0}  # values that a stage writes rarely by chance
+_PAD = 113  # of other tensors
+_FILLS = 0xFF, 0x5A  # what is in the bytes of outputs before a call; as floats, 0xFF is NaN
 _PLAIN, _MOVED = (0, 1, 2, 3, 4), (4, 3, 0, 2, 1)  # which sample each row is
 _BYSTANDER = "bystander"  # a tensor of the batch that is bound to no port
 
@@ -36,17 +40,15 @@ class BrokenRule(AssertionError):
 
 
 def check(stage, name=None, *, config=None, buckets, manifest_path="", features=None, files=None, device=""):
-    """Runs a stage with noise, and raises BrokenRule if it breaks a rule.
+    """Runs a stage with noise, and raises BrokenRule if it breaks a rule, ValueError if an argument or plugin.json is wrong.
 
     stage: the class. name: of the stage in plugin.json, if that has several. buckets: for each, a value of each symbol
-    of the ports except B. Two can find what a stage keeps from one shape to the next. manifest_path: of plugin.json, which
-    is beside the class if it is not given. The others are what configure gets.
+    of the ports except B. Two can find what a stage keeps from one shape to the next. manifest_path: of plugin.json,
+    which is beside the class if it is not given. The others are what configure gets.
     """
     manifest_path = manifest_path or os.path.join(os.path.dirname(inspect.getfile(stage)), "plugin.json")
-    declared = manifest.read(manifest_path)
-    if name is None and len(declared.stages) > 1:
-        raise ValueError(f"{manifest_path} has several stages: give the name of one of {', '.join(declared.stages)}")
-    spec = declared.stages[name or next(iter(declared.stages))]
+    declared, spec = _declared(manifest_path, name)
+    _check_arguments(spec, config or {}, buckets)
     with _Host(declared, spec, stage, buckets) as host:
         host.configure(config or {}, features or {}, files or {}, device)
         found = []
@@ -58,6 +60,35 @@ def check(stage, name=None, *, config=None, buckets, manifest_path="", features=
         raise BrokenRule("\n".join(found))
 
 
+def _declared(path, name):
+    """What plugin.json says of the plugin and of the stage."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    if faults := schema.faults(SCHEMA, SCHEMA, data):
+        raise ValueError("\n".join(f"{path}: {fault}" for fault in faults))
+    declared = manifest.read(path)
+    names = ", ".join(declared.stages)
+    if name is None and len(declared.stages) > 1:
+        raise ValueError(f"{path} has several stages: give the name of one of {names}")
+    if name is not None and name not in declared.stages:
+        raise ValueError(f"{path} has no stage {name!r}; there are {names}")
+    spec = declared.stages[name or next(iter(declared.stages))]
+    for port in spec.ports.values():
+        if port.lengths and (port.lengths not in spec.ports or spec.ports[port.lengths].dtype != "i32"):
+            raise ValueError(f"{path}: port {port.name}: lengths must name a port of i32[B], not {port.lengths!r}")
+    return declared, spec
+
+
+def _check_arguments(spec, config, buckets):
+    if faults := schema.faults(spec.schema, spec.schema, config):
+        raise ValueError("\n".join(f"config of {spec.name}: {fault}" for fault in faults))
+    if not buckets:
+        raise ValueError("buckets is empty: give a value of each symbol, such as buckets=[{\"T_wav\": 4000}]")
+    for symbol, value in (item for bucket in buckets for item in bucket.items()):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{symbol} of a bucket is {value!r}: give a whole number, at least 1")
+
+
 class _Layout:
     """Where the tensors of one bucket are in a slot. Their names differ from those of ports, to tell the two apart."""
 
@@ -65,7 +96,7 @@ class _Layout:
         self.tensors, self.size = [], 0
         for i, port in enumerate(spec.ports.values()):
             shape = [_size(n, bucket) for n in port.shape]
-            self._add(f"tensor_{port.name}", port.dtype, shape, _PAD if port.dtype in ("f32", "f64", "f16") else 0)
+            self._add(f"tensor_{port.name}", port.dtype, shape, _PADS.get(port.dtype, _PAD))
             if i == 0:
                 self._add(_BYSTANDER, "u8", [ROWS, 100], 0)
 
@@ -157,8 +188,8 @@ class _Host:
 class _Batch:
     """A batch of noise: row i is the sample of number order[i]."""
 
-    def __init__(self, bucket, order=_PLAIN, empty=False):
-        self.bucket, self.order, self.empty = bucket, order, empty
+    def __init__(self, bucket, order=_PLAIN, empty=False, byte=_FILLS[0]):
+        self.bucket, self.order, self.empty, self._byte = bucket, order, empty, byte
 
     def keys(self):
         return b"".join(bytes(16) if self.is_empty(row) else bytes([n + 1]) * 16 for row, n in enumerate(self.order))
@@ -176,7 +207,7 @@ class _Batch:
 
     def fill(self, host):
         """The bytes of the slot: noise in the inputs, and invalid values everywhere else."""
-        slot, layout = bytearray(b"\xff" * host.slot_size), host.layouts[self.bucket]
+        slot, layout = bytearray([self._byte]) * host.slot_size, host.layouts[self.bucket]
         for t in layout.tensors:
             slot[layout.end(t):layout.end(t) + len(_GUARD)] = _GUARD.tobytes()
         layout.array(slot, _BYSTANDER)[:] = np.arange(ROWS * 100).reshape(ROWS, 100) % 256
@@ -193,11 +224,23 @@ class _Batch:
             if port.lengths:
                 n = self.length(row, array.shape[1])
                 layout.array(slot, f"tensor_{port.lengths}")[row] = n
-            floats = array.dtype.kind == "f"
-            values = rng.uniform(-1, 1, array[row].shape) if floats else rng.integers(0, 10, array[row].shape)
-            array[row] = values.astype(array.dtype) if array.dtype.kind in "fiu" and port.dtype != "bf16" else 0
+            array[row] = _noise(port.dtype, array[row].shape, rng)
             if n is not None:
-                array[row, n:] = _PAD if floats else 0
+                array[row, n:] = _padding(port.dtype)
+
+
+def _noise(dtype, shape, rng):
+    if dtype == "bf16":
+        return rng.uniform(-1, 1, shape).astype("<f4").view("<u4") >> 16
+    if dtype in _PADS and dtype != "bool":
+        return rng.uniform(-1, 1, shape)
+    return rng.integers(0, 2 if dtype == "bool" else 10, shape)
+
+
+def _padding(dtype):
+    """The pad value, as an element of an array."""
+    pad = _PADS.get(dtype, _PAD)
+    return bf16(pad) if dtype == "bf16" else pad
 
 
 class _Checker:
@@ -210,6 +253,7 @@ class _Checker:
         plain = _Batch(self._bucket)
         want = self._host.run(plain)[0]
         self._slot("a batch", plain, want)
+        self._unwritten(want, self._host.run(_Batch(self._bucket, byte=_FILLS[1]))[0])
         empty = _Batch(self._bucket, empty=True)
         self._slot("a batch of empty rows", empty, self._host.run(empty)[0])
         if self._host.spec.deterministic:
@@ -222,6 +266,12 @@ class _Checker:
 
     def _say(self, text):
         self._found.append(f"bucket {self._bucket}: {text}")
+
+    def _array(self, slot, port):
+        """The array of a port, with an axis after that of the rows; bool as u8, which shows bytes that are no bool."""
+        array = self._layout.array(slot, f"tensor_{port.name}")
+        array = array.view("u1") if port.dtype == "bool" else array
+        return array if array.ndim > 1 else array[:, None]
 
     def _slot(self, what, batch, slot):
         """Compares a slot with the batch before the call, and with the rules."""
@@ -238,7 +288,7 @@ class _Checker:
                 self._row(what, batch, port, slot, row)
 
     def _row(self, what, batch, port, slot, row):
-        array = self._layout.array(slot, f"tensor_{port.name}")[row]
+        array = self._array(slot, port)[row]
         n = None
         if port.lengths:
             n = int(self._layout.array(slot, f"tensor_{port.lengths}")[row])
@@ -248,14 +298,26 @@ class _Checker:
                 return
             if n and batch.is_empty(row):
                 self._say(f"{what}: row {row} is empty, but {port.lengths} was set to {n}")
-        if array.dtype.kind != "f":
-            return
-        if not np.isfinite(array[:n]).all():
-            self._say(f"{what}: row {row} of {port.name} has a NaN or an infinity (was all of it written?)")
-        if n is not None and (array[n:] != _PAD).any():
-            at = n + int(np.flatnonzero((array[n:] != _PAD).reshape(len(array) - n, -1).any(axis=1))[0])
+        if text := _invalid(port.dtype, array[:n]):
+            self._say(f"{what}: row {row} of {port.name} has {text} (was all of it written?)")
+        wrong = array[n:] != _padding(port.dtype)
+        if n is not None and wrong.any():
+            at = n + int(np.flatnonzero(wrong.reshape(len(array) - n, -1).any(axis=1))[0])
             self._say(f"{what}: row {row}: element {at} of {port.name} is after the row's {n} elements, and not the "
-                      f"pad value {_PAD}")
+                      f"pad value {_PADS.get(port.dtype, _PAD)}")
+
+    def _unwritten(self, one, other):
+        """Finds whole numbers that the stage did not write: they are what was there before, in two slots."""
+        spec = self._host.spec
+        lengths = {p.lengths for p in spec.ports.values()}  # which _row checks
+        for port in spec.ports.values():
+            if port.written and not port.read and port.dtype in ("i32", "i64", "u8") and port.name not in lengths:
+                arrays = [self._array(slot, port) for slot in (one, other)]
+                left = [a == np.frombuffer(bytes([b] * a.itemsize), a.dtype) for a, b in zip(arrays, _FILLS)]
+                for row in range(ROWS):
+                    n = int(self._layout.array(one, f"tensor_{port.lengths}")[row]) if port.lengths else None
+                    if (left[0] & left[1])[row, :n].any():
+                        self._say(f"row {row} of {port.name} has elements that were not written")
 
     def _compare(self, slot, moved):
         for port in self._host.spec.ports.values():
@@ -268,9 +330,20 @@ class _Checker:
                                   "depend only on the row and its key")
 
 
+def _invalid(dtype, array):
+    """The values that no tensor of this type has, in words, or ""."""
+    if dtype == "bool":
+        return "a byte that is neither 0 nor 1" if (array > 1).any() else ""
+    if dtype == "bf16":
+        finite = array & 0x7F80 != 0x7F80
+    else:
+        finite = np.isfinite(array)
+    return "" if finite.all() else "a NaN or an infinity"
+
+
 def _mixed(host, buckets):
-    """Batches of all buckets at once: each must have the bits that it has alone."""
+    """Batches of all buckets one after another: each must have the bits that it has alone."""
     batches = [_Batch(i % buckets) for i in range(SLOTS)]
     together = host.run(*batches)
-    return [f"bucket {b.bucket}: other bits when other batches were in flight: do calls share memory?"
+    return [f"bucket {b.bucket}: other bits after other batches: does the stage keep what it computed for one of them?"
             for b, slot in zip(batches, together) if host.run(b)[0] != slot]
