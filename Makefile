@@ -120,6 +120,7 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	scripts/test-hostile.sh --all
 	scripts/test-tensorboard.sh
 	scripts/test-prometheus.sh
+	scripts/python-sdk.sh --lowest
 	scripts/faults.sh
 	@$(MAKE) --no-print-directory torture
 

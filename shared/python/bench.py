@@ -4,11 +4,14 @@
 
 There are two stages: a gain, which is the cheapest that there is, and a filter, by a Fourier transform of each row.
 
-For each call it measures the same work in this process (numpy), what the plugin measures of its stage (stage), and the time
-of the call here (call), with the cost of gRPC in both processes. It prints the median of each, with the tenth and the
-ninetieth percentile, and the ratio of the medians to that of numpy.
+For each call it measures the same work in this process (NumPy), what the plugin measures of its stage (stage), and the
+time of the call here (call), with the cost of gRPC in both processes. It prints the machine, and a table in Markdown:
+the median of each with the tenth and the ninetieth percentile, and the median of its ratios to NumPy beside it. At the
+end it prints the plugin's own memory and its page faults. XTTS_PLUGIN_MALLOC=default measures the plugin with the
+settings that the C library has by itself.
 """
 import os
+import platform
 import queue
 import subprocess
 import sys
@@ -38,7 +41,8 @@ class Bench(Stage):
         for row in batch.rows():
             self.work(row["waveform"], row.draws.uniform(0.999, 1.001))
 
-serve(gain=Bench)
+if __name__ == "__main__":
+    serve(gain=Bench)
 """
 WORK = """
 import numpy as np
@@ -64,7 +68,8 @@ def start(folder, ring, lifeline):
     for name, text in (("plugin.py", PLUGIN), ("work.py", WORK), ("plugin.json", MANIFEST)):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(text))
-    environment = {**os.environ, "XTTS_HOST_PLUGIN": "9c1f6c0e5d7a4b61", "PLUGIN_UNIX_SOCKET_DIR": folder}
+    environment = {**os.environ, "XTTS_HOST_PLUGIN": "9c1f6c0e5d7a4b61", "PLUGIN_UNIX_SOCKET_DIR": folder,
+                   "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}  # the package beside this file
     shell = ["bash", "-c", f"exec {sys.executable} plugin.py 3<&{ring} 4<&{lifeline}"]
     process = subprocess.Popen(shell, cwd=folder, env=environment, stdout=subprocess.PIPE, pass_fds=(ring, lifeline))
     socket = process.stdout.readline().decode().split("|")[3]
@@ -103,13 +108,30 @@ def alone(work, wave):
     return time.perf_counter() - began
 
 
-def show(name, seconds, base=None):
-    low, middle, high = np.percentile(np.array(seconds) * 1e6, [10, 50, 90])
-    ratio = f", {middle / (np.median(base) * 1e6):.2f} of numpy" if base is not None else ""
-    print(f"{name:8} {middle:7.0f} us ({low:.0f} to {high:.0f}){ratio}")
+def machine():
+    """The machine, and what runs there."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    malloc = os.environ.get("XTTS_PLUGIN_MALLOC") or "memory is kept"
+    return (f"{(models or [platform.machine()])[0]}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+            f"NumPy {np.__version__}; {malloc}")
 
 
-def measure(instance, work, waves, sent, results, calls):
+def show(work, name, seconds, base):
+    low, middle, high = np.percentile(np.array(seconds) * 1e3, [10, 50, 90])
+    ratio = np.median(np.array(seconds) / np.array(base))
+    print(f"| {work} | {name} | {middle:.2f} | {low:.2f} to {high:.2f} | {ratio:.2f} |")
+
+
+def memory(process):
+    """The memory that is the plugin's alone, and the faults of its pages, so far."""
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+        [own] = [int(line.split()[1]) >> 10 for line in file if line.startswith("RssAnon")]
+    with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
+        return own, int(file.read().rpartition(")")[2].split()[7])
+
+
+def measure(name, instance, work, waves, sent, results, calls):
     keys = os.urandom(16 * ROWS)
 
     def send(i):
@@ -124,9 +146,8 @@ def measure(instance, work, waves, sent, results, calls):
         whole.append(time.perf_counter() - began)
         assert not result.error, result.error
         stage.append(result.nanoseconds / 1e9)
-    show("numpy", numpy)
-    show("stage", stage, numpy)
-    show("call", whole, numpy)
+    for what, seconds in (("NumPy", numpy), ("stage", stage), ("call", whole)):
+        show(name, what, seconds, numpy)
 
 
 def main():
@@ -141,9 +162,13 @@ def main():
         sent = queue.SimpleQueue()
         results = channel.stream_stream("/xtts.stage.v1.Stage/Process", pb.Call.SerializeToString,
                                         pb.Result.FromString)(iter(sent.get, None))
-        for instance, name in enumerate(("gain", "filter")):
-            print(name)
-            measure(instance, work[name], waves, sent, results, calls if name == "gain" else calls // 10)
+        print(f"{machine()}\n\n| work | time of | ms | from 10 % to 90 % | of NumPy |\n|---|---|---|---|---|")
+        for instance, (name, share) in enumerate((("gain", 1), ("filter", 10))):
+            before = memory(process)[1]
+            measure(name, instance, work[name], waves, sent, results, calls // share)
+            own, faults = memory(process)
+            last = f"plugin: {own} MiB of its own memory, {(faults - before) * share / calls:.0f} page faults for each call"
+        print(f"\n{last} of {name}")
         process.kill()
         process.wait()
 

@@ -1,12 +1,18 @@
 """The process of a plugin, started as the host starts it."""
+import json
+import logging
+import math
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import xtts_plugin
+from xtts_plugin import serving
 
 PACKAGE = str(pathlib.Path(xtts_plugin.__file__).parents[1])
 
@@ -36,10 +42,10 @@ def start(tmp_path, gain_json):
     """Starts a plugin with a ring and a lifeline, and returns the process and the host's end of the lifeline."""
     started = []
 
-    def run(code, environment=True):
+    def run(code, environment=True, **more):
         (tmp_path / "plugin.py").write_text(code)
         ring, (end, lifeline) = os.memfd_create("ring"), os.pipe()
-        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": PACKAGE}
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": PACKAGE, **more}
         if environment:
             variables.update(XTTS_HOST_PLUGIN="9c1f6c0e5d7a4b61", PLUGIN_UNIX_SOCKET_DIR=str(tmp_path))
         shell = ["bash", "-c", f"exec {sys.executable} -B plugin.py 3<&{ring} 4<&{end}"]
@@ -79,6 +85,47 @@ time.sleep(60)
     p.communicate(timeout=20)
     os.close(lifeline)
     assert p.returncode == 0
+
+
+MEMORY = """
+import os, resource, sys, threading
+import xtts_plugin
+def work():
+    for _ in range(5):
+        arrays = [b"x" * (4 << 20) for _ in range(24)]  # more than a heap of a thread's arena
+        del arrays
+for run in (work, lambda: [t := threading.Thread(target=work), t.start(), t.join()]):
+    run()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    run()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+@pytest.mark.parametrize("malloc", ["", "default"])
+def test_memory_is_kept(start, malloc):
+    """Memory that was freed is used again, in the main thread and in others, unless the variable says otherwise."""
+    p, lifeline = start(MEMORY, XTTS_PLUGIN_MALLOC=malloc)
+    out, err = p.communicate(timeout=20)
+    os.close(lifeline)
+    faults = [int(line) for line in err.split()]
+    assert len(faults) == 2
+    assert all(n > 10_000 for n in faults) if malloc else all(n < 5_000 for n in faults), faults
+
+
+def test_log_is_json():
+    """Also numbers that JSON does not have."""
+    entry = logging.LogRecord("x", logging.WARNING, "", 0, "loud: %s", (math.nan,), None)
+    entry.rms, entry.levels, entry.more, entry.count = math.inf, [1.5, -math.inf], {"a": (math.nan,)}, 3
+    entry.size = np.float64("nan")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    got = json.loads(serving._Formatter().format(entry), parse_constant=refuse)
+    assert (got["@level"], got["@message"], got["rms"], got["levels"], got["more"], got["count"], got["size"]) == (
+        "warn", "loud: nan", "inf", [1.5, "-inf"], {"a": ["nan"]}, 3, "nan")
 
 
 @pytest.mark.parametrize("names, want", [

@@ -10,7 +10,8 @@
             for row in batch.rows():
                 row["waveform"] *= row.draws.uniform(self.low, self.high)
 
-    serve(gain=Gain)
+    if __name__ == "__main__":
+        serve(gain=Gain)
 
 Import it before libraries that print when they are imported: from then on, what is printed goes to the host's log.
 """
@@ -24,5 +25,5 @@ from .errors import UserError  # noqa: E402
 from .serving import serve  # noqa: E402
 from .stage import Config, Stage  # noqa: E402
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # pyproject.toml reads it
 __all__ = ["Batch", "Config", "Draws", "Row", "Stage", "UserError", "serve"]

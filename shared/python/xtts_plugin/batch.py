@@ -39,7 +39,7 @@ class Batch:
     """One batch, during one call of process.
 
     batch["waveform"] is the array of a port. It is the memory of the batch: what is written to it changes the batch.
-    bf16 is shown as u16. len(batch) is the number of rows, with the empty ones.
+    bf16 is shown as u16, the bits of each number. len(batch) is the number of rows, with the empty ones.
     """
 
     def __init__(self, call, views):
@@ -144,14 +144,20 @@ class Batch:
         self._lengths.setdefault(port, [None] * len(self))[row] = int(length)
 
     def torch(self, port):
-        """A tensor of PyTorch over the same memory, on the CPU. PyTorch cannot keep it from being written to."""
+        """A tensor of PyTorch over the same memory, on the CPU.
+
+        It can be written to, even where the port is no output.
+        """
         torch = _library("torch", "PyTorch")
         if self._views.tensor(port).dtype == "bf16":
             return torch.from_numpy(self._views.writable(port).view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(self._views.writable(port))
 
     def cupy(self, port):
-        """An array of CuPy over the same memory, which the GPU reads and writes over the bus, without a copy."""
+        """An array of CuPy over the same memory, which the GPU reads and writes over the bus, without a copy.
+
+        It can be written to, even where the port is no output.
+        """
         cupy = _library("cupy", "CuPy")
         return self._views.ring.on_gpu(cupy, self._views.writable(port))
 

@@ -10,8 +10,8 @@ import threading
 COOKIE = ("XTTS_HOST_PLUGIN", "9c1f6c0e5d7a4b61")
 RING, LIFELINE = 3, 4  # descriptors that the host gives
 
-handshake = None  # the descriptor for the handshake line, in a process that the host started
-_watched = True  # by the thread in this process, so that the lifeline is open
+handshake = None  # the descriptor that the handshake line is written to; None in a process that the host did not start
+_watched = True  # False in a child process: no thread watches the lifeline there, which is closed
 
 
 def begin():
@@ -35,10 +35,16 @@ def begin():
 
 
 def _keep_memory():
-    """Has the C library keep freed memory for the next batch, in one arena.
+    """Has the C library keep freed memory for the next batch, in one arena. XTTS_PLUGIN_MALLOC=default leaves it alone.
 
-    Otherwise it maps each large temporary array anew, and the kernel clears its pages: a filter takes 1.6 times as long.
+    A stage makes the temporary arrays of each batch anew. Without this, the library gives their memory back to the
+    kernel, which clears the pages again for the next batch. One arena, as process runs in a thread: arenas of threads
+    are made of heaps of 64 MiB, each of which is given back when it is empty, and what is freed in one cannot be used
+    in another. It costs memory: up to 128 MiB at the end of the heap stay, and arrays below 32 MiB leave holes in it.
+    docs/plugins.md, Memory, has figures.
     """
+    if os.environ.get("XTTS_PLUGIN_MALLOC") == "default":
+        return
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:

@@ -1,6 +1,7 @@
 """serve, which runs a plugin until the host ends it: the handshake of go-plugin, and a gRPC server."""
 import json
 import logging
+import math
 import os
 import sys
 import time
@@ -16,6 +17,7 @@ _LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
 def serve(stages=None, /, **named):
     """Serves the stages and does not return: serve(gain=Gain), or serve({"soft-clip": SoftClip}).
 
+    Call it under if __name__ == "__main__", so that tests, and processes of multiprocessing, can import the plugin.
     The names are those in plugin.json. In a keyword, _ stands for - where plugin.json has no such name with _.
     """
     if process.handshake is None:
@@ -86,4 +88,13 @@ class _Formatter(logging.Formatter):
         entry.update((k, v) for k, v in vars(record).items() if k not in _STANDARD and k not in ("message", "asctime"))
         if record.exc_info:
             entry["stack"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
+        return json.dumps(_finite(entry), default=str)
+
+
+def _finite(value):
+    """value with strings in place of NaN and infinities, which JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {_finite(k): _finite(v) for k, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, (list, tuple)) else value

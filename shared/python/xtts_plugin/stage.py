@@ -10,7 +10,10 @@ class Stage:
     """One operation on a batch. The host makes one object for each instance of the stage in its pipeline."""
 
     def configure(self, config):
-        """Gets the configuration, before the first batch. Check here what can be checked: UserError refuses the run."""
+        """Gets the configuration, before the first batch. Check here what can be checked: UserError refuses the run.
+
+        It runs in another thread than process: what a library keeps for each thread has to be set in process.
+        """
 
     def process(self, batch):
         """Processes one batch in place. batch and its arrays must not be used after that.
@@ -25,7 +28,8 @@ class Config(Mapping):
 
     name, stage: of the instance and of its stage. features: the feature contract, a dict. files: names of files of the
     bundle -> paths. device: the UUID of the GPU, which is device 0, or "". memory_limit: of that GPU in bytes, or 0.
-    log: a logging.Logger, which writes to the host's log. buckets: the number of shapes that batches have.
+    log: a logging.LoggerAdapter, whose entries go to the host's log with the name of the instance. buckets: the number
+    of shapes that batches have.
     """
 
     def __init__(self, spec, instance, request, buckets, log):

@@ -15,4 +15,5 @@ class Gain(Stage):
                 row["waveform"] *= self.factor
 
 
-serve(gain=Gain)
+if __name__ == "__main__":
+    serve(gain=Gain)
