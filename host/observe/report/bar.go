@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -92,12 +92,18 @@ func (f frames) Write(frame []byte) (int, error) {
 
 // columns returns the present width of the terminal, which changes when the user resizes the window.
 func (b *Bar) columns() int {
-	if f, ok := b.out.(*os.File); ok {
-		if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
+	columns := 80
+	if f, ok := b.out.(syscall.Conn); ok {
+		// Not Fd, which another goroutine may not close at the same time.
+		if conn, err := f.SyscallConn(); err == nil {
+			_ = conn.Control(func(fd uintptr) {
+				if width, _, err := cwriter.GetSize(int(fd)); err == nil && width > 0 {
+					columns = width
+				}
+			})
 		}
 	}
-	return 80
+	return columns
 }
 
 // minBar is the number of columns that the moving part keeps; figures are left out if fewer remain.
