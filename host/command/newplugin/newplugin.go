@@ -75,8 +75,8 @@ func Command(out io.Writer, o Options) error {
 next     make -C %s
          %s
          %s
-to train with it, its folder also needs the plugin features of xtts-host, or a link to it
-`, at, name, at, hint.Command("plugins test "+at), hint.Command(try))
+to train, link the plugin features of xtts-host into %s
+`, at, name, at, hint.Command("plugins test "+at), hint.Command(try), folders)
 	return err
 }
 
