@@ -7,7 +7,7 @@ told-on-terminal() {
   python3 "$CASES/lib/terminal.py" 80 screen xtts-host --plugins "$TREE/plugins" --batch-size 4 --max-steps 4 --eval-every 4 \
     --samples sentences.txt --val-data held-out/metadata.csv --run-dir run
   grep -E 'evaluating +[0-9]+/50 batches' screen >/dev/null
-  says 'speaking 0/1 sentences' screen
+  says 'speaking 0/3 texts' screen
   says ', speaking ' run/report.txt
   python3 - <<'END'
 import json
@@ -24,7 +24,7 @@ told-catching-up() {
   xtts-host --plugins "$TREE/plugins" --batch-size 4 --max-steps 4 --eval-every 4 --samples sentences.txt --run-dir run
   rm -r run/samples
   python3 "$CASES/lib/terminal.py" 100 screen xtts-host --resume run --max-steps 5
-  says 'speaking 0/1 sentences' screen
+  says 'speaking 0/3 texts' screen
   gotest ./host/observe/event 'TestWork|TestReader'
 }
 
@@ -45,7 +45,7 @@ told-foreign-flags() {
   answer() { refused 2 xtts-host "$1"; grep -q -- "^hint: .*$2" output || { cat output; echo "expected: $2"; return 1; }; }
   for flag in --gpus=4 --num_gpus=4 --devices=4 --trainer.devices=4 --nproc_per_node=4; do answer $flag 'one run trains on one GPU'; done
   for flag in --mixed-precision=bf16 --fp16 --bf16 --amp --use_fp16 --mixed_precision; do answer $flag '--precision bf16'; done
-  for flag in --tensorboard --use_wandb --dashboard_logger=wandb --report_to=none; do answer $flag 'metrics.jsonl'; done
+  for flag in --use_wandb --dashboard_logger=wandb --report_to=none; do answer $flag 'monitoring.md'; done
   for pair in learning_rate:lr num_train_epochs:epochs max_epochs:epochs output_dir:run-dir gradient_accumulation_steps:accumulate \
     resume_from_checkpoint:resume restore_path:init continue_path:resume save_step:checkpoint-every print_step:log-every \
     eval_steps:eval-every dataset:train-data coqpit.batch_size:batch-size coqpit.lr:lr num_loader_workers:num-workers \
@@ -77,7 +77,7 @@ told-foreign-flags() {
   answer batch_size=4 'settings are flags: --batch-size 4'
   XTTS_HOST_LEARNING_RATE=1 answer --print-config 'did you mean XTTS_HOST_LR?'
   echo 'use_wandb: true' >c.yaml
-  answer --config=c.yaml 'metrics.jsonl'
+  answer --config=c.yaml 'monitoring.md'
 }
 
 # told-costs: validate says how long the run takes, what its checkpoints take of the disk, and what its activations take
