@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
 // Access modes of access(2).
@@ -14,6 +16,20 @@ const (
 	mayWrite  = 2
 	maySearch = 1
 )
+
+// ErrThere is the error of CheckNew for a folder that is there.
+var ErrThere = errors.New("it exists already")
+
+// CheckNew is CheckFolder for a folder that must not be there, nor anything else in its place.
+func CheckNew(dir string) error {
+	switch _, err := files.At(dir).Lstat(); {
+	case err == nil:
+		return ErrThere
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return CheckFolder(dir)
+}
 
 // CheckFolder returns an error if this process cannot make the folder or write files into it. It changes nothing.
 func CheckFolder(dir string) error {

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,5 +51,32 @@ func TestCheck(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestCheckNew refuses what is there, a link to nothing too, and what cannot be made.
+func TestCheckNew(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file} {
+		if err := CheckNew(path); !errors.Is(err, ErrThere) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := CheckNew(link); err == nil {
+		t.Error("a link to nothing counts as new")
+	}
+	if err := CheckNew(filepath.Join(dir, "a", "new")); err != nil {
+		t.Error(err)
+	}
+	if err := CheckNew(filepath.Join(file, "new")); err == nil || errors.Is(err, ErrThere) {
+		t.Errorf("in a file: %v", err)
 	}
 }

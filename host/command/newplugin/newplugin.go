@@ -75,7 +75,7 @@ func Command(out io.Writer, o Options) error {
 next     make -C %s
          %s
          %s
-to train, link the plugin features of xtts-host into %s
+training also needs the plugin "features" of xtts-host: link it into %s
 `, at, name, at, hint.Command("plugins test "+at), hint.Command(try), folders)
 	return err
 }
@@ -84,17 +84,11 @@ to train, link the plugin features of xtts-host into %s
 func check(folder, name string) error {
 	if !names.MatchString(name) || devices.MatchString(name) {
 		return hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"), "%s: %q cannot be the "+
-			"name of a plugin, which has small letters of ASCII, digits, '.', '_' and '-', at most 64, no '.' at the "+
-			"end, and is no device of Windows", folder, name)
+			"name of a plugin: it has at most 64 of a to z, 0 to 9, '.', '_' and '-', no '.' at the end, and is no "+
+			"device of Windows", folder, name)
 	}
-	switch _, err := files.At(folder).Lstat(); {
-	case err == nil:
-		return hint.Errorf("name a new folder", "%s: it exists already", folder)
-	case !errors.Is(err, fs.ErrNotExist):
-		return hint.Errorf("name another folder", "%s: %w", folder, err)
-	}
-	if err := disk.CheckFolder(folder); err != nil {
-		return hint.Errorf("name another folder", "%s: %w", folder, err)
+	if err := disk.CheckNew(folder); err != nil {
+		return hint.Errorf("name a new folder, in one that you may write to", "%s: %w", folder, err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -34,17 +33,13 @@ func newFolder(run string, o Options) (*folder, error) {
 	if f.path == "" {
 		f.path = folderName(run, o.Step)
 	}
-	if _, err := files.At(f.path).Lstat(); err == nil {
-		return nil, hint.Errorf("name a new folder with --out, or remove that one", "--out %s: it exists already",
-			f.path)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Errorf("name another folder with --out", "--out %s: %w", f.path, err)
-	}
-	if inside(f.path, run) {
+	switch err := disk.CheckNew(f.path); {
+	case errors.Is(err, disk.ErrThere):
+		return nil, hint.Errorf("name a new folder with --out, or remove that one", "--out %s: %w", f.path, err)
+	case inside(f.path, run):
 		return nil, hint.Errorf("name a folder outside of the run with --out",
 			"--out %s: the folder of the run that is replayed is only read", f.path)
-	}
-	if err := disk.CheckFolder(f.path); err != nil {
+	case err != nil:
 		return nil, hint.Errorf("name another folder with --out", "--out %s: %w", f.path, err)
 	}
 	return f, nil
