@@ -37,10 +37,10 @@ xtts-host plugins list my-plugins --json`,
 func newPluginsNew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new FOLDER",
-		Short: "Write a new plugin that works, to change it",
-		Long: `Writes a new folder with a plugin: an augmentation of waveforms, its tests, the SDK, and a workflow
-that tests it. It passes "plugins test" as it is. The last part of FOLDER is the name of the plugin
-and of its stage. docs/plugins.md goes from there to a training run.`,
+		Short: "Create a new plugin from a template",
+		Long: `Creates a folder with a plugin that works: an augmentation of waveforms, its tests, the SDK, and a
+GitHub workflow that runs the tests. The last part of FOLDER is the name of the plugin and of its
+stage. docs/plugins.md shows how to change the plugin and how to train with it.`,
 		Example: `xtts-host plugins new my-plugins/room-echo
 make -C my-plugins/room-echo test build`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +53,7 @@ make -C my-plugins/room-echo test build`,
 		ValidArgsFunction: completeFolders,
 	}
 	language := cmd.Flags().String("lang", "go", "`language` of the plugin: "+strings.Join(newplugin.Languages(), ", "))
-	return withSome(cmd, nil, func(_ *cobra.Command, _ *config.Set, args []string) error {
+	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {
 		return newplugin.Command(output(false), newplugin.Options{Folder: args[0], Language: *language})
 	})
 }
