@@ -137,7 +137,8 @@ func (s *Speaker) history() map[string]report.SpokenMeasure {
 			m := out[v.Name]
 			m.Last, m.LastStep = report.Float(v.Value), e.Step
 			if judged := report.Judge(e, v.Name); !math.IsNaN(judged) {
-				if was, ok := best[v.Name]; v.Name != measured.Silence && (!ok || judged < was) {
+				comparable := measured.Of(v.Name).Better != measured.Neither
+				if was, ok := best[v.Name]; comparable && (!ok || judged < was) {
 					best[v.Name] = judged
 					value := report.Float(v.Value)
 					m.Best, m.BestStep = &value, e.Step
