@@ -94,7 +94,7 @@ func (f frames) Write(frame []byte) (int, error) {
 func (b *Bar) columns() int {
 	columns := 80
 	if f, ok := b.out.(syscall.Conn); ok {
-		// Not Fd, which another goroutine may not close at the same time.
+		// Not by Fd, which would race with a goroutine that closes the file.
 		if conn, err := f.SyscallConn(); err == nil {
 			_ = conn.Control(func(fd uintptr) {
 				if width, _, err := cwriter.GetSize(int(fd)); err == nil && width > 0 {

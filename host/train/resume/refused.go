@@ -58,7 +58,7 @@ func (e *RefusedError) Lines() []string {
 		lines = append(lines, fmt.Sprintf("  and %d more", n))
 	}
 	if e.MissingConfig != "" {
-		lines = append(lines, "  ("+e.MissingConfig+" is missing, which has the settings of the run)")
+		lines = append(lines, "  ("+e.MissingConfig+", which has the settings of the run, is missing)")
 	}
 	return lines
 }

@@ -109,7 +109,7 @@ func TestRefusedWithoutConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Decide(run)
-	want := "\n  lr: 0.003 -> 0.001\n  (" + config + " is missing, which has the settings of the run)"
+	want := "\n  lr: 0.003 -> 0.001\n  (" + config + ", which has the settings of the run, is missing)"
 	if err == nil || !strings.HasSuffix(err.Error(), "other settings:"+want) {
 		t.Errorf("%v", err)
 	}
