@@ -1,14 +1,13 @@
 # private-folders: while a run goes on, its sockets and temporary files are in folders of mode 0700 below TMPDIR and the ring is no file; at its end nothing is left
 private-folders() {
   clips data 12 1
+  # The plugin looks, at its start: the folder of its socket is there for some milliseconds only.
+  wrapped 'find tmp -mindepth 1 -maxdepth 1 -printf "%m%y " >>seen' 'exec "$program" "$@"'
   mkdir tmp
-  (umask 0; TMPDIR=$PWD/tmp exec "$TREE/bin/xtts-host" --plugins "$TREE/plugins" --batch-size 4 --eval-every 0 --train-data data --max-steps 100000 --run-dir run) >log 2>&1 &
-  local pid=$! seen=
-  while [ ! -s run/metrics.jsonl ]; do # the sockets are removed when every plugin has answered
-    seen+=$(find tmp -mindepth 1 -maxdepth 1 -printf '%m%y ')
-    sleep 0.02
-  done
-  [[ $seen =~ ^(700d )+$ ]] || { echo "found '$seen'"; return 1; }
+  (umask 0; TMPDIR=$PWD/tmp exec "$TREE/bin/xtts-host" --plugins plugins --batch-size 4 --eval-every 0 --train-data data --max-steps 100000 --run-dir run) >log 2>&1 &
+  local pid=$!
+  until [ -s run/metrics.jsonl ]; do sleep 0.1; kill -0 $pid; done
+  [[ $(cat seen) =~ ^(700d )+$ ]] || { echo "found '$(cat seen)'"; return 1; }
   ! grep /dev/shm /proc/$pid/maps
   grep -q '/memfd:' /proc/$pid/maps
   kill -INT $pid
