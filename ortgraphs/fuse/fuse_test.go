@@ -165,16 +165,21 @@ func results(
 // near compares a tensor with ONNX Runtime's.
 func near(t *testing.T, name string, got, want []float64, within, least float64) {
 	t.Helper()
-	var difference, norm float64
+	difference, norm := distance(got, want)
+	if !(difference <= within*norm+least) {
+		t.Errorf("%s: %g of its norm %g away from ONNX Runtime's", name, difference/norm, norm)
+	}
+}
+
+// distance returns the norm of the difference of two tensors, and that of the second.
+func distance(got, want []float64) (difference, norm float64) {
 	for i := range want {
 		if got[i] != want[i] { // infinite ones are equal
 			difference = math.Hypot(difference, got[i]-want[i])
 		}
 		norm = math.Hypot(norm, want[i])
 	}
-	if !(difference <= within*norm+least) {
-		t.Errorf("%s: %g of its norm %g away from ONNX Runtime's", name, difference/norm, norm)
-	}
+	return difference, norm
 }
 
 // runModel runs the model in ONNX Runtime and returns its outputs and the other tensors.

@@ -252,21 +252,37 @@ func TestLiftedScans(t *testing.T) {
 	}
 }
 
-// TestLiftedScansOfRuntime: the regions and the written model compute what ONNX Runtime does, step by step.
+// TestLiftedScansOfRuntime: the regions and the written model compute what ONNX Runtime does, step by step, but for
+// four times what ONNX Runtime rounds itself: slopes next to 1 multiply roundings.
 func TestLiftedScansOfRuntime(t *testing.T) {
 	for seed := range nightly.Of[uint64](60, 600) {
-		for _, kind := range []onnxpb.TensorProto_DataType{f32, f64} {
-			names := chosen(seed, liftable)
+		names := chosen(seed, liftable)
+		run := func(kind onnxpb.TensorProto_DataType) (*onnxpb.ModelProto, *shapes.Result, map[string][]float64) {
 			model := scanOf(seed, kind, names, liftable)
 			for i, o := range model.Graph.Output {
 				b := &builder{graph: model.Graph}
 				model.Graph.Output[i] = info(b.add("Cast", o.GetName(), to(f32)), nil)
 			}
+			r, err := shapes.Infer(model, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return model, r, runModel(t, model, r, nil, batch(r, nil))
+		}
+		_, _, exact := run(f64)
+		for _, kind := range []onnxpb.TensorProto_DataType{f32, f64} {
+			model, _, own := run(kind)
+			within := 1e-5
+			for name, x := range exact {
+				if rounded, norm := distance(own[name], x); norm > 0 && !math.IsInf(norm, 1) {
+					within = max(within, 4*rounded/norm)
+				}
+			}
 			r, g, regions := partition(t, model, shapes.Sizes{})
 			if left := scansIn(g); left > 0 {
 				t.Errorf("%v: a recurrence is left", names)
 			}
-			compare(t, model, r, g, regions, batch(r, nil), 1e-5, 1e-5)
+			compare(t, model, r, g, regions, batch(r, nil), within, 1e-5)
 			if t.Failed() {
 				t.Fatalf("seed %d, %v: %v", seed, kind, names)
 			}
