@@ -23,7 +23,8 @@ ALL := ./... github.com/xtts-host/xtts-host/shared/...
 # find. The scripts of cmd/xtts-host run the whole program. Tests of host/run do so with the detector, and make nightly
 # runs the scripts with it.
 PURE := . ./cmd/xtts-host ./host/command/inspect ./host/speak/synthesize/sampling \
-	$(addprefix ./host/data/dataset/internal/,flac layer3 layout mp3 ogg opus resample vorbis wav) \
+	./host/data/dataset/internal/layout \
+	$(addprefix github.com/xtts-host/xtts-host/shared/audio/internal/,flac layer3 mp3 ogg opus resample vorbis wav) \
 	$(addprefix ./host/,run/plan settings/schedule settings/selection settings/texts train/kernels) \
 	$(addprefix ./ortgraphs/,fuse fuse/cost fuse/cudac fuse/cudac/cudactest fused leaves lifetime lint prune safetensors shapes) \
 	$(addprefix ./ortgraphs/,steady variant)

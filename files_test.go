@@ -34,6 +34,7 @@ var openers = map[string]string{
 	"host/settings/config/cache.go":    "lists a folder that is to be a cache",
 	"host/settings/limits/threads.go":  "/proc and /sys",
 	"host/command/validate/cost.go":    "a file for its own use, without a name",
+	"shared/audio/source.go":           "recordings that a plugin names; the host gives its own files",
 	"shared/ring/ring.go":              "/proc",
 	"host/command/bench":               "a bench makes its own folders of clips and results, and is no run",
 	"host/command/inspect/lint.go":     "lint keeps optimized graphs in a temporary folder of its own",

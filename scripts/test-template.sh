@@ -28,6 +28,29 @@ done
 grep -q 'github.com/xtts-host/xtts-host' "$work/build" || fail "go version -m lists no modules of $program"
 ! grep -rl 'my-plugin' --exclude-dir sdk . || fail "a new plugin has the template's name in it"
 
+# The SDK reads recordings, without cgo and with the modules that go.mod has.
+mkdir noise
+cat >noise/main.go <<'EOF'
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/xtts-host/xtts-host/shared/audio"
+)
+
+func main() {
+	for _, file := range os.Args[1:] {
+		samples, err := audio.Read(file, 22050)
+		fmt.Println(len(samples), err)
+	}
+}
+EOF
+read=$(go run ./noise "$checkout"/shared/audio/testdata/{vorbis-22050-1.ogg,silk-48000-1.opus,mpeg1-44100-1.mp3,celt-48000-2.flac})
+[ "$read" = "$(for _ in 1 2 3 4; do echo '6615 <nil>'; done)" ] || fail "the SDK of a new plugin reads: $read"
+rm -r noise
+
 # New plugins, examples and first-party plugins keep the rules that they explain.
 "$checkout/scripts/venv-plugin.sh"
 "$checkout/bin/xtts-host" plugins new ../py-clip --lang python >"$work/created"

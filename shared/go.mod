@@ -1,12 +1,17 @@
-// What a plugin of an author imports: the SDK, the ring, the manifests and what computes features. It needs no cgo.
+// What a plugin of an author imports: the SDK, the ring, the manifests, what computes features and what reads
+// recordings. It needs no cgo.
 module github.com/xtts-host/xtts-host/shared
 
 go 1.26.0
 
 require (
+	github.com/hajimehoshi/go-mp3 v0.3.4
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.8.0
+	github.com/jfreymuth/vorbis v1.0.2
+	github.com/pion/opus v0.1.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/zaf/g711 v1.4.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/text v0.43.0
 	gonum.org/v1/gonum v0.17.0

@@ -1,4 +1,4 @@
-"""Makes host/data/dataset/internal/flac/testdata: FLAC files by libFLAC with computed samples (see signal in flac_test.go).
+"""Makes shared/audio/internal/flac/testdata: FLAC files by libFLAC with computed samples (see signal in flac_test.go).
 
     .cache/venv-audio/bin/python scripts/audio/flac.py
 """
@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 import soundfile
 
-out = pathlib.Path(__file__).resolve().parents[2] / "host/data/dataset/internal/flac/testdata"
+out = pathlib.Path(__file__).resolve().parents[2] / "shared/audio/internal/flac/testdata"
 out.mkdir(exist_ok=True)
 LENGTH = 2500  # samples of each part
 

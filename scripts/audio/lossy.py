@@ -1,4 +1,4 @@
-"""Makes host/data/dataset/internal/audio/testdata: a word of the embedded sample by libvorbis, libopus and LAME.
+"""Makes shared/audio/testdata: a word of the embedded sample by libvorbis, libopus and LAME.
 
     .cache/venv-audio/bin/python scripts/audio/lossy.py
 
@@ -15,7 +15,7 @@ import soundfile
 import soxr
 
 root = pathlib.Path(__file__).resolve().parents[2]
-out = root / "host/data/dataset/internal/audio/testdata"
+out = root / "shared/audio/testdata"
 out.mkdir(exist_ok=True)
 
 with zipfile.ZipFile(root / "host/data/dataset/sample/sample.zip") as z:

@@ -130,7 +130,7 @@ large-list() {
 
 # lossy-recordings: Ogg Vorbis, Opus and MP3 are trained on, also one that is cut, and others are refused by name
 lossy-recordings() {
-  local files=$CASES/../../host/data/dataset/internal/audio/testdata clips
+  local files=$CASES/../../shared/audio/testdata clips
   mkdir -p data/wavs
   cp "$files"/*.ogg "$files"/*.opus "$files"/*.mp3 data/wavs
   head -c 2000 "$files/mpeg1-44100-1.mp3" >data/wavs/short.mp3
@@ -148,7 +148,7 @@ lossy-recordings() {
 
 # joined-mp3: an MP3 file that was joined from two with a tag between them is read to its end
 joined-mp3() {
-  local file=$CASES/../../host/data/dataset/internal/audio/testdata/mpeg1-44100-1.mp3
+  local file=$CASES/../../shared/audio/testdata/mpeg1-44100-1.mp3
   mkdir data
   { cat "$file"; printf TAG; head -c 125 /dev/zero; cat "$file"; } >data/two.mp3
   for offset in 0.0 0.1 0.31 0.35; do
@@ -160,7 +160,7 @@ joined-mp3() {
 
 # joined-ogg: an Ogg file that was joined from two is refused with the place where the second begins
 joined-ogg() {
-  local file=$CASES/../../host/data/dataset/internal/audio/testdata/vorbis-22050-1.ogg
+  local file=$CASES/../../shared/audio/testdata/vorbis-22050-1.ogg
   mkdir -p data/wavs
   cat "$file" "$file" >data/wavs/two.ogg
   cp "$file" data/wavs/one.ogg

@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/audio"
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/audio"
 )
 
 // OpenClip reads the header of one audio file that is in no list. The clip's id is the file's name without its ending.
@@ -20,7 +19,7 @@ func OpenClip(path string, sampleRate int) (*Row, error) {
 
 // openRecording is OpenClip without a sample rate.
 func openRecording(path string) (*Row, error) {
-	f, err := audio.Open(path)
+	f, err := openAudio(path)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +36,6 @@ func openRecording(path string) (*Row, error) {
 // At returns the row with the number of its samples at another rate.
 func (r *Row) At(sampleRate int) (*Row, error) {
 	at := *r
-	at.Samples = resample.Len(r.Frames, r.FileRate, sampleRate)
+	at.Samples = audio.Samples(r.Frames, r.FileRate, sampleRate)
 	return &at, nil
 }

@@ -3,26 +3,25 @@ package dataset
 import (
 	"fmt"
 
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/audio"
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared/audio"
 )
+
+// openAudio opens a recording and reads its header.
+func openAudio(path string) (*audio.File, error) {
+	src, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return audio.New(src)
+}
 
 // Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip that was
 // requested, so use one Decoder per goroutine.
-type Decoder struct {
-	rate       int
-	reader     audio.Reader
-	mono       []float32 // at the file's rate
-	resamplers map[int]*resample.Resampler
-}
-
-// maxFilters bounds the number of filters that are kept, of 4 MiB at most: a data set has recordings of a few rates.
-const maxFilters = 16
+type Decoder struct{ audio *audio.Decoder }
 
 // NewDecoder returns a decoder that converts to a sample rate in Hz.
-func NewDecoder(sampleRate int) *Decoder {
-	return &Decoder{rate: sampleRate, resamplers: map[int]*resample.Resampler{}}
-}
+func NewDecoder(sampleRate int) *Decoder { return &Decoder{audio.NewDecoder(sampleRate)} }
 
 // Decode fills dst with the row's samples from, from+1, ..., in [-1,1], averaged over the channels. The row must have
 // that many: from+len(dst) <= row.Samples. Decode reads only the needed part of the file. Samples beyond full scale,
@@ -34,30 +33,20 @@ func (d *Decoder) Decode(dst []float32, row *Row, from int) error {
 	if len(dst) == 0 || from < 0 || from+len(dst) > row.Samples {
 		return fmt.Errorf("samples %d to %d of a clip of %d were asked for", from, from+len(dst), row.Samples)
 	}
-	if row.FileRate == d.rate {
-		if err := d.read(dst, row, from); err != nil {
-			return err
-		}
-		limit(dst) // float files may exceed full scale
-		return nil
-	}
-	r, ok := d.resamplers[row.FileRate]
-	if !ok {
-		if len(d.resamplers) == maxFilters {
-			clear(d.resamplers)
-		}
-		r = resample.New(row.FileRate, d.rate)
-		d.resamplers[row.FileRate] = r
-	}
-	lo, hi := r.Span(from, len(dst))
-	lo, hi = max(lo, 0), min(hi, row.Frames)
-	d.mono = grow(d.mono, hi-lo)
-	if err := d.read(d.mono, row, lo); err != nil {
+	src, err := files.Open(row.Path)
+	if err != nil {
 		return err
 	}
-	r.Resample(dst, d.mono, lo, from)
-	limit(dst) // a filter overshoots at full scale
-	return nil
+	f, err := d.audio.New(src)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.SampleRate != row.FileRate || f.Channels != row.FileChannels || f.Frames < row.Offset+row.Frames {
+		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels),
+			f.SampleRate)
+	}
+	return d.audio.Read(dst, f, audio.Part{Offset: row.Offset, Frames: row.Frames}, from)
 }
 
 // Clip returns the whole clip of a row. reason says why a run leaves it out, as Filler finds it. An error means that
@@ -71,27 +60,6 @@ func (d *Decoder) Clip(buffer []float32, row *Row) (samples []float32, reason st
 		return samples, "", err
 	}
 	return samples, reasonOf(err), nil
-}
-
-// limit clips samples to full scale.
-func limit(s []float32) {
-	for i, v := range s {
-		s[i] = min(max(v, -1), 1)
-	}
-}
-
-// read fills dst with samples of the row at the file's own rate, starting at the given one.
-func (d *Decoder) read(dst []float32, row *Row, from int) error {
-	f, err := d.reader.Open(row.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if f.SampleRate != row.FileRate || f.Channels != row.FileChannels || f.Frames < row.Offset+row.Frames {
-		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels),
-			f.SampleRate)
-	}
-	return d.reader.Read(dst, f, row.Offset+from)
 }
 
 func channels(n int) string {

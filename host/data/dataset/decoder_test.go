@@ -12,6 +12,8 @@ import (
 	"testing"
 )
 
+const stereoFLAC = "../../../shared/audio/internal/flac/testdata/16-24000-2.flac"
+
 func TestDecode(t *testing.T) {
 	dir := folder(t, "mono|a", "stereo|a", "full|a")
 	clip(t, dir, "mono", 22050, 1, []int16{0, 1, -1, 32767, -32768})
@@ -133,7 +135,7 @@ func TestDecodeResamples(t *testing.T) {
 // The audio of an id is a .wav file, or a file with another ending if there is no .wav. Links are followed.
 func TestAudioFiles(t *testing.T) {
 	dir := folder(t, "A/wav|a", "A/flac|a", "A/both|a", "A/link|a", "A/mp2|a", "A/mp3|a", "A/opus|a")
-	flac, err := os.ReadFile("internal/flac/testdata/16-24000-2.flac")
+	flac, err := os.ReadFile(stereoFLAC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func TestAudioFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "wavs/A/flac.flac"), flac)
 	write(t, filepath.Join(dir, "wavs/A/mp2.wav"), []byte("\xFF\xFD\x90\x64"))
 	for _, name := range []string{"mpeg1-44100-1.mp3", "silk-48000-1.opus"} {
-		data, err := os.ReadFile(filepath.Join("internal/audio/testdata", name))
+		data, err := os.ReadFile(filepath.Join("../../../shared/audio/testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +181,7 @@ func TestAudioFiles(t *testing.T) {
 // A row may also be a part of a FLAC file.
 func TestDecodeFLACPart(t *testing.T) {
 	row := Row{
-		Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000,
+		Path: stereoFLAC, Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000,
 	}
 	whole := make([]float32, row.Samples)
 	if err := NewDecoder(24000).Decode(whole, &row, 0); err != nil {
@@ -234,7 +236,7 @@ func floatFile(rate int, samples []float32) []byte {
 // A decoder does not allocate for each clip of any format, except for opening the file.
 func TestDecodeAllocations(t *testing.T) {
 	row := Row{
-		Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188,
+		Path: stereoFLAC, Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188,
 	}
 	d, dst := NewDecoder(22050), make([]float32, row.Samples)
 	if n := testing.AllocsPerRun(10, func() {
@@ -253,7 +255,7 @@ func BenchmarkDecode(b *testing.B) {
 	write(b, filepath.Join(dir, "wavs/float32.wav"), floatFile(22050, make([]float32, 22050)))
 	rows := open(b, Config{Dir: dir, SampleRate: 22050}).Rows
 	rows = append(rows, Row{
-		ID: "flac 24k stereo", Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000,
+		ID: "flac 24k stereo", Path: stereoFLAC, Frames: 10000, FileRate: 24000,
 		FileChannels: 2, Samples: 9188,
 	})
 	for _, row := range rows {

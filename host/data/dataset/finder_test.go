@@ -13,7 +13,7 @@ import (
 // header of one is read by reading the whole file.
 func TestPartsOfOneRecording(t *testing.T) {
 	const clips = 100
-	one, err := os.ReadFile("internal/audio/testdata/mpeg1-44100-1.mp3")
+	one, err := os.ReadFile("../../../shared/audio/testdata/mpeg1-44100-1.mp3")
 	if err != nil {
 		t.Fatal(err)
 	}

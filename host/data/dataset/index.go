@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/layout"
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/remark"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
+	"github.com/xtts-host/xtts-host/shared/audio"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/plain"
@@ -94,7 +94,7 @@ type Row struct {
 }
 
 // Remarks say what is wrong with a recording that is read all the same; String names it.
-type Remarks = remark.Set
+type Remarks = audio.Remarks
 
 // Rejected is an unusable line of the list. It is not a row of the index.
 type Rejected struct {

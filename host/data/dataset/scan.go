@@ -17,9 +17,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/data/dataset/internal/layout"
-	"github.com/xtts-host/xtts-host/host/data/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/audio"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -194,7 +193,7 @@ func (s *scan) cut(row *scannedRow) (err error) {
 	if row.offset, row.frames, err = row.part.frames(frames, rate); err != nil {
 		return err
 	}
-	row.samples = resample.Len(row.frames, rate, s.cfg.SampleRate)
+	row.samples = audio.Samples(row.frames, rate, s.cfg.SampleRate)
 	if row.samples < s.cfg.MinSamples {
 		return fmt.Errorf("the clip has %d samples at %d Hz, fewer than the %d of one window of the features",
 			row.samples, s.cfg.SampleRate, s.cfg.MinSamples)
@@ -331,7 +330,7 @@ func notPath(audio string) string {
 }
 
 func readHeader(path string, state half) (recording, error) {
-	f, err := audio.Open(path)
+	f, err := openAudio(path)
 	if err != nil {
 		return recording{}, err
 	}

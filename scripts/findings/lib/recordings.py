@@ -10,7 +10,7 @@ import struct
 import sys
 
 folder, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
-tests = pathlib.Path(__file__).resolve().parents[3] / "host/data/dataset/internal"
+tests = pathlib.Path(__file__).resolve().parents[3] / "shared/audio"
 (folder / "wavs").mkdir(parents=True)
 
 
@@ -38,9 +38,9 @@ def test(name):
 
 
 pcm, chunk = tone(16000, 16000), b"LIST\x04\0\0\0abcd"
-flac, ogg, mp3 = test("flac/testdata/8-16000-1.flac"), test("audio/testdata/vorbis-22050-1.ogg"), test("audio/testdata/mpeg1-44100-1.mp3")
-opus, celt = test("audio/testdata/silk-48000-1.opus"), test("audio/testdata/celt-48000-2.opus")
-pages = test("audio/testdata/vorbis-44100-2.ogg")
+flac, ogg, mp3 = test("internal/flac/testdata/8-16000-1.flac"), test("testdata/vorbis-22050-1.ogg"), test("testdata/mpeg1-44100-1.mp3")
+opus, celt = test("testdata/silk-48000-1.opus"), test("testdata/celt-48000-2.opus")
+pages = test("testdata/vorbis-44100-2.ogg")
 id3 = b"ID3\x04\0\0\0\0\x02\0" + bytes(256)
 ape = b"APETAGEX" + struct.pack("<IIII", 2000, 32, 0, 0xA0000000) + bytes(8) + b"APETAGEX" + struct.pack("<IIII", 2000, 32, 0, 0x80000000) + bytes(8)
 no_length = bytearray(flac)
@@ -63,7 +63,7 @@ sets = {
         "stream.flac": bytes(no_length), "wav.wav": wav()[:-9000],
     },
     "starts": {f"cut-{n}.mp3": mp3[n:] for n in (301, 700, 1100)},
-    "mp3": {name: test("audio/testdata/" + name) for name in
+    "mp3": {name: test("testdata/" + name) for name in
             ("mpeg2-22050-1.mp3", "mpeg25-8000-1.mp3", "mpeg25-12000-2.mp3", "free-16000-2.mp3")},
     "rates": {f"r{rate}.wav": wav(rate) for rate in (4001, 11111, 22051, 44056, 47999, 96001, 191999)},
     "lost": {"good.wav": wav(), "short.wav": wav()[:5000], "short.flac": flac[:len(flac) // 3]},
