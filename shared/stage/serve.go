@@ -43,8 +43,8 @@ func serve(p Plugin) int {
 		return fail(err)
 	}
 	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig: Handshake,
-		Plugins:         plugin.PluginSet{PluginName: &grpcPlugin{server: s}},
+		HandshakeConfig:  Handshake,
+		VersionedPlugins: sets(s),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
 		},

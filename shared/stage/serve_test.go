@@ -148,7 +148,7 @@ func start(t *testing.T) *process {
 	cmd.ExtraFiles = []*os.File{r.File(), lifeRead}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  Handshake,
-		Plugins:          PluginSet(),
+		VersionedPlugins: PluginSets(),
 		Cmd:              cmd,
 		SkipHostEnv:      true,
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},

@@ -39,6 +39,10 @@ var checks = []check{
 	},
 	{"any place in any batch", "let each row depend on nothing but its content and its key", true, position},
 	{
+		"asked for its draws", "let a report be of what was drawn anyway: it must not change what the stage does", true,
+		askedForDraws,
+	},
+	{
 		"any epoch, if cacheable", "declare a stage cacheable only if it draws nothing from the row's key", true,
 		anyEpoch,
 	},
@@ -126,6 +130,18 @@ func position(ctx context.Context, t *subject) error {
 			if err := t.verified.sameAs(ctx, 1, bucket, clips); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// askedForDraws compares batches of which the host wants to know what was drawn with those of which it does not.
+func askedForDraws(ctx context.Context, t *subject) error {
+	t.verified.report = true
+	defer func() { t.verified.report = false }()
+	for bucket := range t.noise.layouts {
+		if err := t.verified.sameAs(ctx, 0, bucket, mixed); err != nil {
+			return err
 		}
 	}
 	return nil

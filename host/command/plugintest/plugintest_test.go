@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,9 @@ func failed(t *testing.T, r *Result, stage string) map[string]string {
 	return nil
 }
 
+// alone are faults that fail one check only.
+var alone = []string{"draws from the clock", "changes empty rows", "draws otherwise when asked"}
+
 // TestFaults: each fault is found by the check that is for it.
 func TestFaults(t *testing.T) {
 	dir := build(t, "../../../plugins/testdata/faulty", "faulty")
@@ -99,6 +103,7 @@ func TestFaults(t *testing.T) {
 		{"changes empty rows", "mix", "empty rows", "row 1 of port waveform has 0 valid elements, and element 0 is"},
 		{"draws from the clock", "mix", "same batch, same bits", "differ"},
 		{"depends on the place", "mix", "any place in any batch", "differ"},
+		{"draws otherwise when asked", "mix", "asked for its draws", "differ"},
 		{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
 		{"depends on the process", "mix", "two processes", "differ"},
 		{"ignores its lifeline", "mix", "ends with the host", "after the end of its lifeline"},
@@ -111,7 +116,7 @@ func TestFaults(t *testing.T) {
 			if why, ok := found[c.check]; !ok || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %q, want %q; failed: %v", c.check, why, c.why, found)
 			}
-			if alone := c.fault == "draws from the clock" || c.fault == "changes empty rows"; alone && len(found) != 1 {
+			if alone := slices.Contains(alone, c.fault); alone && len(found) != 1 {
 				t.Errorf("one fault fails %d checks: %v", len(found), found)
 			}
 		})

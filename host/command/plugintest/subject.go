@@ -89,6 +89,7 @@ type session struct {
 	pool    *supervise.Pool
 	trial   *batch.Trial
 	epoch   int                           // of the row keys
+	report  bool                          // ask for what the stage draws
 	onBatch atomic.Pointer[func(pid int)] // called when a call has been sent
 	close   func()
 }
@@ -135,15 +136,15 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 // run sends a batch of clips, and returns the bytes of all outputs by row.
 func (s *session) run(ctx context.Context, slot, bucket int, clips []int32) ([][]byte, error) {
 	b := &pipeline.Batch{Epoch: s.epoch, Slot: slot, Bucket: bucket, Rows: slices.Clone(clips)}
-	rejected, busy, err := s.trial.Run(ctx, b, func(memory []byte) { s.t.noise.fill(memory, bucket, clips) })
+	tried, err := s.trial.Run(ctx, b, s.report, func(memory []byte) { s.t.noise.fill(memory, bucket, clips) })
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rejected {
+	for _, r := range tried.Rejected {
 		return nil, fmt.Errorf("row %d, which is noise, was rejected: %s", r.Row, r.Reason)
 	}
 	if &clips[0] == &full[0] {
-		s.t.perClip = append(s.t.perClip, busy/rows)
+		s.t.perClip = append(s.t.perClip, tried.Busy/rows)
 	}
 	out := make([][]byte, rows)
 	for _, p := range s.t.stage.Outputs {

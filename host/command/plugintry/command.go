@@ -203,12 +203,12 @@ func (t *trial) close() {
 
 // run sends the clip through all stages, with the random draws of an epoch.
 func (t *trial) run(ctx context.Context, epoch int, wave []float32) error {
-	rejected, _, err := t.Run(ctx, &pipeline.Batch{Epoch: epoch, Rows: []int32{0}},
+	tried, err := t.Run(ctx, &pipeline.Batch{Epoch: epoch, Rows: []int32{0}}, false,
 		func(slot []byte) { t.fill(slot, wave) })
 	if err != nil {
 		return err
 	}
-	for _, r := range rejected {
+	for _, r := range tried.Rejected {
 		return errors.New("the clip is rejected: " + r.Reason)
 	}
 	return nil

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,9 @@ type attempts struct {
 	ended  int     // processes since its last successful call that ended during it, or were ended for its result
 	rows   []int32 // of the data set: with a flaw in an earlier attempt
 	before []level // of the waveform that the stage reads, by row; nil if it reads none
+	// of the last call, by row; with report, the stage is asked for them
+	draws  []json.RawMessage
+	report bool
 }
 
 // maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
@@ -211,8 +215,15 @@ func (s *stageRunner) call(
 	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
 	res, err := s.pool.Call(ctx, supervise.Request{
 		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step,
-		RowKeys: a.keys, ClipIDs: a.ids, Order: b.Order(),
+		RowKeys: a.keys, ClipIDs: a.ids, Report: a.report, Order: b.Order(),
 	})
+	if a.draws = res.Draws; a.draws != nil {
+		for i, row := range rows {
+			if row < 0 {
+				a.draws[i] = nil // of nothing
+			}
+		}
+	}
 	if why := s.proof.end(b.Slot, out, err == nil && len(res.Bad) == 0); why != nil {
 		return res, supervise.Violation(s.plugin, fmt.Errorf("%w (%s)", why, s.describe(b)))
 	}

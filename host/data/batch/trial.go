@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -58,20 +59,38 @@ func NewTrial(c TrialConfig) *Trial {
 	return t
 }
 
-// Run fills the batch's slot by fill and sends it through all instances in their order. It returns the rows that the
-// last instance rejected, and its time. Calls for different slots may overlap.
+// Tried is what became of a batch.
+type Tried struct {
+	Rejected []pipeline.Rejected // the rows that the last instance rejected
+	Busy     time.Duration       // of the last instance
+	// Draws has for each instance that reported what it drew a JSON object by row of the batch, nil for a row without.
+	// The text is the plugin's: show it by package visible.
+	Draws map[string][]json.RawMessage
+}
+
+// Run fills the batch's slot by fill and sends it through all instances in their order. With report, it asks them for
+// what they draw. Calls for different slots may overlap.
 func (t *Trial) Run(
-	ctx context.Context, b *pipeline.Batch, fill func(slot []byte),
-) (rejected []pipeline.Rejected, busy time.Duration, err error) {
+	ctx context.Context, b *pipeline.Batch, report bool, fill func(slot []byte),
+) (tried Tried, err error) {
 	t.proof.decode(b.Slot)
 	t.guards.begin(b)
 	t.seals.begin(b.Slot)
 	fill(t.ring.Slot(b.Slot))
 	t.proof.decoded(b.Slot, b.Bucket)
 	for _, r := range t.runners {
-		if rejected, busy, err = r.Process(ctx, b); err != nil || len(rejected) > 0 {
-			return rejected, busy, err
+		a := &r.attempts[b.Slot]
+		a.report, a.draws = report, nil
+		tried.Rejected, tried.Busy, err = r.Process(ctx, b)
+		if a.draws != nil {
+			if tried.Draws == nil {
+				tried.Draws = map[string][]json.RawMessage{}
+			}
+			tried.Draws[r.instance.Name] = a.draws
+		}
+		if err != nil || len(tried.Rejected) > 0 {
+			return tried, err
 		}
 	}
-	return nil, busy, nil
+	return tried, nil
 }

@@ -174,9 +174,9 @@ func examine(dir string) Entry {
 		e.State, e.Reason = Broken, err.Error()
 		return e
 	}
-	if e.Manifest.Protocol != stage.Protocol {
+	if v := e.Manifest.Protocol; v < stage.FirstProtocol || v > stage.LastProtocol {
 		e.State = Broken
-		e.Reason = fmt.Sprintf("it uses protocol %d, but this host uses %d", e.Manifest.Protocol, stage.Protocol)
+		e.Reason = fmt.Sprintf("it needs protocol %d, but this host has %s", v, stage.Protocols)
 		e.Hint = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 		return e
 	}

@@ -122,9 +122,9 @@ var states = []struct {
 	{
 		"another protocol",
 		map[string]string{
-			"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x",
+			"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 3`, 1), "prog": "x",
 		},
-		Broken, "it uses protocol 2, but this host uses 1",
+		Broken, "it needs protocol 3, but this host has 1 and 2",
 		"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false,
 	},
 	{

@@ -3,6 +3,7 @@ package supervise
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,11 @@ type Request struct {
 	RowKeys []byte
 	// ClipIDs names the clip of each row, for the plugin's messages. Call treats it like RowKeys.
 	ClipIDs []string
+	// Sources has the part of a clip that each row is, or nothing. Call treats it like RowKeys. A process that has only
+	// protocol 1 gets none.
+	Sources []*stagepb.Source
+	// Report asks for what the stage draws. A process that has only protocol 1 is not asked.
+	Report bool
 }
 
 // Result is a stage's answer.
@@ -33,6 +39,9 @@ type Result struct {
 	Bad []BadRow
 	// Busy is the time spent in the stage itself, as reported by the plugin, but at most the duration of the call.
 	Busy time.Duration
+	// Draws has a JSON object for each row of the batch that the stage reported draws of, and nil for the others. It is
+	// nil if there are none. The text is the plugin's: show it by package visible.
+	Draws []json.RawMessage
 	// Process is the process that served the call, for Kick.
 	Process ProcessID
 }
@@ -59,6 +68,9 @@ type outcome struct {
 	err error
 }
 
+// withSources is the version of the protocol that has Call.sources, Call.report and Result.draws.
+const withSources = 2
+
 var calls = sync.Pool{New: func() any {
 	c := &call{done: make(chan outcome, 1)}
 	c.timer = time.AfterFunc(time.Hour, func() { c.proc.expire(c) })
@@ -76,6 +88,9 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	c := calls.Get().(*call)
 	c.msg.Instance, c.msg.Slot, c.msg.Bucket = uint32(req.Instance), uint32(req.Slot), uint32(req.Bucket)
 	c.msg.Epoch, c.msg.Step, c.msg.RowKeys, c.msg.ClipIds = req.Epoch, req.Step, req.RowKeys, req.ClipIDs
+	if p.protocol >= withSources {
+		c.msg.Sources, c.msg.Report = req.Sources, req.Report
+	}
 	c.rows, c.proc, c.limit = len(req.RowKeys)/stage.KeySize, p, limit
 	if !p.register(c) {
 		return outcome{}, false
@@ -103,7 +118,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 
 // release makes the call available for reuse, unless its timer has fired: then expire may still use it.
 func (c *call) release() {
-	c.msg.RowKeys, c.msg.ClipIds = nil, nil
+	c.msg.RowKeys, c.msg.ClipIds, c.msg.Sources, c.msg.Report = nil, nil, nil, false
 	if c.timer.Stop() {
 		c.proc = nil
 		calls.Put(c)
@@ -165,6 +180,11 @@ func (p *process) deliver(r *stagepb.Result) error {
 		}
 		out.res.Bad = append(out.res.Bad, BadRow{int(b.Row), visible.Text(b.Reason)})
 	}
+	draws, err := c.draws(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.stage(), err)
+	}
+	out.res.Draws = draws
 	if r.Error != "" {
 		e := &PluginError{Plugin: p.cfg.Plugin.Name()}
 		message, hint := e.splitHint(r.Error)

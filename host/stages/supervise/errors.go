@@ -103,6 +103,7 @@ const (
 	busyHint      = "another process writes to the program: start again when it is done"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
+	olderHint     = "build the program with an SDK of that protocol, or lower \"protocol\" in plugin.json"
 	versionHint   = "build the program and its plugin.json from the same source"
 	crashHint     = "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself"
 	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,10 @@ func fakePlugin(text string) {
 		f.leave("marked", os.Environ())
 		f.leave("unmarked", []string{"PATH=" + os.Getenv("PATH")})
 	}
-	handshake := stage.Handshake
-	if f.is("wrong-protocol") {
-		handshake.ProtocolVersion = 7
+	versions := map[int]plugin.PluginSet{}
+	for _, v := range strings.Split(cmp.Or(f.mode["protocols"], "1+2"), "+") {
+		n, _ := strconv.Atoi(v)
+		versions[n] = plugin.PluginSet{stage.PluginName: &fakeServer{fake: f}}
 	}
 	go func() { // the lifeline
 		io.Copy(io.Discard, os.NewFile(stage.LifelineFD, "lifeline"))
@@ -116,9 +118,9 @@ func fakePlugin(text string) {
 		time.Sleep(time.Hour)
 	}
 	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig: handshake,
-		Logger:          hclog.NewNullLogger(),
-		Plugins:         plugin.PluginSet{stage.PluginName: &fakeServer{fake: f}},
+		HandshakeConfig:  stage.Handshake,
+		Logger:           hclog.NewNullLogger(),
+		VersionedPlugins: versions,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(stage.MaxMessage),
 				grpc.MaxSendMsgSize(stage.MaxMessage))...)
@@ -284,6 +286,10 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 		return held
 	case f.is("environment"):
 		r.Error = f.surroundings()
+	case f.is("tells"):
+		r.Error = fmt.Sprintf("report %v, sources %v", c.Report, c.Sources)
+	case f.is("draws"):
+		r.Draws = fakeDraws[f.mode["draws"]]
 	default:
 		slot := f.ring.Slot(int(c.Slot))
 		for i := range slot {

@@ -31,6 +31,7 @@ type link struct {
 	client   *plugin.Client
 	conn     plugin.ClientProtocol
 	stage    stagepb.StageClient
+	protocol int        // that both sides have
 	sendMu   sync.Mutex // one Send at a time
 	stream   grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]
 }

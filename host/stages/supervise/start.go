@@ -43,8 +43,17 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	return p, nil
 }
 
-// errOther means that the program does not match its plugin.json.
-var errOther = errors.New("another program")
+// errOther means that the program does not match its plugin.json, errOlder that its protocol does not.
+var (
+	errOther = errors.New("another program")
+	errOlder = errors.New("an older protocol")
+)
+
+// served reports whether this host has the version of the protocol in a handshake line.
+func served(version string) bool {
+	v, err := strconv.Atoi(version)
+	return err == nil && stage.FirstProtocol <= v && v <= stage.LastProtocol
+}
 
 // launchFirst starts the first process of a worker. The user must fix what a plugin refuses. But a process that is
 // killed from outside, or does not answer, gets one more attempt, as later in the run.
@@ -95,6 +104,9 @@ func (p *process) start(ctx context.Context) error {
 		return &phaseError{"", err}
 	}
 	p.stage = raw.(stagepb.StageClient)
+	if p.protocol = p.client.NegotiatedVersion(); p.protocol < p.cfg.Plugin.Manifest.Protocol {
+		return &phaseError{"start", errOlder}
+	}
 	if err := p.configure(ctx, max(p.cfg.StartTimeout-time.Since(began), time.Second)); err != nil {
 		return err
 	}
@@ -116,7 +128,7 @@ func (p *process) prepare(lifeline *os.File, sockets string) {
 	p.child.reaper = p.cfg.reaper
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  stage.Handshake,
-		Plugins:          stage.PluginSet(),
+		VersionedPlugins: stage.PluginSets(),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		StartTimeout:     p.cfg.StartTimeout,
@@ -237,8 +249,9 @@ func (p *process) startError(err error, started bool) error {
 		case errors.Is(phase.err, syscall.ETXTBSY):
 			e.hint = busyHint
 		}
-	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
-		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
+	case phase.phase == "" && len(fields) >= 5 && !served(fields[1]):
+		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host has %s", visible.Short(fields[1], 20),
+			stage.Protocols)
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
 		e.Err = fmt.Errorf("start: it wrote \"%s\" to its standard output instead of the handshake",
@@ -262,6 +275,10 @@ func (p *process) startError(err error, started bool) error {
 	case errors.Is(phase.err, errLate):
 		e.lost = true
 		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), startLateHint
+	case errors.Is(phase.err, errOlder):
+		e.Err = fmt.Errorf("start: the program uses protocol %d, but plugin.json says that it needs %d", p.protocol,
+			p.cfg.Plugin.Manifest.Protocol)
+		e.hint = olderHint
 	case errors.Is(phase.err, errOther):
 		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:

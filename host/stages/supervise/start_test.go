@@ -41,8 +41,12 @@ func TestStartFailures(t *testing.T) {
 			"start: no handshake within 300ms", "signal: killed", startLateHint,
 		},
 		{
-			"wrong-protocol", nil, "start: the program uses protocol 7, but this host uses 1", "signal: killed",
+			"protocols=3", nil, "start: the program uses protocol 3, but this host has 1 and 2", "signal: killed",
 			protocolHint,
+		},
+		{
+			"protocols=1", func(r *rig) { r.Plugin.Manifest.Protocol = 2 },
+			"start: the program uses protocol 1, but plugin.json says that it needs 2", "signal: killed", olderHint,
 		},
 		{
 			"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR",

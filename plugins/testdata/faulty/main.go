@@ -117,15 +117,19 @@ func main() {
 		fmt.Fprintln(stderr, err)
 		os.Exit(1)
 	}
-	handshake := stage.Handshake
-	if inject("speaks another protocol") {
-		handshake.ProtocolVersion = 2
+	set := plugin.PluginSet{stage.PluginName: &entry{server: &server{Server: inner}}}
+	versions := map[int]plugin.PluginSet{1: set, 2: set}
+	switch {
+	case inject("speaks another protocol"):
+		versions = map[int]plugin.PluginSet{3: set}
+	case inject("has protocol 1 only"):
+		delete(versions, 2)
 	}
 	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig: handshake,
-		Plugins:         plugin.PluginSet{stage.PluginName: &entry{server: &server{Server: inner}}},
-		GRPCServer:      plugin.DefaultGRPCServer,
-		Logger:          hclog.NewNullLogger(),
+		HandshakeConfig:  stage.Handshake,
+		VersionedPlugins: versions,
+		GRPCServer:       plugin.DefaultGRPCServer,
+		Logger:           hclog.NewNullLogger(),
 	})
 }
 
@@ -197,6 +201,9 @@ func (s *faultyStream) Recv() (*stagepb.Call, error) {
 	c, err := s.BidiStreamingServer.Recv()
 	if err == nil {
 		began(c.Id)
+		if c.Report && inject("draws otherwise when asked") {
+			c.RowKeys[0] ^= 1
+		}
 		s.mu.Lock()
 		s.calls[c.Id] = c
 		if s.late != nil && s.late.Slot != c.Slot {
@@ -232,6 +239,8 @@ func (s *faultyStream) Send(r *stagepb.Result) error {
 		r.Id += 1000
 	case inject("rejects a row that is not there"):
 		r.BadRows = []*stagepb.BadRow{{Row: 4, Reason: "too loud"}}
+	case inject("reports draws unasked"):
+		r.Draws = []*stagepb.Draws{{Row: 0, Json: "{}"}}
 	case inject("answers twice"):
 		if err := s.BidiStreamingServer.Send(r); err != nil {
 			return err

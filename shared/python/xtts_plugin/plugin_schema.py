@@ -2,7 +2,7 @@
 import json
 
 SCHEMA = json.loads(r"""
-{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "plugin.json of xtts-host, protocol 1",
+{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "plugin.json of xtts-host, protocols 1 and 2",
  "type": "object", "additionalProperties": false, "required": ["id", "version", "protocol", "stages"],
  "properties": {"id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$", "maxLength": 64},
   "version": {"type": "string", "minLength": 1, "maxLength": 64}, "protocol": {"type": "integer", "minimum": 1},
