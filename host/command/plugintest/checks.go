@@ -53,6 +53,15 @@ var checks = []check{
 	},
 	{"a call whose caller has gone", "answer every call, also if its context has ended", false, canceled},
 	{"killed in a call", "keep nothing between two lives of the process that a call depends on", false, killed},
+	{
+		"its configuration has an effect",
+		"read the configuration in Configure, and use it: another value of one key at least gives other outputs", true,
+		configured,
+	},
+	{
+		"few lines on its standard error", "write at most 200 lines and 128 KiB per second: the host drops the others",
+		false, quiet,
+	},
 	{"SIGINT", "ignore SIGINT: Ctrl-C is for the host, which lets its plugins finish", false, interrupted},
 	{"ends when asked to", "answer Drain, end the stream, exit with status 0, and end child processes", false, end},
 	{"ends with the host", "exit when descriptor 4 reaches its end of file", false, lifeline},
@@ -243,13 +252,27 @@ func killed(ctx context.Context, t *subject) error {
 	t.plain.during(func(pid int) { once.Do(func() { unix.Kill(pid, unix.SIGKILL) }) })
 	_, first := t.plain.run(ctx, 0, 0, mixed) // fails, unless the answer was faster
 	t.plain.onBatch.Store(nil)
-	for limit := time.Now().Add(deadline); t.plain.pool.Stats().Restarts == restarts ||
+	for limit := time.Now().Add(t.cfg.Deadline); t.plain.pool.Stats().Restarts == restarts ||
 		len(t.plain.pool.PIDs()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			return errors.Join(fmt.Errorf("the process was not replaced within %v", deadline), first)
+			return errors.Join(fmt.Errorf("the process was not replaced within %v", t.cfg.Deadline), first)
 		}
 	}
+	_ = t.restarted() // on purpose
 	return t.plain.sameAs(ctx, 0, 0, mixed)
+}
+
+// quiet looks at what the processes have written so far.
+func quiet(_ context.Context, t *subject) error {
+	for _, s := range []*session{t.verified, t.plain} {
+		if s == nil {
+			continue
+		}
+		if n := s.pool.Stats().Unlogged; n > 0 {
+			return fmt.Errorf("%d lines were not logged, because it wrote too many", n)
+		}
+	}
+	return nil
 }
 
 func interrupted(ctx context.Context, t *subject) error {

@@ -25,8 +25,8 @@ type Config struct {
 	Values     map[string]any // of the configuration: each goes to the stages that have a key of that name
 	ORTLibrary string
 	Log        *slog.Logger
-	// Patience is how long a process may take to end (0: 10 s).
-	Patience time.Duration
+	// Patience is how long a process may take to end (0: 10 s), Deadline how long for anything else (0: 30 s).
+	Patience, Deadline time.Duration
 }
 
 // State is the outcome of a check.
@@ -74,7 +74,7 @@ type Result struct {
 // Run tests every stage of a plugin. The error is about the test itself.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	m := c.Plugin.Manifest
-	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	c.Patience, c.Deadline = cmp.Or(c.Patience, 10*time.Second), cmp.Or(c.Deadline, 30*time.Second)
 	r := &Result{Plugin: m.ID, Version: m.Version, Folder: c.Plugin.Dir, Stages: []Stage{}}
 	if err := known(c.Values, m.Stages); err != nil {
 		return nil, err
@@ -153,6 +153,9 @@ func advice(k check, err error) string {
 	return cmp.Or(k.hint, hint.Of(err))
 }
 
+// unstarted is why all checks but the first are left out.
+const unstarted = "it does not start"
+
 // skipped says why a check does not apply.
 type skipped string
 
@@ -164,13 +167,14 @@ func (t *subject) try(ctx context.Context, k check, started bool) error {
 	case t.stage.GPU == manifest.GPURequired:
 		return skipped("the stage needs a GPU")
 	case !started:
-		return skipped("it does not start")
+		return skipped(unstarted)
 	case k.bits && !t.stage.Deterministic:
 		return skipped("the stage is not declared deterministic")
 	case k.bits && t.changing:
 		return skipped(`not tried: "same batch, same bits" failed`)
 	}
-	return k.run(ctx, t)
+	err := k.run(ctx, t)
+	return cmp.Or(err, t.restarted()) // no call need have been lost
 }
 
 // reason is one line about an error.

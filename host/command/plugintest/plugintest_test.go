@@ -2,6 +2,8 @@ package plugintest
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 const pico = "../../../ortgraphs/testdata/pico"
@@ -34,7 +38,7 @@ func build(t *testing.T, source, program string) string {
 }
 
 // test tests the plugin in a folder.
-func test(t *testing.T, dir, stage string, patience time.Duration, values map[string]any) *Result {
+func test(t *testing.T, dir, stage string, patience, deadline time.Duration, values map[string]any) *Result {
 	t.Helper()
 	bundle, err := ortgraphs.Open(pico, t.TempDir())
 	if err != nil {
@@ -46,7 +50,7 @@ func test(t *testing.T, dir, stage string, patience time.Duration, values map[st
 	}
 	r, err := Run(t.Context(), Config{
 		Plugin: entry, Bundle: bundle, Stage: stage, Values: values, Log: slog.New(slog.DiscardHandler),
-		Patience: patience,
+		Patience: patience, Deadline: deadline,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,57 +80,78 @@ func failed(t *testing.T, r *Result, stage string) map[string]string {
 	return nil
 }
 
-// alone are faults that fail one check only.
-var alone = []string{"draws from the clock", "changes empty rows", "draws otherwise when asked"}
+// first is the check that sends the first batches.
+const first = "full, short and odd rows"
+
+// faults are what a plugin may do wrong, each with the check that finds it and its reason.
+var faults = []struct{ fault, stage, check, why string }{
+	{"crash at start", "mix", checks[0].name, "start: it ended before the handshake was done: exit status 3"},
+	{"hang at start", "mix", checks[0].name, "start: no handshake within 2s"},
+	{"crashes", "mix", first, "it ended: exit status 3, while it worked on stage test"},
+	{"hangs", "mix", first, "stage test: no result within 2s"},
+	{"reports another version", "mix", checks[0].name, "it reports faulty 0.9.0, but plugin.json has faulty 1.0.0"},
+	{"gives a negative length", "mix", first, "has length -1 in tensor_waveform_lengths"},
+	{"scales as int16", "mix", first, "beyond its range of 8"},
+	{"writes f64", "mix", first, "row 0 of tensor_waveform is not finite"},
+	{"gives NaN", "mix", first, "not finite"},
+	{"is far too loud", "mix", first, "has the value 1e+30 at element 0, beyond its range of 8"},
+	{
+		"gives zeros", "mix", first,
+		"row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent",
+	},
+	{"writes beyond its tensor", "mix", first, "it wrote to the bytes after tensor_waveform in ring slot"},
+	{"changes a tensor that is not its own", "mix", first, "it changed row 0 of bystander in ring slot"},
+	{"shortens a row", "tint", first, "tensor_waveform_lengths is not an output of the stage"},
+	{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},
+	{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
+	{"answers twice", "mix", first, "it sent a result for call 2, which is not in flight"},
+	{"answers an old call", "mix", first, "it sent a result for call 1, which is not in flight"},
+	{"changes empty rows", "mix", "empty rows", "row 1 of port waveform has 0 valid elements, and element 0 is"},
+	{"draws from the clock", "mix", "same batch, same bits", "differ"},
+	{"depends on earlier calls", "mix", "same batch, same bits", "differ"},
+	{"depends on the place", "mix", "any place in any batch", "differ"},
+	{"draws otherwise when asked", "mix", "asked for its draws", "differ"},
+	{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
+	{"depends on the process", "mix", "two processes", "differ"},
+	{"depends on the restart", "mix", "killed in a call", "differ"},
+	{"ignores its configuration", "mix", "its configuration has an effect", "other values of amount change nothing"},
+	{"floods its stderr", "mix", "few lines on its standard error", "lines were not logged"},
+	{"leaves a child process", "mix", "ends when asked to", "child processes in other process groups"},
+	{"ignores its lifeline", "mix", "ends with the host", "after the end of its lifeline"},
+	{"hangs when asked to drain", "mix", "ends when asked to", "Drain: no answer"},
+}
 
 // TestFaults: each fault is found by the check that is for it.
 func TestFaults(t *testing.T) {
 	dir := build(t, "../../../plugins/testdata/faulty", "faulty")
-	for _, c := range []struct{ fault, stage, check, why string }{
-		{
-			"crash at start", "mix", "starts and accepts its configuration",
-			"start: it ended before the handshake was done: exit status 3",
-		},
-		{"gives a negative length", "mix", "full, short and odd rows", "has length -1 in tensor_waveform_lengths"},
-		{"scales as int16", "mix", "full, short and odd rows", "beyond its range of 8"},
-		{
-			"gives zeros", "mix", "full, short and odd rows",
-			"row 0 of tensor_waveform has the value 0 everywhere, but the recording is not silent",
-		},
-		{
-			"changes a tensor that is not its own", "mix", "full, short and odd rows",
-			"it changed row 0 of bystander in ring slot",
-		},
-		{"shortens a row", "tint", "full, short and odd rows", "tensor_waveform_lengths is not an output of the stage"},
-		{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},
-		{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
-		{"changes empty rows", "mix", "empty rows", "row 1 of port waveform has 0 valid elements, and element 0 is"},
-		{"draws from the clock", "mix", "same batch, same bits", "differ"},
-		{"depends on the place", "mix", "any place in any batch", "differ"},
-		{"draws otherwise when asked", "mix", "asked for its draws", "differ"},
-		{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
-		{"depends on the process", "mix", "two processes", "differ"},
-		{"ignores its lifeline", "mix", "ends with the host", "after the end of its lifeline"},
-		{"hangs when asked to drain", "mix", "ends when asked to", "Drain: no answer"},
-	} {
+	for _, c := range faults {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Setenv("XTTS_PLUGIN_FAULT", c.fault)
 			t.Setenv("XTTS_PLUGIN_FAULT_MARKS", "")
-			found := failed(t, test(t, dir, c.stage, 500*time.Millisecond, nil), c.stage)
+			t.Setenv("TMPDIR", t.TempDir())
+			var deadline time.Duration // the usual one, but for a plugin that will not answer
+			if strings.HasPrefix(c.fault, "hang") {
+				deadline = 2 * time.Second
+			}
+			found := failed(t, test(t, dir, c.stage, 500*time.Millisecond, deadline, nil), c.stage)
 			if why, ok := found[c.check]; !ok || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %q, want %q; failed: %v", c.check, why, c.why, found)
 			}
-			if alone := slices.Contains(alone, c.fault); alone && len(found) != 1 {
+			alone := []string{
+				"draws from the clock", "changes empty rows", "ignores its configuration", "floods its stderr",
+				"leaves a child process", "draws otherwise when asked",
+			}
+			if slices.Contains(alone, c.fault) && len(found) != 1 {
 				t.Errorf("one fault fails %d checks: %v", len(found), found)
 			}
 		})
 	}
 	t.Run("an idle stage", func(t *testing.T) {
 		t.Setenv("XTTS_PLUGIN_FAULT", "")
-		if found := failed(t, test(t, dir, "mix", 0, nil), "mix"); len(found) > 0 {
+		if found := failed(t, test(t, dir, "mix", 0, 0, nil), "mix"); len(found) > 0 {
 			t.Errorf("of a sound stage failed: %v", found)
 		}
-		r := test(t, dir, "idle", 0, nil)
+		r := test(t, dir, "idle", 0, 0, nil)
 		why := failed(t, r, "idle")["full, short and odd rows"]
 		if !strings.Contains(why, "answered without writing row 0 of tensor_mel_spectrograms") {
 			t.Errorf("idle: %q", why)
@@ -144,11 +169,45 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	t.Run("a refused configuration", func(t *testing.T) {
-		found := failed(t, test(t, dir, "mix", 0, map[string]any{"amount": 5}), "mix")
+		found := failed(t, test(t, dir, "mix", 0, 0, map[string]any{"amount": 5}), "mix")
 		if why := found["starts and accepts its configuration"]; !strings.Contains(why, "amount is 5") {
 			t.Errorf("failed: %v", found)
 		}
 	})
+}
+
+// TestRefused: a program that this machine cannot run, and one that is not what plugin.sum says, are not tested.
+func TestRefused(t *testing.T) {
+	dir := build(t, "../../../plugins/testdata/faulty", "faulty")
+	file := filepath.Join(dir, catalogtest.Program("faulty"))
+	program, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := bytes.Clone(program)
+	foreign[18] ^= 0xff // e_machine of the ELF header
+	refused := func(content []byte, want string) {
+		t.Helper()
+		if err := os.WriteFile(file, content, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := findPlugin(dir, ""); err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" {
+			t.Errorf("%v (hint: %s), want %q", err, hint.Of(err), want)
+		}
+	}
+	refused(foreign, "is for another machine")
+	sums := ""
+	for _, name := range []string{filepath.Base(file), manifest.PluginFile} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
+	}
+	if err := os.WriteFile(filepath.Join(dir, manifest.SumFile), []byte(sums), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	refused(program, "is modified: faulty_")
 }
 
 // TestSound: plugins that keep the rules pass, in Go and in Python.
@@ -169,7 +228,7 @@ func TestSound(t *testing.T) {
 		"python":   {"../../../plugins/testdata/python/gain", map[string]any{"probability": 0.5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := test(t, c.dir, "", 0, c.values)
+			r := test(t, c.dir, "", 0, 0, c.values)
 			if r.Failed() > 0 {
 				var text bytes.Buffer
 				r.Print(&text)

@@ -15,8 +15,14 @@ func (r *Result) Print(out io.Writer) {
 	count := map[State]int{}
 	for _, s := range r.Stages {
 		fmt.Fprintf(out, "%s %s: stage %s (%s)\n", r.Plugin, visible.Text(r.Version), s.Name, s.Kind)
-		for _, c := range s.Checks {
+		for i, c := range s.Checks {
 			count[c.State]++
+			if c.State == Skipped && c.Why == unstarted {
+				if i+1 == len(s.Checks) {
+					fmt.Fprintf(out, "  %s the other checks: %s\n", marks[Skipped], unstarted)
+				}
+				continue
+			}
 			fmt.Fprintf(out, "  %s %s\n", marks[c.State], c.Name)
 			if c.SameAs != "" {
 				fmt.Fprintf(out, "      the same reason as %q\n", c.SameAs)

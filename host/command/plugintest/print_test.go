@@ -12,6 +12,10 @@ func TestPrint(t *testing.T) {
 	again.Name, again.SameAs = "full rows", failed.Name
 	r := Result{Plugin: "mix", Version: "1.0", Stages: []Stage{
 		{Name: "mix", Kind: "augment", Checks: []Check{failed, again, {Name: "starts", State: OK}}},
+		{Name: "mute", Kind: "augment", Checks: []Check{
+			{Name: "starts", State: Failed, Why: "exit status 1"},
+			{Name: "empty rows", State: Skipped, Why: unstarted}, {Name: "full rows", State: Skipped, Why: unstarted},
+		}},
 	}}
 	var out strings.Builder
 	r.Print(&out)
@@ -22,7 +26,11 @@ func TestPrint(t *testing.T) {
   ✗ full rows
       the same reason as "empty rows"
   ✓ starts
-mix 1.0: 1 passed, 2 failed, 0 not made
+mix 1.0: stage mute (augment)
+  ✗ starts
+      exit status 1
+  - the other checks: it does not start
+mix 1.0: 1 passed, 3 failed, 2 not made
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

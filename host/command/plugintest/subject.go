@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,9 +33,6 @@ var full = []int32{0, 0, 0, 0, 0}
 // clipNames are the ids of the clips, which their random draws depend on.
 var clipNames = []string{"clip-0", "clip-1", "clip-2", "clip-3"}
 
-// deadline bounds each step of a plugin. Nothing in a test takes so long.
-const deadline = 30 * time.Second
-
 // subject is a stage under test.
 type subject struct {
 	cfg    *Config
@@ -44,6 +42,7 @@ type subject struct {
 
 	verified, plain *session
 	want            map[int][][]byte // the outputs of the mixed batch, by bucket and row
+	replaced        uint64           // processes that were, so far
 	changing        bool             // the same batch did not give the same bits
 	perClip         []time.Duration
 	peak            int64
@@ -82,6 +81,22 @@ func (t *subject) close() {
 	}
 }
 
+// restarted returns why a process was last restarted, or nil if none was since the last time.
+func (t *subject) restarted() (cause error) {
+	var restarts uint64
+	for _, s := range []*session{t.verified, t.plain} {
+		if s != nil {
+			stats := s.pool.Stats()
+			restarts, cause = restarts+stats.Restarts, cmp.Or(stats.Cause, cause)
+		}
+	}
+	if restarts == t.replaced {
+		return nil
+	}
+	t.replaced = restarts
+	return cause
+}
+
 // session is a pool of processes with a ring of its own.
 type session struct {
 	t       *subject
@@ -109,8 +124,8 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 	}
 	s.pool, err = supervise.NewPool(ctx, supervise.Config{
 		Plugin: t.cfg.Plugin, Workers: processes, Ring: s.ring, Configure: request, ORTLibrary: t.cfg.ORTLibrary,
-		Logger: t.cfg.Log, Pause: verify, CallTimeout: deadline, DrainTimeout: t.cfg.Patience,
-		MemoryInterval: 50 * time.Millisecond,
+		Logger: t.cfg.Log, Pause: verify, StartTimeout: t.cfg.Deadline, CallTimeout: t.cfg.Deadline,
+		DrainTimeout: t.cfg.Patience, MemoryInterval: 50 * time.Millisecond,
 		Reached: func(phase supervise.Phase, _ supervise.ProcessID, pid int) {
 			if do := s.onBatch.Load(); do != nil && phase == supervise.Batch {
 				(*do)(pid)

@@ -35,6 +35,7 @@ type journal struct {
 	tail  []byte
 	words crashCause
 	quota quota
+	lost  int // lines that were not logged
 }
 
 func newJournal(log *slog.Logger, plugin string) *journal {
@@ -51,6 +52,13 @@ func (j *journal) last() string {
 		tail = fatal + "\n" + tail
 	}
 	return cmp.Or(j.words.dump(), tail)
+}
+
+// unlogged is the number of lines that were not logged.
+func (j *journal) unlogged() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lost
 }
 
 // close reports lines that were dropped and not reported yet.
@@ -109,6 +117,9 @@ func (j *journal) line(line []byte) {
 		j.tail = append(j.tail[:0], j.tail[over:]...)
 	}
 	ok, dropped := j.quota.take(time.Now(), len(line))
+	if !ok {
+		j.lost++
+	}
 	j.mu.Unlock()
 	j.reportDropped(dropped)
 	if ok {

@@ -104,6 +104,7 @@ func (p *Pool) run(w *worker) {
 					p.endErrs = append(p.endErrs, err)
 				}
 				w.proc = nil
+				p.stats.Unlogged += proc.journal.unlogged()
 				if !errors.Is(err, errUnended) {
 					p.stats.Orphans += len(proc.child.orphans.escaped)
 				}
@@ -115,6 +116,7 @@ func (p *Pool) run(w *worker) {
 		close(proc.gone)
 		p.update(func() {
 			w.proc, w.recycle = nil, nil
+			p.stats.Unlogged += proc.journal.unlogged()
 			if errors.Is(lost, errUnended) {
 				p.giveUp(lost)
 			} else {
@@ -191,6 +193,7 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	if wait > 0 {
 		args = append(args, "wait", wait)
 	}
+	p.update(func() { p.stats.Cause = cause })
 	why := cause.Error()
 	var e *PluginError
 	if errors.As(cause, &e) {

@@ -11,11 +11,14 @@ type Stats struct {
 	Failed   uint64 // calls answered with an error
 	Lost     uint64 // calls not answered because the process was lost
 	Restarts uint64 // restarts of processes, including failed ones
+	Cause    error  // of the last restart
 	// P50 and P99 are percentiles of the duration of answered calls as measured by the host, including the wait inside
 	// the plugin. They are accurate to 1/16. Slowest is exact.
 	P50, P99, Slowest time.Duration
 	// PeakMemory is the largest memory of one process that was measured, in bytes. Shared memory is not counted.
 	PeakMemory int64
+	// Unlogged counts lines of the processes' standard error that were not logged, because they were too many.
+	Unlogged int
 	// Orphans counts processes that had left the group of a plugin process and were ended after it.
 	Orphans int
 }
@@ -29,6 +32,7 @@ func (p *Pool) Stats() Stats {
 	for _, w := range p.workers {
 		if w.proc != nil {
 			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
+			s.Unlogged += w.proc.journal.unlogged()
 		}
 	}
 	return s

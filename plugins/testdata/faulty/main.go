@@ -235,6 +235,8 @@ func (s *faultyStream) Send(r *stagepb.Result) error {
 		s.scribble(s.another(own))
 	case inject("writes after its answer"):
 		s.late = call
+	case s.sent > 1 && inject("answers an old call"):
+		r.Id--
 	case inject("answers for an unknown call"):
 		r.Id += 1000
 	case inject("rejects a row that is not there"):

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -16,6 +21,7 @@ import (
 type mix struct {
 	amount float64
 	calls  atomic.Int64
+	grown  [][]byte
 }
 
 // A fault may occur at every second batch of a process, while others are in flight. failingStep is the step of the
@@ -30,6 +36,9 @@ func (m *mix) Configure(_ context.Context, cfg *stage.Config) error {
 	c := struct{ Amount float64 }{0.5}
 	if err := cfg.Decode(&c); err != nil {
 		return err
+	}
+	if inject("ignores its configuration") {
+		c.Amount = 0.5
 	}
 	if c.Amount > 1 {
 		return hint.Errorf("take an amount from 0 to 1", "amount is %g", c.Amount)
@@ -50,6 +59,10 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 			gain /= 2
 		case inject("depends on the process"):
 			gain = float32(1000+os.Getpid()%1000) / 2000
+		case inject("depends on the restart"):
+			gain /= float32(lives())
+		case inject("depends on earlier calls"):
+			gain /= float32(2 + m.calls.Load())
 		case inject("scales as int16"):
 			gain *= 32768
 		case inject("mutes all"):
@@ -71,6 +84,21 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	}
 	return nil
 }
+
+// lives counts the processes that have asked, in a file that outlives them.
+var lives = sync.OnceValue(func() int {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "lives"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	f.WriteString(".")
+	info, err := f.Stat()
+	if err != nil {
+		panic(err)
+	}
+	return int(info.Size())
+})
 
 // alwaysFail applies the faults of the batch that fails in every process.
 func (m *mix) alwaysFail(b *stage.Batch, wave []float32, lengths []int32) {
@@ -124,6 +152,14 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 		clear(unsafe.Slice(&wave[0], len(wave)+4)[len(wave):])
 	case inject("floods its stderr"):
 		flood()
+	case inject("leaves a child process"):
+		child := exec.Command("sleep", "600")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+	case inject("grows"):
+		m.grown = append(m.grown, bytes.Repeat([]byte{1}, 8<<20))
 	}
 }
 
