@@ -9,7 +9,7 @@
 set -euo pipefail
 
 packages=(grpcio==1.85.1 protobuf==7.36.2 numpy==2.4.6 typing-extensions==4.16.0)
-tools=(setuptools==84.2.1 pytest==9.2.0)
+tools=(setuptools==84.2.1 pytest==9.2.0 soundfile==0.14.0 soxr==1.1.0)
 
 fail() {
 	echo "venv-plugin: $*" >&2
