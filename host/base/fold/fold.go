@@ -93,8 +93,8 @@ func column(line []rune, most int) int {
 }
 
 // breakOf returns where a line of the width ends: between columns in its second half, or else at the last space that
-// does not part a number from its unit, or at the last space. If none fits, it is the first one after the width, or the
-// end.
+// does not part a number from its unit or from what it numbers, or at the last space. If none fits, it is the first one
+// after the width, or the end.
 func breakOf(line []rune, width int) int {
 	first, fits, columns := firstLetter(line), 0, 0 // so many letters fit
 	for fits < len(line) && columns+widthOf(line[fits]) <= width {
@@ -113,7 +113,8 @@ func breakOf(line []rune, width int) int {
 		if line[i+1] == ' ' { // Text has cut spaces at the end
 			between = i
 		}
-		if between == i || !unicode.IsDigit(line[i-1]) {
+		number := unicode.IsDigit(line[i-1]) || line[i-1] == ':' && unicode.IsDigit(line[i-2]) // of "2: 1.4 s"
+		if between == i || !number {
 			whole = i
 		}
 	}

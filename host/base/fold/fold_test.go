@@ -63,9 +63,12 @@ func TestText(t *testing.T) {
 			`folder  '/tmp/it'\''s my data/with spaces/here'`, `folder  '/tmp/it'\''s my data/with spaces/here'`,
 		},
 		"only numbers": {"steps 100 200 300 400 500 600 700 800", "steps 100 200 300 400 500 600\n  700 800"},
-		"a unit":       {"memory    weights of abo 1.59 MiB", "memory    weights of abo\n          1.59 MiB"},
-		"numbers":      {"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15", "1 2 3 4 5 6 7 8 9 10 11 12 13\n  14 15"},
-		"figures":      {"step 2/6  loss 1.985  mel_loss 0.483 x", "step 2/6  loss 1.985\n          mel_loss 0.483 x"},
+		"a numbered item": {
+			"spoken  1: 1.4 s, cut now, 2: 12.0 s", "spoken  1: 1.4 s, cut now,\n        2: 12.0 s",
+		},
+		"a unit":  {"memory    weights of abo 1.59 MiB", "memory    weights of abo\n          1.59 MiB"},
+		"numbers": {"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15", "1 2 3 4 5 6 7 8 9 10 11 12 13\n  14 15"},
+		"figures": {"step 2/6  loss 1.985  mel_loss 0.483 x", "step 2/6  loss 1.985\n          mel_loss 0.483 x"},
 		"lines": {
 			"one\n\ntwo    three four five six seven eight", "one\n\ntwo    three four five six\n       seven eight",
 		},

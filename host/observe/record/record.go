@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -103,8 +104,12 @@ func (r *Run) there(run files.Path) error {
 		}
 	}
 	if !found {
-		return hint.Errorf("name the folder of a run, which contains metrics.jsonl",
-			"%s: there is no run in this folder", filepath.Clean(run.String()))
+		advice := "name the folder of a run, which contains metrics.jsonl"
+		if whole, at, ok := strings.Cut(filepath.Base(run.String()), "@"); ok && rundir.IsCheckpoint(at) {
+			advice = "name the whole run, without @" + at + ": " +
+				hint.Path(filepath.Join(filepath.Dir(run.String()), whole))
+		}
+		return hint.Errorf(advice, "%s: there is no run in this folder", filepath.Clean(run.String()))
 	}
 	return nil
 }
