@@ -2,6 +2,7 @@ package stage
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,8 +25,10 @@ type Batch struct {
 	slot  []byte
 	rands []rowRand
 
-	mu       sync.Mutex // guards rejected
-	rejected []*stagepb.BadRow
+	mu         sync.Mutex // guards the rest
+	rejected   []*stagepb.BadRow
+	reported   map[int]map[string]json.RawMessage // by row and name
+	unreported error                              // why something could not be reported
 }
 
 // rowRand is the generator of one row. It is seeded on first use in a call.
@@ -47,7 +50,7 @@ func (b *Batch) reset(call *stagepb.Call, p ports, slot []byte) {
 	for i := range b.rands {
 		b.rands[i].seeded = false
 	}
-	b.rejected = nil
+	b.rejected, b.reported, b.unreported = nil, nil, nil
 }
 
 // Float32 returns the elements of an f32 port. It panics if the port is not bound or has another dtype; the panic fails

@@ -132,6 +132,16 @@ var testLayout = ring.NewLayout([]ring.Tensor{{Name: "wave", DType: manifest.F32
 
 func start(t *testing.T) *process {
 	t.Helper()
+	p, err := startFor(t, PluginSets())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// startFor starts the plugin for a host that has these versions of the protocol.
+func startFor(t *testing.T, versions map[int]plugin.PluginSet) (*process, error) {
+	t.Helper()
 	r, err := ring.Create(3, testLayout.Size)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +158,7 @@ func start(t *testing.T) *process {
 	cmd.ExtraFiles = []*os.File{r.File(), lifeRead}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  Handshake,
-		VersionedPlugins: PluginSets(),
+		VersionedPlugins: versions,
 		Cmd:              cmd,
 		SkipHostEnv:      true,
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
@@ -159,7 +169,7 @@ func start(t *testing.T) *process {
 	p := &process{client: client, ring: r, lifeline: lifeWrite, cmd: cmd, stderr: log}
 	protocol, err := client.Client()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	lifeRead.Close()
 	raw, err := protocol.Dispense(PluginName)
@@ -167,7 +177,7 @@ func start(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	p.stage = raw.(stagepb.StageClient)
-	return p
+	return p, nil
 }
 
 func configureRequest(config string) *stagepb.ConfigureRequest {

@@ -280,6 +280,9 @@ func (s *Server) call(ctx context.Context, r *ring.Ring, call *stagepb.Call) (re
 	start := time.Now()
 	err := i.process(ctx, b)
 	res.Nanoseconds = time.Since(start).Nanoseconds()
+	if err == nil {
+		res.Draws, err = b.draws()
+	}
 	if err != nil {
 		res.Error = text(err)
 		return res // do not reuse b: a goroutine of the stage may still hold it

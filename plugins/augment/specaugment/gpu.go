@@ -61,6 +61,7 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 		valid, times, freqs := flags[0][row*frames:], flags[1][row*frames:], flags[2][row*bands:]
 		fill(valid[:n], true)
 		freqMasks, timeMasks := s.config.draw(int(n), bands, b.Rand(row))
+		report(b, row, freqMasks, timeMasks)
 		for _, m := range freqMasks {
 			fill(freqs[m.first:m.end], true)
 		}

@@ -1,9 +1,23 @@
 package specaugment
 
-import "math/rand/v2"
+import (
+	"encoding/json"
+	"math/rand/v2"
+
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
 
 // span is a run of bands or frames.
 type span struct{ first, end int }
+
+// MarshalJSON gives the first band or frame of a mask, and the one after the last.
+func (s span) MarshalJSON() ([]byte, error) { return json.Marshal([]int{s.first, s.end}) }
+
+// report tells the host which masks were drawn for a row.
+func report(b *stage.Batch, row int, freqMasks, timeMasks []span) {
+	b.Report(row, "freq_masks", freqMasks)
+	b.Report(row, "time_masks", timeMasks)
+}
 
 // draw draws the masks of one row of frames by bands.
 //
@@ -27,9 +41,8 @@ func (c config) draw(frames, bands int, r *rand.Rand) (freqMasks, timeMasks []sp
 }
 
 // apply masks one row, f32[frames, bands], with value.
-func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
+func apply(mel []float32, bands int, value float32, freqMasks, timeMasks []span) {
 	frames := len(mel) / bands
-	freqMasks, timeMasks := c.draw(frames, bands, r)
 	for _, m := range freqMasks {
 		for t := range frames {
 			fill(mel[t*bands+m.first:t*bands+m.end], value)

@@ -20,6 +20,12 @@ func generator(n int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(seed))
 }
 
+// apply draws the masks of a row and applies them.
+func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
+	freqMasks, timeMasks := c.draw(len(mel)/bands, bands, r)
+	apply(mel, bands, value, freqMasks, timeMasks)
+}
+
 // ones returns a spectrogram without an element that could be mistaken for a masked one.
 func ones(frames, bands int) []float32 { return slices.Repeat([]float32{1}, frames*bands) }
 

@@ -67,7 +67,10 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		if ctx.Err() != nil {
 			return // no one waits for the result any more
 		}
-		s.config.apply(mel[row*frames*bands:][:int(lengths[row])*bands], bands, pad, b.Rand(row))
+		n := int(lengths[row])
+		freqMasks, timeMasks := s.config.draw(n, bands, b.Rand(row))
+		report(b, row, freqMasks, timeMasks)
+		apply(mel[row*frames*bands:][:n*bands], bands, pad, freqMasks, timeMasks)
 	})
 	return ctx.Err()
 }

@@ -58,6 +58,38 @@ func row(key byte, frames int) augmenttest.Row {
 	return augmenttest.Row{Key: [stage.KeySize]byte{key}, Data: ones(frames, bands)}
 }
 
+// TestReports: the masks that the stage reports are those of the spectrogram.
+func TestReports(t *testing.T) {
+	r, err := runner(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Process(t, []augmenttest.Row{{}, row(7, 90)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		FreqMasks [][2]int `json:"freq_masks"`
+		TimeMasks [][2]int `json:"time_masks"`
+	}
+	err = json.Unmarshal([]byte(r.Draws[1]), &got)
+	if err != nil || len(got.FreqMasks) != 2 || len(got.TimeMasks) != 2 {
+		t.Fatalf("%q: %v", r.Draws[1], err)
+	}
+	want := ones(90, bands)
+	for i := range want {
+		in := func(masks [][2]int, at int) bool {
+			return slices.ContainsFunc(masks, func(m [2]int) bool { return m[0] <= at && at < m[1] })
+		}
+		if in(got.TimeMasks, i/bands) || in(got.FreqMasks, i%bands) {
+			want[i] = augmenttest.Pad
+		}
+	}
+	if !slices.Equal(out[1][:90*bands], want) || !slices.Contains(want, augmenttest.Pad) {
+		t.Errorf("the masks are not those of the report %s", r.Draws[1])
+	}
+}
+
 // TestRowsDoNotKnowTheirBatch: a row has the same bits at other places, among other rows and with other numbers of
 // threads.
 func TestRowsDoNotKnowTheirBatch(t *testing.T) {

@@ -14,13 +14,12 @@ var errNotFinite = errors.New("a sample is not finite")
 // noiseBuffers holds *[]float64. All noise of a row must be drawn before its first sample can be scaled.
 var noiseBuffers sync.Pool
 
-// apply draws the effects for a clip and applies them. A clip of zeros gets no noise, because no noise has the drawn
+// apply applies the effects to a clip, with noise from r. A clip of zeros gets no noise, because no noise has the drawn
 // ratio to it. On an error, the clip is unchanged.
 //
 // Products are converted before they are added, here and in the other files: otherwise a compiler may fuse the two
 // operations, and the bits would depend on the processor architecture.
-func (c config) apply(clip []float32, r *rand.Rand) error {
-	d := c.draw(r)
+func (d draws) apply(clip []float32, r *rand.Rand) error {
 	signal := 0.0
 	for _, x := range clip {
 		signal += float64(float64(x) * float64(x))

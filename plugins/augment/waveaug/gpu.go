@@ -77,6 +77,7 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	stage.EachRow(len(lengths), func(row int) {
 		r := b.Rand(row)
 		d := s.config.draw(r)
+		d.report(b, row)
 		factors[row], isNoisy[row], powers[row] = d.factor, d.noisy, 1
 		if d.noisy {
 			powers[row] = d.snr * drawNoise(noises[row*width:][:lengths[row]], r)

@@ -57,7 +57,10 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		if ctx.Err() != nil {
 			return // no one waits for the result any more
 		}
-		if err := s.config.apply(wave[row*width:][:lengths[row]], b.Rand(row)); err != nil {
+		r := b.Rand(row)
+		d := s.config.draw(r)
+		d.report(b, row)
+		if err := d.apply(wave[row*width:][:lengths[row]], r); err != nil {
 			b.Reject(row, err.Error())
 		}
 	})

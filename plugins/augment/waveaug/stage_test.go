@@ -2,6 +2,7 @@ package waveaug
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -87,6 +88,53 @@ func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	}
 	if other := process(t, everything, []augmenttest.Row{row(8, 2500)})[0]; sameBits(other, alone) {
 		t.Error("another key gave the same bits")
+	}
+}
+
+// TestReports: the stage reports what it has drawn and applied.
+func TestReports(t *testing.T) {
+	r, err := runner(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for key := range 20 {
+		in := row(byte(key), 1000)
+		out, err := r.Process(t, []augmenttest.Row{{}, in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := struct {
+			GainDB   *float64 `json:"gain_db"`
+			SNRDB    *float64 `json:"snr_db"`
+			Inverted *bool    `json:"inverted"`
+		}{}
+		if err := json.Unmarshal([]byte(r.Draws[1]), &got); err != nil || got.GainDB == nil || got.Inverted == nil {
+			t.Fatalf("%q: %v", r.Draws[1], err)
+		}
+		factor := math.Pow(10, *got.GainDB/20)
+		if *got.Inverted {
+			factor = -factor
+		}
+		var signal, noise float64
+		for i, x := range in.Data {
+			signal += math.Pow(float64(x), 2)
+			noise += math.Pow(float64(out[1][i])/factor-float64(x), 2)
+		}
+		if snr := 10 * math.Log10(signal/noise); got.SNRDB == nil && snr < 100 || got.SNRDB != nil &&
+			math.Abs(snr-*got.SNRDB) > 0.1 {
+			t.Errorf("key %d: %s, but the noise is at %g dB", key, r.Draws[1], snr)
+		}
+		for name, was := range map[string]bool{
+			"a gain": *got.GainDB != 0, "none": *got.GainDB == 0,
+			"noise": got.SNRDB != nil, "no noise": got.SNRDB == nil,
+			"inverted": *got.Inverted, "upright": !*got.Inverted,
+		} {
+			seen[name] = seen[name] || was
+		}
+	}
+	if len(seen) != 6 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
+		t.Error("the rows do not have all effects and none: ", seen)
 	}
 }
 

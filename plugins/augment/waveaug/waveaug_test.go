@@ -22,6 +22,9 @@ func generator(n int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(seed))
 }
 
+// apply draws the effects for a clip and applies them.
+func (c config) apply(clip []float32, r *rand.Rand) error { return c.draw(r).apply(clip, r) }
+
 // tone returns a clip with a pause and a change of level, so no part of it has the power of the whole.
 func tone(n int) []float32 {
 	clip := make([]float32, n)

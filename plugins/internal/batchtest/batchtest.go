@@ -110,10 +110,10 @@ func (r *Runner) Process(t testing.TB) *stagepb.Result {
 	return Call(t, r.server, make([]byte, r.rows*stage.KeySize))
 }
 
-// Call runs the stage of a server on the content of its slot, whose rows have these keys.
+// Call runs the stage of a server on the content of its slot, whose rows have these keys, and asks for what it draws.
 func Call(t testing.TB, server *stage.Server, keys []byte) *stagepb.Result {
 	t.Helper()
-	s := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: keys}}
+	s := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: keys, Report: true}}
 	if err := server.Process(s); err != nil {
 		t.Fatal(err)
 	}

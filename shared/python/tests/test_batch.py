@@ -122,6 +122,50 @@ def test_reject(batch):
         batch.reject(3, "none")
 
 
+def test_source(batch):
+    assert [row.source for row in batch.rows()] == [None, None]  # of a host that sends none
+    batch._call.sources.extend([pb.Source(), pb.Source(), pb.Source(clip="c/3", start=5, end=9)])
+    assert [row.source for row in batch.rows()] == [None, ("c/3", 5, 9)]
+    assert batch.source(2).clip == "c/3" and batch.source(7) is None
+
+
+@pytest.mark.parametrize("value, want", [
+    (1, "1"), (np.float32(0.5), "0.5"), (np.float64("nan"), '"NaN"'), (float("-inf"), '"-Infinity"'),
+    (np.int64(7), "7"), (np.bool_(True), "true"), ("a\x1b\udc80", '"a\\u001b\\udc80"'), (None, "null"),
+    (np.array([[1, np.inf]], "<f4"), '[[1.0, "Infinity"]]'), ({"a": (np.uint8(1), [])}, '{"a": [1, []]}'),
+    ({np.int64(3): 1}, '{"3": 1}'), (np.array(2.5), "2.5"),
+])
+def test_report(batch, value, want):
+    batch.report(2, drive=value)
+    assert batch.reported() == []  # the host does not ask
+    batch._call.report = True
+    for row in batch.rows():
+        row.report(drive="which does not count", row=3, self=4)
+        row.report(drive=value)
+    assert batch.reported() == [(i, f'{{"drive": {want}, "row": 3, "self": 4}}') for i in (0, 2)]
+
+
+def test_report_keeps_what_was_drawn(batch):
+    batch._call.report = True
+    masks = np.arange(3)
+    batch.report(0, masks=masks)
+    masks[:] = 0
+    assert batch.reported() == [(0, '{"masks": [0, 1, 2]}')]
+
+
+@pytest.mark.parametrize("row, value, error, want", [
+    (3, 1, IndexError, "draws of row 3 of a batch of 3 rows were reported"),
+    (0, "x" * 65536, ValueError, "the report of row 0 has 65545 bytes, more than 65536"),
+    (0, np.zeros(40000), ValueError, "an array of 40000 elements is too long"),
+    (0, b"x", TypeError, "the report of row 0 is not JSON: Object of type bytes"),
+    (0, object(), TypeError, "the report of row 0 is not JSON"),
+])
+def test_mistakes_of_reports(batch, row, value, error, want):
+    batch._call.report = True
+    with pytest.raises(error, match=want):
+        batch.report(row, x=value)
+
+
 def test_config(gain_json, views):
     spec = manifest.read(gain_json).stages["gain"]
     config = Config(spec, pb.Instance(name="i", config_json='{"other": 1}'),

@@ -72,6 +72,20 @@ def test_handshake_and_end(start):
             "the descriptor of the grandchild: /dev/null"} <= set(err.splitlines())
 
 
+@pytest.mark.parametrize("offered, want", [
+    ("1", 1), ("1,2", 2), ("2,1", 2), ("3,1", 1), ("1, 2,3", 2), ("2", 2), ("3", 1), ("", 1), (None, 1), ("1,x,,2", 2),
+])
+def test_version_of_the_protocol(start, monkeypatch, offered, want):
+    """The highest that the host has, too; without the variable, and if there is none, the lowest."""
+    monkeypatch.delenv("PLUGIN_PROTOCOL_VERSIONS", raising=False)
+    if offered is not None:
+        monkeypatch.setenv("PLUGIN_PROTOCOL_VERSIONS", offered)
+    assert serving.version() == want
+    if offered in ("1", "2,1"):
+        p, _ = start(PLUGIN.format(names="gain=Gain"), PLUGIN_PROTOCOL_VERSIONS=offered)
+        assert p.stdout.readline().startswith(f"1|{want}|unix|/")
+
+
 def test_lifeline_that_cannot_be_read(start):
     """Without the thread that watches the host, the process would outlive it."""
     p, lifeline = start("""

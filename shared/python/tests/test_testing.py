@@ -216,6 +216,28 @@ def test_one_number_for_each_row(declare):
         check(Sums, buckets=[{"T": 9}], manifest_path=path)
 
 
+def test_report_changes_the_stage(gain_json):
+    class Late(dict):
+        def items(self):
+            return {"drawn when it is reported": self.row.draws.uniform()}.items()
+
+    class Reports(Noise):
+        def process(self, batch):
+            assert all(row.source == (row.clip, row.source.start, row.source.start + 1000) for row in batch.rows())
+            for row in batch.rows():
+                late = Late()
+                late.row = row
+                row.report(level=late if self.late else 0.5)
+            super().process(batch)
+
+        late = False
+
+    check(Reports, buckets=BUCKETS, manifest_path=gain_json)
+    Reports.late = True
+    with pytest.raises(BrokenRule, match="other bits when the host asked for its draws"):
+        check(Reports, buckets=BUCKETS, manifest_path=gain_json)
+
+
 def test_gpu_is_waited_for(gain_json, monkeypatch):
     """The host uses a slot again after an error: the GPU must not write to it any more."""
     happened = []

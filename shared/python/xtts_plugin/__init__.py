@@ -19,11 +19,11 @@ from . import process as _process
 
 _process.begin()
 
-from .batch import Batch, Row  # noqa: E402  after begin, as these import NumPy
+from .batch import Batch, Row, Source  # noqa: E402  after begin, as these import NumPy
 from .draws import Draws  # noqa: E402
 from .errors import UserError  # noqa: E402
 from .serving import serve  # noqa: E402
 from .stage import Config, Stage  # noqa: E402
 
 __version__ = "0.1.0"  # pyproject.toml reads it
-__all__ = ["Batch", "Config", "Draws", "Row", "Stage", "UserError", "serve"]
+__all__ = ["Batch", "Config", "Draws", "Row", "Source", "Stage", "UserError", "serve"]

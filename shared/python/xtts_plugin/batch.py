@@ -1,9 +1,12 @@
 """Batch, the tensors of one call as NumPy arrays over the memory that the host shares, and Row, one row of it."""
+from typing import NamedTuple
+
 import numpy as np
 
 from .chacha8 import Words, chunks, seeds_of
 from .draws import Draws
 from .manifest import DTYPES
+from .report import encoded, plain
 
 KEY = 16  # bytes of a row's key
 
@@ -35,6 +38,16 @@ class Views:
         return array
 
 
+class Source(NamedTuple):
+    """The part of a clip that a row is: its id, the first sample, and the one after the last.
+
+    Samples are counted at the rate of the feature contract.
+    """
+    clip: str
+    start: int
+    end: int
+
+
 class Batch:
     """One batch, during one call of process.
 
@@ -44,6 +57,7 @@ class Batch:
 
     def __init__(self, call, views):
         self._call, self._views, self._words, self._draws, self._bad = call, views, None, {}, {}
+        self._reported = {}  # row -> name -> value
         self._lengths = {}  # port -> the lengths of the rows, or None for a row whose length is not known
 
     def __getitem__(self, port):
@@ -89,6 +103,18 @@ class Batch:
         ids = self._call.clip_ids
         return ids[row] if row < len(ids) else ""
 
+    def source(self, row):
+        """The part of a clip that a row was made from, before stages changed it: a Source, or None.
+
+        It is the whole clip that the model learns, or the part of another clip if the stage reads what was made from
+        the reference waveform. It is None for an empty row, for a stage that reads tensors of both, and from a host
+        that has only protocol 1. Random numbers come from draws.
+        """
+        sources = self._call.sources
+        if row >= len(sources) or not sources[row].clip:
+            return None
+        return Source(sources[row].clip, sources[row].start, sources[row].end)
+
     def draws(self, row):
         """The random numbers of a row. All calls for a row within one call of process continue one sequence."""
         draws = self._draws.get(row)
@@ -98,6 +124,25 @@ class Batch:
                 self._words = seeds, chunks(seeds, np.zeros(len(seeds), "<u8"))
             draws = self._draws[row] = Draws(None, Words(self._words[0][row], self._words[1][row]))
         return draws
+
+    def report(self, row, /, **values):
+        """Tells the host what was drawn for a row, for people who look at what the stage does: gain_db=-2.5.
+
+        It does nothing unless the host asks for it, and must not change what the stage does. Values are those of JSON,
+        and scalars and small arrays of NumPy; NaN and infinities become strings. Of two values of one name, the later
+        counts. All of a row may have 64 KiB.
+        """
+        if not self._call.report:
+            return
+        if not 0 <= row < len(self):
+            raise IndexError(f"draws of row {row} of a batch of {len(self)} rows were reported")
+        reported = self._reported.setdefault(row, {})
+        reported.update((name, plain(value)) for name, value in values.items())  # arrays may change after this
+        encoded(row, reported)  # so that the exception has the place of the mistake
+
+    def reported(self):
+        """The rows of which draws were reported, with the JSON of them, in order."""
+        return [(row, encoded(row, values)) for row, values in sorted(self._reported.items())]
 
     def reject(self, row, reason):
         """Reports a row as unusable, with a reason for the owner of the data.
@@ -203,6 +248,15 @@ class Row:
     def clip(self):
         """The id of the row's clip, for messages."""
         return self.batch.clip(self.index)
+
+    @property
+    def source(self):
+        """The part of a clip that the row was made from: a Source, or None as for Batch.source."""
+        return self.batch.source(self.index)
+
+    def report(self, /, **values):
+        """Tells the host what was drawn for the row, if it asks for it: row.report(gain_db=-2.5)."""
+        self.batch.report(self.index, **values)
 
     def write(self, port, values):
         """Writes the row of an output: the values, then padding, and the length if that is an output, too.

@@ -122,6 +122,8 @@ class Service:
                     self._ring.synchronize()
             for row, reason in batch.rejected():
                 result.bad_rows.add(row=row, reason=reason)
+            for row, text in batch.reported():
+                result.draws.add(row=row, json=text)
         except BaseException as e:  # also SystemExit: a call without an answer is late
             result = pb.Result(id=call.id, error=self._failure(call, e))
             self._failed += 1

@@ -10,6 +10,7 @@ from concurrent import futures
 from . import manifest, process
 
 MAX_MESSAGE = 64 << 20
+PROTOCOLS = 1, 2  # the versions that this package has
 _STANDARD = set(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
 
@@ -30,8 +31,14 @@ def serve(stages=None, /, **named):
     stages = _named(declared, dict(stages or {}, **named))
     plugin = service.Service(declared, stages, process.RING, log)
     server = start(plugin, socket := os.path.join(os.environ["PLUGIN_UNIX_SOCKET_DIR"], f"{os.getpid()}.sock"))
-    process.say(f"1|1|unix|{socket}|grpc\n")
+    process.say(f"1|{version()}|unix|{socket}|grpc\n")
     server.wait_for_termination()
+
+
+def version():
+    """The version of the protocol: the highest that the host has, too."""
+    offered = {v.strip() for v in os.environ.get("PLUGIN_PROTOCOL_VERSIONS", "").split(",")}
+    return max((v for v in PROTOCOLS if str(v) in offered), default=PROTOCOLS[0])
 
 
 def start(plugin, socket):

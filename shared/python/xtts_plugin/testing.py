@@ -174,7 +174,7 @@ class _Host:
         for slot, batch in enumerate(batches):
             os.pwrite(self._ring, batch.fill(self), slot * self.slot_size)
             calls.append(pb.Call(id=next(self._ids), slot=slot, bucket=batch.bucket, row_keys=batch.keys(),
-                                 clip_ids=batch.clips()))
+                                 clip_ids=batch.clips(), sources=batch.sources(), report=batch.report))
         rpc = self._channel.stream_stream("/xtts.stage.v1.Stage/Process", pb.Call.SerializeToString,
                                           pb.Result.FromString)
         for result in rpc(iter(calls)):
@@ -188,14 +188,18 @@ class _Host:
 class _Batch:
     """A batch of noise: row i is the sample of number order[i]."""
 
-    def __init__(self, bucket, order=_PLAIN, empty=False, byte=_FILLS[0]):
-        self.bucket, self.order, self.empty, self._byte = bucket, order, empty, byte
+    def __init__(self, bucket, order=_PLAIN, empty=False, byte=_FILLS[0], report=False):
+        self.bucket, self.order, self.empty, self._byte, self.report = bucket, order, empty, byte, report
 
     def keys(self):
         return b"".join(bytes(16) if self.is_empty(row) else bytes([n + 1]) * 16 for row, n in enumerate(self.order))
 
     def clips(self):
         return ["" if self.is_empty(row) else f"sample-{n}" for row, n in enumerate(self.order)]
+
+    def sources(self):
+        return [pb.Source(clip=clip, start=100 * n, end=100 * n + 1000) if clip else pb.Source()
+                for clip, n in zip(self.clips(), self.order)]
 
     def is_empty(self, row):
         return self.empty or self.order[row] == 1
@@ -260,8 +264,11 @@ class _Checker:
             if any(again != want for again in self._host.run(*[plain] * SLOTS)):
                 self._say("the same batch gave different bits: does the stage use random numbers other than those of "
                           "batch.draws, or keep state between calls?")
-            else:
-                self._compare(want, self._host.run(_Batch(self._bucket, _MOVED))[0])
+                return self._found
+            if self._host.run(_Batch(self._bucket, report=True))[0] != want:
+                self._say("the same batch gave other bits when the host asked for its draws: report must not change "
+                          "what the stage does")
+            self._compare(want, self._host.run(_Batch(self._bucket, _MOVED))[0])
         return self._found
 
     def _say(self, text):

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
 // bystander is a tensor of the batch that is not bound to any port of the stage.
@@ -49,6 +50,7 @@ type batch struct {
 	bucket int
 	order  [rows]int
 	empty  bool // all rows are empty
+	report bool // ask for what is drawn
 }
 
 // keys returns the row keys.
@@ -56,6 +58,19 @@ func (b batch) keys() []byte {
 	var out []byte
 	for _, sample := range b.order {
 		out = append(out, bytes.Repeat([]byte{byte(sample + 1)}, stage.KeySize)...)
+	}
+	return out
+}
+
+// sources returns the parts of clips that the rows are.
+func (b batch) sources() []*stagepb.Source {
+	out := make([]*stagepb.Source, rows)
+	for i, sample := range b.order {
+		if out[i] = new(stagepb.Source); b.length(i, 1) > 0 {
+			out[i] = &stagepb.Source{
+				Clip: fmt.Sprintf("sample-%d", sample), Start: int64(100 * sample), End: int64(100*sample + 1000),
+			}
+		}
 	}
 	return out
 }

@@ -32,6 +32,12 @@ func (k *kit) checkBucket(t *testing.T, bucket int) {
 			break
 		}
 	}
+	asked := plain
+	asked.report = true
+	if !bytes.Equal(want, k.run(t, asked)[0]) {
+		t.Error("the same batch gave other bits when the host asked for its draws: Batch.Report must not change what " +
+			"the stage does")
+	}
 	other := batch{bucket: bucket, order: [rows]int{4, 3, 0, 2, 1}}
 	got := k.run(t, other)[0]
 	k.compareRows(t, plain, want, other, got)
@@ -61,7 +67,10 @@ func (k *kit) run(t *testing.T, batches ...batch) [][]byte {
 	t.Helper()
 	for i, b := range batches {
 		k.fill(k.ring.Slot(i), b)
-		call := &stagepb.Call{Id: uint64(i), Slot: uint32(i), Bucket: uint32(b.bucket), RowKeys: b.keys()}
+		call := &stagepb.Call{
+			Id: uint64(i), Slot: uint32(i), Bucket: uint32(b.bucket), RowKeys: b.keys(), Sources: b.sources(),
+			Report: b.report,
+		}
 		if err := k.stream.Send(call); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package stagetest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,8 +60,16 @@ func (n *noise) Process(_ context.Context, b *stage.Batch) error {
 	}
 	for row, length := range lengths {
 		rng := b.Rand(row)
-		if n.fault == "row number" {
+		switch {
+		case n.fault == "row number":
 			rng = b.Rand(0)
+		case n.fault == "asked":
+			b.Report(row, "level", late(rng.Float64))
+		default:
+			b.Report(row, "level", n.level)
+		}
+		if _, ok := b.Source(row); n.fault == "" && ok != (length > 0) {
+			return fmt.Errorf("row %d of %d samples has a source: %v", row, length, ok)
 		}
 		for i := range wave[row*width : row*width+int(length)] {
 			wave[row*width+i] += n.level * float32(rng.Float64())
@@ -67,6 +77,11 @@ func (n *noise) Process(_ context.Context, b *stage.Batch) error {
 	}
 	return nil
 }
+
+// late is a number that is drawn when it is reported.
+type late func() float64
+
+func (l late) MarshalJSON() ([]byte, error) { return json.Marshal(l()) }
 
 func run(t *testing.T, fault string) {
 	Run(t, func() stage.Stage { return &noise{fault: fault} }, Options{
@@ -93,6 +108,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"pad":          "is after the row's 0 elements and is 0, not the pad value -2.5",
 		"nan":          "row 0: element 0 of waveform is NaN",
 		"state":        "the same batch gave different bits",
+		"asked":        "other bits when the host asked for its draws",
 		"row number":   "the result must depend only on the row and its key",
 		"all empty":    "process: panic: nothing to do",
 		"reject":       "row 0 of a batch of noise was rejected: too loud",

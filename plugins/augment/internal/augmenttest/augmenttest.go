@@ -44,6 +44,9 @@ type Row struct {
 
 // Runner is a configured stage.
 type Runner struct {
+	// Draws are what the stage reported of the rows of the last batch, as JSON.
+	Draws map[int]string
+
 	options Options
 	server  *stage.Server
 	memory  *ring.Ring
@@ -129,8 +132,13 @@ func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
 		lengths[i] = int32(len(row.Data) / step)
 		copy(keys[i*stage.KeySize:], row.Key[:])
 	}
-	if res := batchtest.Call(t, r.server, keys); res.Error != "" || len(res.BadRows) > 0 {
+	res := batchtest.Call(t, r.server, keys)
+	if res.Error != "" || len(res.BadRows) > 0 {
 		return nil, fmt.Errorf("%s%v", res.Error, res.BadRows)
+	}
+	r.Draws = map[int]string{}
+	for _, d := range res.Draws {
+		r.Draws[int(d.Row)] = d.Json
 	}
 	out := make([][]float32, len(rows))
 	for i := range rows {

@@ -11,7 +11,9 @@ class Gain(Stage):
 
     def process(self, batch):
         for row in batch.rows():
-            if row.draws.chance(self.probability):
+            louder = row.draws.chance(self.probability)
+            row.report(louder=louder)
+            if louder:
                 row["waveform"] *= self.factor
 
 

@@ -34,6 +34,7 @@ func (s *softClip) Process(_ context.Context, b *stage.Batch) error {
 	for row, n := range lengths {
 		// Each row has its own generator: a clip gets the same drive in any batch, process or restarted run.
 		drive := s.maxDrive * b.Rand(row).Float64()
+		b.Report(row, "drive", drive)          // if the host asks for it
 		overdrive(wave[row*width:][:n], drive) // the samples after the first n are padding: do not change them
 	}
 	return nil

@@ -14,6 +14,7 @@ class SoftClip(Stage):
         for row in batch.rows():  # those that are not empty
             # Each row has its own draws: a clip gets the same drive in any batch, process or restarted run.
             drive = row.draws.uniform(0, self.max_drive)
+            row.report(drive=drive)  # if the host asks for it
             row["waveform"] = overdrive(row["waveform"], drive)
 
 
