@@ -32,7 +32,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"unsafe"
 )
@@ -94,6 +93,10 @@ func (a *Arena) register(limit int) error {
 	provider := "CPUExecutionProvider"
 	if a.place != Host {
 		provider = C.CUDA_PROVIDER
+		if err := loadCUDA(); err != nil { // or ONNX Runtime would end the process
+			releaseInfo(a.info)
+			return err
+		}
 	}
 	name := C.CString(provider)
 	defer C.free(unsafe.Pointer(name))
@@ -101,9 +104,6 @@ func (a *Arena) register(limit int) error {
 		return nil
 	}
 	releaseInfo(a.info)
-	if strings.Contains(err.Error(), "is not implemented") {
-		return withoutCUDA()
-	}
 	return err
 }
 

@@ -78,10 +78,7 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	}
 	p, err := onnx.NewCUDAProviderOptions()
 	if err != nil {
-		if strings.Contains(err.Error(), "not enabled in this build") {
-			return withoutCUDA()
-		}
-		return err
+		return withoutCUDA(err)
 	}
 	defer p.Destroy()
 	flag := func(b bool) string {
@@ -117,12 +114,38 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 			return err
 		}
 	}
-	return options.AppendExecutionProviderCUDA(p)
+	return withoutCUDA(options.AppendExecutionProviderCUDA(p))
 }
 
-// withoutCUDA is the error if a GPU is used with the library for CPUs.
-func withoutCUDA() error {
-	return &LibraryError{Tried: []string{Library()}, Err: errors.New("it has no CUDA"), CUDA: true}
+// loadCUDA has ONNX Runtime load the CUDA provider, as the options of a session do.
+func loadCUDA() error {
+	options, err := onnx.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	defer options.Destroy()
+	p, err := onnx.NewCUDAProviderOptions()
+	if err != nil {
+		return withoutCUDA(err)
+	}
+	defer p.Destroy()
+	return withoutCUDA(options.AppendExecutionProviderCUDA(p))
+}
+
+// withoutCUDA explains the error if a GPU is used with the library for CPUs, or without the CUDA provider.
+func withoutCUDA(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "not enabled in this build"):
+		err = errors.New("it has no CUDA")
+	case strings.Contains(err.Error(), "Failed to load shared library"):
+		err = errors.New(
+			"its CUDA provider, libonnxruntime_providers_cuda.so, or a library that this needs cannot be loaded")
+	default:
+		return err
+	}
+	return &LibraryError{Tried: []string{Library()}, Err: err, CUDA: true}
 }
 
 // setStream and setDeterministic read the C options from onnxruntime_go's struct, whose only field they are.

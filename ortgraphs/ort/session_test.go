@@ -182,4 +182,9 @@ func TestCUDAOfTheCPULibrary(t *testing.T) {
 			}
 		})
 	}
+	var library *ort.LibraryError
+	_, err := ort.NewArena(0, 1<<20)
+	if !errors.As(err, &library) || !strings.HasSuffix(err.Error(), ": it has no CUDA") {
+		t.Errorf("arena: %v", err)
+	}
 }
