@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -49,8 +50,8 @@ func test(t *testing.T, dir, stage string, patience, deadline time.Duration, val
 		t.Fatal(err, entry.State, entry.Reason)
 	}
 	r, err := Run(t.Context(), Config{
-		Plugin: entry, Bundle: bundle, Stage: stage, Values: values, Log: slog.New(slog.DiscardHandler),
-		Patience: patience, Deadline: deadline,
+		Plugin: entry, Bundle: bundle, ORTLibrary: orttest.Library(), Stage: stage, Values: values,
+		Log: slog.New(slog.DiscardHandler), Patience: patience, Deadline: deadline,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -220,11 +221,20 @@ func TestSound(t *testing.T) {
 		t.Fatalf("no Python with gRPC and numpy; this makes it: scripts/venv-plugin.sh (%v)", err)
 	}
 	t.Setenv("PATH", venv+string(os.PathListSeparator)+os.Getenv("PATH"))
+	lowpass := build(t, "../../../plugins/testdata/lowpass", "lowpass")
+	graph, err := os.ReadFile("../../../plugins/testdata/lowpass/lowpass.onnx")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(lowpass, "lowpass.onnx"), graph, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		dir    string
 		values map[string]any
 	}{
 		"features": {build(t, "../../../plugins/features", "features"), nil},
+		"lowpass":  {lowpass, nil},
 		"python":   {"../../../plugins/testdata/python/gain", map[string]any{"probability": 0.5}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -303,6 +303,9 @@ func (p *process) adviceFor(phase string, code codes.Code, message string) strin
 	for _, i := range instances {
 		s, ok := p.cfg.Plugin.Manifest.Stage(i.Stage)
 		if ok && (len(instances) == 1 || strings.Contains(message, strconv.Quote(i.Name))) {
+			if s.Config == nil {
+				return "correct what it names, or leave stage " + s.Name + " out of the pipeline"
+			}
 			return s.ConfigKeys() + " (" + file + ")"
 		}
 	}

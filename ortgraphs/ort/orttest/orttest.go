@@ -36,19 +36,19 @@ func RunWith(m *testing.M, initialize func() error) int {
 // Init is for a TestMain that does more than Run. It finds the library as the program does, and also in the cache of
 // the checkout that contains the working directory, because a test binary is elsewhere.
 func Init() error {
-	var o ort.Options
-	if os.Getenv(ort.LibraryEnv) == "" {
-		o.Library = cached()
-	}
-	err := ort.Init(o)
+	err := ort.Init(ort.Options{Library: Library()})
 	if missing, ok := errors.AsType[*ort.LibraryError](err); ok {
 		return fmt.Errorf("%w\nhint: %s", err, missing.Hint())
 	}
 	return err
 }
 
-// cached returns the library in the nearest checkout above the working directory that has it, or "".
-func cached() string {
+// Library returns the library that the environment names, or that of the nearest checkout above the working directory
+// that has it, or "".
+func Library() string {
+	if named := os.Getenv(ort.LibraryEnv); named != "" {
+		return named
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""

@@ -37,7 +37,7 @@ func Build(program, source string) error {
 	build.Dir = source
 	build.Env = os.Environ()
 	// these compute on a GPU, too
-	if !slices.Contains([]string{"features", "augment", "inference"}, filepath.Base(source)) {
+	if !slices.Contains([]string{"features", "augment", "inference", "lowpass"}, filepath.Base(source)) {
 		build.Env = append(build.Env, "CGO_ENABLED=0")
 	}
 	if out, err := build.CombinedOutput(); err != nil {
