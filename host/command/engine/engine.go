@@ -8,6 +8,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -43,6 +44,7 @@ func Open(ctx context.Context, p *plan.Plan, console console.Console) (_ *Engine
 	}()
 	e.Machine, err = machine.Open(machine.Config{
 		Plan: p, Log: e.Log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true,
+		Say: func(line string) { fmt.Fprintln(console.Err, line) },
 	})
 	if err != nil {
 		return nil, err

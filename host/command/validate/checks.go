@@ -53,6 +53,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	v.machine, err = machine.Open(machine.Config{
 		Plan: p, Log: v.log, Inventory: inventory.Open, Memory: func(*event.Memory) {},
+		Say:      func(line string) { v.log.Warn(line) },
 		MinSlots: 2, // a transfer needs two, also if the run has one
 	})
 	if err != nil {

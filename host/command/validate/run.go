@@ -109,7 +109,7 @@ type validation struct {
 
 func newValidation(set *config.Set, command probe.Command, console console.Console) *validation {
 	if !set.Given("verify-plugins") {
-		set.VerifyPlugins = true // unless the user has set it
+		set.VerifyPlugins = !set.Debug // unless the user has set it
 	}
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)

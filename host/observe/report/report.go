@@ -77,6 +77,8 @@ type Report struct {
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`
 	Plugins     []Plugin      `json:"plugins"`
+	// NoDeadlines says that the run waited for its plugins without a limit (--debug).
+	NoDeadlines bool `json:"no_deadlines,omitempty"`
 	// FeatureCache is absent without one.
 	FeatureCache *FeatureCache `json:"feature_cache,omitempty"`
 	Quarantined  int           `json:"quarantined"`

@@ -240,6 +240,9 @@ func (t *table) troubles(r *Report) {
 		}
 		t.row("plugin", text)
 	}
+	if r.NoDeadlines {
+		t.row("deadlines", "none for the plugins (--debug)")
+	}
 	if r.SkippedSteps > 0 {
 		t.row("skipped", units.Count(r.SkippedSteps, "step")+": not finite, or no rows")
 	}

@@ -30,6 +30,7 @@ type Config struct {
 	Debug     *debug.Folder                 // may be nil
 	Inventory func() (gpu.Inventory, error) // is called only on a GPU
 	Memory    func(*event.Memory)           // receives the measurements of the watch
+	Say       func(line string)             // shows a line of --debug; may be nil without it
 	MinSlots  int                           // of the ring, if more are needed than the plan has
 	Features  bool                          // open the feature cache if the plan has one
 }
@@ -47,13 +48,14 @@ type Machine struct {
 	plan  *plan.Plan
 	log   *slog.Logger
 	debug *debug.Folder
+	say   func(line string)
 	grown atomic.Pointer[string] // why training must release memory; nil: it need not
 }
 
 // Open records the memory use of the GPUs before the run uses them, and creates the ring. After an error nothing is
 // open.
 func Open(c Config) (_ *Machine, err error) {
-	m := &Machine{plan: c.Plan, log: c.Log, debug: c.Debug}
+	m := &Machine{plan: c.Plan, log: c.Log, debug: c.Debug, say: c.Say}
 	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
 		return nil, err
 	}
@@ -74,14 +76,18 @@ func Open(c Config) (_ *Machine, err error) {
 	return m, nil
 }
 
-// drainTimeout limits the wait for the end of the plugins.
+// drainTimeout limits the wait for the end of the plugins, without --debug.
 const drainTimeout = 15 * time.Second
 
 // Close ends the plugins and releases the resources of Open and StartPlugins. Call it when nothing uses the ring any
 // more. A plugin that does not end in time is killed, and the run prints a warning. Close is idempotent.
 func (m *Machine) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
+	ctx := context.Background()
+	if !m.plan.Config.Debug {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, drainTimeout)
+		defer cancel()
+	}
 	var drain errgroup.Group // each has the full time: one that hangs does not reduce the time of the others
 	for _, p := range m.Pools {
 		if p != nil {

@@ -74,6 +74,9 @@ func (m *Machine) poolConfig(
 	if call > 0 {
 		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)
 	}
+	if m.plan.Config.Debug {
+		c.Debug = m.say
+	}
 	if m.debug != nil {
 		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
 			m.debug.Reach(debug.Point{

@@ -110,6 +110,9 @@ func (b *banner) path(p *plan.Plan) {
 	}
 	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
 	b.row("plugins", "%s", strings.Join(Plugins(p), ", "))
+	if c.Debug {
+		b.row("", "no deadlines (--debug): a plugin that hangs is waited for; interrupt twice to end everything")
+	}
 	b.rows("devices", p.Placement.Lines(p.Decoders(), p.Threads()))
 	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
 		units.Count(c.BufferSize, "slot"), float64(p.Slots.Size())/(1<<20), units.Count(p.Slots.Device, "device slot"))

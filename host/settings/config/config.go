@@ -99,6 +99,7 @@ type Config struct {
 	ORTLib, CacheDir  string
 	CacheUnconfirmed  bool // only a run folder names CacheDir
 
+	Debug      bool // plugins have no deadlines
 	DebugDir   string
 	Trace      string // file
 	TraceSteps int

@@ -52,6 +52,8 @@ func (s *Set) define() {
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))
 
 	f = s.group("Debugging")
+	f.BoolVar(&c.Debug, "debug", false, "switch off all deadlines of plugins, and print the process id of each, to "+
+		"attach a debugger (docs/plugins.md)")
 	f.StringVar(&c.DebugDir, "debug-dir", "",
 		"`folder` for debug records: rows of each step, memory samples (docs/torture.md)")
 	f.StringVar(&c.Trace, "trace", "",

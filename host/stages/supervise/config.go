@@ -54,6 +54,10 @@ type Config struct {
 	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process
 	// that is stopped answers no health checks, so there are none.
 	Pause bool
+	// Debug, if not nil, switches off all deadlines of processes, so that a debugger may stop them, and is called with
+	// a line for each process that starts, which says how to attach to it. It is not for Pause, which stops processes
+	// itself. Calls may be concurrent.
+	Debug func(line string)
 	// Restart is the policy for replacing processes.
 	Restart RestartPolicy
 	// Reached, if not nil, is called when a process reaches a phase. The process waits in the phase until it returns.
@@ -78,6 +82,12 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Debug != nil {
+		if c.Pause {
+			return errors.New("a process that the host stops between two batches cannot be debugged")
+		}
+		c.withoutDeadlines()
 	}
 	setDefault(&c.StartTimeout, 30*time.Second)
 	setDefault(&c.ConfigureTimeout, 60*time.Second)

@@ -17,6 +17,7 @@ const (
 
 // reached calls Config.Reached, which may block: no lock is held.
 func (p *process) reached(phase Phase) {
+	p.announce(phase)
 	if p.cfg.Reached != nil {
 		p.cfg.Reached(phase, p.id, p.child.cmd.Process.Pid)
 	}

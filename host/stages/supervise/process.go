@@ -66,6 +66,8 @@ type process struct {
 
 	peak atomic.Int64 // bytes of memory
 
+	announcer announcer
+
 	pausing sync.Mutex // guards busy, and is held until the process has stopped
 	busy    int        // reasons to let the process run, under Config.Pause
 }
