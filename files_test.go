@@ -31,20 +31,21 @@ var opens = map[string][]string{
 
 // openers are the files that may open files themselves, and why.
 var openers = map[string]string{
-	"host/settings/config/cache.go":    "lists a folder that is to be a cache",
-	"host/settings/limits/threads.go":  "/proc and /sys",
-	"host/command/validate/cost.go":    "a file for its own use, without a name",
-	"shared/audio/source.go":           "recordings that a plugin names; the host gives its own files",
-	"shared/ring/ring.go":              "/proc",
-	"host/command/bench":               "a bench makes its own folders of clips and results, and is no run",
-	"host/command/inspect/lint.go":     "lint keeps optimized graphs in a temporary folder of its own",
-	"host/stages/supervise/memory.go":  "/proc",
-	"host/stages/supervise/orphans.go": "/proc",
-	"host/observe/debug/memory.go":     "/proc",
-	"host/stages/catalog":              "the folder of a plugin, below an os.Root",
-	"ortgraphs/bundle.go":              "an os.Root, which package files opens the files in",
-	"ortgraphs/builtin.go":             "an os.Root of the embedded bundles, unpacked by this program",
-	"host/base/files":                  "the one place",
+	"host/settings/config/cache.go":     "lists a folder that is to be a cache",
+	"host/settings/limits/threads.go":   "/proc and /sys",
+	"host/command/validate/cost.go":     "a file for its own use, without a name",
+	"shared/audio/source.go":            "recordings that a plugin names; the host gives its own files",
+	"shared/ring/ring.go":               "/proc",
+	"host/command/bench":                "a bench makes its own folders of clips and results, and is no run",
+	"host/command/inspect/lint.go":      "lint keeps optimized graphs in a temporary folder of its own",
+	"host/stages/supervise/debugger.go": "/proc",
+	"host/stages/supervise/memory.go":   "/proc",
+	"host/stages/supervise/orphans.go":  "/proc",
+	"host/observe/debug/memory.go":      "/proc",
+	"host/stages/catalog":               "the folder of a plugin, below an os.Root",
+	"ortgraphs/bundle.go":               "an os.Root, which package files opens the files in",
+	"ortgraphs/builtin.go":              "an os.Root of the embedded bundles, unpacked by this program",
+	"host/base/files":                   "the one place",
 }
 
 // TestFilesAreOpenedInOnePlace: what a run reads and writes goes through package files, which follows no link in a run

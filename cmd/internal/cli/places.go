@@ -20,8 +20,9 @@ var writes = []string{
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
 	"baseline": overwrite.Run, "clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle,
-	"init":    overwrite.Run,
-	"ort-lib": overwrite.File, "plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
+	"pipeline": overwrite.File,
+	"init":     overwrite.Run,
+	"ort-lib":  overwrite.File, "plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
 	"resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
 	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
 }

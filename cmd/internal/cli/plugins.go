@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,7 +9,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/command/inspect"
 	"github.com/xtts-host/xtts-host/host/command/newplugin"
 	"github.com/xtts-host/xtts-host/host/command/plugintest"
-	"github.com/xtts-host/xtts-host/host/command/plugintry"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -89,50 +87,6 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 				Names: args, Plugins: set.Plugins, Graph: set.Graph, Stage: *stage, CacheDir: set.CacheDir,
 				ORTLib: set.ORTLib, Values: given, JSON: *asJSON,
 			})
-		})
-}
-
-func newPluginsTry() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "try STAGE --clip FILE --out FILE",
-		Short: "Write what a stage makes of one clip, to hear or see it",
-		Long: `Sends a clip through a stage of the plugins in --plugins, and through those before it that make its
-inputs, with the random draws of a run. --out names a WAV file for a stage that writes a waveform,
-and a PNG file for one that writes spectrograms or other features. STAGE is the name of a stage, or
-PLUGIN/STAGE. With --count N it writes N files, one for each of the first N epochs.`,
-		Example: `xtts-host plugins try waveaug --clip in.wav --out heard.wav --config snr_db_min=5
-xtts-host plugins try specaugment --clip in.wav --out seen.png --count 4 --seed 7`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(cmd,
-					hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"),
-						"STAGE is missing: the name of a stage"))
-			}
-			return noArguments(cmd, args[1:])
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	o := plugintry.Options{}
-	cmd.Flags().StringVar(&o.Clip, "clip", "", "audio `file` to try the stage on; its name is the id of the clip")
-	cmd.Flags().StringVar(&o.Out, "out", "", "`file` to write: .wav to hear it, .png to see it")
-	cmd.Flags().IntVar(&o.Count, "count", 1, "`number` of epochs to try, each with a file of its own")
-	values := valuesFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "seed", "cache-dir", "ort-lib"},
-		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
-			switch {
-			case o.Clip == "" || o.Out == "":
-				return usage(cmd,
-					hint.Errorf("for example: "+hint.Command("plugins try waveaug --clip in.wav --out heard.wav"),
-						"--clip and --out are needed"))
-			case o.Count < 1 || o.Count > 1000:
-				return usage(cmd, fmt.Errorf("--count %d is not between 1 and 1000", o.Count))
-			}
-			if o.Values, err = readValues(*values); err != nil {
-				return usage(cmd, err)
-			}
-			o.Stage, o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = args[0], set.Plugins, set.Graph, set.Seed,
-				set.CacheDir, set.ORTLib
-			return plugintry.Command(cmd.Context(), output(false), o)
 		})
 }
 

@@ -2,106 +2,119 @@ package plugintry
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/overwrite"
 	"github.com/xtts-host/xtts-host/host/base/visible"
-	"github.com/xtts-host/xtts-host/host/data/batch"
-	"github.com/xtts-host/xtts-host/host/data/dataset"
-	"github.com/xtts-host/xtts-host/host/settings/config"
-	"github.com/xtts-host/xtts-host/host/stages/catalog"
-	"github.com/xtts-host/xtts-host/host/stages/pipeline"
-	"github.com/xtts-host/xtts-host/host/stages/supervise"
-	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // Options are the arguments of `xtts-host plugins try`.
 type Options struct {
-	Stage     string // "stage" or "plugin/stage"
-	Clip, Out string // files
-	Count     int    // epochs to try
-	Seed      int64
-	Values    map[string]any // of the stage's configuration
-	Plugins   string
-	Graph     string
-	CacheDir  string
-	ORTLib    string
+	Stages      []string // "stage" or "plugin/stage", or instances of Pipeline; all of Pipeline if empty
+	Pipeline    string   // file of settings with a pipeline, or empty: that of the bundle
+	Clip        string   // file
+	Out         string   // file, or folder
+	Epoch, Step int      // the first to try, counted from 1
+	Count       int      // epochs to try
+	Seed        int64
+	Values      map[string]any // of the stages' configuration
+	Plugins     string         // folder
+	Plugin      string         // folder of a plugin that takes the place of the one in Plugins, or empty
+	Graph       string
+	CacheDir    string
+	ORTLib      string
+	Debug       func(line string) // as of supervise.Config
+	Log         *slog.Logger      // of the plugins; nil discards it
+
+	check func(*way) error // before anything starts
 }
 
-// Command sends the clip through the stage, once for each epoch, writes the results, and describes them on out.
+// Command sends the clip through the stages, once for each epoch, writes the results, and describes them on out.
 func Command(ctx context.Context, out io.Writer, o Options) error {
-	cache, err := config.CacheFolder(o.CacheDir)
-	if err != nil {
-		return exit.Refused(err)
-	}
-	bundle, err := ortgraphs.Open(o.Graph, cache)
-	if err != nil {
-		return exit.Refused(err)
-	}
-	entries, err := catalog.Scan(o.Plugins)
-	if err != nil {
-		return exit.Refused(err)
-	}
-	w, err := find(o.Stage, bundle.Manifest, entries, o.Values)
-	if err != nil {
-		return exit.Refused(err)
-	}
-	chosen, err := w.choose(strings.ToLower(filepath.Ext(o.Out)))
-	if err != nil {
-		return exit.Refused(err)
-	}
-	clip, wave, err := read(o.Clip, bundle.Manifest.Features.SampleRate)
-	if err != nil {
-		if file, ok := errors.AsType[*fs.PathError](err); ok {
-			err = file.Err // the path is in the message
+	var last []shown // what the file has of the last stage
+	folder := isFolder(o.Out)
+	o.check = func(w *way) (err error) {
+		if !folder {
+			last, err = w.choose(strings.ToLower(filepath.Ext(o.Out)))
 		}
-		return exit.Refused(fmt.Errorf("--clip %s: %w", o.Clip, err))
+		if err == nil {
+			err = checkNames(o, last)
+		}
+		return err
 	}
-	t, err := open(ctx, w, bundle, o, clip)
+	t, err := Open(ctx, o)
 	if err != nil {
-		return exit.Refused(err)
+		return err
 	}
-	defer t.close()
-	if err := checkNames(o, chosen); err != nil {
-		return exit.Refused(err)
-	}
-	for epoch := range o.Count {
-		if err := t.run(ctx, epoch, wave); err != nil {
+	defer t.Close()
+	record := t.record()
+	for n := range o.Count {
+		epoch := o.Epoch + n
+		done, err := t.Run(ctx, epoch, o.Step)
+		if err != nil {
 			return err
 		}
-		for _, s := range chosen {
-			text, err := t.write(s, name(o, epoch, s, len(chosen) > 1), wave)
+		if folder {
+			below := ""
+			if o.Count > 1 {
+				below = fmt.Sprintf("epoch-%d", epoch)
+			}
+			e, err := t.Save(o.Out, below, epoch, o.Step, done)
 			if err != nil {
 				return err
 			}
-			visible.Fprintf(out, "%s, epoch %d: %s\n", w.target.Name, epoch+1, text)
+			record.Epochs = append(record.Epochs, e)
+			for _, s := range e.Stages {
+				visible.Fprintf(out, "%s, epoch %d: %s\n", s.Name, epoch, s.line(o.Out))
+			}
+			continue
 		}
+		final := done[len(done)-1]
+		for _, s := range last {
+			file := name(o, epoch, s, len(last) > 1)
+			text, err := t.write(final.output(s.port), file)
+			if err != nil {
+				return err
+			}
+			visible.Fprintf(out, "%s, epoch %d: %s; %s%s\n", final.Name, epoch, file, text, drawsText(final.Draws))
+		}
+	}
+	if folder {
+		return record.Save(o.Out)
 	}
 	return nil
 }
 
+// isFolder reports whether --out names a folder: it is one, or ends with a slash.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return strings.HasSuffix(path, "/") || err == nil && info.IsDir()
+}
+
 // checkNames refuses to write over the clip.
-func checkNames(o Options, chosen []shown) error {
+func checkNames(o Options, last []shown) error {
 	var files []overwrite.Place
-	for epoch := range o.Count {
-		for _, s := range chosen {
-			files = append(files, overwrite.Place{Flag: "--out", Path: name(o, epoch, s, len(chosen) > 1)})
+	if isFolder(o.Out) {
+		for _, name := range []string{beforeSound, beforePicture, drawsFile} {
+			files = append(files, overwrite.Place{Flag: "--out", Path: filepath.Join(o.Out, name)})
 		}
 	}
-	return overwrite.Check(files, []overwrite.Place{{Flag: "--clip", Path: o.Clip}})
+	for n := range o.Count {
+		for _, s := range last {
+			files = append(files, overwrite.Place{Flag: "--out", Path: name(o, o.Epoch+n, s, len(last) > 1)})
+		}
+	}
+	in := []overwrite.Place{{Flag: "--clip", Path: o.Clip}}
+	if o.Pipeline != "" {
+		in = append(in, overwrite.Place{Flag: "--pipeline", Path: o.Pipeline})
+	}
+	return exit.Refused(overwrite.Check(files, in))
 }
 
 // name is the file of one epoch and output.
@@ -112,155 +125,7 @@ func name(o Options, epoch int, s shown, several bool) string {
 		stem += "-" + s.port
 	}
 	if o.Count > 1 {
-		stem += fmt.Sprintf("-%d", epoch+1)
+		stem += fmt.Sprintf("-%d", epoch)
 	}
 	return stem + ending
-}
-
-// longest limits the length of a clip, in seconds: a clip is held in memory whole, and its header says how long it is.
-const longest = 600
-
-// read decodes a clip.
-func read(path string, rate int) (*dataset.Row, []float32, error) {
-	clip, err := dataset.OpenClip(path, rate)
-	if err != nil {
-		return nil, nil, err
-	}
-	if seconds := int(clip.Samples) / rate; seconds >= longest {
-		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10",
-			"%d s long, and only clips shorter than %d s are tried", seconds, longest)
-	}
-	wave, flaw, err := dataset.NewDecoder(rate).Clip(nil, clip)
-	if err == nil && flaw != "" {
-		err = errors.New(flaw)
-	}
-	return clip, wave, err
-}
-
-// trial has the processes of the way to a stage.
-type trial struct {
-	*batch.Trial
-	way    *way
-	rate   int
-	frame  float64 // seconds
-	ring   *ring.Ring
-	layout ring.Layout
-	pools  []*supervise.Pool
-}
-
-func open(ctx context.Context, w *way, bundle *ortgraphs.Bundle, o Options, clip *dataset.Row) (_ *trial, err error) {
-	room := int(math.Ceil(float64(clip.Samples) * w.resolved.MaxGrowth))
-	bucket := bundle.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
-	for _, spec := range dataset.Specs() { // every waveform is the clip
-		if spec.DType == manifest.F32 {
-			bucket[spec.Shape[1].Symbol] = room
-		}
-	}
-	layouts, err := batch.Layouts([]manifest.Bucket{bucket}, 1, w.inputs, w.resolved.Intermediates)
-	if err != nil {
-		return nil, err
-	}
-	library, err := ort.Find(ort.Options{Library: o.ORTLib})
-	if err != nil {
-		library = "" // most stages need none; one that does says so
-	}
-	f := bundle.Manifest.Features
-	t := &trial{way: w, layout: layouts[0], rate: f.SampleRate, frame: float64(f.HopLength) / float64(f.SampleRate)}
-	if t.ring, err = ring.Create(1, t.layout.Size); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
-	log := slog.New(slog.DiscardHandler)
-	for i, entry := range w.resolved.Plugins {
-		request, err := batch.ConfigureRequest(bundle, w.resolved, i, layouts)
-		if err != nil {
-			return nil, err
-		}
-		pool, err := supervise.NewPool(ctx,
-			supervise.Config{Plugin: entry, Ring: t.ring, Configure: request, ORTLibrary: library, Logger: log})
-		if err != nil {
-			return nil, err
-		}
-		t.pools = append(t.pools, pool)
-	}
-	t.Trial = batch.NewTrial(batch.TrialConfig{
-		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{clip.ID},
-		Seed: o.Seed, Contract: f, Log: log,
-	})
-	return t, nil
-}
-
-func (t *trial) close() {
-	for _, p := range t.pools {
-		p.Close()
-	}
-	t.ring.Close()
-}
-
-// run sends the clip through all stages, with the random draws of an epoch.
-func (t *trial) run(ctx context.Context, epoch int, wave []float32) error {
-	tried, err := t.Run(ctx, &pipeline.Batch{Epoch: epoch, Rows: []int32{0}}, false,
-		func(slot []byte) { t.fill(slot, wave) })
-	if err != nil {
-		return err
-	}
-	for _, r := range tried.Rejected {
-		return errors.New("the clip is rejected: " + r.Reason)
-	}
-	return nil
-}
-
-// fill writes the clip to every waveform of the data set. Texts are one token, numbers are 0.
-func (t *trial) fill(slot []byte, wave []float32) {
-	specs := dataset.Specs()
-	for _, tensor := range t.layout.Tensors {
-		clear(tensor.In(slot))
-	}
-	for _, spec := range t.way.resolved.Dataset {
-		n := uint32(1)
-		if spec.DType == manifest.F32 {
-			n = uint32(len(wave))
-			putFloats(t.layout.View(slot, spec.Name), wave)
-		}
-		if lengths := t.layout.View(slot, specs[spec.Name].Lengths); lengths != nil {
-			binary.LittleEndian.PutUint32(lengths, n)
-		}
-	}
-}
-
-func putFloats(view []byte, values []float32) {
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(view[4*i:], math.Float32bits(v))
-	}
-}
-
-// result returns the valid part of an output, row after row, and its number of columns.
-func (t *trial) result(s shown) (values []float32, columns int) {
-	tensor, _ := t.layout.Find(s.tensor)
-	slot := t.ring.Slot(0)
-	columns = 1
-	if len(tensor.Shape) == 3 {
-		columns = tensor.Shape[2]
-	}
-	n := int(binary.LittleEndian.Uint32(t.layout.View(slot, s.lengths)))
-	for i := range n * columns {
-		values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(tensor.In(slot)[4*i:])))
-	}
-	return values, columns
-}
-
-// write writes an output to a file and describes it.
-func (t *trial) write(s shown, file string, before []float32) (string, error) {
-	values, columns := t.result(s)
-	if len(values) == 0 {
-		return "", fmt.Errorf("stage %s left nothing of the clip", t.way.target.Name)
-	}
-	if s.sound {
-		return writeSound(file, before, values, t.rate)
-	}
-	return writePicture(file, s.port, values, columns, t.frame)
 }

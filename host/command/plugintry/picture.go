@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
 )
 
@@ -22,12 +21,12 @@ func writePicture(file, port string, values []float32, columns int, frame float6
 		return "", err
 	}
 	if err := disk.Replace(file, data); err != nil {
-		return "", exit.Advise(fmt.Errorf("--out: %w", err), "name a file that can be written")
+		return "", written(err)
 	}
 	size := fmt.Sprintf("%d frames", len(values)/columns)
 	if columns > 1 {
 		size += fmt.Sprintf(" of %d", columns)
 	}
-	return fmt.Sprintf("%s; %s: %s, values from %.3g to %.3g", file, port, size, slices.Min(values),
+	return fmt.Sprintf("%s: %s, values from %.3g to %.3g", port, size, slices.Min(values),
 		slices.Max(values)), nil
 }

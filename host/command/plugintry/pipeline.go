@@ -13,38 +13,30 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// way is the part of a pipeline that ends with one stage.
+// way is the part of a pipeline that ends with a stage.
 type way struct {
 	resolved *catalog.Resolved
 	inputs   []manifest.TensorSpec // what its instances write
-	target   catalog.Instance
+	target   catalog.Instance      // the last one
 }
 
-// find resolves the way to a stage, "stage" or "plugin/stage". An augmentation is where --augment puts it, any other
-// stage where the bundle's pipeline has it.
-func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values map[string]any) (*way, error) {
-	pipeline := bundle.Pipeline
-	at := slices.IndexFunc(pipeline,
-		func(i manifest.StageInstance) bool { return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage) })
-	if at < 0 {
-		longer, err := catalog.Augment(pipeline, []string{name}, entries)
-		if err != nil {
-			return nil, hint.Errorf(cmp.Or(hint.Of(err), "with --graph, name a bundle whose pipeline has the stage"),
-				"%s", strings.TrimPrefix(err.Error(), "--augment "+name+": "))
-		}
-		pipeline = longer
-		at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Stage == name })
+// find resolves the way to the named stages, "stage" or "plugin/stage", and through those before them that make their
+// inputs. The pipeline is the given one, whose instances may be named as well, or else the bundle's: then an
+// augmentation is where --augment puts it. Without names, the way is all of the pipeline.
+func find(
+	names []string, given []manifest.StageInstance, bundle *manifest.Bundle, entries []catalog.Entry,
+	values map[string]any,
+) (*way, error) {
+	pipeline, named, err := place(names, given, bundle, entries)
+	if err != nil {
+		return nil, err
 	}
-	part := leading(pipeline[:at+1])
-	last := &part[len(part)-1]
-	if len(values) > 0 {
-		last.Config = changed(last.Config, values)
-	}
+	part := leading(pipeline, named)
+	configure(part, named, entries, values)
 	w := &way{}
 	for _, i := range part {
 		w.declare(i, bundle, entries)
 	}
-	var err error
 	w.resolved, err = catalog.Resolve(part, entries, catalog.Types{
 		Dataset: dataset.Specs(), Inputs: w.inputs,
 		Buckets:  []manifest.Bucket{bundle.Fit(manifest.Bucket{manifest.SymbolWav: 1, manifest.SymbolText: 1})},
@@ -57,6 +49,97 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	return w, nil
 }
 
+// place returns the pipeline with all of the named stages, and the names of their instances.
+func place(
+	names []string, given []manifest.StageInstance, bundle *manifest.Bundle, entries []catalog.Entry,
+) (pipeline []manifest.StageInstance, named map[string]bool, err error) {
+	pipeline, named = bundle.Pipeline, map[string]bool{}
+	if given != nil {
+		pipeline = given
+	}
+	var added []string
+	for _, name := range names {
+		at := slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Name == name && given != nil })
+		if at < 0 {
+			at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool {
+				return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage)
+			})
+		}
+		switch {
+		case at >= 0:
+			named[pipeline[at].Name] = true
+		case given != nil:
+			return nil, nil, hint.Errorf("it has "+strings.Join(instances(given), ", "),
+				"the pipeline of --pipeline has no stage %q", name)
+		default:
+			added = append(added, name)
+		}
+	}
+	for _, name := range added {
+		longer, err := catalog.Augment(pipeline, []string{name}, entries)
+		if err != nil {
+			return nil, nil, hint.Errorf(
+				cmp.Or(hint.Of(err), "with --graph, name a bundle whose pipeline has the stage"), "%s",
+				strings.TrimPrefix(err.Error(), "--augment "+name+": "))
+		}
+		had := instances(pipeline)
+		for _, i := range longer {
+			named[i.Name] = named[i.Name] || !slices.Contains(had, i.Name)
+		}
+		pipeline = longer
+	}
+	if len(names) == 0 {
+		for _, i := range pipeline {
+			named[i.Name] = true
+		}
+	}
+	return pipeline, named, nil
+}
+
+// instances returns the names of the instances of a pipeline.
+func instances(pipeline []manifest.StageInstance) (names []string) {
+	for _, i := range pipeline {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// configure gives each value to the named instances whose stage has a key of that name, and to the last one if there is
+// none, so that it is refused there.
+func configure(
+	part []manifest.StageInstance, named map[string]bool, entries []catalog.Entry, values map[string]any,
+) {
+	for key, value := range values {
+		taken := false
+		for k := range part {
+			last := k == len(part)-1
+			if named[part[k].Name] && takes(part[k].Stage, key, entries) || last && !taken {
+				part[k].Config = changed(part[k].Config, map[string]any{key: value})
+				taken = true
+			}
+		}
+	}
+}
+
+// takes reports whether the configuration of a stage has a key.
+func takes(name, key string, entries []catalog.Entry) bool {
+	id, stage, qualified := strings.Cut(name, "/")
+	if !qualified {
+		stage = name
+	}
+	for _, e := range entries {
+		if e.Manifest == nil || qualified && e.Manifest.ID != id {
+			continue
+		}
+		s, _ := e.Manifest.Stage(stage)
+		properties, _ := s.Config["properties"].(map[string]any)
+		if _, ok := properties[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // changed returns a configuration with other values for some keys.
 func changed(config, values map[string]any) map[string]any {
 	all := map[string]any{}
@@ -65,13 +148,13 @@ func changed(config, values map[string]any) map[string]any {
 	return all
 }
 
-// leading keeps the instances that make what the last one reads.
-func leading(pipeline []manifest.StageInstance) []manifest.StageInstance {
+// leading keeps the named instances, and those that make what they read.
+func leading(pipeline []manifest.StageInstance, named map[string]bool) []manifest.StageInstance {
 	needed := map[string]bool{}
 	var part []manifest.StageInstance
 	for k := len(pipeline) - 1; k >= 0; k-- {
 		i := pipeline[k]
-		wanted := part == nil
+		wanted := named[i.Name]
 		for _, tensor := range i.Outputs {
 			wanted = wanted || needed[tensor]
 		}
@@ -115,19 +198,19 @@ func (w *way) declare(i manifest.StageInstance, bundle *manifest.Bundle, entries
 	slices.SortFunc(w.inputs, func(a, b manifest.TensorSpec) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// shown is an output of the target that can be heard or seen.
+// shown is an output of an instance that can be heard or seen.
 type shown struct {
 	port, tensor, lengths string
 	sound                 bool
 }
 
-// outputs returns the outputs of the target that can be heard or seen, in the order of plugin.json.
-func (w *way) outputs() (all []shown) {
+// outputsOf returns the outputs of an instance that can be heard or seen, in the order of plugin.json.
+func outputsOf(in catalog.Instance) (all []shown) {
 	specs := dataset.Specs()
-	for _, p := range w.target.Stage.Outputs {
-		s := shown{port: p.Name, tensor: w.target.Outputs[p.Name], lengths: w.target.Outputs[p.Lengths]}
+	for _, p := range in.Stage.Outputs {
+		s := shown{port: p.Name, tensor: in.Outputs[p.Name], lengths: in.Outputs[p.Lengths]}
 		if s.lengths == "" {
-			s.lengths = w.target.Inputs[p.Lengths]
+			s.lengths = in.Inputs[p.Lengths]
 		}
 		if p.DType != manifest.F32 || s.lengths == "" || len(p.Shape) < 2 || len(p.Shape) > 3 {
 			continue
@@ -138,14 +221,14 @@ func (w *way) outputs() (all []shown) {
 	return all
 }
 
-// choose returns the outputs that a file of that ending can hold.
+// choose returns the outputs of the last stage that a file of that ending can hold.
 func (w *way) choose(ending string) ([]shown, error) {
-	all := w.outputs()
+	all := outputsOf(w.target)
 	chosen := slices.DeleteFunc(slices.Clone(all), func(s shown) bool { return s.sound != (ending == ".wav") })
 	name := w.target.Stage.Name
 	switch {
 	case ending != ".wav" && ending != ".png":
-		return nil, hint.Errorf("--out heard.wav for a sound, --out seen.png for a picture",
+		return nil, hint.Errorf("--out heard.wav for a sound, --out seen.png for a picture, --out heard/ for both",
 			"--out ends neither with .wav nor with .png")
 	case len(all) == 0:
 		return nil, fmt.Errorf("stage %s writes neither a waveform nor a matrix of f32", name)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"image/png"
 	"maps"
 	"math/rand/v2"
@@ -60,9 +62,10 @@ func TestTry(t *testing.T) {
 	plugins, dir := buildPlugins(t), t.TempDir()
 	clip := wave(t, 22050)
 	try := func(stage, out string, change func(*Options)) (string, error) {
-		o := Options{Stage: stage, Clip: clip, Out: filepath.Join(dir,
-			out), Count: 1, Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir,
-			"cache")}
+		o := Options{
+			Stages: strings.Split(stage, ","), Clip: clip, Out: dir + "/" + out, Epoch: 1, Step: 1, Count: 1,
+			Seed: 1, Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache"),
+		}
 		if change != nil {
 			change(&o)
 		}
@@ -118,19 +121,126 @@ func TestTry(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})
+	t.Run("a chain", func(t *testing.T) { chain(t, dir, try) })
+	t.Run("a pipeline", func(t *testing.T) { givenPipeline(t, dir, try) })
 	refuses(t, try)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Command(stopped, new(bytes.Buffer), Options{
-		Stage: "mix", Clip: clip, Out: filepath.Join(dir, "x.wav"), Count: 1, Plugins: plugins, Graph: pico,
-		CacheDir: filepath.Join(dir, "cache"),
+		Stages: []string{"mix"}, Clip: clip, Out: filepath.Join(dir, "x.wav"), Epoch: 1, Step: 1, Count: 1,
+		Plugins: plugins, Graph: pico, CacheDir: filepath.Join(dir, "cache"),
 	}); err == nil {
 		t.Error("no error after the end of the context")
 	}
 }
 
+// tries a command, and returns what it prints.
+type try func(stage, out string, change func(*Options)) (string, error)
+
+// chain tries two stages, each of which has its files: the second reads what the first has written.
+func chain(t *testing.T, dir string, try try) {
+	text, err := try("mix,logmel", "chain/", func(o *Options) { o.Epoch, o.Count, o.Step = 2, 2, 7 })
+	if err != nil || strings.Count(text, "\n") != 4 || !strings.Contains(text, "\nmix, epoch 3: ") {
+		t.Fatalf("%q, %v", text, err)
+	}
+	folder := filepath.Join(dir, "chain")
+	var r Record
+	data, err := os.ReadFile(filepath.Join(folder, "draws.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	key := dataset.RowKey(1, 1, "A-0001", "mix") // of the second epoch
+	if len(r.Epochs) != 2 || r.Epochs[0].Epoch != 2 || r.Epochs[0].Step != 7 || len(r.Epochs[0].Stages) != 2 ||
+		r.Epochs[0].Stages[0].Key != hex.EncodeToString(key[:]) {
+		t.Fatalf("%+v", r)
+	}
+	for _, name := range []string{"before.wav", "before.png"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, stage := range r.Epochs[1].Stages {
+		for _, o := range stage.Outputs {
+			_, err := os.Stat(filepath.Join(folder, o.Picture))
+			if err != nil || !strings.HasPrefix(o.Picture, "epoch-3/") {
+				t.Errorf("%s: %v", o.Picture, err)
+			}
+		}
+	}
+	// The spectrogram is that of what mix wrote, not of the clip, and each sound is what its stage wrote.
+	alone, err := try("logmel", "alone.png", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := r.Epochs[0].Stages[1].Outputs[0].Text
+	if values == "" || strings.Contains(alone, values) {
+		t.Errorf("logmel has not read what mix wrote: %s", values)
+	}
+	epoch := filepath.Join(folder, "epoch-2")
+	if bytes.Equal(content(t, epoch, "1-mix.wav"), content(t, folder, "before.wav")) ||
+		bytes.Equal(content(t, epoch, "1-mix.wav"), content(t, folder, "epoch-3/1-mix.wav")) {
+		t.Error("mix has written the clip, or the same in two epochs")
+	}
+}
+
+func content(t *testing.T, parts ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(parts...))
+	if err != nil {
+		t.Error(err)
+	}
+	return data
+}
+
+// givenPipeline tries a pipeline of a file: all of it, or up to a stage, with the configuration and names that it has.
+func givenPipeline(t *testing.T, dir string, try try) {
+	file := filepath.Join(dir, "two.yaml")
+	if err := os.WriteFile(file, []byte(`
+batch_size: 3
+pipeline:
+  - name: none
+    stage: mix
+    config: {amount: 0}
+    inputs: {waveform: waveform, waveform_lengths: waveform_lengths}
+    outputs: {waveform: waveform, waveform_lengths: waveform_lengths}
+  - name: some
+    stage: mix
+    inputs: {waveform: waveform, waveform_lengths: waveform_lengths}
+    outputs: {waveform: waveform, waveform_lengths: waveform_lengths}
+`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for names, want := range map[string]string{"": "none some", "none": "none", "some": "none some"} {
+		text, err := try("", "two/", func(o *Options) {
+			if o.Pipeline, o.Stages = file, nil; names != "" {
+				o.Stages = []string{names}
+			}
+		})
+		var got []string
+		for line := range strings.Lines(text) {
+			stage, _, _ := strings.Cut(line, ",")
+			got = append(got, stage)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, %v", names, text, err)
+		}
+	}
+	if !bytes.Equal(content(t, dir, "two/1-none.wav"), content(t, dir, "two/before.wav")) ||
+		bytes.Equal(content(t, dir, "two/2-some.wav"), content(t, dir, "two/before.wav")) {
+		t.Error("the configuration of the file is not used")
+	}
+	_, err := try("", "two/", func(o *Options) { o.Pipeline, o.Stages = file, []string{"other"} })
+	if exit.Code(err) != 2 || err.Error() != `the pipeline of --pipeline has no stage "other"` ||
+		hint.Of(err) != "it has none, some" {
+		t.Error(err, hint.Of(err))
+	}
+}
+
 // refuses tries what cannot be written.
-func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (string, error)) {
+func refuses(t *testing.T, try try) {
 	t.Helper()
 	for _, c := range []struct{ stage, out, err, hint string }{
 		{
@@ -141,7 +251,7 @@ func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (s
 		{"mix", "x.png", "stage mix writes waveform, which is heard and not seen", "--out heard.wav"},
 		{
 			"mix", "x.mp3", "--out ends neither with .wav nor with .png",
-			"--out heard.wav for a sound, --out seen.png for a picture",
+			"--out heard.wav for a sound, --out seen.png for a picture, --out heard/ for both",
 		},
 	} {
 		if _, err := try(c.stage, c.out, nil); exit.Code(err) != 2 || err.Error() != c.err || hint.Of(err) != c.hint {

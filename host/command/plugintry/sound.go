@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/base/exit"
 )
 
 // writeSound writes a WAV file of 16 bits, and compares the waveform with the one before the stage.
@@ -31,9 +30,9 @@ func writeSound(file string, before, after []float32, rate int) (string, error) 
 		b = binary.LittleEndian.AppendUint16(b, uint16(int16(min(max(math.Round(32768*float64(v)), -32768), 32767))))
 	}
 	if err := disk.Replace(file, b); err != nil {
-		return "", exit.Advise(fmt.Errorf("--out: %w", err), "name a file that can be written")
+		return "", written(err)
 	}
-	text := fmt.Sprintf("%s; %.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f", file,
+	text := fmt.Sprintf("%.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f",
 		float64(len(before))/float64(rate), float64(len(after))/float64(rate), peak(before), peak(after), rms(before),
 		rms(after))
 	if clipped > 0 {

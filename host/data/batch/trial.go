@@ -19,6 +19,7 @@ import (
 type Trial struct {
 	*common
 	runners []*stageRunner
+	after   func(instance int, busy time.Duration)
 }
 
 // TrialConfig has the parts of a Trial.
@@ -33,6 +34,9 @@ type TrialConfig struct {
 	Verify    bool              // as of Config
 	Contract  manifest.Features // as of Config
 	Log       *slog.Logger
+	// After, if not nil, is called when an instance of Stages has finished a batch, before the next one gets it, with
+	// its number and its time.
+	After func(instance int, busy time.Duration)
 }
 
 // NewTrial returns a trial. A value that cannot be right is an error.
@@ -47,7 +51,7 @@ func NewTrial(c TrialConfig) *Trial {
 		data: Data{Train: &Split{Index: ix}},
 	}
 	shared.watch(c.Verify)
-	t := &Trial{common: shared}
+	t := &Trial{common: shared, after: c.After}
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
@@ -78,7 +82,7 @@ func (t *Trial) Run(
 	t.seals.begin(b.Slot)
 	fill(t.ring.Slot(b.Slot))
 	t.proof.decoded(b.Slot, b.Bucket)
-	for _, r := range t.runners {
+	for i, r := range t.runners {
 		a := &r.attempts[b.Slot]
 		a.report, a.draws = report, nil
 		tried.Rejected, tried.Busy, err = r.Process(ctx, b)
@@ -90,6 +94,9 @@ func (t *Trial) Run(
 		}
 		if err != nil || len(tried.Rejected) > 0 {
 			return tried, err
+		}
+		if t.after != nil {
+			t.after(i, tried.Busy)
 		}
 	}
 	return tried, nil

@@ -78,7 +78,8 @@ func (s *Set) Check() (err error) {
 			s.place(s.flags.Lookup("verify-plugins")), s.place(s.flags.Lookup("feature-cache")))
 	}
 	if c.Debug && c.VerifyPlugins {
-		return hint.Errorf("leave one of them out", "%s cannot be combined with %s, which stops plugins between batches",
+		return hint.Errorf("leave one of them out",
+			"%s cannot be combined with %s, which stops plugins between batches",
 			s.place(s.flags.Lookup("debug")), s.place(s.flags.Lookup("verify-plugins")))
 	}
 	if c.Attention == BF16Attention {

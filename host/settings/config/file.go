@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -104,6 +105,19 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 		s.origins[f.Name] = path
 	})
 	return err
+}
+
+// PipelineOf returns the pipeline in a file of settings, such as --config takes.
+func PipelineOf(path string) ([]manifest.StageInstance, error) {
+	s := New()
+	if err := s.readFile(path, files.At(path).Read); err != nil {
+		return nil, err
+	}
+	if s.Pipeline == nil {
+		return nil, hint.Errorf("a pipeline is a list of stages: docs/plugins.md, Configure it",
+			"%s has no key %q", path, pipelineKey)
+	}
+	return s.Pipeline, nil
 }
 
 const eachLine = "a setting is a line such as batch_size: 16; docs/config.schema.json has every key and its type"

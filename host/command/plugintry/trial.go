@@ -1,0 +1,304 @@
+package plugintry
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// longest limits the length of a clip, in seconds: a clip is held in memory whole, and its header says how long it is.
+const longest = 600
+
+// read decodes a clip.
+func read(path string, rate int) (*dataset.Row, []float32, error) {
+	clip, err := dataset.OpenClip(path, rate)
+	if err != nil {
+		return nil, nil, err
+	}
+	if seconds := int(clip.Samples) / rate; seconds >= longest {
+		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10",
+			"%d s long, and only clips shorter than %d s are tried", seconds, longest)
+	}
+	wave, flaw, err := dataset.NewDecoder(rate).Clip(nil, clip)
+	if err == nil && flaw != "" {
+		err = errors.New(flaw)
+	}
+	return clip, wave, err
+}
+
+// Trial has the clip, and the processes of the way to the stages.
+type Trial struct {
+	Features manifest.Features
+	// Clip is the id of the clip, Wave its samples.
+	Clip string
+	Wave []float32
+
+	way    *way
+	seed   int64
+	trial  *batch.Trial
+	ring   *ring.Ring
+	layout ring.Layout
+	pools  []*supervise.Pool
+	done   []Done // of the batch that is under way
+}
+
+// Open reads the clip and starts the processes. Its errors are refusals.
+func Open(ctx context.Context, o Options) (*Trial, error) {
+	t, err := open(ctx, o)
+	return t, exit.Refused(err)
+}
+
+func open(ctx context.Context, o Options) (_ *Trial, err error) {
+	cache, err := config.CacheFolder(o.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := ortgraphs.Open(o.Graph, cache)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := o.entries()
+	if err != nil {
+		return nil, err
+	}
+	var given []manifest.StageInstance
+	if o.Pipeline != "" {
+		if given, err = config.PipelineOf(o.Pipeline); err != nil {
+			return nil, err
+		}
+	}
+	w, err := find(o.Stages, given, bundle.Manifest, entries, o.Values)
+	if err != nil {
+		return nil, err
+	}
+	if o.check != nil {
+		if err := o.check(w); err != nil {
+			return nil, err
+		}
+	}
+	clip, wave, err := read(o.Clip, bundle.Manifest.Features.SampleRate)
+	if err != nil {
+		if file, ok := errors.AsType[*fs.PathError](err); ok {
+			err = file.Err // the path is in the message
+		}
+		return nil, fmt.Errorf("--clip %s: %w", o.Clip, err)
+	}
+	t := &Trial{way: w, Features: bundle.Manifest.Features, Clip: clip.ID, Wave: wave, seed: o.Seed}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	return t, t.start(ctx, bundle, o)
+}
+
+// start starts the processes.
+func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) error {
+	w := t.way
+	room := int(math.Ceil(float64(len(t.Wave)) * w.resolved.MaxGrowth))
+	bucket := bundle.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
+	for _, spec := range dataset.Specs() { // every waveform is the clip
+		if spec.DType == manifest.F32 {
+			bucket[spec.Shape[1].Symbol] = room
+		}
+	}
+	layouts, err := batch.Layouts([]manifest.Bucket{bucket}, 1, w.inputs, w.resolved.Intermediates)
+	if err != nil {
+		return err
+	}
+	library, err := ort.Find(ort.Options{Library: o.ORTLib})
+	if err != nil {
+		library = "" // most stages need none; one that does says so
+	}
+	t.layout = layouts[0]
+	if t.ring, err = ring.Create(1, t.layout.Size); err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	if o.Log != nil {
+		log = o.Log
+	}
+	for i, entry := range w.resolved.Plugins {
+		request, err := batch.ConfigureRequest(bundle, w.resolved, i, layouts)
+		if err != nil {
+			return err
+		}
+		pool, err := supervise.NewPool(ctx, supervise.Config{
+			Plugin: entry, Ring: t.ring, Configure: request, ORTLibrary: library, Logger: log, Debug: o.Debug,
+		})
+		if err != nil {
+			return err
+		}
+		t.pools = append(t.pools, pool)
+	}
+	t.trial = batch.NewTrial(batch.TrialConfig{
+		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{t.Clip},
+		Seed: o.Seed, Contract: t.Features, Log: log, After: t.after,
+	})
+	return nil
+}
+
+// Stages returns the names of the instances that the clip goes through, in their order.
+func (t *Trial) Stages() (names []string) {
+	for _, i := range t.way.resolved.Instances {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// Close ends the processes.
+func (t *Trial) Close() {
+	for _, p := range t.pools {
+		p.Close()
+	}
+	if t.ring != nil {
+		t.ring.Close()
+	}
+}
+
+// Done is what a stage has made of the clip.
+type Done struct {
+	Outcome
+	outputs []output
+}
+
+// output is an output of a stage, row after row, and what the same tensor had before: the clip, or nothing.
+type output struct {
+	shown
+	values  []float32
+	before  []float32
+	columns int
+}
+
+// Run sends the clip through all stages, with the draws of an epoch and a step, which are counted from 1.
+func (t *Trial) Run(ctx context.Context, epoch, step int) ([]Done, error) {
+	t.done = nil
+	tried, err := t.trial.Run(ctx, &pipeline.Batch{Epoch: epoch - 1, Step: int64(step - 1), Rows: []int32{0}}, true,
+		t.fill)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range tried.Rejected {
+		return nil, fmt.Errorf("stage %s rejects the clip: %s", t.Stages()[len(t.done)], r.Reason)
+	}
+	for i := range t.done {
+		d := &t.done[i]
+		key := dataset.RowKey(t.seed, epoch-1, t.Clip, d.Name)
+		d.Key = hex.EncodeToString(key[:])
+		if draws := tried.Draws[d.Name]; len(draws) > 0 {
+			d.Draws = draws[0]
+		}
+		if len(d.outputs) > 0 && len(d.outputs[0].values) == 0 {
+			return nil, fmt.Errorf("stage %s left nothing of the clip", d.Name)
+		}
+	}
+	return t.done, nil
+}
+
+// after keeps what an instance has written, before the next one changes it.
+func (t *Trial) after(instance int, busy time.Duration) {
+	in := t.way.resolved.Instances[instance]
+	d := Done{Outcome: Outcome{
+		Name: in.Name, Plugin: t.way.resolved.Plugins[in.Plugin].Name(), Stage: in.Stage.Name,
+		Milliseconds: float64(busy) / float64(time.Millisecond),
+	}}
+	for _, s := range outputsOf(in) {
+		o := output{shown: s}
+		if s.sound {
+			o.before = t.Wave
+		}
+		for _, earlier := range t.done {
+			for _, was := range earlier.outputs {
+				if was.tensor == s.tensor {
+					o.before = was.values
+				}
+			}
+		}
+		o.values, o.columns = t.result(s)
+		d.outputs = append(d.outputs, o)
+	}
+	t.done = append(t.done, d)
+}
+
+// fill writes the clip to every waveform of the data set. Texts are one token, numbers are 0.
+func (t *Trial) fill(slot []byte) {
+	specs := dataset.Specs()
+	for _, tensor := range t.layout.Tensors {
+		clear(tensor.In(slot))
+	}
+	for _, spec := range t.way.resolved.Dataset {
+		n := uint32(1)
+		if spec.DType == manifest.F32 {
+			n = uint32(len(t.Wave))
+			putFloats(t.layout.View(slot, spec.Name), t.Wave)
+		}
+		if lengths := t.layout.View(slot, specs[spec.Name].Lengths); lengths != nil {
+			binary.LittleEndian.PutUint32(lengths, n)
+		}
+	}
+}
+
+func putFloats(view []byte, values []float32) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(view[4*i:], math.Float32bits(v))
+	}
+}
+
+// result returns the valid part of an output, row after row, and its number of columns.
+func (t *Trial) result(s shown) (values []float32, columns int) {
+	tensor, _ := t.layout.Find(s.tensor)
+	slot := t.ring.Slot(0)
+	columns = 1
+	if len(tensor.Shape) == 3 {
+		columns = tensor.Shape[2]
+	}
+	n := int(binary.LittleEndian.Uint32(t.layout.View(slot, s.lengths)))
+	for i := range n * columns {
+		values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(tensor.In(slot)[4*i:])))
+	}
+	return values, columns
+}
+
+// entries returns the plugins of Options.Plugins, in which Options.Plugin takes the place of the one with its id.
+func (o Options) entries() ([]catalog.Entry, error) {
+	if o.Plugin == "" {
+		return catalog.Scan(o.Plugins)
+	}
+	own, err := catalog.Open(o.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	if !own.Startable() {
+		return nil, hint.Errorf(own.Hint, "plugin %s is %s: %s", own.Name(), own.State, own.Reason)
+	}
+	entries := []catalog.Entry{own}
+	others, err := catalog.Scan(o.Plugins)
+	if err != nil {
+		return entries, nil // who needs more than this plugin is told that there is no other stage
+	}
+	for _, e := range others {
+		if e.Name() != own.Name() && e.Dir != own.Dir {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
