@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,11 @@ func benchmarkHop(b *testing.B, folder string) {
 	defer pool.Close()
 
 	request := supervise.Request{RowKeys: make([]byte, rows*stage.KeySize)}
+	for i := range rows {
+		id := fmt.Sprintf("speaker/clip-%04d", i)
+		request.ClipIDs = append(request.ClipIDs, id)
+		request.Sources = append(request.Sources, &stagepb.Source{Clip: id, Start: 1000, End: 70000})
+	}
 	var whole, hop []float64
 	micro := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 	for b.Loop() {

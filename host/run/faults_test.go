@@ -197,6 +197,26 @@ func TestRunSurvivesFault(t *testing.T) {
 	}
 }
 
+// TestRunOfOldPlugin: a plugin that has only protocol 1 has the same run, with neither sources nor reports.
+func TestRunOfOldPlugin(t *testing.T) {
+	got := trainFaulty(t, "has protocol 1 only", "", append(slices.Clone(faultFlags), "--plugins",
+		faultyPlugins(t, nil))...)
+	if got.err != nil || got.restarts["faulty"] > 0 {
+		t.Fatal(got.err, got.warnings)
+	}
+	sameRun(t, "protocol 1", undisturbed(t), got.dir)
+}
+
+// TestSources: stages of the target and of the reference get the part of a clip that each row is, also for a reference
+// that is replaced, and in evaluations.
+func TestSources(t *testing.T) {
+	got := trainFaulty(t, "knows its sources", "", append(slices.Clone(faultFlags), "--augment", "", "--config",
+		sourcesPipeline(t), "--plugins", faultyPlugins(t, nil))...)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+}
+
 const lastWords = "\nits last lines on stderr:\n  faulty: segmentation fault in libmixer.so"
 
 // TestFaultEndsRun: after a fault that a restart cannot fix the run ends with the reason and a hint.
@@ -357,6 +377,20 @@ func mixPipeline(t *testing.T, amount float64) string {
 	}
 	return picoPipeline(t, func(p []manifest.StageInstance) []manifest.StageInstance {
 		return append([]manifest.StageInstance{mix}, p...)
+	})
+}
+
+// sourcesPipeline writes one with keyed before the other stages, for the target and for the reference.
+func sourcesPipeline(t *testing.T) string {
+	return picoPipeline(t, func(p []manifest.StageInstance) []manifest.StageInstance {
+		for name, ports := range map[string]map[string]string{
+			"of-target":    {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
+			"of-reference": {"waveform": "reference_waveform", "waveform_lengths": "reference_lengths"},
+		} {
+			keyed := manifest.StageInstance{Name: name, Stage: "keyed", Inputs: ports, Outputs: ports}
+			p = append([]manifest.StageInstance{keyed}, p...)
+		}
+		return p
 	})
 }
 

@@ -43,8 +43,8 @@ var checks = []check{
 		askedForDraws,
 	},
 	{
-		"any epoch, if cacheable", "declare a stage cacheable only if it draws nothing from the row's key", true,
-		anyEpoch,
+		"any epoch, if cacheable", "declare a stage cacheable only if it uses neither the row's key nor its source",
+		true, anyEpoch,
 	},
 	{"many batches at a time", "share no scratch memory between calls", false, together},
 	{
@@ -156,13 +156,17 @@ func askedForDraws(ctx context.Context, t *subject) error {
 	return nil
 }
 
-// anyEpoch has other keys for the same clips.
+// anyEpoch has other keys for the same content, which is said to be of other clips.
 func anyEpoch(ctx context.Context, t *subject) error {
 	if !t.stage.Cacheable {
 		return skipped("the stage is not declared cacheable")
 	}
 	t.verified.epoch = 1
-	defer func() { t.verified.epoch = 0 }()
+	t.verified.trial.Rename([]string{"other-0", "other-1", "other-2", "other-3"}, []int{7, 8, 9, 10})
+	defer func() {
+		t.verified.epoch = 0
+		t.verified.trial.Rename(clipNames, clipSamples)
+	}()
 	for bucket := range t.noise.layouts {
 		if err := t.verified.sameAs(ctx, 0, bucket, mixed); err != nil {
 			return err

@@ -113,6 +113,7 @@ var faults = []struct{ fault, stage, check, why string }{
 	{"depends on the place", "mix", "any place in any batch", "differ"},
 	{"draws otherwise when asked", "mix", "asked for its draws", "differ"},
 	{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
+	{"declares its source cacheable", "keyed", "any epoch, if cacheable", "differ"},
 	{"depends on the process", "mix", "two processes", "differ"},
 	{"depends on the restart", "mix", "killed in a call", "differ"},
 	{"ignores its configuration", "mix", "its configuration has an effect", "other values of amount change nothing"},

@@ -33,6 +33,9 @@ var full = []int32{0, 0, 0, 0, 0}
 // clipNames are the ids of the clips, which their random draws depend on.
 var clipNames = []string{"clip-0", "clip-1", "clip-2", "clip-3"}
 
+// clipSamples are the lengths of the clips before other stages would have changed them.
+var clipSamples = []int{40000, 30000, 20001, 10000}
+
 // subject is a stage under test.
 type subject struct {
 	cfg    *Config
@@ -143,7 +146,8 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 	})
 	s.trial = batch.NewTrial(batch.TrialConfig{
 		Ring: s.ring, Layouts: t.noise.layouts, BatchSize: rows, Stages: t.stages, Pools: []*supervise.Pool{s.pool},
-		Clips: clipNames, Seed: seed, Verify: verify, Contract: t.cfg.Bundle.Manifest.Features, Log: t.cfg.Log,
+		Clips: clipNames, Samples: clipSamples, Seed: seed, Verify: verify,
+		Contract: t.cfg.Bundle.Manifest.Features, Log: t.cfg.Log,
 	})
 	return s, nil
 }

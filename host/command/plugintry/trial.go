@@ -152,7 +152,7 @@ func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) 
 	}
 	t.trial = batch.NewTrial(batch.TrialConfig{
 		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{t.Clip},
-		Seed: o.Seed, Contract: t.Features, Log: log, After: t.after,
+		Samples: []int{len(t.Wave)}, Seed: o.Seed, Contract: t.Features, Log: log, After: t.after,
 	})
 	return nil
 }

@@ -32,6 +32,7 @@ func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pi
 	d.tensors[worker] = tensors
 	bad, err := s.fillers[worker].Fill(dataset.Batch{Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: b.Rows},
 		tensors)
+	d.crops[b.Slot] = append(d.crops[b.Slot][:0], s.fillers[worker].References()...)
 	if err != nil || len(bad) == 0 {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	r := &decoder{
 		common: &common{
 			ring: memory, layouts: ls, guards: newGuards(memory, ls),
-			data: Data{Train: NewSplit(report.Train, ix, plan, 1, 1)},
+			data: Data{Train: NewSplit(report.Train, ix, plan, 1, 1)}, crops: make([][]dataset.Crop, 1),
 		},
 		made: madeByHost(ls, specs), tensors: make([][]dataset.Tensor, 1),
 		unread: func(s *Split, bad []dataset.BadRow) error {

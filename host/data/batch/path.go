@@ -67,6 +67,8 @@ type common struct {
 	ranges  ranges
 	onRange config.OnRange
 	data    Data
+	origins map[string]origin // by stage instance; nil if stages get no sources
+	crops   [][]dataset.Crop  // by slot and row: the references in it
 }
 
 // watch makes what notices writes that no guard shows.
@@ -94,6 +96,7 @@ func New(c Config) (*Path, error) {
 	shared := &common{
 		seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data,
 		ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange,
+		origins: origins(c.Stages.Instances, c.Stages.Dataset), crops: make([][]dataset.Crop, c.Ring.Slots()),
 	}
 	shared.watch(c.Verify)
 	for i, pool := range c.Pools {

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
 // stageRunner sends batches to one stage instance, and checks the results before anything uses them.
@@ -25,6 +26,7 @@ type stageRunner struct {
 	pool     processes
 	plugin   string
 	instance catalog.Instance
+	origin   origin    // of what it reads
 	outputs  []outputs // by bucket
 	judges   []judge   // by bucket
 	traffic  []traffic // by bucket
@@ -48,6 +50,7 @@ type processes interface {
 type attempts struct {
 	keys   []byte
 	ids    []string
+	parts  []*stagepb.Source
 	kept   []byte  // values that the stage must not change
 	failed int     // calls in a row
 	ended  int     // processes since its last successful call that ended during it, or were ended for its result
@@ -71,10 +74,11 @@ func newStageRunner(
 ) *stageRunner {
 	s := &stageRunner{
 		common: c, pool: pool, plugin: plugin, instance: instance, memo: memo, log: log,
-		attempts: make([]attempts, c.ring.Slots()),
+		attempts: make([]attempts, c.ring.Slots()), origin: c.origins[instance.Name],
 	}
 	for i := range s.attempts {
-		s.attempts[i].keys, s.attempts[i].ids = make([]byte, batchSize*stage.KeySize), make([]string, batchSize)
+		a := &s.attempts[i]
+		a.keys, a.ids, a.parts = make([]byte, batchSize*stage.KeySize), make([]string, batchSize), newSources(batchSize)
 	}
 	for i := range c.layouts {
 		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i], c.data.Train.Index.Columns))
@@ -215,7 +219,7 @@ func (s *stageRunner) call(
 	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
 	res, err := s.pool.Call(ctx, supervise.Request{
 		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step,
-		RowKeys: a.keys, ClipIDs: a.ids, Report: a.report, Order: b.Order(),
+		RowKeys: a.keys, ClipIDs: a.ids, Sources: s.sources(b, rows, a.parts), Report: a.report, Order: b.Order(),
 	})
 	if a.draws = res.Draws; a.draws != nil {
 		for i, row := range rows {

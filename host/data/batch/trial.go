@@ -30,6 +30,7 @@ type TrialConfig struct {
 	Stages    *catalog.Resolved
 	Pools     []*supervise.Pool // by plugin of Stages
 	Clips     []string          // ids of the rows that batches name
+	Samples   []int             // of Clips, as stages are told; if it is nil, they are not told
 	Seed      int64             // of the row keys
 	Verify    bool              // as of Config
 	Contract  manifest.Features // as of Config
@@ -41,17 +42,17 @@ type TrialConfig struct {
 
 // NewTrial returns a trial. A value that cannot be right is an error.
 func NewTrial(c TrialConfig) *Trial {
-	ix := new(dataset.Index)
-	for _, id := range c.Clips {
-		ix.Rows = append(ix.Rows, dataset.Row{ID: id})
-	}
 	shared := &common{
 		seed: c.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts),
 		ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: config.StopAtOnce,
-		data: Data{Train: &Split{Index: ix}},
+		data: Data{Train: &Split{Index: new(dataset.Index)}}, crops: make([][]dataset.Crop, c.Ring.Slots()),
+	}
+	if c.Samples != nil {
+		shared.origins = origins(c.Stages.Instances, c.Stages.Dataset)
 	}
 	shared.watch(c.Verify)
 	t := &Trial{common: shared, after: c.After}
+	t.Rename(c.Clips, c.Samples)
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
@@ -61,6 +62,19 @@ func NewTrial(c TrialConfig) *Trial {
 			newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
 	}
 	return t
+}
+
+// Rename gives the clips that batches name other ids and numbers of samples, as for TrialConfig. No batch may be in a
+// call.
+func (t *Trial) Rename(clips []string, samples []int) {
+	rows := make([]dataset.Row, len(clips))
+	for i, id := range clips {
+		rows[i].ID = id
+		if samples != nil {
+			rows[i].Samples = samples[i]
+		}
+	}
+	t.data.Train.Index.Rows = rows
 }
 
 // Tried is what became of a batch.
@@ -81,6 +95,14 @@ func (t *Trial) Run(
 	t.guards.begin(b)
 	t.seals.begin(b.Slot)
 	fill(t.ring.Slot(b.Slot))
+	t.crops[b.Slot] = t.crops[b.Slot][:0]
+	for _, row := range b.Rows { // each row is its own reference
+		crop := dataset.Crop{Row: row}
+		if row >= 0 {
+			crop.Length = t.data.Train.Index.Rows[row].Samples
+		}
+		t.crops[b.Slot] = append(t.crops[b.Slot], crop)
+	}
 	t.proof.decoded(b.Slot, b.Bucket)
 	for i, r := range t.runners {
 		a := &r.attempts[b.Slot]

@@ -21,6 +21,7 @@ type Filler struct {
 	bad        []BadRow
 	known      []BadRow // in quarantine; not among bad, because it may still be tried as a reference
 	wanted     wanted
+	crops      []Crop   // of the last call, by row
 	arrays     [][]byte // of a row, by column
 }
 
@@ -54,7 +55,10 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 // of the reference is silent. The list is valid until the next call. An error means that the call was invalid, or that
 // the machine is out of files or memory. The content of the tensors is then undefined.
 func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
-	f.bad, f.known = f.bad[:0], f.known[:0]
+	f.bad, f.known, f.crops = f.bad[:0], f.known[:0], f.crops[:0]
+	for range b.Rows {
+		f.crops = append(f.crops, Crop{Row: -1})
+	}
 	if err := f.want(tensors, len(b.Rows)); err != nil {
 		return nil, fmt.Errorf("batch %d of epoch %d: %w", b.Index, b.Epoch, err)
 	}
@@ -66,6 +70,10 @@ func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 	f.bad = append(f.bad, f.known...)
 	return f.bad, nil
 }
+
+// References returns for each row of the last Fill the part of a clip that its reference is. Row is -1 for an empty
+// row, and if no reference was requested. The list is valid until the next Fill.
+func (f *Filler) References() []Crop { return f.crops }
 
 // want looks the tensors up by name.
 func (f *Filler) want(tensors []Tensor, rows int) error {
@@ -165,6 +173,7 @@ func (f *Filler) row(epoch, i int, row int32) error {
 func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	width := f.wanted.ref.width()
 	c := f.refs.Crop(epoch, row, width)
+	f.crops[i] = c
 	if c.Row != row && !f.wasBad(c.Row, -1) {
 		f.ref = grow(f.ref, c.Length)
 		if ok, err := f.decode(f.ref, c, -1); err != nil || ok && !Silent(f.ref) {
@@ -172,6 +181,7 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 		}
 	}
 	c = f.refs.Own(epoch, row, width)
+	f.crops[i] = c
 	f.ref = grow(f.ref, c.Length)
 	if f.wanted.wave != nil {
 		copy(f.ref, f.wave[c.Offset:])
@@ -281,6 +291,7 @@ func (f *Filler) put(i int, r *Row) {
 
 // empty pads row i of every tensor; lengths become 0.
 func (f *Filler) empty(i int) {
+	f.crops[i] = Crop{Row: -1}
 	w := &f.wanted
 	values, lengths := [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages},
 		[...]*Tensor{w.textLengths, w.waveLengths, w.refLengths}

@@ -376,7 +376,14 @@ func TestFillSilence(t *testing.T) {
 	for epoch := range 20 {
 		c := refs.Crop(epoch, 0, tRef)
 		ts := tensors(t, 1, sizes, allNames...)
-		bad := fill(t, NewFiller(ix, refs, nil), Batch{Epoch: epoch, Rows: []int32{0}}, ts)
+		f := NewFiller(ix, refs, nil)
+		bad := fill(t, f, Batch{Epoch: epoch, Rows: []int32{0}}, ts)
+		used := f.References()[0]
+		wave := make([]float32, used.Length)
+		if err := NewDecoder(22050).Decode(wave, &ix.Rows[used.Row], used.Offset); err != nil || len(wave) == 0 ||
+			!slices.Equal(floats(ts[4].Data)[:len(wave)], wave) || int(ints(ts[5].Data)[0]) != len(wave) {
+			t.Errorf("epoch %d: the reference is not %+v (%v)", epoch, used, err)
+		}
 		want := ""
 		if c.Row == 1 {
 			want = "A/2 -1 silent: no sample is above -80 dB of full scale"
@@ -398,7 +405,11 @@ func TestFillSilence(t *testing.T) {
 		}
 	}
 	ts := tensors(t, 1, sizes, allNames...)
-	bad := fill(t, NewFiller(ix, refs, nil), Batch{Rows: []int32{1}}, ts)
+	f := NewFiller(ix, refs, nil)
+	bad := fill(t, f, Batch{Rows: []int32{1}}, ts)
+	if got := f.References(); len(got) != 1 || got[0].Row != -1 {
+		t.Errorf("the silent row has a reference: %+v", got)
+	}
 	if len(bad) != 1 || bad[0].Position != 0 || ints(ts[3].Data)[0] != 0 {
 		t.Errorf("the silent row: %+v, length %d", bad, ints(ts[3].Data)[0])
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -52,6 +53,9 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	wave, lengths, width := b.Float32("waveform"), b.Int32("waveform_lengths"), b.Shape("waveform")[1]
 	for row, n := range lengths {
 		gain := float32(1 - m.amount*b.Rand(row).Float64())
+		if err := checkSource(b, row, int64(n)); err != nil {
+			return err
+		}
 		switch {
 		case inject("draws from the clock"):
 			gain = float32(1000+time.Now().Nanosecond()%1000) / 2000
@@ -65,6 +69,9 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 			gain /= float32(2 + m.calls.Load())
 		case inject("scales as int16"):
 			gain *= 32768
+		case inject("declares its source cacheable"):
+			from, _ := b.Source(row)
+			gain = 1 / float32(1+from.End%9)
 		case inject("mutes all"):
 			gain = 0
 		case inject("spoils one clip") && b.Clip(row) == "A/0001":
@@ -99,6 +106,19 @@ var lives = sync.OnceValue(func() int {
 	}
 	return int(info.Size())
 })
+
+// checkSource fails if a row does not have the source that it should have, if it has been told to.
+func checkSource(b *stage.Batch, row int, samples int64) error {
+	from, ok := b.Source(row)
+	switch {
+	case ok && inject("has protocol 1 only"):
+		return fmt.Errorf("row %d has a source with protocol 1: %v", row, from)
+	case !inject("knows its sources"):
+	case ok != (samples > 0) || from.End-from.Start != samples || ok && samples > 0 && from.Clip == "":
+		return fmt.Errorf("row %d of %d samples has the source %v, %v", row, samples, from, ok)
+	}
+	return nil
+}
 
 // alwaysFail applies the faults of the batch that fails in every process.
 func (m *mix) alwaysFail(b *stage.Batch, wave []float32, lengths []int32) {
