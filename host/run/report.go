@@ -30,6 +30,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
 	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
 	out.NoDeadlines = r.plan.Config.Debug
+	out.Augmentations = path.Augmentations()
 	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.speech.Report(), o.quarantine.Count()
 	out.Probed, out.GoodCheckpoint = o.probes.Report(), ending.GoodOf(ending.Before(&o.divergence, o.saver))
 	o.collector.Complete(out, m)

@@ -96,14 +96,24 @@ type Tokenizer struct {
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// StageInstance is one step of the pipeline. Inputs and Outputs map the stage's ports to tensors of the batch.
+// StageInstance is one entry of the pipeline: a stage, or a group of stages of which each row of a training batch gets
+// some. Inputs and Outputs map the stage's ports to tensors of the batch.
 type StageInstance struct {
 	Name string `json:"name"`
 	// Stage is the stage's name, or "plugin/stage" if two plugins have a stage of that name.
-	Stage   string            `json:"stage"`
+	Stage   string            `json:"stage,omitempty"`
 	Config  map[string]any    `json:"config,omitempty"`
-	Inputs  map[string]string `json:"inputs"`
-	Outputs map[string]string `json:"outputs"`
+	Inputs  map[string]string `json:"inputs,omitzero"`
+	Outputs map[string]string `json:"outputs,omitzero"`
+	// P is the probability that a row gets the stage, or members of the group. It is 1 if nil.
+	P *Probability `json:"p,omitempty"`
+	// OneOf are stages of which a row gets one, in proportion to their weights.
+	OneOf []StageInstance `json:"one_of,omitzero"`
+	// SomeOf are stages of which a row gets Count.
+	SomeOf []StageInstance `json:"some_of,omitzero"`
+	Count  *Count          `json:"count,omitempty"`
+	// Weight of a member of OneOf is 1 if nil.
+	Weight *float64 `json:"weight,omitempty"`
 }
 
 // Schedule is the course of the learning rate after a linear warm-up: a name of --schedule (docs/schedules.md).
@@ -279,21 +289,6 @@ func (a Adapter) check(weight, first, second []int) error {
 // phases are the names of the host's own phases of a batch in reports.
 var phases = []string{
 	"decode", "transfer", "wait", "train", "optimizer", "other", "gpu_train", "gpu_optimizer", "gpu_transfer",
-}
-
-// CheckPipeline refuses instance names that are not unique, or that equal a phase of the host.
-func CheckPipeline(pipeline []StageInstance) error {
-	seen := map[string]bool{}
-	for _, s := range pipeline {
-		if seen[s.Name] {
-			return fmt.Errorf("pipeline: two instances are named %q", s.Name)
-		}
-		if slices.Contains(phases, s.Name) {
-			return fmt.Errorf("pipeline: %q is the name of a phase of the host", s.Name)
-		}
-		seen[s.Name] = true
-	}
-	return nil
 }
 
 // EvalGraph returns the eval graph, or false.

@@ -29,16 +29,19 @@ type Scalar struct {
 
 // At returns the value of a schedule in a step: linear between the points, constant before the first and after the
 // last.
-func (s Scalar) At(step int64) float64 {
+func (s Scalar) At(step int64) float64 { return between(s.Points, step) }
+
+// between returns the value of a schedule of pairs of a step and a value.
+func between(points [][2]float64, step int64) float64 {
 	x := float64(step)
-	next := slices.IndexFunc(s.Points, func(p [2]float64) bool { return p[0] > x })
+	next := slices.IndexFunc(points, func(p [2]float64) bool { return p[0] > x })
 	switch next {
 	case -1:
-		return s.Last()
+		return points[len(points)-1][1]
 	case 0:
-		return s.Points[0][1]
+		return points[0][1]
 	}
-	a, b := s.Points[next-1], s.Points[next]
+	a, b := points[next-1], points[next]
 	return a[1] + (b[1]-a[1])*(x-a[0])/(b[0]-a[0])
 }
 

@@ -173,7 +173,11 @@ func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 // training describes the training settings of the bundle and the operators of its graphs.
 func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, p := range m.Pipeline {
-		t.line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
+		if p.IsGroup() {
+			t.line(first(i, "pipeline"), "%s: %s", p.Name, p.Summary())
+		} else {
+			t.line(first(i, "pipeline"), "%s: %s", p.Summary(), p.Stage)
+		}
 	}
 	for i, p := range m.InTurn() {
 		o, name := p.Optimizer, ""

@@ -57,19 +57,18 @@ func place(
 	if given != nil {
 		pipeline = given
 	}
+	pipeline = certain(pipeline, names)
 	var added []string
 	for _, name := range names {
 		at := slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Name == name && given != nil })
 		if at < 0 {
-			at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool {
-				return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage)
-			})
+			at = slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return isStage(i, name) })
 		}
 		switch {
 		case at >= 0:
 			named[pipeline[at].Name] = true
 		case given != nil:
-			return nil, nil, hint.Errorf("it has "+strings.Join(instances(given), ", "),
+			return nil, nil, hint.Errorf("it has "+strings.Join(instances(certain(given, nil)), ", "),
 				"the pipeline of --pipeline has no stage %q", name)
 		default:
 			added = append(added, name)
@@ -94,6 +93,25 @@ func place(
 		}
 	}
 	return pipeline, named, nil
+}
+
+// isStage reports whether an instance is of the stage that a name is of.
+func isStage(i manifest.StageInstance, name string) bool {
+	return i.Stage == name || strings.HasSuffix(name, "/"+i.Stage)
+}
+
+// certain returns the instances of a pipeline in a row, each for every row: without names all of them, otherwise those
+// that are named or that no row does without.
+func certain(pipeline []manifest.StageInstance, names []string) (all []manifest.StageInstance) {
+	for _, s := range manifest.Steps(pipeline) {
+		i := s.StageInstance
+		named := slices.ContainsFunc(names, func(name string) bool { return i.Name == name || isStage(i, name) })
+		if named || len(names) == 0 || i.P == nil && s.Group == nil {
+			i.P, i.Weight = nil, nil
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // instances returns the names of the instances of a pipeline.

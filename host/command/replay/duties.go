@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/data/choice"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -131,6 +132,12 @@ func (r *replay) rows(b *pipeline.Batch) (rows []row) {
 		}
 		for _, in := range r.plan.Stages.Resolved.Instances {
 			if in.Stage.Kind == manifest.Augment {
+				if in.Chosen() {
+					drawn := choice.Row{Seed: r.plan.Config.Seed, Epoch: b.Epoch, Step: b.Step, ID: clip.ID}
+					if !drawn.Gets(&in) {
+						continue
+					}
+				}
 				key := dataset.RowKey(r.plan.Config.Seed, b.Epoch, clip.ID, in.Name)
 				out.Keys[in.Name] = fmt.Sprintf("%x", key[:])
 			}

@@ -131,11 +131,11 @@ type flaw struct {
 	finite bool
 }
 
-// find returns the first flaw of each row. before has the levels of the input.
+// find returns the first flaw of each row that was not left out. before has the levels of the input.
 func (j *judge) find(out *outputs, slot []byte, rows []int32, before []level) (flaws []flaw) {
 	known := func(row int) bool { return slices.ContainsFunc(flaws, func(f flaw) bool { return f.row == row }) }
 	out.notFinite(slot, func(row int, tensor string) {
-		if !known(row) {
+		if !known(row) && rows[row] != leftOut {
 			flaws = append(flaws, flaw{row: row, tensor: tensor, why: "is not finite"})
 		}
 	})
@@ -144,7 +144,7 @@ func (j *judge) find(out *outputs, slot []byte, rows []int32, before []level) (f
 		zeros := allZero(o.Tensor, slot, rows)
 		for row, of := range rows {
 			switch {
-			case known(row):
+			case known(row), of == leftOut:
 			case of >= 0:
 				if why := o.wrong(slot, row, before, zeros); why != "" {
 					flaws = append(flaws, flaw{row, o.Name, why, true})
@@ -158,11 +158,12 @@ func (j *judge) find(out *outputs, slot []byte, rows []int32, before []level) (f
 	return flaws
 }
 
-// allZero reports whether a batch has rows and the tensor is zero in all of them.
+// allZero reports whether a batch has rows and the tensor is zero in all of them, left out or not: a stage may make one
+// row zero.
 func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
 	any := false
 	for i, row := range rows {
-		if row < 0 {
+		if row == empty {
 			continue
 		}
 		if any = true; !zero(t.Row(slot, i)) {
@@ -172,13 +173,13 @@ func allZero(t ring.Tensor, slot []byte, rows []int32) bool {
 	return any
 }
 
-// examine decides what follows from the flaws of a batch that a stage has worked on. Rows with a flaw get a second
-// attempt, because the process may have been in a bad state.
+// examine decides what follows from the flaws of the rows of a batch that a stage has worked on. Rows with a flaw get a
+// second attempt, because the process may have been in a bad state.
 func (s *stageRunner) examine(
-	b *pipeline.Batch, id supervise.ProcessID, rejected []pipeline.Rejected,
+	b *pipeline.Batch, id supervise.ProcessID, rows []int32,
 ) ([]pipeline.Rejected, error) {
-	a := &s.attempts[b.Slot]
-	flaws := s.judges[b.Bucket].find(&s.outputs[b.Bucket], s.ring.Slot(b.Slot), b.Rows, a.before)
+	a, rejected := &s.attempts[b.Slot], s.misaligned(b, rows)
+	flaws := s.judges[b.Bucket].find(&s.outputs[b.Bucket], s.ring.Slot(b.Slot), rows, a.before)
 	if s.onRange == config.WarnOnly {
 		flaws = slices.DeleteFunc(flaws, func(f flaw) bool {
 			if f.finite {
@@ -189,7 +190,7 @@ func (s *stageRunner) examine(
 	}
 	ended, known, again := map[int32]string{}, a.rows, 0
 	for _, f := range flaws {
-		row := b.Rows[f.row]
+		row := rows[f.row]
 		switch {
 		case s.onRange == config.StopAtOnce && (f.finite || s.ranges[f.tensor] > 0):
 			return nil, s.violated(b, f, "")
@@ -208,7 +209,7 @@ func (s *stageRunner) examine(
 		}
 	}
 	right := 0
-	for i, row := range b.Rows {
+	for i, row := range rows {
 		if row >= 0 && !slices.ContainsFunc(flaws, func(f flaw) bool { return f.row == i }) {
 			right++
 		}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -66,7 +65,7 @@ func (p *port) fits(n int) bool {
 // ports are the ports of an instance in a bucket, in the order of its declaration.
 type ports struct {
 	in, out []port
-	hidden  []port            // the tensors of in, each once: two ports can have one
+	hidden  []blank           // the tensors of in
 	prefix  [sha256.Size]byte // of all keys
 }
 
@@ -100,11 +99,7 @@ func newPorts(in catalog.Instance, layout *ring.Layout, identity [sha256.Size]by
 	if p.in, ok = find(in.Stage.Inputs, in.Inputs, 'i'); !ok {
 		return p, false
 	}
-	for _, one := range p.in {
-		if !slices.ContainsFunc(p.hidden, func(o port) bool { return o.Name == one.Name }) {
-			p.hidden = append(p.hidden, one)
-		}
-	}
+	p.hidden = blanks(in, layout)
 	if p.out, ok = find(in.Stage.Outputs, in.Outputs, 'o'); !ok {
 		return p, false
 	}
@@ -140,7 +135,7 @@ type lookup struct {
 	found  [][2]int           // by row: the part of data that is its entry; empty if the cache has none
 	missed int                // rows
 	data   []byte
-	saved  []byte // what hide has overwritten
+	aside  aside // what the stage does not see of the rows that the cache has
 }
 
 var lookups = sync.Pool{New: func() any { return new(lookup) }}
@@ -150,7 +145,8 @@ func (m *memo) look(slot []byte, bucket int, rows []int32) *lookup {
 	l := lookups.Get().(*lookup)
 	*l = lookup{
 		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...),
-		found: l.found[:0], data: l.data[:0], saved: l.saved[:0],
+		found: l.found[:0], data: l.data[:0],
+		aside: aside{l.aside.rows[:0], l.aside.saved},
 	}
 	h := sha256.New()
 	for i, row := range rows {
@@ -225,17 +221,13 @@ func (l *lookup) drop(row int, of int32) {
 
 // hide makes the rows that the cache has empty, so that the stage computes only the others.
 func (l *lookup) hide() {
+	var rows []int
 	for row := range l.found {
-		if !l.has(row) {
-			continue
-		}
-		for i := range l.ports.hidden {
-			p := &l.ports.hidden[i]
-			data := p.Row(l.slot, row)
-			l.saved = append(l.saved, data...)
-			ring.Fill(data, p.padding)
+		if l.has(row) {
+			rows = append(rows, row)
 		}
 	}
+	l.aside.hide(l.slot, l.hidden, rows)
 }
 
 // has reports whether the cache has the row.
@@ -243,15 +235,10 @@ func (l *lookup) has(row int) bool { return l.found[row][0] < l.found[row][1] }
 
 // fill writes the rows that the cache has, after the inputs that hide has saved.
 func (l *lookup) fill() {
-	saved := l.saved
+	l.aside.restore(l.slot, l.hidden)
 	for row, at := range l.found {
 		if !l.has(row) {
 			continue
-		}
-		for i := range l.ports.hidden {
-			if len(saved) > 0 {
-				saved = saved[copy(l.ports.hidden[i].Row(l.slot, row), saved):]
-			}
 		}
 		l.parse(l.data[at[0]:at[1]], func(p *port, data []byte) {
 			to := p.Row(l.slot, row)

@@ -88,7 +88,8 @@ type Path struct {
 	mode     adapter
 	copier   *copier
 	features *Features
-	memos    []*memo // by stage instance
+	memos    []*memo        // by stage instance
+	runners  []*stageRunner // by stage instance
 }
 
 // New creates a path. Nothing runs until the pipeline runs.
@@ -123,10 +124,10 @@ func New(c Config) (*Path, error) {
 	}
 	p.features, p.memos = c.Features, c.Features.memos(shared, c.Stages.Instances)
 	for i, in := range c.Stages.Instances {
+		p.runners = append(p.runners, newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in,
+			p.memos[i], c.BatchSize, c.Log))
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
-			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, p.memos[i],
-				c.BatchSize, c.Log),
+			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment, Stage: p.runners[i],
 		})
 	}
 	p.mode.configure(&cfg, c.Source)

@@ -89,6 +89,30 @@ func (p *proof) decoded(slot, bucket int) {
 	p.turn.RUnlock()
 }
 
+// edit has the host change regions of a slot with a batch between two calls. The error says which of them it did not
+// leave as they are.
+func (p *proof) edit(slot int, mine func(region) bool, do func()) error {
+	if p == nil {
+		do()
+		return nil
+	}
+	p.turn.RLock()
+	defer p.turn.RUnlock()
+	s, memory := &p.seals[slot], p.ring.Slot(slot)
+	for i, r := range s.regions {
+		if mine(r) && maphash.Bytes(p.seed, memory[r.from:r.to]) != s.sums[i] {
+			return fmt.Errorf("%s in ring slot %d was written to between two calls", r, slot)
+		}
+	}
+	do()
+	for i, r := range s.regions {
+		if mine(r) {
+			s.sums[i] = maphash.Bytes(p.seed, memory[r.from:r.to])
+		}
+	}
+	return nil
+}
+
 // begin begins the call of a stage with these outputs. It fills those that the stage is to write as a whole with what
 // no stage writes.
 func (p *proof) begin(slot int, out *outputs) {

@@ -30,12 +30,16 @@ type stageRunner struct {
 	outputs  []outputs // by bucket
 	judges   []judge   // by bucket
 	traffic  []traffic // by bucket
+	blanks   [][]blank // by bucket
 	memo     *memo     // nil without a feature cache
 	log      *slog.Logger
 	reported sync.Map     // tensors of which a flaw was reported
 	right    atomic.Int64 // rows without a flaw so far
 	failures atomic.Int64
 	attempts []attempts // by ring slot
+
+	mu     sync.Mutex
+	chosen chosen // guarded by mu
 }
 
 // processes is the part of a *supervise.Pool that stage runners and guards use.
@@ -59,6 +63,12 @@ type attempts struct {
 	// of the last call, by row; with report, the stage is asked for them
 	draws  []json.RawMessage
 	report bool
+
+	// of an instance whose rows are chosen
+	given   []int32 // as Batch.Rows, with leftOut
+	left    []int   // the rows that are left out
+	aside   aside
+	counted uint64 // one more than the Order of the last batch that was counted
 }
 
 // maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
@@ -83,6 +93,7 @@ func newStageRunner(
 	for i := range c.layouts {
 		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i], c.data.Train.Index.Columns))
 		s.traffic = append(s.traffic, newTraffic(instance, &c.layouts[i]))
+		s.blanks = append(s.blanks, blanks(instance, &c.layouts[i]))
 		s.judges = append(s.judges, newJudge(instance, &c.layouts[i], c.ranges))
 	}
 	return s
@@ -94,14 +105,27 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 	if err := s.intact(b, moved.edited, nil); err != nil { // another call caused it
 		return nil, 0, err
 	}
-	a.before = s.judges[b.Bucket].levels(s.ring.Slot(b.Slot), b.Rows, a.before[:0])
-	do := func() ([]pipeline.Rejected, time.Duration, error) { return s.compute(ctx, b, b.Rows, nil) }
-	if s.memo.uses(b.Eval) {
-		do = func() ([]pipeline.Rejected, time.Duration, error) { return s.recall(ctx, b) }
+	rows, given := b.Rows, 0
+	do := func() ([]pipeline.Rejected, time.Duration, error) {
+		return s.compute(ctx, b, part{b.Rows, b.Rows, nil})
 	}
+	switch {
+	case s.memo.uses(b.Eval):
+		do = func() ([]pipeline.Rejected, time.Duration, error) { return s.recall(ctx, b) }
+	case s.instance.Chosen():
+		if given = s.choose(b, a); given == 0 {
+			s.count(b, given)
+			return nil, 0, nil
+		}
+		if rows = a.given; len(a.left) > 0 {
+			do = func() ([]pipeline.Rejected, time.Duration, error) { return s.some(ctx, b) }
+		}
+	}
+	a.before = s.judges[b.Bucket].levels(s.ring.Slot(b.Slot), rows, a.before[:0])
 	rejected, busy, err := do()
 	if err == nil && len(rejected) == 0 {
 		s.seals.set(b.Slot, moved.written)
+		s.count(b, given)
 	}
 	return rejected, busy, err
 }
@@ -119,12 +143,12 @@ func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline
 	}
 	if known.missed == 0 {
 		known.fillEmpty(b.Rows)
-		rejected, err := s.examine(b, supervise.ProcessID{}, s.misaligned(b))
+		rejected, err := s.examine(b, supervise.ProcessID{}, b.Rows)
 		return rejected, time.Since(began), err
 	}
 	known.hide()
 	looked := time.Since(began)
-	rejected, busy, err := s.compute(ctx, b, known.sent, known.fill)
+	rejected, busy, err := s.compute(ctx, b, part{known.sent, b.Rows, func() error { known.fill(); return nil }})
 	if err == nil && len(rejected) == 0 {
 		began = time.Now()
 		known.store()
@@ -147,18 +171,17 @@ func (s *stageRunner) warnFailed(err error) {
 	}
 }
 
-// compute sends the batch to a process, and checks the result. rows are those of the batch that the stage computes.
-// complete, which may be nil, adds the others.
-func (s *stageRunner) compute(
-	ctx context.Context, b *pipeline.Batch, rows []int32, complete func(),
-) (_ []pipeline.Rejected, _ time.Duration, err error) {
+// compute sends the batch to a process, and checks the result.
+func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, p part) (
+	_ []pipeline.Rejected, _ time.Duration, err error,
+) {
 	a := &s.attempts[b.Slot]
 	s.guards.enter(b.Slot, s.pool)
 	defer func() { s.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
 	if err := s.guards.check(b, nil); err != nil { // another plugin caused it
 		return nil, 0, err
 	}
-	res, err := s.call(ctx, b, a, rows)
+	res, err := s.call(ctx, b, a, p.sent)
 	switch {
 	case err != nil && ctx.Err() != nil: // the run ends, perhaps because of another stage
 		return nil, res.Busy, err
@@ -184,7 +207,7 @@ func (s *stageRunner) compute(
 	if len(res.Bad) > 0 {
 		rejected := make([]pipeline.Rejected, len(res.Bad))
 		for i, bad := range res.Bad {
-			if rows[bad.Row] < 0 {
+			if p.sent[bad.Row] < 0 {
 				return nil, res.Busy, supervise.Violation(s.plugin,
 					fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
 			}
@@ -195,13 +218,18 @@ func (s *stageRunner) compute(
 	if err := s.outputs[b.Bucket].checkKept(s.ring.Slot(b.Slot), a.kept); err != nil {
 		return nil, res.Busy, s.replace(b, res.Process, err)
 	}
-	if complete != nil {
-		complete()
+	if p.complete != nil {
+		if err := s.outputs[b.Bucket].checkCounts(s.ring.Slot(b.Slot), p.sent); err != nil {
+			return nil, res.Busy, s.replace(b, res.Process, err)
+		}
+		if err := p.complete(); err != nil {
+			return nil, res.Busy, err
+		}
 	}
 	if err := s.intact(b, s.traffic[b.Bucket].read, nil); err != nil { // it may have read what another process wrote
 		return nil, res.Busy, err
 	}
-	rejected, err := s.inspect(b, res.Process)
+	rejected, err := s.inspect(b, res.Process, p.judged)
 	if err == nil {
 		a.ended = 0
 	}
@@ -299,16 +327,16 @@ func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch, rows []int32) {
 
 // inspect checks the outputs of the stage. A process that returns impossible lengths, or writes to an empty row, is
 // replaced.
-func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) ([]pipeline.Rejected, error) {
+func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID, rows []int32) ([]pipeline.Rejected, error) {
 	if err := s.outputs[b.Bucket].checkLengths(s.ring.Slot(b.Slot), b.Rows); err != nil {
 		return nil, s.replace(b, id, err)
 	}
-	return s.examine(b, id, s.misaligned(b))
+	return s.examine(b, id, rows)
 }
 
 // misaligned rejects the rows whose columns do not have as many steps as the stage has counted.
-func (s *stageRunner) misaligned(b *pipeline.Batch) (rejected []pipeline.Rejected) {
-	s.outputs[b.Bucket].misaligned(s.ring.Slot(b.Slot), b.Rows, s.data.splitOf(b).Index.Rows, func(i int, why string) {
+func (s *stageRunner) misaligned(b *pipeline.Batch, rows []int32) (rejected []pipeline.Rejected) {
+	s.outputs[b.Bucket].misaligned(s.ring.Slot(b.Slot), rows, s.data.splitOf(b).Index.Rows, func(i int, why string) {
 		if !slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }) {
 			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(why)})
 		}

@@ -58,6 +58,7 @@ func NewTrial(c TrialConfig) *Trial {
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
 	}
 	for _, in := range c.Stages.Instances {
+		in.P, in.Group = nil, nil // what is tried is tried with every row
 		t.runners = append(t.runners,
 			newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
 	}

@@ -36,12 +36,22 @@ func appendInt(b []byte, n int64) []byte {
 // RowKey returns the key for the random numbers of a stage instance for a row: the first 16 bytes of SHA-256("row",
 // seed, epoch, id, instance). id is the id of the row, instance the name of the stage instance.
 func RowKey(seed int64, epoch int, id, instance string) [16]byte {
+	return keyOf("row", seed, epoch, id, instance)
+}
+
+// ChoiceKey returns the key for the choice whether a row gets an entry of the pipeline: the first 16 bytes of
+// SHA-256("choice", seed, epoch, id, entry). It is another one than that of the row's draws in the entry.
+func ChoiceKey(seed int64, epoch int, id, entry string) [16]byte {
+	return keyOf("choice", seed, epoch, id, entry)
+}
+
+func keyOf(purpose string, seed int64, epoch int, id, name string) [16]byte {
 	var space [256]byte
-	b := appendField(space[:0], "row")
+	b := appendField(space[:0], purpose)
 	b = appendInt(b, seed)
 	b = appendInt(b, int64(epoch))
 	b = appendField(b, id)
-	b = appendField(b, instance)
+	b = appendField(b, name)
 	sum := sha256.Sum256(b)
 	return [16]byte(sum[:16])
 }

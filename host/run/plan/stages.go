@@ -35,16 +35,13 @@ func (d *Draft) ResolveStages(context.Context) error {
 	if d.Stages.Asked, err = catalog.Augment(d.Stages.Asked, d.Config.Augment, entries); err != nil {
 		return err
 	}
-	if err := manifest.CheckPipeline(d.Stages.Asked); err != nil {
-		return err
-	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
 		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
 		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference,
 		RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
 	})
 	if err != nil {
-		return err
+		return d.inPipeline(err)
 	}
 	for id := range d.Config.PluginWorkers {
 		if !slices.Contains(d.Stages.names(), id) {
@@ -54,6 +51,15 @@ func (d *Draft) ResolveStages(context.Context) error {
 	}
 	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
 	return err
+}
+
+// inPipeline adds the file that the pipeline is from to an error about it.
+func (d *Draft) inPipeline(err error) error {
+	file := d.Config.PipelineFile
+	if file == "" || !strings.HasPrefix(err.Error(), "pipeline") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", file, err)
 }
 
 // names lists the plugins of the pipeline.

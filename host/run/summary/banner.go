@@ -3,6 +3,7 @@ package summary
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
@@ -104,11 +105,7 @@ func (b *banner) model(p *plan.Plan) {
 // path describes the path of the batches.
 func (b *banner) path(p *plan.Plan) {
 	c := p.Config
-	var stages []string
-	for _, in := range p.Stages.Resolved.Instances {
-		stages = append(stages, in.Name)
-	}
-	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
+	b.rows("pipeline", way(p.Stages.Resolved.Summaries()))
 	b.row("plugins", "%s", strings.Join(Plugins(p), ", "))
 	if c.Debug {
 		b.row("", "no deadlines (--debug): a plugin that hangs is waited for; interrupt twice to end everything")
@@ -122,6 +119,21 @@ func (b *banner) path(p *plan.Plan) {
 	}
 	b.row("prefetch", "training starts when %s %s ready, or after %g s", units.Count(ready, "batch"), are,
 		c.ModelStartDelay)
+}
+
+// way lists what a batch goes through, in lines that fit into 80 columns with their label, unless one entry is longer.
+func way(stages []string) (lines []string) {
+	const room = 80 - len("  pipeline     ")
+	line := "decode"
+	for _, s := range append(slices.Clone(stages), "transfer", "train") {
+		if len(line)+len(" -> ")+len(s) > room {
+			lines = append(lines, line)
+			line = "-> " + s
+			continue
+		}
+		line += " -> " + s
+	}
+	return append(lines, line)
 }
 
 // validation describes the data of evaluations, and when they run.

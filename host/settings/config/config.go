@@ -35,6 +35,8 @@ type Config struct {
 	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.
 	Pipeline []manifest.StageInstance
+	// PipelineFile is that config file.
+	PipelineFile string
 
 	Epochs                int // 0: as many as MaxSteps takes
 	MaxSteps              int64

@@ -90,8 +90,11 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 	if err := json.Unmarshal(data, &file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := manifest.CheckPipeline(file.Pipeline); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	if file.Pipeline != nil && s.Pipeline == nil {
-		s.Pipeline = file.Pipeline
+		s.Pipeline, s.PipelineFile = file.Pipeline, path
 		s.origins[pipelineKey] = path
 	}
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -256,7 +259,10 @@ func (s *Set) Schema() map[string]any { return schemaOf(s, true) }
 
 // schemaOf is Schema with or without the ranges of numbers, which Check refuses with a better message.
 func schemaOf(s *Set, ranges bool) map[string]any {
-	properties := map[string]any{pipelineKey: pipelineSchema()}
+	properties := map[string]any{pipelineKey: map[string]any{
+		"type": "array", "description": "stages and groups of stages in order, as in bundle.json; replaces the bundle's",
+		"items": entrySchema(ranges, false),
+	}}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {
 			return
@@ -296,23 +302,5 @@ func schemaOf(s *Set, ranges bool) map[string]any {
 	return map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "config file of xtts-host",
 		"type": "object", "additionalProperties": false, "properties": properties,
-	}
-}
-
-// pipelineSchema is the schema in bundle.json, which has the same list.
-func pipelineSchema() map[string]any {
-	text := map[string]any{"type": "string", "minLength": 1}
-	ports := map[string]any{
-		"type": "object", "additionalProperties": text, "description": "tensors by the stage's ports",
-	}
-	return map[string]any{
-		"type": "array", "description": "stage instances in order, as in bundle.json; replaces the bundle's",
-		"items": map[string]any{
-			"type": "object", "additionalProperties": false, "required": []string{"name", "stage", "inputs", "outputs"},
-			"properties": map[string]any{
-				"name": text, "stage": text, "config": map[string]any{"type": "object"}, "inputs": ports,
-				"outputs": ports,
-			},
-		},
 	}
 }

@@ -96,7 +96,8 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 		"separated by commas: lr, data and others (docs/resume.md)")
 	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts "+
 		"from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
-	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas")
+	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas; noise:0.3 "+
+		"for three of ten rows")
 	f.StringSliceVar(&c.Freeze, "freeze", nil,
 		"`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")
 	f.StringSliceVar(&c.TrainOnly, "train-only", nil,

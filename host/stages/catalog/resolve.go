@@ -67,7 +67,15 @@ type Instance struct {
 	Recounts map[string]string
 	// Plugin is an index into Resolved.Plugins. Index counts the instances of that plugin, as in ConfigureRequest.
 	Plugin, Index int
+	// P is the probability that a row of a training batch gets the instance, nil for 1. Group is the entry of the
+	// pipeline of which the instance is the member with the number Member, nil for none.
+	P      *manifest.Probability
+	Group  *manifest.StageInstance
+	Member int
 }
+
+// Chosen reports whether the rows of training batches that get the instance are chosen.
+func (i *Instance) Chosen() bool { return i.P != nil || i.Group != nil }
 
 // Resolve type-checks a pipeline: from the tensors of the data set, stage by stage, to the inputs of the graph. It
 // unifies ports with tensors: each symbol of a stage gets one meaning within an instance (T_wav may be T_ref, n_mels is
@@ -77,16 +85,23 @@ func Resolve(pipeline []manifest.StageInstance, entries []Entry, types Types) (*
 		types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{},
 	}
 	r.out.MaxGrowth = 1
+	if err := manifest.CheckPipeline(pipeline); err != nil {
+		return nil, err
+	}
 	if err := r.declare(); err != nil {
 		return nil, err
 	}
-	for _, s := range pipeline {
-		if err := r.add(s, pipeline); err != nil {
+	steps := manifest.Steps(pipeline)
+	for _, s := range steps {
+		if err := r.add(s, steps); err != nil {
 			return nil, fmt.Errorf("pipeline: instance %q: %w", s.Name, err)
 		}
 	}
 	if err := r.finish(); err != nil {
 		return nil, err
+	}
+	for i := range pipeline {
+		r.out.MaxGrowth *= r.growth(&pipeline[i])
 	}
 	return &r.out, nil
 }
@@ -141,12 +156,7 @@ func (r *resolver) declare() error {
 }
 
 // add checks one instance and appends it.
-func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstance) error {
-	for _, had := range r.out.Instances {
-		if had.Name == s.Name {
-			return errors.New("two instances have this name")
-		}
-	}
+func (r *resolver) add(s manifest.Step, pipeline []manifest.Step) error {
 	entry, stage, err := r.find(s.Stage)
 	if err != nil {
 		return err
@@ -166,7 +176,13 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 		return hint.Errorf("build it; with --data-gpu cpu the plugins compute on the CPU",
 			"plugin %s is given the data GPU, but its program for a GPU is missing: %s", entry.Name(), file)
 	}
-	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Files: files, Inputs: s.Inputs, Outputs: s.Outputs}
+	i := Instance{
+		Name: s.Name, Stage: stage, Config: s.Config, Files: files, Inputs: s.Inputs, Outputs: s.Outputs, P: s.P,
+		Group: s.Group, Member: s.Member,
+	}
+	if i.Chosen() && stage.Kind != manifest.Augment {
+		return notChosen(&i)
+	}
 	if err := r.bindPorts(&i, entry, pipeline); err != nil {
 		return err
 	}
@@ -181,9 +197,6 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 		}
 	}
 	r.out.Instances = append(r.out.Instances, i)
-	if stage.MaxGrowth > 0 {
-		r.out.MaxGrowth *= stage.MaxGrowth
-	}
 	return nil
 }
 

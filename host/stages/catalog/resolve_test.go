@@ -338,7 +338,8 @@ var refusals = []struct {
 		`pipeline: instance "codes": stage "dvae" of plugin neural needs a GPU, but the plugins run on the CPU`,
 		"give the plugins one with --data-gpu N --model-gpu M, or use another stage"},
 	{"name twice", []manifest.StageInstance{target, target, reference}, nil,
-		`pipeline: instance "target": two instances have this name`, ""},
+		`pipeline: two instances are named "target"`,
+		"the random numbers of a stage depend on its name, so each entry needs one of its own"},
 	{"config", []manifest.StageInstance{
 		with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} }),
 	}, nil, `pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, "stage gain takes db " +

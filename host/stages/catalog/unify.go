@@ -67,7 +67,7 @@ func (b bindings) apply(shape manifest.Shape) manifest.Shape {
 }
 
 // bindPorts binds the ports of an instance to available tensors, and makes its outputs available.
-func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.StageInstance) error {
+func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Step) error {
 	if err := checkPorts("input", i.Stage, i.Stage.Inputs, i.Inputs); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (r *resolver) checkLengths(i *Instance) error {
 
 // checkCounts compares the lengths tensor of a new graph input with the one that its maker uses. If the maker's is its
 // own tensor, which nothing else uses, the host must compare the two in every batch.
-func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) error {
+func (r *resolver) checkCounts(i *Instance, pipeline []manifest.Step) error {
 	for _, port := range i.Stage.Outputs {
 		name, counts := i.Outputs[port.Name], i.counts(port)
 		in, graph := r.graph[name]
@@ -229,7 +229,7 @@ func checkSharing(i *Instance) error {
 }
 
 // missing says why a tensor that instance needs is not available.
-func missing(name, instance string, pipeline []manifest.StageInstance) string {
+func missing(name, instance string, pipeline []manifest.Step) string {
 	for _, s := range pipeline {
 		for _, made := range s.Outputs {
 			if made == name && s.Name != instance {

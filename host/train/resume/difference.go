@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Difference is one value that is not what it was. Name is a setting, or a part of one: plugins/augment.
@@ -210,29 +209,6 @@ func plugins(out map[string]string, value string) {
 		}
 		out["plugins/"+fields[0]] = cmp.Or(text, "unknown version")
 	}
-}
-
-// pipeline adds the names of the stages in their order, and what each is made of.
-func pipeline(out map[string]string, value string) {
-	var all []manifest.StageInstance
-	if json.Unmarshal([]byte(value), &all) != nil {
-		out["augment"] = unreadable
-		return
-	}
-	var order []string
-	for _, i := range all {
-		order = append(order, i.Name)
-		below := "augment/" + i.Name + "/"
-		out[below+"stage"] = i.Stage
-		flatten(out, below+"config", i.Config)
-		for port, tensor := range i.Inputs {
-			out[below+"inputs."+port] = tensor
-		}
-		for port, tensor := range i.Outputs {
-			out[below+"outputs."+port] = tensor
-		}
-	}
-	out["augment"] = strings.Join(order, ", ")
 }
 
 // flatten adds the values of a configuration by their paths.
