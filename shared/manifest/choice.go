@@ -67,8 +67,8 @@ func (p *Probability) check() error {
 		step, v := point[0], point[1]
 		switch {
 		case v > 1 && v <= 100:
-			return hint.Errorf(fmt.Sprintf("for %g percent, write %g", v, v/100), "p is %g, but a probability is 0 to 1",
-				v)
+			return hint.Errorf(fmt.Sprintf("for %g percent, write %g", v, v/100),
+				"p is %g, but a probability is 0 to 1", v)
 		case v < 0 || v > 1:
 			return hint.Errorf("write 0.3 for 30 percent", "p is %g, but a probability is 0 to 1", v)
 		case step < 0:
@@ -76,7 +76,8 @@ func (p *Probability) check() error {
 		case step != math.Trunc(step) || step > 1<<53:
 			return hint.Errorf("count optimizer steps from 0", "step %g of p is not a whole number", step)
 		case step <= last:
-			return hint.Errorf("write each step once, in ascending order", "step %g of p comes after step %g", step, last)
+			return hint.Errorf("write each step once, in ascending order", "step %g of p comes after step %g", step,
+				last)
 		}
 		last = step
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/data/choice"
@@ -45,6 +46,9 @@ type aside struct {
 	rows  []int
 	saved []byte
 }
+
+// asides are not kept with the slots: a run has more of these than calls at a time.
+var asides = sync.Pool{New: func() any { return new(aside) }}
 
 // hide makes rows empty, and keeps what they had.
 func (a *aside) hide(slot []byte, tensors []blank, rows []int) {
@@ -114,14 +118,16 @@ func (s *stageRunner) some(ctx context.Context, b *pipeline.Batch) ([]pipeline.R
 		}
 		return nil
 	}
-	if err := edit(func() { a.aside.hide(slot, tensors, a.left) }); err != nil {
+	kept := asides.Get().(*aside)
+	defer asides.Put(kept)
+	if err := edit(func() { kept.hide(slot, tensors, a.left) }); err != nil {
 		return nil, time.Since(began), err
 	}
 	own := time.Since(began)
 	rejected, busy, err := s.compute(ctx, b, part{a.given, a.given, func() error {
 		began := time.Now()
 		defer func() { own += time.Since(began) }()
-		return edit(func() { a.aside.restore(slot, tensors) })
+		return edit(func() { kept.restore(slot, tensors) })
 	}})
 	return rejected, own + busy, err
 }

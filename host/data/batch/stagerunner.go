@@ -67,8 +67,7 @@ type attempts struct {
 	// of an instance whose rows are chosen
 	given   []int32 // as Batch.Rows, with leftOut
 	left    []int   // the rows that are left out
-	aside   aside
-	counted uint64 // one more than the Order of the last batch that was counted
+	counted uint64  // one more than the Order of the last batch that was counted
 }
 
 // maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
@@ -114,6 +113,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 		do = func() ([]pipeline.Rejected, time.Duration, error) { return s.recall(ctx, b) }
 	case s.instance.Chosen():
 		if given = s.choose(b, a); given == 0 {
+			a.draws = nil
 			s.count(b, given)
 			return nil, 0, nil
 		}

@@ -36,3 +36,19 @@ func TestLanguageThatNoLineNames(t *testing.T) {
 		}
 	}
 }
+
+func TestWay(t *testing.T) {
+	long := "one of (telephone, gramophone, loudspeaker, megaphone) 12.5 to 100 %"
+	for _, c := range []struct{ stages, want []string }{
+		{[]string{"target"}, []string{"decode -> target -> transfer -> train"}},
+		{
+			[]string{"clip 30 %", "one of (telephone, room) 80 %", "target"},
+			[]string{"decode -> clip 30 % -> one of (telephone, room) 80 % -> target", "-> transfer -> train"},
+		},
+		{[]string{long, "target"}, []string{"decode", "-> " + long, "-> target -> transfer -> train"}},
+	} {
+		if got := way(c.stages); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

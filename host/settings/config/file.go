@@ -260,7 +260,8 @@ func (s *Set) Schema() map[string]any { return schemaOf(s, true) }
 // schemaOf is Schema with or without the ranges of numbers, which Check refuses with a better message.
 func schemaOf(s *Set, ranges bool) map[string]any {
 	properties := map[string]any{pipelineKey: map[string]any{
-		"type": "array", "description": "stages and groups of stages in order, as in bundle.json; replaces the bundle's",
+		"type": "array", "description": "stages and groups of stages in order, as in bundle.json; " +
+			"replaces the bundle's",
 		"items": entrySchema(ranges, false),
 	}}
 	s.flags.VisitAll(func(f *pflag.Flag) {

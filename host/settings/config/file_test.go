@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,6 +94,22 @@ func TestFileRefused(t *testing.T) {
 		{"augment: noise", "FILE: augment: got string, want array"},
 		{"pipeline: [{name: a, stage: b, input: {}}]", `FILE: pipeline.0: unknown key "input"`},
 		{"pipeline: [{name: a, stage: b, inputs: {}, outputs: {}, kind: x}]", `FILE: pipeline.0: unknown key "kind"`},
+		{choosing("p: 30"), "FILE: pipeline[0] (g): p is 30, but a probability is 0 to 1"},
+		{choosing("p: 30%"), "FILE: pipeline.0.p: got string, want number or array"},
+		{choosing("p: [[0]]"), "FILE: pipeline.0.p.0: minItems: got 1, want 2"},
+		{choosing("p: [[-5, 0], [1, 1]]"), "FILE: pipeline[0] (g): step -5 of p is negative"},
+		{choosing("odds: 1"), `FILE: pipeline.0: unknown key "odds"`},
+		{choosing("count: 1"), "FILE: pipeline[0] (g): count is not for one_of"},
+		{choosing("weight: 1"), "FILE: pipeline[0] (g): weight is not for a group"},
+		{"pipeline: [{name: g, one_of: []}]", "FILE: pipeline[0] (g): one_of is empty"},
+		{
+			"pipeline: [{name: g, one_of: [{name: a, stage: s, inputs: {}, outputs: {}, wieght: 1}]}]",
+			`FILE: pipeline.0.one_of.0: unknown key "wieght"`,
+		},
+		{
+			"pipeline: [{name: g, one_of: [{name: a, one_of: [{name: b}]}]}]",
+			"FILE: pipeline[0] (g): one_of[0] (a): a group in a group is not supported",
+		},
 		{"- batch_size", "FILE: there is no setting in it"},
 		{"batch_size: 4\nbatch_size: 5", `FILE:2:1: mapping key "batch_size" already defined at [1:1]`},
 		{"batch_size: [", "FILE:1:13: sequence end token ']' not found"},
@@ -252,6 +269,7 @@ func word(r *rand.Rand) string {
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{
 		"batch_size: 4\n", "{}", "lr: 1e-4" + pipelineYAML, "augment: [a, b]\nslots: auto", "a: &x [*x]", "- 1",
+		choosing("p: [[0, 0.5], [9, 1]]"),
 		"ring_memory: 1GiB\nplugin_workers: {a: 1}",
 	} {
 		f.Add(text)
@@ -283,6 +301,32 @@ func TestFoldersOfARunAreComments(t *testing.T) {
 	}
 	if s := parse(t, nil, "--config", write(t, "c.yaml", text)); s.RunDir != "" || s.Init != "" {
 		t.Errorf("another run takes over run-dir %q, init %q", s.RunDir, s.Init)
+	}
+}
+
+// choosing is a file with a group that has another key.
+func choosing(more string) string {
+	return "pipeline: [{name: g, one_of: [{name: a, stage: s, inputs: {}, outputs: {}}], " + more + "}]"
+}
+
+// TestGuideHasAPipeline: the entries of docs/plugins.md that choose rows are read as they are there.
+func TestGuideHasAPipeline(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/plugins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "**Not for every row.**")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	s := parse(t, nil, "--config", write(t, "c.yaml", "pipeline:\n"+text))
+	var got []string
+	for _, i := range s.Pipeline {
+		got = append(got, i.Summary())
+	}
+	if want := []string{
+		"target-clip 30 %", "one of (reference-clip, reference-crush) 0 to 80 %",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

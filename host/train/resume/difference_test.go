@@ -21,6 +21,28 @@ func began() map[string]string {
 	}
 }
 
+// TestDifferencesOfChoices: each part of a choice is named.
+func TestDifferencesOfChoices(t *testing.T) {
+	const was = `[{"name":"g","p":0.5,"one_of":[{"name":"x","stage":"s","inputs":{},"outputs":{}},` +
+		`{"name":"y","stage":"s","inputs":{},"outputs":{},"p":0.1}]},` +
+		`{"name":"h","some_of":[{"name":"z","stage":"s","inputs":{},"outputs":{}}],"count":1}]`
+	for _, c := range []struct{ from, to, want string }{
+		{`"p":0.5`, `"p":0.25`, "augment/g/p: 0.5 -> 0.25"},
+		{`"p":0.1`, `"p":0.2`, "augment/g/stage: one of (x, y 10 %) -> one of (x, y 20 %), augment/y/p: 0.1 -> 0.2"},
+		{`"name":"x",`, `"name":"x","weight":2,`, "augment/x/weight: 1 -> 2"},
+		{`"count":1`, `"count":[0,1]`, "augment/h/stage: 1 of (z) -> 0 to 1 of (z)"},
+	} {
+		var got []string
+		is := strings.Replace(was, c.from, c.to, 1)
+		for _, d := range Differences(map[string]string{"pipeline": was}, map[string]string{"pipeline": is}) {
+			got = append(got, d.String())
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s:\n%q, want\n%s", c.to, got, c.want)
+		}
+	}
+}
+
 // TestDifferencesOfPlayers: a player without a schedule of its own in the checkpoint has the run's.
 func TestDifferencesOfPlayers(t *testing.T) {
 	of := func(more ...string) map[string]string {
@@ -101,6 +123,19 @@ func TestDifferences(t *testing.T) {
 				"augment/target/config.gain: 1 -> 2",
 			},
 		},
+		{
+			"pipeline",
+			`[{"name":"target","stage":"logmel","config":{"gain":1,"edges":[1,2]},"inputs":{"a":"b"},"outputs":{"c":"mel"},"p":[[0,0],[9,0.5]]}]`,
+			[]string{"augment/target/p: none -> 0 at step 0, 0.5 at step 9"},
+		},
+		{
+			"pipeline",
+			`[{"name":"target","stage":"logmel","config":{"gain":1,"edges":[1,2]},"inputs":{"a":"b"},"outputs":{"c":"mel"}},` +
+				`{"name":"g","p":0.5,"one_of":[{"name":"x","stage":"s","inputs":{},"outputs":{},"weight":2}]}]`,
+			[]string{"augment: target -> target, g"},
+		},
+		{"pipeline", `[{"name":"g","some_of":[{"name":"x","stage":"s","inputs":{},"outputs":{}}]}]`,
+			[]string{"augment: target -> unreadable"}},
 		{"plugins and pipeline", "", []string{"augment: target -> waveaug, target"}},
 		{"clips", strings.Repeat("77", 32), nil}, // an older checkpoint does not know the recordings
 		{"later", "1", []string{"later: none -> 1"}},
