@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/picture"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 const pico = "../../../ortgraphs/testdata/pico"
@@ -319,5 +321,30 @@ func TestChanged(t *testing.T) {
 	got := changed(own, map[string]any{"given": 2})
 	if want := (map[string]any{"kept": 1, "given": 2}); !maps.Equal(got, want) || own["given"] != 1 {
 		t.Errorf("%v of %v, want %v", got, own, want)
+	}
+}
+
+// TestStagesOfChoices: a stage that not every row gets is sent each row if it is named, or if all are asked for, and
+// otherwise left out.
+func TestStagesOfChoices(t *testing.T) {
+	some, twice := &manifest.Probability{Points: [][2]float64{{0, 0.5}}}, 2.0
+	pipeline := []manifest.StageInstance{
+		{Name: "clip", Stage: "soft-clip", P: some},
+		{Name: "group", OneOf: []manifest.StageInstance{
+			{Name: "hiss", Stage: "noise"}, {Name: "hum", Stage: "noise", Weight: &twice},
+		}},
+		{Name: "target", Stage: "logmel"},
+	}
+	for _, c := range []struct{ names, want []string }{
+		{nil, []string{"clip", "hiss", "hum", "target"}}, {[]string{"target"}, []string{"target"}},
+		{[]string{"hum", "p/soft-clip"}, []string{"clip", "hum", "target"}},
+	} {
+		got := certain(pipeline, c.names)
+		if !slices.Equal(instances(got), c.want) {
+			t.Errorf("%q: %q, want %q", c.names, instances(got), c.want)
+		}
+		if err := manifest.CheckPipeline(got); err != nil || got[0].P != nil {
+			t.Errorf("%q: %v, p %v", c.names, err, got[0].P)
+		}
 	}
 }
