@@ -101,6 +101,19 @@ func served(t *testing.T, dir string) (calls, restarts int) {
 	return 0, 0
 }
 
+// TestOldPythonPlugin: a plugin whose SDK has only protocol 1 has the same run, without sources.
+func TestOldPythonPlugin(t *testing.T) {
+	folder, config := pythonPlugins(t), gainPipeline(t, 0.5, 12)
+	flags := []string{"--plugins", folder, "--config", config, "--max-steps", "3", "--eval-every", "2"}
+	program := filepath.Join(folder, "gain", "plugin.py")
+	editFile(t, program, "row.report(louder=louder)", `row.report(louder=louder, clip=row.source.clip)`)
+	now := mustTrain(t, flags...) // fails unless the host sends sources
+	editFile(t, program, "row.report(louder=louder, clip=row.source.clip)", `assert row.source is None`)
+	editFile(t, program, "serve(gain=Gain)", "from xtts_plugin import serving\n"+
+		"    serving.version = lambda: 1  # whatever the host offers\n    serve(gain=Gain)")
+	sameRun(t, "protocol 1", now, mustTrain(t, flags...))
+}
+
 func TestPythonPlugin(t *testing.T) {
 	flags := append(slices.Clone(reference), "--plugins", pythonPlugins(t))
 	train := func(t *testing.T, more ...string) string {

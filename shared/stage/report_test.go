@@ -154,3 +154,49 @@ func TestNegotiation(t *testing.T) {
 		t.Errorf("a host of version 3 only: %v", err)
 	}
 }
+
+// TestOldHost: with a host that has only protocol 1, and so sends none of the fields of protocol 2, a stage that uses
+// them gives the same bits.
+func TestOldHost(t *testing.T) {
+	bits := map[int]string{}
+	for version, call := range map[int]*stagepb.Call{
+		1: {}, 2: {Report: true, Sources: []*stagepb.Source{{Clip: "a", Start: 7, End: 9}, {Clip: "b"}}},
+	} {
+		p, err := startFor(t, map[int]plugin.PluginSet{version: PluginSets()[version]})
+		if err != nil || p.client.NegotiatedVersion() != version {
+			t.Fatal(version, err)
+		}
+		if _, err := p.stage.Configure(t.Context(), configureRequest(`{"factor": 3}`)); err != nil {
+			t.Fatal(err)
+		}
+		attach := &stagepb.AttachRequest{Slots: 3, SlotSize: uint64(p.ring.SlotSize())}
+		if _, err := p.stage.Attach(t.Context(), attach); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := p.stage.Process(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			putFloat(p.ring.Slot(0), i, math.Float32bits(float32(i)))
+		}
+		call.RowKeys = make([]byte, 2*KeySize)
+		if err := stream.Send(call); err != nil {
+			t.Fatal(err)
+		}
+		r, err := stream.Recv()
+		if err != nil || r.Error != "" {
+			t.Fatal(r, err)
+		}
+		bits[version] = string(testLayout.Tensors[0].In(p.ring.Slot(0)))
+		switch {
+		case version == 1 && len(r.Draws) > 0:
+			t.Errorf("draws for an old host: %v", r.Draws)
+		case version == 2 && (len(r.Draws) != 2 || r.Draws[0].Json != `{"config":{"factor":3,"note":""},"start":7}`):
+			t.Errorf("draws %v", r.Draws)
+		}
+	}
+	if bits[1] != bits[2] || bits[1] == "" {
+		t.Errorf("%x with protocol 1, %x with protocol 2", bits[1], bits[2])
+	}
+}

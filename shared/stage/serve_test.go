@@ -78,6 +78,10 @@ func (s *scale) Process(ctx context.Context, b *Batch) error {
 		for i := range x[row*width : (row+1)*width] {
 			x[row*width+i] *= s.config.Factor
 		}
+		b.Report(row, "config", &s.config)
+		if from, ok := b.Source(row); ok {
+			b.Report(row, "start", from.Start)
+		}
 	}
 	return nil
 }
