@@ -193,14 +193,14 @@ func TestPythonError(t *testing.T) {
 		want, hint     string
 	}{
 		{"an exception", line, "raise ValueError('too loud')", 4,
-			`stage gain failed: ValueError: too loud \(plugin\.py:15\); clips [A-Z]/\d+, `, fix},
+			`stage gain failed: ValueError: too loud \(plugin\.py:17\); clips [A-Z]/\d+, `, fix},
 		{
 			"an exit", line, "import sys; sys.exit(3)", 4,
-			`stage gain failed: SystemExit: 3 \(plugin\.py:15\); clips [A-Z]/\d+, `, fix,
+			`stage gain failed: SystemExit: 3 \(plugin\.py:17\); clips [A-Z]/\d+, `, fix,
 		},
 		{
 			"in a library", line, "import json; json.loads('no JSON')", 4,
-			`stage gain failed: JSONDecodeError: .* \(plugin\.py:15\); clips [A-Z]/\d+, `, fix,
+			`stage gain failed: JSONDecodeError: .* \(plugin\.py:17\); clips [A-Z]/\d+, `, fix,
 		},
 		{
 			"a user's mistake", line, "from xtts_plugin import UserError; raise UserError('too loud', 'lower db')", 4,

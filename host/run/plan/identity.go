@@ -3,7 +3,6 @@ package plan
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
@@ -22,8 +21,8 @@ func (p *Plan) identity() map[string]string {
 		return string(data)
 	}
 	var plugins []string
-	for _, e := range p.Stages.Resolved.Plugins {
-		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Identity))
+	for i, e := range p.Stages.Resolved.Plugins {
+		plugins = append(plugins, e.Manifest.ID+" "+e.Manifest.Version+" "+p.Stages.Identities[i])
 	}
 	hashes := map[string]string{
 		"graph":         p.Bundle.Hash(),

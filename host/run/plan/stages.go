@@ -18,7 +18,9 @@ type Stages struct {
 	Folders  []catalog.Entry          // of --plugins
 	Asked    []manifest.StageInstance // the pipeline in the settings
 	Resolved *catalog.Resolved        // the resolved pipeline
-	Shares   []int64                  // bytes of the data GPU for a process, by plugin; 0 without a limit
+	// Identities are the checksums of what the plugins of Resolved compute with.
+	Identities []string
+	Shares     []int64 // bytes of the data GPU for a process, by plugin; 0 without a limit
 }
 
 // ResolveStages finds the plugins, type-checks the pipeline, and checks whether its processes fit on the data GPU.
@@ -42,6 +44,13 @@ func (d *Draft) ResolveStages(context.Context) error {
 	})
 	if err != nil {
 		return d.inPipeline(err)
+	}
+	for _, e := range d.Stages.Resolved.Plugins {
+		identity, err := e.Identity()
+		if err != nil {
+			return err
+		}
+		d.Stages.Identities = append(d.Stages.Identities, identity)
 	}
 	for id := range d.Config.PluginWorkers {
 		if !slices.Contains(d.Stages.names(), id) {

@@ -49,12 +49,10 @@ type Entry struct {
 	// script.
 	Sum string
 
-	// Identity is the hex SHA-256 in plugin.sum of what the plugin is built from, or else Sum.
-	Identity string
-
 	gpuCommand, gpuSum string // like Command[0] and Sum, for the program for a GPU; empty without one
 
-	files []string // that determine what the plugin does, with those of plugin.sum
+	files   []string // that determine what the plugin does, with those of plugin.sum
+	sources string   // the hex SHA-256 in plugin.sum of what the plugin is built from
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, if the plugin has a separate one. A
@@ -227,7 +225,7 @@ func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 		if rel, err := filepath.Rel(root.Name(), command[0]); err == nil { // an interpreter from PATH has no sum
 			e.Sum = listed[rel]
 		}
-		e.Identity = cmp.Or(listed[manifest.SourcesFile], e.Sum)
+		e.sources = listed[manifest.SourcesFile]
 		e.gpuSum = listed[gpu]
 		e.files = slices.Sorted(maps.Keys(listed))
 		if e.State = Verified; err != nil {
@@ -338,7 +336,7 @@ func refuseTwins(entries []Entry) {
 				other = at[1]
 			}
 			e := &entries[i]
-			e.State, e.Command, e.Sum, e.Identity, e.gpuCommand, e.gpuSum = Broken, nil, "", "", "", ""
+			e.State, e.Command, e.Sum, e.sources, e.gpuCommand, e.gpuSum = Broken, nil, "", "", "", ""
 			e.Reason = fmt.Sprintf("plugin id %q is also that of %s", id, entries[other].Dir)
 			e.Hint = "remove one of the two folders, or give one plugin another id"
 		}

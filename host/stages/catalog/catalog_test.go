@@ -336,23 +336,29 @@ func FuzzParseSums(f *testing.F) {
 }
 
 // TestIdentity: what a run is identified by is the list of a plugin's sources, if plugin.sum has it, and else its
-// program.
+// program. It is the files of a folder without plugin.sum, and those that it lists of a script, or beside a program:
+// each change of them changes it.
 func TestIdentity(t *testing.T) {
-	json := pluginJSON("gain", executable("prog"))
+	json, script := pluginJSON("gain", executable("prog")), pluginJSON("gain", `"argv": ["./prog"]`)
 	sums := sumOf(json, "plugin.json") + sumOf("x", "prog")
 	for _, c := range []struct {
-		name, sum string
-		want      string // the file whose sum it is
+		name, json, sum string
+		want            string // the file whose sum it is, or what the identity is of
 	}{
-		{"a program", sums, "prog"},
-		{"sources", sums + sumOf("list", "plugin.sources"), "plugin.sources"},
-		{"sources that are not listed", sums, "prog"},
-		{"no sums", "", ""},
+		{"a program", json, sums, "prog"},
+		{"sources", json, sums + sumOf("list", "plugin.sources"), "plugin.sources"},
+		{"sources that are not listed", json, sums, "prog"},
+		{"data", json, sums + sumOf("zeros", "data/taps"), "data"},
+		{"no sums", json, "", "all"},
+		{"a script", script, sumOf(script, "plugin.json") + sumOf("x", "prog") + sumOf("zeros", "data/taps"), "data"},
+		{"a script without sums", script, "", "all"},
 	} {
+		json := c.json
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "gain", "plugin.json"), json)
 		write(t, filepath.Join(dir, "gain", "prog"), "x")
 		write(t, filepath.Join(dir, "gain", "plugin.sources"), "list")
+		write(t, filepath.Join(dir, "gain", "data/taps"), "zeros")
 		if c.sum != "" {
 			write(t, filepath.Join(dir, "gain", "plugin.sum"), c.sum)
 		}
@@ -362,8 +368,33 @@ func TestIdentity(t *testing.T) {
 		}
 		want := map[string]string{"prog": sumOf("x", "prog")[:64], "plugin.sources": sumOf("list",
 			"plugin.sources")[:64]}[c.want]
-		if e := entries[0]; !e.Startable() || e.Identity != want {
-			t.Errorf("%s: %s, identity %q, want %q", c.name, e.State, e.Identity, want)
+		got, err := entries[0].Identity()
+		if err != nil || !entries[0].Startable() || want != "" && got != want {
+			t.Errorf("%s: %s, identity %q, want %q; %v", c.name, entries[0].State, got, want, err)
+		}
+		for _, change := range []struct {
+			file    string
+			matters bool
+		}{
+			{".venv/lib", false},
+			{"node_modules/a/index.js", false},
+			{"module", c.want == "all"},
+			{"data/taps", c.want == "data" || c.want == "all"},
+		} {
+			file := change.file
+			write(t, filepath.Join(dir, "gain", file), "ones")
+			if c.sum != "" {
+				write(t, filepath.Join(dir, "gain", "plugin.sum"),
+					strings.Replace(c.sum, sumOf("zeros", file), sumOf("ones", file), 1))
+			}
+			entries, err := Scan(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now, err := entries[0].Identity(); err != nil || (now != got) != change.matters {
+				t.Errorf("%s: with another %s the identity is %s, was %s; %v", c.name, file, now, got, err)
+			}
+			got, _ = entries[0].Identity()
 		}
 	}
 }

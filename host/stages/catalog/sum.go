@@ -104,13 +104,28 @@ func (e *Entry) Contents() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// allFiles returns the files of a folder and its folders, but for those that Python makes of its modules.
+// Identity is the hex SHA-256 of what the plugin computes with. If plugin.sum lists plugin.sources, it is the sum of
+// that file; if it lists nothing but plugin.json and one program, that of the program. Otherwise it is that of all
+// files that plugin.sum lists, or without it of all of the folder: a script computes with its modules, and others with
+// data.
+func (e *Entry) Identity() (string, error) {
+	switch {
+	case e.sources != "":
+		return e.sources, nil
+	case e.Sum != "" && len(e.Manifest.Argv) == 0 && len(e.files) == 2:
+		return e.Sum, nil
+	}
+	return e.Contents()
+}
+
+// allFiles returns the files of a folder and its folders, but for those that differ between machines: folders whose
+// name begins with a dot, such as an environment of Python, and what Python and npm make.
 func allFiles(root *os.Root) (files []string, err error) {
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && entry.Name() == "__pycache__":
+		case entry.IsDir() && name != "." && made(entry.Name()):
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			files = append(files, name)
@@ -118,6 +133,11 @@ func allFiles(root *os.Root) (files []string, err error) {
 		return nil
 	})
 	return files, err
+}
+
+// made reports whether a folder of that name is made on each machine.
+func made(folder string) bool {
+	return strings.HasPrefix(folder, ".") || folder == "__pycache__" || folder == "node_modules"
 }
 
 func hashFile(root *os.Root, name string) (string, error) {

@@ -17,6 +17,7 @@ type crashCause struct {
 	first string   // its first line
 	cause string   // the last line that looks like one
 	begun bool     // in a traceback of Python
+	js    string   // the last error of JavaScript, whose frames follow it
 	// The message of fatal may follow, in C++ and in Rust. It is added once: a plugin may write any number of such
 	// lines.
 	named, panicked bool
@@ -98,6 +99,12 @@ var within = []string{
 
 const traceback = "Traceback (most recent call last):"
 
+// jsError begins with the class of an error, and nodeEnd is what Node.js writes when one has ended it.
+var (
+	jsError = regexp.MustCompile(`^(Uncaught )?[A-Za-z]*Error( \[[A-Z0-9_]+\])?: `)
+	nodeEnd = regexp.MustCompile(`^Node\.js v\d`)
+)
+
 // other looks for the cause of a program that is not written in Go.
 func (w *crashCause) other(text string) {
 	indented := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t")
@@ -120,6 +127,10 @@ func (w *crashCause) other(text string) {
 		w.cause = w.fatal
 	case w.begun && !indented && text != "":
 		w.begun, w.cause = false, text
+	case jsError.MatchString(text):
+		w.js = text
+	case w.js != "" && nodeEnd.MatchString(text):
+		w.cause, w.fatal, w.first, w.js = w.js, w.js, w.js, ""
 	}
 }
 

@@ -181,6 +181,17 @@ func TestLastWords(t *testing.T) {
 			"==7==ERROR: AddressSanitizer: heap-buffer-overflow"},
 		{"Rust", "thread 'main' panicked at src/main.rs:2:5:\nno model\nnote: run with `RUST_BACKTRACE=1`\n",
 			"thread 'main' panicked at src/main.rs:2:5: no model"},
+		{
+			"JavaScript",
+			"node:internal/modules/cjs/loader:1210\n  throw err;\n  ^\n\nError: Cannot find module 'grpc'\n" +
+				strings.Repeat("    at f (node:internal:1:2)\n", 2000) + "  code: 'MODULE_NOT_FOUND'\n}\n\n" +
+				"Node.js v20.20.2\n",
+			"Error: Cannot find module 'grpc'",
+		},
+		{
+			"JavaScript, an error that was caught",
+			"RangeError [ERR_OUT_OF_RANGE]: 7\n    at f (a.js:1:2)\nanother way\n", "another way",
+		},
 		{"anything else", "a\nb\n", "b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

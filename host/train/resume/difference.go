@@ -70,8 +70,13 @@ func comparable(name string, was, is map[string]string) bool {
 	case parts[0] == "augment" && len(parts) == 3:
 		stage := parts[0] + "/" + parts[1] + "/stage"
 		return was[stage] != "" && is[stage] != ""
-	case parts[0] == "plugins" && was["augment"] != is["augment"]:
-		return was[name] != "" && is[name] != ""
+	case parts[0] != "plugins":
+		return true
+	case was[name] == "" || is[name] == "":
+		return was["augment"] == is["augment"]
+	case !strings.Contains(was[name], " ("): // an older program did not know a sum without plugin.sum
+		version, _, _ := strings.Cut(is[name], " (")
+		return was[name] != version
 	}
 	return true
 }

@@ -78,6 +78,20 @@ func TestDifferencesOfPlayers(t *testing.T) {
 	}
 }
 
+// TestPluginWithoutSum: a run of a program that knew no sum of a plugin without plugin.sum can be resumed.
+func TestPluginWithoutSum(t *testing.T) {
+	saved := map[string]string{"plugins": `["noise 1.0.0"]`}
+	for version, want := range map[string]int{"1.0.0": 0, "1.1.0": 1} {
+		now := map[string]string{"plugins": `["noise ` + version + " " + strings.Repeat("ab", 32) + `"]`}
+		if got := Differences(saved, now); len(got) != want {
+			t.Errorf("%s: %v", version, got)
+		}
+	}
+	if got := Differences(map[string]string{"plugins": `["noise 1.0.0 ab"]`}, saved); len(got) != 1 {
+		t.Errorf("a lost sum: %v", got)
+	}
+}
+
 // TestDifferences: each setting that changed is named with both values, as a person would write them.
 func TestDifferences(t *testing.T) {
 	for _, c := range []struct {
