@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -66,6 +67,23 @@ func (p *sourcePool) Call(_ context.Context, req supervise.Request) (supervise.R
 		p.got += fmt.Sprintf("%s %d-%d;", s.Clip, s.Start, s.End)
 	}
 	return supervise.Result{}, nil
+}
+
+// TestDrawsOfRows: what a stage says of an empty row is left out, and nothing is left of an earlier call.
+func TestDrawsOfRows(t *testing.T) {
+	r := fakeCommon(t, 1)
+	r.data.Train.Index.Rows = []dataset.Row{{ID: "a"}}
+	answer := supervise.Result{Draws: []json.RawMessage{json.RawMessage("{}"), json.RawMessage("{}"), nil}}
+	pool := &fakePool{call: func(int) (supervise.Result, error) { return answer, nil }}
+	s := newStageRunner(r, pool, "mix-plugin", catalog.Instance{Name: "mix"}, nil, 3, slog.New(slog.DiscardHandler))
+	for _, want := range []string{"[{}  ]", "[]"} {
+		b := &pipeline.Batch{Rows: []int32{0, -1, -1}}
+		r.guards.begin(b)
+		if _, _, err := s.Process(t.Context(), b); err != nil || fmt.Sprintf("%s", s.attempts[0].draws) != want {
+			t.Errorf("draws %s, want %s (%v)", s.attempts[0].draws, want, err)
+		}
+		answer.Draws = nil
+	}
 }
 
 func TestSourcesOfRows(t *testing.T) {

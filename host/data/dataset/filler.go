@@ -71,8 +71,8 @@ func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 	return f.bad, nil
 }
 
-// References returns for each row of the last Fill the part of a clip that its reference is. Row is -1 for an empty
-// row, and if no reference was requested. The list is valid until the next Fill.
+// References returns for each row of the last Fill the part of a clip that its reference is. Row is -1 for a row that
+// Fill looked for none for. The list is valid until the next Fill.
 func (f *Filler) References() []Crop { return f.crops }
 
 // want looks the tensors up by name.
@@ -291,7 +291,6 @@ func (f *Filler) put(i int, r *Row) {
 
 // empty pads row i of every tensor; lengths become 0.
 func (f *Filler) empty(i int) {
-	f.crops[i] = Crop{Row: -1}
 	w := &f.wanted
 	values, lengths := [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages},
 		[...]*Tensor{w.textLengths, w.waveLengths, w.refLengths}

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -82,16 +81,17 @@ func TestProtocols(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("a call that is used again", func(t *testing.T) {
-		p := newRig(t, "tells").open()
-		for i, want := range []string{"report true, sources [clip", "report false, sources []"} {
-			r := Request{RowKeys: make([]byte, stage.KeySize)}
-			if i == 0 {
-				r.Report, r.Sources = true, []*stagepb.Source{{Clip: "a"}}
+	t.Run("a message that is used again", func(t *testing.T) {
+		for _, c := range [][2]string{{"1+2", "report true, sources [clip"}, {"1", "report false, sources []"}} {
+			r := newRig(t, "tells,protocols="+c[0])
+			p := r.open()
+			request := Request{
+				RowKeys: make([]byte, stage.KeySize), Report: true, Sources: []*stagepb.Source{{Clip: "a"}},
 			}
-			if _, err := p.Call(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
-				t.Error(fmt.Sprint(i), err)
+			if _, err := p.Call(t.Context(), request); err == nil || !strings.Contains(err.Error(), c[1]) {
+				t.Error(c[0], err)
 			}
+			p.Close()
 		}
 	})
 }
