@@ -114,6 +114,8 @@ type StageInstance struct {
 	Count  *Count          `json:"count,omitempty"`
 	// Weight of a member of OneOf is 1 if nil.
 	Weight *float64 `json:"weight,omitempty"`
+	// Data maps the data folders of the stage to paths. Only a pipeline of this machine has it, never a bundle.
+	Data map[string]string `json:"data,omitempty"`
 }
 
 // Schedule is the course of the learning rate after a linear warm-up: a name of --schedule (docs/schedules.md).
@@ -155,6 +157,9 @@ type Cost struct {
 // every symbol of an input has a value in every bucket.
 func ParseBundle(file string, data []byte) (*Bundle, error) {
 	b := new(Bundle)
+	if err := refuseFolders(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	if err := decode(file, bundleSchema(), data, b); err != nil {
 		return nil, err
 	}

@@ -217,8 +217,8 @@ func (s *StageInstance) check() error {
 	switch {
 	case s.OneOf != nil && s.SomeOf != nil:
 		return hint.Errorf("divide it into two entries", "it has one_of and some_of")
-	case s.Stage != "" || s.Config != nil || s.Inputs != nil || s.Outputs != nil:
-		return hint.Errorf("stage, config, inputs and outputs belong to the members",
+	case s.Stage != "" || s.Config != nil || s.Inputs != nil || s.Outputs != nil || s.Data != nil:
+		return hint.Errorf("stage, config, inputs, outputs and data belong to the members",
 			"it is a stage and has %s", s.kind())
 	case len(s.Members()) == 0:
 		return hint.Errorf("list stages, or leave the entry out", "%s is empty", s.kind())

@@ -67,6 +67,8 @@ type Stage struct {
 	Cacheable bool `json:"cacheable,omitempty"`
 	// Files are the keys of the configuration that name a file of the bundle.
 	Files []string `json:"files,omitempty"`
+	// Data are the folders of files that the stage reads, by name.
+	Data map[string]DataFolder `json:"data,omitempty"`
 }
 
 // UsesGPU reports whether the stage can use a GPU.
@@ -114,6 +116,9 @@ func (p *Plugin) check() error {
 			if properties, _ := s.Config["properties"].(map[string]any); properties[key] == nil {
 				return fmt.Errorf("stage %q: files has %q, which is not a property of config", s.Name, key)
 			}
+		}
+		if err := p.checkData(&s); err != nil {
+			return err
 		}
 		if s.Cacheable && (s.Kind != Preprocess || !s.Deterministic) {
 			return fmt.Errorf("stage %q: cacheable needs the kind %s and deterministic", s.Name, Preprocess)

@@ -22,6 +22,8 @@ type Config struct {
 	Features manifest.Features
 	// Files maps the names of the graph bundle's files to absolute paths.
 	Files map[string]string
+	// Data has the data folders of the stage by their names in plugin.json. An optional one may be missing.
+	Data map[string]DataFolder
 	// Device is the UUID of the GPU that the process may use, or empty for the CPU. The process sees no other GPU, so
 	// its CUDA index is 0. MemoryLimit is the GPU memory that the process may use, in bytes and including its CUDA
 	// context; 0 means no limit.

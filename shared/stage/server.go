@@ -134,6 +134,7 @@ func (s *Server) configure(ctx context.Context, setup *setup, in *stagepb.Instan
 		Stage:       in.Stage,
 		Features:    setup.features,
 		Files:       setup.files,
+		Data:        dataFolders(in.Data),
 		Device:      setup.device,
 		MemoryLimit: setup.memoryLimit,
 		Log:         i.log,

@@ -1,5 +1,6 @@
 """check passes a sound stage, and finds each fault."""
 import json
+import os
 import pathlib
 
 import numpy as np
@@ -274,6 +275,40 @@ def test_mistakes_of_the_caller(gain_json, arguments, want):
         json.dump(data, file)
     with pytest.raises(ValueError, match=want):
         check(Noise, **{"buckets": BUCKETS, "manifest_path": gain_json, **arguments})
+
+
+class Recorded(Stage):
+    """Adds what is in a data folder."""
+
+    def configure(self, config):
+        folder = config.data["noise"]
+        assert [(f.name, f.size, f.path) for f in folder.files] == [
+            (name, 4, os.path.join(folder.path, name)) for name in ("a.raw", "a/b.raw")]
+        assert "rooms" not in config.data
+        self.values = [np.fromfile(f.path, "<f4")[0] for f in folder.files]
+
+    def process(self, batch):
+        for row in batch.rows():
+            row["waveform"] += row.draws.choice(self.values)
+
+
+def test_data_folder(gain_json, tmp_path):
+    with open(gain_json, encoding="utf-8") as file:
+        data = json.load(file)
+    data["protocol"] = 2
+    data["stages"][0]["data"] = {"noise": {"kind": "files"}, "rooms": {"kind": "audio", "optional": True}}
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    folder = tmp_path / "noise"
+    for name in ("a/b.raw", "a.raw", ".hidden", ".git/c"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(np.float32(len(name)).tobytes())
+    check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(folder)})
+    data["stages"][0]["data"]["noise"]["kind"] = "sound"
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    with pytest.raises(ValueError, match="/stages/0/data/noise/kind: 'sound' is none of"):
+        check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(folder)})
 
 
 @pytest.mark.parametrize("change, want", [

@@ -23,7 +23,7 @@ from .batch import Batch, Row, Source  # noqa: E402  after begin, as these impor
 from .draws import Draws  # noqa: E402
 from .errors import UserError  # noqa: E402
 from .serving import serve  # noqa: E402
-from .stage import Config, Stage  # noqa: E402
+from .stage import Config, DataFile, DataFolder, Stage  # noqa: E402
 
 __version__ = "0.1.0"  # pyproject.toml reads it
-__all__ = ["Batch", "Config", "Draws", "Row", "Source", "Stage", "UserError", "serve"]
+__all__ = ["Batch", "Config", "DataFile", "DataFolder", "Draws", "Row", "Source", "Stage", "UserError", "serve"]

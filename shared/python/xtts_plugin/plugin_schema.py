@@ -29,5 +29,10 @@ SCHEMA = json.loads(r"""
     "outputs": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/port"}}, "config": {"type": "object"},
     "max_growth": {"type": "number", "minimum": 1, "maximum": 64}, "gpu": {"enum": ["none", "optional", "required"]},
     "deterministic": {"type": "boolean"}, "cacheable": {"type": "boolean"},
-    "files": {"type": "array", "minItems": 1, "uniqueItems": true, "items": {"type": "string", "minLength": 1}}}}}}
+    "files": {"type": "array", "minItems": 1, "uniqueItems": true, "items": {"type": "string", "minLength": 1}},
+    "data": {"type": "object", "minProperties": 1, "maxProperties": 16,
+     "propertyNames": {"pattern": "^[a-z][a-z0-9_-]*$", "maxLength": 64},
+     "additionalProperties": {"type": "object", "additionalProperties": false, "required": ["kind"],
+      "properties": {"description": {"type": "string"}, "kind": {"enum": ["audio", "files"]},
+       "optional": {"type": "boolean"}}}}}}}}
 """)

@@ -1,7 +1,9 @@
 """Stage, the class that an author derives from, and Config, which an instance of it gets."""
 import json
+import os
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from . import manifest
 
@@ -23,13 +25,36 @@ class Stage:
         raise NotImplementedError(f"{type(self).__name__} has no method process")
 
 
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data folder. name: relative to the folder, with /. size: bytes. path: where it is."""
+
+    name: str
+    size: int
+    sha256: bytes
+    path: str
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder of files on the machine of the run. files: what the stage may use, in the order of the names."""
+
+    path: str  # absolute
+    files: tuple
+
+
+def _data(folder):
+    return DataFolder(folder.path, tuple(
+        DataFile(f.name, f.size, f.sha256, os.path.join(folder.path, f.name)) for f in folder.files))
+
+
 class Config(Mapping):
     """The values of an instance's configuration, with the defaults of plugin.json, and what else it may need.
 
     name, stage: of the instance and of its stage. features: the feature contract, a dict. files: names of files of the
-    bundle -> paths. device: the UUID of the GPU, which is device 0, or "". memory_limit: of that GPU in bytes, or 0.
-    log: a logging.LoggerAdapter, whose entries go to the host's log with the name of the instance. buckets: the number
-    of shapes that batches have.
+    bundle -> paths. data: names of data folders -> DataFolder; an optional one may be missing. device: the UUID of the
+    GPU, which is device 0, or "". memory_limit: of that GPU in bytes, or 0. log: a logging.LoggerAdapter, whose entries
+    go to the host's log with the name of the instance. buckets: the number of shapes that batches have.
     """
 
     def __init__(self, spec, instance, request, buckets, log):
@@ -37,6 +62,7 @@ class Config(Mapping):
         self._values = spec.values(instance.config_json)
         self.features = json.loads(request.features_json or "{}")
         self.files = dict(request.files)
+        self.data = {name: _data(folder) for name, folder in instance.data.items()}
         self.device, self.memory_limit = request.device_uuid, request.memory_limit
         self.log, self.buckets = log, len(buckets)
         self._buckets = buckets

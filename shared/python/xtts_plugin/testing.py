@@ -9,6 +9,7 @@ The stage runs in the process of the test, so a debugger works, but with the rea
 rules hold for every stage: it writes only its outputs, and all of them; empty rows stay empty; the bits of a row depend
 only on the row and its key. Your own tests must check the values that it computes.
 """
+import hashlib
 import inspect
 import itertools
 import json
@@ -39,18 +40,19 @@ class BrokenRule(AssertionError):
     """The stage breaks rules. The message has one line for each place where it does."""
 
 
-def check(stage, name=None, *, config=None, buckets, manifest_path="", features=None, files=None, device=""):
+def check(stage, name=None, *, config=None, buckets, manifest_path="", features=None, files=None, data=None, device=""):
     """Runs a stage with noise, and raises BrokenRule if it breaks a rule, ValueError if an argument or plugin.json is wrong.
 
     stage: the class. name: of the stage in plugin.json, if that has several. buckets: for each, a value of each symbol
     of the ports except B. Two can find what a stage keeps from one shape to the next. manifest_path: of plugin.json,
-    which is beside the class if it is not given. The others are what configure gets.
+    which is beside the class if it is not given. data: names of data folders -> paths; the stage gets all files that are
+    not hidden. The others are what configure gets.
     """
     manifest_path = manifest_path or os.path.join(os.path.dirname(inspect.getfile(stage)), "plugin.json")
     declared, spec = _declared(manifest_path, name)
     _check_arguments(spec, config or {}, buckets)
     with _Host(declared, spec, stage, buckets) as host:
-        host.configure(config or {}, features or {}, files or {}, device)
+        host.configure(config or {}, features or {}, files or {}, data or {}, device)
         found = []
         for bucket in range(len(buckets)):
             found += _Checker(host, bucket).check()
@@ -149,12 +151,13 @@ class _Host:
         os.close(self._ring)
         shutil.rmtree(self._folder)
 
-    def configure(self, config, features, files, device):
+    def configure(self, config, features, files, data, device):
         ports = self.spec.ports.values()
         request = pb.ConfigureRequest(features_json=json.dumps(features), files=files, device_uuid=device)
         request.instances.add(name="test", stage=self.spec.name, config_json=json.dumps(config),
                               inputs={p.name: f"tensor_{p.name}" for p in ports if p.read},
-                              outputs={p.name: f"tensor_{p.name}" for p in ports if p.written})
+                              outputs={p.name: f"tensor_{p.name}" for p in ports if p.written},
+                              data={name: _folder(path) for name, path in data.items()})
         for layout in self.layouts:
             request.layouts.add(tensors=layout.tensors)
         self._call("Configure", request, pb.ConfigureResponse)
@@ -183,6 +186,20 @@ class _Host:
             for bad in result.bad_rows:
                 raise BrokenRule(f"row {bad.row} of a batch of noise was rejected: {bad.reason}")
         return [os.pread(self._ring, self.slot_size, slot * self.slot_size) for slot in range(len(batches))]
+
+
+def _folder(path):
+    """A data folder with all of its files that are not hidden, in the order of their names."""
+    path, found = os.path.abspath(path), []
+    for here, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.relpath(os.path.join(here, name), path) for name in names if not name.startswith(".")]
+    folder = pb.DataFolder(path=path)
+    for name in sorted(found):
+        with open(os.path.join(path, name), "rb") as file:
+            content = file.read()
+        folder.files.add(name=name, size=len(content), sha256=hashlib.sha256(content).digest())
+    return folder
 
 
 class _Batch:

@@ -47,6 +47,8 @@ type Options struct {
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
+	// Data maps names of data folders to their paths. The stage gets all files there that are not hidden.
+	Data map[string]string
 	// Device is the UUID of the GPU for the stage, or empty for the CPU.
 	Device string
 	// Buckets gives a value to every symbol of the stage's ports except B. At least one bucket is required. Two or more
@@ -122,7 +124,11 @@ func newKit(t *testing.T, newStage func() stage.Stage, o Options) *kit {
 
 	client := serve(t, stage.Plugin{ID: plugin.ID, Version: plugin.Version,
 		Stages: map[string]func() stage.Stage{o.Stage: newStage}}, k.ring)
-	if _, err := client.Configure(t.Context(), k.configuration(o)); err != nil {
+	request := k.configuration(o)
+	if request.Instances[0].Data, err = dataFolders(o.Data); err != nil {
+		t.Fatalf("Options.Data: %v", err)
+	}
+	if _, err := client.Configure(t.Context(), request); err != nil {
 		t.Fatalf("configure: %v", err)
 	}
 	attach := &stagepb.AttachRequest{Slots: slots, SlotSize: uint64(k.ring.SlotSize())}
