@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -131,6 +132,9 @@ func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
 			return err
 		}
 		text = change.Comment() + text
+	}
+	if err := datafolder.WriteLists(dir, p.Stages.Data); err != nil {
+		return err
 	}
 	return disk.Replace(filepath.Join(dir, rundir.SettingsFile), []byte(text))
 }

@@ -11,7 +11,7 @@ import (
 // evaluated are the settings that an evaluation may replace: they change no number of it but the data, and what allow
 // names.
 var evaluated = []string{
-	"allow", "val-data", "plugins", "num-workers", "plugin-workers", "buffer-size", "max-quarantine",
+	"allow", "val-data", "plugins", "num-workers", "plugin-workers", "plugin-data", "buffer-size", "max-quarantine",
 	"device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu",
 }
 

@@ -20,9 +20,8 @@ var writes = []string{
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
 	"baseline": overwrite.Run, "clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle,
-	"pipeline": overwrite.File,
-	"init":     overwrite.Run,
-	"ort-lib":  overwrite.File, "plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
+	"init": overwrite.Run, "ort-lib": overwrite.File, "pipeline": overwrite.File, "plugin-data": overwrite.Data,
+	"plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
 	"resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
 	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
 }
@@ -84,6 +83,9 @@ func checkPlaces(cmd *cobra.Command, set *config.Set, args []string) error {
 // pathsOf returns the paths that a flag names. A bundle of the program and a standard stream have none, nor has a flag
 // that takes KEY=VALUE.
 func pathsOf(f *pflag.Flag) (paths []string) {
+	if several, ok := f.Value.(interface{ Paths() []string }); ok {
+		return several.Paths()
+	}
 	if strings.Contains(usedName(f), "=") {
 		return nil // --config KEY=VALUE
 	}

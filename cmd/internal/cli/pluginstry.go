@@ -43,7 +43,7 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 	cmd.Flags().IntVar(&o.Count, "count", 1, "`number` of epochs to try, each with files of its own")
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "seed", "cache-dir", "ort-lib"},
+	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 			for _, text := range args {
 				o.Stages = append(o.Stages, strings.Split(text, ",")...)
@@ -56,6 +56,7 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 			}
 			o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir,
 				set.ORTLib
+			o.Data = set.PluginData
 			out := output(false)
 			if *debug {
 				o.Debug = func(line string) { visible.Fprintf(out, "%s\n", line) }

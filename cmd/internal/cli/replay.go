@@ -10,8 +10,8 @@ import (
 
 // replayed are the settings that a replay may replace: they change no number of it.
 var replayed = []string{
-	"plugins", "num-workers", "plugin-workers", "buffer-size", "device", "threads", "ort-lib", "cache-dir", "data-gpu",
-	"model-gpu", "feature-cache",
+	"plugins", "num-workers", "plugin-workers", "plugin-data", "buffer-size", "device", "threads", "ort-lib",
+	"cache-dir", "data-gpu", "model-gpu", "feature-cache",
 }
 
 func newReplay() *cobra.Command {

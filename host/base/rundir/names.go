@@ -11,8 +11,9 @@ const (
 	SpokenFile     = "spoken.jsonl" // what evaluations have spoken
 	ProbesFile     = "probes.jsonl" // what the tensors of a model were at evaluations
 	QuarantineFile = "quarantine.jsonl"
-	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
-	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting
+	ExcludedFile   = "excluded.jsonl"    // absent if no row is excluded
+	ChangesFile    = "changes.jsonl"     // absent if --allow changed no setting
+	FoldersFile    = "plugin-data.jsonl" // the files of data folders of plugins; absent if there are none
 	ReportFile     = "report.json"
 	TableFile      = "report.txt" // what is printed at the end
 	PageFile       = "report.html"

@@ -82,6 +82,9 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		}
 		for _, s := range e.Manifest.Stages {
 			fmt.Fprintf(out, "  %-*s  %s: %s -> %s\n", width-2, s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
+			for _, name := range s.DataNames() {
+				fmt.Fprintf(out, "  %-*s  %s\n", width-2, "", dataFolder(name, s.Data[name]))
+			}
 		}
 	}
 	if others == nil {
@@ -105,6 +108,19 @@ func longestName(entries []catalog.Entry) (width int) {
 		}
 	}
 	return width
+}
+
+// dataFolder describes a folder that a stage reads.
+func dataFolder(name string, d manifest.DataFolder) string {
+	text := fmt.Sprintf("data folder %s (%s", name, d.Kind)
+	if d.Optional {
+		text += ", optional"
+	}
+	text += ")"
+	if d.Description != "" {
+		text += ": " + visible.Text(d.Description)
+	}
+	return text
 }
 
 func ports(specs []manifest.TensorSpec) string {

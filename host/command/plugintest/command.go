@@ -23,13 +23,14 @@ import (
 
 // Options are the arguments of `xtts-host plugins test`.
 type Options struct {
-	Names    []string       // folders of plugins, or plugins of the folder Plugins
-	Plugins  string         // folder of plugins
-	Graph    string         // bundle whose features and shapes the batches have
-	CacheDir string         // of embedded bundles
-	Stage    string         // the only one to test, or empty
-	ORTLib   string         // path of ONNX Runtime's library, or empty
-	Values   map[string]any // of the configuration
+	Names    []string          // folders of plugins, or plugins of the folder Plugins
+	Plugins  string            // folder of plugins
+	Graph    string            // bundle whose features and shapes the batches have
+	CacheDir string            // of embedded bundles
+	Stage    string            // the only one to test, or empty
+	ORTLib   string            // path of ONNX Runtime's library, or empty
+	Values   map[string]any    // of the configuration
+	Data     map[string]string // data folders by NAME or STAGE.NAME
 	JSON     bool
 }
 
@@ -61,7 +62,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 			return exit.Refused(err)
 		}
 		r, err := Run(ctx, Config{
-			Plugin: *entry, Bundle: bundle, Stage: o.Stage, Values: o.Values, ORTLibrary: library,
+			Plugin: *entry, Bundle: bundle, Stage: o.Stage, Values: o.Values, Data: o.Data, ORTLibrary: library,
 			Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

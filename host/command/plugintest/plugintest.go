@@ -21,8 +21,9 @@ import (
 type Config struct {
 	Plugin     catalog.Entry // startable
 	Bundle     *ortgraphs.Bundle
-	Stage      string         // the only one to test, or empty
-	Values     map[string]any // of the configuration: each goes to the stages that have a key of that name
+	Stage      string            // the only one to test, or empty
+	Values     map[string]any    // of the configuration: each goes to the stages that have a key of that name
+	Data       map[string]string // data folders by NAME or STAGE.NAME
 	ORTLibrary string
 	Log        *slog.Logger
 	// Patience is how long a process may take to end (0: 10 s), Deadline how long for anything else (0: 30 s).
@@ -79,6 +80,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := known(c.Values, m.Stages); err != nil {
 		return nil, err
 	}
+	if err := knownData(c.Data, m.Stages); err != nil {
+		return nil, err
+	}
 	for _, s := range m.Stages {
 		if c.Stage != "" && s.Name != c.Stage {
 			continue
@@ -119,7 +123,10 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.end()
+	if err := t.giveData(ctx); err != nil {
+		return nil, err
+	}
 	started := true
 	first := map[string]string{} // the check that has failed, by its reason
 	for _, k := range checks {

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -49,6 +51,8 @@ type subject struct {
 	changing        bool             // the same batch did not give the same bits
 	perClip         []time.Duration
 	peak            int64
+	temp            *files.Path // a data folder of its own, or nil
+	tempLock        io.Closer
 }
 
 func newSubject(c *Config, s manifest.Stage) (*subject, error) {
@@ -81,6 +85,15 @@ func (t *subject) close() {
 		if s != nil {
 			s.close()
 		}
+	}
+}
+
+// end closes the subject and removes what it has made.
+func (t *subject) end() {
+	t.close()
+	if t.temp != nil {
+		t.temp.RemoveAll() // what remains is in the folder for temporary files
+		t.tempLock.Close()
 	}
 }
 

@@ -23,9 +23,10 @@ type Options struct {
 	Epoch, Step int      // the first to try, counted from 1
 	Count       int      // epochs to try
 	Seed        int64
-	Values      map[string]any // of the stages' configuration
-	Plugins     string         // folder
-	Plugin      string         // folder of a plugin that takes the place of the one in Plugins, or empty
+	Values      map[string]any    // of the stages' configuration
+	Data        map[string]string // data folders by NAME or INSTANCE.NAME
+	Plugins     string            // folder
+	Plugin      string            // folder of a plugin that takes the place of the one in Plugins, or empty
 	Graph       string
 	CacheDir    string
 	ORTLib      string

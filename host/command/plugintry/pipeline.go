@@ -25,13 +25,16 @@ type way struct {
 // augmentation is where --augment puts it. Without names, the way is all of the pipeline.
 func find(
 	names []string, given []manifest.StageInstance, bundle *manifest.Bundle, entries []catalog.Entry,
-	values map[string]any,
+	values map[string]any, data map[string]string,
 ) (*way, error) {
 	pipeline, named, err := place(names, given, bundle, entries)
 	if err != nil {
 		return nil, err
 	}
-	part := leading(pipeline, named)
+	part, err := catalog.PlaceData(leading(pipeline, named), data, entries)
+	if err != nil {
+		return nil, err
+	}
 	configure(part, named, entries, values)
 	w := &way{}
 	for _, i := range part {

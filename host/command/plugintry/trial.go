@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
@@ -86,7 +88,7 @@ func open(ctx context.Context, o Options) (_ *Trial, err error) {
 			return nil, err
 		}
 	}
-	w, err := find(o.Stages, given, bundle.Manifest, entries, o.Values)
+	w, err := find(o.Stages, given, bundle.Manifest, entries, o.Values, o.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +96,9 @@ func open(ctx context.Context, o Options) (_ *Trial, err error) {
 		if err := o.check(w); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := datafolder.OpenAll(ctx, w.resolved.Instances, filepath.Join(cache, "index"), nil); err != nil {
+		return nil, err
 	}
 	clip, wave, err := read(o.Clip, bundle.Manifest.Features.SampleRate)
 	if err != nil {

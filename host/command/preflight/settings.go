@@ -156,7 +156,11 @@ func (s *settings) plugins(ctx context.Context) (string, error) {
 	if err := s.draft.ResolveStages(ctx); err != nil {
 		return "", err
 	}
-	return strings.Join(summary.Plugins(&s.draft.Plan), ", "), nil
+	text := strings.Join(summary.Plugins(&s.draft.Plan), ", ")
+	for _, f := range s.draft.Stages.DataUsed() {
+		text += "; data folder " + f.String()
+	}
+	return text, nil
 }
 
 func (s *settings) buffers(ctx context.Context) (string, error) {

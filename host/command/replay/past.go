@@ -153,7 +153,9 @@ func (p *past) fits(of *plan.Plan) error {
 	state := &p.oldest.State
 	if len(p.history) == 0 {
 		if found := resume.Differences(state.Hashes, of.Hashes); len(found) > 0 {
-			return p.explain(&resume.RefusedError{Path: p.oldest.Path, Refused: found})
+			return p.explain(&resume.RefusedError{
+				Path: p.oldest.Path, Refused: found, Folders: of.ChangedFolders(p.run, state.Hashes),
+			})
 		}
 	}
 	for _, c := range p.history {

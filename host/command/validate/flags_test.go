@@ -99,6 +99,7 @@ var refusedByCheck = map[string]wrong{
 	"spoken-clips": {"3", "", "--spoken-clips 3: the bundle"},
 	"probe":        {"gradient/decodr", "--val-share 0.5", "--probe gradient/decodr: no tensor has such a name"},
 
+	"plugin-data":       {"nope=/", "", "--plugin-data nope: no stage of the pipeline has such a data folder"},
 	"plugin-workers":    {"nope=2", "", "--plugin-workers nope: no plugin of that name"},
 	"ring-memory":       {"1KB", "", "--ring-memory 1KB holds no slot"},
 	"device":            {"cuda", "", "--device cuda: no GPU found"},

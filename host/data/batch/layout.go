@@ -55,6 +55,16 @@ func madeByHost(layouts []ring.Layout, specs []manifest.TensorSpec) [][]ring.Ten
 	return out
 }
 
+// folderMessage is a data folder as plugins get it.
+func folderMessage(folder catalog.DataFolder) *stagepb.DataFolder {
+	out := &stagepb.DataFolder{Path: folder.Path, Files: make([]*stagepb.DataFile, len(folder.Files))}
+	for i := range folder.Files {
+		f := &folder.Files[i]
+		out.Files[i] = &stagepb.DataFile{Name: f.Name, Size: uint64(f.Size), Sha256: f.SHA256[:]}
+	}
+	return out
+}
+
 // ConfigureRequest returns the configuration that every process of a plugin receives.
 func ConfigureRequest(
 	bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout,
@@ -78,6 +88,12 @@ func ConfigureRequest(
 				return nil, fmt.Errorf("config of %s: %w", in.Name, err)
 			}
 			i.ConfigJson = string(config)
+		}
+		for name, folder := range in.Data {
+			if i.Data == nil {
+				i.Data = map[string]*stagepb.DataFolder{}
+			}
+			i.Data[name] = folderMessage(folder)
 		}
 		req.Instances = append(req.Instances, i)
 	}

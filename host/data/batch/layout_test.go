@@ -74,6 +74,9 @@ func TestConfigureRequest(t *testing.T) {
 		instance("a", 0, nil), instance("b", 1, map[string]any{"db": 3}), instance("c", 0, map[string]any{}),
 		instance("d", 1, nil),
 	}}
+	pipeline.Instances[3].Data = map[string]catalog.DataFolder{
+		"noise": {Path: "/noise", Files: []catalog.DataFile{{Name: "a/b.wav", Size: 7, SHA256: [32]byte{31: 9}}}},
+	}
 	ls, err := Layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +92,12 @@ func TestConfigureRequest(t *testing.T) {
 	if b.Stage != "stage of b" || b.ConfigJson != `{"db":3}` || b.Inputs["in"] != "b" || b.Outputs["out"] != "b" ||
 		req.Instances[1].ConfigJson != "" {
 		t.Errorf("instance %v", b)
+	}
+	noise := req.Instances[1].Data["noise"]
+	f := noise.GetFiles()
+	if len(b.Data) != 0 || noise.GetPath() != "/noise" || len(f) != 1 || f[0].Name != "a/b.wav" ||
+		f[0].Size != 7 || len(f[0].Sha256) != 32 || f[0].Sha256[31] != 9 {
+		t.Errorf("data %v", req.Instances[1].Data)
 	}
 	if len(req.Files) != 2 || req.Files["logmel.onnx"] != filepath.Join("/bundle", "logmel.onnx") {
 		t.Errorf("files %v", req.Files)

@@ -39,7 +39,7 @@ func (s *scan) findArray(c *column, v *Value) (place int32, r recording, err err
 	if err != nil {
 		return -1, r, err
 	}
-	r.state = arrayState(stateOf(path, info), tensor, c)
+	r.state = arrayState(StateOf(path, info), tensor, c)
 	if place = s.finder.recordings.find(r.state); place >= 0 {
 		r = s.finder.known[place]
 	} else {

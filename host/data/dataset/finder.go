@@ -58,7 +58,7 @@ func (f *finder) look(to *found, path string, others bool) {
 		}
 		return
 	}
-	state := stateOf(to.path, info)
+	state := StateOf(to.path, info)
 	if to.place = f.recordings.find(state); to.place >= 0 {
 		to.recording = f.known[to.place]
 	} else {

@@ -168,7 +168,8 @@ func (r *recordings) store() error {
 	return nil
 }
 
-func stateOf(path string, info fs.FileInfo) half {
+// StateOf identifies a file and its state: its path, size, times and inode.
+func StateOf(path string, info fs.FileInfo) [sha256.Size / 2]byte {
 	b := appendField(make([]byte, 0, 256), path)
 	b = appendInt(b, info.Size())
 	b = appendInt(b, info.ModTime().UnixNano())
@@ -177,5 +178,5 @@ func stateOf(path string, info fs.FileInfo) half {
 		b = appendInt(b, int64(s.Ino))
 	}
 	sum := sha256.Sum256(b)
-	return half(sum[:])
+	return [sha256.Size / 2]byte(sum[:])
 }

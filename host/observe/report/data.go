@@ -19,6 +19,35 @@ type Data struct {
 	Shared  int               `json:"shared"`
 	Buckets []manifest.Bucket `json:"buckets"`
 	Padding Padding           `json:"padding"`
+	Folders []DataFolder      `json:"folders,omitempty"` // of stages
+}
+
+// DataFolder is what a stage uses of a folder: INSTANCE.NAME. SHA256 is that of the names and contents of its files.
+type DataFolder struct {
+	Name    string  `json:"name"`
+	Path    string  `json:"path"`
+	Files   int     `json:"files"`
+	Seconds float64 `json:"seconds,omitempty"` // of recordings
+	Bytes   int64   `json:"bytes"`
+	SHA256  string  `json:"sha256"`
+	LeftOut int     `json:"left_out,omitempty"` // files that cannot be used
+}
+
+// String is what is used: "mix.noise: 24 files, 42.1 s, 2.0 MiB of /data/noise".
+func (d *DataFolder) String() string {
+	text := d.Name + ": " + units.Count(d.Files, "file")
+	if d.Seconds > 0 {
+		text += ", " + units.Length(d.Seconds)
+	}
+	size := units.Size(d.Bytes)
+	if d.Bytes < 1<<20 {
+		size = fmt.Sprintf("%d KiB", (d.Bytes+1<<10-1)>>10)
+	}
+	text += ", " + size + " of " + d.Path
+	if d.LeftOut > 0 {
+		text += "; left out: " + units.Count(d.LeftOut, "file")
+	}
+	return text
 }
 
 // DataList is what a run uses of one list, and what it leaves out.
@@ -142,6 +171,9 @@ func (d *Data) table(t *table) {
 		for _, l := range v.RunLines() {
 			t.row("", "validation, "+l)
 		}
+	}
+	for i := range d.Folders {
+		t.row("", "data folder "+d.Folders[i].String())
 	}
 	if d.Padding.Share > 0 {
 		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", units.Percent(d.Padding.Share),

@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
+	"github.com/xtts-host/xtts-host/host/train/resume"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -31,7 +32,7 @@ func (p *Plan) identity() map[string]string {
 		"clips":         p.Data.Train.Index.Contents,
 		"rows":          strconv.Itoa(len(p.Data.Train.Index.Rows)),
 		"order":         p.Data.Train.Plan.Order(),
-		"pipeline":      text(p.Stages.Asked),
+		"pipeline":      text(withoutPaths(p.Stages.Asked)),
 		"plugins":       text(plugins),
 		"seed":          strconv.FormatInt(c.Seed, 10),
 		"batch_size":    strconv.Itoa(c.BatchSize),
@@ -54,6 +55,9 @@ func (p *Plan) identity() map[string]string {
 	}
 	if p.Buckets.Computed != "" {
 		hashes[bucketsHash] = p.Buckets.Computed
+	}
+	if folders := p.Stages.contents(); len(folders) > 0 {
+		hashes[resume.DataFolders] = text(folders)
 	}
 	if p.Data.Share > 0 {
 		hashes[shareHash] = shareText(p.Data.Share)

@@ -110,6 +110,7 @@ func (d *Draft) Fit(context.Context) error {
 		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
 	}
 	d.Data.SumUp(d.Buckets.Sizes, d.Bundle.Manifest.Features)
+	d.Data.Usage.Folders = d.Stages.DataUsed()
 	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {
 		return err
 	}

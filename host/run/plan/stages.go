@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/train/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -20,11 +21,12 @@ type Stages struct {
 	Resolved *catalog.Resolved        // the resolved pipeline
 	// Identities are the checksums of what the plugins of Resolved compute with.
 	Identities []string
-	Shares     []int64 // bytes of the data GPU for a process, by plugin; 0 without a limit
+	Data       []datafolder.Folder // of the resolved pipeline, in its order
+	Shares     []int64             // bytes of the data GPU for a process, by plugin; 0 without a limit
 }
 
 // ResolveStages finds the plugins, type-checks the pipeline, and checks whether its processes fit on the data GPU.
-func (d *Draft) ResolveStages(context.Context) error {
+func (d *Draft) ResolveStages(ctx context.Context) error {
 	entries, err := catalog.Scan(d.Config.Plugins)
 	if err != nil {
 		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), catalog.Advice())
@@ -35,6 +37,9 @@ func (d *Draft) ResolveStages(context.Context) error {
 		d.Stages.Asked = d.Config.Pipeline
 	}
 	if d.Stages.Asked, err = catalog.Augment(d.Stages.Asked, d.Config.Augment, entries); err != nil {
+		return err
+	}
+	if d.Stages.Asked, err = catalog.PlaceData(d.Stages.Asked, d.Config.PluginData, entries); err != nil {
 		return err
 	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
@@ -57,6 +62,9 @@ func (d *Draft) ResolveStages(context.Context) error {
 			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),
 				"--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
+	}
+	if err := d.openFolders(ctx); err != nil {
+		return err
 	}
 	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
 	return err

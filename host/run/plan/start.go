@@ -40,6 +40,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		})
 		if refused, ok := errors.AsType[*resume.RefusedError](err); ok {
 			refused.Lost = lost(d, d.Start.Resumed.State.Reasons())
+			refused.Folders = d.ChangedFolders(c.Resume, d.Start.Resumed.State.Hashes)
 		}
 		if err == nil {
 			err = cmp.Or(d.checkAverage(&d.Start.Resumed.State), checkRate(d), d.unspoken)

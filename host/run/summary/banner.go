@@ -36,6 +36,9 @@ func Banner(p *plan.Plan, dir string) string {
 	visible.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Bundle.Manifest.Name)
 	b.model(p)
 	b.rows("data", dataLines(p))
+	for i := range p.Data.Usage.Folders {
+		b.row("data folder", "%s", &p.Data.Usage.Folders[i])
+	}
 	b.row("validation", "%s", validation(p))
 	b.row("batches", "%s", batches(p))
 	b.row("", "%s", p.Data.Usage.Fit(p.Bundle.Manifest.Features))

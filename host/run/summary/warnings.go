@@ -179,7 +179,8 @@ func Warnings(p *plan.Plan) []string {
 		idle(p.Config, p.Placement.Model.OnCPU()),
 		badSchedules(p.Source().Total(), p.Progress().Step > 0, p.Players, p.Schedules()),
 		badChoices(choicesOf(p)), mixed(ix, m), unused(ix, m), unwritten(ix, p.Config.Normalize.Rules),
-		badValidation(p), mute(p), formerExporter(p), stateOfRanks(p), lackOfRoom(p), exposed(p),
+		badValidation(p), folders(p.Stages.Data), mute(p), formerExporter(p), stateOfRanks(p), lackOfRoom(p),
+		exposed(p),
 	)
 }
 

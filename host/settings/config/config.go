@@ -73,9 +73,10 @@ type Config struct {
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int
-	PluginTimeout                   float64 // seconds; 0: by measurement
-	PluginStartTimeout              float64 // seconds
-	PluginMemory                    Limit   // of a process; 0: what its plugin.json says
+	PluginData                      map[string]string // data folders of stages, by NAME or INSTANCE.NAME
+	PluginTimeout                   float64           // seconds; 0: by measurement
+	PluginStartTimeout              float64           // seconds
+	PluginMemory                    Limit             // of a process; 0: what its plugin.json says
 	RingMemory                      Bytes
 	FeatureCache                    string // folder; empty: none
 	FeatureCacheSize                Bytes
@@ -127,6 +128,7 @@ type Set struct {
 	print   bool           // --print-config
 	origins map[string]string
 	before  map[string]string // the origins in the file of the run that continues, by key
+	folders map[string]string // the origins of the data folders, by their names
 }
 
 // Group is the flags of one subject.
@@ -139,7 +141,7 @@ type Group struct {
 func New() *Set {
 	s := &Set{
 		ResumeFlag: "--resume", flags: pflag.NewFlagSet("xtts-host", pflag.ContinueOnError),
-		origins: map[string]string{},
+		origins: map[string]string{}, folders: map[string]string{},
 	}
 	s.flags.Usage = func() {} // an error is one line and a hint, not the whole help
 	s.define()

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ import (
 
 // consent are the settings that need the user's own word when a run folder names them: code that is executed (programs
 // of plugins, a library, a command), and folders that a run writes to and removes from. The other settings that name a
-// place are only read, or are in ofOneRun.
+// place are only read, or are in ofOneRun. Data folders, which only stages read, are listed by dataFolders.
 var consent = []string{"plugins", "ort-lib", "recognizer", "cache-dir", "feature-cache"}
 
 // confirmedFile lists in the cache folder what this user's own command lines have named: a setting and a quoted path on
@@ -29,35 +30,68 @@ const (
 	maxConfirmed  = 1 << 20
 )
 
-// checkRunFile refuses code and caches that only the config.yaml of a run folder names. The folder may come from
-// someone else. Resuming a run must not execute what its author has put there, nor write to a folder that its author
-// has chosen. A command without the flag does not use the setting, and leaves it out.
+// checkRunFile refuses code, caches and data folders that only the config.yaml of a run folder names. The folder may
+// come from someone else. Resuming a run must not execute what its author has put there, nor write to a folder that its
+// author has chosen, nor give the stages files of this user that its author has chosen. A command without the flag does
+// not use the setting, and leaves it out.
 func checkRunFile(s *Set) error {
 	var named, flags []string
 	known := confirmed(s)
-	for _, name := range consent {
-		f := s.flags.Lookup(name)
-		path := f.Value.String()
-		standard := f.DefValue != "" && absolute(path) == absolute(f.DefValue)
-		if !fromRunFile(s, name) || path == "" || standard || slices.Contains(known, confirmation(name, path)) ||
-			isOwnCache(s, name, path) {
+	what := map[string]bool{}
+	for _, p := range consents(s) {
+		if !p.fromRun || p.path == "" || p.standard || slices.Contains(known, confirmation(p.setting, p.path)) ||
+			isOwnCache(s, p.setting, p.path) {
 			continue
 		}
-		if s.Only != nil && !slices.Contains(s.Only, name) {
-			if err := f.Value.Set(f.DefValue); err != nil {
+		if s.Only != nil && !slices.Contains(s.Only, p.setting) {
+			if err := p.leaveOut(); err != nil {
 				return err
 			}
-			delete(s.origins, name)
 			continue
 		}
-		named = append(named, key(name)+": "+path)
-		flags = append(flags, "--"+name+" "+hint.Path(path))
+		what[p.kind()] = true
+		named = append(named, key(p.setting)+": "+p.named)
+		flags = append(flags, "--"+p.setting+" "+hint.Path(p.named))
 	}
 	if named == nil {
 		return nil
 	}
 	return hint.Errorf("if you trust it, confirm it with "+strings.Join(flags, " "),
-		"%s names code or a cache that no command line of yours has used: %s", runFile(s), strings.Join(named, ", "))
+		"%s names %s that no command line of yours has used: %s", runFile(s),
+		strings.Join(slices.Sorted(maps.Keys(what)), " or "), strings.Join(named, ", "))
+}
+
+// consented is a value of one of the settings that need the user's word.
+type consented struct {
+	setting, path string
+	named         string // the value of the flag that names it
+	fromRun       bool   // only the file of the run names it
+	standard      bool   // it is the default
+	leaveOut      func() error
+}
+
+func (c *consented) kind() string {
+	if c.setting == pluginData {
+		return "a data folder"
+	}
+	return "code or a cache"
+}
+
+// consents lists what the settings name that needs the user's word.
+func consents(s *Set) (all []consented) {
+	for _, name := range consent {
+		f := s.flags.Lookup(name)
+		path := f.Value.String()
+		all = append(all, consented{
+			setting: name, path: path, named: path, fromRun: fromRunFile(s, name),
+			standard: f.DefValue != "" && absolute(path) == absolute(f.DefValue),
+			leaveOut: func() error {
+				delete(s.origins, name)
+				return f.Value.Set(f.DefValue)
+			},
+		})
+	}
+	return append(all, dataFolders(s)...)
 }
 
 // isOwnCache reports whether a path is a cache already, which belongs to this user alone: nothing foreign is in danger.
@@ -116,9 +150,9 @@ func Confirm(s *Set) error {
 		return err
 	}
 	known, add := confirmed(s), ""
-	for _, name := range consent {
-		path := s.flags.Lookup(name).Value.String()
-		if line := confirmation(name, path); path != "" && !fromRunFile(s, name) && !slices.Contains(known, line) {
+	for _, p := range consents(s) {
+		if line := confirmation(p.setting, p.path); p.path != "" && !p.fromRun && !slices.Contains(known, line) &&
+			!strings.Contains(add, line+"\n") {
 			add += line + "\n"
 		}
 	}

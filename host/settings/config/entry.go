@@ -36,7 +36,10 @@ func entrySchema(ranges, member bool) map[string]any {
 	weight["description"] = "share of a member of one_of, default 1"
 	properties := object{
 		"name": text, "stage": text, "config": object{"type": "object"}, "inputs": ports, "outputs": ports,
-		"p": probability,
+		"p": probability, "data": object{
+			"type": "object", "additionalProperties": text,
+			"description": "paths of the stage's data folders; a bundle has none",
+		},
 	}
 	if member || !ranges {
 		properties["weight"] = weight

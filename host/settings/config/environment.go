@@ -39,6 +39,13 @@ func (s *Set) readEnv(environ []string) (err error) {
 		names = append(names, name)
 		value := env[name]
 		delete(env, name)
+		if value != "" && f.Name == pluginData && err == nil {
+			err = s.addFolders(value, fromEnv)
+			if err != nil {
+				err = fmt.Errorf("%s=%s: %w", name, value, err)
+			}
+			return
+		}
 		if value == "" || !s.open(f, fromEnv) || err != nil {
 			return
 		}

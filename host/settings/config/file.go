@@ -97,8 +97,19 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 		s.Pipeline, s.PipelineFile = file.Pipeline, path
 		s.origins[pipelineKey] = path
 	}
+	return s.take(path, doc)
+}
+
+// take sets what the values of a file set.
+func (s *Set) take(path string, doc map[string]any) (err error) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := doc[key(f.Name)]
+		if ok && f.Name == pluginData && err == nil {
+			if e := s.addFolders(v, path); e != nil {
+				err = fmt.Errorf("%s: %s: %w", path, key(f.Name), e)
+			}
+			return
+		}
 		if !ok || !s.open(f, path) || err != nil {
 			return
 		}
@@ -237,6 +248,11 @@ func valueText(f *pflag.Flag) string {
 			return "{}" // as JSON, a nil map is null
 		}
 		return jsonText(*v)
+	case *folders:
+		if len(*v) == 0 {
+			return "{}"
+		}
+		return jsonText(*v)
 	}
 	if t := f.Value.Type(); Choices(f.Name) != nil || t == "string" || t == "gpu" || t == "buckets" || t == "rules" {
 		return jsonText(f.Value.String())
@@ -289,6 +305,9 @@ func schemaOf(s *Set, ranges bool) map[string]any {
 		case "ID=N":
 			p["type"] = []any{"object", "string"}
 			p["additionalProperties"] = map[string]any{"type": "integer", "minimum": 1, "maximum": maxWorkers}
+		case "NAME=DIR":
+			p["type"] = []any{"object", "string"}
+			p["additionalProperties"] = map[string]any{"type": "string", "minLength": 1}
 		default: // amounts of memory, slots, GPUs
 			p["type"] = []any{"integer", "string"}
 		}

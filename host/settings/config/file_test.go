@@ -179,6 +179,7 @@ func TestYAMLReadsBack(t *testing.T) {
 			s.Pipeline = []manifest.StageInstance{{
 				Name: word(r), Stage: word(r), Config: map[string]any{word(r): r.Float64()},
 				Inputs: map[string]string{word(r): word(r)}, Outputs: map[string]string{word(r): word(r)},
+				Data: map[string]string{word(r): word(r)},
 			}}
 		}
 		text := s.YAML()
@@ -217,6 +218,9 @@ func equal(a, b Config) bool {
 		if len(c.PluginWorkers) == 0 {
 			c.PluginWorkers = nil
 		}
+		if len(c.PluginData) == 0 {
+			c.PluginData = nil
+		}
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -241,6 +245,8 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 		return strconv.FormatBool(r.IntN(2) == 0)
 	case "ID=N":
 		return fmt.Sprintf("plugin-%d=%d,p=3", r.IntN(9), 1+r.IntN(maxWorkers))
+	case "NAME=DIR":
+		return fmt.Sprintf("noise-%d=a,b/%d,mix.rooms==,", r.IntN(9), r.IntN(9))
 	case "memory":
 		return fmt.Sprintf("%dKB", 1+r.Int64N(1<<32))
 	case "limit":

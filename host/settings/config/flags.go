@@ -146,6 +146,8 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 		"`batches` that are decoded at the same time (default 0: 2 on the CPU; on a GPU half of the cores, 2 to 8)")
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers",
 		"processes of a plugin, as `ID=N` (default 1 each); can be repeated")
+	f.Var((*folders)(&c.PluginData), pluginData,
+		"data folder of a stage, as `NAME=DIR` or INSTANCE.NAME=DIR (docs/plugins.md); can be repeated")
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0,
 		"time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0,

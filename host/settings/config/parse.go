@@ -61,6 +61,9 @@ func (s *Set) Load(environ []string) error {
 			s.origins[f.Name] = fromFlag
 		}
 	})
+	for name := range s.PluginData {
+		s.folders[name] = fromFlag
+	}
 	if err := checkGiven(s.flags); err != nil {
 		return err
 	}
@@ -98,6 +101,7 @@ func (s *Set) Copy() *Set {
 	c := New()
 	c.Config, c.ResumeFlag, c.Silent, c.Only, c.origins, c.before, c.file, c.print = s.Config, s.ResumeFlag, s.Silent,
 		s.Only, maps.Clone(s.origins), s.before, s.file, s.print
+	c.PluginData, c.folders = maps.Clone(s.PluginData), maps.Clone(s.folders)
 	return c
 }
 

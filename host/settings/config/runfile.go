@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // paths are the settings that name a file or a folder.
@@ -24,7 +26,14 @@ func (s *Set) RunYAML(changes ...Change) string {
 	if s.Resume != "" && s.FirstInit != "" {
 		changes = append(changes, Change{"init", jsonText(s.FirstInit), fromFlag})
 	}
-	return yamlOf(s, first, changes)
+	if len(s.PluginData) > 0 {
+		changes = append(changes, Change{pluginData, jsonText(absoluteFolders(s.PluginData)), first(pluginData)})
+	}
+	kept := *s
+	kept.Pipeline = manifest.MapData(s.Pipeline, func(i manifest.StageInstance) map[string]string {
+		return absoluteFolders(i.Data)
+	})
+	return yamlOf(&kept, first, changes)
 }
 
 // originOf finds a setting and its origin in a file of YAML.

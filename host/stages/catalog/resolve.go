@@ -59,6 +59,8 @@ type Instance struct {
 	Config map[string]any
 	// Files are the bundle's files that Config names, with their SHA-256.
 	Files map[string]string
+	// Data are the folders that the stage may read, by their names in plugin.json. Resolve sets only their paths.
+	Data map[string]DataFolder
 	// Inputs and Outputs map the stage's ports to tensors.
 	Inputs, Outputs map[string]string
 	// Recounts maps lengths tensors that the instance writes and only the host reads to the lengths tensors that the
@@ -176,9 +178,13 @@ func (r *resolver) add(s manifest.Step, pipeline []manifest.Step) error {
 		return hint.Errorf("build it; with --data-gpu cpu the plugins compute on the CPU",
 			"plugin %s is given the data GPU, but its program for a GPU is missing: %s", entry.Name(), file)
 	}
+	data, err := dataOf(&s.StageInstance, &stage)
+	if err != nil {
+		return err
+	}
 	i := Instance{
-		Name: s.Name, Stage: stage, Config: s.Config, Files: files, Inputs: s.Inputs, Outputs: s.Outputs, P: s.P,
-		Group: s.Group, Member: s.Member,
+		Name: s.Name, Stage: stage, Config: s.Config, Files: files, Data: data, Inputs: s.Inputs, Outputs: s.Outputs,
+		P: s.P, Group: s.Group, Member: s.Member,
 	}
 	if i.Chosen() && stage.Kind != manifest.Augment {
 		return notChosen(&i)

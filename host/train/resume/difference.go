@@ -49,6 +49,21 @@ const valShare = "data/val-share"
 // rowCount is the name of the number of clips, which a person can compare, unlike the hash of the data.
 const rowCount = "data/clips"
 
+// DataFolders is the name of the hashes of data folders in a checkpoint's hashes, and pluginData that of the setting.
+const (
+	DataFolders = "plugin_data"
+	pluginData  = "plugin-data"
+)
+
+// FoldersOf returns the hashes of the data folders by their names.
+func FoldersOf(hashes map[string]string) map[string]string {
+	all := map[string]string{}
+	if text := hashes[DataFolders]; text != "" && json.Unmarshal([]byte(text), &all) != nil {
+		return map[string]string{"": unreadable}
+	}
+	return all
+}
+
 // compare lists the values that differ, in the order of their names.
 func compare(was, is map[string]string) []Difference {
 	all := maps.Clone(was)
@@ -70,10 +85,12 @@ func comparable(name string, was, is map[string]string) bool {
 	case parts[0] == "augment" && len(parts) == 3:
 		stage := parts[0] + "/" + parts[1] + "/stage"
 		return was[stage] != "" && is[stage] != ""
-	case parts[0] != "plugins":
+	case parts[0] != "plugins" && parts[0] != pluginData:
 		return true
 	case was[name] == "" || is[name] == "":
 		return was["augment"] == is["augment"]
+	case parts[0] == pluginData:
+		return true
 	case !strings.Contains(was[name], " ("): // an older program did not know a sum without plugin.sum
 		version, _, _ := strings.Cut(is[name], " (")
 		return was[name] != version
@@ -114,6 +131,10 @@ func values(hashes map[string]string) map[string]string {
 			plugins(out, value)
 		case "pipeline":
 			pipeline(out, value)
+		case DataFolders:
+			for folder, hash := range FoldersOf(hashes) {
+				out[pluginData+"/"+folder] = short(hash)
+			}
 		case "clips":
 			out["data/recordings"] = short(value)
 		case "rows":

@@ -25,6 +25,21 @@ type RefusedError struct {
 	MissingConfig string
 	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
 	Lost []string
+	// Folders are what has changed in data folders, by their names, as far as it is known.
+	Folders map[string]Folder
+}
+
+// Folder is a data folder with other files than the run has begun with.
+type Folder struct {
+	Path  string
+	Files []string // what has become of each file that is not as it was
+}
+
+// folder returns what is known of a difference that is a data folder.
+func (e *RefusedError) folder(d Difference) (name string, f Folder, known bool) {
+	name, is := strings.CutPrefix(d.Name, pluginData+"/")
+	f, known = e.Folders[name]
+	return name, f, is && known
 }
 
 // missingConfig is the config.yaml of a run if that is missing, else "".
@@ -45,7 +60,11 @@ func (e *RefusedError) Error() string { return strings.Join(e.Lines(), "\n") }
 func (e *RefusedError) Lines() []string {
 	lines := []string{e.Path + ": the run was started with other settings:"}
 	for _, d := range e.Refused[:min(maxListed, len(e.Refused))] {
+		_, folder, isFolder := e.folder(d)
 		switch {
+		case isFolder:
+			lines = append(lines, fmt.Sprintf("  %s: other files than before in %s:", d.Name, folder.Path))
+			lines = append(lines, firstOf(folder.Files)...)
 		case d.Name == "data" && len(e.Lost) > 0:
 			lines = append(lines, e.lost()...)
 		case d.Name == "data":
@@ -65,11 +84,17 @@ func (e *RefusedError) Lines() []string {
 
 // lost names the lines that are lost.
 func (e *RefusedError) lost() []string {
-	lines := []string{fmt.Sprintf("  data: %s of the list cannot be used any more:", units.Count(len(e.Lost), "line"))}
-	for _, line := range e.Lost[:min(maxListed, len(e.Lost))] {
+	return append(
+		[]string{fmt.Sprintf("  data: %s of the list cannot be used any more:", units.Count(len(e.Lost), "line"))},
+		firstOf(e.Lost)...)
+}
+
+// firstOf indents lines, and counts those that are too many.
+func firstOf(all []string) (lines []string) {
+	for _, line := range all[:min(maxListed, len(all))] {
 		lines = append(lines, "    "+line)
 	}
-	if n := len(e.Lost) - maxListed; n > 0 {
+	if n := len(all) - maxListed; n > 0 {
 		lines = append(lines, fmt.Sprintf("    and %d more", n))
 	}
 	return lines
@@ -95,10 +120,24 @@ func (e *RefusedError) Hint() string {
 	if never != nil {
 		return strings.Join(never, "; ") + "; a new run can start from these weights with --init " + hint.Path(e.Path)
 	}
+	back := "leave them as they were"
 	if len(e.Lost) > 0 {
-		return "put the recordings back, or accept the change with --allow " + strings.Join(allow, ",") +
-			" (docs/resume.md)"
+		back = "put the recordings back"
 	}
-	return "leave them as they were, or accept the change with --allow " + strings.Join(allow, ",") +
-		" (docs/resume.md)"
+	if moved := e.moved(); moved != "" {
+		back = "put the files back, name the folder where they are with " + moved + ", begin a new run with --init " +
+			hint.Path(e.Path)
+	}
+	return back + ", or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+}
+
+// moved is the flags that name the data folders elsewhere, or "" if none has changed.
+func (e *RefusedError) moved() string {
+	var flags []string
+	for _, d := range e.Refused {
+		if name, is := strings.CutPrefix(d.Name, pluginData+"/"); is {
+			flags = append(flags, "--plugin-data "+shown(name)+"=DIR")
+		}
+	}
+	return strings.Join(flags, " ")
 }

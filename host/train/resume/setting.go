@@ -12,7 +12,7 @@ var settings = map[string]setting{
 	"plateau-patience": {}, "weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {},
 	"beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {}, "groups": {}, "batch-size": {}, "accumulate": {}, "seed": {},
 	"enable-static-shapes": {}, "buckets": {}, "data": {}, "augment": {}, "plugins": {}, "precision": {}, "freeze": {},
-	"graph": {}, "normalize": {}, "best-by": {},
+	"graph": {}, "normalize": {}, "best-by": {}, pluginData: {},
 
 	"features":   {never: "the model was trained on features of another kind"},
 	"optimizer":  {never: "the state of one optimizer means nothing to another"},
