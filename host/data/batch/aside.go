@@ -52,7 +52,11 @@ var asides = sync.Pool{New: func() any { return new(aside) }}
 
 // hide makes rows empty, and keeps what they had.
 func (a *aside) hide(slot []byte, tensors []blank, rows []int) {
-	a.rows, a.saved = append(a.rows[:0], rows...), a.saved[:0]
+	size := 0
+	for i := range tensors {
+		size += len(rows) * tensors[i].Bytes() / tensors[i].Shape[0]
+	}
+	a.rows, a.saved = append(a.rows[:0], rows...), slices.Grow(a.saved[:0], size)
 	for _, row := range rows {
 		for i := range tensors {
 			data := tensors[i].Row(slot, row)

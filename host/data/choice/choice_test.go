@@ -228,6 +228,26 @@ func TestChoicesAreIndependent(t *testing.T) {
 	}
 }
 
+// TestChoicesTellNothingOfDraws: the first draw of a row in a stage is as likely below p for the rows that get it.
+func TestChoicesTellNothingOfDraws(t *testing.T) {
+	in := &catalog.Instance{Name: "clip", P: constant(0.5)}
+	var outcomes [4]int
+	for i := range rows {
+		row, k := Row{Seed: 3, ID: fmt.Sprintf("clip%05d", i)}, 0
+		var seed [32]byte
+		key := dataset.RowKey(row.Seed, row.Epoch, row.ID, in.Name)
+		copy(seed[:], key[:])
+		if row.Gets(in) {
+			k = 2
+		}
+		if rand.New(rand.NewChaCha8(seed)).Float64() < 0.5 {
+			k++
+		}
+		outcomes[k]++
+	}
+	fits(t, "choices and draws", outcomes[:], 0.25, 0.25, 0.25, 0.25)
+}
+
 func BenchmarkGets(b *testing.B) {
 	g, members := group("some_of", manifest.Count{Low: 1, High: 3}, 1, 1, 1)
 	g.P = constant(0.5)
