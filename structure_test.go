@@ -94,6 +94,7 @@ const filesPackage = "host/base/files"
 // importers names the folders that may import a module of others.
 var importers = map[string]string{
 	"github.com/KimMachineGun/automemlimit": "host/settings/limits",
+	"github.com/fsnotify/fsnotify":          "host/command/plugindev",
 	"github.com/NVIDIA/go-nvml":             "gpu/nvml",
 	"github.com/goccy/go-yaml":              "host/settings/config",
 	"github.com/gomlx/go-huggingface":       "host/data/dataset",

@@ -81,7 +81,7 @@ func TestFlagsOfOneCommand(t *testing.T) {
 	for _, g := range config.New().Groups() {
 		g.Flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = true })
 	}
-	shared := []string{"json", "help", "run", "out", "clip", "stage", "step"}
+	shared := []string{"json", "help", "run", "out", "clip", "stage", "step", "epoch", "pipeline"}
 	owner := map[string]string{}
 	for _, cmd := range all(New()) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -29,9 +29,10 @@ var reads = map[string]overwrite.Kind{
 // arguments are the commands, as they are typed, whose arguments name what they read.
 var arguments = map[string]overwrite.Kind{
 	"data check": overwrite.Data, "graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
-	"graph lint": overwrite.Bundle, "plugins list": overwrite.Plugins, "plugins test": overwrite.Plugins,
-	"replay":  overwrite.Run,
-	"compare": overwrite.Run, "report": overwrite.Run,
+	"graph lint": overwrite.Bundle, "plugins dev": overwrite.Plugins, "plugins list": overwrite.Plugins,
+	"plugins test": overwrite.Plugins,
+	"replay":       overwrite.Run,
+	"compare":      overwrite.Run, "report": overwrite.Run,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that

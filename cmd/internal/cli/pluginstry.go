@@ -33,13 +33,9 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	o := plugintry.Options{}
-	cmd.Flags().StringVar(&o.Clip, "clip", "", "audio `file` to try the stages on; its name is the id of the clip")
+	tryFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.Out, "out", "", "`file` to write: .wav to hear it, .png to see it; or a folder, with a "+
 		"slash at its end")
-	cmd.Flags().StringVar(&o.Pipeline, "pipeline", "",
-		"YAML or JSON `file` of settings with the pipeline, as --config of a run takes it")
-	cmd.Flags().IntVar(&o.Epoch, "epoch", 1, "first `epoch` to try, which the draws depend on")
-	cmd.Flags().IntVar(&o.Step, "step", 1, "`step` of the run that stages with a schedule are told")
 	cmd.Flags().IntVar(&o.Count, "count", 1, "`number` of epochs to try, each with files of its own")
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
@@ -57,12 +53,28 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 			o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir,
 				set.ORTLib
 			o.Data = set.PluginData
+			take(&o, set)
 			out := output(false)
 			if *debug {
 				o.Debug = func(line string) { visible.Fprintf(out, "%s\n", line) }
+				o.Started = waitForEnter
 			}
 			return plugintry.Command(cmd.Context(), out, o)
 		})
+}
+
+// tryFlags gives a command the flags for a clip that is sent through stages.
+func tryFlags(cmd *cobra.Command, o *plugintry.Options) {
+	cmd.Flags().StringVar(&o.Clip, "clip", "", "audio `file` to try the stages on; its name is the id of the clip")
+	cmd.Flags().StringVar(&o.Pipeline, "pipeline", "",
+		"YAML or JSON `file` of settings with the pipeline, as --config of a run takes it")
+	cmd.Flags().IntVar(&o.Epoch, "epoch", 1, "first `epoch` to try, which the draws depend on")
+	cmd.Flags().IntVar(&o.Step, "step", 1, "`step` of the run that stages with a schedule are told")
+}
+
+// take fills in what is a setting of a run.
+func take(o *plugintry.Options, set *config.Set) {
+	o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
 }
 
 // checkTry refuses what cannot be tried.
@@ -75,6 +87,13 @@ func checkTry(o plugintry.Options) error {
 		return hint.Errorf(example, "--clip and --out are needed")
 	case o.Count < 1 || o.Count > 1000:
 		return fmt.Errorf("--count %d is not between 1 and 1000", o.Count)
+	}
+	return checkNumbers(o)
+}
+
+// checkNumbers refuses numbers that are counted from 0.
+func checkNumbers(o plugintry.Options) error {
+	switch {
 	case o.Epoch < 1:
 		return fmt.Errorf("--epoch %d: epochs are counted from 1", o.Epoch)
 	case o.Step < 1:

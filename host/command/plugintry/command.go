@@ -31,6 +31,7 @@ type Options struct {
 	CacheDir    string
 	ORTLib      string
 	Debug       func(line string) // as of supervise.Config
+	Started     func()            // called before the clip is sent; may be nil
 	Log         *slog.Logger      // of the plugins; nil discards it
 
 	check func(*way) error // before anything starts
@@ -45,7 +46,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 			last, err = w.choose(strings.ToLower(filepath.Ext(o.Out)))
 		}
 		if err == nil {
-			err = checkNames(o, last)
+			err = checkNames(o, w, last)
 		}
 		return err
 	}
@@ -54,6 +55,9 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer t.Close()
+	if o.Started != nil {
+		o.Started()
+	}
 	record := t.record()
 	for n := range o.Count {
 		epoch := o.Epoch + n
@@ -98,11 +102,19 @@ func isFolder(path string) bool {
 	return strings.HasSuffix(path, "/") || err == nil && info.IsDir()
 }
 
-// checkNames refuses to write over the clip.
-func checkNames(o Options, last []shown) error {
+// checkNames refuses to write over the clip. last are the outputs that a single file has.
+func checkNames(o Options, w *way, last []shown) error {
 	var files []overwrite.Place
-	if isFolder(o.Out) {
-		for _, name := range []string{beforeSound, beforePicture, drawsFile} {
+	if last == nil {
+		names := []string{beforeSound, beforePicture, drawsFile}
+		for n, in := range w.resolved.Instances {
+			all := outputsOf(in)
+			for _, s := range all {
+				stem := stemOf(n, in.Name, s, len(all) > 1)
+				names = append(names, stem+".wav", stem+".png")
+			}
+		}
+		for _, name := range names {
 			files = append(files, overwrite.Place{Flag: "--out", Path: filepath.Join(o.Out, name)})
 		}
 	}

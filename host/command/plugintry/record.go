@@ -131,10 +131,7 @@ func (t *Trial) Save(folder, below string, epoch, step int, done []Done) (Epoch,
 	for n, d := range done {
 		d.Outcome.Outputs = []Output{}
 		for _, o := range d.outputs {
-			stem := fmt.Sprintf("%d-%s", n+1, d.Name)
-			if len(d.outputs) > 1 {
-				stem += "-" + o.port
-			}
+			stem := stemOf(n, d.Name, o.shown, len(d.outputs) > 1)
 			saved, err := t.saveOutput(folder, filepath.Join(below, stem), o)
 			if err != nil {
 				return e, err
@@ -144,6 +141,15 @@ func (t *Trial) Save(folder, below string, epoch, step int, done []Done) (Epoch,
 		e.Stages = append(e.Stages, d.Outcome)
 	}
 	return e, nil
+}
+
+// stemOf is the name, without its ending, of the files of an output of the n-th instance.
+func stemOf(n int, instance string, s shown, several bool) string {
+	stem := fmt.Sprintf("%d-%s", n+1, instance)
+	if several {
+		stem += "-" + s.port
+	}
+	return stem
 }
 
 // saveOutput writes the files of one output, whose path without ending is stem in the folder.

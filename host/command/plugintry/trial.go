@@ -92,10 +92,11 @@ func open(ctx context.Context, o Options) (_ *Trial, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.check != nil {
-		if err := o.check(w); err != nil {
-			return nil, err
-		}
+	if o.check == nil {
+		o.check = func(w *way) error { return checkNames(o, w, nil) }
+	}
+	if err := o.check(w); err != nil {
+		return nil, err
 	}
 	if _, err := datafolder.OpenAll(ctx, w.resolved.Instances, filepath.Join(cache, "index"), nil); err != nil {
 		return nil, err
@@ -199,6 +200,9 @@ func (t *Trial) Run(ctx context.Context, epoch, step int) ([]Done, error) {
 	t.done = nil
 	tried, err := t.trial.Run(ctx, &pipeline.Batch{Epoch: epoch - 1, Step: int64(step - 1), Rows: []int32{0}}, true,
 		t.fill)
+	if p, ok := errors.AsType[*supervise.PluginError](err); ok {
+		return nil, p // without the words for a run, which builds the batch again
+	}
 	if err != nil {
 		return nil, err
 	}
