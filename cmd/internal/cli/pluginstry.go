@@ -50,9 +50,6 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 			if o.Values, err = readValues(*values); err != nil {
 				return usage(cmd, err)
 			}
-			o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir,
-				set.ORTLib
-			o.Data = set.PluginData
 			take(&o, set)
 			out := output(false)
 			if *debug {
@@ -75,6 +72,7 @@ func tryFlags(cmd *cobra.Command, o *plugintry.Options) {
 // take fills in what is a setting of a run.
 func take(o *plugintry.Options, set *config.Set) {
 	o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
+	o.Data = set.PluginData
 }
 
 // checkTry refuses what cannot be tried.
