@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,9 @@ func unquoted(cmd *cobra.Command, argument string) string {
 	if f == nil || !strings.HasPrefix(name, "--") ||
 		!slices.Contains([]string{"file", "folder", "path", "text"}, usedName(f)) {
 		return ""
+	}
+	if other := cmd.Flags().Lookup(strings.TrimPrefix(value, "--")); other != nil && strings.HasPrefix(value, "--") {
+		return fmt.Sprintf("give --%s a value: the word after it is %s", f.Name, value)
 	}
 	return "quote a value with spaces: --" + f.Name + " " + hint.Path(value+rest)
 }

@@ -236,7 +236,7 @@ func canceled(ctx context.Context, t *subject) error {
 	_, err := t.plain.run(going, 0, 0, mixed)
 	t.plain.onBatch.Store(nil)
 	if now := t.plain.pool.PIDs(); !slices.Equal(before, now) {
-		return errors.Join(errors.New("the process did not answer"), err)
+		return errors.Join(t.plain.lost("the process did not answer"), err)
 	}
 	return t.plain.sameAs(ctx, 0, 0, mixed)
 }
@@ -293,7 +293,7 @@ func interrupted(ctx context.Context, t *subject) error {
 		}
 	}
 	if !slices.Equal(before, t.plain.pool.PIDs()) {
-		return errors.New("the process ended because of SIGINT")
+		return t.plain.lost("the process ended after SIGINT")
 	}
 	return nil
 }

@@ -154,8 +154,12 @@ func testStage(ctx context.Context, c *Config, s manifest.Stage) (*Stage, error)
 
 // advice is the hint for a failed check.
 func advice(k check, err error) string {
-	if errors.Is(err, supervise.ErrFailed) { // the stage itself says so, whatever the check is about
+	ended, ok := errors.AsType[*supervise.PluginError](err)
+	switch {
+	case errors.Is(err, supervise.ErrFailed): // the stage itself says so, whatever the check is about
 		return hint.Of(err)
+	case ok && ended.Exit != "" && !ended.Kicked && !ended.Violated: // so does the process
+		return cmp.Or(hint.Of(err), k.hint)
 	}
 	return cmp.Or(k.hint, hint.Of(err))
 }

@@ -3,6 +3,7 @@ package plugintest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -163,6 +164,14 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 		Contract: t.cfg.Bundle.Manifest.Features, Log: t.cfg.Log,
 	})
 	return s, nil
+}
+
+// lost says what happened to the process, and why it was restarted.
+func (s *session) lost(what string) error {
+	if cause := s.pool.Stats().Cause; cause != nil {
+		return fmt.Errorf("%s: %w", what, cause)
+	}
+	return errors.New(what)
 }
 
 // run sends a batch of clips, and returns the bytes of all outputs by row.

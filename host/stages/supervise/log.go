@@ -54,6 +54,13 @@ func (j *journal) last() string {
 	return cmp.Or(j.words.dump(), tail)
 }
 
+// fatal reports whether the program has written why it ends.
+func (j *journal) fatal() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.words.fatal != "" || j.words.part == complete
+}
+
 // unlogged is the number of lines that were not logged.
 func (j *journal) unlogged() int {
 	j.mu.Lock()

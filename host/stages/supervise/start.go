@@ -268,7 +268,9 @@ func (p *process) startError(err error, started bool) error {
 	case phase.phase == "" && text == "":
 		e.lost = true
 		e.Err = fmt.Errorf("start: no handshake within %v", p.cfg.StartTimeout)
-		e.hint = startLateHint
+		if e.hint = startLateHint; p.journal.fatal() { // it only has not exited
+			e.hint = startHint
+		}
 	case phase.phase == "":
 		e.Err = fmt.Errorf("start: %w", phase.err)
 		e.hint = rulesHint
