@@ -101,6 +101,7 @@ func TestChoicesRefused(t *testing.T) {
 		{`{"name":"g","some_of":[],"count":1}`, at + "some_of is empty", "leave the entry out"},
 		{`{"name":"g","one_of":[{"name":"a"}],"some_of":[{"name":"b"}]}`, at + "it has one_of and some_of", "two entries"},
 		{`{"name":"g","one_of":[{"name":"a"}],"stage":"s"}`, at + "it is a stage and has one_of", "members"},
+		{`{"name":"g","one_of":[{"name":"a"}],"data":{"n":"d"}}`, at + "it is a stage and has one_of", "members"},
 		{`{"name":"g","some_of":[{"name":"a"}],"count":1,"inputs":{}}`, at + "it is a stage and has some_of", "members"},
 		{`{"name":"g","one_of":[{"name":"a"}],"weight":2}`, at + "weight is not for a group", "p is the probability"},
 		{`{"name":"g","one_of":[{"name":"a","weight":0}]}`, at + "all weights are 0", "p: 0 switches"},
