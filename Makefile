@@ -123,6 +123,7 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	scripts/test-prometheus.sh
 	scripts/python-sdk.sh --lowest
 	scripts/test-compatibility.sh
+	scripts/test-examples.sh
 	scripts/faults.sh
 	@$(MAKE) --no-print-directory torture
 

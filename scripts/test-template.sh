@@ -55,6 +55,7 @@ rm -r noise
 "$checkout/scripts/venv-plugin.sh"
 "$checkout/bin/xtts-host" plugins new ../py-clip --lang python >"$work/created"
 ln -s "$checkout/.cache/venv-plugin" ../py-clip/.venv
+touch ../py-clip/requirements.lock # scripts/test-examples.sh makes a real one, from the network
 (cd ../py-clip && PYTHONDONTWRITEBYTECODE=1 .venv/bin/python -m pytest -q && make --silent release && sha256sum --check --quiet plugin.sum)
 PATH=$checkout/.cache/venv-plugin/bin:$PATH "$checkout/bin/xtts-host" plugins test --cache-dir "$work/cache" . ../py-clip \
 	"$checkout/plugins/features" "$checkout/plugins/augment" "$checkout/plugins/testdata/python/gain" >"$work/rules" || { cat "$work/rules"; exit 1; }

@@ -19,6 +19,15 @@ def test_lower_bounds():
     assert bounds == set(re.findall(r'"([^"]+)"', listed))
 
 
+@pytest.mark.parametrize("name", ["Makefile", "run", "lock.py", "pytest.ini"])
+def test_examples_are_like_new_plugins(name):
+    """The examples have the environment of a new plugin."""
+    examples = sorted((ROOT / "plugins/examples").glob("*/plugin.json"))
+    assert len(examples) == 2
+    for example in examples:
+        assert (example.parent / name).read_bytes() == (ROOT / PYTHON_TEMPLATE / name).read_bytes(), example.parent
+
+
 def test_version():
     """pyproject.toml has no version of its own."""
     assert re.fullmatch(r"\d+\.\d+\.\d+", xtts_plugin.__version__)
@@ -27,7 +36,8 @@ def test_version():
 
 @pytest.mark.parametrize("path", [
     "shared/python/README.md", "shared/python/bench.py", "shared/python/xtts_plugin/__init__.py",
-    "plugins/testdata/python/gain/plugin.py", PYTHON_TEMPLATE + "plugin.py"])
+    "plugins/testdata/python/gain/plugin.py", "plugins/examples/audiomentations/plugin.py",
+    "plugins/examples/torchaudio/plugin.py", PYTHON_TEMPLATE + "plugin.py"])
 def test_examples_can_be_imported(path):
     """They serve only as a program."""
     text = (ROOT / path).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
     from xtts_plugin import audio
 
-    noise = audio.read("street.ogg", config.features.sample_rate)
+    noise = audio.read("street.ogg", config.features["sample_rate"])
 
 Go's SDK reads the same formats: WAV, FLAC, Ogg Vorbis, Ogg Opus and MP3. At a file's own rate, WAV and FLAC have the
 same bits there. Lossy formats are decoded, and others resampled, by other libraries (docs/audio.md).
