@@ -28,6 +28,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 		out.Changes = change.History
 	}
 	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
+	r.log.WarnOf(r.log.Unshown()...)
 	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
 	out.NoDeadlines = r.plan.Config.Debug
 	out.Augmentations = path.Augmentations()

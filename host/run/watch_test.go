@@ -38,7 +38,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(runlog.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
+	log := slog.New(runlog.NewWarnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
 	s := session.New(p, batch.Overlapped, nil, log)
 	t.Cleanup(func() { s.Close() })
 	if err := s.Open(nil); err != nil {

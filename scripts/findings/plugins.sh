@@ -25,7 +25,7 @@ foreign-program() {
   rm -f list/augment/plugin.sum
   head -c 5000 list/augment/augment_linux_amd64 >cut
   cp cut list/augment/augment_linux_amd64
-  xtts-host plugins list list >output
+  xtts-host plugins list list >output || [ $? = 4 ]
   says 'executable augment_linux_amd64 is'
   silent 'augment  0.1.0  unverified'
 }

@@ -36,7 +36,7 @@ type Engine struct {
 func Open(ctx context.Context, p *plan.Plan, console console.Console) (_ *Engine, err error) {
 	e := &Engine{Bus: event.NewBus()}
 	e.Bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
-	e.Log = slog.New(runlog.Warnings(func(w *event.Warning) { e.Bus.Publish(w) }))
+	e.Log = slog.New(runlog.NewWarnings(func(w *event.Warning) { e.Bus.Publish(w) }))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())

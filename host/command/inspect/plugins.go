@@ -1,12 +1,14 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
@@ -45,15 +47,32 @@ func listOf(entries []catalog.Entry) PluginList {
 	return list
 }
 
+// ErrUnusable means that a folder has plugins that cannot be started.
+var ErrUnusable = exit.New(exit.StatusPlugin, "cannot be started")
+
+// unusable is the error for the plugins that cannot be started, after they were listed.
+func unusable(entries []catalog.Entry) error {
+	var names []string
+	for _, e := range entries {
+		if !e.Startable() && e.State != catalog.Skipped {
+			names = append(names, e.Name())
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s %w", units.Count(len(names), "plugin"), strings.Join(names, ", "), ErrUnusable)
+}
+
 // Plugins describes the content of a folder of plugins. It starts nothing. asJSON writes a PluginList as JSON instead
-// of text.
+// of text. The error wraps ErrUnusable if a plugin cannot be started.
 func Plugins(out io.Writer, dir string, asJSON bool) error {
 	entries, err := catalog.Scan(dir)
 	if err != nil {
 		return exit.Refused(exit.Advise(err, "name the folder that has a folder for each plugin"))
 	}
 	if asJSON {
-		return report.JSON(out, listOf(entries))
+		return errors.Join(report.JSON(out, listOf(entries)), unusable(entries))
 	}
 	if len(entries) == 0 {
 		visible.Fprintf(out, "%s: no folder in it\n", dir)
@@ -87,11 +106,10 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 			}
 		}
 	}
-	if others == nil {
-		return nil
+	if others != nil {
+		visible.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
 	}
-	_, err = visible.Fprintf(out, "other folders, without a plugin.json: %s\n", strings.Join(others, ", "))
-	return err
+	return unusable(entries)
 }
 
 // longestName is the width of the names of plugins, and of their stages, which are indented.

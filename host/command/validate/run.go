@@ -113,7 +113,7 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	}
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
-	log := slog.New(runlog.Warnings(func(w *event.Warning) { bus.Publish(w) }))
+	log := slog.New(runlog.NewWarnings(func(w *event.Warning) { bus.Publish(w) }))
 	return &validation{
 		set: set, draft: plan.NewDraft(set, console.Waiting()), bus: bus, log: log, stop: console.Stop,
 		command: command,

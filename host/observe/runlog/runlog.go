@@ -3,10 +3,8 @@
 package runlog
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
@@ -20,7 +18,8 @@ import (
 // has a file.
 type Log struct {
 	*slog.Logger
-	file *logFile
+	file     *logFile
+	warnings *Warnings
 }
 
 // maxPending limits the lines that wait for the disk, in bytes.
@@ -83,9 +82,12 @@ func (l *logFile) finish() error {
 
 // New returns a log that calls warn, from any goroutine, with each warning.
 func New(warn func(*event.Warning)) *Log {
-	file := new(logFile)
-	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
+	file, warnings := new(logFile), NewWarnings(warn)
+	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), warnings)), file, warnings}
 }
+
+// Unshown returns a line for each plugin of which warnings were not published.
+func (l *Log) Unshown() []string { return l.warnings.unshown() }
 
 // Open makes the log write to f from now on, and wait for a full disk as long as wait says. The caller closes f.
 func (l *Log) Open(f *files.File, wait *files.Patience) {
@@ -130,29 +132,3 @@ func (l *Log) Take(events []event.Event) error {
 
 // Close implements event.Sink. It does not close the file, which belongs to the caller of Open.
 func (l *Log) Close() error { return l.file.finish() }
-
-// Warnings is the slog.Handler that publishes warnings and errors as events.
-type Warnings func(*event.Warning)
-
-// Enabled implements slog.Handler.
-func (Warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-
-// Handle implements slog.Handler.
-func (w Warnings) Handle(_ context.Context, r slog.Record) error {
-	var attrs []string
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
-		return true
-	})
-	text := r.Message
-	if len(attrs) > 0 {
-		text += " (" + strings.Join(attrs, ", ") + ")"
-	}
-	w(&event.Warning{Error: r.Level >= slog.LevelError, Text: visible.Lines("warning", text)})
-	return nil
-}
-
-// WithAttrs and WithGroup implement slog.Handler. The attributes of a logger identify it in log.jsonl; a warning on the
-// console names its subject itself.
-func (w Warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
-func (w Warnings) WithGroup(string) slog.Handler      { return w }

@@ -28,7 +28,8 @@ const (
 // journal receives the output of one process: it keeps the last lines for error messages and passes all lines to the
 // host's log. It is safe for concurrent use.
 type journal struct {
-	log    *slog.Logger
+	log    *slog.Logger // of the plugin's lines
+	host   *slog.Logger // of what the host says about them
 	plugin string
 
 	mu    sync.Mutex // guards the rest
@@ -38,8 +39,8 @@ type journal struct {
 	lost  int // lines that were not logged
 }
 
-func newJournal(log *slog.Logger, plugin string) *journal {
-	return &journal{log: log, plugin: plugin, quota: quota{lines: logRate, bytes: logBytes}}
+func newJournal(log, host *slog.Logger, plugin string) *journal {
+	return &journal{log: log, host: host, plugin: plugin, quota: quota{lines: logRate, bytes: logBytes}}
 }
 
 // last returns the last lines as text, at most tailSize bytes, after the line that says why the program ended if it is
@@ -79,7 +80,7 @@ func (j *journal) close() {
 
 func (j *journal) reportDropped(n int) {
 	if n > 0 {
-		j.log.Warn(fmt.Sprintf("plugin %s: log lines dropped: it wrote more than %d lines or %d KiB within a second",
+		j.host.Warn(fmt.Sprintf("plugin %s: log lines dropped: it wrote more than %d lines or %d KiB within a second",
 			j.plugin, logRate, logBytes>>10),
 			"lines", n)
 	}
@@ -88,7 +89,7 @@ func (j *journal) reportDropped(n int) {
 // escaped reports processes that had left the group of the plugin process and were ended after it.
 func (j *journal) escaped(names []string) {
 	if len(names) > 0 {
-		j.log.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin,
+		j.host.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin,
 			strings.Join(names, ", "))))
 	}
 }

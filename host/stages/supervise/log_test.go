@@ -18,7 +18,8 @@ func testJournal() (*journal, *bytes.Buffer) {
 		}
 		return a
 	}}
-	return newJournal(slog.New(slog.NewTextHandler(&b, opts)), "fake"), &b
+	log := slog.New(slog.NewTextHandler(&b, opts))
+	return newJournal(log, log, "fake"), &b
 }
 
 func TestJournal(t *testing.T) {

@@ -31,7 +31,7 @@ import (
 func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
 	p := &process{
-		id: id, cfg: cfg, journal: newJournal(log, cfg.Plugin.Name()), gone: make(chan struct{}),
+		id: id, cfg: cfg, journal: newJournal(log, cfg.Logger, cfg.Plugin.Name()), gone: make(chan struct{}),
 		pending: map[uint64]*call{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
