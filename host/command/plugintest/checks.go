@@ -52,6 +52,10 @@ var checks = []check{
 		processes,
 	},
 	{"a call whose caller has gone", "answer every call, also if its context has ended", false, canceled},
+	{
+		"memory does not grow with the calls", "free what a call allocates, or allocate it once in Configure", false,
+		growing,
+	},
 	{"killed in a call", "keep nothing between two lives of the process that a call depends on", false, killed},
 	{
 		"its configuration has an effect",

@@ -115,6 +115,7 @@ var faults = []struct{ fault, stage, check, why string }{
 	{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
 	{"declares its source cacheable", "keyed", "any epoch, if cacheable", "differ"},
 	{"depends on the process", "mix", "two processes", "differ"},
+	{"keeps memory", "mix", "memory does not grow with the calls", "its memory grows by some "},
 	{"depends on the restart", "mix", "killed in a call", "differ"},
 	{"ignores its configuration", "mix", "its configuration has an effect", "other values of amount change nothing"},
 	{"floods its stderr", "mix", "few lines on its standard error", "lines were not logged"},
@@ -141,7 +142,7 @@ func TestFaults(t *testing.T) {
 			}
 			alone := []string{
 				"draws from the clock", "changes empty rows", "ignores its configuration", "floods its stderr",
-				"leaves a child process", "draws otherwise when asked",
+				"leaves a child process", "draws otherwise when asked", "keeps memory",
 			}
 			if slices.Contains(alone, c.fault) && len(found) != 1 {
 				t.Errorf("one fault fails %d checks: %v", len(found), found)

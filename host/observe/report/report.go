@@ -290,9 +290,11 @@ type Plugin struct {
 	Failed int64 `json:"failed"`
 	Lost   int64 `json:"lost"`
 	// PeakMemoryBytes is the largest memory of one process that was measured, one sample a second.
-	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
-	P50Ms           float64 `json:"p50_ms"`
-	P99Ms           float64 `json:"p99_ms"`
+	PeakMemoryBytes int64 `json:"peak_memory_bytes"`
+	// GrowthMB is the trend of the memory of one process, in MB per 1,000 calls; absent if there were too few calls.
+	GrowthMB *float64 `json:"memory_mb_per_1000_calls,omitempty"`
+	P50Ms    float64  `json:"p50_ms"`
+	P99Ms    float64  `json:"p99_ms"`
 }
 
 // Accumulation describes how the gradients of micro-batches are combined: mode "exact", "mean" or "weighted".

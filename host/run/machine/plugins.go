@@ -92,9 +92,14 @@ func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
 	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for i, pool := range m.Pools {
 		s, id := pool.Stats(), m.plan.Stages.Resolved.Plugins[i].Name()
+		var growth *float64
+		if s.Growth != nil {
+			mb := *s.Growth * 1000 / 1e6
+			growth = &mb
+		}
 		list = append(list, report.Plugin{
 			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
-			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, P50Ms: milliseconds(s.P50),
+			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth, P50Ms: milliseconds(s.P50),
 			P99Ms: milliseconds(s.P99),
 		})
 	}

@@ -42,10 +42,13 @@ func overLimit(used, limit int64) string {
 		float64(limit)/float64(unit))
 }
 
-// measure returns the memory that the process uses now, and keeps the peak.
+// measure returns the memory that the process uses now, and keeps the peak and the trend.
 func (p *process) measure() int64 {
 	used := memoryOf(p.child.cmd.Process.Pid)
 	storeMax(&p.peak, used)
+	p.mu.Lock()
+	p.memory.add(p.served, used)
+	p.mu.Unlock()
 	return used
 }
 

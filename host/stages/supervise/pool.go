@@ -31,6 +31,7 @@ type Pool struct {
 	slowest  time.Duration
 	inFlight int
 	stats    Stats
+	memory   trend   // of the process with the most calls that has ended
 	endErrs  []error // of processes that did not end well when asked to
 }
 
@@ -96,7 +97,10 @@ func (p *Pool) run(w *worker) {
 	for {
 		proc := w.proc
 		err := proc.serve()
-		p.update(func() { w.up, p.stats.PeakMemory = false, max(p.stats.PeakMemory, proc.peak.Load()) })
+		p.update(func() {
+			w.up, p.stats.PeakMemory = false, max(p.stats.PeakMemory, proc.peak.Load())
+			p.memory = longer(p.memory, proc.watched())
+		})
 		if err == nil && p.drained() {
 			err = proc.finish(p.cfg.DrainTimeout)
 			p.update(func() {

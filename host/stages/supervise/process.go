@@ -62,6 +62,7 @@ type process struct {
 	pending map[uint64]*call
 	lastID  uint64
 	retired bool // accepts no more calls
+	memory  trend
 	record
 
 	peak atomic.Int64 // bytes of memory

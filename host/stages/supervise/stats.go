@@ -19,6 +19,9 @@ type Stats struct {
 	PeakMemory int64
 	// Unlogged counts lines of the processes' standard error that were not logged, because they were too many.
 	Unlogged int
+	// Growth is the trend of the memory of one process, in bytes per call, by least squares over its measurements after
+	// the first 100 calls: of the process with the most of them. It is nil if there are too few.
+	Growth *float64
 	// Orphans counts processes that had left the group of a plugin process and were ended after it.
 	Orphans int
 }
@@ -29,13 +32,26 @@ func (p *Pool) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.stats
 	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.slowest
+	line := p.memory
 	for _, w := range p.workers {
 		if w.proc != nil {
+			line = longer(line, w.proc.watched())
 			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
 			s.Unlogged += w.proc.journal.unlogged()
 		}
 	}
+	if growth, ok := line.slope(); ok {
+		s.Growth = &growth
+	}
 	return s
+}
+
+// Memory measures the memory that the first process uses now, in bytes, as PeakMemory; 0 if it is not up.
+func (p *Pool) Memory() int64 {
+	for _, proc := range p.processes() {
+		return proc.measure()
+	}
+	return 0
 }
 
 // Workers returns the number of processes of the pool when all are up.

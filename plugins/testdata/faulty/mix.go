@@ -132,6 +132,9 @@ func (m *mix) alwaysFail(b *stage.Batch, wave []float32, lengths []int32) {
 	}
 }
 
+// kept is what is never freed.
+var kept = make(chan []byte, 1<<20)
+
 // failOnce applies the faults of any other batch.
 func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 	first := 0 // a row that is not empty
@@ -146,6 +149,8 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 		crash()
 	case inject("hangs"):
 		hang()
+	case inject("keeps memory"):
+		kept <- bytes.Repeat([]byte{1}, 64<<10)
 	case inject("fails"):
 		panic("index out of range [7] with length 7")
 	case inject("gives NaN"):
