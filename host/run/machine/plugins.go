@@ -99,8 +99,8 @@ func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
 		}
 		list = append(list, report.Plugin{
 			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
-			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth, P50Ms: milliseconds(s.P50),
-			P99Ms: milliseconds(s.P99),
+			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth,
+			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
 		})
 	}
 	return list

@@ -51,3 +51,9 @@ func longer(a, b trend) trend {
 	}
 	return a
 }
+
+// remember keeps the peak and the trend of a process that has ended. It requires mu.
+func (p *Pool) remember(proc *process) {
+	p.stats.PeakMemory = max(p.stats.PeakMemory, proc.peak.Load())
+	p.memory = longer(p.memory, proc.watched())
+}

@@ -89,8 +89,8 @@ func (j *journal) reportDropped(n int) {
 // escaped reports processes that had left the group of the plugin process and were ended after it.
 func (j *journal) escaped(names []string) {
 	if len(names) > 0 {
-		j.host.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin,
-			strings.Join(names, ", "))))
+		j.host.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s",
+			j.plugin, strings.Join(names, ", "))))
 	}
 }
 

@@ -97,10 +97,7 @@ func (p *Pool) run(w *worker) {
 	for {
 		proc := w.proc
 		err := proc.serve()
-		p.update(func() {
-			w.up, p.stats.PeakMemory = false, max(p.stats.PeakMemory, proc.peak.Load())
-			p.memory = longer(p.memory, proc.watched())
-		})
+		p.update(func() { w.up = false; p.remember(proc) })
 		if err == nil && p.drained() {
 			err = proc.finish(p.cfg.DrainTimeout)
 			p.update(func() {
@@ -377,18 +374,6 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	p.limits[instance].observe(took)
 	p.calls.add(took)
 	p.slowest = max(p.slowest, took)
-}
-
-func (p *Pool) processes() []*process {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []*process
-	for _, w := range p.workers {
-		if w.proc != nil {
-			all = append(all, w.proc)
-		}
-	}
-	return all
 }
 
 // Drain ends the pool cleanly: it accepts no more calls, waits for those in flight, asks every process to end and waits

@@ -54,6 +54,19 @@ func (p *Pool) Memory() int64 {
 	return 0
 }
 
+// processes returns the processes that have not ended.
+func (p *Pool) processes() []*process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*process
+	for _, w := range p.workers {
+		if w.proc != nil {
+			all = append(all, w.proc)
+		}
+	}
+	return all
+}
+
 // Workers returns the number of processes of the pool when all are up.
 func (p *Pool) Workers() int { return p.cfg.Workers }
 
