@@ -19,8 +19,8 @@ func TestTrend(t *testing.T) {
 		{"level", func(int) float64 { return 50e6 }, 3000, 20, 0, true},
 		{"leak", func(n int) float64 { return 50e6 + 2000*float64(n) }, 3000, 20, 2000, true},
 		{
-			"leak in noise", func(n int) float64 { return 50e6 + 2000*float64(n) + 1e6*r.NormFloat64() }, 3000, 10, 2000,
-			true,
+			"leak in noise", func(n int) float64 { return 50e6 + 2000*float64(n) + 1e6*r.NormFloat64() }, 3000, 10,
+			2000, true,
 		},
 		{"warm-up", func(n int) float64 { return 50e6 + 1e6*float64(min(n, 60)) }, 3000, 20, 0, true},
 		{"few calls", func(n int) float64 { return 1e6 * float64(n) }, 190, 1, 0, false},
