@@ -20,7 +20,7 @@ func TestRandVector(t *testing.T) {
 	b.reset(&stagepb.Call{RowKeys: key}, nil, nil)
 	words := fmt.Sprintf("`%016x`, `%016x`", b.Rand(0).Uint64(), b.Rand(0).Uint64())
 	b.reset(&stagepb.Call{RowKeys: key}, nil, nil)
-	floats := fmt.Sprintf("%.17g and %.17g", b.Rand(0).Float64(), b.Rand(0).Float64())
+	floats := fmt.Sprintf("%v and %v", b.Rand(0).Float64(), b.Rand(0).Float64())
 	page, err := os.ReadFile("../../docs/plugin-protocol.md")
 	if err != nil {
 		t.Fatal(err)

@@ -285,7 +285,7 @@ func TestFailures(t *testing.T) {
 // TestGraphsRunOnCUDA finds nodes without a GPU kernel and nodes that make the host wait, which a fake cannot show.
 func TestGraphsRunOnCUDA(t *testing.T) {
 	files, err := filepath.Glob("../../../*/*/*.onnx")
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("graphs %v, %v", files, err)
 	}
 	var trials []shapes.Sizes
