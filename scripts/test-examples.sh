@@ -31,7 +31,8 @@ flock 9
 for example in plugins/examples/*/; do
 	name=$(basename "$example") && mkdir -p "$kept/$name"
 	find "$kept/$name" -mindepth 1 -maxdepth 1 ! -name .venv ! -name requirements.lock -exec rm -rf {} +
-	cp -rL "$example." "$kept/$name"
+	cp -r "$example." "$kept/$name"
+	mkdir "$kept/$name/sdk" && cp -r shared/python/xtts_plugin "$kept/$name/sdk"
 done
 
 # audiomentations: a lock, which is kept as long as requirements.txt is, and the environment from it.
