@@ -33,7 +33,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-python python-sdk test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
+.PHONY: run need build plugins help test test-go test-python go-sdk python-sdk test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -80,6 +80,9 @@ test-go: need
 test-python: ## the Python SDK's tests
 	@scripts/venv-plugin.sh
 	cd shared/python && $(CURDIR)/.cache/venv-plugin/bin/python -B -m pytest
+
+go-sdk: need ## the module of the Go SDK in .cache/go-sdk, a folder for GOPROXY; prints its version
+	@go run ./scripts/gosdk shared .cache/go-sdk
 
 python-sdk: build ## the wheel of the Python SDK in .cache/python-sdk, which runs a stage in a new environment
 	scripts/python-sdk.sh

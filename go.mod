@@ -20,6 +20,7 @@ require (
 	github.com/vbauerster/mpb/v8 v8.9.3
 	github.com/xtts-host/xtts-host/shared v0.0.0
 	github.com/yalue/onnxruntime_go v1.35.0
+	golang.org/x/mod v0.41.0
 	golang.org/x/net v0.60.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0

@@ -6,7 +6,8 @@
 #   scripts/test-docs.sh PAGE ...    these pages
 #
 # A guide finds what its reader has: the built program, the folder my-voice with recordings and a list, and NumPy, in
-# .cache/venv-plugin in place of .cache/venv-mine. Numbers of steps from 1000 are divided by 1000.
+# .cache/venv-plugin in place of .cache/venv-mine. Numbers of steps from 1000 are divided by 1000. On all pages, plugins
+# dev has --once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -16,7 +17,7 @@ top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 
 # blocks PAGE prints the commands.
-blocks() { awk '/^```sh$/ {on=1; next} /^```$/ {on=0} on' "$1"; }
+blocks() { awk '/^```sh$/ {on=1; next} /^```$/ {on=0} on' "$1" | sed 's/ plugins dev / plugins dev --once /'; }
 
 # reader FOLDER makes what the reader of a guide has.
 reader() {
@@ -65,7 +66,7 @@ for page; do
 	(
 		cd "$work"
 		export XTTS_HOST_DEVICE=cpu XDG_CACHE_HOME="$work/.cache" # also on a machine with a GPU; nothing in HOME
-		bash -euo pipefail -c "set -x; $commands" >"$work/.log" 2>&1
+		bash -euo pipefail -c "set -x; $commands" </dev/null >"$work/.log" 2>&1
 	) || { cat "$work/.log" >&2; echo "error: $page does not work as written" >&2; exit 1; }
 	# What a page shows of the banner is what the program prints.
 	while IFS= read -r line; do

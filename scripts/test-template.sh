@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes plugins as their authors would, with plugins new, in a folder with a space. The one in Go is tested, built and checked without
-# cgo and without the checkout, the one in Python with its own SDK in the environment of scripts/venv-plugin.sh. GOFLAGS, GOPATH, GOCACHE and GOPROXY are those of the caller; everything else happens in a temporary folder.
+# Makes plugins as their authors would, with plugins new, in a folder with a space. The one in Go is tested, built and checked
+# without cgo and without the checkout, with its copy of the SDK and with the module that make go-sdk writes. The one in Python
+# has its own SDK, in the environment of scripts/venv-plugin.sh. GOFLAGS, GOPATH, GOCACHE and GOPROXY are those of the caller;
+# everything else happens in a temporary folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=$PWD
@@ -50,6 +52,26 @@ EOF
 read=$(go run ./noise "$checkout"/shared/audio/testdata/{vorbis-22050-1.ogg,silk-48000-1.opus,mpeg1-44100-1.mp3,celt-48000-2.flac})
 [ "$read" = "$(for _ in 1 2 3 4; do echo '6615 <nil>'; done)" ] || fail "the SDK of a new plugin reads: $read"
 rm -r noise
+
+# It also builds with the module from a proxy, in place of its copy: shared needs nothing of the host.
+cp -r . ../with-module
+(
+	cd ../with-module && rm -rf sdk "$program"
+	version=$(cd "$checkout" && go run ./scripts/gosdk shared "$work/proxy")
+	module=github.com/xtts-host/xtts-host/shared
+	forget() { # the version has other content after the next change
+		local kept=("$(go env GOMODCACHE)"/{,cache/download/}$module*)
+		chmod -R u+w "${kept[@]}" 2>/dev/null || true
+		rm -rf "${kept[@]}"
+	}
+	forget
+	go mod edit -dropreplace $module -droprequire $module
+	GOPROXY="file://$work/proxy,$(go env GOPROXY)" GONOSUMDB=$module go get $module@"$version" 2>"$work/get" ||
+		{ cat "$work/get" >&2; exit 1; }
+	make --silent test build
+	go version -m "$program" | grep -qF "$module	$version" || fail "$program was not built with $module $version"
+	forget
+)
 
 # New plugins, examples and first-party plugins keep the rules that they explain.
 "$checkout/scripts/venv-plugin.sh"

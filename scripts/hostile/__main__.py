@@ -70,8 +70,8 @@ def kinds(g: good.Good, seed: int):
         lambda bundle, what: Trial("tokenizer", what, g.train("--max-steps", "1", graph=bundle), "tokenizer.json", (0, 2, 5)), variants.sign)
 
     def listed(kind):
-        # Nothing is refused: the list has the state of every folder.
-        return lambda plugin, what: Trial(kind, what, [str(g.program), "plugins", "list", str(plugin.parent)], "features", (0,),
+        # Nothing is refused: the list has the state of every folder, and the status says whether all can be started.
+        return lambda plugin, what: Trial(kind, what, [str(g.program), "plugins", "list", str(plugin.parent)], "features", (0, 4),
             r"^features +(\S+ +)?(verified|unverified|modified|broken|not built|skipped)")
 
     def within(kind, name, more):

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -61,7 +62,8 @@ func unusable(entries []catalog.Entry) error {
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %w", units.Count(len(names), "plugin"), strings.Join(names, ", "), ErrUnusable)
+	return hint.Errorf("the list says why, and what to do", "%s: %s %w", units.Count(len(names), "plugin"),
+		strings.Join(names, ", "), ErrUnusable)
 }
 
 // Plugins describes the content of a folder of plugins. It starts nothing. asJSON writes a PluginList as JSON instead
