@@ -18,6 +18,7 @@ type way struct {
 	resolved *catalog.Resolved
 	inputs   []manifest.TensorSpec // what its instances write
 	target   catalog.Instance      // the last one
+	asked    []manifest.Step       // of the pipeline, with what chooses the rows that a run gives them
 }
 
 // find resolves the way to the named stages, "stage" or "plugin/stage", and through those before them that make their
@@ -36,7 +37,10 @@ func find(
 		return nil, err
 	}
 	configure(part, named, entries, values)
-	w := &way{}
+	w := &way{asked: manifest.Steps(bundle.Pipeline)}
+	if given != nil {
+		w.asked = manifest.Steps(given)
+	}
 	for _, i := range part {
 		w.declare(i, bundle, entries)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/data/choice"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
@@ -346,5 +347,27 @@ func TestStagesOfChoices(t *testing.T) {
 		if err := manifest.CheckPipeline(got); err != nil || got[0].P != nil {
 			t.Errorf("%q: %v, p %v", c.names, err, got[0].P)
 		}
+	}
+	w, chosen := way{asked: manifest.Steps(pipeline)}, map[string]int{}
+	for epoch := range 100 {
+		row := choice.Row{Seed: 1, Epoch: epoch, ID: "a"}
+		if gets := w.chosen("target", row); gets != nil {
+			t.Errorf("target: %v, but each row gets it", *gets)
+		}
+		one := 0
+		for _, name := range []string{"clip", "hiss", "hum"} {
+			if *w.chosen(name, row) {
+				chosen[name]++
+				if name != "clip" {
+					one++
+				}
+			}
+		}
+		if one != 1 {
+			t.Errorf("epoch %d: %d members of a one_of", epoch, one)
+		}
+	}
+	if chosen["clip"] < 35 || chosen["clip"] > 65 || chosen["hum"] < 55 || chosen["hum"] > 78 {
+		t.Errorf("chosen of 100: %v", chosen)
 	}
 }

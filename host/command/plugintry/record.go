@@ -43,6 +43,8 @@ type Outcome struct {
 	Plugin string `json:"plugin"`
 	Stage  string `json:"stage"`
 	Key    string `json:"row_key"` // in hexadecimal digits
+	// Chosen says whether a run gives the clip the stage, if it chooses the rows that get it.
+	Chosen *bool `json:"chosen,omitempty"`
 	// Draws is what the stage reports that it drew, or null.
 	Draws        json.RawMessage `json:"draws"`
 	Milliseconds float64         `json:"milliseconds"`
@@ -64,7 +66,7 @@ func (o Outcome) Line() string {
 	for _, out := range o.Outputs {
 		parts = append(parts, out.Text)
 	}
-	return strings.Join(parts, "; ") + drawsText(o.Draws)
+	return strings.Join(parts, "; ") + drawsText(o.Draws) + o.chosenText()
 }
 
 // line is Line with the files, which are in a folder.
@@ -77,7 +79,15 @@ func (o Outcome) line(folder string) string {
 	if text == "" {
 		text = "it writes neither a waveform nor a matrix of f32"
 	}
-	return text + drawsText(o.Draws)
+	return text + drawsText(o.Draws) + o.chosenText()
+}
+
+// chosenText is the end of a line for a clip that does not get the stage in a run.
+func (o Outcome) chosenText() string {
+	if o.Chosen == nil || *o.Chosen {
+		return ""
+	}
+	return "; not chosen in a run"
 }
 
 // drawsText is the end of a line that shows what was drawn; empty if nothing was reported.

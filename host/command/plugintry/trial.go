@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/data/choice"
 	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -213,6 +215,7 @@ func (t *Trial) Run(ctx context.Context, epoch, step int) ([]Done, error) {
 		d := &t.done[i]
 		key := dataset.RowKey(t.seed, epoch-1, t.Clip, d.Name)
 		d.Key = hex.EncodeToString(key[:])
+		d.Chosen = t.way.chosen(d.Name, choice.Row{Seed: t.seed, Epoch: epoch - 1, Step: int64(step - 1), ID: t.Clip})
 		if draws := tried.Draws[d.Name]; len(draws) > 0 {
 			d.Draws = draws[0]
 		}
@@ -221,6 +224,20 @@ func (t *Trial) Run(ctx context.Context, epoch, step int) ([]Done, error) {
 		}
 	}
 	return t.done, nil
+}
+
+// chosen reports whether a row gets an instance of the pipeline, nil if each row does.
+func (w *way) chosen(name string, row choice.Row) *bool {
+	at := slices.IndexFunc(w.asked, func(s manifest.Step) bool { return s.Name == name })
+	if at < 0 {
+		return nil
+	}
+	in := catalog.Instance{Name: name, P: w.asked[at].P, Group: w.asked[at].Group, Member: w.asked[at].Member}
+	if !in.Chosen() {
+		return nil
+	}
+	gets := row.Gets(&in)
+	return &gets
 }
 
 // after keeps what an instance has written, before the next one changes it.
