@@ -170,7 +170,6 @@ func (s *session) turn(ctx context.Context, changed []string) error {
 		}
 	}
 	if s.trial, err = plugintry.Open(ctx, o); err != nil {
-		s.trial = nil
 		s.say(said + "not started")
 		return err
 	}

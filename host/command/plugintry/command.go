@@ -33,24 +33,25 @@ type Options struct {
 	Debug       func(line string) // as of supervise.Config
 	Started     func()            // called before the clip is sent; may be nil
 	Log         *slog.Logger      // of the plugins; nil discards it
-
-	check func(*way) error // before anything starts
 }
 
 // Command sends the clip through the stages, once for each epoch, writes the results, and describes them on out.
 func Command(ctx context.Context, out io.Writer, o Options) error {
-	var last []shown // what the file has of the last stage
-	folder := isFolder(o.Out)
-	o.check = func(w *way) (err error) {
-		if !folder {
-			last, err = w.choose(strings.ToLower(filepath.Ext(o.Out)))
-		}
-		if err == nil {
-			err = checkNames(o, w, last)
-		}
+	r, err := resolve(o)
+	if err != nil {
 		return err
 	}
-	t, err := Open(ctx, o)
+	var last []shown // what the file has of the last stage
+	folder := isFolder(o.Out)
+	if !folder {
+		if last, err = r.way.choose(strings.ToLower(filepath.Ext(o.Out))); err != nil {
+			return exit.Refused(err)
+		}
+	}
+	if err := checkNames(o, r.way, last); err != nil {
+		return err
+	}
+	t, err := r.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 	if o.Started != nil {
 		o.Started()
 	}
-	record := t.record()
+	var epochs []Epoch
 	for n := range o.Count {
 		epoch := o.Epoch + n
 		done, err := t.Run(ctx, epoch, o.Step)
@@ -66,15 +67,11 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 			return err
 		}
 		if folder {
-			below := ""
-			if o.Count > 1 {
-				below = fmt.Sprintf("epoch-%d", epoch)
-			}
-			e, err := t.Save(o.Out, below, epoch, o.Step, done)
+			e, err := t.Save(o.Out, below(o, epoch), epoch, o.Step, done)
 			if err != nil {
 				return err
 			}
-			record.Epochs = append(record.Epochs, e)
+			epochs = append(epochs, e)
 			for _, s := range e.Stages {
 				visible.Fprintf(out, "%s, epoch %d: %s\n", s.Name, epoch, s.line(o.Out))
 			}
@@ -91,7 +88,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		}
 	}
 	if folder {
-		return record.Save(o.Out)
+		return t.Record(epochs...).Save(o.Out)
 	}
 	return nil
 }
@@ -102,32 +99,45 @@ func isFolder(path string) bool {
 	return strings.HasSuffix(path, "/") || err == nil && info.IsDir()
 }
 
-// checkNames refuses to write over the clip. last are the outputs that a single file has.
+// checkNames refuses to write over the clip or the pipeline. last are the outputs that a single file has.
 func checkNames(o Options, w *way, last []shown) error {
-	var files []overwrite.Place
+	var names []string
 	if last == nil {
-		names := []string{beforeSound, beforePicture, drawsFile}
+		for _, name := range []string{beforeSound, beforePicture, drawsFile} {
+			names = append(names, filepath.Join(o.Out, name))
+		}
+	}
+	for epoch := o.Epoch; epoch < o.Epoch+o.Count; epoch++ {
+		for _, s := range last {
+			names = append(names, name(o, epoch, s, len(last) > 1))
+		}
 		for n, in := range w.resolved.Instances {
 			all := outputsOf(in)
 			for _, s := range all {
-				stem := stemOf(n, in.Name, s, len(all) > 1)
-				names = append(names, stem+".wav", stem+".png")
+				if last == nil {
+					stem := filepath.Join(o.Out, below(o, epoch), stemOf(n, in.Name, s, len(all) > 1))
+					names = append(names, stem+".wav", stem+".png")
+				}
 			}
 		}
-		for _, name := range names {
-			files = append(files, overwrite.Place{Flag: "--out", Path: filepath.Join(o.Out, name)})
-		}
 	}
-	for n := range o.Count {
-		for _, s := range last {
-			files = append(files, overwrite.Place{Flag: "--out", Path: name(o, o.Epoch+n, s, len(last) > 1)})
-		}
+	var files []overwrite.Place
+	for _, name := range names {
+		files = append(files, overwrite.Place{Flag: "--out", Path: name})
 	}
 	in := []overwrite.Place{{Flag: "--clip", Path: o.Clip}}
 	if o.Pipeline != "" {
 		in = append(in, overwrite.Place{Flag: "--pipeline", Path: o.Pipeline})
 	}
 	return exit.Refused(overwrite.Check(files, in))
+}
+
+// below is the folder in --out of the stages' files of an epoch, or empty.
+func below(o Options, epoch int) string {
+	if o.Count == 1 {
+		return ""
+	}
+	return fmt.Sprintf("epoch-%d", epoch)
 }
 
 // name is the file of one epoch and output.

@@ -126,6 +126,7 @@ func TestTry(t *testing.T) {
 	})
 	t.Run("a chain", func(t *testing.T) { chain(t, dir, try) })
 	t.Run("a pipeline", func(t *testing.T) { givenPipeline(t, dir, try) })
+	t.Run("a clip among the files", func(t *testing.T) { keepsClip(t, dir, try) })
 	refuses(t, try)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -263,6 +264,45 @@ func refuses(t *testing.T, try try) {
 	}
 	_, err := try("mix", "x.wav", func(o *Options) { o.Clip = "nothing.wav" })
 	if exit.Code(err) != 2 || err.Error() != "--clip nothing.wav: no such file or directory" {
+		t.Error(err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	if err := os.WriteFile(empty, []byte("pipeline: []"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = try("", "x/", func(o *Options) { o.Pipeline, o.Stages = empty, nil })
+	if exit.Code(err) != 2 || err.Error() != empty+` has no stages in "pipeline"` || hint.Of(err) == "" {
+		t.Errorf("%v, hint %q", err, hint.Of(err))
+	}
+}
+
+// keepsClip tries files that a command writes as its clip, which has to stay as it is.
+func keepsClip(t *testing.T, dir string, try try) {
+	for _, c := range []struct {
+		clip, out string
+		count     int
+	}{
+		{"kept/before.wav", "kept/", 1}, {"kept/1-mix.wav", "kept/", 1}, {"kept/epoch-1/1-mix.wav", "kept/", 2},
+		{"kept/epoch-2/1-mix.wav", "kept/", 2}, {"kept/x.wav", "kept/x.wav", 1}, {"kept/x-2.wav", "kept/x.wav", 2},
+	} {
+		clip := filepath.Join(dir, c.clip)
+		if err := os.MkdirAll(filepath.Dir(clip), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		was := content(t, wave(t, 22050))
+		if err := os.WriteFile(clip, was, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := try("mix", c.out, func(o *Options) { o.Clip, o.Count = clip, c.count })
+		if exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "is the file of --clip: it would be overwritten") {
+			t.Errorf("%s to %s: %v", c.clip, c.out, err)
+		}
+		if !bytes.Equal(content(t, clip), was) {
+			t.Errorf("%s was written over", c.clip)
+		}
+	}
+	alone := filepath.Join(dir, "kept/1-mix.wav") // no file of two epochs
+	if _, err := try("mix", "kept/", func(o *Options) { o.Clip, o.Count = alone, 2 }); err != nil {
 		t.Error(err)
 	}
 }

@@ -102,15 +102,9 @@ func drawsText(draws json.RawMessage) string {
 	return "; drew " + visible.Short(b.String(), 300)
 }
 
-func (t *Trial) record() *Record {
-	return &Record{Version: 1, Clip: t.Clip, Seed: t.seed, Epochs: []Epoch{}}
-}
-
 // Record returns a record of ways of the clip.
 func (t *Trial) Record(epochs ...Epoch) *Record {
-	r := t.record()
-	r.Epochs = append(r.Epochs, epochs...)
-	return r
+	return &Record{Version: 1, Clip: t.clip, Seed: t.seed, Epochs: epochs}
 }
 
 // Save writes draws.json into a folder.
@@ -132,10 +126,10 @@ func (t *Trial) Save(folder, below string, epoch, step int, done []Done) (Epoch,
 	if err := files.At(filepath.Join(folder, below)).MkdirAll(); err != nil {
 		return e, written(err)
 	}
-	if _, err := writeSound(filepath.Join(folder, beforeSound), t.Wave, t.Wave, t.Features.SampleRate); err != nil {
+	if _, err := writeSound(filepath.Join(folder, beforeSound), t.wave, t.wave, t.features.SampleRate); err != nil {
 		return e, err
 	}
-	if _, err := t.spectrogram(filepath.Join(folder, beforePicture), t.Wave); err != nil {
+	if _, err := t.spectrogram(filepath.Join(folder, beforePicture), t.wave); err != nil {
 		return e, err
 	}
 	for n, d := range done {
@@ -183,7 +177,7 @@ func (t *Trial) saveOutput(folder, stem string, o output) (saved Output, err err
 
 // spectrogram draws a waveform. One that is too short, or has a sample that is not finite, has no picture.
 func (t *Trial) spectrogram(file string, wave []float32) (drawn bool, err error) {
-	e, err := mel.New(t.Features)
+	e, err := mel.New(t.features)
 	if err != nil {
 		return false, err
 	}
@@ -193,18 +187,18 @@ func (t *Trial) spectrogram(file string, wave []float32) (drawn bool, err error)
 		files.At(file).Remove() // of another clip
 		return false, nil
 	}
-	values := make([]float32, frames*t.Features.NMels)
+	values := make([]float32, frames*t.features.NMels)
 	if err := e.Compute(values, wave); err != nil {
 		files.At(file).Remove()
 		return false, nil
 	}
-	_, err = writePicture(file, "", values, t.Features.NMels, t.frame())
+	_, err = writePicture(file, "", values, t.features.NMels, t.frame())
 	return err == nil, err
 }
 
 // frame is the time between two frames, in seconds.
 func (t *Trial) frame() float64 {
-	return float64(t.Features.HopLength) / float64(t.Features.SampleRate)
+	return float64(t.features.HopLength) / float64(t.features.SampleRate)
 }
 
 // output returns the output of a port.
@@ -220,7 +214,7 @@ func (d Done) output(port string) output {
 // write writes an output to a file and describes it.
 func (t *Trial) write(o output, file string) (string, error) {
 	if o.sound {
-		return writeSound(file, o.before, o.values, t.Features.SampleRate)
+		return writeSound(file, o.before, o.values, t.features.SampleRate)
 	}
 	return writePicture(file, o.port, o.values, o.columns, t.frame())
 }

@@ -49,35 +49,22 @@ func read(path string, rate int) (*dataset.Row, []float32, error) {
 	return clip, wave, err
 }
 
-// Trial has the clip, and the processes of the way to the stages.
-type Trial struct {
-	Features manifest.Features
-	// Clip is the id of the clip, Wave its samples.
-	Clip string
-	Wave []float32
-
+// resolved is a way with what is needed to start its processes.
+type resolved struct {
+	Options
+	cache  string
+	bundle *ortgraphs.Bundle
 	way    *way
-	seed   int64
-	trial  *batch.Trial
-	ring   *ring.Ring
-	layout ring.Layout
-	pools  []*supervise.Pool
-	done   []Done // of the batch that is under way
 }
 
-// Open reads the clip and starts the processes. Its errors are refusals.
-func Open(ctx context.Context, o Options) (*Trial, error) {
-	t, err := open(ctx, o)
-	return t, exit.Refused(err)
-}
-
-func open(ctx context.Context, o Options) (_ *Trial, err error) {
-	cache, err := config.CacheFolder(o.CacheDir)
-	if err != nil {
+// resolve finds the way to the stages. Its errors are refusals.
+func resolve(o Options) (_ *resolved, err error) {
+	defer func() { err = exit.Refused(err) }()
+	r := &resolved{Options: o}
+	if r.cache, err = config.CacheFolder(o.CacheDir); err != nil {
 		return nil, err
 	}
-	bundle, err := ortgraphs.Open(o.Graph, cache)
-	if err != nil {
+	if r.bundle, err = ortgraphs.Open(o.Graph, r.cache); err != nil {
 		return nil, err
 	}
 	entries, err := o.entries()
@@ -90,39 +77,63 @@ func open(ctx context.Context, o Options) (_ *Trial, err error) {
 			return nil, err
 		}
 	}
-	w, err := find(o.Stages, given, bundle.Manifest, entries, o.Values, o.Data)
+	if r.way, err = find(o.Stages, given, r.bundle.Manifest, entries, o.Values, o.Data); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Trial has the clip, and the processes of the way to the stages.
+type Trial struct {
+	features manifest.Features
+	clip     string // its id
+	wave     []float32
+	way      *way
+	seed     int64
+	trial    *batch.Trial
+	ring     *ring.Ring
+	layout   ring.Layout
+	pools    []*supervise.Pool
+	done     []Done // of the batch that is under way
+}
+
+// Open reads the clip and starts the processes, for results in a folder. Its errors are refusals.
+func Open(ctx context.Context, o Options) (*Trial, error) {
+	r, err := resolve(o)
 	if err != nil {
 		return nil, err
 	}
-	if o.check == nil {
-		o.check = func(w *way) error { return checkNames(o, w, nil) }
-	}
-	if err := o.check(w); err != nil {
+	if err := checkNames(o, r.way, nil); err != nil {
 		return nil, err
 	}
-	if _, err := datafolder.OpenAll(ctx, w.resolved.Instances, filepath.Join(cache, "index"), nil); err != nil {
-		return nil, err
+	return r.start(ctx)
+}
+
+// start reads the clip and starts the processes. Its errors are refusals.
+func (r *resolved) start(ctx context.Context) (*Trial, error) {
+	if _, err := datafolder.OpenAll(ctx, r.way.resolved.Instances, filepath.Join(r.cache, "index"), nil); err != nil {
+		return nil, exit.Refused(err)
 	}
-	clip, wave, err := read(o.Clip, bundle.Manifest.Features.SampleRate)
+	features := r.bundle.Manifest.Features
+	clip, wave, err := read(r.Clip, features.SampleRate)
 	if err != nil {
 		if file, ok := errors.AsType[*fs.PathError](err); ok {
 			err = file.Err // the path is in the message
 		}
-		return nil, fmt.Errorf("--clip %s: %w", o.Clip, err)
+		return nil, exit.Refused(fmt.Errorf("--clip %s: %w", r.Clip, err))
 	}
-	t := &Trial{way: w, Features: bundle.Manifest.Features, Clip: clip.ID, Wave: wave, seed: o.Seed}
-	defer func() {
-		if err != nil {
-			t.Close()
-		}
-	}()
-	return t, t.start(ctx, bundle, o)
+	t := &Trial{way: r.way, features: features, clip: clip.ID, wave: wave, seed: r.Seed}
+	if err := t.start(ctx, r.bundle, r.Options); err != nil {
+		t.Close()
+		return nil, exit.Refused(err)
+	}
+	return t, nil
 }
 
 // start starts the processes.
 func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) error {
 	w := t.way
-	room := int(math.Ceil(float64(len(t.Wave)) * w.resolved.MaxGrowth))
+	room := int(math.Ceil(float64(len(t.wave)) * w.resolved.MaxGrowth))
 	bucket := bundle.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
 	for _, spec := range dataset.Specs() { // every waveform is the clip
 		if spec.DType == manifest.F32 {
@@ -159,18 +170,10 @@ func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) 
 		t.pools = append(t.pools, pool)
 	}
 	t.trial = batch.NewTrial(batch.TrialConfig{
-		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{t.Clip},
-		Samples: []int{len(t.Wave)}, Seed: o.Seed, Contract: t.Features, Log: log, After: t.after,
+		Ring: t.ring, Layouts: layouts, BatchSize: 1, Stages: w.resolved, Pools: t.pools, Clips: []string{t.clip},
+		Samples: []int{len(t.wave)}, Seed: o.Seed, Contract: t.features, Log: log, After: t.after,
 	})
 	return nil
-}
-
-// Stages returns the names of the instances that the clip goes through, in their order.
-func (t *Trial) Stages() (names []string) {
-	for _, i := range t.way.resolved.Instances {
-		names = append(names, i.Name)
-	}
-	return names
 }
 
 // Close ends the processes.
@@ -209,13 +212,13 @@ func (t *Trial) Run(ctx context.Context, epoch, step int) ([]Done, error) {
 		return nil, err
 	}
 	for _, r := range tried.Rejected {
-		return nil, fmt.Errorf("stage %s rejects the clip: %s", t.Stages()[len(t.done)], r.Reason)
+		return nil, fmt.Errorf("stage %s rejects the clip: %s", t.way.resolved.Instances[len(t.done)].Name, r.Reason)
 	}
 	for i := range t.done {
 		d := &t.done[i]
-		key := dataset.RowKey(t.seed, epoch-1, t.Clip, d.Name)
+		key := dataset.RowKey(t.seed, epoch-1, t.clip, d.Name)
 		d.Key = hex.EncodeToString(key[:])
-		d.Chosen = t.way.chosen(d.Name, choice.Row{Seed: t.seed, Epoch: epoch - 1, Step: int64(step - 1), ID: t.Clip})
+		d.Chosen = t.way.chosen(d.Name, choice.Row{Seed: t.seed, Epoch: epoch - 1, Step: int64(step - 1), ID: t.clip})
 		if draws := tried.Draws[d.Name]; len(draws) > 0 {
 			d.Draws = draws[0]
 		}
@@ -250,7 +253,7 @@ func (t *Trial) after(instance int, busy time.Duration) {
 	for _, s := range outputsOf(in) {
 		o := output{shown: s}
 		if s.sound {
-			o.before = t.Wave
+			o.before = t.wave
 		}
 		for _, earlier := range t.done {
 			for _, was := range earlier.outputs {
@@ -274,8 +277,8 @@ func (t *Trial) fill(slot []byte) {
 	for _, spec := range t.way.resolved.Dataset {
 		n := uint32(1)
 		if spec.DType == manifest.F32 {
-			n = uint32(len(t.Wave))
-			putFloats(t.layout.View(slot, spec.Name), t.Wave)
+			n = uint32(len(t.wave))
+			putFloats(t.layout.View(slot, spec.Name), t.wave)
 		}
 		if lengths := t.layout.View(slot, specs[spec.Name].Lengths); lengths != nil {
 			binary.LittleEndian.PutUint32(lengths, n)

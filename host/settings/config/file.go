@@ -121,15 +121,16 @@ func (s *Set) take(path string, doc map[string]any) (err error) {
 	return err
 }
 
-// PipelineOf returns the pipeline in a file of settings, such as --config takes.
+// PipelineOf returns the pipeline in a file of settings, such as --config takes. One without stages is refused, though
+// a run may have none.
 func PipelineOf(path string) ([]manifest.StageInstance, error) {
 	s := New()
 	if err := s.readFile(path, files.At(path).Read); err != nil {
 		return nil, err
 	}
-	if s.Pipeline == nil {
+	if len(s.Pipeline) == 0 {
 		return nil, hint.Errorf("a pipeline is a list of stages: docs/plugins.md, Configure it",
-			"%s has no key %q", path, pipelineKey)
+			"%s has no stages in %q", path, pipelineKey)
 	}
 	return s.Pipeline, nil
 }
