@@ -152,8 +152,11 @@ func TestPythonPlugin(t *testing.T) {
 		}
 	})
 
-	t.Run("two processes give the same bits", func(t *testing.T) {
-		sameRun(t, "two processes", louder, train(t, "--config", config, "--plugin-workers", "python-gain=2"))
+	t.Run("two and four processes give the same bits", func(t *testing.T) {
+		for _, workers := range []string{"2", "4"} {
+			sameRun(t, workers+" processes", louder,
+				train(t, "--config", config, "--plugin-workers", "python-gain="+workers))
+		}
 	})
 
 	t.Run("kill -9 in mid-run changes nothing", func(t *testing.T) {
