@@ -3,41 +3,46 @@ package plugintest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// configured looks for a key of the configuration another value of which changes something: the outputs of a batch, or
-// whether the stage accepts its configuration and the clips. A stage that reads only some of its keys passes, since the
-// effect of one may need another value of a second one.
+// configured looks for a key of the configuration another value of which changes the outputs of a batch. Values that
+// the stage refuses say nothing: it may check what it then ignores. A stage that reads only some of its keys passes,
+// since the effect of one may need another value of a second one.
 func configured(ctx context.Context, t *subject) error {
 	was := t.stages.Instances[0].Config
 	defer func() { t.stages.Instances[0].Config = was }()
 	tried := map[string]bool{}
 	for _, other := range variations(t.stage, was) {
 		t.stages.Instances[0].Config = other.config
-		same, err := t.unaffected(ctx)
-		if ctx.Err() != nil {
+		changes, err := t.changes(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if err != nil || !same {
+		case changes, errors.As(err, new(rejected)):
 			return nil
+		case err == nil:
+			tried[other.key] = true
+		case !errors.As(err, new(*supervise.PluginError)):
+			return err // of the host
 		}
-		tried[other.key] = true
 	}
 	if len(tried) == 0 {
-		return skipped("the stage has no configuration key whose other values are known")
+		return skipped("the stage has no configuration key of which other values are known")
 	}
 	return fmt.Errorf("other values of %s change nothing", strings.Join(slices.Sorted(maps.Keys(tried)), ", "))
 }
 
-// unaffected reports whether the mixed batch has the same outputs in some epochs as with the tested configuration.
-func (t *subject) unaffected(ctx context.Context) (bool, error) {
+// changes reports whether the mixed batch has other outputs in some epochs than with the tested configuration.
+func (t *subject) changes(ctx context.Context) (bool, error) {
 	s, err := t.open(ctx, 1, false)
 	if err != nil {
 		return false, err
@@ -49,14 +54,17 @@ func (t *subject) unaffected(ctx context.Context) (bool, error) {
 		want, err := t.verified.run(ctx, 0, 0, mixed)
 		t.verified.epoch = 0
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("with the tested configuration: %v", err)
 		}
 		got, err := s.run(ctx, 0, 0, mixed)
-		if err != nil || !slices.EqualFunc(got, want, bytes.Equal) {
+		if err != nil {
 			return false, err
 		}
+		if !slices.EqualFunc(got, want, bytes.Equal) {
+			return true, nil
+		}
 	}
-	return true, nil
+	return false, nil
 }
 
 // variation is a configuration that differs in one key.

@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
+// growthCalls is how many calls a window has.
+var growthCalls = 80
+
 const (
-	growthWindows = 5 // the first is the warm-up
-	growthCalls   = 80
+	growthWindows = 5               // the first is the warm-up
 	growthTime    = 2 * time.Second // of a window, at most
 	fewestCalls   = 5               // of a window, which say something
 	// growthStep is by how much the least memory of each window has to be above that of the window before. The
@@ -47,7 +49,8 @@ func growing(ctx context.Context, t *subject) error {
 	if !grows(least) {
 		return nil
 	}
-	perCall := float64(least[len(least)-1]-least[0]) / float64(calls) * growthWindows / (growthWindows - 1)
+	between := float64(len(least)-1) / float64(len(least)) // of the calls: from one minimum to the next
+	perCall := float64(least[len(least)-1]-least[0]) / (float64(calls) * between)
 	return fmt.Errorf("its memory grows by some %.0f KiB with each call: %s", perCall/1024, megabytes(least))
 }
 

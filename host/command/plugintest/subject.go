@@ -174,6 +174,11 @@ func (s *session) lost(what string) error {
 	return errors.New(what)
 }
 
+// rejected is the error for a row that the stage rejects.
+type rejected string
+
+func (r rejected) Error() string { return string(r) }
+
 // run sends a batch of clips, and returns the bytes of all outputs by row.
 func (s *session) run(ctx context.Context, slot, bucket int, clips []int32) ([][]byte, error) {
 	b := &pipeline.Batch{Epoch: s.epoch, Slot: slot, Bucket: bucket, Rows: slices.Clone(clips)}
@@ -182,7 +187,7 @@ func (s *session) run(ctx context.Context, slot, bucket int, clips []int32) ([][
 		return nil, err
 	}
 	for _, r := range tried.Rejected {
-		return nil, fmt.Errorf("row %d, which is noise, was rejected: %s", r.Row, r.Reason)
+		return nil, rejected(fmt.Sprintf("row %d, which is noise, was rejected: %s", r.Row, r.Reason))
 	}
 	if &clips[0] == &full[0] {
 		s.t.perClip = append(s.t.perClip, tried.Busy/rows)

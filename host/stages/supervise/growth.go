@@ -14,9 +14,10 @@ type trend struct {
 	base            float64
 }
 
-// add takes a measurement after so many calls. Those without a call since the last one say nothing of a call.
+// add takes a measurement after so many calls. Those without a call since the last one say nothing of a call, and one
+// of 0 is of a process that has ended.
 func (t *trend) add(calls int, bytes int64) {
-	if calls < warmCalls || t.n > 0 && calls == t.last {
+	if calls < warmCalls || t.n > 0 && calls == t.last || bytes == 0 {
 		return
 	}
 	if t.n == 0 {

@@ -36,7 +36,7 @@ type journal struct {
 	tail  []byte
 	words crashCause
 	quota quota
-	lost  int // lines that were not logged
+	lines int // so far
 }
 
 func newJournal(log, host *slog.Logger, plugin string) *journal {
@@ -62,11 +62,11 @@ func (j *journal) fatal() bool {
 	return j.words.fatal != "" || j.words.part == complete
 }
 
-// unlogged is the number of lines that were not logged.
-func (j *journal) unlogged() int {
+// written is the number of lines so far.
+func (j *journal) written() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.lost
+	return j.lines
 }
 
 // close reports lines that were dropped and not reported yet.
@@ -125,9 +125,7 @@ func (j *journal) line(line []byte) {
 		j.tail = append(j.tail[:0], j.tail[over:]...)
 	}
 	ok, dropped := j.quota.take(time.Now(), len(line))
-	if !ok {
-		j.lost++
-	}
+	j.lines++
 	j.mu.Unlock()
 	j.reportDropped(dropped)
 	if ok {

@@ -105,7 +105,7 @@ func (p *Pool) run(w *worker) {
 					p.endErrs = append(p.endErrs, err)
 				}
 				w.proc = nil
-				p.stats.Unlogged += proc.journal.unlogged()
+				p.stats.Lines += proc.journal.written()
 				if !errors.Is(err, errUnended) {
 					p.stats.Orphans += len(proc.child.orphans.escaped)
 				}
@@ -117,7 +117,7 @@ func (p *Pool) run(w *worker) {
 		close(proc.gone)
 		p.update(func() {
 			w.proc, w.recycle = nil, nil
-			p.stats.Unlogged += proc.journal.unlogged()
+			p.stats.Lines += proc.journal.written()
 			if errors.Is(lost, errUnended) {
 				p.giveUp(lost)
 			} else {

@@ -17,8 +17,8 @@ type Stats struct {
 	P50, P99, Slowest time.Duration
 	// PeakMemory is the largest memory of one process that was measured, in bytes. Shared memory is not counted.
 	PeakMemory int64
-	// Unlogged counts lines of the processes' standard error that were not logged, because they were too many.
-	Unlogged int
+	// Lines counts those that the processes have written to their standard error, also those that were not logged.
+	Lines int
 	// Growth is the trend of the memory of one process, in bytes per call, by least squares over its measurements after
 	// the first 100 calls: of the process with the most of them. It is nil if there are too few.
 	Growth *float64
@@ -37,7 +37,7 @@ func (p *Pool) Stats() Stats {
 		if w.proc != nil {
 			line = longer(line, w.proc.watched())
 			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
-			s.Unlogged += w.proc.journal.unlogged()
+			s.Lines += w.proc.journal.written()
 		}
 	}
 	if growth, ok := line.slope(); ok {

@@ -277,5 +277,8 @@ func (s *faultyStream) clear(which func(slot int) bool) {
 // flood writes 3 MB to the standard error: lines, and one line without an end.
 func flood() {
 	lines := strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)
-	io.WriteString(stderr, lines+lines+strings.Repeat("y", 1<<20))
+	flooded.Do(func() { io.WriteString(stderr, lines+lines+strings.Repeat("y", 1<<20)) })
 }
+
+// flooded has a process write so much only once.
+var flooded sync.Once

@@ -22,7 +22,6 @@ import (
 type mix struct {
 	amount float64
 	calls  atomic.Int64
-	grown  [][]byte
 }
 
 // A fault may occur at every second batch of a process, while others are in flight. failingStep is the step of the
@@ -38,11 +37,11 @@ func (m *mix) Configure(_ context.Context, cfg *stage.Config) error {
 	if err := cfg.Decode(&c); err != nil {
 		return err
 	}
-	if inject("ignores its configuration") {
-		c.Amount = 0.5
-	}
 	if c.Amount > 1 {
 		return hint.Errorf("take an amount from 0 to 1", "amount is %g", c.Amount)
+	}
+	if inject("ignores its configuration") {
+		c.Amount = 0.5
 	}
 	m.amount = c.Amount
 	return nil
@@ -150,7 +149,7 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 	case inject("hangs"):
 		hang()
 	case inject("keeps memory"):
-		kept <- bytes.Repeat([]byte{1}, 64<<10)
+		kept <- bytes.Repeat([]byte{1}, 256<<10)
 	case inject("fails"):
 		panic("index out of range [7] with length 7")
 	case inject("gives NaN"):
@@ -183,8 +182,6 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
-	case inject("grows"):
-		m.grown = append(m.grown, bytes.Repeat([]byte{1}, 8<<20))
 	}
 }
 
