@@ -154,8 +154,7 @@ func TestPythonPlugin(t *testing.T) {
 
 	t.Run("two and four processes give the same bits", func(t *testing.T) {
 		for _, workers := range []string{"2", "4"} {
-			sameRun(t, workers+" processes", louder,
-				train(t, "--config", config, "--plugin-workers", "python-gain="+workers))
+			sameRun(t, workers, louder, train(t, "--config", config, "--plugin-workers", "python-gain="+workers))
 		}
 	})
 
