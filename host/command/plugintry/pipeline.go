@@ -60,11 +60,10 @@ func find(
 func place(
 	names []string, given []manifest.StageInstance, bundle *manifest.Bundle, entries []catalog.Entry,
 ) (pipeline []manifest.StageInstance, named map[string]bool, err error) {
-	pipeline, named = bundle.Pipeline, map[string]bool{}
+	pipeline, named = certain(bundle.Pipeline, names), map[string]bool{}
 	if given != nil {
-		pipeline = given
+		pipeline = certain(given, nil) // a stage before the named ones changes what they get
 	}
-	pipeline = certain(pipeline, names)
 	var added []string
 	for _, name := range names {
 		at := slices.IndexFunc(pipeline, func(i manifest.StageInstance) bool { return i.Name == name && given != nil })

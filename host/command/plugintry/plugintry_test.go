@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/picture"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -409,5 +410,42 @@ func TestStagesOfChoices(t *testing.T) {
 	}
 	if chosen["clip"] < 35 || chosen["clip"] > 65 || chosen["hum"] < 55 || chosen["hum"] > 78 {
 		t.Errorf("chosen of 100: %v", chosen)
+	}
+}
+
+// TestPlaceInPipeline: the clip goes to an instance of a pipeline file through all that change what it reads, also
+// through stages that not every row gets.
+func TestPlaceInPipeline(t *testing.T) {
+	some := &manifest.Probability{Points: [][2]float64{{0, 0.5}}}
+	wave := map[string]string{"waveform": "waveform"}
+	given := []manifest.StageInstance{
+		{Name: "street", Stage: "noise", P: some, Inputs: wave, Outputs: wave},
+		{
+			Name: "target", Stage: "logmel", Inputs: wave, Outputs: map[string]string{"mel": "mel"},
+		},
+		{Name: "prosody", Stage: "prosody", Inputs: wave, Outputs: map[string]string{"pitch": "pitch"}},
+	}
+	pipeline, named, err := place([]string{"target"}, given, new(manifest.Bundle), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := instances(leading(pipeline, named)); !slices.Equal(got, []string{"street", "target"}) {
+		t.Errorf("the way to target: %q", got)
+	}
+}
+
+// TestBucketOf: the frames of a clip fit, also in the tensors that are made from the reference.
+func TestBucketOf(t *testing.T) {
+	b, err := ortgraphs.Open("builtin:myxtts-nano", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, samples := range []int{1000, 45354, 600000} {
+		bucket, frames := bucketOf(b.Manifest, samples), b.Manifest.Features.Frames(samples)
+		for _, symbol := range []string{"T_mel", "T_ref_mel"} {
+			if bucket[symbol] < frames {
+				t.Errorf("%d samples: %s is %d, for %d frames", samples, symbol, bucket[symbol], frames)
+			}
+		}
 	}
 }

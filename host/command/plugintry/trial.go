@@ -130,17 +130,33 @@ func (r *resolved) start(ctx context.Context) (*Trial, error) {
 	return t, nil
 }
 
+// bucketOf returns a bucket in which every waveform has so many samples. The bundle does not say what else counts parts
+// of the reference, such as the frames of its spectrogram: all other sizes grow as the reference does.
+func bucketOf(bundle *manifest.Bundle, room int) manifest.Bucket {
+	bucket := bundle.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
+	grow := 1.0
+	for _, spec := range dataset.Specs() {
+		if symbol := spec.Shape[len(spec.Shape)-1].Symbol; spec.DType == manifest.F32 && symbol != manifest.SymbolWav {
+			if usual := bundle.Buckets[0][symbol]; usual > 0 {
+				grow = max(grow, float64(room)/float64(usual))
+			}
+			bucket[symbol] = room
+		}
+	}
+	for symbol, n := range bucket {
+		if n == bundle.Buckets[0][symbol] && n < room {
+			bucket[symbol] = int(math.Ceil(grow * float64(n)))
+		}
+	}
+	return bucket
+}
+
 // start starts the processes.
 func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) error {
 	w := t.way
 	room := int(math.Ceil(float64(len(t.wave)) * w.resolved.MaxGrowth))
-	bucket := bundle.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
-	for _, spec := range dataset.Specs() { // every waveform is the clip
-		if spec.DType == manifest.F32 {
-			bucket[spec.Shape[1].Symbol] = room
-		}
-	}
-	layouts, err := batch.Layouts([]manifest.Bucket{bucket}, 1, w.inputs, w.resolved.Intermediates)
+	buckets := []manifest.Bucket{bucketOf(bundle.Manifest, room)}
+	layouts, err := batch.Layouts(buckets, 1, w.inputs, w.resolved.Intermediates)
 	if err != nil {
 		return err
 	}
