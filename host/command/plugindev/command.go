@@ -38,7 +38,6 @@ type session struct {
 	watch *watcher // nil for one turn
 	trial *plugintry.Trial
 	turns int
-	alone map[string]int // how many turns in a row a file has started that was written while the plugin was built
 }
 
 // Command makes a turn, and one after each change of the plugin's folder, until ctx ends. Once makes one, and returns
@@ -48,7 +47,7 @@ func Command(ctx context.Context, out io.Writer, o Options) (err error) {
 	if o, err = o.places(); err != nil {
 		return exit.Refused(err)
 	}
-	s := &session{Options: o, out: out, alone: map[string]int{}}
+	s := &session{Options: o, out: out}
 	defer func() { s.end() }()
 	if o.Once {
 		return s.turn(ctx, nil)
@@ -70,7 +69,13 @@ func Command(ctx context.Context, out io.Writer, o Options) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-s.watch.changed:
-			if changed := s.learn(s.watch.take()); len(changed) > 0 {
+			changed, learned, err := s.watch.take()
+			for _, path := range learned {
+				fmt.Fprintf(out, "%s is written by each build: after this turn, only a change between builds counts\n",
+					visible.Text(path))
+			}
+			show(err)
+			if len(changed) > 0 {
 				show(s.turn(ctx, changed))
 			}
 		case _, ok := <-s.Again:
@@ -268,29 +273,4 @@ func (s *session) measure(ctx context.Context, done []plugintry.Done, e *plugint
 		}
 	}
 	return nil
-}
-
-// learn returns what has changed without what the build writes: files that were written during a build, and for which
-// alone there was a turn, several times in a row. They would start turns for ever.
-func (s *session) learn(changed []string) []string {
-	for _, path := range changed {
-		if !s.watch.byBuild(path) {
-			clear(s.alone)
-			return changed
-		}
-	}
-	for path := range s.alone {
-		if !slices.Contains(changed, path) {
-			delete(s.alone, path)
-		}
-	}
-	return slices.DeleteFunc(changed, func(path string) bool {
-		s.alone[path]++
-		if s.alone[path] < mostAlone {
-			return false
-		}
-		s.watch.ignore(path)
-		fmt.Fprintf(s.out, "%s is written by each build, and is no longer watched\n", visible.Text(path))
-		return true
-	})
 }

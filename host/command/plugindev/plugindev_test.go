@@ -112,16 +112,17 @@ func TestTurns(t *testing.T) {
 	go func() { ended <- Command(ctx, out, o) }()
 	out.wait(t, "turn 1: built in ")
 	out.wait(t, "turn 3: log.txt; built in ") // which each build writes anew
-	out.wait(t, "\nlog.txt is written by each build, and is no longer watched\n")
+	out.wait(t, "\nlog.txt is written by each build: after this turn, only a change between builds counts\n")
+	out.wait(t, "turn 4: log.txt; built in ")
 	again <- struct{}{}
-	out.wait(t, "turn 4: again; mix: ")
+	out.wait(t, "turn 5: again; mix: ")
 	write(t, o.Plugin, "source", "bad")
-	out.wait(t, "turn 5: source; no build after ")
+	out.wait(t, "turn 6: source; no build after ")
 	if text := out.wait(t, "error: make"); !strings.Contains(text, "bad source") {
 		t.Errorf("the output of the build is not shown:\n%s", text)
 	}
 	write(t, o.Plugin, "source", "two")
-	out.wait(t, "turn 6: source; built in ")
+	out.wait(t, "turn 7: source; built in ")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

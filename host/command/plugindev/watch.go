@@ -1,8 +1,11 @@
 package plugindev
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -22,7 +25,7 @@ const (
 	longest = time.Second           // of a burst
 	// largest is the size of the largest file that is read to see whether it has changed.
 	largest = 16 << 20
-	// mostAlone is how many turns in a row may be started by what the build alone writes.
+	// mostAlone is how many turns in a row a file starts that changes in builds alone.
 	mostAlone = 3
 )
 
@@ -36,9 +39,11 @@ type watcher struct {
 
 	mu      sync.Mutex // guards the rest
 	outputs map[string]bool
-	seen    map[string][sha256.Size]byte // the content of each file
+	seen    map[string][sha256.Size]byte // the content of each file that is there
 	pending map[string]bool              // paths below dir that have changed
-	during  map[string]bool              // paths below dir that have had events while the plugin was built
+	during  map[string]bool              // paths whose last event was while the plugin was built, for the last build
+	alone   map[string]int               // how many turns in a row a file has started that changed in builds alone
+	err     error                        // why a folder is not watched
 	builds  bool                         // now
 	built   time.Time
 }
@@ -52,12 +57,12 @@ func watch(ctx context.Context, dir string) (*watcher, error) {
 	w := &watcher{
 		dir: dir, notify: notify, changed: make(chan struct{}, 1), ended: make(chan struct{}),
 		outputs: map[string]bool{manifest.SumFile: true}, seen: map[string][sha256.Size]byte{},
-		pending: map[string]bool{}, during: map[string]bool{},
+		pending: map[string]bool{}, during: map[string]bool{}, alone: map[string]int{},
 	}
 	if _, err := files.At(filepath.Join(dir, "Cargo.toml")).Lstat(); err == nil {
 		w.outputs["target"] = true
 	}
-	if err := w.add(dir); err != nil {
+	if _, err := w.look("."); err != nil {
 		notify.Close()
 		return nil, err
 	}
@@ -70,26 +75,42 @@ func (w *watcher) close() {
 	<-w.ended
 }
 
-// add watches a folder and those below it, and remembers the content of their files.
-func (w *watcher) add(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+// look watches the folders at a path and below it, and returns the files there whose content is another one than when
+// they were last looked at, or that have gone. The error says which folders are not watched.
+func (w *watcher) look(rel string) (changed []string, err error) {
+	w.mu.Lock()
+	below := map[string]bool{} // also those that have gone, maybe with their folder
+	for file := range w.seen {
+		if rel == "." || file == rel || strings.HasPrefix(file, rel+string(filepath.Separator)) {
+			below[file] = true
+		}
+	}
+	w.mu.Unlock()
+	var failed []error
+	filepath.WalkDir(filepath.Join(w.dir, rel), func(path string, entry fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(w.dir, path)
 		switch {
-		case err != nil && path == w.dir:
-			return err
 		case err != nil:
-			return nil // it has gone
 		case rel != "." && w.ignores(rel):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
 		case entry.IsDir():
-			return w.notify.Add(path)
+			err = w.notify.Add(path)
 		default:
-			w.differs(rel)
+			below[rel] = true
+		}
+		if err != nil && (rel == "." || !errors.Is(err, fs.ErrNotExist)) {
+			failed = append(failed, fmt.Errorf("%s is not watched: %w", path, err))
 		}
 		return nil
 	})
+	for file := range below {
+		if w.differs(file) {
+			changed = append(changed, file)
+		}
+	}
+	return changed, errors.Join(failed...)
 }
 
 // ignores reports whether a path below the folder is no source.
@@ -121,18 +142,28 @@ func (w *watcher) ignore(paths ...string) {
 	}
 }
 
-// differs reports whether a file has another content than when it was last looked at.
+// differs reports whether a file has another content than when it was last looked at. That of a large file is taken for
+// another one when it is written.
 func (w *watcher) differs(rel string) bool {
 	var sum [sha256.Size]byte // of no file
-	data, err := files.At(filepath.Join(w.dir, rel)).Read(largest)
-	if err == nil {
-		sum = sha256.Sum256(data)
+	path := files.At(filepath.Join(w.dir, rel))
+	data, err := path.Read(largest)
+	if errors.Is(err, files.ErrTooLarge) {
+		var info fs.FileInfo
+		if info, err = path.Lstat(); err == nil {
+			data = fmt.Append(nil, info.Size(), info.ModTime())
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	was, known := w.seen[rel]
-	w.seen[rel] = sum
-	return sum != was || !known && err == nil
+	was := w.seen[rel]
+	if err != nil {
+		delete(w.seen, rel)
+	} else {
+		sum = sha256.Sum256(data)
+		w.seen[rel] = sum
+	}
+	return sum != was
 }
 
 // run collects events until there are no more.
@@ -176,12 +207,14 @@ func (w *watcher) run(ctx context.Context) {
 // lateEvents is how long after a build its events may arrive.
 const lateEvents = 50 * time.Millisecond
 
-// note remembers an event while the plugin is built.
+// note remembers whether a file is written while the plugin is built.
 func (w *watcher) note(rel string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.builds || time.Since(w.built) < lateEvents {
 		w.during[rel] = true
+	} else {
+		delete(w.during, rel)
 	}
 }
 
@@ -196,58 +229,51 @@ func (w *watcher) building(now bool) {
 	}
 }
 
-// byBuild reports whether a file had an event during the last build.
-func (w *watcher) byBuild(rel string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.during[rel]
-}
-
 // settle looks at what a burst of events is about.
 func (w *watcher) settle(burst map[string]bool) {
 	var changed []string
+	var failed error
 	for rel := range burst {
-		path := filepath.Join(w.dir, rel)
-		info, err := files.At(path).Lstat()
-		switch {
-		case err == nil && info.IsDir():
-			before := w.known()
-			w.add(path) // a new folder: its files have no events
-			for _, file := range w.known() {
-				if !slices.Contains(before, file) {
-					changed = append(changed, file)
-				}
-			}
-		case w.differs(rel):
-			changed = append(changed, rel)
-		}
-	}
-	if changed == nil {
-		return
+		some, err := w.look(rel)
+		changed, failed = append(changed, some...), errors.Join(failed, err)
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = cmp.Or(w.err, failed)
 	for _, rel := range changed {
-		w.pending[rel] = true
+		if !w.during[rel] || w.alone[rel] < mostAlone {
+			w.pending[rel] = true
+		}
 	}
-	w.mu.Unlock()
+	if len(w.pending) == 0 && w.err == nil {
+		return
+	}
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// known returns the files that were seen.
-func (w *watcher) known() []string {
+// take returns what has changed since it was last called, sorted. learned are those of the files that each build seems
+// to write: they have changed in the last builds, for which nothing else was the reason. From now on they start a turn
+// only when they change between builds, and are sources again when they do. Otherwise there were turns for ever.
+func (w *watcher) take() (changed, learned []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.seen))
-}
-
-// take returns what has changed since it was last called, sorted.
-func (w *watcher) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	paths := slices.Sorted(maps.Keys(w.pending))
+	changed = slices.Sorted(maps.Keys(w.pending))
+	edited := slices.ContainsFunc(changed, func(path string) bool { return !w.during[path] })
+	maps.DeleteFunc(w.alone, func(path string, turns int) bool {
+		return turns < mostAlone && (edited || !w.pending[path]) || w.pending[path] && !w.during[path]
+	})
+	for _, path := range changed {
+		if edited {
+			break
+		}
+		if w.alone[path]++; w.alone[path] == mostAlone {
+			learned = append(learned, path)
+		}
+	}
 	clear(w.pending)
-	return paths
+	err, w.err = w.err, nil
+	return changed, learned, err
 }
