@@ -133,7 +133,7 @@ def test_source(batch):
     (1, "1"), (np.float32(0.5), "0.5"), (np.float64("nan"), '"NaN"'), (float("-inf"), '"-Infinity"'),
     (np.int64(7), "7"), (np.bool_(True), "true"), ("a\x1b\udc80", '"a\\u001b\\udc80"'), (None, "null"),
     (np.array([[1, np.inf]], "<f4"), '[[1.0, "Infinity"]]'), ({"a": (np.uint8(1), [])}, '{"a": [1, []]}'),
-    ({np.int64(3): 1}, '{"3": 1}'), (np.array(2.5), "2.5"),
+    ({np.int64(3): 1}, '{"3": 1}'), (np.array(2.5), "2.5"), ({"weißes Rauschen": "\U0001f50a"}, '{"weißes Rauschen": "\U0001f50a"}'),
 ])
 def test_report(batch, value, want):
     batch.report(2, drive=value)
@@ -156,6 +156,7 @@ def test_report_keeps_what_was_drawn(batch):
 @pytest.mark.parametrize("row, value, error, want", [
     (3, 1, IndexError, "draws of row 3 of a batch of 3 rows were reported"),
     (0, "x" * 65536, ValueError, "the report of row 0 has 65545 bytes, more than 65536"),
+    (0, "ß" * 40000, ValueError, "the report of row 0 has 80009 bytes, more than 65536"),
     (0, np.zeros(40000), ValueError, "an array of 40000 elements is too long"),
     (0, b"x", TypeError, "the report of row 0 is not JSON: Object of type bytes"),
     (0, object(), TypeError, "the report of row 0 is not JSON"),

@@ -10,12 +10,14 @@ MOST = 64 << 10  # bytes of JSON for a row
 def encoded(row, values):
     """The JSON object of a row's values, by name. ValueError if it is too long, TypeError if a value is not JSON."""
     try:
-        text = json.dumps({name: plain(value) for name, value in values.items()}, allow_nan=False)
+        members = {name: plain(value) for name, value in values.items()}
+        text = json.dumps(members, allow_nan=False, ensure_ascii=False)  # the host prints it
     except (TypeError, ValueError, RecursionError) as e:
         raise TypeError(f"the report of row {row} is not JSON: {e}") from None
-    if len(text) > MOST:
-        raise ValueError(f"the report of row {row} has {len(text)} bytes, more than {MOST}")
-    return text
+    data = text.encode(errors="backslashreplace")  # half a character, as of a file's name, is \udc80 in JSON as well
+    if len(data) > MOST:
+        raise ValueError(f"the report of row {row} has {len(data)} bytes, more than {MOST}")
+    return data.decode()
 
 
 def plain(value):
