@@ -74,7 +74,7 @@ func withAxes(panels []panel, times []label, by letters) *image.Paletted {
 		}
 		for _, l := range p.values {
 			fill(out, left-tick, top+l.at, tick, 1)
-			by.write(out, left-tick-dot-by.width(l.text), top+min(max(0, l.at-2*dot), size.Y-5*dot), l.text)
+			by.write(out, left-tick-dot-by.width(l.text), top+min(max(dot, l.at-2*dot), size.Y-6*dot), l.text)
 		}
 	}
 	for _, l := range times {
@@ -99,6 +99,9 @@ func (p panel) height(number int, by letters) int {
 // ticks returns the labels of an axis of a length in pixels, of which each stands for so much, from 0 on. They are at
 // least so many pixels apart.
 func ticks(length, apart int, pixel float64, unit string) (all []label) {
+	if unit != "" {
+		unit = " " + unit // in these letters, 0.2s reads as 0.25
+	}
 	least := float64(apart) * pixel
 	step := math.Pow(10, math.Ceil(math.Log10(least)))
 	for _, part := range []float64{0.2, 0.5} {

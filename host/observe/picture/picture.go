@@ -13,6 +13,7 @@ import (
 	"image"
 	"image/png"
 	"math"
+	"slices"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // Step is how far two rows are apart.
 type Step struct {
 	Size float64
-	Unit string // after each label: digits and small letters
+	Unit string // after each label and a space: digits and small letters
 }
 
 // Matrix is what a heat map shows.
@@ -69,11 +70,13 @@ func Heat(step Step, matrices ...Matrix) ([]byte, error) {
 	return encode(withAxes(panels, ticks(across.pixels(most), by.across(), step.Size*across.unit(), step.Unit), by))
 }
 
-// Curve draws a row of values from left to right, the largest one at the top. What is not finite leaves a gap.
+// Curve draws a row of values from left to right, the largest one at the top. What is not finite leaves a gap, and so
+// do zeros that are no part of the curve, such as the pitch of an unvoiced frame.
 func Curve(step Step, values []float32) ([]byte, error) {
 	if len(values) == 0 {
 		return nil, errors.New("a picture needs a value or more")
 	}
+	values = withoutMarks(values)
 	low, high := limits([]Matrix{{Values: values}})
 	across := scaleOf(len(values), mostAcross)
 	p := newImage(across.pixels(len(values)), curveHeight)
@@ -89,6 +92,21 @@ func Curve(step Step, values []float32) ([]byte, error) {
 	panels := []panel{{picture: p, values: ends(curveHeight, low, high)}}
 	by := lettersOf(p.Bounds().Dx())
 	return encode(withAxes(panels, ticks(p.Bounds().Dx(), by.across(), step.Size*across.unit(), step.Unit), by))
+}
+
+// withoutMarks returns values with NaN for zeros, if those are further below the others than the others are apart. With
+// such zeros, which mark frames without a value, the curve would lie in the upper part of the picture.
+func withoutMarks(values []float32) []float32 {
+	marked := slices.Clone(values)
+	for i, v := range marked {
+		if v == 0 {
+			marked[i] = float32(math.NaN())
+		}
+	}
+	if low, high := limits([]Matrix{{Values: marked}}); high-low < low {
+		return marked
+	}
+	return values
 }
 
 // limits returns the smallest and the largest finite value, both 0 without one.

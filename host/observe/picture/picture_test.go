@@ -18,13 +18,13 @@ func TestTicks(t *testing.T) {
 		pixel        float64
 		second, last string
 	}{
-		{1200, 0.0025, "0.2s", "2.8s"}, // 3 s of frames of 10 ms
-		{1764, 0.0029, "0.2s", "5s"},   // 441 frames of 11.6 ms
-		{101, 0.5, "50s", "50s"},
-		{10, 0.0025, "0s", "0s"},
+		{1200, 0.0025, "0.2 s", "2.8 s"}, // 3 s of frames of 10 ms
+		{1764, 0.0029, "0.2 s", "5 s"},   // 441 frames of 11.6 ms
+		{101, 0.5, "50 s", "50 s"},
+		{10, 0.0025, "0 s", "0 s"},
 	} {
 		all := ticks(c.length, small.across(), c.pixel, "s")
-		if all[0] != (label{0, "0s"}) || all[min(1, len(all)-1)].text != c.second || all[len(all)-1].text != c.last {
+		if all[0] != (label{0, "0 s"}) || all[min(1, len(all)-1)].text != c.second || all[len(all)-1].text != c.last {
 			t.Errorf("%d pixels of %g s: %v", c.length, c.pixel, all)
 		}
 		for i := range all[1:] {
@@ -132,7 +132,7 @@ func TestLarge(t *testing.T) {
 	height := (columns + 2) / 3
 	by := lettersOf(mostAcross)
 	left := by.left([]panel{{values: ticks(height, by.up(), 3, "")}})
-	if size := picture.Bounds().Size(); size.X > left+mostAcross+by.width("60s") || size.Y > mostUp+by.bottom() ||
+	if size := picture.Bounds().Size(); size.X > left+mostAcross+by.width("60 s") || size.Y > mostUp+by.bottom() ||
 		left < by.width("500") {
 		t.Errorf("%v pixels", size)
 	}
@@ -211,6 +211,49 @@ func TestCurve(t *testing.T) {
 		if picture.ColorIndexAt(leastLeft+3*cell, y) == light {
 			t.Errorf("infinity is at %d", y)
 		}
+	}
+}
+
+// TestCurveWithMarks: zeros far below the other values are left out, and the curve has all of the height.
+func TestCurveWithMarks(t *testing.T) {
+	for _, c := range []struct {
+		values []float32
+		rows   []int // of the picture; -1 for a gap
+	}{
+		{[]float32{0, 5, 0, 5.5, 6}, []int{-1, curveHeight - 1, -1, curveHeight - 1 - (curveHeight-1)/2, 0}},
+		{[]float32{0, 1, 3}, []int{curveHeight - 1, 160, 0}}, // zero is a value as well as the others
+		{[]float32{0, -5, -6}, []int{0, 200, curveHeight - 1}},
+		{[]float32{0, 0}, []int{curveHeight - 1, curveHeight - 1}},
+		{[]float32{0, 5, 5}, []int{-1, curveHeight - 1, curveHeight - 1}}, // all others the same
+	} {
+		data, err := Curve(tenMS, c.values)
+		picture := decoded(t, data, err)
+		for i, want := range c.rows {
+			got := -1
+			for y := range curveHeight {
+				if picture.ColorIndexAt(leastLeft+i*cell, y) == light {
+					got = y
+				}
+			}
+			if got != want {
+				t.Errorf("value %d of %v is in row %d, want %d", i, c.values, got, want)
+			}
+		}
+	}
+}
+
+// TestLabelsInside: the labels of a curve's ends have a margin to the edges of the picture.
+func TestLabelsInside(t *testing.T) {
+	data, err := Curve(tenMS, []float32{4.5, 5.25})
+	picture := decoded(t, data, err)
+	var rows []int // with letters
+	for y := range curveHeight {
+		if slices.Contains(picture.Pix[y*picture.Stride:][:leastLeft-small.tick()], light) {
+			rows = append(rows, y)
+		}
+	}
+	if len(rows) != 2*5*int(small) || rows[0] != int(small) || rows[len(rows)-1] != curveHeight-1-int(small) {
+		t.Errorf("letters are in the rows %v", rows)
 	}
 }
 
