@@ -79,7 +79,7 @@ test-go: need
 
 test-python: ## the Python SDK's tests
 	@scripts/venv-plugin.sh
-	cd shared/python && $(CURDIR)/.cache/venv-plugin/bin/python -B -m pytest
+	cd shared/python && $(CURDIR)/.cache/venv-plugin/bin/python -B -m pytest tests ../../plugins/testdata/python
 
 go-sdk: need ## the module of the Go SDK in .cache/go-sdk, a folder for GOPROXY; prints its version
 	@go run ./scripts/gosdk shared .cache/go-sdk

@@ -6,9 +6,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from xtts_plugin import Stage, UserError, errors
+from xtts_plugin import Stage, UserError, audio, errors
 from xtts_plugin.plugin_schema import SCHEMA
-from xtts_plugin.testing import BrokenRule, check
+from xtts_plugin.testing import FEATURES, BrokenRule, check
 
 BUCKETS = [{"T_wav": 103, "T_text": 7}, {"T_wav": 500, "T_text": 9}]
 
@@ -309,6 +309,45 @@ def test_data_folder(gain_json, tmp_path):
         json.dump(data, file)
     with pytest.raises(ValueError, match="/stages/0/data/noise/kind: 'sound' is none of"):
         check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(folder)})
+
+
+class Street(Stage):
+    """Adds recordings, at the rate of the features."""
+
+    def configure(self, config):
+        assert config.features == FEATURES
+        assert [f.name for f in config.data["noise"].files] == ["noise-1.wav", "noise-2.wav", "noise-3.wav"]
+        self.recordings = [audio.read(f.path, config.features["sample_rate"]) for f in config.data["noise"].files]
+        assert [len(r) for r in self.recordings] == [6615, 15434, 33075] and 0.2 < self.recordings[0].max() <= 0.25
+
+    def process(self, batch):
+        for row in batch.rows():
+            row["waveform"] += row.draws.choice(self.recordings)[0]
+
+
+def test_default_data(gain_json):
+    """Without features and data, the stage gets those of the embedded model and recordings of noise."""
+    with open(gain_json, encoding="utf-8") as file:
+        data = json.load(file)
+    data["protocol"] = 2
+    folders = data["stages"][0]["data"] = {"noise": {"kind": "audio"}, "rooms": {"kind": "files", "optional": True}}
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    check(Street, buckets=BUCKETS, manifest_path=gain_json)
+    with pytest.raises(ValueError, match="the stage gain declares no data folder 'nose'"):
+        check(Street, buckets=BUCKETS, manifest_path=gain_json, data={"nose": "."})
+    folders["rooms"]["optional"] = False
+    with open(gain_json, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+    with pytest.raises(ValueError, match="needs the data folder 'rooms': give data={'rooms': DIR}"):
+        check(Street, buckets=BUCKETS, manifest_path=gain_json)
+
+
+def test_default_features():
+    """They are those of the embedded model."""
+    bundle = os.path.join(os.path.dirname(__file__), "../../../ortgraphs/builtin/myxtts-nano/bundle.json")
+    with open(bundle, encoding="utf-8") as file:
+        assert json.load(file)["features"] == FEATURES
 
 
 @pytest.mark.parametrize("change, want", [

@@ -23,6 +23,7 @@ class StageSpec:
     ports: dict  # by name
     schema: dict  # of the configuration
     deterministic: bool
+    data: dict  # what plugin.json says of data folders, by name
 
     @property
     def lengths_read(self):
@@ -57,4 +58,5 @@ def _stage(data):
             ports[p["name"]] = Port(
                 p["name"], p["dtype"], tuple(p["shape"]), p.get("lengths", "") or before and before.lengths or "",
                 key == "inputs" or before is not None, key == "outputs")
-    return StageSpec(data["name"], ports, data.get("config", {}), data.get("deterministic", False))
+    return StageSpec(data["name"], ports, data.get("config", {}), data.get("deterministic", False),
+                     data.get("data", {}))

@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import tempfile
+import wave
 
 import grpc
 import numpy as np
@@ -26,6 +27,11 @@ from .plugin_schema import SCHEMA
 from .service import ALIGN, Service
 from .stage import bf16
 
+FEATURES = {  # of the embedded model
+    "sample_rate": 22050, "n_fft": 1024, "win_length": 1024, "hop_length": 256, "window": "hann", "center": True,
+    "pad_mode": "constant", "power": 1, "n_mels": 80, "mel_scale": "slaney", "mel_norm": "slaney", "f_min": 0,
+    "f_max": 11025, "log": "ln", "log_floor": 1e-05, "normalization": {"mean": -5.6, "std": 2.8},
+}
 ROWS = 5  # of a batch: row 0 is full, row 1 is empty, the others have different lengths
 SLOTS = 3  # batches that are sent before the first is answered
 _GUARD = np.full(7, 0xA5C396E17F0BD24D, "<u8").view("u1")
@@ -45,14 +51,15 @@ def check(stage, name=None, *, config=None, buckets, manifest_path="", features=
 
     stage: the class. name: of the stage in plugin.json, if that has several. buckets: for each, a value of each symbol
     of the ports except B. Two can find what a stage keeps from one shape to the next. manifest_path: of plugin.json,
-    which is beside the class if it is not given. data: names of data folders -> paths; the stage gets all files that are
-    not hidden. The others are what configure gets.
+    which is beside the class if it is not given. features: by default those of the embedded model, 22050 Hz and 80
+    bands. data: names of data folders -> paths; the stage gets all files that are not hidden. For recordings that it
+    needs, the default is a folder with three short recordings of noise. The others are what configure gets.
     """
     manifest_path = manifest_path or os.path.join(os.path.dirname(inspect.getfile(stage)), "plugin.json")
     declared, spec = _declared(manifest_path, name)
-    _check_arguments(spec, config or {}, buckets)
+    _check_arguments(spec, config or {}, buckets, data or {})
     with _Host(declared, spec, stage, buckets) as host:
-        host.configure(config or {}, features or {}, files or {}, data or {}, device)
+        host.configure(config or {}, features or FEATURES, files or {}, data or {}, device)
         found = []
         for bucket in range(len(buckets)):
             found += _Checker(host, bucket).check()
@@ -81,7 +88,7 @@ def _declared(path, name):
     return declared, spec
 
 
-def _check_arguments(spec, config, buckets):
+def _check_arguments(spec, config, buckets, data):
     if faults := schema.faults(spec.schema, spec.schema, config):
         raise ValueError("\n".join(f"config of {spec.name}: {fault}" for fault in faults))
     if not buckets:
@@ -89,6 +96,12 @@ def _check_arguments(spec, config, buckets):
     for symbol, value in (item for bucket in buckets for item in bucket.items()):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{symbol} of a bucket is {value!r}: give a whole number, at least 1")
+    for name in data:
+        if name not in spec.data:
+            raise ValueError(f"the stage {spec.name} declares no data folder {name!r}")
+    for name, declared in spec.data.items():
+        if name not in data and declared["kind"] != "audio" and not declared.get("optional"):
+            raise ValueError(f"the stage needs the data folder {name!r}: give data={{{name!r}: DIR}}")
 
 
 class _Layout:
@@ -152,12 +165,16 @@ class _Host:
         shutil.rmtree(self._folder)
 
     def configure(self, config, features, files, data, device):
-        ports = self.spec.ports.values()
+        ports, paths = self.spec.ports.values(), dict(data)
+        for name, declared in self.spec.data.items():
+            if name not in paths and not declared.get("optional"):
+                paths[name] = os.path.join(self._folder, name)
+                _write_noise(paths[name], features.get("sample_rate") or FEATURES["sample_rate"])
         request = pb.ConfigureRequest(features_json=json.dumps(features), files=files, device_uuid=device)
         request.instances.add(name="test", stage=self.spec.name, config_json=json.dumps(config),
                               inputs={p.name: f"tensor_{p.name}" for p in ports if p.read},
                               outputs={p.name: f"tensor_{p.name}" for p in ports if p.written},
-                              data={name: _folder(path) for name, path in data.items()})
+                              data={name: _folder(path) for name, path in paths.items()})
         for layout in self.layouts:
             request.layouts.add(tensors=layout.tensors)
         self._call("Configure", request, pb.ConfigureResponse)
@@ -200,6 +217,16 @@ def _folder(path):
             content = file.read()
         folder.files.add(name=name, size=len(content), sha256=hashlib.sha256(content).digest())
     return folder
+
+
+def _write_noise(path, rate):
+    """A folder with three short recordings of noise, in mono of 16 bits."""
+    os.mkdir(path)
+    rng = np.random.default_rng(1)
+    for i, seconds in enumerate((0.3, 0.7, 1.5)):
+        with wave.open(os.path.join(path, f"noise-{i + 1}.wav"), "wb") as file:
+            file.setparams((1, 2, rate, 0, "NONE", ""))
+            file.writeframes(rng.integers(-1 << 13, 1 << 13, int(seconds * rate)).astype("<i2").tobytes())
 
 
 class _Batch:

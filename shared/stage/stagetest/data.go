@@ -2,49 +2,106 @@ package stagetest
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// dataFolders lists the files of data folders as the host does.
-func dataFolders(paths map[string]string) (map[string]*stagepb.DataFolder, error) {
+// dataFolders returns the data folders of a stage: those of the options, and for recordings that it needs a folder of
+// noise.
+func dataFolders(t *testing.T, spec manifest.Stage, o Options) (map[string]*stagepb.DataFolder, error) {
+	paths := maps.Clone(o.Data)
+	if paths == nil {
+		paths = map[string]string{}
+	}
+	for name := range paths {
+		if _, ok := spec.Data[name]; !ok {
+			return nil, fmt.Errorf("stage %q declares no data folder %q", spec.Name, name)
+		}
+	}
+	for _, name := range spec.DataNames() {
+		switch declared := spec.Data[name]; {
+		case paths[name] != "" || declared.Optional:
+		case declared.Kind != manifest.AudioData:
+			return nil, fmt.Errorf("the stage needs folder %q: set Data to map[string]string{%[1]q: DIR}", name)
+		default:
+			paths[name] = t.TempDir()
+			if err := writeNoise(paths[name], o.Features.SampleRate); err != nil {
+				return nil, err
+			}
+		}
+	}
 	all := map[string]*stagepb.DataFolder{}
 	for name, path := range paths {
-		root, err := filepath.Abs(path)
+		folder, err := list(path)
 		if err != nil {
 			return nil, err
 		}
-		all[name] = &stagepb.DataFolder{Path: root}
-		err = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
-			hidden := strings.HasPrefix(e.Name(), ".") && at != root
-			switch {
-			case err != nil:
-				return err
-			case e.IsDir() && hidden:
-				return fs.SkipDir
-			case e.IsDir() || hidden:
-				return nil
-			}
-			content, err := os.ReadFile(at)
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(root, at)
-			sum := sha256.Sum256(content)
-			all[name].Files = append(all[name].Files, &stagepb.DataFile{
-				Name: filepath.ToSlash(rel), Size: uint64(len(content)), Sha256: sum[:],
-			})
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		slices.SortFunc(all[name].Files, func(a, b *stagepb.DataFile) int { return strings.Compare(a.Name, b.Name) })
+		all[name] = folder
 	}
 	return all, nil
+}
+
+// writeNoise writes three short recordings of noise, in mono of 16 bits.
+func writeNoise(dir string, rate int) error {
+	le, rng := binary.LittleEndian, rand.New(rand.NewPCG(1, 1))
+	for i, seconds := range []float64{0.3, 0.7, 1.5} {
+		samples := int(seconds * float64(rate))
+		b := le.AppendUint32([]byte("RIFF"), uint32(36+2*samples))
+		b = le.AppendUint32(append(b, "WAVEfmt "...), 16)
+		b = le.AppendUint16(le.AppendUint16(b, 1), 1) // PCM, one channel
+		b = le.AppendUint32(le.AppendUint32(b, uint32(rate)), uint32(2*rate))
+		b = le.AppendUint16(le.AppendUint16(b, 2), 16)
+		b = le.AppendUint32(append(b, "data"...), uint32(2*samples))
+		for range samples {
+			b = le.AppendUint16(b, uint16(int16(rng.IntN(1<<14)-1<<13)))
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("noise-%d.wav", i+1)), b, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list lists the files of a data folder as the host does.
+func list(path string) (*stagepb.DataFolder, error) {
+	root, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	folder := &stagepb.DataFolder{Path: root}
+	err = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := strings.HasPrefix(e.Name(), ".") && at != root
+		switch {
+		case e.IsDir() && hidden:
+			return fs.SkipDir
+		case e.IsDir() || hidden:
+			return nil
+		}
+		content, err := os.ReadFile(at)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, at)
+		sum := sha256.Sum256(content)
+		folder.Files = append(folder.Files, &stagepb.DataFile{
+			Name: filepath.ToSlash(rel), Size: uint64(len(content)), Sha256: sum[:],
+		})
+		return err
+	})
+	slices.SortFunc(folder.Files, func(a, b *stagepb.DataFile) int { return strings.Compare(a.Name, b.Name) })
+	return folder, err
 }

@@ -43,17 +43,27 @@ type Options struct {
 	Stage string
 	// Config is the configuration of the instance, a JSON object, or empty.
 	Config string
-	// Features is the feature contract, for stages that read it, its sample rate for example.
+	// Features is the feature contract, for stages that read it, its sample rate for example. Without it, the stage
+	// gets that of the embedded model: 22050 Hz, and mel spectrograms of 80 bands.
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
-	// Data maps names of data folders to their paths. The stage gets all files there that are not hidden.
+	// Data maps names of data folders to their paths. The stage gets all files there that are not hidden. For
+	// recordings that it needs, the default is a folder with three short recordings of noise, at the sample rate of
+	// Features.
 	Data map[string]string
 	// Device is the UUID of the GPU for the stage, or empty for the CPU.
 	Device string
 	// Buckets gives a value to every symbol of the stage's ports except B. At least one bucket is required. Two or more
 	// can find state that is kept from one shape to the next.
 	Buckets []manifest.Bucket
+}
+
+// defaultFeatures is the feature contract of the embedded model.
+var defaultFeatures = manifest.Features{
+	SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Window: "hann", Center: true, PadMode: "constant",
+	Power: 1, NMels: 80, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln", LogFloor: 1e-5,
+	Normalization: &manifest.Normalization{Mean: -5.6, Std: 2.8},
 }
 
 // rows is the number of rows of the test batches. Row 0 is full, row 1 is empty, the others have different lengths.
@@ -122,12 +132,17 @@ func newKit(t *testing.T, newStage func() stage.Stage, o Options) *kit {
 	}
 	t.Cleanup(func() { k.ring.Close() })
 
+	if o.Features == (manifest.Features{}) {
+		o.Features = defaultFeatures
+	}
+	folders, err := dataFolders(t, spec, o)
+	if err != nil {
+		t.Fatalf("Options.Data: %v", err)
+	}
 	client := serve(t, stage.Plugin{ID: plugin.ID, Version: plugin.Version,
 		Stages: map[string]func() stage.Stage{o.Stage: newStage}}, k.ring)
 	request := k.configuration(o)
-	if request.Instances[0].Data, err = dataFolders(o.Data); err != nil {
-		t.Fatalf("Options.Data: %v", err)
-	}
+	request.Instances[0].Data = folders
 	if _, err := client.Configure(t.Context(), request); err != nil {
 		t.Fatalf("configure: %v", err)
 	}
