@@ -80,9 +80,10 @@ func (l *logFile) finish() error {
 	return l.failed
 }
 
-// New returns a log that calls warn, from any goroutine, with each warning.
+// New returns a log that calls warn, from any goroutine, with each warning of the host and the first ones of a plugin.
 func New(warn func(*event.Warning)) *Log {
 	file, warnings := new(logFile), NewWarnings(warn)
+	warnings.most = mostOfPlugin
 	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), warnings)), file, warnings}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
-// Warnings is the slog.Handler that publishes warnings and errors as events. Of what a plugin logs (a logger with the
-// attribute "plugin") it publishes the first mostOfPlugin; all of them are in log.jsonl.
+// Warnings is the slog.Handler that publishes warnings and errors as events.
 type Warnings struct {
 	warn   func(*event.Warning)
+	most   int // to publish of what a plugin logs, of each kind; 0 for all
 	count  *counts
-	plugin string // whose lines these are; empty for those of the host
+	plugin string // whose lines these are, the attribute "plugin" of the logger; empty for those of the host
 }
 
-// mostOfPlugin is the number of lines of a plugin that a person sees among those of the host.
+// mostOfPlugin is the number of lines of a plugin that a person sees among those of a run, which has all in log.jsonl.
 const mostOfPlugin = 5
 
 // counts has the numbers of warnings and errors of each plugin.
@@ -35,7 +35,7 @@ type told struct {
 	fault  bool // an error
 }
 
-// NewWarnings returns a handler that calls warn, from any goroutine.
+// NewWarnings returns a handler that calls warn with each warning, from any goroutine.
 func NewWarnings(warn func(*event.Warning)) *Warnings {
 	return &Warnings{warn: warn, count: &counts{of: map[told]int{}}}
 }
@@ -45,7 +45,7 @@ func (*Warnings) Enabled(_ context.Context, level slog.Level) bool { return leve
 
 // Handle implements slog.Handler.
 func (w *Warnings) Handle(_ context.Context, r slog.Record) error {
-	if w.plugin != "" && !w.count.take(told{w.plugin, r.Level >= slog.LevelError}) {
+	if w.most > 0 && w.plugin != "" && w.count.take(told{w.plugin, r.Level >= slog.LevelError}) > w.most {
 		return nil
 	}
 	var attrs []string
@@ -61,12 +61,12 @@ func (w *Warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// take counts a warning, and reports whether it is one of the first.
-func (c *counts) take(t told) bool {
+// take counts a warning, and returns the number so far.
+func (c *counts) take(t told) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[t]++
-	return c.of[t] <= mostOfPlugin
+	return c.of[t]
 }
 
 // unshown returns a line for each plugin of which warnings were not published.
@@ -78,7 +78,7 @@ func (w *Warnings) unshown() (lines []string) {
 		if t.fault {
 			what = "more error"
 		}
-		if more := n - mostOfPlugin; more > 0 {
+		if more := n - w.most; more > 0 {
 			lines = append(lines, fmt.Sprintf("plugin %s: %s in log.jsonl", t.plugin, units.Count(int64(more), what)))
 		}
 	}
@@ -91,7 +91,7 @@ func (w *Warnings) unshown() (lines []string) {
 func (w *Warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		if a.Key == "plugin" {
-			return &Warnings{w.warn, w.count, a.Value.String()}
+			return &Warnings{w.warn, w.most, w.count, a.Value.String()}
 		}
 	}
 	return w
