@@ -359,6 +359,22 @@ func TestNoTensorOfAModelIsNamed(t *testing.T) {
 	}
 }
 
+// TestExamplesHaveTheTemplate: the plugins of plugins/examples are built as those that `plugins new` writes.
+func TestExamplesHaveTheTemplate(t *testing.T) {
+	examples, err := filepath.Glob("plugins/examples/*/plugin.json")
+	if err != nil || len(examples) == 0 {
+		t.Fatal(examples, err)
+	}
+	for _, example := range examples {
+		for _, name := range []string{"Makefile", "lock.py", "run", "pytest.ini"} {
+			copied := filepath.Join(filepath.Dir(example), name)
+			if read(t, copied) != read(t, filepath.Join("host/command/newplugin/template/python", name)) {
+				t.Errorf("%s is not that of host/command/newplugin/template/python", copied)
+			}
+		}
+	}
+}
+
 // TestGPUsKnowNoFlags: package gpu and those below it serve plugins, too. What a person should write instead is said
 // where flags are known, in host/settings/place.
 func TestGPUsKnowNoFlags(t *testing.T) {
