@@ -6,7 +6,8 @@
 //
 // Text: visible makes foreign text harmless on a terminal; fold breaks lines; units writes counts, sizes and times.
 //
-// The rest: exit maps an error to its exit status, message and hint; stat computes running statistics.
+// The rest: exit maps an error to its exit status, message and hint; stat computes running statistics; wav makes sound
+// files.
 //
 // This shelf imports shared/hint alone. Every shelf above it imports it, and so may ortgraphs and gpu import files.
 package base

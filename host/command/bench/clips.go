@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.
@@ -43,7 +42,7 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 		}
 		name := fmt.Sprintf("clip-%04d", i)
 		if err := os.WriteFile(
-			filepath.Join(dir, "wavs", name+".wav"), pcm16(wave[:n], b.Manifest.Features), 0o666,
+			filepath.Join(dir, "wavs", name+".wav"), wav.File(b.Manifest.Features.SampleRate, wave[:n]), 0o666,
 		); err != nil {
 			return err
 		}
@@ -56,23 +55,4 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 		fmt.Fprintf(&list, "%s|%s\n", name, bytes.TrimSpace(text))
 	}
 	return os.WriteFile(filepath.Join(dir, "metadata.csv"), []byte(list.String()), 0o666)
-}
-
-// pcm16 returns a WAV file with one channel: RIFF, a format chunk of 16 bytes, the samples.
-func pcm16(wave []int16, f manifest.Features) []byte {
-	var b bytes.Buffer
-	size, rate := uint32(2*len(wave)), uint32(f.SampleRate)
-	b.WriteString("RIFF")
-	binary.Write(&b, binary.LittleEndian, 36+size)
-	b.WriteString("WAVEfmt ")
-	binary.Write(&b, binary.LittleEndian, struct {
-		Size             uint32
-		PCM, Channels    uint16
-		Rate, BytesASec  uint32
-		BytesAFrame, Bit uint16
-	}{16, 1, 1, rate, 2 * rate, 2, 16})
-	b.WriteString("data")
-	binary.Write(&b, binary.LittleEndian, size)
-	binary.Write(&b, binary.LittleEndian, wave)
-	return b.Bytes()
 }

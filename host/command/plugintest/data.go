@@ -3,7 +3,6 @@ package plugintest
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -80,24 +80,18 @@ func (t *subject) noiseFolder() (string, error) {
 	rate, rng := t.cfg.Bundle.Manifest.Features.SampleRate, rand.New(rand.NewPCG(seed, seed))
 	for i, seconds := range []float64{0.3, 0.7, 1.5} {
 		name := fmt.Sprintf("noise-%d.wav", i+1)
-		if err := dir.Join(name).Write(wav(rng, int(seconds*float64(rate)), rate)); err != nil {
+		if err := dir.Join(name).Write(recording(rng, int(seconds*float64(rate)), rate)); err != nil {
 			return "", err
 		}
 	}
 	return dir.String(), nil
 }
 
-// wav is a recording of noise, in mono of 16 bits.
-func wav(rng *rand.Rand, samples, rate int) []byte {
-	le := binary.LittleEndian
-	b := le.AppendUint32([]byte("RIFF"), uint32(36+2*samples))
-	b = le.AppendUint32(append(b, "WAVEfmt "...), 16)
-	b = le.AppendUint16(le.AppendUint16(b, 1), 1) // PCM, one channel
-	b = le.AppendUint32(le.AppendUint32(b, uint32(rate)), uint32(2*rate))
-	b = le.AppendUint16(le.AppendUint16(b, 2), 16)
-	b = le.AppendUint32(append(b, "data"...), uint32(2*samples))
-	for range samples {
-		b = le.AppendUint16(b, uint16(int16(rng.IntN(1<<14)-1<<13)))
+// noise is a recording of noise.
+func recording(rng *rand.Rand, samples, rate int) []byte {
+	wave := make([]int16, samples)
+	for i := range wave {
+		wave[i] = int16(rng.IntN(1<<14) - 1<<13)
 	}
-	return b
+	return wav.File(rate, wave)
 }

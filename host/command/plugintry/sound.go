@@ -1,35 +1,23 @@
 package plugintry
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/wav"
 )
 
 // writeSound writes a WAV file of 16 bits, and compares the waveform with the one before the stage.
 func writeSound(file string, before, after []float32, rate int) (string, error) {
-	data := uint32(2 * len(after))
-	b := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, 36+data)...)
-	b = append(b, "WAVEfmt "...)
-	b = binary.LittleEndian.AppendUint32(b, 16)
-	b = binary.LittleEndian.AppendUint16(b, 1) // integers
-	b = binary.LittleEndian.AppendUint16(b, 1) // channel
-	b = binary.LittleEndian.AppendUint32(b, uint32(rate))
-	b = binary.LittleEndian.AppendUint32(b, uint32(2*rate))
-	b = binary.LittleEndian.AppendUint16(b, 2)
-	b = binary.LittleEndian.AppendUint16(b, 16)
-	b = append(b, "data"...)
-	b = binary.LittleEndian.AppendUint32(b, data)
-	clipped := 0
-	for _, v := range after {
+	clipped, samples := 0, make([]int16, len(after))
+	for i, v := range after {
 		if v < -1 || v > 1 {
 			clipped++
 		}
-		b = binary.LittleEndian.AppendUint16(b, uint16(int16(min(max(math.Round(32768*float64(v)), -32768), 32767))))
+		samples[i] = wav.Sample(v)
 	}
-	if err := disk.Replace(file, b); err != nil {
+	if err := disk.Replace(file, wav.File(rate, samples)); err != nil {
 		return "", written(err)
 	}
 	text := fmt.Sprintf("%.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f",

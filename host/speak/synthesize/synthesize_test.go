@@ -13,6 +13,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/host/speak/inference"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize/synthesizetest"
@@ -382,12 +383,12 @@ func TestWAV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(data) != wavHeader+8 || binary.LittleEndian.Uint32(data[4:]) != uint32(len(data)-8) ||
+	if len(data) != wav.HeaderSize+8 || binary.LittleEndian.Uint32(data[4:]) != uint32(len(data)-8) ||
 		binary.LittleEndian.Uint32(data[40:]) != 8 {
 		t.Errorf("% x", data)
 	}
 	for i, want := range []int16{0, 16384, -32768, 32767} {
-		if got := int16(binary.LittleEndian.Uint16(data[wavHeader+2*i:])); got != want {
+		if got := int16(binary.LittleEndian.Uint16(data[wav.HeaderSize+2*i:])); got != want {
 			t.Errorf("sample %d is %d, want %d", i, got, want)
 		}
 	}

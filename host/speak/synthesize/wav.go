@@ -11,32 +11,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// wavHeader is the size of the header: RIFF, fmt and the beginning of data.
-const wavHeader = 44
-
 // unknown is the size of data in a header that was written before the data.
-const unknown = math.MaxUint32 - wavHeader + 8
+const unknown = math.MaxUint32 - wav.HeaderSize + 8
 
 // mostSamples is what the size in the header can say.
 const mostSamples = unknown / 2
-
-// header returns the header of a WAV file of 16 bits with one channel.
-func header(rate int, data uint32) []byte {
-	b := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, wavHeader-8+data)...)
-	b = append(b, "WAVEfmt "...)
-	b = binary.LittleEndian.AppendUint32(b, 16)
-	b = binary.LittleEndian.AppendUint16(b, 1) // integers
-	b = binary.LittleEndian.AppendUint16(b, 1) // channel
-	b = binary.LittleEndian.AppendUint32(b, uint32(rate))
-	b = binary.LittleEndian.AppendUint32(b, uint32(2*rate))
-	b = binary.LittleEndian.AppendUint16(b, 2)
-	b = binary.LittleEndian.AppendUint16(b, 16)
-	b = append(b, "data"...)
-	return binary.LittleEndian.AppendUint32(b, data)
-}
 
 // sound is a WAV file that is written while it is made.
 type sound struct {
@@ -50,7 +33,7 @@ type sound struct {
 // stream writes a WAV file to out, with sizes that say that they are unknown.
 func stream(out io.Writer, rate int) (*sound, error) {
 	s := &sound{out: bufio.NewWriter(out), rate: rate}
-	_, err := s.out.Write(header(rate, unknown))
+	_, err := s.out.Write(wav.Header(rate, unknown))
 	return s, err
 }
 
@@ -61,7 +44,7 @@ func create(at files.Path, rate int) (*sound, error) {
 		return nil, err
 	}
 	s := &sound{out: bufio.NewWriter(f), file: f, path: at.String(), rate: rate}
-	_, err = s.out.Write(header(rate, 0))
+	_, err = s.out.Write(wav.Header(rate, 0))
 	return s, err
 }
 
@@ -69,8 +52,7 @@ func create(at files.Path, rate int) (*sound, error) {
 func (s *sound) write(wave []float32) error {
 	s.samples += len(wave)
 	for _, v := range wave {
-		x := int16(min(max(math.Round(32768*float64(v)), -32768), 32767))
-		if _, err := s.out.Write(binary.LittleEndian.AppendUint16(nil, uint16(x))); err != nil {
+		if _, err := s.out.Write(binary.LittleEndian.AppendUint16(nil, uint16(wav.Sample(v)))); err != nil {
 			return s.explain(err)
 		}
 	}
@@ -90,7 +72,7 @@ func (s *sound) finish() error {
 	if s.file == nil || err != nil {
 		return s.explain(err)
 	}
-	_, err = s.file.WriteAt(header(s.rate, uint32(2*s.samples)), 0)
+	_, err = s.file.WriteAt(wav.Header(s.rate, uint32(2*s.samples)), 0)
 	if err == nil {
 		err = s.file.Commit()
 	}
