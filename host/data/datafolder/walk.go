@@ -3,10 +3,8 @@ package datafolder
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,15 +13,12 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/shared/folder"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// The most files of a folder, and the most folders that one is in: each process of a plugin gets the list in one
-// message, and links can make a tree that does not end.
-const (
-	maxFiles = 200_000
-	maxDepth = 32
-)
+// maxFiles is the most files of a folder: each process of a plugin gets the list in one message.
+const maxFiles = 200_000
 
 // file is a file before it is read.
 type file struct {
@@ -34,7 +29,6 @@ type file struct {
 
 // tree is what is in a folder.
 type tree struct {
-	ctx     context.Context
 	root    string
 	files   []file
 	leftOut []LeftOut
@@ -53,51 +47,27 @@ func walk(ctx context.Context, root string) (*tree, error) {
 	case !info.IsDir():
 		return nil, errFile
 	}
-	t := &tree{ctx: ctx, root: root}
-	if err := t.in("", []fs.FileInfo{info}); err != nil {
+	t := &tree{root: root}
+	readDir := func(here string) ([]fs.DirEntry, error) {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		entries, err := files.In(here).ReadDir()
+		if errors.Is(err, fs.ErrPermission) {
+			err = hint.Errorf("make it readable: chmod -R u+rX "+hint.Word(here), "%w", err)
+		}
+		return entries, err
+	}
+	if err := folder.Walk(folder.Disk{ReadDir: readDir, Stat: files.Stat}, root, t.add); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(t.files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return t, nil
 }
 
-// in walks a folder. above are the folders that it is in, and itself.
-func (t *tree) in(rel string, above []fs.FileInfo) error {
-	if err := context.Cause(t.ctx); err != nil {
-		return err
-	}
-	here := filepath.Join(t.root, rel)
-	entries, err := files.In(here).ReadDir()
-	if errors.Is(err, fs.ErrPermission) {
-		return hint.Errorf("make it readable: chmod -R u+rX "+hint.Word(here), "%w", err)
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if name := e.Name(); strings.HasPrefix(name, ".") || name == "lost+found" {
-			continue
-		}
-		if err := t.add(path.Join(rel, e.Name()), above); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// add adds what is at a name below the root: a file, or a folder with what is in it.
-func (t *tree) add(name string, above []fs.FileInfo) error {
-	at := filepath.Join(t.root, name)
-	info, err := files.Stat(at) // of what a link leads to
+// add adds the file at a name below the root.
+func (t *tree) add(name string, info fs.FileInfo, err error) error {
 	switch {
-	case info != nil && info.IsDir():
-		if slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) }) {
-			return nil // a link back
-		}
-		if len(above) == maxDepth {
-			return fmt.Errorf("%s: more than %d folders deep", name, maxDepth)
-		}
-		return t.in(name, append(slices.Clip(above), info))
 	case errors.Is(err, fs.ErrNotExist):
 		t.leaveOut(name, "a link that leads nowhere")
 	case errors.Is(err, syscall.ELOOP):
@@ -111,7 +81,7 @@ func (t *tree) add(name string, above []fs.FileInfo) error {
 	case len(t.files) == maxFiles:
 		return hint.Errorf("put the files into fewer, larger ones", "more than %d files", maxFiles)
 	default:
-		t.files = append(t.files, file{name, info.Size(), dataset.StateOf(at, info)})
+		t.files = append(t.files, file{name, info.Size(), dataset.StateOf(filepath.Join(t.root, name), info)})
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import pytest
 
 from xtts_plugin import Stage, UserError, audio, errors
 from xtts_plugin.plugin_schema import SCHEMA
-from xtts_plugin.testing import FEATURES, BrokenRule, check
+from xtts_plugin.testing import FEATURES, BrokenRule, _folder, check
 
 BUCKETS = [{"T_wav": 103, "T_text": 7}, {"T_wav": 500, "T_text": 9}]
 
@@ -283,7 +283,7 @@ class Recorded(Stage):
     def configure(self, config):
         folder = config.data["noise"]
         assert [(f.name, f.size, f.path) for f in folder.files] == [
-            (name, 4, os.path.join(folder.path, name)) for name in ("a.raw", "a/b.raw")]
+            (name, 4, os.path.join(folder.path, name)) for name in ("a.raw", "a/b.raw", "far/c.raw")]
         assert "rooms" not in config.data
         self.values = [np.fromfile(f.path, "<f4")[0] for f in folder.files]
 
@@ -300,15 +300,28 @@ def test_data_folder(gain_json, tmp_path):
     with open(gain_json, "w", encoding="utf-8") as file:
         json.dump(data, file)
     folder = tmp_path / "noise"
-    for name in ("a/b.raw", "a.raw", ".hidden", ".git/c"):
+    for name in ("a/b.raw", "a.raw", ".hidden", ".git/c", "lost+found/d.raw", "../elsewhere/c.raw", "bad\udcff.raw"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(np.float32(len(name)).tobytes())
+    for link, to in {"far": "../elsewhere", "a/up": "..", "self": "self", "../link": "noise"}.items():
+        (folder / link).symlink_to(to)
+    check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(tmp_path / "link")})
     check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(folder)})
     data["stages"][0]["data"]["noise"]["kind"] = "sound"
     with open(gain_json, "w", encoding="utf-8") as file:
         json.dump(data, file)
     with pytest.raises(ValueError, match="/stages/0/data/noise/kind: 'sound' is none of"):
         check(Recorded, buckets=BUCKETS, manifest_path=gain_json, data={"noise": str(folder)})
+
+
+def test_deep_data_folder(tmp_path):
+    deep = tmp_path.joinpath(*["x"] * 31)
+    deep.mkdir(parents=True)
+    (deep / "a").touch()
+    assert [f.name for f in _folder(tmp_path).files] == ["x/" * 31 + "a"]
+    (deep / "x").mkdir()
+    with pytest.raises(ValueError, match="more than 32 folders deep"):
+        _folder(tmp_path)
 
 
 class Street(Stage):

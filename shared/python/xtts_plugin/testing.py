@@ -39,6 +39,7 @@ _PADS = dict.fromkeys(("f32", "f64", "f16", "bf16"), -2.5) | {"bool": 0}  # valu
 _PAD = 113  # of other tensors
 _FILLS = 0xFF, 0x5A  # what is in the bytes of outputs before a call; as floats, 0xFF is NaN
 _PLAIN, _MOVED = (0, 1, 2, 3, 4), (4, 3, 0, 2, 1)  # which sample each row is
+_MAX_DEPTH = 32  # of the folders in a data folder
 _BYSTANDER = "bystander"  # a tensor of the batch that is bound to no port
 
 
@@ -206,17 +207,32 @@ class _Host:
 
 
 def _folder(path):
-    """A data folder with all of its files that are not hidden, in the order of their names."""
-    path, found = os.path.abspath(path), []
-    for here, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [os.path.relpath(os.path.join(here, name), path) for name in names if not name.startswith(".")]
-    folder = pb.DataFolder(path=path)
-    for name in sorted(found):
-        with open(os.path.join(path, name), "rb") as file:
+    """A data folder with its files, as the host lists them. It does not look whether they are recordings."""
+    folder = pb.DataFolder(path=os.path.abspath(path))
+    for name in sorted(_names(folder.path)):
+        with open(os.path.join(folder.path, name), "rb") as file:
             content = file.read()
         folder.files.add(name=name, size=len(content), sha256=hashlib.sha256(content).digest())
     return folder
+
+
+def _names(root, below="", above=()):
+    """The names of the files in a folder and in the folders in it. Links are followed, but not back to a folder that
+    they are in; hidden files, lost+found, and what is no regular file or has a name that is not UTF-8 are left out."""
+    here = os.path.join(root, below)
+    above += (os.stat(here),)
+    for name in os.listdir(here):
+        path, name = os.path.join(here, name), os.path.join(below, name)
+        if os.path.basename(name).startswith(".") or os.path.basename(name) == "lost+found":
+            continue
+        if os.path.isdir(path):
+            if any(os.path.samestat(os.stat(path), folder) for folder in above):
+                continue
+            if len(above) == _MAX_DEPTH:
+                raise ValueError(f"{name}: more than {_MAX_DEPTH} folders deep")
+            yield from _names(root, name, above)
+        elif os.path.isfile(path) and name == name.encode(errors="ignore").decode():
+            yield name
 
 
 def _write_noise(path, rate):

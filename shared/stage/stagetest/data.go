@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/xtts-host/xtts-host/shared/folder"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -43,11 +45,10 @@ func dataFolders(t *testing.T, spec manifest.Stage, o Options) (map[string]*stag
 	}
 	all := map[string]*stagepb.DataFolder{}
 	for name, path := range paths {
-		folder, err := list(path)
-		if err != nil {
+		var err error
+		if all[name], err = list(path); err != nil {
 			return nil, err
 		}
-		all[name] = folder
 	}
 	return all, nil
 }
@@ -73,35 +74,24 @@ func writeNoise(dir string, rate int) error {
 	return nil
 }
 
-// list lists the files of a data folder as the host does.
+// list lists the files of a data folder as the host does. It does not look whether they are recordings, and one that
+// cannot be read is an error.
 func list(path string) (*stagepb.DataFolder, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	folder := &stagepb.DataFolder{Path: root}
-	err = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	all := &stagepb.DataFolder{Path: root}
+	add := func(name string, info fs.FileInfo, err error) error {
+		if err != nil || !info.Mode().IsRegular() || !utf8.ValidString(name) {
+			return nil // such as a link that leads nowhere
 		}
-		hidden := strings.HasPrefix(e.Name(), ".") && at != root
-		switch {
-		case e.IsDir() && hidden:
-			return fs.SkipDir
-		case e.IsDir() || hidden:
-			return nil
-		}
-		content, err := os.ReadFile(at)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, at)
+		content, err := os.ReadFile(filepath.Join(root, name))
 		sum := sha256.Sum256(content)
-		folder.Files = append(folder.Files, &stagepb.DataFile{
-			Name: filepath.ToSlash(rel), Size: uint64(len(content)), Sha256: sum[:],
-		})
+		all.Files = append(all.Files, &stagepb.DataFile{Name: name, Size: uint64(len(content)), Sha256: sum[:]})
 		return err
-	})
-	slices.SortFunc(folder.Files, func(a, b *stagepb.DataFile) int { return strings.Compare(a.Name, b.Name) })
-	return folder, err
+	}
+	err = folder.Walk(folder.Disk{ReadDir: os.ReadDir, Stat: os.Stat}, root, add)
+	slices.SortFunc(all.Files, func(a, b *stagepb.DataFile) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
 }

@@ -48,7 +48,7 @@ type Options struct {
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
-	// Data maps names of data folders to their paths. The stage gets all files there that are not hidden. For
+	// Data maps names of data folders to their paths. The stage gets the files there that the host lists. For
 	// recordings that it needs, the default is a folder with three short recordings of noise, at the sample rate of
 	// Features.
 	Data map[string]string

@@ -1,11 +1,16 @@
 package stagetest
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,6 +98,38 @@ func run(t *testing.T, fault string) {
 }
 
 func TestGoodStagePasses(t *testing.T) { run(t, "") }
+
+// TestList: the list is that of the host, with the content of the files.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"noise/b.raw", "noise/a.raw", "noise/.hidden", "noise/lost+found/d", "far/c.raw"} {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o777), os.WriteFile(at, []byte(name), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"noise/far": "../far", "noise/lost": "nowhere", "link": "noise"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := list(filepath.Join(dir, "link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range got.Files {
+		content, err := os.ReadFile(filepath.Join(got.Path, f.Name))
+		sum := sha256.Sum256(content)
+		if err != nil || f.Size != uint64(len(content)) || !bytes.Equal(f.Sha256, sum[:]) {
+			t.Errorf("%s: %v, %d bytes", f.Name, err, f.Size)
+		}
+		names = append(names, f.Name)
+	}
+	if want := []string{"a.raw", "b.raw", "far/c.raw"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
 
 // TestFaultsAreFound runs stages with one fault each in a separate process. Their tests must fail.
 func TestFaultsAreFound(t *testing.T) {
