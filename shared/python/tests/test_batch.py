@@ -178,8 +178,8 @@ def test_config(gain_json, views):
 
 def test_defaults_of_objects():
     schema = {"properties": {"a": {"default": 1}, "b": {"default": {}, "properties": {"c": {"default": [2]}}}}}
-    assert manifest.StageSpec("s", {}, schema, True).values("") == {"a": 1, "b": {"c": [2]}}
-    assert manifest.StageSpec("s", {}, schema, True).values('{"a": 3}')["a"] == 3
+    assert manifest.StageSpec("s", {}, schema, True, {}).values("") == {"a": 1, "b": {"c": [2]}}
+    assert manifest.StageSpec("s", {}, schema, True, {}).values('{"a": 3}')["a"] == 3
 
 
 def test_defaults_behind_references():
@@ -187,10 +187,10 @@ def test_defaults_behind_references():
                              "c": {"$ref": "#/properties/c"}, "d": {"$ref": "#/$defs/list/1", "default": 5}},
               "$defs": {"x/y": {"default": 1}, "part": {"default": {}, "properties": {"e": {"$ref": "#/$defs/x~1y"}}},
                         "list": [{}, {"default": 4}]}}
-    assert manifest.StageSpec("s", {}, schema, True).values("") == {"a": 1, "b": {"e": 1}, "d": 5}
-    assert manifest.StageSpec("s", {}, schema, True).values('{"b": {"e": 2}}') == {"a": 1, "b": {"e": 2}, "d": 5}
+    assert manifest.StageSpec("s", {}, schema, True, {}).values("") == {"a": 1, "b": {"e": 1}, "d": 5}
+    assert manifest.StageSpec("s", {}, schema, True, {}).values('{"b": {"e": 2}}') == {"a": 1, "b": {"e": 2}, "d": 5}
     with pytest.raises(ValueError, match="the schema has no #/none"):
-        manifest.StageSpec("s", {}, {"$ref": "#/none"}, True).values("")
+        manifest.StageSpec("s", {}, {"$ref": "#/none"}, True, {}).values("")
 
 
 def test_two_tensors_for_a_port():
