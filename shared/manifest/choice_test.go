@@ -136,10 +136,10 @@ func TestBundleWithChoices(t *testing.T) {
 		`{"name": "g", "p": 0.5, "one_of": [{"name": "a", ` + member + `, "weight": 0.5}]}`: "",
 		`{"name": "g", "some_of": [{"name": "a", ` + member + `}], "count": [1, 1]}`:        "",
 		`{"name": "a", ` + member + `, "p": 30}`:                                            "pipeline[0] (a): p is 30",
-		`{"name": "a", ` + member + `, "p": "30%"}`:                                         "pipeline.0.p: got string, want number or array",
-		`{"name": "g", "one_of": [{"name": "a", ` + member + `, "wieght": 1}]}`:             `pipeline.0.one_of.0: unknown key "wieght"`,
-		`{"name": "g", "one_of": [{"name": "a"}]}`:                                          "pipeline.0.one_of.0: missing properties 'stage', 'inputs', 'outputs'",
-		`{"name": "g", "some_of": [{"name": "a", ` + member + `}], "count": [1]}`:           "pipeline.0.count: minItems: got 1, want 2",
+		`{"name": "a", ` + member + `, "p": "30%"}`:                                         "pipeline[0] (a): p: got string, want number or array",
+		`{"name": "g", "one_of": [{"name": "a", ` + member + `, "wieght": 1}]}`:             `pipeline[0] (g): one_of[0] (a): unknown key "wieght"`,
+		`{"name": "g", "one_of": [{"name": "a"}]}`:                                          "pipeline[0] (g): one_of[0] (a): missing properties 'stage', 'inputs', 'outputs'",
+		`{"name": "g", "some_of": [{"name": "a", ` + member + `}], "count": [1]}`:           "pipeline[0] (g): count: minItems: got 1, want 2",
 	} {
 		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"pipeline": []`, `"pipeline": [`+pipeline+`]`, 1)
 		_, err := ParseBundle("bundle.json", []byte(text))

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -142,16 +143,18 @@ func ValidateConfig(s Stage, config map[string]any) error {
 
 // invalidError says which part of a document does not satisfy its schema, and why.
 type invalidError struct {
-	place  []string // keys from the top
-	reason string
+	place   []string // keys from the top
+	reason  string
+	unknown string // key, or empty
+	where   string // place in words, if it has any
+	hint    string
 }
 
 func (e *invalidError) Error() string {
-	if len(e.place) == 0 {
-		return "top level: " + e.reason
-	}
-	return strings.Join(e.place, ".") + ": " + e.reason
+	return cmp.Or(e.where, strings.Join(e.place, "."), "top level") + ": " + e.reason
 }
+
+func (e *invalidError) Hint() string { return e.hint }
 
 // validate reduces the library's tree of causes to one line. The deepest cause is the one that a user can act on.
 func validate(schema *jsonschema.Schema, doc any) error {
@@ -164,7 +167,10 @@ func validate(schema *jsonschema.Schema, doc any) error {
 		v = v.Causes[0]
 	}
 	if k, ok := v.ErrorKind.(*kind.AdditionalProperties); ok {
-		return &invalidError{v.InstanceLocation, fmt.Sprintf("unknown key %q", k.Properties[0])}
+		unknown := k.Properties[0]
+		return inPipeline(doc, &invalidError{
+			place: v.InstanceLocation, reason: fmt.Sprintf("unknown key %q", unknown), unknown: unknown,
+		})
 	}
-	return &invalidError{v.InstanceLocation, v.ErrorKind.LocalizedString(printer)}
+	return inPipeline(doc, &invalidError{place: v.InstanceLocation, reason: v.ErrorKind.LocalizedString(printer)})
 }

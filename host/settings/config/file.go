@@ -81,7 +81,7 @@ func (s *Set) readFile(path string, read func(limit int64) ([]byte, error)) erro
 	}
 	doc, err := manifest.Decode(path, schemaOf(s, false), data)
 	if err != nil {
-		return hint.Errorf("docs/config.schema.json has every key and its type", "%w", err)
+		return hint.Errorf(cmp.Or(hint.Of(err), "docs/config.schema.json has every key and its type"), "%w", err)
 	}
 	if s.Resume != "" && path == runFile(s) {
 		remember(s, text)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -92,19 +93,19 @@ func TestFileRefused(t *testing.T) {
 		{"ring_memory: lots", "FILE: ring_memory: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
 		{"plugin_workers: {features: 0}", "FILE: plugin_workers.features: minimum: got 0, want 1"},
 		{"augment: noise", "FILE: augment: got string, want array"},
-		{"pipeline: [{name: a, stage: b, input: {}}]", `FILE: pipeline.0: unknown key "input"`},
-		{"pipeline: [{name: a, stage: b, inputs: {}, outputs: {}, kind: x}]", `FILE: pipeline.0: unknown key "kind"`},
+		{"pipeline: [{name: a, stage: b, input: {}}]", `FILE: pipeline[0] (a): unknown key "input"`},
+		{"pipeline: [{name: a, stage: b, inputs: {}, outputs: {}, kind: x}]", `FILE: pipeline[0] (a): unknown key "kind"`},
 		{choosing("p: 30"), "FILE: pipeline[0] (g): p is 30, but a probability is 0 to 1"},
-		{choosing("p: 30%"), "FILE: pipeline.0.p: got string, want number or array"},
-		{choosing("p: [[0]]"), "FILE: pipeline.0.p.0: minItems: got 1, want 2"},
+		{choosing("p: 30%"), "FILE: pipeline[0] (g): p: got string, want number or array"},
+		{choosing("p: [[0]]"), "FILE: pipeline[0] (g): p.0: minItems: got 1, want 2"},
 		{choosing("p: [[-5, 0], [1, 1]]"), "FILE: pipeline[0] (g): step -5 of p is negative"},
-		{choosing("odds: 1"), `FILE: pipeline.0: unknown key "odds"`},
+		{choosing("odds: 1"), `FILE: pipeline[0] (g): unknown key "odds"`},
 		{choosing("count: 1"), "FILE: pipeline[0] (g): count is not for one_of"},
 		{choosing("weight: 1"), "FILE: pipeline[0] (g): weight is not for a group"},
 		{"pipeline: [{name: g, one_of: []}]", "FILE: pipeline[0] (g): one_of is empty"},
 		{
 			"pipeline: [{name: g, one_of: [{name: a, stage: s, inputs: {}, outputs: {}, wieght: 1}]}]",
-			`FILE: pipeline.0.one_of.0: unknown key "wieght"`,
+			`FILE: pipeline[0] (g): one_of[0] (a): unknown key "wieght"`,
 		},
 		{
 			"pipeline: [{name: g, one_of: [{name: a, one_of: [{name: b}]}]}]",
@@ -130,6 +131,14 @@ func TestFileRefused(t *testing.T) {
 		got, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), path, "FILE"), "\n")
 		if got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.text, got, tt.want)
+		}
+	}
+	for text, want := range map[string]string{
+		choosing("p: 30%"): "for 30 percent, write 0.3", choosing("prob: 1"): "did you mean p?",
+		"batch_size: many": "docs/config.schema.json has every key and its type",
+	} {
+		if err := New().Parse([]string{"--config", write(t, "c.yaml", text)}, nil); hint.Of(err) != want {
+			t.Errorf("%s: %v (%s)", text, err, hint.Of(err))
 		}
 	}
 	if err := New().Parse([]string{"--config", t.TempDir()}, nil); !errors.Is(err, files.ErrNotRegular) {
