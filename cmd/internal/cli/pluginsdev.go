@@ -83,17 +83,19 @@ xtts-host plugins dev my-plugins/room-echo --clip me.wav --once --out heard`,
 		})
 }
 
-// interruptible returns a context that a signal to stop ends. A second one ends the program at once.
+// interruptible returns a context that the first signal to stop ends, and a function that ends it and the reactions to
+// signals.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	r := catch(func() { stopAtOnce("") })
 	go func() {
-		<-signals
-		signal.Stop(signals)
-		cancel(exit.ErrInterrupted)
+		select {
+		case <-r.stop:
+			cancel(exit.ErrInterrupted)
+		case <-ctx.Done():
+		}
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, func() { cancel(nil); r.end() }
 }
 
 // enters has a value for each line of the standard input. In the background, where reading would stop the program, it

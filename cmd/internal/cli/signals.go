@@ -21,6 +21,7 @@ type reactions struct {
 	stop   chan struct{} // closed by the first signal to stop
 	save   chan struct{} // of capacity 1: a checkpoint is asked for
 	atOnce func()        // called for a later signal to stop
+	end    func()        // ends the reactions
 }
 
 // catch starts to react to the signals of the process.
@@ -34,6 +35,7 @@ func catch(atOnce func()) reactions {
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, caught...)
+	r.end = func() { signal.Stop(signals); close(signals) }
 	go r.serve(signals)
 	return r
 }
@@ -59,12 +61,12 @@ func (r reactions) serve(signals <-chan os.Signal) {
 	}
 }
 
-// stopAtOnce ends the process. Plugins see the end of the host by themselves, and every checkpoint on the disk is
-// whole.
-func stopAtOnce() {
+// stopAtOnce ends the process, and says what that means. Plugins see the end of the host by themselves, and every
+// checkpoint on the disk is whole.
+func stopAtOnce(means string) {
 	said := make(chan struct{})
 	go func() {
-		io.WriteString(os.Stderr, "error: stopped immediately; the steps after the last checkpoint are lost\n")
+		io.WriteString(os.Stderr, "error: stopped immediately"+means+"\n")
 		close(said)
 	}()
 	select {

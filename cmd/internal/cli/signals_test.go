@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"os"
+	"os/signal"
+	"runtime"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
 )
 
 // TestSignals sends signals in virtual time.
@@ -67,5 +73,36 @@ func TestSignals(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestInterruptible: a signal that nohup has switched off does nothing, two at once are one, and nothing is left.
+func TestInterruptible(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	ctx, stop := interruptible(t.Context())
+	send := func(s syscall.Signal) {
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if send(syscall.SIGHUP); ctx.Err() != nil {
+		t.Error("it reacts to SIGHUP")
+	}
+	send(syscall.SIGINT)
+	<-ctx.Done()
+	send(syscall.SIGINT) // ends the process of the test if nothing reacts
+	if context.Cause(ctx) != exit.ErrInterrupted {
+		t.Error(context.Cause(ctx))
+	}
+	stop()
+	stacks := make([]byte, 1<<20)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if left := stacks[:runtime.Stack(stacks, true)]; !bytes.Contains(left, []byte("reactions.serve")) {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("%s", left)
+		}
 	}
 }

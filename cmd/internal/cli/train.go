@@ -21,7 +21,7 @@ func newTrain(name string) *cobra.Command {
 
 // openConsole returns standard output and error. The first signal stops the run in order, a later one at once.
 func openConsole() console.Console {
-	r := catch(stopAtOnce)
+	r := catch(func() { stopAtOnce("; the steps after the last checkpoint are lost") })
 	return console.Console{
 		Out: visible.NewWriter(os.Stdout), Err: visible.NewWriter(os.Stderr), Terminal: terminal(os.Stdout),
 		ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save, Width: func() int { return columns(os.Stdout) },

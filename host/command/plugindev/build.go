@@ -61,6 +61,7 @@ func build(ctx context.Context, dir string, command []string, debug bool) error 
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("%s is not installed", command[0])
+	case errors.Is(err, exec.ErrWaitDelay): // it was built, and something that it has left runs on
 	case err != nil:
 		return visible.WithLines(fmt.Errorf("%s: %w", strings.Join(command, " "), err), lastLines(output.String())...)
 	}

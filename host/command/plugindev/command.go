@@ -99,12 +99,11 @@ func (o Options) places() (Options, error) {
 			"name the folder of one plugin; "+hint.Command("plugins new my-plugins/room-echo")+" makes one",
 			"%s has no %s", o.Plugin, manifest.PluginFile)
 	}
-	o.Plugin, err = filepath.EvalSymlinks(o.Plugin)
-	if err != nil {
+	o.Plugins = cmp.Or(o.Plugins, filepath.Dir(o.Plugin)) // of the link, if it is one
+	o.Out = cmp.Or(o.Out, o.Plugin+".dev")
+	if o.Plugin, err = filepath.EvalSymlinks(o.Plugin); err != nil {
 		return o, err
 	}
-	o.Plugins = cmp.Or(o.Plugins, filepath.Dir(o.Plugin))
-	o.Out = cmp.Or(o.Out, o.Plugin+".dev")
 	if o.Out, err = filepath.Abs(o.Out); err != nil {
 		return o, err
 	}

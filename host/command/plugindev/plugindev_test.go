@@ -195,3 +195,26 @@ func TestBuildEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestBuildLeavesProcess: a build whose command has ended well is done, whatever runs on in the background.
+func TestBuildLeavesProcess(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "Makefile", "build:\n\t@sleep 7 &\n")
+	if err := build(t.Context(), folder, []string{"make"}, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLink: the folders around a link to a plugin's folder are those of the link.
+func TestLink(t *testing.T) {
+	target, around := t.TempDir(), t.TempDir()
+	write(t, target, "plugin.json", "{}")
+	link := filepath.Join(around, "own")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Options{Options: plugintry.Options{Plugin: link}}.places()
+	if err != nil || o.Plugin != target || o.Plugins != around || o.Out != link+".dev" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
