@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,7 +73,7 @@ func tryFlags(cmd *cobra.Command, o *plugintry.Options) {
 // take fills in what is a setting of a run.
 func take(o *plugintry.Options, set *config.Set) {
 	o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
-	o.Data = set.PluginData
+	o.Data, o.Log = set.PluginData, plugintry.Says(os.Stderr)
 }
 
 // checkTry refuses what cannot be tried.

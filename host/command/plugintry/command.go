@@ -35,6 +35,13 @@ type Options struct {
 	Log         *slog.Logger      // of the plugins; nil discards it
 }
 
+func (o *Options) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}
+
 // Command sends the clip through the stages, once for each epoch, writes the results, and describes them on out.
 func Command(ctx context.Context, out io.Writer, o Options) error {
 	r, err := resolve(o)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"math"
 	"path/filepath"
 	"slices"
@@ -111,8 +110,14 @@ func Open(ctx context.Context, o Options) (*Trial, error) {
 
 // start reads the clip and starts the processes. Its errors are refusals.
 func (r *resolved) start(ctx context.Context) (*Trial, error) {
-	if _, err := datafolder.OpenAll(ctx, r.way.resolved.Instances, filepath.Join(r.cache, "index"), nil); err != nil {
+	folders, err := datafolder.OpenAll(ctx, r.way.resolved.Instances, filepath.Join(r.cache, "index"), nil)
+	if err != nil {
 		return nil, exit.Refused(err)
+	}
+	for _, f := range folders {
+		for _, left := range f.LeftOut {
+			r.log().With("plugin", "data folder "+f.Title).Warn("left out: " + left.String())
+		}
 	}
 	features := r.bundle.Manifest.Features
 	clip, wave, err := read(r.Clip, features.SampleRate)
@@ -168,10 +173,7 @@ func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) 
 	if t.ring, err = ring.Create(1, t.layout.Size); err != nil {
 		return err
 	}
-	log := slog.New(slog.DiscardHandler)
-	if o.Log != nil {
-		log = o.Log
-	}
+	log := o.log()
 	for i, entry := range w.resolved.Plugins {
 		request, err := batch.ConfigureRequest(bundle, w.resolved, i, layouts)
 		if err != nil {
