@@ -14,7 +14,21 @@ import (
 )
 
 // replace is the advice for a file in which nothing can be saved.
-const replace = "copy the recording from its source again, or remove its lines from the list"
+const replace = again + ", or remove its lines from the list"
+
+const again = "copy the recording from its source again"
+
+// withoutFile is advice for a file that no list names: it can be removed.
+func withoutFile(advice string) string {
+	const remove = "remove the file"
+	switch advice {
+	case "":
+		return remove
+	case replace:
+		advice = again
+	}
+	return advice + ", or " + remove
+}
 
 // advise adds the command that makes the file readable to an error about its contents. FFmpeg reads damaged files up to
 // the damage or beyond it.
@@ -32,7 +46,7 @@ func (f *File) advise(err error) error {
 	case remark.IsLost(err):
 		return hint.Errorf(replace, "%w", err)
 	case remark.IsTruncated(err):
-		return hint.Errorf("copy the recording from its source again, or save what is there: "+command(f.file.Name()),
+		return hint.Errorf(again+", or save what is there: "+command(f.file.Name()),
 			"%w", err)
 	}
 	return hint.Errorf(Convert(f.file.Name()), "%w", err)

@@ -106,17 +106,17 @@ const MaxSeconds = 3600
 // Read returns a whole file at a sample rate in Hz: the samples that the host has for a clip that is the file. The
 // error names the file.
 func Read(path string, rate int) ([]float32, error) {
+	if err := checkRate(rate); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	samples, err := read(path, rate)
 	if err != nil && !errors.As(err, new(*fs.PathError)) {
-		err = fmt.Errorf("%s: %w", path, err)
+		err = hint.Errorf(withoutFile(hint.Of(err)), "%s: %w", path, err)
 	}
 	return samples, err
 }
 
 func read(path string, rate int) ([]float32, error) {
-	if err := checkRate(rate); err != nil {
-		return nil, err
-	}
 	f, err := Open(path)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,14 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // PluginFile and SumFile are the names of a plugin folder's manifest and checksums.
@@ -74,10 +79,24 @@ type Stage struct {
 // UsesGPU reports whether the stage can use a GPU.
 func (s *Stage) UsesGPU() bool { return s.GPU == GPUOptional || s.GPU == GPURequired }
 
+// isStageKey reports whether a stage of plugin.json has a key.
+func isStageKey(key string) bool {
+	t := reflect.TypeFor[Stage]()
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "" && name == key {
+			return true
+		}
+	}
+	return false
+}
+
 // ParsePlugin parses plugin.json. file is only used in messages.
 func ParsePlugin(file string, data []byte) (*Plugin, error) {
 	p := new(Plugin)
 	if err := decode(file, pluginSchema(), data, p); err != nil {
+		if bad, ok := errors.AsType[*invalidError](err); ok && len(bad.place) == 0 && isStageKey(bad.unknown) {
+			return nil, hint.Errorf(bad.unknown+" is a key of a stage: put it into an entry of stages", "%w", err)
+		}
 		return nil, err
 	}
 	if err := p.check(); err != nil {

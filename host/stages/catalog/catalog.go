@@ -169,7 +169,7 @@ func examine(dir string) Entry {
 		return e
 	}
 	if e.Manifest, err = manifest.ParsePlugin(manifest.PluginFile, data); err != nil {
-		e.State, e.Reason = Broken, err.Error()
+		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
 		return e
 	}
 	if v := e.Manifest.Protocol; v < stage.FirstProtocol || v > stage.LastProtocol {

@@ -120,6 +120,12 @@ var states = []struct {
 		Broken, `plugin.json: top level: unknown key "color"`, brokenHint, nil, false,
 	},
 	{
+		"a key of a stage outside of it",
+		map[string]string{"plugin.json": strings.Replace(programJSON, `"id"`, `"data": {}, "id"`, 1), "prog": "x"},
+		Broken, `plugin.json: top level: unknown key "data"`,
+		"data is a key of a stage: put it into an entry of stages", nil, false,
+	},
+	{
 		"another protocol",
 		map[string]string{
 			"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 3`, 1), "prog": "x",

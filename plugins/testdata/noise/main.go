@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/xtts-host/xtts-host/shared/audio"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -14,9 +16,13 @@ func (n *noise) Configure(_ context.Context, cfg *stage.Config) error {
 	for _, file := range cfg.Data["noise"].Files {
 		samples, err := audio.Read(file.Path(), cfg.Features.SampleRate)
 		if err != nil {
-			return err
+			cfg.Log.Warn("a recording is skipped", "file", file.Name, "error", err, "hint", hint.Of(err))
+			continue
 		}
 		n.recordings = append(n.recordings, samples)
+	}
+	if len(n.recordings) == 0 {
+		return errors.New("no recording can be read")
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
 """xtts_plugin.audio. shared/audio/python_test.go compares it with the reader of Go."""
 import os
+import shlex
 import sys
 
 import numpy as np
@@ -67,6 +68,21 @@ def test_refused(tmp_path, stereo):
     for rate in (0, 3999, 400000):
         with pytest.raises(ValueError, match=f"sample rate of {rate} Hz"):
             audio.read(stereo[0], rate)
+
+
+@pytest.mark.parametrize("name, new", [("a b.flac", "a b.new.flac"), ("x.wav", "x.flac")])
+def test_damaged(tmp_path, name, new):
+    """A good header is not enough. The hint is a command that can be used as it is."""
+    path = tmp_path / name
+    soundfile.write(path, np.random.default_rng(1).uniform(-0.3, 0.3, RATE), RATE, format="FLAC")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2:] = bytes(0xA5 ^ b for b in data[len(data) // 2:])
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="flac decoder") as e:
+        audio.read(path, RATE)
+    assert str(e.value).startswith(f"{path}: ")
+    assert e.value.hint == (f"convert with: ffmpeg -i {shlex.quote(str(path))} -c:a flac "
+                            f"{shlex.quote(str(tmp_path / new))}, or remove the file")
 
 
 @pytest.mark.parametrize("name", ["soundfile", "soxr"])

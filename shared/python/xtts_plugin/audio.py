@@ -8,6 +8,7 @@ Go's SDK reads the same formats: WAV, FLAC, Ogg Vorbis, Ogg Opus and MP3. At a f
 same bits there. Lossy formats are decoded, and others resampled, by other libraries (docs/audio.md).
 """
 import os
+import shlex
 import stat
 
 import numpy as np
@@ -38,12 +39,14 @@ def read(path, rate):
     except OSError as e:
         raise UserError(f"{path}: {e.strerror}", "name a recording that can be read") from e
     except soundfile.SoundFileError as e:
-        hint = "convert with: ffmpeg -i FILE -c:a flac NEW.flac"
+        new = os.path.splitext(path)[0] + (".new.flac" if path.lower().endswith(".flac") else ".flac")
+        hint = f"convert with: ffmpeg -i {shlex.quote(path)} -c:a flac {shlex.quote(new)}, or remove the file"
         raise UserError(f"{path}: {getattr(e, 'error_string', e)}", hint) from e
     total = np.zeros(channels.shape[1])
     for channel in channels:  # in order, as Go's SDK adds them
         if not np.abs(channel).max(initial=0) <= _LOUDEST:
-            raise UserError(f"{path}: samples are not finite, or beyond {_LOUDEST:g} times full scale", "record it again")
+            raise UserError(f"{path}: samples are not finite, or beyond {_LOUDEST:g} times full scale",
+                            "record it again, or remove the file")
         total += channel
     mono = (total / len(channels)).astype(np.float32)
     if own != rate:
@@ -62,7 +65,7 @@ def _check(path, rate, frames):
     elif frames > MAX_SECONDS * rate:
         reason = f"it has {frames // rate} s, more than {MAX_SECONDS}"
     if reason:
-        raise UserError(f"{path}: {reason}", "name another recording, or cut this one")
+        raise UserError(f"{path}: {reason}", "name another recording, cut this one, or remove the file")
 
 
 def _library(name):

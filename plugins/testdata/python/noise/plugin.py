@@ -1,12 +1,18 @@
 """Adds recordings of noise to waveforms: the example of docs/plugins.md for data folders."""
 import numpy as np
-from xtts_plugin import Stage, audio, serve
+from xtts_plugin import Stage, UserError, audio, serve
 
 
 class Noisy(Stage):
     def configure(self, config):
-        rate = config.features["sample_rate"]
-        self.recordings = [audio.read(file.path, rate) for file in config.data["noise"].files]
+        self.recordings = []
+        for file in config.data["noise"].files:
+            try:
+                self.recordings.append(audio.read(file.path, config.features["sample_rate"]))
+            except UserError as e:
+                config.log.warning("a recording is skipped: %s; hint: %s", e, e.hint)
+        if not self.recordings:
+            raise UserError("no recording can be read", "the log says why; put recordings into the folder")
 
     def process(self, batch):
         for row in batch.rows():
