@@ -138,13 +138,14 @@ func TestFlagsOfOtherTrainers(t *testing.T) {
 		{"train", "--mixed-precision", "--precision bf16 trains in bf16"},
 		{"train", "--language", "JSON Lines"},
 		{"synthesize", "--num_gpus", "lists the flags"},
+		{"plugins test", "--debug", "plugins try and plugins dev have --debug"},
 		{"train", "--run", `it is a flag of "xtts-host evaluate"`},
 		{"train", "trainer.devices=4", "one run trains on one GPU"},
 		{"train", "batch_size=4", "settings are flags: --batch-size 4"},
 		{"train", "x=4", "settings are flags, and --help lists them"},
 	} {
 		root := New()
-		root.SetArgs([]string{c.command, c.typed})
+		root.SetArgs(append(strings.Fields(c.command), c.typed))
 		root.SetOut(io.Discard)
 		if err := root.Execute(); !strings.Contains(hint.Of(err), c.want) {
 			t.Errorf("%s %s: %v (%s), want %s", c.command, c.typed, err, hint.Of(err), c.want)

@@ -32,6 +32,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		if name := synonyms[unknown.GetSpecifiedName()]; cmd.Flags().Lookup(name) != nil {
 			return usage(cmd, hint.Errorf(fmt.Sprintf("%s names a run with --%s", cmd.CommandPath(), name), "%w", err))
 		}
+		if advice := lacking[typedAs(cmd)+" --"+unknown.GetSpecifiedName()]; advice != "" {
+			return usage(cmd, hint.Errorf(advice, "%w", err))
+		}
 		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
 			advice := fmt.Sprintf("it is a flag of %q", other.CommandPath())
 			if cmd.HasParent() && cmd.HasSubCommands() && other.Name() == "train" { // as in --train-data my data
@@ -41,6 +44,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return usage(cmd, config.FlagError(cmd.Flags(), err))
+}
+
+// lacking are flags that a command does without, though similar ones have them.
+var lacking = map[string]string{
+	"plugins test --debug": "plugins test stops the plugin's processes itself, also those in a debugger; " +
+		"plugins try and plugins dev have --debug",
 }
 
 // synonyms are flags of training that have another name in other commands.

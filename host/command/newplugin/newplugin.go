@@ -18,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/shared"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -59,7 +60,8 @@ func Languages() []string { return slices.Sorted(maps.Keys(sources)) }
 func Command(out io.Writer, o Options) error {
 	folder := filepath.Clean(o.Folder)
 	name := filepath.Base(folder)
-	if err := check(folder, name); err != nil {
+	beside := neighbours(filepath.Dir(folder))
+	if err := check(folder, name, beside); err != nil {
 		return exit.Refused(err)
 	}
 	list, err := content(name, o.Language)
@@ -75,13 +77,25 @@ func Command(out io.Writer, o Options) error {
 next     make -C %s
          %s
          %s
-training also needs the plugin "features" of xtts-host: link it into %s
-`, at, name, at, hint.Command("plugins test "+at), hint.Command(try), folders)
+`, at, name, at, hint.Command("plugins test "+at), hint.Command(try))
+	if err == nil && !slices.ContainsFunc(beside, func(e catalog.Entry) bool { return e.Name() == "features" }) {
+		_, err = fmt.Fprintln(out, `training also needs the plugin "features" of xtts-host: link it into`, folders)
+	}
 	return err
 }
 
-// check refuses a name that no plugin can have, and a folder that is there.
-func check(folder, name string) error {
+// neighbours are the plugins in a folder, which may not be there yet.
+func neighbours(folder string) []catalog.Entry {
+	entries, err := catalog.Scan(folder)
+	if err != nil {
+		return nil // what is wrong with it is said where the new folder is made
+	}
+	return entries
+}
+
+// check refuses a name that no plugin can have, a folder that is there, and the name of another plugin or its stage:
+// the new stage has the same name, and pipelines that name the other one would be ambiguous.
+func check(folder, name string, beside []catalog.Entry) error {
 	if !names.MatchString(name) || devices.MatchString(name) {
 		return hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"), "%s: %q cannot be the "+
 			"name of a plugin: it has at most 64 of a to z, 0 to 9, '.', '_' and '-', no '.' at the end, and is no "+
@@ -89,6 +103,11 @@ func check(folder, name string) error {
 	}
 	if err := disk.CheckNew(folder); err != nil {
 		return hint.Errorf("name a new folder, in one that you may write to", "%s: %w", folder, err)
+	}
+	if by := catalog.Taken(name, beside); by != "" {
+		other := filepath.Join(filepath.Dir(folder), "my-"+name)
+		return hint.Errorf("choose another name, for example: "+hint.Command("plugins new "+hint.Path(other)),
+			"%s: %q is the name of a plugin or a stage already, of plugin %s", folder, name, by)
 	}
 	return nil
 }

@@ -96,6 +96,47 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestNamesOfOthers: a name of a plugin or stage that comes with the program, or of a neighbour, is refused. A link to
+// features is not asked for where there is one.
+func TestNamesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for name, id := range map[string]string{"gate": "noise", "feats": "features"} {
+		text := `{"id": "` + id + `", "version": "1", "protocol": 1, "executable": {"linux_amd64": "x"}, ` +
+			`"stages": [{"name": "` + name + `", "kind": "augment", "deterministic": true,
+			"inputs": [{"name": "a", "dtype": "f32", "shape": ["B", "T_wav"]}],
+			"outputs": [{"name": "a", "dtype": "f32", "shape": ["B", "T_wav"]}]}]}`
+		if _, err := manifest.ParsePlugin("plugin.json", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name+"-folder"), 0o777), os.WriteFile(
+			filepath.Join(dir, name+"-folder", "plugin.json"), []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, by := range map[string]string{
+		"logmel": "features, which comes", "inference": "inference, which comes",
+		"noise": "noise in ", "gate": "noise in ",
+	} {
+		folder := filepath.Join(dir, name)
+		err := Command(new(bytes.Buffer), Options{Folder: folder, Language: "go"})
+		if err == nil || !strings.Contains(err.Error(), "already, of plugin "+by) ||
+			!strings.HasSuffix(hint.Of(err), "plugins new "+filepath.Join(dir, "my-"+name)) {
+			t.Errorf("%s: %v (%s)", name, err, hint.Of(err))
+		}
+		if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s has a folder: %v", name, err)
+		}
+	}
+	for _, folder := range []string{filepath.Join(dir, "new"), filepath.Join(t.TempDir(), "new")} {
+		var out bytes.Buffer
+		err := Command(&out, Options{Folder: folder, Language: "go"})
+		linked := filepath.Dir(folder) == dir
+		if err != nil || strings.Contains(out.String(), "link it into") == linked {
+			t.Errorf("%v: %s", err, out.String())
+		}
+	}
+}
+
 // TestNothingIsLeft: a disk that fails leaves no part of a plugin.
 func TestNothingIsLeft(t *testing.T) {
 	parent := t.TempDir()

@@ -86,6 +86,20 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 	return nil
 }
 
+const whichFolder = "name the folder of the plugin, or the folder that it is in with --plugins"
+
+// among is the hint for the name of a folder that has plugins and is none, or empty.
+func among(name string) string {
+	entries, err := catalog.Scan(name)
+	for _, e := range entries {
+		if err == nil && e.Manifest != nil {
+			return fmt.Sprintf("%s is a folder of plugins: name one of them, as in %s", hint.Path(name), hint.Command(
+				fmt.Sprintf("plugins test %s --plugins %s", e.Name(), hint.Path(name))))
+		}
+	}
+	return ""
+}
+
 // findPlugin returns the plugin of a folder, or the one of that name in a folder of plugins. It can be started.
 func findPlugin(name, plugins string) (*catalog.Entry, error) {
 	var found *catalog.Entry
@@ -96,9 +110,10 @@ func findPlugin(name, plugins string) (*catalog.Entry, error) {
 		}
 		found = &entry
 	} else {
+		within := among(name)
 		entries, err := catalog.Scan(plugins)
 		if err != nil {
-			return nil, err
+			return nil, hint.Errorf(cmp.Or(within, hint.Of(err), whichFolder), "%w", err)
 		}
 		var names []string
 		stageOf := "" // the plugin with a stage of that name
@@ -115,8 +130,7 @@ func findPlugin(name, plugins string) (*catalog.Entry, error) {
 			}
 		}
 		if found == nil {
-			return nil, hint.Errorf(cmp.Or(stageOf, hint.DidYouMean(name, names),
-				hint.Command("plugins list "+hint.Word(plugins)+" lists the plugins")),
+			return nil, hint.Errorf(cmp.Or(within, stageOf, hint.DidYouMean(name, names), whichFolder),
 				"%s is neither a folder with %s nor a plugin in %s", name, manifest.PluginFile, plugins)
 		}
 	}

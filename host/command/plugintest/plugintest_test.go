@@ -184,6 +184,22 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// TestWhichFolder: the hint for a plugin that is not there names no folder that the user has not named.
+func TestWhichFolder(t *testing.T) {
+	dir := filepath.Dir(build(t, "../../../plugins/testdata/faulty", "faulty"))
+	for _, c := range []struct{ name, plugins, hint string }{
+		{dir, "plugins", dir + " is a folder of plugins: name one of them, as in "},
+		{dir, t.TempDir(), dir + " is a folder of plugins: name one of them, as in "},
+		{"nothing", t.TempDir(), whichFolder}, {"nothing", "no-such-folder", whichFolder},
+		{"fautly", dir, "did you mean faulty?"},
+	} {
+		_, err := findPlugin(c.name, c.plugins)
+		if err == nil || !strings.HasPrefix(hint.Of(err), c.hint) {
+			t.Errorf("%s in %s: %v (%s), want %s", c.name, c.plugins, err, hint.Of(err), c.hint)
+		}
+	}
+}
+
 // TestRefused: a program that this machine cannot run, and one that is not what plugin.sum says, are not tested.
 func TestRefused(t *testing.T) {
 	dir := build(t, "../../../plugins/testdata/faulty", "faulty")

@@ -127,7 +127,9 @@ func TestAugmentRefuses(t *testing.T) {
 			`--augment nope: no plugin has a stage "nope"; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` + `augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`,
 			which,
 		},
-		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`, which},
+		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`,
+			"rename the stage gain of one of the plugins, or remove one of the folders: " +
+				"/plugins/augment, /plugins/other"},
 		{
 			"echo", `--augment echo: stage "echo": plugin /plugins/lost is broken: executable lost is missing`,
 			"make build",

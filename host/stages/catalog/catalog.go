@@ -230,8 +230,7 @@ func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 		e.files = slices.Sorted(maps.Keys(listed))
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
-			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile +
-				" again with sha256sum"
+			e.Hint = sumsHint(root)
 		}
 	}
 }

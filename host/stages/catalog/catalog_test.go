@@ -106,6 +106,11 @@ var states = []struct {
 		Modified, "data.bin: no such file or directory",
 		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false,
 	},
+	{"changed beside a Makefile", map[string]string{
+		"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf("x", "prog"),
+		"Makefile": "build:\n\tsha256sum plugin.json prog > plugin.sum\n",
+	}, Modified, "plugin.sum does not list plugin.json",
+		"install the plugin again; if the change is yours, make -C DIR writes its plugin.sum again", nil, false},
 	{"sums are garbage", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": "hello\n"},
 		Modified, "plugin.sum:1: not a line of sha256sum",
 		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},

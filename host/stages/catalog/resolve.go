@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -213,7 +214,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	if !qualified {
 		short = name
 	}
-	var all, names, candidates, unread []string // names are as typed: with the plugin or without it
+	var all, names, candidates, dirs, unread []string // names are as typed: with the plugin or without it
 	var entry *Entry
 	var stage manifest.Stage
 	for i := range r.entries {
@@ -231,7 +232,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 				names[len(names)-1] = full
 			}
 			if s.Name == short && (!qualified || e.Manifest.ID == plugin) {
-				candidates = append(candidates, full)
+				candidates, dirs = append(candidates, full), append(dirs, e.Dir)
 				entry, stage = e, s
 			}
 		}
@@ -246,8 +247,8 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		err := fmt.Errorf("no plugin has a stage %q; there are %s", name,
 			strings.Join(append(slices.Compact(all), unread...), ", "))
 		slices.Sort(names)
-		advice := hint.DidYouMean(name, slices.Compact(names))
-		if len(unread) > 0 {
+		advice := cmp.Or(missingHint(name, r.entries), hint.DidYouMean(name, slices.Compact(names)))
+		if len(unread) > 0 && missingHint(name, r.entries) == "" {
 			advice = brokenHint
 		}
 		if advice != "" {
@@ -255,7 +256,8 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		}
 		return nil, stage, err
 	case len(candidates) > 1:
-		return nil, stage, fmt.Errorf("stage %q is ambiguous: write %s", name, strings.Join(candidates, " or "))
+		return nil, stage, hint.Errorf(ambiguousHint(short, dirs), "stage %q is ambiguous: write %s", name,
+			strings.Join(candidates, " or "))
 	case !entry.Startable():
 		return nil, stage,
 			hint.Errorf(entry.Hint, "stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)

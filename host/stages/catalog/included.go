@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// included are the plugins that come with the program, and their stages.
+var included = map[string][]string{
+	"augment": {"waveaug", "specaugment"}, "features": {"logmel", "prosody"}, "inference": {"codes", "conditioning"},
+}
+
+// Included returns the plugin that comes with the program and has a stage, "stage" or "plugin/stage", or "".
+func Included(stage string) string {
+	for _, id := range slices.Sorted(maps.Keys(included)) {
+		for _, s := range included[id] {
+			if stage == s || stage == id+"/"+s {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
+// Taken returns the plugin that has a name, as its id or that of a stage: one that comes with the program, or one of
+// entries. It is "" if the name is free.
+func Taken(name string, entries []Entry) string {
+	if _, ok := included[name]; ok {
+		return name + ", which comes with xtts-host"
+	}
+	if id := Included(name); id != "" {
+		return id + ", which comes with xtts-host"
+	}
+	for _, e := range entries {
+		if e.Manifest != nil && (e.Manifest.ID == name ||
+			slices.ContainsFunc(e.Manifest.Stages, func(s manifest.Stage) bool { return s.Name == name })) {
+			return e.Manifest.ID + " in " + e.Dir
+		}
+	}
+	return ""
+}
+
+// missingHint says which plugin that comes with the program has a stage that is missing, or is "".
+func missingHint(name string, entries []Entry) string {
+	id := Included(name)
+	if id == "" || slices.ContainsFunc(entries, func(e Entry) bool { return e.Name() == id }) {
+		return ""
+	}
+	from := id
+	if built := builtFolder(); built != "" {
+		from = hint.Path(built + "/" + id)
+	}
+	return fmt.Sprintf("%s is a stage of the plugin %s, which comes with xtts-host: link %s into the folder of "+
+		"--plugins", name, id, from)
+}
+
+// ambiguousHint names the folders of which one is to change.
+func ambiguousHint(stage string, dirs []string) string {
+	for i, dir := range dirs {
+		dirs[i] = hint.Path(dir)
+	}
+	return fmt.Sprintf("rename the stage %s of one of the plugins, or remove one of the folders: %s",
+		stage, strings.Join(dirs, ", "))
+}
+
+// sumsHint says how to write the sums of a plugin again: by its Makefile, if that writes them.
+func sumsHint(root *os.Root) string {
+	with := "write its " + manifest.SumFile + " again with sha256sum"
+	if text, err := readFile(root, "Makefile"); err == nil &&
+		strings.Contains(string(text), manifest.SumFile) {
+		with = "make -C " + hint.Path(root.Name()) + " writes its " + manifest.SumFile + " again"
+	}
+	return "install the plugin again; if the change is yours, " + with
+}
