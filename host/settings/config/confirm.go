@@ -56,9 +56,24 @@ func checkRunFile(s *Set) error {
 	if named == nil {
 		return nil
 	}
-	return hint.Errorf("if you trust it, confirm it with "+strings.Join(flags, " "),
-		"%s names %s that no command line of yours has used: %s", runFile(s),
-		strings.Join(slices.Sorted(maps.Keys(what)), " or "), strings.Join(named, ", "))
+	advice := "if you trust it, confirm it with " + strings.Join(flags, " ")
+	cache := cacheFlag(s.flags.Lookup("cache-dir").Value.String())
+	if fromRunFile(s, "cache-dir") && !slices.Contains(flags, cache) {
+		advice += ", or repeat " + cache + " of the first run"
+	}
+	return hint.Errorf(advice, "%s names %s that no command line of yours has used%s: %s", runFile(s),
+		strings.Join(slices.Sorted(maps.Keys(what)), " or "), lookedAt(s), strings.Join(named, ", "))
+}
+
+func cacheFlag(path string) string { return "--cache-dir " + hint.Path(path) }
+
+// lookedAt names the file that lists what was confirmed.
+func lookedAt(s *Set) string {
+	dir, err := ownCache(s)
+	if err != nil {
+		return ""
+	}
+	return " by " + filepath.Join(dir, confirmedFile)
 }
 
 // consented is a value of one of the settings that need the user's word.

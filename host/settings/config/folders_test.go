@@ -78,6 +78,25 @@ func TestRunYAMLDataFolders(t *testing.T) {
 	}
 }
 
+// TestConfirmedInOtherCache: what was confirmed is in the cache folder of the first run, which only the run folder
+// names. The error names the list that was read, and the hint the flag of the first run.
+func TestConfirmedInOtherCache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache := t.TempDir() + "/my cache"
+	began := parse(t, nil, "--cache-dir", cache, "--plugin-data", "rooms=/tmp/rooms")
+	if err := Confirm(began); err != nil {
+		t.Fatal(err)
+	}
+	run := runFolder(t, began.RunYAML())
+	err := New().Parse([]string{"--resume", run}, nil)
+	list, flag := os.Getenv("XDG_CACHE_HOME")+"/xtts-host/confirmed", "--cache-dir "+hint.Path(cache)
+	if err == nil || !strings.Contains(err.Error(), list) ||
+		!strings.HasSuffix(hint.Of(err), "rooms=/tmp/rooms, or repeat "+flag+" of the first run") {
+		t.Errorf("%v (%s)", err, hint.Of(err))
+	}
+	parse(t, nil, "--resume", run, "--cache-dir", cache)
+}
+
 // TestRunFolderNamesNoData: the run folder of someone else may not choose what of this machine a stage reads.
 func TestRunFolderNamesNoData(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -85,7 +104,8 @@ func TestRunFolderNamesNoData(t *testing.T) {
 pipeline: [{name: any, one_of: [{name: mix, stage: mix, inputs: {}, outputs: {}, data: {noise: "/home/me/my mail"}}]}]
 `)
 	err := New().Parse([]string{"--resume", run}, nil)
-	want := "names a data folder that no command line of yours has used: plugin_data: rooms=/home/me/.ssh, " +
+	want := "names a data folder that no command line of yours has used by " + os.Getenv("XDG_CACHE_HOME") +
+		"/xtts-host/confirmed: plugin_data: rooms=/home/me/.ssh, " +
 		"plugin_data: mix.noise=/home/me/my mail"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Fatalf("%v, want %s", err, want)

@@ -64,6 +64,11 @@ func TestDataFolders(t *testing.T) {
 	if got := hint.Of(err); got != want {
 		t.Errorf("hint %s, want %s", got, want)
 	}
+	refused.Folders["mix.noise"] = Folder{Path: "/noise", Files: []string{"added: new.wav"}}
+	want = strings.Replace(want, "put the files back", "take the added files out", 1)
+	if got := hint.Of(err); got != want {
+		t.Errorf("hint %s, want %s", got, want)
+	}
 	run.Allow = []string{"plugin-data"}
 	if d, err := Decide(run); err != nil || d.Comparable() || run.Checkpoint.State.Batch != 5 {
 		t.Error(err, d)

@@ -125,10 +125,24 @@ func (e *RefusedError) Hint() string {
 		back = "put the recordings back"
 	}
 	if moved := e.moved(); moved != "" {
-		back = "put the files back, name the folder where they are with " + moved + ", begin a new run with --init " +
+		back = e.restore() + ", name the folder where they are with " + moved + ", begin a new run with --init " +
 			hint.Path(e.Path)
 	}
 	return back + ", or accept the change with --allow " + strings.Join(allow, ",") + " (docs/resume.md)"
+}
+
+// restore says how the data folders become what they were.
+func (e *RefusedError) restore() string {
+	for _, d := range e.Refused {
+		_, folder, known := e.folder(d)
+		isAdded := func(line string) bool { return strings.HasPrefix(line, "added: ") }
+		if strings.HasPrefix(d.Name, pluginData+"/") &&
+			(!known || !slices.ContainsFunc(folder.Files, isAdded) || slices.ContainsFunc(folder.Files,
+				func(line string) bool { return !isAdded(line) })) {
+			return "put the files back"
+		}
+	}
+	return "take the added files out"
 }
 
 // moved is the flags that name the data folders elsewhere, or "" if none has changed.
