@@ -128,8 +128,8 @@ func TestAugmentRefuses(t *testing.T) {
 			which,
 		},
 		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`,
-			"rename the stage gain of one of the plugins, or remove one of the folders: " +
-				"/plugins/augment, /plugins/other"},
+			"rename the stage gain of one of these plugins, or take one out of the folder of --plugins: " +
+				"augment, other"},
 		{
 			"echo", `--augment echo: stage "echo": plugin /plugins/lost is broken: executable lost is missing`,
 			"make build",

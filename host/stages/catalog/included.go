@@ -60,13 +60,14 @@ func missingHint(name string, entries []Entry) string {
 		"--plugins", name, id, from)
 }
 
-// ambiguousHint names the folders of which one is to change.
-func ambiguousHint(stage string, dirs []string) string {
-	for i, dir := range dirs {
-		dirs[i] = hint.Path(dir)
+// ambiguousHint names the plugins of which one is to change. It names no folders: that of a link is not to be removed.
+func ambiguousHint(stage string, candidates []string) string {
+	var plugins []string
+	for _, c := range candidates {
+		plugins = append(plugins, strings.TrimSuffix(c, "/"+stage))
 	}
-	return fmt.Sprintf("rename the stage %s of one of the plugins, or remove one of the folders: %s",
-		stage, strings.Join(dirs, ", "))
+	return fmt.Sprintf("rename the stage %s of one of these plugins, or take one out of the folder of --plugins: %s",
+		stage, strings.Join(plugins, ", "))
 }
 
 // sumsHint says how to write the sums of a plugin again: by its Makefile, if that writes them.

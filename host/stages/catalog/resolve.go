@@ -214,7 +214,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	if !qualified {
 		short = name
 	}
-	var all, names, candidates, dirs, unread []string // names are as typed: with the plugin or without it
+	var all, names, candidates, unread []string // names are as typed: with the plugin or without it
 	var entry *Entry
 	var stage manifest.Stage
 	for i := range r.entries {
@@ -232,7 +232,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 				names[len(names)-1] = full
 			}
 			if s.Name == short && (!qualified || e.Manifest.ID == plugin) {
-				candidates, dirs = append(candidates, full), append(dirs, e.Dir)
+				candidates = append(candidates, full)
 				entry, stage = e, s
 			}
 		}
@@ -256,7 +256,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		}
 		return nil, stage, err
 	case len(candidates) > 1:
-		return nil, stage, hint.Errorf(ambiguousHint(short, dirs), "stage %q is ambiguous: write %s", name,
+		return nil, stage, hint.Errorf(ambiguousHint(short, candidates), "stage %q is ambiguous: write %s", name,
 			strings.Join(candidates, " or "))
 	case !entry.Startable():
 		return nil, stage,

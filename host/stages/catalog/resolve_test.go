@@ -328,7 +328,7 @@ var refusals = []struct {
 		"did you mean features/logmel?"},
 	{"ambiguous stage", []manifest.StageInstance{inst("x", "gain", nil, nil)}, nil,
 		`pipeline: instance "x": stage "gain" is ambiguous: write augment/gain or other/gain`,
-		"rename the stage gain of one of the plugins, or remove one of the folders: /plugins/augment, /plugins/other"},
+		"rename the stage gain of one of these plugins, or take one out of the folder of --plugins: augment, other"},
 	{"stage of an included plugin", []manifest.StageInstance{inst("x", "codes", nil, nil)}, nil,
 		`pipeline: instance "x": no plugin has a stage "codes"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`,
 		"codes is a stage of the plugin inference, which comes with xtts-host: link inference into the folder of " +
