@@ -113,6 +113,9 @@ func OpenAll(
 ) (all []Folder, err error) {
 	type place struct{ path, kind string }
 	read := map[place]*Folder{}
+	if err := missing(instances); err != nil {
+		return nil, err
+	}
 	for k := range instances {
 		in := &instances[k]
 		for _, name := range slices.Sorted(maps.Keys(in.Data)) {
@@ -131,6 +134,24 @@ func OpenAll(
 		}
 	}
 	return all, checkSize(all)
+}
+
+// missing refuses several folders that are not there at once. Open refuses a single one.
+func missing(instances []catalog.Instance) error {
+	var named, flags []string
+	for k := range instances {
+		for _, name := range slices.Sorted(maps.Keys(instances[k].Data)) {
+			path, title := instances[k].Data[name].Path, catalog.DataName(instances[k].Name, name)
+			if _, err := files.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				named, flags = append(named, title+": "+path), append(flags, "--plugin-data "+title+"=DIR")
+			}
+		}
+	}
+	if len(named) < 2 {
+		return nil
+	}
+	return hint.Errorf("name the folders where they are with "+strings.Join(flags, " "),
+		"there are no such data folders: %s", strings.Join(named, ", "))
 }
 
 // refuse names the folder in an error, and says how to name another one.
