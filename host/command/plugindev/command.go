@@ -38,6 +38,7 @@ type session struct {
 	watch *watcher // nil for one turn
 	trial *plugintry.Trial
 	turns int
+	last  *plugintry.Record // what the page shows; nil before the first turn that ends well
 }
 
 // Command makes a turn, and one after each change of the plugin's folder, until ctx ends. Once makes one, and returns
@@ -50,7 +51,11 @@ func Command(ctx context.Context, out io.Writer, o Options) (err error) {
 	s := &session{Options: o, out: out}
 	defer func() { s.end() }()
 	if o.Once {
-		return s.turn(ctx, nil)
+		err := s.turn(ctx, nil)
+		if err != nil {
+			s.showFailure(err)
+		}
+		return err
 	}
 	if s.watch, err = watch(ctx, o.Plugin); err != nil {
 		return exit.Refused(fmt.Errorf("%s cannot be watched: %w", o.Plugin, err))
@@ -129,6 +134,7 @@ func (s *session) end() {
 
 // fail shows why a turn has no result.
 func (s *session) fail(err error) {
+	s.showFailure(err)
 	fmt.Fprintf(s.out, "error: %s\n", exit.Text(err))
 	if advice := exit.Hint(err); advice != "" {
 		fmt.Fprintf(s.out, "hint: %s\n", advice)
@@ -233,7 +239,8 @@ func (s *session) send(ctx context.Context, said, plugin string) error {
 		return err
 	}
 	record := s.trial.Record(e)
-	if err := errors.Join(record.Save(s.Out), savePage(s.Out, s.turns, filepath.Base(s.Plugin), record)); err != nil {
+	s.last = record
+	if err := errors.Join(record.Save(s.Out), savePage(s.Out, s.shown(""))); err != nil {
 		return err
 	}
 	var lines []string

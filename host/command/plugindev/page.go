@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/plugintry"
 )
@@ -16,9 +18,33 @@ import (
 //go:embed page.html
 var page []byte
 
-// savePage writes the page, and the script with the turn.
-func savePage(folder string, turn int, plugin string, record *plugintry.Record) error {
-	data, err := json.Marshal(map[string]any{"turn": turn, "plugin": plugin, "record": record}) // HTML is escaped
+// shown is the content of the page: the last turn that ended well, and why a later one did not.
+type shown struct {
+	Turn    int               `json:"turn"`
+	Plugin  string            `json:"plugin"`
+	Record  *plugintry.Record `json:"record"` // nil before the first such turn
+	Failure string            `json:"failure,omitempty"`
+}
+
+func (s *session) shown(failure string) shown {
+	return shown{Turn: s.turns, Plugin: filepath.Base(s.Plugin), Record: s.last, Failure: failure}
+}
+
+// showFailure has the page say why a turn failed. The console says so, too: a folder that cannot be written to is named
+// by the next turn that ends well.
+func (s *session) showFailure(err error) {
+	text := exit.Text(err)
+	if advice := exit.Hint(err); advice != "" {
+		text += "\nhint: " + advice
+	}
+	if files.At(s.Out).MkdirAll() == nil {
+		_ = savePage(s.Out, s.shown(text))
+	}
+}
+
+// savePage writes the page, and the script with what it shows.
+func savePage(folder string, content shown) error {
+	data, err := json.Marshal(content) // HTML is escaped
 	if err != nil {
 		return err
 	}

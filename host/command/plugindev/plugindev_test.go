@@ -121,6 +121,11 @@ func TestTurns(t *testing.T) {
 	if text := out.wait(t, "error: make"); !strings.Contains(text, "bad source") {
 		t.Errorf("the output of the build is not shown:\n%s", text)
 	}
+	failed := content(t, o.Plugin+".dev", "turn.js")
+	if !strings.HasPrefix(failed, `show({"turn":6,`) || !strings.Contains(failed, `"record":{`) ||
+		!strings.Contains(failed, "bad source") {
+		t.Errorf("the page of a turn that failed shows %s", failed)
+	}
 	write(t, o.Plugin, "source", "two")
 	out.wait(t, "turn 7: source; built in ")
 	cancel()
@@ -136,7 +141,7 @@ func TestTurns(t *testing.T) {
 		content(t, o.Plugin+".dev", name)
 	}
 	script := content(t, o.Plugin+".dev", "turn.js")
-	if !strings.HasPrefix(script, `show({"plugin":"faulty","record":{`) {
+	if !strings.HasPrefix(script, `show({"turn":7,"plugin":"faulty","record":{`) || strings.Contains(script, "failure") {
 		t.Error(script)
 	}
 }
