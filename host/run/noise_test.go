@@ -100,6 +100,10 @@ func withNoise(t *testing.T, plugins, stage string) {
 		list[0].LeftOut != 1 || list[0].Bytes != 3*44+2*(2000+2700+3400) {
 		t.Errorf("report.json: %+v", list)
 	}
+	log, err := os.ReadFile(filepath.Join(want, rundir.LogFile))
+	if err != nil || !bytes.Contains(log, []byte(`"folder":"`+stage+`.noise","file":"LICENSE","reason":"`)) {
+		t.Errorf("the log names no file that is left out (%v):\n%s", err, log)
+	}
 
 	moved := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.CopyFS(moved, os.DirFS(noise)); err != nil {

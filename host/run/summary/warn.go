@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 )
 
-// Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.
+// Warn logs the warnings about the run, the plugin folders that are not used, unknown characters, and the files of data
+// folders that are left out.
 func Warn(p *plan.Plan, log *slog.Logger) {
 	for _, line := range Warnings(p) {
 		log.Warn(line)
@@ -20,5 +21,11 @@ func Warn(p *plan.Plan, log *slog.Logger) {
 	for _, c := range unknownCharacters(p) {
 		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count,
 			"first", c.First, "as", c.As)
+	}
+	for i := range p.Stages.Data {
+		for _, left := range p.Stages.Data[i].LeftOut { // a warning names only the first
+			log.Info("left out of a data folder", "folder", p.Stages.Data[i].Title, "file", left.Name,
+				"reason", left.Reason)
+		}
 	}
 }
