@@ -49,7 +49,8 @@ xtts-host plugins dev my-plugins/room-echo --clip me.wav --once --out heard`,
 	cmd.Flags().BoolVar(&o.Once, "once", false, "make one turn, and end with its status")
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "cache-dir", "ort-lib"},
+	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "plugin-timeout", "plugin-start-timeout",
+		"cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 			if o.Clip == "" {
 				return usage(cmd, hint.Errorf(

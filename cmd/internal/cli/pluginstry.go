@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,8 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 	cmd.Flags().IntVar(&o.Count, "count", 1, "`number` of epochs to try, each with files of its own")
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "cache-dir", "ort-lib"},
+	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "plugin-timeout", "plugin-start-timeout",
+		"cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 			for _, text := range args {
 				o.Stages = append(o.Stages, strings.Split(text, ",")...)
@@ -74,6 +76,8 @@ func tryFlags(cmd *cobra.Command, o *plugintry.Options) {
 func take(o *plugintry.Options, set *config.Set) {
 	o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
 	o.Data, o.Log = set.PluginData, plugintry.Says(os.Stderr)
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	o.StartTimeout, o.Timeout = seconds(set.PluginStartTimeout), seconds(set.PluginTimeout)
 }
 
 // checkTry refuses what cannot be tried.

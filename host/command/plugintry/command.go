@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/overwrite"
@@ -31,8 +32,11 @@ type Options struct {
 	CacheDir    string
 	ORTLib      string
 	Debug       func(line string) // as of supervise.Config
-	Started     func()            // called before the clip is sent; may be nil
-	Log         *slog.Logger      // of the plugins; nil discards it
+	// StartTimeout and Timeout bound the start of a plugin, and a call; 0 is the usual time.
+	StartTimeout, Timeout time.Duration
+
+	Started func()       // called before the clip is sent; may be nil
+	Log     *slog.Logger // of the plugins; nil discards it
 }
 
 func (o *Options) log() *slog.Logger {

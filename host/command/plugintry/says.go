@@ -27,8 +27,11 @@ func (*says) Enabled(_ context.Context, level slog.Level) bool { return level >=
 // Handle implements slog.Handler.
 func (s *says) Handle(_ context.Context, r slog.Record) error {
 	text := strings.TrimPrefix(r.Message, "plugin "+s.plugin+": ")
-	if r.Level >= slog.LevelWarn {
-		text = strings.ToLower(r.Level.String()) + ": " + text
+	switch {
+	case r.Level >= slog.LevelError:
+		text = "error: " + text
+	case r.Level >= slog.LevelWarn:
+		text = "warning: " + text
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "stack" {
@@ -41,7 +44,10 @@ func (s *says) Handle(_ context.Context, r slog.Record) error {
 	s.one.Lock()
 	defer s.one.Unlock()
 	for line := range strings.Lines(text) {
-		visible.Fprintf(s.out, "%s: %s\n", s.plugin, strings.TrimSuffix(line, "\n"))
+		if s.plugin != "" { // the host itself says the rest
+			line = s.plugin + ": " + line
+		}
+		visible.Fprintf(s.out, "%s\n", strings.TrimSuffix(line, "\n"))
 	}
 	return nil
 }

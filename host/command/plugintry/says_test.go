@@ -14,11 +14,13 @@ func TestSays(t *testing.T) {
 	log.Debug("not this")
 	log.Warn("plugin mix: too loud", "instance", "a")
 	log.Error("plugin mix: it fails", "error", errors.New("x"), "stack", "at a\nat b\n")
+	Says(&out).Warn("plugin mix is restarted")
 	const want = `mix: hello\x1b[2J
-mix: warn: too loud instance=a
+mix: warning: too loud instance=a
 mix: error: it fails error=x
 mix: at a
 mix: at b
+warning: plugin mix is restarted
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
