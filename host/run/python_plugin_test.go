@@ -159,7 +159,7 @@ func TestPythonPlugin(t *testing.T) {
 	})
 
 	t.Run("kill -9 in mid-run changes nothing", func(t *testing.T) {
-		killed := 0
+		killed := 0 // while few batches are ready: the run needs the next process
 		kill := writer(func(p []byte) {
 			if killed == 0 && bytes.Contains(p, []byte("step  8/16  loss")) {
 				for _, pid := range pythonProcesses(t) {
@@ -171,7 +171,7 @@ func TestPythonPlugin(t *testing.T) {
 			}
 		})
 		dir, err := trainPico(t, console.Console{Out: kill},
-			append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
+			append(slices.Clone(flags), "--config", config, "--log-every", "1", "--buffer-size", "2")...)
 		if err != nil {
 			t.Fatal(err)
 		}
