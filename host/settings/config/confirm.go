@@ -57,12 +57,12 @@ func checkRunFile(s *Set) error {
 		return nil
 	}
 	advice := "if you trust it, confirm it with " + strings.Join(flags, " ")
-	cache := cacheFlag(s.flags.Lookup("cache-dir").Value.String())
-	if fromRunFile(s, "cache-dir") && !slices.Contains(flags, cache) {
-		advice += ", or repeat " + cache + " of the first run"
+	dir := s.flags.Lookup("cache-dir").Value.String()
+	if fromRunFile(s, "cache-dir") && dir != "" && !slices.Contains(flags, cacheFlag(dir)) {
+		advice += ", or repeat " + cacheFlag(dir) + " of the first run"
 	}
-	return hint.Errorf(advice, "%s names %s that no command line of yours has used%s: %s", runFile(s),
-		strings.Join(slices.Sorted(maps.Keys(what)), " or "), lookedAt(s), strings.Join(named, ", "))
+	return hint.Errorf(advice, "%s names %s that no command line of yours has used: %s%s", runFile(s),
+		strings.Join(slices.Sorted(maps.Keys(what)), " or "), strings.Join(named, ", "), lookedAt(s))
 }
 
 func cacheFlag(path string) string { return "--cache-dir " + hint.Path(path) }
@@ -73,7 +73,7 @@ func lookedAt(s *Set) string {
 	if err != nil {
 		return ""
 	}
-	return " by " + filepath.Join(dir, confirmedFile)
+	return " (the used ones are in " + filepath.Join(dir, confirmedFile) + ")"
 }
 
 // consented is a value of one of the settings that need the user's word.

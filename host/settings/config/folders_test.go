@@ -104,9 +104,9 @@ func TestRunFolderNamesNoData(t *testing.T) {
 pipeline: [{name: any, one_of: [{name: mix, stage: mix, inputs: {}, outputs: {}, data: {noise: "/home/me/my mail"}}]}]
 `)
 	err := New().Parse([]string{"--resume", run}, nil)
-	want := "names a data folder that no command line of yours has used by " + os.Getenv("XDG_CACHE_HOME") +
-		"/xtts-host/confirmed: plugin_data: rooms=/home/me/.ssh, " +
-		"plugin_data: mix.noise=/home/me/my mail"
+	want := "names a data folder that no command line of yours has used: plugin_data: rooms=/home/me/.ssh, " +
+		"plugin_data: mix.noise=/home/me/my mail (the used ones are in " + os.Getenv("XDG_CACHE_HOME") +
+		"/xtts-host/confirmed)"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Fatalf("%v, want %s", err, want)
 	}
