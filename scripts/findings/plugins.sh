@@ -115,7 +115,7 @@ import struct, sys
 width, height = struct.unpack(">II", open("seen.png", "rb").read(24)[16:])
 frames, step = 4 * int(sys.argv[1].split()[0]), 0.2 * 4 * 22050 / 256
 last = max(i for i in range(100) if round(i * step) < frames)
-end = round(last * step) + 8 * len(f"{last * 0.2:.6g}s")
+end = round(last * step) + 8 * len(f"{last * 0.2:.6g} s")
 assert width == 80 + max(frames, end) and height == 4 * 80 + 24, (width, height)
 PYTHON
 }
