@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // noisePlugins is a folder with the features plugin and the two that add noise.
@@ -58,18 +58,11 @@ func noiseFolder(t *testing.T, count int) string {
 
 func writeNoise(t *testing.T, path string, seed uint64) {
 	t.Helper()
-	const rate = 24000
-	le, rng, samples := binary.LittleEndian, rand.New(rand.NewPCG(seed, 1)), 2000+700*int(seed)
-	b := le.AppendUint32([]byte("RIFF"), uint32(36+2*samples))
-	b = le.AppendUint32(append(b, "WAVEfmt "...), 16)
-	b = le.AppendUint16(le.AppendUint16(b, 1), 1)
-	b = le.AppendUint32(le.AppendUint32(b, rate), 2*rate)
-	b = le.AppendUint16(le.AppendUint16(b, 2), 16)
-	b = le.AppendUint32(append(b, "data"...), uint32(2*samples))
-	for range samples {
-		b = le.AppendUint16(b, uint16(rng.IntN(1<<16)))
+	rng, samples := rand.New(rand.NewPCG(seed, 1)), make([]int16, 2000+700*int(seed))
+	for i := range samples {
+		samples[i] = int16(rng.IntN(1 << 16))
 	}
-	if err := os.WriteFile(path, b, 0o666); err != nil {
+	if err := os.WriteFile(path, wav.File(24000, samples), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.

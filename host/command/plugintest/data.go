@@ -5,17 +5,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // knownData refuses a data folder that no stage has.
@@ -77,21 +76,10 @@ func (t *subject) noiseFolder() (string, error) {
 		return "", err
 	}
 	t.temp, t.tempLock = &dir, lock
-	rate, rng := t.cfg.Bundle.Manifest.Features.SampleRate, rand.New(rand.NewPCG(seed, seed))
-	for i, seconds := range []float64{0.3, 0.7, 1.5} {
-		name := fmt.Sprintf("noise-%d.wav", i+1)
-		if err := dir.Join(name).Write(recording(rng, int(seconds*float64(rate)), rate)); err != nil {
+	for i, data := range wav.Noises(t.cfg.Bundle.Manifest.Features.SampleRate) {
+		if err := dir.Join(fmt.Sprintf("noise-%d.wav", i+1)).Write(data); err != nil {
 			return "", err
 		}
 	}
 	return dir.String(), nil
-}
-
-// noise is a recording of noise.
-func recording(rng *rand.Rand, samples, rate int) []byte {
-	wave := make([]int16, samples)
-	for i := range wave {
-		wave[i] = int16(rng.IntN(1<<14) - 1<<13)
-	}
-	return wav.File(rate, wave)
 }

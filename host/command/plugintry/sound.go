@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/base/wav"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // writeSound writes a WAV file of 16 bits, and compares the waveform with the one before the stage.

@@ -1,7 +1,6 @@
 package datafolder
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // write writes a file below a folder.
@@ -26,19 +26,9 @@ func write(t *testing.T, dir, name string, content []byte) {
 	}
 }
 
-// wav is a recording of 8000 Hz in mono, of samples of one value.
-func wav(samples int, value int16) []byte {
-	le := binary.LittleEndian
-	b := le.AppendUint32([]byte("RIFF"), uint32(36+2*samples))
-	b = le.AppendUint32(append(b, "WAVEfmt "...), 16)
-	b = le.AppendUint16(le.AppendUint16(b, 1), 1)
-	b = le.AppendUint32(le.AppendUint32(b, 8000), 16000)
-	b = le.AppendUint16(le.AppendUint16(b, 2), 16)
-	b = le.AppendUint32(append(b, "data"...), uint32(2*samples))
-	for range samples {
-		b = le.AppendUint16(b, uint16(value))
-	}
-	return b
+// recording is one of 8000 Hz in mono, of samples of one value.
+func recording(samples int, value int16) []byte {
+	return wav.File(8000, slices.Repeat([]int16{value}, samples))
 }
 
 func open(t *testing.T, dir, kind, cache string) *Folder {
@@ -64,15 +54,15 @@ func names(f *Folder) (all []string) {
 // left out with its reason.
 func TestOpen(t *testing.T) {
 	dir, far := t.TempDir(), t.TempDir()
-	write(t, dir, "b.wav", wav(8000, 1))
-	write(t, dir, "a/x.wav", wav(4000, 2))
-	write(t, dir, "a.wav", wav(800, 3))
-	write(t, dir, ".hidden.wav", wav(8000, 4))
-	write(t, dir, ".git/c.wav", wav(8000, 5))
+	write(t, dir, "b.wav", recording(8000, 1))
+	write(t, dir, "a/x.wav", recording(4000, 2))
+	write(t, dir, "a.wav", recording(800, 3))
+	write(t, dir, ".hidden.wav", recording(8000, 4))
+	write(t, dir, ".git/c.wav", recording(8000, 5))
 	write(t, dir, "LICENSE", []byte("free"))
-	write(t, dir, "empty.wav", wav(0, 0))
-	write(t, dir, "bad\xff.wav", wav(10, 0))
-	write(t, far, "far.wav", wav(8000, 6))
+	write(t, dir, "empty.wav", recording(0, 0))
+	write(t, dir, "bad\xff.wav", recording(10, 0))
+	write(t, far, "far.wav", recording(8000, 6))
 	for name, to := range map[string]string{
 		"linked": far, "linked.wav": filepath.Join(far, "far.wav"), "a/up": "..", "lost.wav": "nowhere", "self": "self",
 	} {
@@ -136,8 +126,8 @@ func TestHash(t *testing.T) {
 // another state.
 func TestCache(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
-	write(t, dir, "a.wav", wav(80, 1))
-	write(t, dir, "b.wav", wav(80, 2))
+	write(t, dir, "a.wav", recording(80, 1))
+	write(t, dir, "b.wav", recording(80, 2))
 	read := func() (n int) {
 		t.Helper()
 		f, err := Open(t.Context(), Config{
@@ -160,7 +150,7 @@ func TestCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "b.wav", wav(80, 3))
+	write(t, dir, "b.wav", recording(80, 3))
 	if err := os.Chtimes(filepath.Join(dir, "b.wav"), info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +176,7 @@ func TestCache(t *testing.T) {
 // TestRefused: each folder that cannot be used is an error with a hint that works.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "file/noise.wav", wav(80, 1))
+	write(t, dir, "file/noise.wav", recording(80, 1))
 	write(t, dir, "texts/readme", []byte("no recording"))
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o777); err != nil {
 		t.Fatal(err)
@@ -213,7 +203,7 @@ func TestRefused(t *testing.T) {
 	if os.Geteuid() == 0 {
 		return // who reads everything
 	}
-	write(t, dir, "closed/in/a.wav", wav(80, 1))
+	write(t, dir, "closed/in/a.wav", recording(80, 1))
 	in := filepath.Join(dir, "closed", "in")
 	if err := errors.Join(os.Chmod(in, 0), os.Chmod(filepath.Join(dir, "file/noise.wav"), 0)); err != nil {
 		t.Fatal(err)
@@ -268,7 +258,8 @@ func TestLists(t *testing.T) {
 func BenchmarkKnown(b *testing.B) {
 	dir, cache := b.TempDir(), b.TempDir()
 	for i := range 2000 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.wav", i)), wav(8000, int16(i)), 0o666); err != nil {
+		file := filepath.Join(dir, fmt.Sprintf("%04d.wav", i))
+		if err := os.WriteFile(file, recording(8000, int16(i)), 0o666); err != nil {
 			b.Fatal(err)
 		}
 	}

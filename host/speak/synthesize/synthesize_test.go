@@ -13,7 +13,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/base/wav"
 	"github.com/xtts-host/xtts-host/host/speak/inference"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/speak/synthesize/synthesizetest"
@@ -23,6 +22,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }

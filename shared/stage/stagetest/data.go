@@ -2,11 +2,9 @@ package stagetest
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/folder"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
+	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
 // dataFolders returns the data folders of a stage: those of the options, and for recordings that it needs a folder of
@@ -53,21 +52,10 @@ func dataFolders(t *testing.T, spec manifest.Stage, o Options) (map[string]*stag
 	return all, nil
 }
 
-// writeNoise writes three short recordings of noise, in mono of 16 bits.
+// writeNoise writes three short recordings of noise.
 func writeNoise(dir string, rate int) error {
-	le, rng := binary.LittleEndian, rand.New(rand.NewPCG(1, 1))
-	for i, seconds := range []float64{0.3, 0.7, 1.5} {
-		samples := int(seconds * float64(rate))
-		b := le.AppendUint32([]byte("RIFF"), uint32(36+2*samples))
-		b = le.AppendUint32(append(b, "WAVEfmt "...), 16)
-		b = le.AppendUint16(le.AppendUint16(b, 1), 1) // PCM, one channel
-		b = le.AppendUint32(le.AppendUint32(b, uint32(rate)), uint32(2*rate))
-		b = le.AppendUint16(le.AppendUint16(b, 2), 16)
-		b = le.AppendUint32(append(b, "data"...), uint32(2*samples))
-		for range samples {
-			b = le.AppendUint16(b, uint16(int16(rng.IntN(1<<14)-1<<13)))
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("noise-%d.wav", i+1)), b, 0o666); err != nil {
+	for i, data := range wav.Noises(rate) {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("noise-%d.wav", i+1)), data, 0o666); err != nil {
 			return err
 		}
 	}

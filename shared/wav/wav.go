@@ -6,6 +6,7 @@ package wav
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 )
 
 // HeaderSize is the size of the header: RIFF, fmt and the beginning of data.
@@ -38,4 +39,17 @@ func File(rate int, samples []int16) []byte {
 		b = binary.LittleEndian.AppendUint16(b, uint16(s))
 	}
 	return b
+}
+
+// Noises returns three short files of noise, always the same at a rate: a data folder for the test of a stage.
+func Noises(rate int) (files [][]byte) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, seconds := range []float64{0.3, 0.7, 1.5} {
+		samples := make([]int16, int(seconds*float64(rate)))
+		for i := range samples {
+			samples[i] = int16(rng.IntN(1<<14) - 1<<13)
+		}
+		files = append(files, File(rate, samples))
+	}
+	return files
 }
