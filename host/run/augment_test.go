@@ -1,15 +1,11 @@
 package run
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/xtts-host/xtts-host/host/observe/console"
 )
 
 var augmented = []string{"--max-steps", "8", "--checkpoint-every", "4", "--augment", "waveaug,specaugment"}
@@ -20,20 +16,7 @@ func TestAugmentationDrawsDependOnTheRowAlone(t *testing.T) {
 	const workers = "augment=3,features=2"
 	sameRun(t, workers, want,
 		mustTrain(t, append(slices.Clone(augmented), "--plugin-workers", workers, "--num-workers", "3")...))
-	killed := 0
-	kill := writer(func(p []byte) {
-		if killed == 0 && bytes.Contains(p, []byte("training starting")) {
-			for _, pid := range children(t) {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
-				}
-			}
-		}
-	})
-	dir, err := trainPico(t, console.Console{Out: kill}, augmented...)
-	if err != nil || killed != 2 {
-		t.Fatalf("%d processes killed, %v", killed, err)
-	}
+	dir := trainKilled(t, augmented...)
 	sameRun(t, "restarted", want, dir)
 
 	plain := lossesOf(t, plainRun(t))

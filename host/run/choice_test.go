@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -71,20 +70,7 @@ func TestChosenAugmentations(t *testing.T) {
 	} {
 		sameRun(t, strings.Join(more, " "), want, mustTrain(t, append(slices.Clone(flags), more...)...))
 	}
-	killed := 0
-	kill := writer(func(p []byte) {
-		if killed == 0 && bytes.Contains(p, []byte("training starting")) {
-			for _, pid := range children(t) {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
-				}
-			}
-		}
-	})
-	dir, err := trainPico(t, console.Console{Out: kill}, flags...)
-	if err != nil || killed != 2 {
-		t.Fatalf("%d processes killed, %v", killed, err)
-	}
+	dir := trainKilled(t, flags...)
 	sameRun(t, "plugins killed", want, dir)
 	dir, done := interrupted(t, 8, 16, append(slices.Clone(flags), "--log-every", "1")...)
 	if _, err := resumePico(t, dir, "--num-workers", "3"); err != nil {

@@ -8,12 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
-	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
@@ -104,20 +102,7 @@ func withNoise(t *testing.T, plugins, stage string) {
 	}
 	sameRun(t, "the folder elsewhere", want, mustTrain(t, flags(moved, eightSteps...)...))
 
-	killed := 0
-	kill := writer(func(p []byte) {
-		if killed == 0 && bytes.Contains(p, []byte("training starting")) {
-			for _, pid := range children(t) {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
-				}
-			}
-		}
-	})
-	dir, err := trainPico(t, console.Console{Out: kill}, flags(noise, eightSteps...)...)
-	if err != nil || killed != 2 {
-		t.Fatalf("%d processes killed, %v", killed, err)
-	}
+	dir := trainKilled(t, flags(noise, eightSteps...)...)
 	sameRun(t, "killed processes", want, dir)
 
 	short := func() string {

@@ -320,6 +320,26 @@ type writer func(p []byte)
 
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
+// trainKilled is a run of pico whose two plugin processes are killed when training begins.
+func trainKilled(t *testing.T, flags ...string) string {
+	t.Helper()
+	killed := 0
+	kill := writer(func(p []byte) {
+		if killed == 0 && bytes.Contains(p, []byte("training starting")) {
+			for _, pid := range children(t) {
+				if syscall.Kill(pid, syscall.SIGKILL) == nil {
+					killed++
+				}
+			}
+		}
+	})
+	dir, err := trainPico(t, console.Console{Out: kill}, flags...)
+	if err != nil || killed != 2 {
+		t.Fatalf("%d processes killed, %v", killed, err)
+	}
+	return dir
+}
+
 // children lists the processes that this one has started and that are still there.
 func children(t *testing.T) []int {
 	t.Helper()

@@ -1,14 +1,11 @@
 package run
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
 )
 
@@ -42,20 +39,7 @@ func TestTemplate(t *testing.T) {
 	flags := append([]string{"--plugins", folder}, eightSteps...)
 	plain := strings.Join(losses(t, plainRun(t)), "\n")
 
-	killed := 0
-	kill := writer(func(p []byte) {
-		if killed == 0 && bytes.Contains(p, []byte("training starting")) {
-			for _, pid := range children(t) {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
-				}
-			}
-		}
-	})
-	dir, err := trainPico(t, console.Console{Out: kill}, append(flags, "--config", with("0"))...)
-	if err != nil || killed != 2 {
-		t.Fatalf("%d processes killed, %v", killed, err)
-	}
+	dir := trainKilled(t, append(flags, "--config", with("0"))...)
 	if got := strings.Join(losses(t, dir), "\n"); got != plain {
 		t.Errorf("a stage that does nothing changes the losses:\n%s\nwithout it:\n%s", got, plain)
 	}
