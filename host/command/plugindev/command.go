@@ -134,11 +134,7 @@ func (s *session) end() {
 
 // fail shows why a turn has no result.
 func (s *session) fail(err error) {
-	s.showFailure(err)
-	fmt.Fprintf(s.out, "error: %s\n", exit.Text(err))
-	if advice := exit.Hint(err); advice != "" {
-		fmt.Fprintf(s.out, "hint: %s\n", advice)
-	}
+	fmt.Fprintf(s.out, "error: %s\n", s.showFailure(err))
 }
 
 // say writes the line of a turn, and further lines below it.
@@ -164,7 +160,7 @@ func (s *session) turn(ctx context.Context, changed []string) error {
 	if command := buildCommand(s.Plugin, entry); command != nil {
 		took, err := s.build(ctx, entry, command)
 		if err != nil {
-			s.say(fmt.Sprintf("%sno build after %.1f s", said, took.Seconds()))
+			s.say(fmt.Sprintf("%sthe build failed after %.1f s", said, took.Seconds()))
 			return exit.Refused(err)
 		}
 		said += fmt.Sprintf("built in %.1f s, ", took.Seconds())

@@ -30,9 +30,9 @@ func (s *session) shown(failure string) shown {
 	return shown{Turn: s.turns, Plugin: filepath.Base(s.Plugin), Record: s.last, Failure: failure}
 }
 
-// showFailure has the page say why a turn failed. The console says so, too: a folder that cannot be written to is named
-// by the next turn that ends well.
-func (s *session) showFailure(err error) {
+// showFailure has the page say why a turn failed, and returns the text, with the hint. A folder that cannot be written
+// to is named by the next turn that ends well.
+func (s *session) showFailure(err error) string {
 	text := exit.Text(err)
 	if advice := exit.Hint(err); advice != "" {
 		text += "\nhint: " + advice
@@ -40,6 +40,7 @@ func (s *session) showFailure(err error) {
 	if files.At(s.Out).MkdirAll() == nil {
 		_ = savePage(s.Out, s.shown(text))
 	}
+	return text
 }
 
 // savePage writes the page, and the script with what it shows.

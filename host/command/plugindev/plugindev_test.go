@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 	again <- struct{}{}
 	out.wait(t, "turn 5: again; mix: ")
 	write(t, o.Plugin, "source", "bad")
-	out.wait(t, "turn 6: source; no build after ")
+	out.wait(t, "turn 6: source; the build failed after ")
 	if text := out.wait(t, "error: make"); !strings.Contains(text, "bad source") {
 		t.Errorf("the output of the build is not shown:\n%s", text)
 	}

@@ -113,7 +113,8 @@ func findPlugin(name, plugins string) (*catalog.Entry, error) {
 		within := among(name)
 		entries, err := catalog.Scan(plugins)
 		if err != nil {
-			return nil, hint.Errorf(cmp.Or(within, hint.Of(err), whichFolder), "%w", err)
+			return nil, hint.Errorf(cmp.Or(within, hint.Of(err), whichFolder),
+				"%s has no %s, and --plugins cannot be read: %w", name, manifest.PluginFile, err)
 		}
 		var names []string
 		stageOf := "" // the plugin with a stage of that name

@@ -95,7 +95,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 			if err != nil {
 				return err
 			}
-			visible.Fprintf(out, "%s, epoch %d: %s; %s%s\n", final.Name, epoch, file, text, drawsText(final.Draws))
+			visible.Fprintf(out, "%s, epoch %d: %s; %s%s\n", final.Name, epoch, file, text, final.why())
 		}
 	}
 	if folder {

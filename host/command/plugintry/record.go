@@ -66,7 +66,7 @@ func (o Outcome) Line() string {
 	for _, out := range o.Outputs {
 		parts = append(parts, out.Text)
 	}
-	return strings.Join(parts, "; ") + drawsText(o.Draws) + o.chosenText()
+	return strings.Join(parts, "; ") + o.why()
 }
 
 // line is Line with the files, which are in a folder.
@@ -79,27 +79,20 @@ func (o Outcome) line(folder string) string {
 	if text == "" {
 		text = "it writes neither a waveform nor a matrix of f32"
 	}
-	return text + drawsText(o.Draws) + o.chosenText()
+	return text + o.why()
 }
 
-// chosenText is the end of a line for a clip that does not get the stage in a run.
-func (o Outcome) chosenText() string {
-	if o.Chosen == nil || *o.Chosen {
-		return ""
-	}
-	return "; not chosen in a run"
-}
-
-// drawsText is the end of a line that shows what was drawn; empty if nothing was reported.
-func drawsText(draws json.RawMessage) string {
-	if len(draws) == 0 || string(draws) == "null" {
-		return ""
-	}
+// why is the end of a line: what was drawn, if the stage has reported it, and whether a run does not give the clip the
+// stage.
+func (o Outcome) why() (text string) {
 	var b bytes.Buffer
-	if json.Compact(&b, draws) != nil {
-		return ""
+	if string(o.Draws) != "null" && json.Compact(&b, o.Draws) == nil {
+		text = "; drew " + visible.Short(b.String(), 300)
 	}
-	return "; drew " + visible.Short(b.String(), 300)
+	if o.Chosen != nil && !*o.Chosen {
+		text += "; in a run, the clip does not get this stage"
+	}
+	return text
 }
 
 // Record returns a record of ways of the clip.

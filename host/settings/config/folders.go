@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -107,7 +108,7 @@ func dataFolders(s *Set) (all []consented) {
 	}
 	for _, in := range manifest.Steps(s.Pipeline) {
 		for _, name := range slices.Sorted(maps.Keys(in.Data)) {
-			full := in.Name + "." + name
+			full := catalog.DataName(in.Name, name)
 			_, own := s.PluginData[full]
 			if _, every := s.PluginData[name]; own || every {
 				continue // the flag names another folder
