@@ -1,17 +1,14 @@
 package datafolder
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 
-	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
 )
 
 // mark starts a cache file. It changes with the format of a record, and when the host computes other lengths.
@@ -33,10 +30,10 @@ type record struct {
 // recordSize is the size of a record in bytes.
 const recordSize = len(state{}) + sha256.Size + 8
 
-// cache keeps the records of a folder's files: the mark, the SHA-256 of the rest, and the records. It has no file that
-// could not be used, which is read again at each start.
+// cache keeps the records of a folder's files. It has no file that could not be used, which is read again at each
+// start.
 type cache struct {
-	file  string // "": none
+	file  dataset.RecordFile // without a path: none
 	was   map[state]record
 	used  []byte
 	fresh bool  // the file has other records
@@ -50,32 +47,18 @@ func loadCache(dir, folder, kind string) *cache {
 		return c
 	}
 	name := sha256.Sum256([]byte(kind + "\x00" + folder))
-	c.file = filepath.Join(dir, "folder-"+hex.EncodeToString(name[:8])+".bin")
-	data, err := c.at().Read(maxCache)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			c.err = err
-		}
-		return c
+	c.file = dataset.RecordFile{
+		Path: filepath.Join(dir, "folder-"+hex.EncodeToString(name[:8])+".bin"), Mark: mark, Size: recordSize,
+		Most: maxCache,
 	}
-	data, ok := bytes.CutPrefix(data, []byte(mark))
-	if !ok || len(data) < sha256.Size || (len(data)-sha256.Size)%recordSize != 0 {
-		return c
-	}
-	want, data := data[:sha256.Size], data[sha256.Size:]
-	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], want) {
-		return c
-	}
-	for ; len(data) > 0; data = data[recordSize:] {
+	var data []byte
+	for data, _, c.err = c.file.Read(); len(data) > 0; data = data[recordSize:] {
 		r := record{seconds: math.Float64frombits(binary.LittleEndian.Uint64(data[recordSize-8:]))}
 		copy(r.sum[:], data[copy(r.state[:], data):])
 		c.was[r.state] = r
 	}
 	return c
 }
-
-// at is the cache file. The folder that it is in is in a cache folder, which may come from someone else: it is no link.
-func (c *cache) at() files.Path { return files.At(filepath.Dir(c.file)).Join(filepath.Base(c.file)) }
 
 // find returns what is known of a file.
 func (c *cache) find(s state) (record, bool) {
@@ -94,11 +77,10 @@ func (c *cache) add(r record) {
 
 // store writes the records of the files that are used, if there are new ones.
 func (c *cache) store() error {
-	if c.file == "" || !c.fresh {
+	if c.file.Path == "" || !c.fresh {
 		return c.err
 	}
-	sum := sha256.Sum256(c.used)
-	if err := c.at().Write([]byte(mark), sum[:], c.used); err != nil {
+	if err := c.file.Write(c.used); err != nil {
 		return fmt.Errorf("index cache: %w", err)
 	}
 	return nil

@@ -22,10 +22,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/units"
@@ -185,34 +181,19 @@ func (f *Folder) read(ctx context.Context, all []file, known *cache, progress da
 			unread = append(unread, i)
 		}
 	}
-	var next atomic.Int64
-	var mu sync.Mutex // guards count and the calls of progress
-	count := 0
-	g, ctx := errgroup.WithContext(ctx)
-	for range min(8, 2*runtime.GOMAXPROCS(0), len(unread)) {
-		g.Go(func() error {
-			for {
-				n := int(next.Add(1)) - 1
-				if n >= len(unread) {
-					return nil
-				}
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				i := unread[n]
-				done[i], reasons[i] = readFile(filepath.Join(f.Path, all[i].name), f.Kind, all[i].state)
-				if files.OfMachine(reasons[i]) {
-					return reasons[i]
-				}
-				mu.Lock()
-				if count++; progress != nil {
-					progress("files of data folder "+f.Title, count, len(unread))
-				}
-				mu.Unlock()
-			}
-		})
+	report := func(done int) {
+		if progress != nil {
+			progress("files of data folder "+f.Title, done, len(unread))
+		}
 	}
-	if err := g.Wait(); err != nil {
+	if err := dataset.Each(ctx, min(8, 2*runtime.GOMAXPROCS(0)), len(unread), report, func(n int) error {
+		i := unread[n]
+		done[i], reasons[i] = readFile(filepath.Join(f.Path, all[i].name), f.Kind, all[i].state)
+		if files.OfMachine(reasons[i]) {
+			return reasons[i]
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
 	for i := range all {

@@ -30,7 +30,7 @@ func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
 		report = func(done int) { progress("recordings of "+ix.List, done, len(unread)) }
 	}
 	var read atomic.Bool
-	err := each(ctx, 8, len(unread), report, func(i int) error {
+	err := Each(ctx, 8, len(unread), report, func(i int) error {
 		content, err := ix.content(unread[i])
 		if err == nil {
 			r.all[r.uses[unread[i]]].content = content
@@ -80,9 +80,9 @@ func contentOf(path string) (content half, err error) {
 	return half(h.Sum(nil)), nil
 }
 
-// each calls do for 0 to n-1 from several goroutines, and waits for them. It stops at the first error. done gets the
+// Each calls do for 0 to n-1 from several goroutines, and waits for them. It stops at the first error. done gets the
 // number of completed calls, from one goroutine at a time.
-func each(ctx context.Context, workers, n int, done func(n int), do func(i int) error) error {
+func Each(ctx context.Context, workers, n int, done func(n int), do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup

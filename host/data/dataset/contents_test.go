@@ -54,7 +54,7 @@ func TestContents(t *testing.T) {
 	if second.Contents == first.Contents {
 		t.Error("another content of the same length and time is not noticed")
 	}
-	if err := os.WriteFile(second.recordings.file, []byte("damaged"), 0o666); err != nil {
+	if err := os.WriteFile(second.recordings.file.Path, []byte("damaged"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ix := open(t, cfg)
@@ -75,7 +75,7 @@ func TestKnownContentsAreNotRead(t *testing.T) {
 		if err := ix.ReadContents(t.Context(), func(_ string, done, of int) { files = of }); err != nil {
 			t.Fatal(err)
 		}
-		data, err := os.ReadFile(ix.recordings.file)
+		data, err := os.ReadFile(ix.recordings.file.Path)
 		if err != nil {
 			t.Fatal(err)
 		}

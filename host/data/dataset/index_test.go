@@ -174,7 +174,7 @@ func TestCache(t *testing.T) {
 	cfg := Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t), CacheDir: filepath.Join(t.TempDir(),
 		"cache")}
 	first := open(t, cfg)
-	file := first.recordings.file
+	file := first.recordings.file.Path
 	again := func(what string, cached bool) {
 		t.Helper()
 		ix := open(t, cfg)

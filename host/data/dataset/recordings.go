@@ -1,27 +1,20 @@
 package dataset
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"syscall"
 
-	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// recordingsMark starts a cache file, after what all versions begin with. It changes with the format of a record, and
-// when the host computes other lengths.
-const (
-	recordingsStart = "xtts-host recordings "
-	recordingsMark  = recordingsStart + "3\n"
-)
+// recordingsMark starts a cache file. It changes with the format of a record, and when the host computes other lengths.
+const recordingsMark = "xtts-host recordings 3\n"
 
 // half is half a SHA-256: enough to distinguish files.
 type half [sha256.Size / 2]byte
@@ -59,7 +52,7 @@ func recordingOf(b []byte) recording {
 // recordings are the files of an index. The cache stores them in one file per list: the mark, the SHA-256 of the rest,
 // and the records. It has no file that could not be used, which is read again at each start.
 type recordings struct {
-	file    string // "": no cache
+	file    RecordFile // without a path: no cache
 	all     []recording
 	known   map[half]int32 // places in all of those of the cache, while the list is read
 	added   map[half]int32 // and of the others
@@ -83,25 +76,16 @@ func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, 
 		return r, nil
 	}
 	name := sha256.Sum256(appendField(appendField(nil, dir), list))
-	r.file = filepath.Join(cacheDir, "recordings-"+hex.EncodeToString(name[:8])+".bin")
-	data, err := r.at().Read(maxRecordings)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+	r.file = RecordFile{
+		Path: filepath.Join(cacheDir, "recordings-"+hex.EncodeToString(name[:8])+".bin"), Mark: recordingsMark,
+		Size: recordingSize, Most: maxRecordings,
 	}
-	if err != nil {
+	data, damaged, err := r.file.Read()
+	switch {
+	case err != nil:
 		return r, fmt.Errorf("index cache: %w", err)
-	}
-	if bytes.HasPrefix(data, []byte(recordingsStart)) && !bytes.HasPrefix(data, []byte(recordingsMark)) {
-		return r, nil // of another version
-	}
-	damaged := fmt.Errorf("index cache %s is damaged", r.file)
-	data, ok := bytes.CutPrefix(data, []byte(recordingsMark))
-	if !ok || len(data) < sha256.Size {
-		return r, damaged
-	}
-	want, data := data[:sha256.Size], data[sha256.Size:]
-	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], want) || len(data)%recordingSize != 0 {
-		return r, damaged
+	case damaged:
+		return r, fmt.Errorf("index cache %s is damaged", r.file.Path)
 	}
 	r.all = make([]recording, len(data)/recordingSize)
 	r.known = make(map[half]int32, len(r.all))
@@ -110,11 +94,6 @@ func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, 
 		r.known[r.all[i].state] = int32(i)
 	}
 	return r, nil
-}
-
-// at is the cache file, whose folder is no link: it is in a cache folder, which may come from someone else.
-func (r *recordings) at() files.Path {
-	return files.At(filepath.Dir(r.file)).Join(filepath.Base(r.file))
 }
 
 // find returns the place of a recording that the cache knows, or -1. It is safe for concurrent use with add.
@@ -151,7 +130,7 @@ func (r *recordings) first() []int {
 
 // store writes the recordings that rows use to the cache, if there are new ones.
 func (r *recordings) store() error {
-	if r.file == "" || !r.changed {
+	if r.file.Path == "" || !r.changed {
 		return nil
 	}
 	var data []byte
@@ -160,8 +139,7 @@ func (r *recordings) store() error {
 			data = r.all[n].append(data)
 		}
 	}
-	sum := sha256.Sum256(data)
-	if err := r.at().Write([]byte(recordingsMark), sum[:], data); err != nil {
+	if err := r.file.Write(data); err != nil {
 		return fmt.Errorf("index cache: %w", err)
 	}
 	r.changed = false
