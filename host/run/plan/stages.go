@@ -50,8 +50,8 @@ func (d *Draft) ResolveStages(ctx context.Context) error {
 	if err != nil {
 		return d.inPipeline(err)
 	}
-	for _, e := range d.Stages.Resolved.Plugins {
-		identity, err := e.Identity()
+	for i := range d.Stages.Resolved.Plugins {
+		identity, err := d.Stages.Resolved.Plugins[i].Identity() // keeps what it has read, for the feature cache
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,8 @@ type Entry struct {
 
 	files   []string // that determine what the plugin does, with those of plugin.sum
 	sources string   // the hex SHA-256 in plugin.sum of what the plugin is built from
+
+	contents string // once Contents has read the files
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, if the plugin has a separate one. A

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -247,9 +246,13 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		err := fmt.Errorf("no plugin has a stage %q; there are %s", name,
 			strings.Join(append(slices.Compact(all), unread...), ", "))
 		slices.Sort(names)
-		advice := cmp.Or(missingHint(name, r.entries), hint.DidYouMean(name, slices.Compact(names)))
-		if len(unread) > 0 && missingHint(name, r.entries) == "" {
+		advice := missingHint(name, r.entries)
+		switch {
+		case advice != "":
+		case len(unread) > 0:
 			advice = brokenHint
+		default:
+			advice = hint.DidYouMean(name, slices.Compact(names))
 		}
 		if advice != "" {
 			err = hint.Errorf(advice, "%w", err)

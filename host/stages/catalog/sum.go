@@ -80,8 +80,12 @@ func verify(root *os.Root, sums []byte, files []string) (map[string]string, erro
 	return listed, nil
 }
 
-// Contents returns the hex SHA-256 of the plugin's files: those that plugin.sum lists, or all of the folder.
+// Contents returns the hex SHA-256 of the plugin's files: those that plugin.sum lists, or all of the folder. It reads
+// them once.
 func (e *Entry) Contents() (string, error) {
+	if e.contents != "" {
+		return e.contents, nil
+	}
 	root, err := os.OpenRoot(e.Dir)
 	if err != nil {
 		return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
@@ -101,7 +105,8 @@ func (e *Entry) Contents() (string, error) {
 		}
 		fmt.Fprintf(h, "%s  %s\n", sum, name)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	e.contents = hex.EncodeToString(h.Sum(nil))
+	return e.contents, nil
 }
 
 // Identity is the hex SHA-256 of what the plugin computes with. If plugin.sum lists plugin.sources, it is the sum of
