@@ -64,8 +64,9 @@ import wave
 import numpy as np
 import torch
 
-sys.path[:0] = ["host/command/bench/pytorch"]
+sys.path[:0] = ["host/command/bench/pytorch", "scripts"]
 import loader
+import measure
 
 
 def signal(n):
@@ -121,5 +122,14 @@ config = {"probability": 1, "freq_masks": 1, "freq_mask_width": 8, "time_masks":
 masked = loader.specaugment({"mel_spectrograms": mel, "mel_lengths": lengths}, {"mel_spectrograms": 0.0}, config, {})["mel_spectrograms"] == 0
 bands, frames = masked[:, :80].all(1).sum(1), masked.all(2).sum(1)
 assert bands.max() == 8 and bands.min() == 0 and frames.max() == 16 and frames.min() == 0 and not masked[:, 80:].any(), (bands, frames)
+measure.load_packages()
+specs = [*measure.inputs.sequence("text", "i32", "T", lengths="text_lengths"), measure.inputs.schedule("weight", (0, 1), (10, 3)),
+         measure.inputs.window("count", "text_lengths", per_row=2)]
+given = {"text": torch.zeros(3, 9), "text_lengths": torch.tensor([9, 0, 4])}
+for step, weight in (0, 1), (5, 2), (40, 3):  # two rows are not empty
+    made = {name: (x.item(), x.dtype) for name, x in measure.scalars(specs, given, step).items()}
+    assert made == {"weight": (weight, torch.float32), "count": (17, torch.float32)}, made
+empty = given | {"text_lengths": torch.tensor([0, 0, 0])}
+assert measure.scalars(specs, empty, 0)["count"] == 1
 print(f"bench --against pytorch: log-mel spectrograms within {worst:.1g} of librosa's; noise and masks as configured")
 PYTHON

@@ -125,9 +125,10 @@ class Bench:
         for name in [*want, *have]:
             if want.get(name) != have.get(name):
                 raise Refused(f"{export.name}: parameter {name} has the shape {have.get(name)}, in the bundle {want.get(name)}", AGAIN)
-        inputs, want = [i.name for i in export.inputs], [i["name"] for i in self.manifest["inputs"]]
-        if inputs != want:
-            raise Refused(f"{export.name}: its inputs are {', '.join(inputs)}, those of the bundle {', '.join(want)}", AGAIN)
+        for key, scalar in (("inputs", False), ("scalars", True)):
+            have, want = [i.name for i in export.inputs if i.scalar is scalar], [i["name"] for i in self.manifest.get(key, [])]
+            if have != want:
+                raise Refused(f"{export.name}: its {key} are {', '.join(have) or 'none'}, those of the bundle {', '.join(want) or 'none'}", AGAIN)
 
     def answer(self, request):
         try:
@@ -178,7 +179,10 @@ class Bench:
         found = {}
         try:
             for where, feed in self.feeds.of(clips):
-                train = lambda _, feed=feed: step.update(feed.next() | {"seed": seed})
+                def train(_, feed=feed):
+                    batch = feed.next()
+                    step.update(batch | scalars(step.inputs, batch, 0) | {"seed": seed})
+
                 for i in range(WARM_UP + feed.ahead()):  # until no batch is left that was prepared before
                     train(i)
                 clock.wait()
@@ -223,7 +227,7 @@ class Step:
     """Training steps of an Export in one form."""
 
     def __init__(self, export, dtype, form, spec):
-        self.parameters = [p for p in export.module.parameters() if p.requires_grad]
+        self.parameters, self.inputs = [p for p in export.module.parameters() if p.requires_grad], export.inputs
         self.optimizer, self.clip = reference.optimizer(export.module, spec), spec["grad_clip"] or float("inf")
         for group in self.optimizer.param_groups:
             group["fused"], group["foreach"] = True, False
@@ -284,8 +288,22 @@ def convert(x, source, target):
 def load(export, file):
     """A batch of the host, with its seed, on the device."""
     tensors, metadata = rerun.read(file)
+    tensors |= scalars(export.inputs, tensors, int(file.stem.partition("-")[0]) - 1)
     batch = inputs.clean(export.inputs, {i.name: tensors[i.name] for i in export.inputs})
     return batch | {"seed": torch.tensor(int(metadata["seed"]))}
+
+
+def scalars(specs, batch, step):
+    """What the host computes for a batch that is a step of its own: windows, and schedules at the step, counted from 0."""
+    made = {}
+    for i in specs:
+        if i.origin == "window":
+            rows = inputs.occupied(specs, batch).sum().item()
+            made[i.name] = torch.tensor(float(max(1, batch[i.counts].sum().item() + i.per_row * rows)))
+        elif i.origin == "schedule":
+            at, values = zip(*i.points, strict=True)
+            made[i.name] = torch.tensor(float(numpy.interp(step, at, values)))
+    return made
 
 
 def proof(export, batch):
@@ -344,9 +362,9 @@ class Clock:
 
 def load_packages():
     """Imports PyTorch and the package xtts_export: the installed one, or that of the repository in this folder."""
-    global torch, loader, inputs, module, reference, rerun, presets
+    global torch, numpy, loader, inputs, module, reference, rerun, presets
     try:
-        torch = importlib.import_module("torch")
+        torch, numpy = importlib.import_module("torch"), importlib.import_module("numpy")
     except ImportError as error:
         raise Refused(f"{sys.executable} cannot import PyTorch: {error}", "give --python the Python of an environment with PyTorch, such as venv/bin/python") from error
     sys.path.append(str(Path("scripts").resolve()))
