@@ -119,7 +119,7 @@ func TrainWith(
 func openMachine(p *plan.Plan, out *outputs) (*machine.Machine, error) {
 	return machine.Open(machine.Config{
 		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open,
-		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
+		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Cache: machine.CacheOf(p.Config, out.log.Logger),
 		Say: func(line string) { fmt.Fprintln(out.console.Err, line) },
 	})
 }

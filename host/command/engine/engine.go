@@ -3,9 +3,12 @@
 //
 //	e, err := engine.Open(ctx, p, console)
 //	defer e.Close()
+//
+// OpenPlugins opens no model, for a command that has only the stages compute.
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/stages/featurecache"
 )
 
 // Engine is what a command computes with. The console gets the warnings of its Log.
@@ -28,12 +32,39 @@ type Engine struct {
 	Bus     *event.Bus
 	Log     *slog.Logger
 	Machine *machine.Machine
-	Session *session.Session
+	Session *session.Session // nil after OpenPlugins
 }
 
 // Open starts the plugins and opens the graphs, which have no weights yet. The calling goroutine is the one that
 // computes.
-func Open(ctx context.Context, p *plan.Plan, console console.Console) (_ *Engine, err error) {
+func Open(ctx context.Context, p *plan.Plan, console console.Console) (*Engine, error) {
+	return open(p, console, func(e *Engine) *featurecache.Config { return machine.CacheOf(p.Config, e.Log) },
+		func(e *Engine) error {
+			e.Session = session.New(p, batch.Overlapped, e.Machine.Watch, e.Log)
+			if err := e.Session.OpenBeside(ctx, e.Machine.Ring.Bytes(), e.Machine.StartPlugins); err != nil {
+				return err
+			}
+			_, err := e.Session.Prepare(ctx)
+			return err
+		})
+}
+
+// OpenPlugins starts the plugins, with a feature cache of the caller.
+func OpenPlugins(
+	ctx context.Context, p *plan.Plan, console console.Console, cache *featurecache.Config,
+) (*Engine, error) {
+	return open(p, console, func(*Engine) *featurecache.Config { return cache }, func(e *Engine) error {
+		if err := e.Machine.StartPlugins(ctx); err != nil {
+			return cmp.Or(context.Cause(ctx), err) // the reason for the stop, not its effect
+		}
+		return nil
+	})
+}
+
+// open opens the machine with a feature cache, and then what start opens on it.
+func open(
+	p *plan.Plan, console console.Console, cache func(*Engine) *featurecache.Config, start func(*Engine) error,
+) (_ *Engine, err error) {
 	e := &Engine{Bus: event.NewBus()}
 	e.Bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
 	e.Log = slog.New(runlog.NewWarnings(func(w *event.Warning) { e.Bus.Publish(w) }))
@@ -43,17 +74,13 @@ func Open(ctx context.Context, p *plan.Plan, console console.Console) (_ *Engine
 		}
 	}()
 	e.Machine, err = machine.Open(machine.Config{
-		Plan: p, Log: e.Log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Features: true,
+		Plan: p, Log: e.Log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Cache: cache(e),
 		Say: func(line string) { fmt.Fprintln(console.Err, line) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.Session = session.New(p, batch.Overlapped, e.Machine.Watch, e.Log)
-	if err := e.Session.OpenBeside(ctx, e.Machine.Ring.Bytes(), e.Machine.StartPlugins); err != nil {
-		return nil, err
-	}
-	if _, err := e.Session.Prepare(ctx); err != nil {
+	if err := start(e); err != nil {
 		return nil, err
 	}
 	return e, nil

@@ -31,7 +31,7 @@ func outputs(set *config.Set) []Check {
 	}
 	if dir := set.FeatureCache; dir != "" {
 		checks = append(checks, Check{Name: "feature cache", Try: func(context.Context) (string, error) {
-			return dir + ", up to " + set.FeatureCacheSize.String(), featurecache.Check(dir)
+			return dir + ", up to " + set.FeatureCacheSize.String(), featurecache.Check("--feature-cache", dir)
 		}})
 	}
 	return checks

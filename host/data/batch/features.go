@@ -64,10 +64,10 @@ func forPlugins(environ []string) []string {
 // evaluation always has the same.
 var drawn = []string{"reference_waveform", "reference_lengths"}
 
-// uncached says for each instance why the cache does not keep its rows, or "". eval is about evaluations. A stage whose
+// Uncached says for each instance why the cache does not keep its rows, or "". eval is about evaluations. A stage whose
 // inputs differ in each epoch would fill the cache with rows that no one asks for again. The result would be right all
 // the same, because the inputs are part of the key.
-func uncached(instances []catalog.Instance, eval bool) []string {
+func Uncached(instances []catalog.Instance, eval bool) []string {
 	because := map[string]string{} // tensors that the cache is of no use for
 	if !eval {
 		for _, name := range drawn {
@@ -107,7 +107,7 @@ func (f *Features) memos(c *common, instances []catalog.Instance) []*memo {
 	if f == nil {
 		return out
 	}
-	training, evaluation := uncached(instances, false), uncached(instances, true)
+	training, evaluation := Uncached(instances, false), Uncached(instances, true)
 	for i, in := range instances {
 		if in.Stage.Kind == manifest.Augment {
 			continue
@@ -125,13 +125,16 @@ func (f *Features) memos(c *common, instances []catalog.Instance) []*memo {
 	return out
 }
 
+// Written returns the bytes that this process has added to the cache.
+func (f *Features) Written() int64 { return f.cache.Written() }
+
 // report returns the figures of the run.
 func (f *Features) report(memos []*memo) *report.FeatureCache {
 	if f == nil {
 		return nil
 	}
 	r := &report.FeatureCache{
-		Folder: f.cache.Dir(), LimitBytes: f.cache.Limit(), Bytes: f.cache.Bytes(), Stages: []report.CachedStage{},
+		Folder: f.cache.Dir, LimitBytes: f.cache.Limit, Bytes: f.cache.Bytes(), Stages: []report.CachedStage{},
 	}
 	for _, m := range memos {
 		if m == nil {

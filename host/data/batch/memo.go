@@ -21,7 +21,8 @@ type memo struct {
 	evalToo bool    // evaluation batches use it
 	ports   []ports // by bucket
 
-	hits, misses, stored, damaged atomic.Int64 // rows
+	// rows; those of a batch that is built again count once
+	hits, misses, stored, damaged atomic.Int64
 }
 
 // uses reports whether batches of training, or of evaluations, use the cache.
@@ -134,19 +135,23 @@ type lookup struct {
 	sent   []int32            // as Batch.Rows, with -1 also for rows that the cache has
 	found  [][2]int           // by row: the part of data that is its entry; empty if the cache has none
 	missed int                // rows
+	counts int64              // 1, or 0 for a batch that was counted before
 	data   []byte
 	aside  aside // what the stage does not see of the rows that the cache has
 }
 
 var lookups = sync.Pool{New: func() any { return new(lookup) }}
 
-// look asks the cache for the rows of a batch. The caller calls free.
-func (m *memo) look(slot []byte, bucket int, rows []int32) *lookup {
+// look asks the cache for the rows of a batch. counted says that the batch was counted before. The caller calls free.
+func (m *memo) look(slot []byte, bucket int, rows []int32, counted bool) *lookup {
 	l := lookups.Get().(*lookup)
 	*l = lookup{
 		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...),
 		found: l.found[:0], data: l.data[:0],
-		aside: aside{l.aside.rows[:0], l.aside.saved},
+		aside: aside{l.aside.rows[:0], l.aside.saved}, counts: 1,
+	}
+	if counted {
+		l.counts = 0
 	}
 	h := sha256.New()
 	for i, row := range rows {
@@ -158,13 +163,13 @@ func (m *memo) look(slot []byte, bucket int, rows []int32) *lookup {
 			l.data, result = m.cache.Get(key, l.data)
 			switch {
 			case result == featurecache.Hit && l.parse(l.data[from:], func(*port, []byte) {}):
-				m.hits.Add(1)
+				m.hits.Add(l.counts)
 				l.sent[i] = -1
 			case result != featurecache.Miss:
-				m.damaged.Add(1)
+				m.damaged.Add(l.counts)
 				fallthrough
 			default:
-				m.misses.Add(1)
+				m.misses.Add(l.counts)
 				l.data = l.data[:from]
 				l.missed++
 			}
@@ -215,8 +220,8 @@ func (l *lookup) parse(entry []byte, part func(p *port, data []byte)) bool {
 func (l *lookup) drop(row int, of int32) {
 	l.found[row], l.sent[row] = [2]int{}, of
 	l.missed++
-	l.memo.hits.Add(-1)
-	l.memo.misses.Add(1)
+	l.memo.hits.Add(-l.counts)
+	l.memo.misses.Add(l.counts)
 }
 
 // hide makes the rows that the cache has empty, so that the stage computes only the others.

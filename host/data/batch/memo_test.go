@@ -69,7 +69,9 @@ func newPairBench(t *testing.T, dir string) *pairBench {
 	b := &pairBench{T: t, common: &common{
 		ring: memory, layouts: layouts, guards: newGuards(memory, layouts), data: Data{Train: split, Val: split},
 	}}
-	cache, err := featurecache.Open(dir, 1<<30, func(text string) { t.Error(text) })
+	cache, err := featurecache.Open(featurecache.Config{
+		Dir: dir, Flag: "--feature-cache", Limit: 1 << 30, Failed: func(err error) { t.Error(err) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +151,7 @@ func (b *pairBench) run(bucket int, rows ...int32) (called string) {
 		}
 		return supervise.Result{}, nil
 	}
+	b.runner.attempts[0].counted = 0 // it is another batch than the last one
 	if rejected, _, err := b.runner.Process(b.Context(), batch); err != nil || len(rejected) > 0 {
 		b.Fatal(rejected, err)
 	}
@@ -193,6 +196,22 @@ func TestMemo(t *testing.T) {
 		[]catalog.Instance{pairs})[0]
 	if got := other.run(0, 0, 1, 2, 3); got != "abcd" {
 		t.Errorf("another version of the plugin was called for %q", got)
+	}
+}
+
+// TestMemoCountsOnce: a batch that is built again, because a later stage has rejected a row of it, counts once.
+func TestMemoCountsOnce(t *testing.T) {
+	b := newPairBench(t, t.TempDir())
+	b.run(0, 0, 1, 2, 3)
+	again := &pipeline.Batch{Rows: []int32{0, 1, -1, 3}}
+	b.common.guards.begin(again)
+	if rejected, _, err := b.runner.Process(t.Context(), again); err != nil || len(rejected) > 0 {
+		t.Fatal(rejected, err)
+	}
+	m := b.runner.memo
+	stored, misses, hits := m.stored.Load(), m.misses.Load(), m.hits.Load()
+	if stored != 4 || misses != 4 || hits != 0 {
+		t.Errorf("%d stored, %d misses, %d hits of 4 rows", stored, misses, hits)
 	}
 }
 
@@ -249,7 +268,7 @@ func TestUncached(t *testing.T) {
 			"", "evaluations skip it", "", "", "", "", stranger, "strange is made by stranger: " + stranger,
 		}},
 	} {
-		if got := uncached(list, c.eval); !slices.Equal(got, c.want) {
+		if got := Uncached(list, c.eval); !slices.Equal(got, c.want) {
 			t.Errorf("evaluation %v:\n%q, want\n%q", c.eval, got, c.want)
 		}
 	}

@@ -65,9 +65,10 @@ type attempts struct {
 	report bool
 
 	// of an instance whose rows are chosen
-	given   []int32 // as Batch.Rows, with leftOut
-	left    []int   // the rows that are left out
-	counted uint64  // one more than the Order of the last batch that was counted
+	given []int32 // as Batch.Rows, with leftOut
+	left  []int   // the rows that are left out
+
+	counted uint64 // one more than the Order of the last batch that was counted
 }
 
 // maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
@@ -133,7 +134,9 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 // recall takes the rows that the feature cache has from there, and has the stage compute the others.
 func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
 	began := time.Now()
-	known := s.memo.look(s.ring.Slot(b.Slot), b.Bucket, b.Rows)
+	a := &s.attempts[b.Slot]
+	known := s.memo.look(s.ring.Slot(b.Slot), b.Bucket, b.Rows, a.counted == b.Order()+1)
+	a.counted = b.Order() + 1
 	defer known.free()
 	known.fill()
 	for i, row := range b.Rows { // the lengths that a row was kept with may not be those of another tensor in this run

@@ -8,7 +8,7 @@ import (
 )
 
 // FeatureCache describes the use of the feature cache by this process. Counts are of rows of batches, for each stage
-// that was asked for them; a batch that was built again counts again.
+// that was asked for them; a batch that was built again counts once.
 type FeatureCache struct {
 	Folder     string `json:"folder"`
 	LimitBytes int64  `json:"limit_bytes"`

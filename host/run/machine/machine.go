@@ -32,7 +32,7 @@ type Config struct {
 	Memory    func(*event.Memory)           // receives the measurements of the watch
 	Say       func(line string)             // shows a line of --debug; may be nil without it
 	MinSlots  int                           // of the ring, if more are needed than the plan has
-	Features  bool                          // open the feature cache if the plan has one
+	Cache     *featurecache.Config          // of the feature cache; nil without one
 }
 
 // Machine owns the ring, the plugin processes and the GPU monitor. It is complete after Open and, in a run with
@@ -41,7 +41,7 @@ type Machine struct {
 	Ring     *ring.Ring
 	Pools    []*supervise.Pool // by plugin of the plan
 	Watch    *watch.Watch      // nil on the CPU
-	Features *batch.Features   // nil without --feature-cache
+	Features *batch.Features   // nil without a feature cache
 
 	cache *featurecache.Cache
 
@@ -59,11 +59,9 @@ func Open(c Config) (_ *Machine, err error) {
 	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
 		return nil, err
 	}
-	if c.Features {
-		if err := m.openFeatures(); err != nil {
-			m.cache.Close()
-			return nil, errors.Join(err, m.Watch.Close())
-		}
+	if err := m.openFeatures(c.Cache); err != nil {
+		m.cache.Close()
+		return nil, errors.Join(err, m.Watch.Close())
 	}
 	if m.Ring, err = ring.Create(max(c.MinSlots, c.Plan.Config.BufferSize), c.Plan.Slots.Size()); err != nil {
 		advice := "give a smaller --buffer-size"

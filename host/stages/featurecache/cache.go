@@ -33,19 +33,35 @@ const (
 	Hit
 )
 
+// Config says which folder is opened, and for what.
+type Config struct {
+	Dir string
+	// Flag names the folder, for messages.
+	Flag string
+	// Limit bounds the folder in bytes.
+	Limit int64
+	// Prepare marks the folder as prepared: from then on, no process removes an entry from it.
+	Prepare bool
+	// Failed receives the first failure to write an entry.
+	Failed func(err error)
+	// Full receives, once, the size of a prepared folder that has no room for more entries. It may be nil.
+	Full func(bytes int64)
+}
+
 // Cache is an open folder. It is safe for concurrent use.
 type Cache struct {
-	dir   string
-	limit int64 // bytes
-	warn  func(text string)
+	Config
 
 	bytes     atomic.Int64 // of the folder, as far as this process knows
+	written   atomic.Int64 // bytes
 	unswept   atomic.Int64 // bytes written since the last sweep began
 	sweeping  atomic.Bool
 	closed    atomic.Bool
 	tasks     sync.WaitGroup
 	suspended atomic.Int64 // Unix time until which nothing is written, after a failure
-	warned    sync.Once
+	failed    sync.Once
+	full      atomic.Bool // the folder is prepared and has no room: nothing is written
+	filled    sync.Once
 }
 
 // incoming is the folder of files that are not complete, pattern the name of one.
@@ -54,44 +70,44 @@ const (
 	pattern  = "feature-*.tmp"
 )
 
-// Check returns an error if the folder cannot be a cache. It changes nothing.
-func Check(dir string) error {
+// Check returns an error if the folder that a flag names cannot be a cache. It changes nothing.
+func Check(flag, dir string) error {
 	if err := disk.CheckFolder(dir); err != nil {
-		return hint.Errorf("name a folder that can be written with --feature-cache, or leave it out",
-			"--feature-cache %s: %w", dir, err)
+		return hint.Errorf("name a folder that can be written with "+flag, "%s %s: %w", flag, dir, err)
 	}
 	if state, err := cachedir.Look(dir, Recognise); err != nil {
-		return hint.Errorf("name a folder that can be read with --feature-cache, or leave it out",
-			"--feature-cache %s: %w", dir, err)
+		return hint.Errorf("name a folder that can be read with "+flag, "%s %s: %w", flag, dir, err)
 	} else if state == cachedir.Foreign {
-		return foreign(dir)
+		return foreign(flag, dir)
 	}
 	return nil
 }
 
 // foreign refuses a folder of others: the cache removes what it takes for its entries.
-func foreign(dir string) error {
-	return hint.Errorf("name a folder of its own: --feature-cache "+hint.Path(cachedir.Below(dir)),
-		"--feature-cache %s: %w", dir, cachedir.ErrForeign)
+func foreign(flag, dir string) error {
+	return hint.Errorf("name a folder of its own: "+flag+" "+hint.Path(cachedir.Below(dir)), "%s %s: %w", flag, dir,
+		cachedir.ErrForeign)
 }
 
-// Open opens the cache in a folder, which it makes if necessary, of at most limit bytes. warn receives the text of the
-// first failure to write an entry.
-func Open(dir string, limit int64, warn func(text string)) (*Cache, error) {
-	if err := Check(dir); err != nil {
+// Open opens the cache in a folder, which it makes if necessary.
+func Open(cfg Config) (*Cache, error) {
+	if err := Check(cfg.Flag, cfg.Dir); err != nil {
 		return nil, err
 	}
-	c := &Cache{dir: dir, limit: limit, warn: warn}
+	c := &Cache{Config: cfg}
 	err := c.claim()
 	if errors.Is(err, cachedir.ErrForeign) {
-		return nil, foreign(dir)
+		return nil, foreign(cfg.Flag, cfg.Dir)
 	}
 	if err == nil {
 		err = c.try()
 	}
+	if err == nil && cfg.Prepare {
+		err = c.mark()
+	}
 	if err != nil {
-		return nil, hint.Errorf("name another folder with --feature-cache, or leave it out", "--feature-cache %s: %w",
-			dir, disk.Explain(err, dir, 1))
+		return nil, hint.Errorf("name another folder with "+cfg.Flag, "%s %s: %w", cfg.Flag, cfg.Dir,
+			disk.Explain(err, cfg.Dir, 1))
 	}
 	c.startSweep()
 	return c, nil
@@ -99,10 +115,10 @@ func Open(dir string, limit int64, warn func(text string)) (*Cache, error) {
 
 // claim makes the folders.
 func (c *Cache) claim() error {
-	if _, err := cachedir.Claim(c.dir, Recognise); err != nil {
+	if _, err := cachedir.Claim(c.Dir, Recognise); err != nil {
 		return err
 	}
-	return files.In(c.dir, incoming).MkdirAll()
+	return files.In(c.Dir, incoming).MkdirAll()
 }
 
 // try writes a file, which fails on a read-only disk even where permissions allow it.
@@ -118,7 +134,7 @@ func (c *Cache) try() error {
 // newFile makes a file that is to become an entry.
 func (c *Cache) newFile() (*files.File, files.Path, error) {
 	for {
-		at := files.In(c.dir, incoming, "feature-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
+		at := files.In(c.Dir, incoming, "feature-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
 		f, err := at.New()
 		if !errors.Is(err, fs.ErrExist) {
 			return f, at, err
@@ -134,20 +150,17 @@ func (c *Cache) Close() {
 	}
 }
 
-// Dir returns the folder.
-func (c *Cache) Dir() string { return c.dir }
-
-// Limit returns the bound of the folder in bytes.
-func (c *Cache) Limit() int64 { return c.limit }
-
 // Bytes returns the size of the folder as far as this process knows.
 func (c *Cache) Bytes() int64 { return c.bytes.Load() }
+
+// Written returns the bytes that this process has written.
+func (c *Cache) Written() int64 { return c.written.Load() }
 
 // at returns the place of an entry, which no link leads to: the folder may come from someone else. 256 folders keep
 // each of them small.
 func (c *Cache) at(key Key) files.Path {
 	name := hex.EncodeToString(key[:])
-	return files.In(c.dir, name[:2], name[2:])
+	return files.In(c.Dir, name[:2], name[2:])
 }
 
 // maxEntry bounds an entry in bytes, so that no file makes a reader ask for more memory.
@@ -192,24 +205,25 @@ func checksum(key Key, data []byte) (sum [sha256.Size]byte) {
 // pause is the time without writing after a failure.
 const pause = time.Minute
 
-// Put keeps the data under the key, or replaces a damaged entry. It reports whether they were written: a failure causes
-// one warning, and nothing is written for a minute.
+// Put keeps the data under the key, or replaces a damaged entry. It reports whether they were written: after a failure,
+// nothing is written for a minute.
 func (c *Cache) Put(key Key, data []byte) bool {
 	size := onDisk(int64(len(data)) + sha256.Size)
-	if size > min(c.limit/4, maxEntry) || time.Now().Unix() < c.suspended.Load() {
+	if c.Prepare && size > maxEntry {
+		c.failed.Do(func() { c.Failed(fmt.Errorf("a row of %d bytes cannot be kept", size)) })
+		return false
+	}
+	if size > min(c.Limit/4, maxEntry) || c.full.Load() || time.Now().Unix() < c.suspended.Load() {
 		return false
 	}
 	if err := c.write(key, data); err != nil {
 		c.suspended.Store(time.Now().Add(pause).Unix())
-		c.warned.Do(func() {
-			c.warn(fmt.Sprintf(
-				"--feature-cache: %v; training goes on, and what stages compute is kept again when it can be written",
-				disk.Explain(err, c.at(key).String(), size)))
-		})
+		c.failed.Do(func() { c.Failed(disk.Explain(err, files.In(c.Dir, incoming).String(), size)) })
 		return false
 	}
 	c.bytes.Add(size)
-	if c.unswept.Add(size) > c.limit/sweepShare {
+	c.written.Add(size)
+	if c.unswept.Add(size) > c.Limit/sweepShare {
 		c.startSweep()
 	}
 	return true

@@ -16,9 +16,11 @@ import (
 
 func keyOf(text string) Key { return sha256.Sum256([]byte(text)) }
 
+const flag = "--feature-cache"
+
 func open(t *testing.T, dir string, limit int64) *Cache {
 	t.Helper()
-	c, err := Open(dir, limit, func(text string) { t.Error(text) })
+	c, err := Open(Config{Dir: dir, Flag: flag, Limit: limit, Failed: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestEntry(t *testing.T) {
 	if got != Hit || string(buf) != "before features" {
 		t.Errorf("%v %q", got, buf)
 	}
-	if _, got := open(t, c.Dir(), 1<<30).Get(key, nil); got != Hit {
+	if _, got := open(t, c.Dir, 1<<30).Get(key, nil); got != Hit {
 		t.Errorf("in another process: %v", got)
 	}
 }
@@ -132,13 +134,13 @@ func TestBound(t *testing.T) {
 			t.Fatalf("after %d: the entry that is used all the time was removed", i)
 		}
 		c.tasks.Wait()
-		if _, total := c.list(true); total > limit {
+		if _, total := held(c); total > limit {
 			t.Fatalf("%d bytes after %d entries", total, i)
 		}
 	}
-	entries, total := c.list(true)
+	entries, total := held(c)
 	if total < limit*8/10 || c.Bytes() != total {
-		t.Errorf("%d entries of %d bytes, %d by its own count", len(entries), total, c.Bytes())
+		t.Errorf("%d entries of %d bytes, %d by its own count", entries, total, c.Bytes())
 	}
 	if _, got := c.Get(keyOf("299"), nil); got != Hit {
 		t.Error("the newest entry was removed")
@@ -152,6 +154,12 @@ func TestBound(t *testing.T) {
 	if c.Put(favourite, make([]byte, limit/2)) {
 		t.Error("an entry of half of the bound was written")
 	}
+}
+
+// held counts the entries of a folder and their bytes.
+func held(c *Cache) (entries int, total int64) {
+	c.each(func(e entry) { entries, total = entries+1, total+e.size })
+	return entries, total
 }
 
 // TestManyAtOnce: caches of one folder write, read, and sweep at the same time.
@@ -181,7 +189,9 @@ func TestManyAtOnce(t *testing.T) {
 func TestFailure(t *testing.T) {
 	dir := t.TempDir()
 	var warnings []string
-	c, err := Open(dir, 1<<30, func(text string) { warnings = append(warnings, text) })
+	c, err := Open(Config{Dir: dir, Flag: flag, Limit: 1 << 30, Failed: func(err error) {
+		warnings = append(warnings, err.Error())
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

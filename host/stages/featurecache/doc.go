@@ -1,6 +1,6 @@
 // Package featurecache keeps what stages compute from clips in a folder, for later epochs and for other runs.
 //
-//	cache, err := featurecache.Open(dir, 16<<30, warn)
+//	cache, err := featurecache.Open(featurecache.Config{Dir: dir, Flag: "--feature-cache", Limit: 16 << 30, Failed: warn})
 //	...
 //	data, found := cache.Get(key, nil)
 //	if found != featurecache.Hit {
@@ -14,5 +14,6 @@
 // machine, the checksum finds what is missing.
 //
 // The folder has a bound. Every Cache removes the entries that were not used for the longest time, in the background,
-// each time that it has written a twentieth of the bound. It removes nothing but entries.
+// each time that it has written a twentieth of the bound. It removes nothing but entries. A folder that was opened with
+// Config.Prepare keeps all of them: when it has reached the bound, nothing is added to it.
 package featurecache

@@ -15,7 +15,9 @@ import (
 var Recognise = cachedir.Named(ofCache.MatchString, hasEntry)
 
 // ofCache are the names in the folder, also in one that is the folder of --cache-dir, too.
-var ofCache = regexp.MustCompile(`^([0-9a-f]{2}|incoming|lock|index|bundles|kernels|confirmed|sample-[0-9a-f]{16})$`)
+var ofCache = regexp.MustCompile(
+	`^([0-9a-f]{2}|incoming|prepared|lock|index|bundles|kernels|confirmed|sample-[0-9a-f]{16})$`,
+)
 
 // tried is how many files are looked at for an entry: some may be damaged.
 const tried = 64

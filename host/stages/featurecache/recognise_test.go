@@ -34,7 +34,7 @@ func unmarked(t *testing.T, entries int) *Cache {
 		c.Put(keyOf(fmt.Sprint(i)), make([]byte, 100<<10))
 	}
 	c.Close()
-	if err := os.Remove(filepath.Join(c.dir, cachedir.Marker)); err != nil {
+	if err := os.Remove(filepath.Join(c.Dir, cachedir.Marker)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -44,7 +44,7 @@ func unmarked(t *testing.T, entries int) *Cache {
 func foreignFiles(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	for i := range 40 {
-		path := (&Cache{dir: dir}).at(keyOf(fmt.Sprint("foreign", i))).String()
+		path := (&Cache{Config: Config{Dir: dir}}).at(keyOf(fmt.Sprint("foreign", i))).String()
 		put(t, path, make([]byte, 1<<20))
 		if err := os.Chtimes(path, noTime, noTime); err != nil {
 			t.Fatal(err)
@@ -74,16 +74,16 @@ func TestForeignFolder(t *testing.T) {
 		dir := t.TempDir()
 		make(dir)
 		before := tree(t, dir)
-		_, err := Open(dir, 1<<20, nil)
-		if !errors.Is(err, cachedir.ErrForeign) || !errors.Is(Check(dir), cachedir.ErrForeign) {
-			t.Errorf("%s: %v, %v", name, err, Check(dir))
+		_, err := Open(Config{Dir: dir, Flag: flag, Limit: 1 << 20})
+		if !errors.Is(err, cachedir.ErrForeign) || !errors.Is(Check(flag, dir), cachedir.ErrForeign) {
+			t.Errorf("%s: %v, %v", name, err, Check(flag, dir))
 			continue
 		}
 		if after := tree(t, dir); after != before {
 			t.Errorf("%s: changed from\n%s\nto\n%s", name, before, after)
 		}
 		_, advised, _ := strings.Cut(hint.Of(err), "--feature-cache ")
-		c, err := Open(advised, 1<<20, nil)
+		c, err := Open(Config{Dir: advised, Flag: flag, Limit: 1 << 20})
 		if err != nil {
 			t.Errorf("%s: the hint does not work: %v", name, err)
 			continue
@@ -95,8 +95,8 @@ func TestForeignFolder(t *testing.T) {
 // TestOlderCache: a cache without a marker is used, and what only looks like an entry stays in it.
 func TestOlderCache(t *testing.T) {
 	c := unmarked(t, 30)
-	foreign := foreignFiles(t, c.dir)
-	c = open(t, c.dir, 2<<20)
+	foreign := foreignFiles(t, c.Dir)
+	c = open(t, c.Dir, 2<<20)
 	if _, got := c.Get(keyOf("29"), nil); got != Hit {
 		t.Error("the entries are lost")
 	}
@@ -126,7 +126,7 @@ func TestLinks(t *testing.T) {
 	foreign := foreignFiles(t, elsewhere)
 	for _, path := range foreign {
 		folder := filepath.Base(filepath.Dir(path))
-		os.Symlink(filepath.Join(elsewhere, folder), filepath.Join(c.dir, folder))
+		os.Symlink(filepath.Join(elsewhere, folder), filepath.Join(c.Dir, folder))
 	}
 	c.sweep()
 	for i := range 40 { // what has to go there is not written
@@ -141,7 +141,7 @@ func TestLinks(t *testing.T) {
 	}
 	inside := c.at(keyOf("inside")).String()
 	put(t, inside, make([]byte, 4<<20))
-	if err := os.Remove(filepath.Join(c.dir, cachedir.Marker)); err != nil {
+	if err := os.Remove(filepath.Join(c.Dir, cachedir.Marker)); err != nil {
 		t.Fatal(err)
 	}
 	c.sweep()

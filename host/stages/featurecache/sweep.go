@@ -40,13 +40,14 @@ type entry struct {
 }
 
 // sweep measures the folder and removes the entries that were not used for the longest time, until there is room again.
+// From a prepared folder it removes none.
 // Only one process at a time sweeps; the others count on it.
 func (c *Cache) sweep() {
-	state, err := cachedir.Look(c.dir, nil)
+	state, err := cachedir.Look(c.Dir, nil)
 	if err != nil || state != cachedir.Own && state != cachedir.Adopted {
 		return // the folder, or its marker, was removed or replaced under the run
 	}
-	lock, err := files.In(c.dir, "lock").Append()
+	lock, err := files.In(c.Dir, "lock").Append()
 	if err != nil {
 		return
 	}
@@ -55,60 +56,68 @@ func (c *Cache) sweep() {
 	if lock.Lock() != nil {
 		return
 	}
-	entries, total := c.list(state == cachedir.Own)
-	room := c.limit - 2*(c.limit/sweepShare)
-	if total > room {
-		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
-		for _, e := range entries {
-			if total <= room || c.closed.Load() {
-				break
-			}
-			if state == cachedir.Adopted && !isEntry(c.at(e.key), e.key) {
-				continue // it has the name of an entry, and is not one
-			}
-			if c.at(e.key).Remove() == nil {
-				total -= e.size
-			}
-		}
+	if state == cachedir.Own {
+		c.removeAbandoned()
+	}
+	total := int64(0)
+	c.each(func(e entry) { total += e.size })
+	room := c.Limit - 2*(c.Limit/sweepShare)
+	full, prepared := total > room, c.prepared()
+	c.full.Store(full && prepared)
+	switch {
+	case full && prepared && c.Full != nil:
+		c.filled.Do(func() { c.Full(total) })
+	case full && !prepared:
+		total -= c.evict(total-room, state)
 	}
 	c.bytes.Store(total + c.unswept.Load())
 }
 
-// list finds the entries, and removes abandoned files from a folder that is all ours. Files with other names are not
-// touched, and links to other folders are not followed.
-func (c *Cache) list(own bool) (entries []entry, total int64) {
-	if own {
-		c.removeAbandoned()
+// evict removes so many bytes, and returns how many it has removed.
+func (c *Cache) evict(much int64, state cachedir.State) (removed int64) {
+	var entries []entry
+	c.each(func(e entry) { entries = append(entries, e) })
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
+	for _, e := range entries {
+		if removed >= much || c.closed.Load() {
+			break
+		}
+		if state == cachedir.Adopted && !isEntry(c.at(e.key), e.key) {
+			continue // it has the name of an entry, and is not one
+		}
+		if c.at(e.key).Remove() == nil {
+			removed += e.size
+		}
 	}
+	return removed
+}
+
+// each finds the entries. Files with other names are left out, and links to other folders are not followed.
+func (c *Cache) each(found func(entry)) {
 	for first := range 256 {
 		if c.closed.Load() {
-			return nil, total
+			return
 		}
 		prefix := hex.EncodeToString([]byte{byte(first)})
-		found, err := files.In(c.dir, prefix).ReadDir()
+		all, err := files.In(c.Dir, prefix).ReadDir()
 		if err != nil {
 			continue // it is not there, or no folder of ours
 		}
-		for _, f := range found {
+		for _, f := range all {
 			name, ok := keyOfName(prefix, f.Name())
 			if !ok || !f.Type().IsRegular() {
 				continue
 			}
-			info, err := f.Info()
-			if err != nil {
-				continue // another process has removed it
+			if info, err := f.Info(); err == nil { // else another process has removed it
+				found(entry{name, onDisk(info.Size()), info.ModTime().UnixNano()})
 			}
-			e := entry{name, onDisk(info.Size()), info.ModTime().UnixNano()}
-			entries = append(entries, e)
-			total += e.size
 		}
 	}
-	return entries, total
 }
 
 // removeAbandoned removes the files that killed processes have not completed.
 func (c *Cache) removeAbandoned() {
-	folder := files.In(c.dir, incoming)
+	folder := files.In(c.Dir, incoming)
 	left, _ := folder.ReadDir()
 	for _, e := range left {
 		if ours, _ := path.Match(pattern, e.Name()); !ours {
