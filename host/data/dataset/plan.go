@@ -125,7 +125,13 @@ func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	perBucket := make([][]int32, len(cfg.Buckets))
+	p.fix()
+	return p, nil
+}
+
+// fix makes every epoch that of an evaluation.
+func (p *Plan) fix() {
+	perBucket := make([][]int32, len(p.cfg.Buckets))
 	for i, b := range p.buckets {
 		if b >= 0 {
 			perBucket[b] = append(perBucket[b], int32(i))
@@ -140,7 +146,6 @@ func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 		}
 	}
 	p.fixed = e
-	return p, nil
 }
 
 // grown returns how many samples a clip may have after the pipeline's stages.

@@ -63,7 +63,7 @@ func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 			return s, err
 		}
 	}
-	s.Layouts, err = batch.Layouts(sizes, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
+	s.Layouts, err = batch.Layouts(sizes, rows, p.Stages.Resolved.Inputs, p.Stages.Resolved.Intermediates)
 	return s, err
 }
 

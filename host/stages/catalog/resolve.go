@@ -29,12 +29,14 @@ type Types struct {
 	DataGPU bool
 }
 
-// Resolved is a pipeline in which every name is resolved. All tensors of a slot are graph inputs or Intermediates.
+// Resolved is a pipeline in which every name is resolved. All tensors of a slot are Inputs or Intermediates.
 type Resolved struct {
 	// Instances are in pipeline order.
 	Instances []Instance
 	// Plugins are the plugins of the instances, in the order of their first use.
 	Plugins []Entry
+	// Inputs are the inputs of the graph, in its order.
+	Inputs []manifest.TensorSpec
 	// Dataset are the tensors that the host has to produce: those that are consumed. Graph inputs come first, in their
 	// order and as the graph declares them, then the others by name.
 	Dataset []manifest.TensorSpec
@@ -86,7 +88,7 @@ func Resolve(pipeline []manifest.StageInstance, entries []Entry, types Types) (*
 	r := &resolver{
 		types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{},
 	}
-	r.out.MaxGrowth = 1
+	r.out.MaxGrowth, r.out.Inputs = 1, types.Inputs
 	if err := manifest.CheckPipeline(pipeline); err != nil {
 		return nil, err
 	}
