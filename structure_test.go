@@ -96,7 +96,7 @@ var importers = map[string]string{
 	"github.com/KimMachineGun/automemlimit": "host/settings/limits",
 	"github.com/fsnotify/fsnotify":          "host/command/plugindev",
 	"github.com/NVIDIA/go-nvml":             "gpu/nvml",
-	"github.com/goccy/go-yaml":              "host/settings/config",
+	"github.com/goccy/go-yaml":              "host/command/prepare host/settings/config",
 	"github.com/gomlx/go-huggingface":       "host/data/dataset",
 	"github.com/hajimehoshi/go-mp3":         "shared/audio/internal/mp3",
 	"github.com/hashicorp/go-hclog":         "host/stages/supervise shared/stage",

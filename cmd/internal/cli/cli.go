@@ -81,7 +81,7 @@ func New() *cobra.Command {
 		newReport(),
 		newCompare(),
 		group("runs", "Commands for runs", newRunsList()),
-		group("data", "Commands for data sets", newDataCheck()),
+		group("data", "Commands for data sets", newDataCheck(), newDataPrepare()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),
 		group("plugins", "Commands for plugins", newPluginsList(), newPluginsNew(), newPluginsTest(), newPluginsTry(),
 			newPluginsDev()),

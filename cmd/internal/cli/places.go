@@ -28,7 +28,8 @@ var reads = map[string]overwrite.Kind{
 
 // arguments are the commands, as they are typed, whose arguments name what they read.
 var arguments = map[string]overwrite.Kind{
-	"data check": overwrite.Data, "graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
+	"data check": overwrite.Data, "data prepare": overwrite.Data,
+	"graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
 	"graph lint": overwrite.Bundle, "plugins dev": overwrite.Plugins, "plugins list": overwrite.Plugins,
 	"plugins test": overwrite.Plugins,
 	"replay":       overwrite.Run,

@@ -19,34 +19,57 @@ import (
 // OpenData reads the lists of the data sets.
 func (d *Draft) OpenData(ctx context.Context) error {
 	defer d.reading.Close()
+	l, err := d.openTraining(ctx)
+	if err != nil {
+		return err
+	}
+	ix := d.Data.Train.Index
+	if err := ix.ReadContents(ctx, d.reading.Progress); err != nil {
+		return err
+	}
+	return findValidation(d, l.dir, l.before, func(dir, flag, layout string) (*dataset.Index, error) {
+		return l.open(dir, dataset.Eval, flag, layout, ix.Speakers, ix.Languages)
+	})
+}
+
+// lists opens the lists of a run.
+type lists struct {
+	dir    string // of the training list
+	before bool   // by the rules of a run that is older than the recognition of layouts
+	open   func(dir string, which dataset.Split, flag, layout string, speakers, languages []string) (
+		*dataset.Index, error)
+}
+
+// openTraining reads the training list.
+func (d *Draft) openTraining(ctx context.Context) (l lists, err error) {
 	var tokenizer *dataset.Tokenizer
 	var prefix string
 	if t := d.Bundle.Manifest.Tokenizer; t != nil {
 		var err error
 		prefix = t.Prefix
 		if tokenizer, err = dataset.LoadTokenizer(d.Bundle.Path(t.File)); err != nil {
-			return exit.Advise(err,
+			return l, exit.Advise(err,
 				"docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
 	}
 	dir := d.Config.TrainData
 	if keys := d.columns.Keys(); dir == "" && len(keys) > 0 {
-		return hint.Errorf("name a list that has them with --train-data (docs/data.md)",
+		return l, hint.Errorf("name a list that has them with --train-data (docs/data.md)",
 			"%s takes %s from the list, which the embedded sample does not have", d.Bundle.Manifest.Name,
 			strings.Join(keys, ", "))
 	}
 	if dir == "" {
 		var err error
 		if dir, err = dataset.Sample(d.cache); err != nil {
-			return d.adviseCache(err)
+			return l, d.adviseCache(err)
 		}
 	}
-	before := d.beforeLayouts()
-	open := func(
+	l.dir, l.before = dir, d.beforeLayouts()
+	l.open = func(
 		dir string, which dataset.Split, flag, layout string, speakers, languages []string,
 	) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, Layout: layout, LayoutFlag: flag, Before: before,
+			Dir: dir, Split: which, Layout: layout, LayoutFlag: flag, Before: l.before,
 			SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix,
 			MinSamples: d.Bundle.Manifest.Features.WinLength, Speakers: speakers, Languages: languages,
 			Columns: d.columns, Normalize: d.Config.Normalize.Rules, CacheDir: filepath.Join(d.cache, "index"),
@@ -57,20 +80,15 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 		return ix, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
-	ix, err := open(dir, dataset.Train, "--list-layout", d.Config.ListLayout, nil, nil)
+	ix, err := l.open(dir, dataset.Train, "--list-layout", d.Config.ListLayout, nil, nil)
 	if err != nil {
-		return d.adviseMoved(err, dir, "--train-data")
-	}
-	if err := ix.ReadContents(ctx, d.reading.Progress); err != nil {
-		return err
+		return l, d.adviseMoved(err, dir, "--train-data")
 	}
 	d.Data.Train = &batch.Split{Name: report.Train, Index: ix}
-	if d.Config.TrainData != "" && !before {
+	if d.Config.TrainData != "" && !l.before {
 		settleLayout(d, "list-layout", ix.Layout)
 	}
-	return findValidation(d, dir, before, func(dir, flag, layout string) (*dataset.Index, error) {
-		return open(dir, dataset.Eval, flag, layout, ix.Speakers, ix.Languages)
-	})
+	return l, nil
 }
 
 // settleLayout has the run record the layout that a list was found to have.

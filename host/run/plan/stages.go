@@ -27,6 +27,14 @@ type Stages struct {
 
 // ResolveStages finds the plugins, type-checks the pipeline, and checks whether its processes fit on the data GPU.
 func (d *Draft) ResolveStages(ctx context.Context) error {
+	if err := d.resolve(); err != nil {
+		return err
+	}
+	return d.fitStages(ctx)
+}
+
+// resolve finds the plugins and type-checks the pipeline.
+func (d *Draft) resolve() error {
 	entries, err := catalog.Scan(d.Config.Plugins)
 	if err != nil {
 		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), catalog.Advice())
@@ -50,6 +58,17 @@ func (d *Draft) ResolveStages(ctx context.Context) error {
 	if err != nil {
 		return d.inPipeline(err)
 	}
+	for id := range d.Config.PluginWorkers {
+		if !slices.Contains(d.Stages.names(), id) {
+			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),
+				"--plugin-workers %s: no plugin of that name is in the pipeline", id)
+		}
+	}
+	return nil
+}
+
+// fitStages reads what the plugins compute with, and checks whether their processes fit on the data GPU.
+func (d *Draft) fitStages(ctx context.Context) error {
 	for i := range d.Stages.Resolved.Plugins {
 		identity, err := d.Stages.Resolved.Plugins[i].Identity() // keeps what it has read, for the feature cache
 		if err != nil {
@@ -57,13 +76,8 @@ func (d *Draft) ResolveStages(ctx context.Context) error {
 		}
 		d.Stages.Identities = append(d.Stages.Identities, identity)
 	}
-	for id := range d.Config.PluginWorkers {
-		if !slices.Contains(d.Stages.names(), id) {
-			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),
-				"--plugin-workers %s: no plugin of that name is in the pipeline", id)
-		}
-	}
-	if err := d.openFolders(ctx); err != nil {
+	err := d.openFolders(ctx)
+	if err != nil {
 		return err
 	}
 	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
