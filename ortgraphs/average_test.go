@@ -6,7 +6,8 @@ import "testing"
 func TestMadeGraphs(t *testing.T) {
 	for name, make := range map[string]func() ([]byte, error){
 		"average": Average, "choose": Choose, "weighted_sum": WeightedSum, "deviation": Deviation,
-		"mean_of_ranks": MeanOfRanks,
+		"mean_of_ranks": MeanOfRanks, "weigh": func() ([]byte, error) { return Weigh(false) },
+		"weigh_bf16": func() ([]byte, error) { return Weigh(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := make()

@@ -30,6 +30,39 @@ func WeightedSum() ([]byte, error) {
 	})
 }
 
+// Weigh returns the graph that multiplies the gradients of a batch, a flat vector in f32 or bf16, by the batch's
+// weight, an f32 scalar:
+//
+//	weighted = weight = 0 or weight * grads = 0 ? 0 : weight * grads
+//
+// It is the accumulation of one batch: no product is -0, as in a sum that begins at 0. Of a batch without weight every
+// product is 0, whatever the gradient is. In bf16 the product is computed in f32 and rounded once. It is elementwise,
+// so weighted may lie where grads does.
+func Weigh(bf16 bool) ([]byte, error) {
+	f32 := onnxpb.TensorProto_FLOAT
+	g := &onnxpb.GraphProto{
+		Name:        proto.String("weigh"),
+		Input:       []*onnxpb.ValueInfoProto{declared("grads", f32, "N"), declared("weight", f32)},
+		Initializer: []*onnxpb.TensorProto{number("zero", 0)},
+		Output:      []*onnxpb.ValueInfoProto{declared("weighted", f32, "N")},
+		Node: []*onnxpb.NodeProto{
+			operation("Mul", "product", "grads", "weight"),
+			operation("Equal", "nothing", "product", "zero"),
+			operation("Equal", "empty", "weight", "zero"),
+			operation("Or", "none", "nothing", "empty"),
+			operation("Where", "weighted", "none", "zero", "product"),
+		},
+	}
+	if bf16 {
+		g.Name = proto.String("weigh_bf16")
+		widenInput(g, []string{"grads"})
+		g.Node[len(g.Node)-1].Output[0] = "weighted_f32"
+		g.Output[0].Type.GetTensorType().ElemType = elementType(onnxpb.TensorProto_BFLOAT16)
+		g.Node = append(g.Node, castNode("weighted_f32", "weighted", onnxpb.TensorProto_BFLOAT16))
+	}
+	return marshalGraph(g)
+}
+
 // Deviation returns the graph of how far a rank is from rank 0, over flat f32 vectors, times its rows, an f32 scalar:
 //
 //	deviation = own = lead or rows = 0 ? 0 : rows * (own - lead)

@@ -14,3 +14,8 @@ var AdamW []byte
 //
 //go:embed squares.ptx
 var Squares []byte
+
+// Weigh multiplies gradients by the loss weight of their batch, in PTX.
+//
+//go:embed weigh.ptx
+var Weigh []byte

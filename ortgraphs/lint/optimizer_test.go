@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"errors"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -13,7 +14,15 @@ import (
 
 // TestOptimizerGraphsRunOnTheGPU: no optimizer graph has a node on the CPU, in any form.
 func TestOptimizerGraphsRunOnTheGPU(t *testing.T) {
-	trials := []shapes.Sizes{{"B": 3, "M": 20, "N": 30}, {"B": 1, "M": 5, "N": 7}}
+	check := func(name string, bf16 bool, data []byte, err error) {
+		model := new(onnxpb.ModelProto)
+		if err := errors.Join(err, proto.Unmarshal(data, model)); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range lint.Check(model, []shapes.Sizes{{"B": 3, "M": 20, "N": 30}, {"B": 1, "M": 5, "N": 7}}) {
+			t.Errorf("%s, bf16 %v: %s", name, bf16, f)
+		}
+	}
 	for _, name := range []string{
 		"accumulate", "squares", "norm", "adamw", "sgd", "lion", "muon_wide", "muon_tall", "adafactor",
 		"adafactor_vector",
@@ -21,16 +30,11 @@ func TestOptimizerGraphsRunOnTheGPU(t *testing.T) {
 		for _, bf16 := range []bool{false, true} {
 			data, err := ortgraphs.OptimizerBF16(name, bf16 && name != "norm",
 				bf16 && name != "accumulate" && name != "squares" && name != "norm")
-			if err != nil {
-				t.Fatal(err)
-			}
-			model := new(onnxpb.ModelProto)
-			if err := proto.Unmarshal(data, model); err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range lint.Check(model, trials) {
-				t.Errorf("%s, bf16 %v: %s", name, bf16, f)
-			}
+			check(name, bf16, data, err)
 		}
+	}
+	for _, bf16 := range []bool{false, true} {
+		data, err := ortgraphs.Weigh(bf16)
+		check("weigh", bf16, data, err)
 	}
 }

@@ -26,6 +26,8 @@ static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
 #include "../../kernels/adamw.cu"
 #undef KERNEL
 #include "../../kernels/squares.cu"
+#undef KERNEL
+#include "../../kernels/weigh.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
@@ -52,6 +54,10 @@ static void run_squares_bf16(void **arguments) { squares_bf16(ARGUMENT(uint4 *, 
 
 static void run_fold(void **arguments) { fold(ARGUMENT(float *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
 
+static void run_weigh(void **arguments) { weigh(ARGUMENT(float4 *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
+
+static void run_weigh_bf16(void **arguments) { weigh_bf16(ARGUMENT(uint4 *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
+
 // What package gputest tries a context with.
 static void run_nothing(void **arguments) {}
 
@@ -60,7 +66,7 @@ static const struct {
 	void (*run)(void **arguments);
 } kernels[] = {
 	{"adamw", run_adamw}, {"adamw_copy", run_adamw_copy}, {"adamw_copy_bf16", run_adamw_copy_bf16},
-	{"squares_bf16", run_squares_bf16}, {"fold", run_fold}, {"nothing", run_nothing}};
+	{"squares_bf16", run_squares_bf16}, {"fold", run_fold}, {"weigh", run_weigh}, {"weigh_bf16", run_weigh_bf16}, {"nothing", run_nothing}};
 
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
