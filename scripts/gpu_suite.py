@@ -21,7 +21,7 @@ MINUTES = {"tests": 5, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults":
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
-    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead|UpdateKernel|SquaresKernel", "Timer|Update"),
+    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead|UpdateKernel|SquaresKernel|WeighKernel", "Timer|Update"),
     ("fuse", "ortgraphs/fuse", "GPU", "^$"),
     ("kernels", "host/train/kernels", "GPU", "^$"),
     ("logmel", "plugins/features/logmel", "GPU", "GPU"),

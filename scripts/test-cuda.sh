@@ -18,7 +18,7 @@ export XTTS_PLUGIN_TEST_FAKE_ORT=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
 gpu=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf
 XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w ./gpu/cuda "$@"
 XTTS_HOST_TEST_CUBLAS=fake go test -race -vet=off -ldflags=-w ./gpu/cublas "$@"
-XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w -run 'UpdateKernel|SquaresKernel' -bench Update -benchtime 1x ./host/train "$@"
+XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w -run 'UpdateKernel|SquaresKernel|WeighKernel' -bench Update -benchtime 1x ./host/train "$@"
 XTTS_HOST_TEST_GPU=$gpu go test -vet=off -ldflags=-w -run GPU ./ortgraphs/fuse "$@"
 # Under the race detector the scripts take twice the time or more: make nightly runs them so.
 go test ${XTTS_NIGHTLY:+-race} -vet=off -ldflags=-w -run 'TestFakeGPU$' ./cmd/xtts-host "$@"

@@ -43,6 +43,15 @@ func numbers(data []byte, t manifest.DType) []float32 {
 	return slices.Clone(ort.View[float32](data))
 }
 
+// setNumbers writes values as bytes of a type.
+func setNumbers(to []byte, t manifest.DType, x []float32) {
+	if t == manifest.BF16 {
+		narrow(to, x)
+	} else {
+		copy(ort.View[float32](to), x)
+	}
+}
+
 // numbers returns a range of a vector, from Go's side.
 func (v *vector) numbers(r ortgraphs.Range) []float32 {
 	s := v.span(r)
@@ -51,9 +60,5 @@ func (v *vector) numbers(r ortgraphs.Range) []float32 {
 
 // set writes a vector of one type on Go's side, from the first element on.
 func (v *vector) set(x []float32) {
-	if s := v.span(ortgraphs.Range{End: len(x)}); s.DType == manifest.BF16 {
-		narrow(v.host, x)
-	} else {
-		copy(ort.View[float32](v.host), x)
-	}
+	setNumbers(v.host, v.span(ortgraphs.Range{End: len(x)}).DType, x)
 }

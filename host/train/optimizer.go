@@ -219,8 +219,8 @@ func (o *Optimizer) Step(lr float64) error {
 	*o.step.value = o.Steps + 1
 	o.average.next(o.Averaged)
 	if err := errors.Join(
-		o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(&o.memory), o.window.measure(&o.memory),
-		o.receive(o.out),
+		o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(&o.memory),
+		o.window.measure(&o.memory, o.window.total), o.receive(o.out),
 	); err != nil {
 		return err
 	}

@@ -139,7 +139,8 @@ func (all players) BeginAverage() {
 	}
 }
 
-// Gradients returns the gradients of the last Train of each player by parameter, without the frozen ones.
+// Gradients returns the gradients of the last Train of each player by parameter, without the frozen ones. A window that
+// ranks share without accumulation leaves its sum over the ranks there, each rank's gradients times its loss weight.
 func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
 	if err := m.each(func(p *player) error { return m.pull(&p.grads.block) }); err != nil {
 		return nil, err

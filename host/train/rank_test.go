@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +33,8 @@ type experiment struct {
 	ranks      int
 	rows       int // of a batch, on each rank
 	accumulate int
+	sums       bool           // the optimizers of ranks accumulate, also one micro-batch
+	precision  manifest.DType // f32 if it is empty
 	dropout    bool
 	halves     bool  // one rank computes what two would, each batch in two micro-batches
 	spoilt     int64 // the step in which rank 1 reads what is not a number; 0 for none
@@ -121,9 +122,10 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arenas := ortgraphs.NewArenas(b, ortgraphs.Policy{})
-	m, err := train.NewModel(
-		train.ModelConfig{Bundle: x.bundle, Arenas: arenas, Layouts: layouts, Slots: x.accumulate, Threads: 1})
+	m, err := train.NewModel(train.ModelConfig{
+		Bundle: x.bundle, Arenas: ortgraphs.NewArenas(b, x.bundle.Policy(x.precision)), Precision: x.precision,
+		Layouts: layouts, Slots: x.accumulate, Threads: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 	}
 	r.loop = &train.Loop{Model: m, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2}}
 	for i, p := range b.InTurn() {
-		o, err := train.NewOptimizer(m, i, p.Optimizer, x.accumulate > 1 || x.ranks > 1, 1)
+		o, err := train.NewOptimizer(m, i, p.Optimizer, x.accumulate > 1 || x.sums, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,55 +304,4 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
-}
-
-// exchange combines the parts of ranks that are goroutines of one process, in the order of the ranks.
-type exchange struct {
-	mu      sync.Mutex
-	parts   [][]train.Part
-	arrived int
-	done    chan struct{} // closed when all have arrived
-}
-
-// member is the exchange as one rank sees it.
-type member struct {
-	*exchange
-	rank int
-	ctx  context.Context
-}
-
-func (m member) Sum(parts []train.Part) error {
-	return m.meet(parts, func(sum, v float32) float32 { return sum + v })
-}
-
-func (m member) Broadcast(parts []train.Part) error {
-	return m.meet(parts, func(lead, _ float32) float32 { return lead })
-}
-
-// meet waits for all ranks, and then gives each what combine makes of their values.
-func (m member) meet(parts []train.Part, combine func(a, b float32) float32) error {
-	m.mu.Lock()
-	done := m.done
-	m.parts[m.rank] = parts
-	if m.arrived++; m.arrived == len(m.parts) {
-		for i, first := range m.parts[0] {
-			for _, other := range m.parts[1:] {
-				for j, v := range other[i].Host {
-					first.Host[j] = combine(first.Host[j], v)
-				}
-			}
-			for _, other := range m.parts[1:] {
-				copy(other[i].Host, first.Host)
-			}
-		}
-		m.arrived, m.done = 0, make(chan struct{})
-		close(done)
-	}
-	m.mu.Unlock()
-	select {
-	case <-done:
-		return nil
-	case <-m.ctx.Done():
-		return context.Cause(m.ctx)
-	}
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -9,21 +10,25 @@ import (
 )
 
 // Ranks combines values of the processes that train one model together. All ranks make the same calls in the same
-// order, with parts of the same sizes. A call queues its work, and every rank gets the same bits.
+// order, with parts of the same sizes and types. A call queues its work, and every rank gets the same bits.
 type Ranks interface {
-	// Sum replaces each part by its sum over all ranks.
+	// Sum replaces each part by its sum over all ranks. Values in f32 are added in the order of the ranks. Values in
+	// bf16 are widened to f32, added in f32 in the order of the ranks, and the sum is rounded once, to the nearest
+	// bf16, and to the even one of two that are as near. A sum with a value that is not finite is not finite. On GPUs
+	// a library may add in another order, which gives other bits.
 	Sum(parts []Part) error
 	// Broadcast replaces each part by that of rank 0.
 	Broadcast(parts []Part) error
 }
 
-// Part is a contiguous range of f32 values in the memory of training: gradients, state, or a single value.
+// Part is a contiguous range of values in the memory of training: gradients, state, or a single value.
 type Part struct {
-	// Host is the memory on the CPU; nil on a GPU.
-	Host []float32
-	// Address is the address on a GPU.
-	Address  uint64
+	DType    manifest.DType // F32 or BF16
 	Elements int
+	// Host is the memory on the CPU, of so many elements, aligned to their size; nil on a GPU.
+	Host []byte
+	// Address is the address on a GPU.
+	Address uint64
 }
 
 // share is what an optimizer has in common with those of the other ranks.
@@ -40,33 +45,47 @@ type share struct {
 	rows    word[float32]
 	out     *words // received at the end of a window
 	metrics []metricSum
+	weigh   weighing
 	state   stateMean
 }
 
-// Share makes the optimizer one of those of several ranks. It must accumulate, also with one micro-batch per window,
-// because accumulation weights the gradients. Prepare comes later.
+// Share makes the optimizer one of those of several ranks. Prepare comes later.
 func (o *Optimizer) Share(r Ranks) error {
 	w := &o.window
-	if w.acc.arena == nil {
-		return errors.New("an optimizer that does not accumulate has no gradients to share")
-	}
 	s := &w.share
-	s.ranks, s.parts = r,
-		[]Part{w.acc.part(w.acc.span(o.player.arena.Trained())), o.out.one(w.loss), o.out.one(w.weight)}
-	s.in, s.out = o.words(3), o.words(len(o.model.metrics))
+	s.ranks = r
+	s.in, s.out = o.words(2), o.words(2+len(o.model.metrics))
 	s.rows = newWord[float32](&o.memory, s.in, manifest.F32)
+	totals := o.out
+	if w.acc.arena == nil {
+		s.weigh.bind(o)
+		totals = s.out
+	}
 	s.bindMetrics(o)
 	s.state.bind(o)
-	return o.err
+	if o.err != nil {
+		return o.err
+	}
+	narrow, wide := spans(w.grads)
+	for _, r := range []ortgraphs.Range{narrow, wide} {
+		if r.Len() > 0 {
+			s.parts = append(s.parts, w.grads.part(w.grads.span(r)))
+		}
+	}
+	s.parts = append(s.parts, totals.one(w.loss), totals.one(w.weight))
+	for _, m := range s.metrics {
+		s.parts = append(s.parts, s.out.one(m.sum))
+	}
+	return o.send(s.in) // the constant; a micro-batch sends it again
 }
 
-// add queues what the last micro-batch adds to the window beside gradients.
+// add queues what the last micro-batch adds to the window beside accumulated gradients.
 func (s *share) add(o *Optimizer, first bool) error {
 	if s.ranks == nil {
 		return nil
 	}
 	*s.rows.value = float32(o.model.rows)
-	return errors.Join(o.send(s.in), s.addMetrics(&o.memory, first), s.state.average(o))
+	return errors.Join(o.send(s.in), s.weigh.add(&o.memory), s.addMetrics(&o.memory, first), s.state.average(o))
 }
 
 // sum queues the sums over the ranks at the end of the window.
@@ -85,15 +104,15 @@ func (s *share) rehearsals(o *Optimizer) (all []rehearsal) {
 				rehearsal{&s.metrics[i].add[later], "metrics", []region{{s.out.dev, 0, s.out.used, manifest.F32}}})
 		}
 	}
-	return append(all, s.state.rehearsals(o)...)
+	return slices.Concat(all, s.weigh.rehearsals(o), s.state.rehearsals(o))
 }
 
 // part returns a span of a block.
 func (b *block) part(s ortgraphs.Span) Part {
 	if b.dev != nil {
-		return Part{Address: uint64(b.dev.Pointer()) + uint64(s.Offset), Elements: s.Elements}
+		return Part{DType: s.DType, Elements: s.Elements, Address: uint64(b.dev.Pointer()) + uint64(s.Offset)}
 	}
-	return Part{Host: ort.View[float32](b.host[s.Offset:][:s.Bytes()]), Elements: s.Elements}
+	return Part{DType: s.DType, Elements: s.Elements, Host: b.host[s.Offset:][:s.Bytes()]}
 }
 
 // one returns a word of the block.
@@ -105,33 +124,34 @@ func (w *words) one(f word[float32]) Part {
 // weight of its batch.
 type metricSum struct {
 	metric int // index in the bundle's list
-	sum    word[float32]
-	add    [2]execution // of the window's first micro-batch, and of the others
+	weightedSum
+}
+
+// weightedSum sums a value of batches, times their loss weights.
+type weightedSum struct {
+	sum word[float32]
+	add [2]execution // of the window's first micro-batch, and of the others
 }
 
 // weightedSumGraph is the name of a graph that is made here, not exported.
 const weightedSumGraph = "weighted sum"
 
+// newSum makes the sum of a value.
+func (s *share) newSum(o *Optimizer, value *ort.Tensor) weightedSum {
+	sum := weightedSum{sum: newWord[float32](&o.memory, s.out, manifest.F32)}
+	for later := range sum.add {
+		sum.add[later] = o.execution(s.graphs.session(graph{name: weightedSumGraph}), tensors{
+			"sum": sum.sum.tensor, "value": value, "weight": o.model.weight.tensor, "first": o.window.flags[1-later],
+		}, tensors{"sum_out": sum.sum.tensor})
+	}
+	return sum
+}
+
 // bindMetrics makes the sums of the player's metrics.
 func (s *share) bindMetrics(o *Optimizer) {
-	var firsts [2]*ort.Tensor
-	for later, v := range []uint8{1, 0} {
-		w := newWord[uint8](&o.memory, s.in, manifest.Bool)
-		*w.value = v
-		firsts[later] = w.tensor
-	}
 	for i, value := range o.model.metrics {
-		if o.model.players[o.model.owners[i]] != o.player {
-			continue
-		}
-		m := metricSum{metric: i, sum: newWord[float32](&o.memory, s.out, manifest.F32)}
-		for later, first := range firsts {
-			m.add[later] = o.execution(s.graphs.session(graph{name: weightedSumGraph}), tensors{
-				"sum": m.sum.tensor, "value": value.tensor, "weight": o.model.weight.tensor, "first": first,
-			}, tensors{"sum_out": m.sum.tensor})
-		}
-		if s.metrics = append(s.metrics, m); o.err == nil {
-			s.parts = append(s.parts, s.out.one(m.sum))
+		if o.model.players[o.model.owners[i]] == o.player {
+			s.metrics = append(s.metrics, metricSum{i, s.newSum(o, value.tensor)})
 		}
 	}
 }

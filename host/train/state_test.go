@@ -208,9 +208,9 @@ type saved struct {
 func TestStateIsSavedAndResumed(t *testing.T) {
 	for _, micros := range []int{1, 2} {
 		d, _ := fakeDevice(t)
-		want := runStateful(t, Device{}, micros, nil, 0, nil)
-		got := runStateful(t, d, micros, nil, 0, nil)
-		resumed := runStateful(t, Device{}, micros, &want[2], 3, nil)
+		want := runStateful(t, Device{}, micros, micros > 1, nil, 0, nil)
+		got := runStateful(t, d, micros, micros > 1, nil, 0, nil)
+		resumed := runStateful(t, Device{}, micros, micros > 1, &want[2], 3, nil)
 		for i := range want {
 			same(t, fmt.Sprintf("%d micro-batches, step %d, ahead: weights", micros, i+1), got[i].weights,
 				want[i].weights)
@@ -230,10 +230,12 @@ func TestStateIsSavedAndResumed(t *testing.T) {
 
 // runStateful trains six steps, or those from a step on, and returns what could be saved after each. A batch of the
 // fourth is not finite.
-func runStateful(t *testing.T, d Device, micros int, from *saved, first int, ranks Ranks) (out []saved) {
+func runStateful(
+	t *testing.T, d Device, micros int, accumulating bool, from *saved, first int, ranks Ranks,
+) (out []saved) {
 	t.Helper()
 	m, g, layouts := stateful(t, d, 2)
-	o := newOptimizer(t, m, open(t, pico).Manifest.Optimizer, micros > 1)
+	o := newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating)
 	if ranks != nil {
 		if err := o.Share(ranks); err != nil {
 			t.Fatal(err)

@@ -48,6 +48,8 @@ func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
 		model, err = ortgraphs.Average()
 	case chooseGraph:
 		model, err = ortgraphs.Choose()
+	case weighGraph:
+		model, err = ortgraphs.Weigh(g.gradients)
 	case weightedSumGraph:
 		model, err = ortgraphs.WeightedSum()
 	case deviationGraph:

@@ -19,8 +19,11 @@ type window struct {
 	squares    []execution       // of bf16 gradients, in chunks: in f32 they would take twice their memory
 	sum        func() error      // queues the sum of all these squares in a kernel instead; nil for none
 	norm       execution
+	total      *execution     // the norm of a window: norm, or that of the sum over the ranks
+	normed     tensors        // the inputs of norm
+	flags      [2]*ort.Tensor // false and true
 
-	loss, weight word[float32] // the sums of a window; none without accumulation
+	loss, weight word[float32] // the sums of a window; none without accumulation and ranks
 	share        share
 	kept         stateUpdate
 }
@@ -47,13 +50,11 @@ func spans(v vector) (narrow, wide ortgraphs.Range) {
 func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	no, yes := o.flag(&o.memory, 0), o.flag(&o.memory, 1)
 	w := &o.window
-	w.grads = o.player.grads
+	w.grads, w.flags = o.player.grads, [2]*ort.Tensor{no, yes}
 	sums := tensors{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
 	if accumulating {
-		sums = o.bindAccumulation(g, yes, no)
-		if sums["summed"] = yes; o.model.weighted {
-			sums["summed"] = no // the graph divides by the totals of the window
-		}
+		o.bindAccumulation(g, yes, no)
+		sums = o.sums()
 	}
 	narrow, wide := spans(w.grads)
 	sums["others"] = o.bindSquares(g, narrow, yes, no)
@@ -62,13 +63,28 @@ func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	} else {
 		sums["grads"] = o.tensor(o.block(apart), 0, manifest.F32, 1) // a zero: a graph needs at least one element
 	}
-	w.norm = o.execution(g.session(graph{name: "norm"}), sums, tensors{
+	w.normed, w.norm, w.total = sums, o.bindNorm(g, sums), &w.norm
+}
+
+// bindNorm binds the graph that measures gradients.
+func (o *Optimizer) bindNorm(g *graphs, inputs tensors) execution {
+	return o.execution(g.session(graph{name: "norm"}), inputs, tensors{
 		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
 	})
 }
 
-// bindAccumulation returns the sums of losses and weights.
-func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
+// sums returns what the norm needs to know of the sums of a window.
+func (o *Optimizer) sums() tensors {
+	w := &o.window
+	summed := w.flags[1]
+	if o.model.weighted {
+		summed = w.flags[0] // the graph divides by the totals of the window
+	}
+	return tensors{"loss": w.loss.tensor, "loss_weight": w.weight.tensor, "summed": summed}
+}
+
+// bindAccumulation binds the graph that adds gradients, losses and weights.
+func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) {
 	w := &o.window
 	w.acc = o.vector(o.player.arena, ortgraphs.State)
 	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32),
@@ -97,7 +113,6 @@ func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 		}
 	}
 	w.grads = w.acc
-	return tensors{"loss": loss, "loss_weight": weight}
 }
 
 // bindSquares returns the sum of the squares of bf16 gradients; 0 without any.
@@ -139,7 +154,7 @@ func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (faul
 
 // Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's, and has the
 // next batch begin with the state that the last one left. The first batch of a window overwrites the previous window's
-// gradients. Without accumulation Step takes the gradients as they are.
+// gradients. Without accumulation Step takes the gradients as they are, or with ranks times the batch's weight.
 func (o *Optimizer) Accumulate(first bool) error {
 	return errors.Join(o.window.add(&o.memory, first, func() error { return o.window.share.add(o, first) }),
 		o.player.state.advance(&o.memory))
@@ -151,7 +166,7 @@ func (w *window) add(m *memory, first bool, more func() error) error {
 	if first {
 		all = w.accumulate[0]
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && w.share.ranks == nil {
 		return nil
 	}
 	return m.device.Timer.around(Accumulating, func() error {
@@ -164,8 +179,8 @@ func (w *window) add(m *memory, first bool, more func() error) error {
 	})
 }
 
-// measure queues the norm of the window's gradients.
-func (w *window) measure(m *memory) error {
+// measure queues the norm of gradients: of the window, or of the last batch alone.
+func (w *window) measure(m *memory, norm *execution) error {
 	if w.sum != nil {
 		if err := w.sum(); err != nil {
 			return err
@@ -176,7 +191,7 @@ func (w *window) measure(m *memory) error {
 			return err
 		}
 	}
-	return m.run(w.norm)
+	return m.run(*norm)
 }
 
 // Norm returns the result that Step would have for a window of the last batch alone: the gradient norm before clipping,
@@ -184,8 +199,8 @@ func (w *window) measure(m *memory) error {
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
 	alone := func() error { return nil }
 	if err := errors.Join(
-		o.window.add(&o.memory, true, alone), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out),
-		o.model.Fetch(),
+		o.window.add(&o.memory, true, alone), o.send(o.in),
+		o.window.measure(&o.memory, &o.window.norm), o.receive(o.out), o.model.Fetch(),
 	); err != nil {
 		return 0, false, err
 	}
