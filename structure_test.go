@@ -35,6 +35,7 @@ var shelves = []rule{
 	{"host/observe", "gpu ortgraphs/fuse/cost ortgraphs/safetensors shared/..."},
 	{"host/data", "gpu ortgraphs ortgraphs/safetensors shared/..."},
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
+	{"host/ranks", "shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},
 	{"host/run", "gpu gpu/inventory ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
 		"ortgraphs/safetensors shared/..."},

@@ -21,11 +21,12 @@ const (
 	StatusMemory      = 3   // out of memory, or a memory limit that is too small
 	StatusPlugin      = 4   // a plugin keeps crashing or failing, broke the protocol, or was changed
 	StatusData        = 5   // too many rows of the data set cannot be used
+	StatusRank        = 6   // another rank of the run has ended or failed
 	StatusInterrupted = 130 // the user has ended the command, and a run has saved a checkpoint
 )
 
 // order has the status that decides first, if an error has several.
-var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, StatusRefused}
+var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, StatusRefused, StatusRank}
 
 // ErrInterrupted means that the user has ended the command.
 var ErrInterrupted = New(StatusInterrupted, "interrupted")

@@ -4,10 +4,7 @@
 // weights. docs/data-plan.md specifies the rows of each rank.
 package world
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // World is the rank of this process and the number of ranks. The zero value is a process that trains alone.
 type World struct {
@@ -15,6 +12,8 @@ type World struct {
 	Rank int
 	// Size is the number of ranks; 0 means 1.
 	Size int
+	// Local counts the ranks on the same machine from 0, and LocalSize is their number; 0 if it is not known.
+	Local, LocalSize int
 }
 
 func (w World) size() int { return max(1, w.Size) }
@@ -48,11 +47,3 @@ func (w World) Rows(dst, rows []int32) []int32 {
 // Micro numbers the rank's micro-batch among those of all ranks in a window, so that no two of them draw the same
 // dropout.
 func (w World) Micro(micro int) int { return micro*w.size() + w.Rank }
-
-// Identify adds the world to the hashes that identify a checkpoint. A single rank adds nothing, so its checkpoints stay
-// compatible with those of programs without ranks.
-func (w World) Identify(hashes map[string]string) {
-	if !w.Alone() {
-		hashes["world_size"] = strconv.Itoa(w.Size)
-	}
-}

@@ -1,0 +1,151 @@
+package meet
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// The handshake. Rank 0 sends greeting and a number that was never used before. The other rank answers with a number of
+// its own, its rank, the number of ranks, its machine, and the HMAC-SHA256 of all these with the secret. Rank 0 answers
+// with the HMAC of the same under another name, which shows that it knows the secret too, and, when all ranks are
+// there, with the reason why it refuses the rank, or nothing. Neither side can repeat an answer of another connection.
+const greeting = "xtts-host ranks 1\n"
+
+const (
+	nonceBytes = 32
+	maxHost    = 255
+)
+
+// patience is how long a stranger has for each part of the handshake.
+const patience = 5 * time.Second
+
+// errStranger refuses who does not know the secret.
+var errStranger = errors.New("it does not know the secret of the run")
+
+// proof returns what shows that a side knows the secret.
+func proof(secret, side string, lead, other, claims []byte) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	for _, part := range [][]byte{[]byte(side), lead, other, claims} {
+		var size [4]byte
+		binary.LittleEndian.PutUint32(size[:], uint32(len(part)))
+		h.Write(size[:])
+		h.Write(part)
+	}
+	return h.Sum(nil)
+}
+
+// admit lets a rank in that shows the secret.
+func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
+	conn.SetDeadline(time.Now().Add(patience))
+	mine := nonce()
+	if _, err := conn.Write(append([]byte(greeting), mine...)); err != nil {
+		return nil, err
+	}
+	theirs, head := make([]byte, nonceBytes), make([]byte, 9)
+	if err := readAll(conn, theirs, head); err != nil {
+		return nil, errStranger
+	}
+	host, sum := make([]byte, head[8]), make([]byte, sha256.Size)
+	if err := readAll(conn, host, sum); err != nil {
+		return nil, errStranger
+	}
+	claims := append(head, host...)
+	if !hmac.Equal(sum, proof(c.Secret, "rank", mine, theirs, claims)) {
+		return nil, errStranger
+	}
+	if _, err := conn.Write(append(proof(c.Secret, "lead", mine, theirs, claims), text(name)...)); err != nil {
+		return nil, err
+	}
+	rank, size := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
+	p := newPeer(conn, int(rank), string(host))
+	if int(size) != c.World.Size || rank == 0 || int(rank) >= c.World.Size {
+		why := fmt.Sprintf("it is rank %d of %d, and rank 0 is one of %d", rank, size, c.World.Size)
+		_ = answer(conn, why)
+		return nil, errors.New(why)
+	}
+	conn.SetDeadline(time.Time{})
+	return p, nil
+}
+
+// introduce shows rank 0 the secret, and waits until all ranks are there.
+func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
+	conn.SetDeadline(time.Now().Add(patience))
+	hello, theirs := make([]byte, len(greeting)), make([]byte, nonceBytes)
+	if err := readAll(conn, hello, theirs); err != nil || string(hello) != greeting {
+		return nil, refused("what listens at %s is not rank 0 of a run of this version", c.Address)
+	}
+	mine, claims := nonce(), make([]byte, 8)
+	binary.LittleEndian.PutUint32(claims, uint32(c.World.Rank))
+	binary.LittleEndian.PutUint32(claims[4:], uint32(c.World.Size))
+	claims = append(claims, text(name)...)
+	all := append(append(append([]byte{}, mine...), claims...), proof(c.Secret, "rank", theirs, mine, claims)...)
+	if _, err := conn.Write(all); err != nil {
+		return nil, refused("rank 0 at %s has closed the connection", c.Address)
+	}
+	sum, length := make([]byte, sha256.Size), make([]byte, 1)
+	if err := readAll(conn, sum, length); err != nil ||
+		!hmac.Equal(sum, proof(c.Secret, "lead", theirs, mine, claims)) {
+		return nil, refused("rank 0 at %s has another secret", c.Address)
+	}
+	host, why := make([]byte, length[0]), make([]byte, 2)
+	if err := readAll(conn, host); err != nil {
+		return nil, &LostError{"rank 0 ended before all ranks had joined"}
+	}
+	conn.SetDeadline(time.Time{}) // the other ranks may come later; the caller's context ends the wait
+	if err := readAll(conn, why); err != nil {
+		return nil, &LostError{"rank 0 ended before all ranks had joined"}
+	}
+	if n := binary.LittleEndian.Uint16(why); n > 0 {
+		reason := make([]byte, n)
+		if err := readAll(conn, reason); err != nil {
+			reason = []byte("it gives no reason")
+		}
+		return nil, disagreement("rank 0 at %s refuses this process: %s", c.Address, firstLine(string(reason)))
+	}
+	return newPeer(conn, 0, string(host)), nil
+}
+
+// refused is the error of a rank that found something else than its rank 0.
+func refused(format string, args ...any) error {
+	return exit.Refused(hint.Errorf("start all ranks with the same MASTER_ADDR, MASTER_PORT and secret", format,
+		args...))
+}
+
+// answer ends the handshake: with the reason why a rank is refused, or with "".
+func answer(conn net.Conn, why string) error {
+	conn.SetWriteDeadline(time.Now().Add(patience))
+	data := binary.LittleEndian.AppendUint16(nil, uint16(len(why)))
+	_, err := conn.Write(append(data, why...))
+	return err
+}
+
+// text returns a name with its length before it.
+func text(name string) []byte {
+	name = name[:min(len(name), maxHost)]
+	return append([]byte{byte(len(name))}, name...)
+}
+
+func nonce() []byte {
+	n := make([]byte, nonceBytes)
+	rand.Read(n) // never fails
+	return n
+}
+
+func readAll(conn net.Conn, parts ...[]byte) error {
+	for _, p := range parts {
+		if _, err := io.ReadFull(conn, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

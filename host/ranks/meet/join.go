@@ -1,0 +1,198 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Join returns when all ranks are connected. Rank 0 listens only until then.
+func Join(ctx context.Context, c Config) (*Group, error) {
+	if c.Say == nil {
+		c.Say = func(string) {}
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Wait, errLate)
+	defer cancel()
+	var peers []*peer
+	if c.World.Leads() {
+		peers, err = c.lead(ctx, name)
+	} else {
+		peers, err = c.follow(ctx, name)
+	}
+	if err != nil {
+		for _, p := range peers {
+			if p != nil {
+				p.conn.Close()
+			}
+		}
+		return nil, err
+	}
+	return newGroup(c, peers), nil
+}
+
+var errLate = errors.New("not all ranks have joined in time")
+
+// late is the error of ranks that did not come.
+func (c *Config) late(who string) error {
+	return hint.Errorf("see why they have not started or cannot connect: their messages, MASTER_ADDR, MASTER_PORT and "+
+		"the firewall", "%s did not join in %v at %s", who, c.Wait, c.Address)
+}
+
+// lead waits for all others.
+func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
+	l, err := c.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer l.Close()
+	said := time.AfterFunc(10*time.Second, func() {
+		c.Say(fmt.Sprintf("rank 0 waits at %s for the other ranks, up to %v", l.Addr(), c.Wait))
+	})
+	defer said.Stop()
+	joined := make(chan *peer)
+	go c.accept(ctx, l, name, joined)
+	all := make([]*peer, c.World.Size)
+	for left := c.World.Size - 1; left > 0; {
+		select {
+		case p := <-joined:
+			if all[p.rank] != nil {
+				p.conn.Close()
+				return all, disagreement("two processes are rank %d: %s and %s", p.rank, all[p.rank], p)
+			}
+			all[p.rank] = p
+			left--
+		case <-ctx.Done():
+			if context.Cause(ctx) != errLate {
+				return all, context.Cause(ctx)
+			}
+			return all, c.late(missing(all))
+		}
+	}
+	for _, p := range all[1:] {
+		if err := answer(p.conn, ""); err != nil {
+			return all, &LostError{fmt.Sprintf("%s ended", p)}
+		}
+	}
+	return all[1:], nil
+}
+
+// missing names the ranks that have not joined.
+func missing(all []*peer) string {
+	var names []string
+	for rank, p := range all {
+		if rank > 0 && p == nil {
+			names = append(names, fmt.Sprint(rank))
+		}
+	}
+	if len(names) == 1 {
+		return "rank " + names[0]
+	}
+	return "the ranks " + strings.Join(names, ", ")
+}
+
+// listen opens the port of rank 0: at the address that the others know, or at all addresses of the machine if it is
+// none of them, such as that of a service of Kubernetes.
+func (c *Config) listen(ctx context.Context) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil && !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
+		l, err = lc.Listen(ctx, "tcp", ":"+port)
+	}
+	if err != nil {
+		return nil, exit.Refused(hint.Errorf("name another port with MASTER_PORT, on all ranks",
+			"rank 0 cannot listen at %s: %w", c.Address, err))
+	}
+	return l, nil
+}
+
+// maxStrangers is how many connections may try to show the secret at the same time.
+const maxStrangers = 64
+
+// accept passes on the ranks that have shown the secret.
+func (c *Config) accept(ctx context.Context, l net.Listener, name string, joined chan<- *peer) {
+	trying := make(chan struct{}, maxStrangers)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return // the listener is closed
+		}
+		trying <- struct{}{}
+		go func() {
+			defer func() { <-trying }()
+			p, err := c.admit(conn, name)
+			if err != nil {
+				conn.Close()
+				c.Say(fmt.Sprintf("refused a connection from %s: %s", conn.RemoteAddr(), visible.Text(err.Error())))
+				return
+			}
+			select {
+			case joined <- p:
+			case <-ctx.Done():
+				conn.Close()
+			}
+		}()
+	}
+}
+
+// follow connects with rank 0.
+func (c *Config) follow(ctx context.Context, name string) ([]*peer, error) {
+	for {
+		p, err := c.reach(ctx, name)
+		if err == nil {
+			return []*peer{p}, nil
+		}
+		if ctx.Err() != nil {
+			if context.Cause(ctx) != errLate {
+				return nil, context.Cause(ctx)
+			}
+			return nil, c.late("rank 0")
+		}
+		if _, ok := errors.AsType[*net.OpError](err); !ok { // it answered
+			return nil, err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// reach connects once. A *net.OpError means that no one answered.
+func (c *Config) reach(ctx context.Context, name string) (*peer, error) {
+	d := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", c.Address)
+	if err != nil {
+		var op *net.OpError
+		if !errors.As(err, &op) { // an unknown name may be known soon
+			err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+		}
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	p, err := c.introduce(conn, name)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return p, nil
+}

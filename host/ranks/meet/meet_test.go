@@ -1,0 +1,416 @@
+package meet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/settings/world"
+)
+
+// free returns an address of this machine that no one listens at.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// config is that of a rank of a test.
+func config(rank, size int, address string) Config {
+	return Config{
+		World: world.World{Rank: rank, Size: size}, Address: address, Secret: "secret of the test",
+		Wait: 10 * time.Second, Silence: 10 * time.Second,
+	}
+}
+
+// together joins ranks in goroutines and calls do for each.
+func together(t *testing.T, size int, change func(*Config), do func(g *Group) error) []error {
+	t.Helper()
+	address, errs := free(t), make([]error, size)
+	var all sync.WaitGroup
+	for rank := range size {
+		all.Go(func() {
+			c := config(rank, size, address)
+			if change != nil {
+				change(&c)
+			}
+			g, err := Join(t.Context(), c)
+			if err == nil {
+				err = do(g)
+				err = errors.Join(err, g.Close(err))
+			}
+			errs[rank] = err
+		})
+	}
+	all.Wait()
+	if l, err := net.Listen("tcp", address); err != nil {
+		t.Errorf("a port is left: %v", err)
+	} else {
+		l.Close()
+	}
+	return errs
+}
+
+func ok(t *testing.T, errs []error) {
+	t.Helper()
+	for rank, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// TestValues: every call gives every rank what it should, many times in a row.
+func TestValues(t *testing.T) {
+	ok(t, together(t, 3, nil, func(g *Group) error {
+		rank := g.World().Rank
+		for i := range 50 {
+			mine := fmt.Appendf(nil, "%d of %d", rank, i)
+			all, err := g.All(mine)
+			if err != nil {
+				return err
+			}
+			for r, got := range all {
+				if string(got) != fmt.Sprintf("%d of %d", r, i) {
+					return fmt.Errorf("rank %d has %q", r, got)
+				}
+			}
+			if got, err := g.Share(mine); err != nil || string(got) != fmt.Sprintf("0 of %d", i) {
+				return fmt.Errorf("shared %q, %v", got, err)
+			}
+			if got, err := g.Gather(mine); err != nil || (len(got) == 3) != (rank == 0) {
+				return fmt.Errorf("gathered %q, %v", got, err)
+			}
+			if err := g.Barrier(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// TestReduce: more pieces than a rank may send ahead, of different sizes, are combined in the order of the ranks.
+func TestReduce(t *testing.T) {
+	const n = 3*ahead + 1
+	ok(t, together(t, 4, nil, func(g *Group) error {
+		var memory [n][]byte
+		for i := range memory {
+			memory[i] = slices.Repeat([]byte{byte('a' + g.World().Rank)}, 4+i)
+		}
+		err := g.Reduce(n, func(i int) []byte { return memory[i] }, func(i int, all [][]byte) {
+			var order []byte
+			for _, own := range all {
+				order = append(order, own[len(own)-1])
+			}
+			copy(all[0], order)
+		})
+		for i, m := range memory {
+			if string(m[:4]) != "abcd" || len(m) > 4 && m[4] != 'a' {
+				err = errors.Join(err, fmt.Errorf("piece %d is %q", i, m))
+			}
+		}
+		return err
+	}))
+}
+
+// TestOrder: a rank that makes another call than the others is named.
+func TestOrder(t *testing.T) {
+	errs := together(t, 2, nil, func(g *Group) error {
+		if g.World().Rank == 1 {
+			g.seq++
+		}
+		return g.Barrier()
+	})
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "at another point of the run") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// TestNotes: rank 0 has a note before the value that the same rank sends after it.
+func TestNotes(t *testing.T) {
+	var mu sync.Mutex
+	noted := map[int]int{}
+	ok(t, together(t, 3, func(c *Config) {
+		c.Noted = func(rank int, data []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			if got := int(binary.LittleEndian.Uint32(data)); got != noted[rank] {
+				t.Errorf("rank %d: note %d after %d", rank, got, noted[rank])
+			}
+			noted[rank]++
+		}
+	}, func(g *Group) error {
+		for i := range 100 {
+			if err := g.Note(binary.LittleEndian.AppendUint32(nil, uint32(i))); err != nil {
+				return err
+			}
+			if err := g.Barrier(); err != nil {
+				return err
+			}
+			mu.Lock()
+			if g.World().Leads() && (noted[1] <= i || noted[2] <= i) {
+				t.Errorf("at %d: %v", i, noted)
+			}
+			mu.Unlock()
+		}
+		return nil
+	}))
+}
+
+// TestAgree: what differs is named with both values, on every rank, as a refusal.
+func TestAgree(t *testing.T) {
+	errs := together(t, 3, nil, func(g *Group) error {
+		facts := map[string]string{"graph": "abc", "seed": "1"}
+		if g.World().Rank == 2 {
+			facts["seed"], facts["extra"] = "2", "x"
+		}
+		return g.Agree(facts)
+	})
+	const want = "rank 2 differs from rank 0: extra is x, not not set; seed is 2, not 1"
+	for rank, err := range errs {
+		if err == nil || !strings.HasPrefix(err.Error(), want) || exit.Code(err) != exit.StatusRefused {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// TestStrangers: who does not know the secret gets nothing, and does not keep the ranks from joining.
+func TestStrangers(t *testing.T) {
+	address := free(t)
+	var said []string
+	var mu sync.Mutex
+	var ranks sync.WaitGroup
+	lead := config(0, 2, address)
+	lead.Say = func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() }
+	ranks.Go(func() {
+		g, err := Join(t.Context(), lead)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := g.Barrier(); err != nil {
+			t.Error(err)
+		}
+		g.Close(nil)
+	})
+	stranger := config(1, 2, address)
+	stranger.Secret = "another"
+	if _, err := Join(t.Context(), stranger); err == nil || exit.Code(err) != exit.StatusRefused ||
+		!strings.Contains(err.Error(), "secret") {
+		t.Errorf("another secret: %v", err)
+	}
+	for _, text := range []string{"GET / HTTP/1.1\r\n\r\n", strings.Repeat("x", 400), ""} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte(text))
+		conn.(*net.TCPConn).CloseWrite()
+		conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		got := make([]byte, 1000)
+		n, _ := conn.Read(got)
+		if n > len(greeting)+nonceBytes {
+			t.Errorf("%q got %q", text, got[:n])
+		}
+		conn.Close()
+	}
+	g, err := Join(t.Context(), config(1, 2, address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Barrier(); err != nil {
+		t.Error(err)
+	}
+	g.Close(nil)
+	ranks.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(said) < 3 || !strings.Contains(said[0], errStranger.Error()) {
+		t.Errorf("said %q", said)
+	}
+}
+
+// TestImpostor: a rank does not go on with a rank 0 that does not know the secret.
+func TestImpostor(t *testing.T) {
+	for _, answers := range []string{"", "something else that listens here, and is long enough to be a greeting",
+		greeting + strings.Repeat("n", nonceBytes) + strings.Repeat("p", 40)} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				conn.Write([]byte(answers))
+				conn.(*net.TCPConn).CloseWrite()
+			}
+		}()
+		if _, err := Join(t.Context(), config(1, 2, l.Addr().String())); exit.Code(err) != exit.StatusRefused {
+			t.Errorf("%q: %v", answers, err)
+		}
+		l.Close()
+	}
+}
+
+// TestOtherWorlds: ranks of another number, and two of one number, are refused.
+func TestOtherWorlds(t *testing.T) {
+	for name, second := range map[string][2]int{"another number": {1, 3}, "twice": {1, 3}} {
+		t.Run(name, func(t *testing.T) {
+			address := free(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			size := map[bool]int{true: 3, false: 2}[name == "twice"]
+			done := make(chan error, 1)
+			go func() {
+				_, err := Join(ctx, config(0, size, address))
+				done <- err
+			}()
+			if name == "twice" {
+				go Join(ctx, config(1, 3, address))
+			}
+			_, err := Join(t.Context(), config(second[0], second[1], address))
+			if err == nil {
+				t.Error("joined")
+			}
+			cancel()
+			if err := <-done; err == nil {
+				t.Error("rank 0 joined")
+			}
+		})
+	}
+}
+
+// TestLate: those that do not come are named.
+func TestLate(t *testing.T) {
+	address := free(t)
+	c := config(0, 3, address)
+	c.Wait = 300 * time.Millisecond
+	go Join(t.Context(), config(1, 3, address))
+	if _, err := Join(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "rank 2 did not join") {
+		t.Error(err)
+	}
+	c = config(1, 2, free(t))
+	c.Wait = 300 * time.Millisecond
+	if _, err := Join(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "rank 0 did not join") {
+		t.Error(err)
+	}
+}
+
+// TestLost: the end of a rank, and the reason that it gives, reach all others at once.
+func TestLost(t *testing.T) {
+	for _, ends := range []int{0, 1, 2} {
+		for _, why := range []string{"", "its disk is full"} {
+			errs := together(t, 3, nil, func(g *Group) error {
+				if err := g.Barrier(); err != nil {
+					return err
+				}
+				if g.World().Rank != ends {
+					began := time.Now()
+					_, err := g.All([]byte("waits"))
+					if took := time.Since(began); took > 2*time.Second {
+						t.Errorf("noticed after %v", took)
+					}
+					return err
+				}
+				if why != "" {
+					return errors.New(why)
+				}
+				g.mu.Lock()
+				g.err = errors.New("killed") // it tells no one
+				g.mu.Unlock()
+				for _, p := range g.peers {
+					p.conn.(*net.TCPConn).SetLinger(0)
+					p.conn.Close()
+				}
+				return errors.New("killed")
+			})
+			for rank, err := range errs {
+				lost, ok := errors.AsType[*LostError](err)
+				if rank == ends {
+					continue
+				}
+				if !ok || exit.Code(err) != exit.StatusRank || !strings.Contains(lost.Text, fmt.Sprint("rank ", ends)) ||
+					!strings.Contains(lost.Text, why) {
+					t.Errorf("rank %d ends with %q: rank %d has %v", ends, why, rank, err)
+				}
+			}
+		}
+	}
+}
+
+// TestSilence: a machine that vanishes has a deadline; a rank that computes for long does not.
+func TestSilence(t *testing.T) {
+	address := free(t)
+	done := make(chan error, 1)
+	go func() {
+		c := config(0, 2, address)
+		c.Silence = 2 * beat
+		g, err := Join(t.Context(), c)
+		if err == nil {
+			_, err = g.All(nil)
+			g.Close(err)
+		}
+		done <- err
+	}()
+	c := config(1, 2, address)
+	conn, err := net.Dial("tcp", address)
+	for ; err != nil; conn, err = net.Dial("tcp", address) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	defer conn.Close()
+	if _, err := c.introduce(conn, "vanishes"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "nothing was heard of rank 1 (vanishes) for 2s (--rank-timeout)") {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("still waiting")
+	}
+
+	ok(t, together(t, 2, func(c *Config) { c.Silence = 2 * beat }, func(g *Group) error {
+		if g.World().Rank == 1 {
+			time.Sleep(5 * beat)
+		}
+		return g.Barrier()
+	}))
+}
+
+// TestHostileMessages: what a rank could send by a fault of its own ends the group with an error.
+func TestHostileMessages(t *testing.T) {
+	for range 20 {
+		garbage := make([]byte, 1+rand.IntN(100))
+		for i := range garbage {
+			garbage[i] = byte(rand.Uint32())
+		}
+		garbage[0] = 9
+		errs := together(t, 2, func(c *Config) { c.Silence = 3 * beat }, func(g *Group) error {
+			if g.World().Rank == 1 {
+				g.peers[0].conn.Write(garbage)
+				<-g.Lost()
+				return g.Err()
+			}
+			_, err := g.All(nil)
+			return err
+		})
+		if errs[0] == nil {
+			t.Errorf("%x is taken", garbage)
+		}
+	}
+}
