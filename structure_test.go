@@ -35,7 +35,7 @@ var shelves = []rule{
 	{"host/observe", "gpu ortgraphs/fuse/cost ortgraphs/safetensors shared/..."},
 	{"host/data", "gpu ortgraphs ortgraphs/safetensors shared/..."},
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
-	{"host/ranks", "shared/..."},
+	{"host/ranks", "gpu gpu/nccl ortgraphs/ort shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},
 	{"host/run", "gpu gpu/inventory ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
 		"ortgraphs/safetensors shared/..."},
@@ -56,6 +56,8 @@ var folders = []rule{
 	{"gpu/cudnn/cudnntest", "gpu/cudnn"},
 	{"gpu/gputest", "gpu"},
 	{"gpu/inventory", "gpu gpu/cuda gpu/nvml"},
+	{"gpu/nccl", "gpu/library shared/hint"},
+	{"gpu/nccl/nccltest", "gpu gpu/nccl"},
 	{"gpu/nvml", "gpu"},
 	{"gpu/nvrtc", "gpu/library shared/hint"},
 	{"gpu/nvrtc/nvrtctest", "gpu/nvrtc"},
@@ -129,7 +131,7 @@ var importers = map[string]string{
 
 // withCgo are the only packages that may use cgo.
 var withCgo = strings.Fields(`gpu/cublas gpu/cublas/cublastest gpu/cudnn gpu/cudnn/cudnntest gpu/cuda gpu/cuda/cudatest gpu/library
-	gpu/nvrtc host/settings/limits/early ortgraphs/fuse/cudac/cudactest ortgraphs/ort ortgraphs/ort/orttest`)
+	gpu/nccl gpu/nccl/nccltest gpu/nvrtc host/settings/limits/early ortgraphs/fuse/cudac/cudactest ortgraphs/ort ortgraphs/ort/orttest`)
 
 type pkg struct {
 	ImportPath, Doc, Name string

@@ -4,6 +4,7 @@
 #   libcuda.so.1, libnvidia-ml.so.1    a driver with GPU memory on the host (gpu/cuda/fakecuda)
 #   libcublas.so.13, libcublasLt.so.13
 #   nvrtc/libnvrtc.so.13               compiles kernels for the CPU
+#   libnccl.so.2                       sums between processes (gpu/nccl/nccltest/fake)
 #   libonnxruntime.so                  passes what is asked of CUDA to ONNX Runtime's CPU
 #
 #   fake=$(scripts/cuda-fake.sh)
@@ -55,6 +56,9 @@ find "$out/nvrtc/compiled" -type f -mtime +7 -delete
 if stale "$out/libcublas.so.13" $sources/cublas.c ortgraphs/ort/orttest/multiply.h; then
 	library "$out/libcublas.so.13" $sources/cublas.c
 	ln -sf libcublas.so.13 "$out/libcublasLt.so.13" # one file has the functions of both
+fi
+if stale "$out/libnccl.so.2" gpu/nccl/nccltest/fake/nccl.c; then
+	library "$out/libnccl.so.2" gpu/nccl/nccltest/fake/nccl.c
 fi
 if stale "$out/libonnxruntime.so" $sources/ort.c; then
 	library "$out/libonnxruntime.so" "-I$(header github.com/yalue/onnxruntime_go)" $sources/ort.c

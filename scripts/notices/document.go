@@ -51,6 +51,7 @@ license.
 	` | MIT, with ThirdPartyNotices.txt in the wheel |
 | CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`xtts-host fetch cuda`" +
 	`, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
+| NCCL | ` + "`xtts-host fetch cuda` with several GPUs, `xtts-host fetch nccl`" + ` | BSD-3-Clause, License.txt in the wheel |
 | the header ` + "`cuda.h`" + ` | ` + "`scripts/cgo-env.sh`" + `, to compile | NVIDIA's license agreement of CUDA |
 
 NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter

@@ -1,9 +1,11 @@
 package cli
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,18 +17,20 @@ import (
 
 func newFetch() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "fetch cuda|nvrtc",
+		Use:   "fetch cuda|nvrtc|nccl",
 		Short: "Fetch the libraries that a GPU needs",
 		Long: `Fetches ONNX Runtime with CUDA (202 MB) and those of CUDA's libraries that the dynamic loader
 does not find (up to 1.2 GB), by pinned hashes, with pip. A run finds them in the default folder;
 nothing has to be built again. The NVIDIA driver is not included. "nvrtc" fetches only CUDA's
-compiler.`,
+compiler, and "nccl" only NCCL (196 MB), which sums between GPUs: "cuda" fetches it, too, if the
+machine has several GPUs.`,
 		Example: `xtts-host fetch cuda
 xtts-host fetch cuda --dir /opt/xtts/lib`,
-		ValidArgs: []string{"cuda", "nvrtc"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] != "cuda" && args[0] != "nvrtc" {
-				return exit.Usage(errors.New("fetch takes one of: cuda, nvrtc"), hint.Command("fetch cuda fetches all"))
+		ValidArgs: []string{fetch.All, fetch.NVRTC, fetch.NCCL},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(cmd.ValidArgs, args[0]) {
+				return exit.Usage(fmt.Errorf("fetch takes one of: %s", strings.Join(cmd.ValidArgs, ", ")),
+					hint.Command("fetch cuda fetches all that this machine needs"))
 			}
 			return nil
 		},
@@ -41,7 +45,7 @@ xtts-host fetch cuda --dir /opt/xtts/lib`,
 			}
 			*dir = filepath.Join(cache, "xtts-host", ort.GPUFolder)
 		}
-		return fetch.Run(cmd.Context(), os.Stdout, fetch.Request{Folder: *dir, NVRTC: args[0] == "nvrtc"})
+		return fetch.Run(cmd.Context(), os.Stdout, fetch.Request{Folder: *dir, What: args[0]})
 	}
 	return cmd
 }

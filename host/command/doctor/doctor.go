@@ -108,6 +108,9 @@ func (e *examination) libraries(ctx context.Context) {
 	if onGPU {
 		e.compiler(ctx, ours.Path)
 	}
+	if onGPU && len(e.machine.Cards) > 1 {
+		e.nccl(ctx, ours.Path)
+	}
 }
 
 // cuda examines the libraries of CUDA, which are next to ONNX Runtime's or where the loader finds them.
@@ -149,6 +152,16 @@ func (e *examination) compiler(ctx context.Context, runtime string) {
 		return
 	}
 	e.report.add(OK, "", "NVRTC %s: %s", found.Version, found.Path)
+}
+
+// nccl examines NCCL on a machine with several GPUs.
+func (e *examination) nccl(ctx context.Context, runtime string) {
+	found, err := e.Command.NCCL(ctx, runtime)
+	if err != nil {
+		e.report.add(Note, hint.Of(err), "no NCCL, which is needed only to train one model on several GPUs: %v", err)
+		return
+	}
+	e.report.add(OK, "", "NCCL %s: %s", found.Version, found.Path)
 }
 
 func exists(path string) bool {

@@ -44,7 +44,7 @@ func looked(t *testing.T, script string, cards ...gpu.Card) []string {
 
 // The probes of a machine on which everything is found, and of one on which nothing is.
 const (
-	all = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Path": "/lib/%s"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';; nvrtc) echo '{"value": {"Path": "/lib/libnvrtc.so.13", "Version": "13.0"}}';;`
+	all = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Path": "/lib/%s"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';; nvrtc) echo '{"value": {"Path": "/lib/libnvrtc.so.13", "Version": "13.0"}}';; nccl) echo '{"value": {"Path": "/lib/libnccl.so.2", "Version": "2.28.9"}}';;`
 	few = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Problem": "%s: cannot open"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
 )
 
@@ -82,6 +82,7 @@ func TestGPUs(t *testing.T) {
 		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12",
 		"libraries: libcudnn.so.9: /lib/libcudnn.so.9",
 		"libraries: NVRTC 13.0: /lib/libnvrtc.so.13",
+		"libraries: NCCL 2.28.9: /lib/libnccl.so.2",
 		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0, compute capability 9.0",
 		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; recommended limits: 8110 MB " +
 			"for data, 16465 MB for the model",
@@ -143,6 +144,24 @@ func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 	c.Place, c.OnCPU = placing(place.Request{Device: place.CPU}), true
 	if r := Examine(t.Context(), c); r.Works {
 		t.Error("training on the CPU looks for the library with CUDA")
+	}
+}
+
+// TestNCCL: doctor names NCCL where there are several GPUs; a machine with one does not need it.
+func TestNCCL(t *testing.T) {
+	script := strings.Replace(all, "nccl) echo '{\"value\": {", `nccl) echo '{"error": "no NCCL", "hint": "fetch it", "value": {`, 1)
+	const note = "libraries: no NCCL, which is needed only to train one model on several GPUs: no NCCL fetch it"
+	for _, gpus := range []int{1, 2} {
+		c := Config{
+			Command: looked(t, script, gputest.Cards(gpus, 24576*gpu.MB)...), Place: placing(place.Request{}),
+		}
+		r := Examine(t.Context(), c)
+		if got := slices.Contains(texts(r, Note), note); !r.Works || got != (gpus > 1) {
+			t.Errorf("%d GPUs: works %v, notes\n%s", gpus, r.Works, strings.Join(texts(r, Note), "\n"))
+		}
+		if strings.Contains(strings.Join(texts(r, OK), "\n"), "NCCL") {
+			t.Errorf("%d GPUs: found\n%s", gpus, strings.Join(texts(r, OK), "\n"))
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/library"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -25,12 +26,35 @@ import (
 type Request struct {
 	// Folder receives the libraries. Files that are there are kept.
 	Folder string
-	// NVRTC fetches only CUDA's compiler, even if the loader finds one.
-	NVRTC bool
+	// What is one of All, NVRTC and NCCL.
+	What string
 }
+
+// What to fetch.
+const (
+	// All is what training needs on this machine, but what the dynamic loader finds. NCCL is part of it if the machine
+	// has several GPUs.
+	All = "cuda"
+	// NVRTC is CUDA's compiler, even if the loader finds one.
+	NVRTC = "nvrtc"
+	// NCCL sums between GPUs, even if the loader finds one.
+	NCCL = "nccl"
+)
+
+// only are the wheels that can be fetched alone.
+var only = map[string]*wheel{NVRTC: &nvrtc, NCCL: &nccl}
 
 // Run fetches the libraries and writes a line for each wheel.
 func Run(ctx context.Context, out io.Writer, r Request) error {
+	cards, err := gpu.Detect()
+	if err != nil {
+		return err
+	}
+	return r.run(ctx, out, len(cards))
+}
+
+// run is Run on a machine with so many GPUs.
+func (r Request) run(ctx context.Context, out io.Writer, gpus int) error {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return exit.Usage(fmt.Errorf("no pinned libraries for %s/%s, only for linux/amd64", runtime.GOOS,
 			runtime.GOARCH), "build ONNX Runtime with CUDA, and name its library with --ort-lib")
@@ -43,7 +67,8 @@ func Run(ctx context.Context, out io.Writer, r Request) error {
 		return err
 	}
 	for _, w := range wheels {
-		if r.NVRTC && w.name != nvrtc.name {
+		alone := only[r.What]
+		if alone != nil && w.name != alone.name {
 			continue
 		}
 		missing, err := w.missing(folder)
@@ -53,7 +78,10 @@ func Run(ctx context.Context, out io.Writer, r Request) error {
 		switch {
 		case missing == nil:
 			fmt.Fprintf(out, "%s %s: in %s\n", w.name, w.version, r.Folder)
-		case !r.NVRTC && w.loaded != "" && onMachine(w.loaded):
+		case alone == nil && w.name == nccl.name && gpus < 2:
+			fmt.Fprintf(out, "%s %s: not needed, it is for several GPUs; %s fetches it\n", w.name, w.version,
+				hint.Command("fetch nccl"))
+		case alone == nil && w.loaded != "" && onMachine(w.loaded):
 			fmt.Fprintf(out, "%s %s: not needed, the dynamic loader finds %s\n", w.name, w.version, w.loaded)
 		default:
 			fmt.Fprintf(out, "%s %s: fetching\n", w.name, w.version)
@@ -95,7 +123,9 @@ func (w wheel) download(ctx context.Context, folder files.Path) (string, error) 
 		"-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:",
 		"--implementation", "cp", "--python-version", "3.11", "--dest", folder.String(), "--requirement", list.String(),
 	}
-	for _, platform := range []string{"manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux2010"} {
+	for _, platform := range []string{
+		"manylinux_2_28", "manylinux_2_27", "manylinux_2_18", "manylinux2014", "manylinux2010",
+	} {
 		arguments = append(arguments, "--platform", platform+"_x86_64")
 	}
 	pip := exec.CommandContext(ctx, "python3", arguments...)

@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "folder")
 	for range 2 {
 		var out strings.Builder
-		must(t, Run(t.Context(), &out, Request{Folder: folder, NVRTC: true}))
+		must(t, Run(t.Context(), &out, Request{Folder: folder, What: NVRTC}))
 		if got := names(t, folder); !slices.Equal(got, nvrtc.files) {
 			t.Fatalf("the folder has %q\n%s", got, out.String())
 		}
@@ -85,12 +85,12 @@ func TestRun(t *testing.T) {
 func TestFails(t *testing.T) {
 	pip(t, nvrtc.files[0]) // the wheel lacks the second library
 	folder := t.TempDir()
-	err := Run(t.Context(), new(strings.Builder), Request{Folder: folder, NVRTC: true})
+	err := Run(t.Context(), new(strings.Builder), Request{Folder: folder, What: NVRTC})
 	if err == nil || err.Error() != nvrtc.name+" "+nvrtc.version+": the wheel has no "+nvrtc.files[1] {
 		t.Errorf("a wheel without the library: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(os.Getenv("PIP"), "fail"), nil, 0o666))
-	err = Run(t.Context(), new(strings.Builder), Request{Folder: folder, NVRTC: true})
+	err = Run(t.Context(), new(strings.Builder), Request{Folder: folder, What: NVRTC})
 	if err == nil || !strings.HasPrefix(err.Error(), "pip could not fetch "+nvrtc.name) {
 		t.Errorf("a failing pip: %v", err)
 	}
@@ -106,5 +106,41 @@ func TestMissing(t *testing.T) {
 	missing, err := nvrtc.missing(files.At(folder))
 	if err != nil || !slices.Equal(missing, nvrtc.files[:1]) {
 		t.Errorf("missing %q, %v", missing, err)
+	}
+}
+
+// TestNCCL: it is fetched for several GPUs, or alone.
+func TestNCCL(t *testing.T) {
+	pip(t, nccl.files...)
+	all := wheels
+	t.Cleanup(func() { wheels = all })
+	wheels = []wheel{nccl}
+	wheels[0].loaded = "" // this machine may have one
+	for name, tt := range map[string]struct {
+		what string
+		gpus int
+		want string
+	}{
+		"no GPU":      {All, 0, "not needed, it is for several GPUs; xtts-host fetch nccl fetches it"},
+		"one GPU":     {All, 1, "not needed, it is for several GPUs; xtts-host fetch nccl fetches it"},
+		"two GPUs":    {All, 2, "fetching"},
+		"alone":       {NCCL, 0, "fetching"},
+		"another one": {NVRTC, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			folder := t.TempDir()
+			must(t, Request{Folder: folder, What: tt.what}.run(t.Context(), &out, tt.gpus))
+			var want string
+			if tt.want != "" {
+				want = "nvidia-nccl-cu13 2.28.9: " + tt.want + "\n"
+			}
+			if got := out.String(); got != want+"the libraries are in "+folder+"\n" {
+				t.Errorf("%s", got)
+			}
+			if got := names(t, folder); slices.Equal(got, nccl.files) != (tt.want == "fetching") {
+				t.Errorf("the folder has %q", got)
+			}
+		})
 	}
 }

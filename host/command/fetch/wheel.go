@@ -27,7 +27,14 @@ var nvrtc = wheel{
 	[]string{"libnvrtc-builtins.so.13.0", "libnvrtc.so.13"},
 }
 
-// wheels are all that training on a GPU needs.
+// nccl sums between GPUs.
+var nccl = wheel{
+	"nvidia-nccl-cu13", "2.28.9", "e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42",
+	"libnccl.so.2",
+	[]string{"libnccl.so.2"},
+}
+
+// wheels are all that training on GPUs needs.
 var wheels = []wheel{
 	{"onnxruntime-gpu", ort.LibraryVersion, "de3caf93887ba4ad51c7d3cab04c7b464f9dd93c51047be5bfb413fd4a191e6a", "",
 		[]string{
@@ -55,6 +62,7 @@ var wheels = []wheel{
 			"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9"},
 	},
 	nvrtc,
+	nccl,
 }
 
 // missing returns the files of the wheel that a folder lacks.

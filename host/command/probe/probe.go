@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/inventory"
 	"github.com/xtts-host/xtts-host/gpu/library"
+	"github.com/xtts-host/xtts-host/gpu/nccl"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -27,6 +28,7 @@ const (
 	probeRuntime   = "onnxruntime" // from that path
 	probeCUDA      = "onnxruntime-cuda"
 	probeCompiler  = "nvrtc" // next to that library
+	probeNCCL      = "nccl"  // next to that library
 	probeRelay     = "relay" // as its request says
 )
 
@@ -86,6 +88,11 @@ func (c Command) Compiler(ctx context.Context, beside string) (l Loaded, err err
 	return l, c.ask(ctx, question{name: probeCompiler, arg: beside}, &l)
 }
 
+// NCCL loads the library that sums between GPUs, as Compiler does NVRTC.
+func (c Command) NCCL(ctx context.Context, beside string) (l Loaded, err error) {
+	return l, c.ask(ctx, question{name: probeNCCL, arg: beside}, &l)
+}
+
 // answer is the output of a probe: a value, or an error message.
 type answer struct {
 	Value json.RawMessage `json:"value,omitempty"`
@@ -138,6 +145,12 @@ func serve(name, arg string) (any, error) {
 			return nil, err
 		}
 		return Loaded{compiler.Path(), compiler.Version()}, nil
+	case probeNCCL:
+		between, err := nccl.Open(arg)
+		if err != nil {
+			return nil, err
+		}
+		return Loaded{between.Path(), between.Version()}, nil
 	case probeRelay:
 		return serveRelay(arg, os.NewFile(firstExtra, "ring"))
 	}

@@ -12,15 +12,19 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/nccl"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // TestProbe runs the probes in this process.
 func TestProbe(t *testing.T) {
-	broken := filepath.Join(t.TempDir(), nvrtc.Library)
-	if err := os.WriteFile(broken, []byte("truncated"), 0o666); err != nil {
-		t.Fatal(err)
+	folder := t.TempDir()
+	broken := filepath.Join(folder, nvrtc.Library)
+	for _, name := range []string{nvrtc.Library, nccl.Name} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("truncated"), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		name, arg string
@@ -33,6 +37,7 @@ func TestProbe(t *testing.T) {
 		},
 		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
 		{probeCompiler, broken, `{"error":"load NVRTC: ` + broken + `: file too short","hint":"`},
+		{probeNCCL, broken, `{"error":"load NCCL: ` + folder + "/" + nccl.Name + `: file too short","hint":"`},
 		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
 	} {
 		var out bytes.Buffer

@@ -49,6 +49,8 @@ type Group struct {
 	cfg   Config
 	peers []*peer // on rank 0 by rank, without itself; on the others rank 0
 	seq   uint32  // of the next value
+	// parted is set when all ranks have the same reason to end.
+	parted bool
 
 	mu      sync.Mutex
 	err     error
@@ -122,6 +124,18 @@ func (g *Group) tell(why string) {
 // lastWords is how long a rank tries to tell others why it ends.
 const lastWords = 2 * time.Second
 
+// Fail tells the others why this rank ends, unless it ends because of one of them. Close follows.
+func (g *Group) Fail(outcome error) {
+	if g.parted || g.Err() != nil {
+		return
+	}
+	text := fmt.Sprintf("rank %d failed: %s", g.cfg.World.Rank, firstLine(exit.Text(outcome)))
+	if exit.Interrupted(outcome) {
+		text = fmt.Sprintf("rank %d was interrupted", g.cfg.World.Rank)
+	}
+	g.tell(text)
+}
+
 // Close leaves the group. With nil, it waits until all ranks have done so, and returns an error if one failed instead.
 // Otherwise the others get the error. No goroutine and no port is left. It is idempotent.
 func (g *Group) Close(outcome error) error {
@@ -134,16 +148,13 @@ func (g *Group) Close(outcome error) error {
 	default:
 	}
 	var err error
-	if outcome == nil {
+	together := outcome == nil || g.parted
+	if together {
 		err = g.leave()
 	}
 	close(g.leaving)
-	if outcome != nil && g.Err() == nil {
-		text := fmt.Sprintf("rank %d failed: %s", g.cfg.World.Rank, firstLine(exit.Text(outcome)))
-		if exit.Interrupted(outcome) {
-			text = fmt.Sprintf("rank %d was interrupted", g.cfg.World.Rank)
-		}
-		g.tell(text)
+	if !together {
+		g.Fail(outcome)
 	}
 	// What the others still send is read: a connection that is closed with something unread takes the last message
 	// with it.

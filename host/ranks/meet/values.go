@@ -172,7 +172,8 @@ func (g *Group) combine(seq uint32, n int, piece func(i int) []byte, combine fun
 	return nil
 }
 
-// Agree returns an error if a rank has other facts than rank 0. It names the rank, and each fact with both values.
+// Agree returns an error, the same on all ranks, if a rank has other facts than rank 0. It names the rank, and each fact
+// with both values.
 func (g *Group) Agree(facts map[string]string) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -193,6 +194,7 @@ func (g *Group) Agree(facts map[string]string) error {
 		if err := json.Unmarshal(own, &theirs); err != nil {
 			return err
 		}
+		g.parted = true
 		return disagreement("rank %d differs from rank 0: %s", rank, differences(lead, theirs))
 	}
 	return nil
