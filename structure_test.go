@@ -37,7 +37,7 @@ var shelves = []rule{
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
 	{"host/ranks", "gpu gpu/nccl ortgraphs/ort shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},
-	{"host/run", "gpu gpu/inventory ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
+	{"host/run", "gpu gpu/inventory gpu/nccl ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
 		"ortgraphs/safetensors shared/..."},
 	{"host/command", "gpu/... ortgraphs/... shared/..."},
 }

@@ -29,6 +29,7 @@ type duties struct {
 	plan        *plan.Plan
 	machine     *machine.Machine
 	session     *session.Session
+	run         *run
 	speech      *speech.Speech
 	probes      *probes.Prober // nil without
 	saver       *save.Saver
@@ -47,7 +48,7 @@ type trained struct{ samples, frames int64 }
 
 // newDuties opens the files of the run folder and adds the run's sinks.
 func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, err error) {
-	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session}
+	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session, run: r}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
@@ -56,6 +57,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 	); err != nil {
 		return nil, err
 	}
+	o.quarantine.Found = r.ranks.Found
 	defer func() {
 		if err != nil {
 			o.quarantine.Close()
@@ -144,12 +146,13 @@ func (o *duties) Batch(d *pipeline.DeviceSlot) {
 	o.nans.Batch(d)
 	for _, row := range d.Batch.LeftOut {
 		o.quarantine.Trained(o.plan.TrainingRow(row))
+		o.run.ranks.Trained(o.plan.TrainingRow(row))
 	}
 }
 
 // Step implements loop.Duties.
 func (o *duties) Step(s *event.Step) error {
-	o.trained.samples += int64(len(s.Rows))
+	o.trained.samples += int64(s.Samples())
 	o.trained.frames += int64(s.Frames)
 	o.speech.Step(s.Time)
 	normal := o.divergence.Step(s, o.log.Warn)
@@ -158,6 +161,9 @@ func (o *duties) Step(s *event.Step) error {
 		if err := o.session.Relieve(reason); err != nil {
 			return err
 		}
+	}
+	if err := o.run.ranks.Step(o.session.Model, s.Step); err != nil {
+		return err
 	}
 	return o.saver.Step(s.Step, normal, o.divergence.Steady() == s.Step)
 }

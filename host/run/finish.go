@@ -19,6 +19,7 @@ import (
 // training; finish returns it unless it finds a worse error.
 func (r *run) finish(outcome error) (*report.Report, error) {
 	o := r.duties
+	r.ranks.Fail(outcome)
 	r.bus.Publish(&event.Phase{Phase: event.Ending, At: time.Now()})
 	err := outcome
 	lost := r.bus.Flush()
@@ -96,11 +97,12 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err := out.Write(r.dir); err != nil {
 		return nil, err
 	}
-	if !r.mode.Measures() {
+	if !r.mode.Measures() && r.ranks.Leads() {
 		page.Try(r.dir, r.log.Warn)
 	}
-	r.bus.Publish(
-		&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.earlyStop()})
+	r.bus.Publish(&event.Finish{
+		Step: r.loop.Train.Progress.Step, Outcome: out.Outcome, Wall: wall, EarlyStop: r.loop.EarlyStop(),
+	})
 	fmt.Fprint(r.console.Out, "\n", out.TableOf(r.dir, r.console.Columns()))
 	return out, nil
 }

@@ -27,7 +27,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 	if change := r.plan.Start.Change; change != nil {
 		out.Changes = change.History
 	}
-	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.earlyStop())
+	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.loop.EarlyStop())
 	r.log.WarnOf(r.log.Unshown()...)
 	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
 	out.NoDeadlines = r.plan.Config.Debug

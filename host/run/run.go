@@ -5,21 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/inventory"
-	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/files"
-	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/batch"
-	"github.com/xtts-host/xtts-host/host/data/datafolder"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/ranks/launch"
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -28,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/run/speech"
 	"github.com/xtts-host/xtts-host/host/run/summary"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -36,41 +34,74 @@ import (
 // Train trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the
 // exit status, and exit.Hint returns the hint.
 func Train(ctx context.Context, set *config.Set, console console.Console) error {
-	_, err := TrainWith(ctx, set, console, batch.Overlapped)
+	return TrainAs(ctx, set, console, launch.Found{})
+}
+
+// TrainAs is Train for one of several processes that train a model together. Rank 0 has the outputs of the run. Each of
+// the others has a folder in the run folder, and no console.
+func TrainAs(ctx context.Context, set *config.Set, console console.Console, rank launch.Found) error {
+	_, err := trainAs(ctx, set, console, batch.Overlapped, rank)
 	return err
 }
 
 // TrainWith is Train with a choice of input mode. It returns the report of a run that reached its first step.
+func TrainWith(
+	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode,
+) (*report.Report, error) {
+	return trainAs(ctx, set, console, mode, launch.Found{})
+}
+
+// trainAs is TrainWith and TrainAs.
 //
 // A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
 // first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
 // error has a status of its own, such as 3 for memory.
-func TrainWith(
-	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode,
+func trainAs(
+	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode, rank launch.Found,
 ) (_ *report.Report, err error) {
+	set.World = rank.World
+	console = console.Shown(rank.Leads())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	out := newOutputs(console, set.DiskWait)
 	defer out.bus.Close()
 	defer files.WaitWith(out.wait)()
 	starting, done := out.console.Stoppable(ctx, "step")
 	defer done()
 	if set.PrintConfig() {
-		return nil, printConfig(starting, set, console.Out)
+		return nil, exit.Refused(plan.PrintSettings(starting, set, console.Out))
 	}
+	others, err := together.Join(starting, cancel, &set.Config, rank, out.console.Err)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, others.Close(err)) }()
 	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
 	defer p.Close()
+	if err := others.Agree(p); err != nil {
+		return nil, exit.Refused(err)
+	}
 	if text := p.Complete(); text != "" {
 		io.WriteString(out.console.Out, text)
 		return nil, nil
 	}
-	folder, err := runfolder.Claim(set, out.began)
+	folder, err := others.Claim(set, out.began)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { folder.Close(err) }()
 	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
+	return trainIn(ctx, starting, folder, set, p, out, others, mode)
+}
+
+// trainIn trains in a run folder. starting is the context of all before the first step.
+func trainIn(
+	ctx, starting context.Context, folder *runfolder.Folder, set *config.Set, p *plan.Plan, out *outputs,
+	others *together.Ranks, mode batch.InputMode,
+) (_ *report.Report, err error) {
 	if err := out.open(p, folder); err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -79,8 +110,10 @@ func TrainWith(
 			err = cerr
 		}
 	}()
-	if err := config.Confirm(set); err != nil {
-		out.log.Info("code of this run is not remembered", "error", err)
+	if others.Leads() {
+		if err := config.Confirm(set); err != nil {
+			out.log.Info("code of this run is not remembered", "error", err)
+		}
 	}
 	io.WriteString(out.console.Out, summary.Banner(p, folder.Path))
 	summary.Warn(p, out.log.Logger)
@@ -89,6 +122,7 @@ func TrainWith(
 		return nil, exit.Refused(err)
 	}
 	s := session.New(p, mode, m.Watch, out.log.Logger)
+	s.Join = others.Reducer()
 	defer func() {
 		if cerr := errors.Join(s.Close(), m.Close()); err == nil {
 			err = cerr
@@ -97,7 +131,12 @@ func TrainWith(
 	if err := open(starting, m, s, out.bus); err != nil {
 		return nil, exit.Refused(err)
 	}
-	out.settings = func() error { return writeSettings(p, set, folder.Path) }
+	out.settings = func() error {
+		if !others.Leads() {
+			return nil // those of rank 0 are the run's
+		}
+		return p.WriteSettings(set, folder.Path)
+	}
 	if err := out.settings(); err != nil {
 		return nil, err
 	}
@@ -107,11 +146,14 @@ func TrainWith(
 	if p.Start.Resumed != nil {
 		out.log.WarnOf(report.OtherForms(folder.Path, s.Graphs())...)
 	}
-	r, err := newRun(starting, p, m, s, out, folder.Path, mode)
+	r, err := newRun(starting, p, m, s, out, others, folder.Path, mode)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
 	defer r.duties.close()
+	if err := others.Ready(r.duties.quarantine, s.Model, r.loop.Train.Progress.Step); err != nil {
+		return nil, exit.Refused(err)
+	}
 	return r.finish(r.loop.Run(ctx))
 }
 
@@ -122,30 +164,6 @@ func openMachine(p *plan.Plan, out *outputs) (*machine.Machine, error) {
 		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Cache: machine.CacheOf(p.Config, out.log.Logger),
 		Say: func(line string) { fmt.Fprintln(out.console.Err, line) },
 	})
-}
-
-// writeSettings keeps in the run's folder what it is trained with, and what changed of that since the run began.
-func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
-	text := set.RunYAML(p.Changes...)
-	if change := p.Start.Change; change != nil {
-		if err := change.Write(dir); err != nil {
-			return err
-		}
-		text = change.Comment() + text
-	}
-	if err := datafolder.WriteLists(dir, p.Stages.Data); err != nil {
-		return err
-	}
-	return disk.Replace(filepath.Join(dir, rundir.SettingsFile), []byte(text))
-}
-
-// printConfig prints the settings with the bundle's defaults.
-func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
-	if err := plan.NewDraft(set, nil).OpenBundle(ctx); err != nil {
-		return exit.Refused(err)
-	}
-	_, err := io.WriteString(out, set.YAML())
-	return err
 }
 
 // open starts the plugins in parallel with opening the graphs, because plugins are other processes.
@@ -177,6 +195,7 @@ type run struct {
 	plan    *plan.Plan
 	machine *machine.Machine
 	session *session.Session
+	ranks   *together.Ranks
 	dir     string
 	mode    batch.InputMode
 	store   *checkpoint.Store
@@ -188,10 +207,13 @@ type run struct {
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
 func newRun(
-	ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string,
-	mode batch.InputMode,
+	ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, others *together.Ranks,
+	dir string, mode batch.InputMode,
 ) (*run, error) {
-	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
+	r := &run{
+		outputs: out, plan: p, machine: m, session: s, ranks: others, dir: dir, mode: mode,
+		store: checkpoint.NewStore(dir),
+	}
 	r.store.Reached = out.reached
 	var job *event.Job
 	if step := p.Progress().Step; step > 0 {
@@ -219,8 +241,8 @@ func newRun(
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
-		Stop: r.console.Stop, Duties: r.duties, Quarantine: r.duties.quarantine, Bus: r.bus, Log: r.log.Logger,
-		Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace, Copied: r.duties.nans.Copied,
+		Stop: r.console.Stop, Ranks: others.Council(), Duties: r.duties, Quarantine: r.duties.quarantine, Bus: r.bus,
+		Log: r.log.Logger, Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace, Copied: r.duties.nans.Copied,
 	})
 	if err == nil {
 		r.duties.speech, err = speech.Open(ctx, speech.Config{
@@ -245,8 +267,10 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	if start.Resumed == nil {
 		return train.Progress{}, nil, session.Begin(r.session)
 	}
-	if err := r.store.Clean(); err != nil {
-		return train.Progress{}, nil, err
+	if r.ranks.Leads() {
+		if err := r.store.Clean(); err != nil {
+			return train.Progress{}, nil, err
+		}
 	}
 	for _, s := range start.Damaged {
 		r.log.Warn(s.Warning(), "checkpoint", s.Error())
@@ -265,7 +289,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	if start.Resumed.Averages == nil && r.plan.Config.EMA > 0 {
 		fmt.Fprintf(r.console.Out, "average      begins with the weights of step %d: the checkpoint has none\n", p.Step)
 	}
-	if r.plan.Config.ResumeAt != "" {
+	if r.plan.Config.ResumeAt != "" && r.ranks.Leads() {
 		removed, err := r.store.RemoveAfter(p.Step)
 		if err != nil {
 			return p, nil, err

@@ -11,13 +11,10 @@ import (
 // Policy.Judge short, it changes nothing and returns the cause: "no better" would be wrong, and a resumed run would
 // keep that.
 func (l *Loop) judge(ctx context.Context, e *event.Evaluation) error {
-	p, value := &l.Policy, e.Loss
-	if p.Judge != nil {
-		if value = p.Judge(e); !isFinite(value) {
-			if err := l.stopped(ctx); err != nil {
-				return err
-			}
-		}
+	p := &l.Policy
+	value, err := l.value(ctx, e)
+	if err != nil {
+		return err
 	}
 	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(value) && (best == nil || value < best.Value) {

@@ -46,7 +46,8 @@ type Observer interface {
 	// Batch is called for every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
 	// Step and Evaluated are called between windows, when a checkpoint may be saved: weights and optimizer are those
-	// after the step, even if a GPU is computing the gradients of the next one. The loop does not set a step's Frames.
+	// after the step, even if a GPU is computing the gradients of the next one. The loop sets a step's Frames only
+	// with Ranks.
 	// It overwrites the step's slices in the next step.
 	Step(s *event.Step) error
 	// Evaluating is called before the first batch of an evaluation and after each, with the time at which it began.
@@ -91,6 +92,11 @@ type Loop struct {
 	// "optimizer", "evaluate". On a GPU, "train" and "optimizer" are the times to queue the work, and "result" is the
 	// wait for the result.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
+	// Ranks, if set, are the other processes that train the same model. Then Stop ends the run on all ranks after the
+	// same window: each says with its gradients whether it wants to stop.
+	Ranks Council
+	// Frames returns the valid target frames of a batch. It is required with Ranks, whose steps have those of all.
+	Frames func(d *pipeline.DeviceSlot) int
 	// Evaluated, if set, is called with the first batch of each evaluation, while its slot is held.
 	Evaluated func(d *pipeline.DeviceSlot)
 	// Progress is the start of the run. The loop updates it; an Observer may read it.
@@ -103,6 +109,8 @@ type Loop struct {
 	eval    evaluation
 	before  boundary
 	skipped int // consecutive windows
+	tally   Tally
+	stops   bool // a rank wants to stop
 }
 
 // evaluation is the one under way.
@@ -132,18 +140,8 @@ func (notFinite) Hint() string {
 func (l *Loop) Run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	done := make(chan struct{})
-	defer func() { cancel(nil); <-done }()
-	go func() {
-		defer close(done)
-		select {
-		case <-l.Stop:
-			cancel(exit.ErrInterrupted)
-		case <-ctx.Done():
-		}
-	}()
+	ctx, end := l.stoppable(ctx)
+	defer end()
 
 	defer l.Model.Drain() // an error here has been returned before
 
@@ -242,6 +240,9 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 func (l *Loop) pass(ctx context.Context, p pass) error {
 	d, optimizer := p.slot, l.Optimizers[p.player]
 	b := &d.Batch
+	if p.player == len(l.Optimizers)-1 {
+		l.count(d)
+	}
 	began := time.Now()
 	l.Model.SetScalars(d.Index, b)
 	err := l.Model.Queue(p.player, d.Index, b.Bucket, b.Seed)
@@ -325,11 +326,17 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if l.stops {
+		return exit.ErrInterrupted
+	}
 	return nil
 }
 
 // step ends the window.
 func (l *Loop) step(b *pipeline.Batch) error {
+	if err := l.complete(); err != nil {
+		return fmt.Errorf("step %d: %w", b.Step+1, err)
+	}
 	w, last := &l.window, len(l.Optimizers)-1
 	w.Step, w.Epoch, w.Bucket = b.Step+1, b.Epoch, b.Bucket
 	w.Loss, w.Metrics = l.means[last].result(w.Metrics, l.Model.weighted)
@@ -339,6 +346,7 @@ func (l *Loop) step(b *pipeline.Batch) error {
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
 	w.Loss = l.Optimizers.shared(w.Loss, w.Metrics)
 	l.outcome(b.Step)
+	l.told()
 	now := time.Now()
 	done := now
 	if timer := l.Model.device.Timer; timer != nil {
@@ -415,6 +423,10 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 	if !b.Last {
 		return nil
 	}
+	stops, err := l.sumEvaluation()
+	if err != nil {
+		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
+	}
 	e.Step = l.Progress.Step
 	e.Loss, e.Metrics = l.eval.mean.result(e.Metrics, false)
 	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
@@ -425,6 +437,9 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 	l.begin()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil && stops {
+		err = exit.ErrInterrupted
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package train_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -49,6 +50,7 @@ type step struct {
 	rows    []int32
 	empty   bool   // the rank had a batch of empty rows in it
 	weights []byte // after it
+	told    train.Tally
 }
 
 const seed = 3
@@ -183,10 +185,13 @@ func (h *halves) Next(b *pipeline.Batch) bool {
 	return true
 }
 
+// tally returns what a rank tells after a step.
+func tally(rank int, step int64) train.Tally {
+	return train.Tally{Stops: float32(rank), Samples: float32(step), Frames: float32(step) + 0.25*float32(rank)}
+}
+
 func (r *rank) identity() map[string]string {
-	hashes := map[string]string{}
-	r.world.Identify(hashes)
-	return hashes
+	return map[string]string{"rows": fmt.Sprint(r.world.BatchSize(r.rows))}
 }
 
 func (r *rank) save() error {
@@ -246,7 +251,8 @@ func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 }
 
 func (r *rank) Step(s *event.Step) error {
-	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty}
+	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty, told: r.loop.Optimizers.Told()}
+	r.loop.Optimizers.Tell(tally(r.world.Rank, s.Step))
 	now.Players, now.Metrics = slices.Clone(s.Players), slices.Clone(s.Metrics)
 	for _, p := range r.loop.Model.Weights() {
 		now.weights = append(now.weights, p.Data...)

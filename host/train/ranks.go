@@ -47,6 +47,7 @@ type share struct {
 	metrics []metricSum
 	weigh   weighing
 	state   stateMean
+	tally   tallying
 }
 
 // Share makes the optimizer one of those of several ranks. Prepare comes later.
@@ -63,6 +64,7 @@ func (o *Optimizer) Share(r Ranks) error {
 	}
 	s.bindMetrics(o)
 	s.state.bind(o)
+	s.tally.bind(o)
 	if o.err != nil {
 		return o.err
 	}
@@ -76,6 +78,7 @@ func (o *Optimizer) Share(r Ranks) error {
 	for _, m := range s.metrics {
 		s.parts = append(s.parts, s.out.one(m.sum))
 	}
+	s.parts = append(s.parts, s.tally.parts()...)
 	return o.send(s.in) // the constant; a micro-batch sends it again
 }
 
@@ -93,7 +96,7 @@ func (s *share) sum(m *memory) error {
 	if s.ranks == nil {
 		return nil
 	}
-	return errors.Join(s.ranks.Sum(s.parts), m.receive(s.out))
+	return errors.Join(s.tally.tell(m), s.ranks.Sum(s.parts), m.receive(s.out), s.tally.hear(m))
 }
 
 // rehearsals lists what a window may run.

@@ -3,14 +3,12 @@ package train_test
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/settings/world"
-	"github.com/xtts-host/xtts-host/host/train/checkpoint"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -182,19 +180,6 @@ func ranksResume(t *testing.T, x experiment) {
 		sameBits(t, "resumed", whole[rank], append(begun[rank], ended[rank]...))
 	}
 	sameBits(t, "the ranks", ended[0], ended[1])
-
-	c, _, err := checkpoint.NewStore(x.dir).Latest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for _, size := range []int{1, 3} {
-		hashes := map[string]string{}
-		world.World{Size: size}.Identify(hashes)
-		if maps.Equal(c.State.Hashes, hashes) {
-			t.Errorf("a checkpoint of 2 ranks is taken for one of %d", size)
-		}
-	}
 }
 
 // TestRanksSkipTogether: what is not a number on one rank changes the weights of none.
@@ -212,6 +197,29 @@ func ranksSkipTogether(t *testing.T, x experiment) {
 			}
 			if s.Skipped != (i > 0 && bytes.Equal(s.weights, seen[i-1].weights)) {
 				t.Errorf("rank %d, step %d: a skipped step changed weights, or another did not", rank, s.Step.Step)
+			}
+		}
+	}
+}
+
+// TestRanksTell: with the result of a step, a skipped one too, every rank has the sum of what all told before it, and
+// alone what it told itself.
+func TestRanksTell(t *testing.T) {
+	for accumulate := 1; accumulate <= 2; accumulate++ {
+		x := experiment{bundle: players(t, pico), rows: 4, accumulate: accumulate, spoilt: 2}
+		for x.ranks = 1; x.ranks <= 2; x.ranks++ {
+			for rank, seen := range x.run(t) {
+				for i, s := range seen {
+					var want train.Tally
+					for other := 0; i > 0 && other < x.ranks; other++ {
+						own := tally(other, seen[i-1].Step.Step)
+						want.Stops, want.Samples = want.Stops+own.Stops, want.Samples+own.Samples
+						want.Frames += own.Frames
+					}
+					if s.told != want {
+						t.Errorf("rank %d of %d, step %d: told %v, want %v", rank, x.ranks, s.Step.Step, s.told, want)
+					}
+				}
 			}
 		}
 	}

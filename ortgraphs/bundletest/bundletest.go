@@ -69,3 +69,9 @@ func with(t testing.TB, dir string, change variant.Change) *ortgraphs.Bundle {
 	}
 	return b
 }
+
+// WithoutDropout copies a bundle whose training drops nothing.
+func WithoutDropout(t testing.TB, dir string) *ortgraphs.Bundle {
+	t.Helper()
+	return with(t, dir, variant.WithoutDropout)
+}

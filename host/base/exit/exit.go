@@ -26,7 +26,7 @@ const (
 )
 
 // order has the status that decides first, if an error has several.
-var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, StatusRefused, StatusRank}
+var order = []int{StatusInterrupted, StatusMemory, StatusPlugin, StatusData, StatusRank, StatusRefused}
 
 // ErrInterrupted means that the user has ended the command.
 var ErrInterrupted = New(StatusInterrupted, "interrupted")

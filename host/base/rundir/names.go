@@ -23,6 +23,7 @@ const (
 // Its folders in addition to Checkpoints. The first two have a folder for each step with media.
 const (
 	SamplesFolder = "samples" // what evaluations have spoken
+	RanksFolder   = "ranks"   // the lines of each rank but the first, by its number
 	ProbesFolder  = "probes"  // pictures of tensors
 	BoardFolder   = "tensorboard"
 )

@@ -26,6 +26,10 @@ var ErrQuarantine = exit.New(exit.StatusData, "too many unusable rows")
 //
 // Each list of the run has its own limit: a recording in two lists is broken in both.
 type Quarantine struct {
+	// Found, which may be nil, is called for each row that is found after OpenQuarantine. It must not call the
+	// Quarantine.
+	Found func(row report.Quarantined)
+
 	file   *report.Quarantine
 	limits map[string]int // by split
 
@@ -129,6 +133,14 @@ const (
 	maxPath = 4096 // PATH_MAX of Linux
 )
 
+// Add records a row that another process has found. The error is ErrQuarantine if there are too many rows.
+func (q *Quarantine) Add(row report.Quarantined) error {
+	if q.reasons[row.Split] == nil {
+		return nil // of a list that this process does not have
+	}
+	return q.add(row)
+}
+
 // add records a row, with shortened texts. The error is ErrQuarantine if there are too many rows.
 func (q *Quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath),
@@ -148,6 +160,9 @@ func (q *Quarantine) add(row report.Quarantined) error {
 	}
 	if err := q.tooMany(row.Split, row.ID, row.Reason); err != nil {
 		return err
+	}
+	if row.Stage != "index" && q.Found != nil {
+		q.Found(row)
 	}
 	if row.Stage != "index" && q.warn != nil && !q.warned[row.Split] {
 		q.warned[row.Split] = true

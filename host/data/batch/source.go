@@ -16,7 +16,8 @@ type Source struct {
 	Epochs     int   // 0: no bound, then MaxSteps is one
 	MaxSteps   int64 // 0: no bound
 	Seed       int64 // of the run
-	// World selects the rows of Train's batches that this process computes. It computes all rows of Val's batches.
+	// World selects the rows of Train's batches that this process computes. Batch i of Val is computed by rank i mod
+	// Size; a rank that has one batch less than others gets an empty one.
 	World world.World
 
 	epoch, index int
@@ -78,9 +79,7 @@ func (s *Source) Evaluated(step int64) bool {
 // Next implements pipeline.Source.
 func (s *Source) Next(b *pipeline.Batch) bool {
 	if s.evalIndex >= 0 {
-		e := s.Val.Epoch(0)
-		fill(b, e.Batch(s.evalIndex), world.World{})
-		b.Eval, b.Step, b.Micro, b.Last = true, evalStep, s.evalIndex, s.evalIndex == e.Len()-1
+		s.evaluation(b)
 		s.evalIndex++
 		if b.Last {
 			s.evalIndex = -1
@@ -111,6 +110,22 @@ func (s *Source) Next(b *pipeline.Batch) bool {
 
 // evalStep is the step that stages get in an evaluation.
 const evalStep = -1
+
+// evaluation makes the rank's next batch of an evaluation. It counts the batches of the rank.
+func (s *Source) evaluation(b *pipeline.Batch) {
+	e := s.Val.Epoch(0)
+	size := s.World.BatchSize(1) // ranks
+	if at := s.evalIndex*size + s.World.Rank; at < e.Len() {
+		fill(b, e.Batch(at), world.World{})
+	} else {
+		fill(b, e.Batch(e.Len()-1), world.World{})
+		for i := range b.Rows {
+			b.Rows[i] = -1
+		}
+	}
+	b.Index = s.evalIndex
+	b.Eval, b.Step, b.Micro, b.Last = true, evalStep, s.evalIndex, s.evalIndex+1 == s.World.Of(e.Len())
+}
 
 func fill(b *pipeline.Batch, from dataset.Batch, w world.World) {
 	b.Epoch, b.Index, b.Bucket = from.Epoch, from.Index, from.Bucket

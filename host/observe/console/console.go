@@ -35,6 +35,15 @@ type Console struct {
 	Save <-chan struct{}
 }
 
+// Shown returns the console, or one that shows nothing and takes the same requests to stop: that of a rank other than
+// the first.
+func (c Console) Shown(yes bool) Console {
+	if yes {
+		return c
+	}
+	return Console{Out: io.Discard, Err: io.Discard, Stop: c.Stop}
+}
+
 // Columns is the width that a line on Out may have.
 func (c Console) Columns() int {
 	if c.Width != nil {

@@ -20,14 +20,19 @@ type Step struct {
 	Players []Player
 	// Rows are the rows of the step in the data set, without empty rows.
 	Rows []int32
+	// Others is the number of rows of the other ranks.
+	Others int
 	// Named are the first of them, at most MaxNamed, by their ids in the data set. Only a skipped step has names.
 	Named []string
-	// Frames is the number of valid target frames in them.
+	// Frames is the number of valid target frames of all ranks.
 	Frames int
 	// Bottleneck is the part of the pipeline that limits the run, if the step waited long for its batch.
 	Bottleneck string
 	Times
 }
+
+// Samples is the number of rows that the step trained on, those of other ranks included.
+func (s *Step) Samples() int { return len(s.Rows) + s.Others }
 
 // MaxNamed limits the rows that a skipped step names.
 const MaxNamed = 5

@@ -192,7 +192,7 @@ func (t *taker) takeStep(s *event.Step) {
 	}
 	t.duration.Observe(s.Time.Seconds())
 	t.inputWait.Add(s.InputWait.Seconds())
-	t.samples.Add(float64(len(s.Rows)))
+	t.samples.Add(float64(s.Samples()))
 	t.frames.Add(float64(s.Frames))
 	t.stepTime.Set(t.seconds())
 }

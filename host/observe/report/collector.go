@@ -97,7 +97,7 @@ func (c *Collector) Take(events []event.Event) error {
 func (c *Collector) Close() error { return nil }
 
 func (c *Collector) step(w *event.Step) {
-	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(w.Frames))
+	c.history.add(w.Loss, w.Skipped, int64(w.Samples()), int64(w.Frames))
 	c.last = w.Step
 	if c.process++; c.process == 1 {
 		c.resumedAt = w.Step - 1

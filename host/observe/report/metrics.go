@@ -199,7 +199,7 @@ func (m *Metrics) appendLine(b []byte, w *event.Step) []byte {
 	}
 	b = appendMillis(append(b, `,"step_ms":`...), w.Time)
 	b = appendMillis(append(b, `,"input_wait_ms":`...), w.InputWait)
-	b = strconv.AppendInt(append(b, `,"samples":`...), int64(len(w.Rows)), 10)
+	b = strconv.AppendInt(append(b, `,"samples":`...), int64(w.Samples()), 10)
 	b = strconv.AppendInt(append(b, `,"frames":`...), int64(w.Frames), 10)
 	b = strconv.AppendInt(append(b, `,"bucket":`...), int64(w.Bucket), 10)
 	if w.Skipped {

@@ -135,7 +135,7 @@ func (p *Progress) Skipped(w *event.Step) string {
 		line += fmt.Sprintf("the gradients are not finite (grad_norm %s); rows ", notFinite(w))
 	}
 	line += strings.Join(w.Named, ", ")
-	if more := len(w.Rows) - len(w.Named); more > 0 {
+	if more := w.Samples() - len(w.Named); more > 0 {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	return line

@@ -43,8 +43,8 @@ func TestFind(t *testing.T) {
 			"0/2 0/1",
 		},
 		{
-			"srun", "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=1 SLURM_STEP_NODELIST=gpu[08-11,14].x,b", "srun",
-			"gpu08.x:29511", "3/4 1/0",
+			"srun", "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=1 SLURM_STEP_NODELIST=gpu[08-11,14].x,b",
+			"srun", "gpu08.x:29511", "3/4 1/0",
 		},
 		{"a script of sbatch", "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=0", "", "", "0/1"},
 		{

@@ -342,8 +342,8 @@ func TestLost(t *testing.T) {
 				if rank == ends {
 					continue
 				}
-				if !ok || exit.Code(err) != exit.StatusRank || !strings.Contains(lost.Text, fmt.Sprint("rank ", ends)) ||
-					!strings.Contains(lost.Text, why) {
+				if !ok || exit.Code(err) != exit.StatusRank ||
+					!strings.Contains(lost.Text, fmt.Sprint("rank ", ends)) || !strings.Contains(lost.Text, why) {
 					t.Errorf("rank %d ends with %q: rank %d has %v", ends, why, rank, err)
 				}
 			}
@@ -376,7 +376,8 @@ func TestSilence(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		if err == nil || !strings.Contains(err.Error(), "nothing was heard of rank 1 (vanishes) for 2s (--rank-timeout)") {
+		const want = "nothing was heard of rank 1 (vanishes) for 2s (--rank-timeout)"
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
@@ -395,7 +396,8 @@ func TestSilence(t *testing.T) {
 func TestFaultyMessages(t *testing.T) {
 	long := []byte{byte(value), 0, 0, 0, 0, 255, 255, 255, 255}
 	for want, message := range map[string][]byte{
-		"of kind 9": {9, 0, 0, 0, 0, 0, 0, 0, 0}, "rank 1": long, "another point": {byte(value), 7, 0, 0, 0, 0, 0, 0, 0},
+		"of kind 9": {9, 0, 0, 0, 0, 0, 0, 0, 0}, "rank 1": long,
+		"another point": {byte(value), 7, 0, 0, 0, 0, 0, 0, 0},
 	} {
 		errs := together(t, 2, nil, func(g *Group) error {
 			if g.World().Rank == 1 {

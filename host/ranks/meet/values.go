@@ -172,8 +172,8 @@ func (g *Group) combine(seq uint32, n int, piece func(i int) []byte, combine fun
 	return nil
 }
 
-// Agree returns an error, the same on all ranks, if a rank has other facts than rank 0. It names the rank, and each fact
-// with both values.
+// Agree returns an error, the same on all ranks, if a rank has other facts than rank 0. It names the rank, and each
+// fact with both values.
 func (g *Group) Agree(facts map[string]string) error {
 	text, err := json.Marshal(facts)
 	if err != nil {

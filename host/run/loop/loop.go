@@ -32,6 +32,7 @@ type Config struct {
 	Run       event.Start // has been published; the zero value has no progress lines
 	Progress  train.Progress
 	Stop      <-chan struct{}
+	Ranks     train.Council // nil in a run of one process
 
 	Duties     Duties
 	Quarantine *batch.Quarantine
@@ -63,7 +64,8 @@ func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c}
 	l.Train = &train.Loop{
-		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Progress: c.Progress,
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Ranks: c.Ranks,
+		Progress: c.Progress,
 		Policy: train.Policy{
 			Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated,
 			MaxSkipped: p.Config.MaxSkipped,
@@ -92,7 +94,7 @@ func New(c Config) (*Loop, error) {
 		return nil, err
 	}
 	l.reporter = newReporter(c, l)
-	l.Train.Feed, l.Train.Observer = l.Path.Feed, l.reporter
+	l.Train.Feed, l.Train.Observer, l.Train.Frames = l.Path.Feed, l.reporter, l.Path.Frames
 	return l, nil
 }
 
@@ -190,5 +192,17 @@ func (l *Loop) fill(ctx context.Context, late <-chan time.Time) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// EarlyStop returns why the run ended before its last step, if the validation loss was the reason.
+func (l *Loop) EarlyStop() *event.EarlyStop {
+	p, e := &l.Train.Progress, l.Train.Policy.EarlyStop
+	if !e.Over(p.EarlyStop) {
+		return nil
+	}
+	return &event.EarlyStop{
+		Step: p.Step, Evaluations: p.EarlyStop.Evaluations, Best: p.EarlyStop.Best, Delta: e.Delta,
+		By: l.cfg.Plan.BestBy(),
 	}
 }

@@ -56,7 +56,7 @@ func newReporter(c Config, l *Loop) *reporter {
 		r.reductions[i] = plateau.Reductions
 	}
 	if val := c.Plan.Data.Val; val != nil {
-		r.batches = val.Plan.Batches()
+		r.batches = c.Plan.World.Of(val.Plan.Batches())
 	}
 	return r
 }
@@ -70,7 +70,10 @@ func (r *reporter) Batch(d *pipeline.DeviceSlot) {
 // Step implements train.Observer.
 func (r *reporter) Step(s *event.Step) error {
 	defer r.timeline.Step()
-	s.Frames, r.frames = r.frames, 0
+	if r.plan.World.Alone() {
+		s.Frames = r.frames
+	}
+	r.frames = 0
 	r.complete(s)
 	if err := r.bus.Publish(s); err != nil {
 		return err

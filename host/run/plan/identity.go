@@ -35,7 +35,7 @@ func (p *Plan) identity() map[string]string {
 		"pipeline":      text(withoutPaths(p.Stages.Asked)),
 		"plugins":       text(plugins),
 		"seed":          strconv.FormatInt(c.Seed, 10),
-		"batch_size":    strconv.Itoa(c.BatchSize),
+		"batch_size":    strconv.Itoa(p.World.BatchSize(c.BatchSize)), // of all ranks
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
 		"schedule":      text(courseOf(p.Players[len(p.Players)-1].Schedule, c)),
@@ -71,7 +71,6 @@ func (p *Plan) identity() map[string]string {
 	if by := p.BestBy(); by != "" {
 		hashes[bestByHash] = by
 	}
-	p.World.Identify(hashes)
 	return hashes
 }
 

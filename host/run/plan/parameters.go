@@ -80,8 +80,8 @@ func (t *Training) Arenas() (all []*ortgraphs.Arena) {
 	return all
 }
 
-// Accumulates reports whether gradients are summed up before an update: over micro-batches or over ranks.
-func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.Alone() }
+// Accumulates reports whether gradients are summed up over micro-batches before an update.
+func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 }
 
 // Memory returns the memory of weights, gradients and optimizers.
 func (p *Plan) Memory() (m ortgraphs.Memory) {

@@ -105,7 +105,7 @@ func NewDraft(set *config.Set, reading Reading) *Draft {
 		reading = (*report.Waiting)(nil)
 	}
 	return &Draft{
-		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(),
+		Plan: Plan{Config: &set.Config, World: set.World}, set: set, limits: limits.Read(),
 		reading: reading,
 	}
 }

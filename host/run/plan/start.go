@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/host/train/resume"
@@ -40,6 +43,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		})
 		if refused, ok := errors.AsType[*resume.RefusedError](err); ok {
 			refused.Lost = lost(d, d.Start.Resumed.State.Reasons())
+			refused.BatchSize = d.batchSizeThatFits()
 			refused.Folders = d.ChangedFolders(c.Resume, d.Start.Resumed.State.Hashes)
 		}
 		if err == nil {
@@ -53,6 +57,22 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// batchSizeThatFits says how the ranks of now keep the rows of a step that the run to resume has; "" if they do.
+func (d *Draft) batchSizeThatFits() string {
+	before, err := strconv.Atoi(d.Start.Resumed.State.Hashes["batch_size"])
+	ranks := d.World.BatchSize(1)
+	switch {
+	case err != nil || before == d.World.BatchSize(d.Config.BatchSize):
+		return ""
+	case d.World.Alone() && config.Asked(d.set, "batch-size"):
+		return "" // another number of rows was asked for, and not another number of ranks
+	case before%ranks != 0:
+		return fmt.Sprintf("start a number of ranks that divides %d, the rows of a step of the run", before)
+	}
+	return fmt.Sprintf("give --batch-size %d, so that a step of %s has the %d rows that it had", before/ranks,
+		units.Count(ranks, "rank"), before)
 }
 
 // openResumed opens the checkpoint of --resume, once.

@@ -49,6 +49,16 @@ func claim(set *config.Set, now time.Time) (*Folder, error) {
 	return claimDated(filepath.Join(Dated, now.UTC().Format("20060102T150405Z")))
 }
 
+// ClaimRank creates the folder of a rank other than the first in that of the run, which rank 0 has claimed, and locks
+// it.
+func ClaimRank(run string, rank int) (*Folder, error) {
+	dir := filepath.Join(run, rundir.RanksFolder, strconv.Itoa(rank))
+	if err := files.In(dir).MkdirAll(); err != nil {
+		return nil, fmt.Errorf("folder of rank %d: %w", rank, err)
+	}
+	return lock(dir, false)
+}
+
 // Check returns the error that Claim would return, and changes nothing. It does not notice a process that trains in the
 // folder.
 func Check(set *config.Set) error {
@@ -206,7 +216,7 @@ func (f *Folder) Remake() error {
 // step, leaves no folder that this process created; it is removed before its lock. The last lines of a plugin and a
 // list of bad clips stay.
 func (f *Folder) Close(outcome error) error {
-	removing := []int{exit.StatusRefused, exit.StatusMemory, exit.StatusInterrupted}
+	removing := []int{exit.StatusRefused, exit.StatusMemory, exit.StatusRank, exit.StatusInterrupted}
 	code := exit.Code(outcome)
 	var err error
 	if f.made && exit.IsRefusal(outcome) && slices.Contains(removing, code) {

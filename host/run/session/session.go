@@ -4,6 +4,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -23,12 +24,17 @@ type Session struct {
 	Optimizers train.Optimizers
 	Fusion     Fusion
 	Memory     Memory
+	// Join, set before Open, joins the ranks of a run on their devices; nil in a run of one process. Close closes what
+	// it returns if that is an io.Closer.
+	Join func(train.Device) (train.Ranks, error)
 
 	plan   *plan.Plan
 	mode   batch.InputMode
 	log    *slog.Logger
 	fault  error // why CUDA graphs are off although the host may choose
 	arenas int   // largest size of ONNX Runtime's arenas in bytes
+	ranks  train.Ranks
+	sums   io.Closer // ranks, if it has something to close
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
@@ -49,6 +55,13 @@ func (s *Session) Open(ring []byte) error {
 		if err := s.openDevice(ring); err != nil {
 			return err
 		}
+	}
+	if s.Join != nil {
+		var err error
+		if s.ranks, err = s.Join(s.Device.Device); err != nil {
+			return err
+		}
+		s.sums, _ = s.ranks.(io.Closer)
 	}
 	return s.openModel(s.plan.Slots)
 }
@@ -123,6 +136,11 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 			return s.Device.Full(err)
 		}
 		s.Optimizers = append(s.Optimizers, o)
+		if s.ranks != nil {
+			if err := o.Share(s.ranks); err != nil {
+				return s.Device.Full(err)
+			}
+		}
 	}
 	if !s.plan.OnGPU() {
 		warnOfOneThread(s, threads)
@@ -143,5 +161,10 @@ func (s *Session) closeModel() error {
 // Close releases model and device. It is idempotent, and may be called after an Open that failed.
 func (s *Session) Close() error {
 	defer s.Device.Enter()()
-	return errors.Join(s.closeModel(), s.Device.Close())
+	errs := []error{s.closeModel()}
+	if s.sums != nil { // after the CUDA graphs that use it
+		errs = append(errs, s.sums.Close())
+	}
+	s.sums = nil
+	return errors.Join(append(errs, s.Device.Close())...)
 }

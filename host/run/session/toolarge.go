@@ -55,7 +55,7 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 		}
 		room = free
 	}
-	s.Fusion.never = true
+	s.Fusion.never, s.ranks = true, nil // the other ranks try nothing
 	rows, sure = memory.Search{
 		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle,
 		Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,

@@ -35,7 +35,7 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	if s.by.name == "" {
 		return
 	}
-	to.Policy.Judge = func(e *event.Evaluation) float64 {
+	to.Policy.Judge = func(e *event.Evaluation) float64 { // on rank 0
 		if s.by.spoken == "" {
 			return e.Metrics[s.by.metric]
 		}

@@ -191,6 +191,9 @@ func batches(p *plan.Plan) string {
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
+	if !p.World.Alone() {
+		size += fmt.Sprintf(" x %d ranks = %d in a step", p.World.Size, p.World.BatchSize(c.BatchSize*c.Accumulate))
+	}
 	limit := fmt.Sprintf("--epochs %d", c.Epochs)
 	if s.Total() == c.MaxSteps {
 		limit = "--max-steps"

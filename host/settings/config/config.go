@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -84,6 +85,8 @@ type Config struct {
 	ModelStartDelay                 float64 // seconds
 	StaticShapes                    bool
 
+	World             world.World // of the launcher, not of a flag: the processes that train together
+	RankTimeout       float64     // seconds
 	Device            Device
 	Precision         Precision // of the training graph
 	CUDAGraphs        Switch

@@ -189,6 +189,8 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the "+
 		"CPU, with any --threads, one thread for graphs that need it")
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
+	f.Float64Var(&c.RankTimeout, "rank-timeout", 60, "longest time without a sign of life of another rank, in "+
+		"`seconds` (docs/scale.md)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for cached files (default: the user's cache folder)")

@@ -25,6 +25,10 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
+	if err := s.ofRank(); err != nil {
+		return Placement{}, err
+	}
+	r = s.Request
 	var p Placement
 	switch {
 	case r.Data == "" && r.Model == "":

@@ -34,6 +34,7 @@ func RequestOf(c *config.Config) Request {
 	r := Request{
 		Device: c.Device, Data: string(c.DataGPU), Model: string(c.ModelGPU),
 		Isolate: c.MemoryIsolation, DataLimit: int64(c.DataGPUMemory), ModelLimit: int64(c.ModelGPUMemory),
+		Ranks: c.World,
 	}
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		r.Visible = &list

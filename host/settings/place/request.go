@@ -1,6 +1,9 @@
 package place
 
-import "github.com/xtts-host/xtts-host/host/settings/config"
+import (
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/settings/world"
+)
 
 // Values of a Request other than GPUs.
 const (
@@ -19,6 +22,8 @@ type Request struct {
 	DataLimit, ModelLimit int64
 	// Visible is CUDA_VISIBLE_DEVICES; nil if it is not set.
 	Visible *string
+	// Ranks are the processes that train together. Model then may be a list: the GPU of each rank of the machine.
+	Ranks world.World
 }
 
 // Needs returns the number of GPUs that the request requires: 0 if it would train on the CPU of a machine without one.

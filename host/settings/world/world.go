@@ -35,6 +35,9 @@ func (w World) Leads() bool { return w.Rank == 0 }
 // BatchSize returns the rows of a batch of the plan if each rank computes rows.
 func (w World) BatchSize(rows int) int { return rows * w.size() }
 
+// Of returns how many of n batches of an evaluation a rank computes, empty ones included.
+func (w World) Of(n int) int { return (n + w.size() - 1) / w.size() }
+
 // Rows appends the rank's rows of a batch of the plan to dst: row i belongs to rank i mod Size. So the rows of all
 // ranks have similar lengths, each rank's empty rows come last, and the numbers of empty rows differ by at most one.
 func (w World) Rows(dst, rows []int32) []int32 {

@@ -91,7 +91,7 @@ func (b Back) lr() float64 {
 
 // grouped reports whether parameters have values of their own.
 func grouped(hashes map[string]string) bool {
-	for name := range values(hashes) {
+	for name := range Values(hashes) {
 		if (Difference{Name: name}).setting() == "groups" {
 			return true
 		}

@@ -33,7 +33,7 @@ func (d Difference) at(step int64) report.Change {
 
 // Differences compares the hashes of a checkpoint with those of the run that resumes from it.
 func Differences(saved, now map[string]string) []Difference {
-	was, is := values(saved), values(now)
+	was, is := Values(saved), Values(now)
 	if saved["clips"] == "" {
 		delete(is, "data/recordings") // an older program did not look into recordings
 	}
@@ -103,8 +103,8 @@ func valueOf(values map[string]string, name string) string {
 	return cmp.Or(values[name], absent[setting], "none")
 }
 
-// values takes the hashes of a run apart into single readable values, by setting and part.
-func values(hashes map[string]string) map[string]string {
+// Values takes the hashes of a run apart into single readable values, by setting and part.
+func Values(hashes map[string]string) map[string]string {
 	out, players := map[string]string{}, false
 	for name := range hashes {
 		players = players || strings.HasPrefix(name, "optimizer/")

@@ -106,7 +106,6 @@ func TestDifferences(t *testing.T) {
 		{"precision", "bf16", []string{"precision: f32 -> bf16"}},
 		{"precision", "f32", nil},
 		{"frozen", "2 of 9 tensors (abc)", []string{"freeze: nothing -> 2 of 9 tensors (abc)"}},
-		{"world_size", "2", []string{"ranks: 1 -> 2"}},
 		{"order", "another", nil},
 		{"optimizer", `["adamw",0.001,[0.9,0.98],1e-8,0,0,1]`, []string{
 			"betas: 0.9, 0.999 -> 0.9, 0.98", "lr: 0.003 -> 0.001", "weight-decay: 0.01 -> 0",

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +26,8 @@ type RefusedError struct {
 	MissingConfig string
 	// Lost are the lines of the training list that the run could use and that cannot be used now, each with the reason.
 	Lost []string
+	// BatchSize says which --batch-size keeps the rows of a step, if ranks have another one now; else it is "".
+	BatchSize string
 	// Folders are what has changed in data folders, by their names, as far as it is known.
 	Folders map[string]Folder
 }
@@ -120,7 +123,7 @@ func (e *RefusedError) Hint() string {
 	if never != nil {
 		return strings.Join(never, "; ") + "; a new run can start from these weights with --init " + hint.Path(e.Path)
 	}
-	back := "leave them as they were"
+	back := cmp.Or(e.BatchSize, "leave them as they were")
 	if len(e.Lost) > 0 {
 		back = "put the recordings back"
 	}

@@ -93,7 +93,7 @@ func Decide(c Config) (*Decision, error) {
 				"the same steps gives these")
 	}
 	d.Unused = slices.DeleteFunc(slices.Clone(c.Allow), func(name string) bool { return needed[name] })
-	d.History = merge(history, d, values(c.Now))
+	d.History = merge(history, d, Values(c.Now))
 	return d, nil
 }
 

@@ -24,17 +24,16 @@ var settings = map[string]setting{
 	"languages": {
 		never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json",
 	},
-	"ranks": {never: "rows and random numbers are divided by rank"},
 }
 
 // names gives the setting of a value in a checkpoint's hashes where it has another name there.
 var names = map[string]string{
 	"batch_size": "batch-size", "accumulation": "accumulate", "static_shapes": "enable-static-shapes",
-	"frozen": "freeze", "world_size": "ranks", "best_by": "best-by",
+	"frozen": "freeze", "best_by": "best-by",
 }
 
 // absent says what a name stands for that is absent: what runs did before there was a choice.
-var absent = map[string]string{"precision": "f32", "freeze": "nothing", "ranks": "1", "min-lr": "0", "best-by": "loss"}
+var absent = map[string]string{"precision": "f32", "freeze": "nothing", "min-lr": "0", "best-by": "loss"}
 
 // ofOptimizer names the list of the optimizer in a checkpoint's hashes.
 var ofOptimizer = []string{"optimizer", "lr", "betas", "eps", "momentum", "weight-decay", "grad-clip"}

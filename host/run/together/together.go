@@ -1,0 +1,108 @@
+// Package together is what the ranks of a run do together, as one of them sees it: they join and leave, compare what
+// they are to do, decide what none may decide alone, tell rank 0 of clips that cannot be used, and compare their
+// weights. Every method of a nil *Ranks is that of a run of one process.
+package together
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/ranks/launch"
+	"github.com/xtts-host/xtts-host/host/ranks/meet"
+	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/run/runfolder"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+)
+
+// meetLimit is how long the ranks wait for each other: a scheduler may start them minutes apart.
+const meetLimit = 10 * time.Minute
+
+// Ranks are all processes that train the model of a run, as this one sees them. It implements train.Council. A nil
+// Ranks is a run of one process.
+type Ranks struct {
+	*meet.Group
+	quarantine atomic.Pointer[batch.Quarantine] // of rank 0, once it is open
+	cancel     context.CancelCauseFunc          // of the run
+	over       chan struct{}                    // closed when this rank leaves
+}
+
+// Join joins the ranks of a run, if it has several. cancel ends the run of this process, for a reason that arrives at
+// any time. say gets lines for a person.
+func Join(
+	ctx context.Context, cancel context.CancelCauseFunc, c *config.Config, found launch.Found, say io.Writer,
+) (*Ranks, error) {
+	if found.Alone() {
+		return nil, nil
+	}
+	r := &Ranks{cancel: cancel, over: make(chan struct{})}
+	var err error
+	r.Group, err = meet.Join(ctx, meet.Config{
+		World: found.World, Address: found.Address, Secret: found.Secret, Wait: meetLimit,
+		Silence: time.Duration(c.RankTimeout * float64(time.Second)), Noted: r.noted,
+		Say: func(line string) { fmt.Fprintln(say, line) },
+	})
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	return r, nil
+}
+
+// Close leaves the others: after the end that all have agreed on, or with the reason why this rank ends alone.
+func (r *Ranks) Close(outcome error) error {
+	if r == nil {
+		return nil
+	}
+	close(r.over)
+	if exit.Interrupted(outcome) && !exit.IsRefusal(outcome) { // all ranks have stopped after the same step
+		outcome = nil
+	}
+	return r.Group.Close(outcome)
+}
+
+// Fail tells the others at once that this rank ends because of an error, before it saves what it has.
+func (r *Ranks) Fail(outcome error) {
+	if r != nil && outcome != nil && !exit.Interrupted(outcome) {
+		r.Group.Fail(outcome)
+	}
+}
+
+// Agree returns an error if the ranks are not to do the same. It names what differs.
+func (r *Ranks) Agree(p *plan.Plan) error {
+	if r == nil {
+		return nil
+	}
+	return r.Group.Agree(p.Facts())
+}
+
+// Claim takes the run folder. Rank 0 has that of the run, and each of the others a folder in it, for its own lines.
+func (r *Ranks) Claim(set *config.Set, now time.Time) (*runfolder.Folder, error) {
+	if r == nil {
+		return runfolder.Claim(set, now)
+	}
+	if !r.Leads() {
+		dir, err := r.Share(nil)
+		if err != nil {
+			return nil, err
+		}
+		return runfolder.ClaimRank(string(dir), r.World().Rank)
+	}
+	f, err := runfolder.Claim(set, now)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(f.Path)
+	if err == nil {
+		_, err = r.Share([]byte(dir))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(exit.Refused(err)))
+	}
+	return f, nil
+}
