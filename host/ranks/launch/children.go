@@ -66,10 +66,11 @@ func Start(ranks int, program string, args []string, ended func(error)) (Found, 
 
 // failure is the error of a rank that has ended by itself. What it has printed last says why.
 func failure(rank int, err error, said string) error {
-	if said = strings.TrimSpace(said); said == "" {
-		return fmt.Errorf("rank %d ended: %w", rank, err)
+	text := fmt.Sprintf("rank %d ended: %v", rank, err)
+	if said = strings.TrimSpace(said); said != "" {
+		text += "; it said: " + said
 	}
-	return fmt.Errorf("rank %d ended: %w; it said: %s", rank, err, said)
+	return exit.New(exit.StatusRank, text)
 }
 
 // lastWords is how long the other ranks may take to end after rank 0.
