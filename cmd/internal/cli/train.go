@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,9 @@ func trainRank(ctx context.Context, set *config.Set) error {
 			return err
 		}
 	}
-	err = run.TrainAs(ctx, set, openConsole(), rank)
+	if err = run.TrainAs(ctx, set, openConsole(), rank); err != nil && !rank.Leads() {
+		err = fmt.Errorf("rank %d: %w", rank.Rank, err) // several processes write to one terminal
+	}
 	return errors.Join(err, others.Wait())
 }
 

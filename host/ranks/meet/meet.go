@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -37,7 +38,7 @@ type Config struct {
 	Wait time.Duration
 	// Silence is how long nothing may be heard of a rank.
 	Silence time.Duration
-	// Say, which may be nil, gets lines for a person: for whom rank 0 waits, and who was refused.
+	// Say, which may be nil, gets lines for a person: for whom rank 0 waits, who was refused, and why the run ends.
 	Say func(line string)
 	// Noted, which may be nil, gets the notes of the others on rank 0, in the order of each rank: before a value that
 	// the rank sends later. It must not call the Group.
@@ -110,6 +111,7 @@ func (g *Group) fail(text string) {
 		g.tell(text) // before this rank ends
 	}
 	close(g.lost)
+	g.cfg.Say("the run ends: " + visible.Text(text)) // saving what was trained may take long
 }
 
 // tell tells all others that can still be reached why this rank ends.

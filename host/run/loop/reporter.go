@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
@@ -36,6 +37,7 @@ type reporter struct {
 	timeline *trace.Timeline // nil without a trace
 	bus      *event.Bus
 	log      *slog.Logger
+	debug    *debug.Folder
 	pace     report.Pace
 
 	frames     int   // of the step so far
@@ -48,7 +50,7 @@ type reporter struct {
 func newReporter(c Config, l *Loop) *reporter {
 	r := &reporter{
 		next: c.Duties, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
-		bus: c.Bus, log: c.Log,
+		bus: c.Bus, log: c.Log, debug: c.Debug,
 		pace:       report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
 		reductions: make([]int, len(c.Plan.Players)),
 	}
@@ -107,6 +109,7 @@ func (r *reporter) complete(s *event.Step) {
 // Evaluating implements train.Observer.
 func (r *reporter) Evaluating(began time.Time, done int) {
 	if done == 0 {
+		r.debug.Reach(debug.Point{Phase: "evaluation"})
 		r.evaluating = r.bus.Begin(event.Work{Task: event.Evaluating, Unit: "batches", Of: r.batches, Began: began})
 		return
 	}
