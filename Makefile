@@ -59,6 +59,7 @@ test: test-go test-python check build ## everything that needs no PyTorch
 	scripts/test-cuda.sh
 	scripts/test-template.sh
 	@$(MAKE) --no-print-directory torture KILLS=13
+	scripts/test-ranks.sh
 	scripts/test-docs.sh
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
@@ -128,6 +129,7 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	scripts/test-compatibility.sh
 	scripts/test-examples.sh
 	scripts/faults.sh
+	scripts/test-ranks.sh --all
 	@$(MAKE) --no-print-directory torture
 
 bench: build

@@ -31,26 +31,26 @@ type point struct {
 type director struct {
 	listener  net.Listener
 	injection *injection // nil: only count
-	hangUp    func()     // ends the reader of the host's output
+	act       func()     // injects what is not a signal for one process
 	done      chan struct{}
 
 	// The fields below may be read after done is closed.
 	points   map[string]int
-	injected bool
+	injected time.Time // zero: not yet
 	err      error
 
 	procs []point // running plugin processes
 }
 
 // direct starts to listen.
-func direct(socket string, s *injection, hangUp func()) (*director, error) {
+func direct(socket string, s *injection, act func()) (*director, error) {
 	os.Remove(socket) // of the previous host
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
 	}
 	d := &director{
-		listener: listener, injection: s, hangUp: hangUp, done: make(chan struct{}), points: map[string]int{},
+		listener: listener, injection: s, act: act, done: make(chan struct{}), points: map[string]int{},
 	}
 	go func() {
 		defer close(d.done)
@@ -80,7 +80,7 @@ func (d *director) serve() error {
 		}
 		d.points[p.Phase]++
 		d.follow(p)
-		now := d.injection != nil && !d.injected && p.Phase == d.injection.phase &&
+		now := d.injection != nil && d.injected.IsZero() && p.Phase == d.injection.phase &&
 			d.points[p.Phase] == d.injection.occurrence
 		if now && d.injection.held {
 			d.inject(p)
@@ -135,17 +135,18 @@ func (d *director) inject(p point) {
 			syscall.Kill(plugin, syscall.SIGSTOP)
 		}
 	}
-	if s.signal == noReader {
-		d.hangUp()
-		d.injected = true
+	if s.signal == noReader || s.target == byRound {
+		d.injected = time.Now()
+		d.act()
 		return
 	}
 	for i, name := range strings.Split(s.signal, ", ") {
 		if i > 0 {
 			time.Sleep(s.stop)
 		}
-		if err := syscall.Kill(pid, signals[name]); err == nil {
-			d.injected = true
+		now := time.Now()
+		if err := syscall.Kill(pid, signals[name]); err == nil && d.injected.IsZero() {
+			d.injected = now
 		}
 	}
 }

@@ -5,6 +5,7 @@
 //
 //	torture -kills 200 -seed 1       200 cases, then a table of the faults
 //	torture -seed 1 -case 17         one case again
+//	torture -ranks 60                60 rounds with runs of several processes
 //	torture -soak 20m                20 minutes of training with a plugin killed every 10 s: does anything grow?
 //
 // A case is a function of seed and number. docs/torture.md describes the faults and the checks.
@@ -46,6 +47,7 @@ func run(ctx context.Context) error {
 	again := flag.Int("again", -1, "kill runs this many `times`, half of them with players, and start them again by "+
 		"the same command line (default: a quarter of -kills)")
 	one := flag.Int("case", -1, "run only the case of this `number`")
+	ranks := flag.Int("ranks", 0, "disturb runs of several processes instead, in so many `rounds`; -case repeats one")
 	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "number of concurrent cases: they wait half of their time")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
 	results := flag.String("json", "", "`file` for the soak's figures")
@@ -64,6 +66,9 @@ func run(ctx context.Context) error {
 	}
 	if *soak > 0 {
 		return l.soak(ctx, *soak, *results)
+	}
+	if *ranks > 0 {
+		return l.rounds(ctx, *seed, *ranks, *one)
 	}
 	numbers := []int{*one}
 	if *one < 0 {
@@ -155,6 +160,7 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, aga
 type lab struct {
 	host, plugins, graph string
 	players              string   // graph with two players and state
+	dry                  string   // graph without dropout
 	env                  []string // of every run, added to the harness's own
 	cache                string   // shared by all runs, like a user's cache
 	dir                  string
@@ -175,8 +181,11 @@ func (l *lab) open() (err error) {
 	if l.dir, err = os.MkdirTemp("", "torture"); err != nil {
 		return err
 	}
-	l.players = filepath.Join(l.dir, "players")
+	l.players, l.dry = filepath.Join(l.dir, "players"), filepath.Join(l.dir, "dry")
 	_, err = variant.Rewrite(l.graph, l.players, variant.State, variant.Players(ofFirst, nil), courses)
+	if err == nil {
+		_, err = variant.Rewrite(l.graph, l.dry, variant.WithoutDropout)
+	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(l.dir))
 	}

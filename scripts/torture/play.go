@@ -51,7 +51,12 @@ func (s *site) command(more ...string) *exec.Cmd {
 		fmt.Sprint(deadline.Seconds()),
 	}
 	args = append(args, s.kind.args...)
-	cmd := exec.Command(s.lab.host, append(args, more...)...)
+	return s.process(append(args, more...))
+}
+
+// process returns a host of the run.
+func (s *site) process(args []string) *exec.Cmd {
+	cmd := exec.Command(s.lab.host, args...)
 	cmd.Env = append([]string{
 		s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
 		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1",
@@ -66,6 +71,9 @@ type outcome struct {
 	status   syscall.WaitStatus
 	output   string
 }
+
+// injected reports whether the fault was injected.
+func (o *outcome) injected() bool { return !o.director.injected.IsZero() }
 
 // host runs one host to its end and injects a fault.
 func (s *site) host(ctx context.Context, injection *injection) (*outcome, error) {
@@ -189,17 +197,17 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 		if err != nil {
 			return injected, err
 		}
-		if out.director.injected {
+		if out.injected() {
 			injected++
 		} else if i == 0 {
 			return injected, errors.New("the run never reached the phase of the fault")
 		}
-		killed := out.director.injected && next.fatal() && out.status.Signaled() &&
+		killed := out.injected() && next.fatal() && out.status.Signaled() &&
 			out.status.Signal() == syscall.SIGKILL
 		if err := s.noProcess(); err != nil {
 			return injected, err
 		}
-		interrupted := out.director.injected && next.stops() && out.status.Exited() && out.status.ExitStatus() == 130
+		interrupted := out.injected() && next.stops() && out.status.Exited() && out.status.ExitStatus() == 130
 		stopped = stopped || interrupted
 		if !killed && !interrupted {
 			if err := out.ended(); err != nil {
@@ -216,7 +224,7 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 		return injected, err
 	}
 	if stopped { // an interruption saves a checkpoint of its own, and older ones go earlier
-		got, ref = got.lastCheckpoint(), &reference{result: *ref.lastCheckpoint()}
+		got, ref = got.lastCheckpoint(steps), &reference{result: *ref.lastCheckpoint(steps)}
 	}
 	if err := got.compare(&ref.result); err != nil {
 		return injected, err

@@ -26,6 +26,21 @@ var clocks = []string{"step_ms", "input_wait_ms", "eval_ms"}
 var different = []string{"log.jsonl", "report.json", "report.txt", "report.html", "config.yaml"}
 
 func (s *site) result() (*result, error) {
+	r, err := s.files()
+	if err == nil {
+		err = r.read("ledger", filepath.Join(s.path("debug"), "ledger.jsonl"))
+	}
+	if err == nil {
+		err = checkLedger(r.files["ledger"], steps)
+	}
+	if err == nil {
+		err = s.reportIsDone(steps)
+	}
+	return r, err
+}
+
+// files reads the run folder.
+func (s *site) files() (*result, error) {
 	r := &result{files: map[string][]string{}}
 	err := filepath.WalkDir(s.path("run"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == "tensorboard" {
@@ -40,15 +55,6 @@ func (s *site) result() (*result, error) {
 		}
 		return r.read(name, path)
 	})
-	if err == nil {
-		err = r.read("ledger", filepath.Join(s.path("debug"), "ledger.jsonl"))
-	}
-	if err == nil {
-		err = checkLedger(r.files["ledger"])
-	}
-	if err == nil {
-		err = s.reportIsDone()
-	}
 	return r, err
 }
 
@@ -58,7 +64,7 @@ func (r *result) read(name, path string) error {
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(different, name):
+	case slices.Contains(different, filepath.Base(name)):
 		r.files[name] = nil
 	case filepath.Ext(path) != ".jsonl":
 		r.files[name] = []string{fmt.Sprintf("%d bytes, sha256 %x", len(data), sha256.Sum256(data))}
@@ -92,7 +98,7 @@ func withoutClocks(data []byte) ([]string, error) {
 }
 
 // reportIsDone checks the only file that cannot be compared.
-func (s *site) reportIsDone() error {
+func (s *site) reportIsDone(steps int) error {
 	data, err := os.ReadFile(filepath.Join(s.path("run"), "report.json"))
 	if err != nil {
 		return err
@@ -111,7 +117,7 @@ func (s *site) reportIsDone() error {
 }
 
 // lastCheckpoint returns the result without the checkpoints before the last.
-func (r *result) lastCheckpoint() *result {
+func (r *result) lastCheckpoint(steps int) *result {
 	files := maps.Clone(r.files)
 	maps.DeleteFunc(files, func(name string, _ []string) bool {
 		return strings.HasPrefix(name, "checkpoints/step-") &&
@@ -151,7 +157,7 @@ func (r *result) compare(ref *result) error {
 // checkLedger checks that a run used every row exactly once where it should. It needs no other run to compare with.
 // Steps follow each other, and so do batches within an epoch. An epoch has no row twice, and all complete epochs have
 // the same rows.
-func checkLedger(lines []string) error {
+func checkLedger(lines []string, steps int) error {
 	epoch, next := 0, 0
 	seen := map[string]bool{}
 	var whole map[string]bool // of the first epoch

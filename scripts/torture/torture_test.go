@@ -108,7 +108,7 @@ func TestLedgerIsChecked(t *testing.T) {
 		},
 		{"no ledger", func(l []string) []string { l[0] = "x"; return l }, "ledger, line 1: invalid character"},
 	} {
-		err := checkLedger(tt.change(ledger()))
+		err := checkLedger(tt.change(ledger()), steps)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
