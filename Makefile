@@ -60,6 +60,7 @@ test: test-go test-python check build ## everything that needs no PyTorch
 	scripts/test-template.sh
 	@$(MAKE) --no-print-directory torture KILLS=13
 	scripts/test-ranks.sh
+	scripts/test-launchers.sh
 	scripts/test-docs.sh
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
@@ -99,6 +100,7 @@ check: need ## format, vet, generated files, staticcheck and govulncheck
 test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB); commit the record that they write
 	scripts/xtts_export/test.sh
 	scripts/test-pytorch.sh
+	scripts/test-torchrun.sh
 	scripts/export-tested.sh --write
 
 faults: build ## fail operations on files at PLACES (all) places in the code, one at a time, with ERROR (EIO), TIMES (once; always)
@@ -130,6 +132,7 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	scripts/test-examples.sh
 	scripts/faults.sh
 	scripts/test-ranks.sh --all
+	scripts/test-slurm.sh
 	@$(MAKE) --no-print-directory torture
 
 bench: build

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Starts two ranks with srun of a Slurm on this machine, whose daemons the script starts and ends: the losses are those of ranks with
+# plain variables. Then cancels a job of sbatch, and kills a rank. It needs apt of Debian or Ubuntu: the packages are unpacked below
+# .cache and nothing is installed. It runs as root, as slurmd does. docs/scale.md describes the launchers.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "$(id -u)" = 0 ] || { echo "error: scripts/test-slurm.sh is for root: it starts slurmd" >&2; exit 1; }
+. scripts/launchers/lib.sh
+
+slurm=$root/.cache/slurm
+if [ ! -e "$slurm/ready" ]; then
+	rm -rf "$slurm" && mkdir -p "$slurm/packages"
+	apt-get update -qq || fail "apt-get update failed (its message is above)"
+	packages=$(apt-get install --simulate --no-install-recommends slurmctld slurmd slurm-client munge | awk '/^Inst/ {print $2}')
+	(cd "$slurm/packages" && apt-get download $packages) >"$work/apt.log" 2>&1 || fail "apt-get download: $(cat "$work/apt.log")"
+	for package in "$slurm"/packages/*.deb; do dpkg -x "$package" "$slurm/root"; done
+	rm -rf "$slurm/packages"
+	touch "$slurm/ready"
+fi
+libraries=$(dirname "$(find "$slurm/root" -path '*/slurm-wlm/libslurmfull.so')")
+export LD_LIBRARY_PATH=$libraries:$(dirname "$libraries") PATH=$slurm/root/usr/bin:$slurm/root/usr/sbin:$PATH
+
+etc=$work/slurm port=$((20000 + $$ % 3000 * 2))
+mkdir -p "$etc"/{munge,state,spool}
+chmod 755 "$work" "$etc" && chmod 711 "$etc/munge" # munge refuses a folder that others can write to
+head -c 128 /dev/urandom >"$etc/munge.key" && chmod 600 "$etc/munge.key"
+cat >"$etc/slurm.conf" <<CONF
+ClusterName=test
+SlurmctldHost=$(hostname)(127.0.0.1)
+SlurmUser=root
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+AuthType=auth/munge
+AuthInfo=socket=$etc/munge/socket
+PluginDir=$libraries
+StateSaveLocation=$etc/state
+SlurmdSpoolDir=$etc/spool
+SlurmctldPidFile=$etc/slurmctld.pid
+SlurmdPidFile=$etc/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+NodeName=$(hostname) NodeAddr=127.0.0.1 CPUs=2
+PartitionName=all Nodes=ALL Default=YES
+CONF
+export SLURM_CONF=$etc/slurm.conf
+daemons=()
+end_daemons() {
+	local pid
+	scancel --user=root 2>/dev/null || true
+	for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+	finish
+}
+trap end_daemons EXIT
+# daemon COMMAND...: starts one in the foreground of a process of its own.
+daemon() { "$@" >"$etc/${1##*/}.out" 2>&1 & daemons+=($!); }
+daemon munged --foreground --force --key-file="$etc/munge.key" --socket="$etc/munge/socket" --pid-file="$etc/munge/pid" \
+	--seed-file="$etc/munge/seed" --log-file="$etc/munge/log"
+for _ in $(seq 100); do [ ! -S "$etc/munge/socket" ] || break; sleep 0.1; done
+daemon slurmctld-wlm -D
+daemon slurmd-wlm -D -d "$slurm/root/usr/sbin/slurmstepd-wlm"
+for _ in $(seq 100); do sinfo --noheader 2>/dev/null | grep -q idle && break; sleep 0.2; done
+sinfo --noheader | grep -q idle || fail "Slurm does not start: $(tail -n 5 "$etc"/*.out)"
+
+by_hand "$work/plain" --max-steps 12
+export MASTER_PORT=26${$: -3}
+timeout 60 srun --ntasks 2 "${run[@]}" --run-dir "$work/srun" --max-steps 12 >"$work/srun.log" 2>&1 ||
+	fail "srun: status $?: $(tail -n 20 "$work/srun.log")"
+same srun "$work/srun"
+ended srun
+
+# A job that is canceled: its ranks get SIGTERM, and SIGKILL half a minute later.
+job=$work/job
+{
+	echo '#!/bin/bash'
+	printf '%q ' exec srun "${run[@]}" --run-dir "$job" --max-steps 1000000
+} >"$work/job.sh"
+id=$(sbatch --parsable --ntasks 2 --output "$job.log" --chdir "$work" "$work/job.sh")
+training "$job"
+scancel "$id"
+ended "scancel"
+saved "scancel" "$job"
+[ "$(grep -c '^interrupted' "$job.log")" = 1 ] || fail "scancel: $(cat "$job.log")"
+
+killed=$work/killed
+timeout 120 srun --ntasks 2 "${run[@]}" --run-dir "$killed" --max-steps 1000000 >"$killed.log" 2>&1 & pid=$!
+training "$killed"
+for rank in $(left); do
+	if tr '\0' '\n' <"/proc/$rank/environ" | grep -qx SLURM_PROCID=1; then kill -9 "$rank"; break; fi
+done
+got=0
+wait $pid || got=$?
+[ $got != 0 ] || fail "a rank is killed: status 0"
+ended "a rank is killed"
+saved "a rank is killed" "$killed"
+echo "srun of Slurm $(sinfo --version | cut -d' ' -f2) has the losses of plain variables; nothing is left after scancel and after a kill (status $got)"
