@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +45,10 @@ func trainRank(ctx context.Context, set *config.Set) error {
 			return err
 		}
 	}
-	if err = run.TrainAs(ctx, set, openConsole(), rank); err != nil && !rank.Leads() {
-		err = fmt.Errorf("rank %d: %w", rank.Rank, err) // several processes write to one terminal
+	err = run.TrainAs(ctx, set, openConsole(), rank)
+	// Several processes write to one terminal.
+	if own := fmt.Sprint("rank ", rank.Rank); err != nil && !rank.Leads() && !strings.HasPrefix(err.Error(), own) {
+		err = fmt.Errorf("%s: %w", own, err)
 	}
 	return errors.Join(err, others.Wait())
 }

@@ -51,6 +51,9 @@ func (c *Config) late(who string) error {
 		"the firewall", "%s did not join in %v at %s", who, c.Wait, c.Address)
 }
 
+// firstWord is when rank 0 says first for whom it waits, and nextWord the time until it says so again.
+var firstWord, nextWord = 10 * time.Second, time.Minute
+
 // lead waits for all others.
 func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 	l, err := c.listen(ctx)
@@ -60,10 +63,8 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer l.Close()
-	said := time.AfterFunc(10*time.Second, func() {
-		c.Say(fmt.Sprintf("rank 0 waits at %s for the other ranks, up to %v", l.Addr(), c.Wait))
-	})
-	defer said.Stop()
+	patient := time.NewTimer(firstWord)
+	defer patient.Stop()
 	joined := make(chan *peer)
 	go c.accept(ctx, l, name, joined)
 	all := make([]*peer, c.World.Size)
@@ -76,6 +77,9 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 			}
 			all[p.rank] = p
 			left--
+		case <-patient.C:
+			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %v", l.Addr(), missing(all), c.Wait))
+			patient.Reset(nextWord)
 		case <-ctx.Done():
 			if context.Cause(ctx) != errLate {
 				return all, context.Cause(ctx)

@@ -4,7 +4,47 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
+
+// TestSaysForWhomItWaits: rank 0 names the ranks that have not joined, again and again.
+func TestSaysForWhomItWaits(t *testing.T) {
+	defer func(first, next time.Duration) { firstWord, nextWord = first, next }(firstWord, nextWord)
+	firstWord, nextWord = 20*time.Millisecond, 20*time.Millisecond
+	lines := make(chan string, 1000)
+	address := free(t)
+	lead := config(0, 3, address)
+	lead.Say = func(line string) { lines <- line }
+	var all sync.WaitGroup
+	join := func(c Config) {
+		g, err := Join(t.Context(), c)
+		if err != nil {
+			t.Error(err)
+		}
+		g.Close(nil)
+	}
+	all.Go(func() { join(lead) })
+	until := func(end string) {
+		deadline := time.After(10 * time.Second)
+		for {
+			select {
+			case line := <-lines:
+				if want := "rank 0 waits at " + address + " for " + end + ", up to 10s"; line == want {
+					return
+				}
+			case <-deadline:
+				t.Errorf("rank 0 does not say that it waits for %s", end)
+				return
+			}
+		}
+	}
+	until("the ranks 1, 2")
+	until("the ranks 1, 2")
+	all.Go(func() { join(config(1, 3, address)) })
+	until("rank 2")
+	all.Go(func() { join(config(2, 3, address)) })
+	all.Wait()
+}
 
 // TestSays: a rank says at once why the run ends: it may save for minutes before its error is shown. One whose output
 // is not read has told the others before.
