@@ -85,6 +85,17 @@ ended "scancel"
 saved "scancel" "$job"
 [ "$(grep -c '^interrupted' "$job.log")" = 1 ] || fail "scancel: $(cat "$job.log")"
 
+# SIGTERM for the ranks alone, as --signal sends it: srun has their status.
+asked=$work/asked
+timeout 120 srun --ntasks 2 "${run[@]}" --run-dir "$asked" --max-steps 1000000 >"$asked.log" 2>&1 & pid=$!
+training "$asked"
+scancel --signal=TERM "$(squeue --noheader --format %i)"
+got=0
+wait $pid || got=$?
+[ $got = 130 ] || fail "scancel --signal=TERM: status $got: $(tail -n 10 "$asked.log")"
+ended "scancel --signal=TERM"
+saved "scancel --signal=TERM" "$asked"
+
 killed=$work/killed
 timeout 120 srun --ntasks 2 "${run[@]}" --run-dir "$killed" --max-steps 1000000 >"$killed.log" 2>&1 & pid=$!
 training "$killed"
