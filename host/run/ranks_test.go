@@ -245,28 +245,34 @@ func TestRanksStopTogether(t *testing.T) {
 	}
 }
 
-// TestRankFails: what one rank fails of ends all of them, with its reason; rank 0 has saved what was trained.
+// TestRankFails: what one rank fails of ends all of them, with its reason. Rank 0, which fails before the first step,
+// removes the run folder; the other then does not fail of that.
 func TestRankFails(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
 	debug := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(debug, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	errs := rankTest{
-		size: 2, flags: []string{"--graph", pico, "--batch-size", "2", "--run-dir", dir, "--max-steps", "4"},
-		own: func(rank int) []string {
-			if rank == 1 {
-				return []string{"--debug-dir", debug}
-			}
-			return nil
-		},
-	}.train(t)
-	if exit.Code(errs[0]) != exit.StatusRank || !strings.Contains(errs[0].Error(), "rank 1 failed: ") ||
-		!strings.Contains(errs[0].Error(), debug) {
-		t.Errorf("rank 0: %v", errs[0])
-	}
-	if exit.Code(errs[1]) != exit.StatusRefused {
-		t.Errorf("rank 1: %v", errs[1])
+	for fails := range 2 {
+		errs := rankTest{
+			size: 2, flags: []string{
+				"--graph", pico, "--batch-size", "2", "--run-dir", filepath.Join(t.TempDir(), "run"),
+				"--max-steps", "4",
+			},
+			own: func(rank int) []string {
+				if rank == fails {
+					return []string{"--debug-dir", debug}
+				}
+				return nil
+			},
+		}.train(t)
+		other := errs[1-fails]
+		if want := fmt.Sprintf("rank %d failed: ", fails); exit.Code(other) != exit.StatusRank ||
+			!strings.Contains(other.Error(), want) || !strings.Contains(other.Error(), debug) {
+			t.Errorf("rank %d fails; rank %d: %v", fails, 1-fails, other)
+		}
+		if exit.Code(errs[fails]) != exit.StatusRefused {
+			t.Errorf("rank %d: %v", fails, errs[fails])
+		}
 	}
 }
 

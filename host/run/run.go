@@ -92,8 +92,8 @@ func trainAs(
 	if err != nil {
 		return nil, err
 	}
-	defer func() { folder.Close(err) }()
-	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
+	defer func() { err = errors.Join(err, others.Close(err)); folder.Close(err) }() // the others' folders are in it
+	defer func() { err = errors.Join(err, out.bus.Close()) }()                      // while the folder is locked
 	return trainIn(ctx, starting, folder, set, p, out, others, mode)
 }
 

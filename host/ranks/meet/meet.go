@@ -50,8 +50,8 @@ type Group struct {
 	cfg   Config
 	peers []*peer // on rank 0 by rank, without itself; on the others rank 0
 	seq   uint32  // of the next value
-	// parted is set when all ranks have the same reason to end.
-	parted bool
+	// parted is set when all ranks have the same reason to end, and first when it is that of this one.
+	parted, first bool
 
 	mu      sync.Mutex
 	err     error
@@ -131,6 +131,7 @@ func (g *Group) Fail(outcome error) {
 	if g.parted || g.Err() != nil {
 		return
 	}
+	g.first = true
 	text := fmt.Sprintf("rank %d failed: %s", g.cfg.World.Rank, firstLine(exit.Text(outcome)))
 	if exit.Interrupted(outcome) {
 		text = fmt.Sprintf("rank %d was interrupted", g.cfg.World.Rank)
@@ -139,7 +140,8 @@ func (g *Group) Fail(outcome error) {
 }
 
 // Close leaves the group. With nil, it waits until all ranks have done so, and returns an error if one failed instead.
-// Otherwise the others get the error. No goroutine and no port is left. It is idempotent.
+// Otherwise the others get the error. If another one has ended before, Close returns that: it may be why this rank
+// fails, of a file that is not there any more. No goroutine and no port is left. It is idempotent.
 func (g *Group) Close(outcome error) error {
 	if g == nil {
 		return nil
@@ -153,6 +155,8 @@ func (g *Group) Close(outcome error) error {
 	together := outcome == nil || g.parted
 	if together {
 		err = g.leave()
+	} else if _, lost := errors.AsType[*LostError](outcome); !lost && !g.first && !exit.Interrupted(outcome) {
+		err = g.Err()
 	}
 	close(g.leaving)
 	if !together {

@@ -1,10 +1,13 @@
 package meet
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
 )
 
 // TestSaysForWhomItWaits: rank 0 names the ranks that have not joined, again and again.
@@ -77,5 +80,37 @@ func TestSays(t *testing.T) {
 			rank < 2 && !strings.Contains(text, "rank 2 ") {
 			t.Errorf("rank %d says %q and ends with %v", rank, line, err)
 		}
+	}
+}
+
+// TestEndAfterAnother: an error that a rank runs into after the end of another one does not hide that; one that it had
+// before stays the only one.
+func TestEndAfterAnother(t *testing.T) {
+	gone := errors.New("no such file")
+	errs := together(t, 2, nil, func(g *Group) error {
+		if g.World().Rank == 0 {
+			return errors.New("first")
+		}
+		<-g.Lost()
+		return gone
+	})
+	if !errors.Is(errs[1], gone) || exit.Code(errs[1]) != exit.StatusRank ||
+		!strings.Contains(errs[1].Error(), "rank 0 failed: first") {
+		t.Errorf("rank 1 after the end of rank 0: %v", errs[1])
+	}
+	if errs[0].Error() != "first" {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+	errs = together(t, 3, nil, func(g *Group) error {
+		if g.World().Rank != 1 {
+			<-g.Lost()
+			return g.Err()
+		}
+		g.Fail(gone)
+		<-g.Lost() // rank 0 tells all, or has ended
+		return gone
+	})
+	if errs[1] == nil || errs[1].Error() != gone.Error() {
+		t.Errorf("rank 1, which failed first: %v", errs[1])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type Ranks struct {
 	quarantine atomic.Pointer[batch.Quarantine] // of rank 0, once it is open
 	cancel     context.CancelCauseFunc          // of the run
 	over       chan struct{}                    // closed when this rank leaves
+	leave      sync.Once
 }
 
 // Join joins the ranks of a run, if it has several. cancel ends the run of this process, for a reason that arrives at
@@ -54,12 +56,13 @@ func Join(
 	return r, nil
 }
 
-// Close leaves the others: after the end that all have agreed on, or with the reason why this rank ends alone.
+// Close leaves the others: after the end that all have agreed on, or with the reason why this rank ends alone. It is
+// idempotent.
 func (r *Ranks) Close(outcome error) error {
 	if r == nil {
 		return nil
 	}
-	close(r.over)
+	r.leave.Do(func() { close(r.over) })
 	if exit.Interrupted(outcome) && !exit.IsRefusal(outcome) { // all ranks have stopped after the same step
 		outcome = nil
 	}
