@@ -124,7 +124,7 @@ func (r *round) expects(rank, steps int, m *member) error {
 			want = append(want, 6) // the one that is asked to stop has nothing to agree on with the others yet
 		}
 	case unjoined:
-		want = []int{130, 6}
+		want = []int{130, 6, 2} // 2: rank 0 ended in the handshake, as it does with a rank of another secret
 	default:
 		want = []int{6}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -81,8 +82,15 @@ func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
 func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
 	conn.SetDeadline(time.Now().Add(patience))
 	hello, theirs := make([]byte, len(greeting)), make([]byte, nonceBytes)
-	if err := readAll(conn, hello, theirs); err != nil || string(hello) != greeting {
+	n, err := io.ReadFull(conn, hello)
+	if string(hello[:n]) != greeting[:n] || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, refused("what listens at %s is not rank 0 of a run of this version", c.Address)
+	}
+	if err == nil {
+		err = readAll(conn, theirs)
+	}
+	if err != nil { // it has ended before it could answer, and may be started again
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: err}
 	}
 	mine, claims := nonce(), make([]byte, 8)
 	binary.LittleEndian.PutUint32(claims, uint32(c.World.Rank))
@@ -93,8 +101,10 @@ func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
 		return nil, refused("rank 0 at %s has closed the connection", c.Address)
 	}
 	sum, length := make([]byte, sha256.Size), make([]byte, 1)
-	if err := readAll(conn, sum, length); err != nil ||
-		!hmac.Equal(sum, proof(c.Secret, "lead", theirs, mine, claims)) {
+	if err := readAll(conn, sum, length); err != nil {
+		return nil, refused("rank 0 at %s has closed the connection: it has another secret, or it has ended", c.Address)
+	}
+	if !hmac.Equal(sum, proof(c.Secret, "lead", theirs, mine, claims)) {
 		return nil, refused("rank 0 at %s has another secret", c.Address)
 	}
 	host, why := make([]byte, length[0]), make([]byte, 2)

@@ -246,7 +246,7 @@ func TestStrangers(t *testing.T) {
 
 // TestImpostor: a rank does not go on with a rank 0 that does not know the secret.
 func TestImpostor(t *testing.T) {
-	for _, answers := range []string{"", "something else that listens here, and is long enough to be a greeting",
+	for _, answers := range []string{"S", "something else that listens here, and is long enough to be a greeting",
 		greeting + strings.Repeat("n", nonceBytes) + strings.Repeat("p", 40)} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

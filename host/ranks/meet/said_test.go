@@ -2,6 +2,7 @@ package meet
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -113,4 +114,33 @@ func TestEndAfterAnother(t *testing.T) {
 	if errs[1] == nil || errs[1].Error() != gone.Error() {
 		t.Errorf("rank 1, which failed first: %v", errs[1])
 	}
+}
+
+// TestLeadEndsBeforeItAnswers: a rank whose connection ends before rank 0 has said anything tries again.
+func TestLeadEndsBeforeItAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	var all sync.WaitGroup
+	join := func(c Config) {
+		g, err := Join(t.Context(), c)
+		if err != nil {
+			t.Errorf("rank %d: %v", c.World.Rank, err)
+		}
+		g.Close(nil)
+	}
+	all.Go(func() { join(config(1, 2, address)) })
+	for _, said := range []string{"", greeting[:5], greeting} {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte(said))
+		conn.Close()
+	}
+	l.Close()
+	all.Go(func() { join(config(0, 2, address)) })
+	all.Wait()
 }
