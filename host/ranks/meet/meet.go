@@ -20,6 +20,7 @@ package meet
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -140,8 +141,8 @@ func (g *Group) Fail(outcome error) {
 }
 
 // Close leaves the group. With nil, it waits until all ranks have done so, and returns an error if one failed instead.
-// Otherwise the others get the error. If another one has ended before, Close returns that: it may be why this rank
-// fails, of a file that is not there any more. No goroutine and no port is left. It is idempotent.
+// Otherwise the others get the error. If it is of a file that is not there, and another rank has ended before, Close
+// returns that: rank 0 may have removed the file. No goroutine and no port is left. It is idempotent.
 func (g *Group) Close(outcome error) error {
 	if g == nil {
 		return nil
@@ -155,7 +156,7 @@ func (g *Group) Close(outcome error) error {
 	together := outcome == nil || g.parted
 	if together {
 		err = g.leave()
-	} else if _, lost := errors.AsType[*LostError](outcome); !lost && !g.first && !exit.Interrupted(outcome) {
+	} else if errors.Is(outcome, fs.ErrNotExist) && !g.first {
 		err = g.Err()
 	}
 	close(g.leaving)

@@ -2,6 +2,8 @@ package meet
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"sync"
@@ -84,35 +86,27 @@ func TestSays(t *testing.T) {
 	}
 }
 
-// TestEndAfterAnother: an error that a rank runs into after the end of another one does not hide that; one that it had
-// before stays the only one.
+// TestEndAfterAnother: a file that is missing after the end of another rank does not hide that. What a rank failed of
+// before, or by itself, stays its only error.
 func TestEndAfterAnother(t *testing.T) {
-	gone := errors.New("no such file")
-	errs := together(t, 2, nil, func(g *Group) error {
-		if g.World().Rank == 0 {
-			return errors.New("first")
-		}
-		<-g.Lost()
-		return gone
-	})
-	if !errors.Is(errs[1], gone) || exit.Code(errs[1]) != exit.StatusRank ||
-		!strings.Contains(errs[1].Error(), "rank 0 failed: first") {
-		t.Errorf("rank 1 after the end of rank 0: %v", errs[1])
-	}
-	if errs[0].Error() != "first" {
-		t.Errorf("rank 0: %v", errs[0])
-	}
-	errs = together(t, 3, nil, func(g *Group) error {
-		if g.World().Rank != 1 {
+	missing := fmt.Errorf("open: %w", fs.ErrNotExist)
+	for _, c := range []struct {
+		fails error
+		first bool // before the other rank
+		code  int
+	}{{missing, false, exit.StatusRank}, {missing, true, 1}, {exit.Refused(errors.New("a setting")), false, 2}} {
+		errs := together(t, 2, nil, func(g *Group) error {
+			if (g.World().Rank == 1) == c.first {
+				g.Fail(c.fails)
+				return c.fails
+			}
 			<-g.Lost()
-			return g.Err()
+			return c.fails
+		})
+		if err := errs[1]; !errors.Is(err, c.fails) || exit.Code(err) != c.code ||
+			(c.code == exit.StatusRank) != strings.Contains(err.Error(), "rank 0 failed: ") {
+			t.Errorf("rank 1 fails of %v, first %v: %v", c.fails, c.first, err)
 		}
-		g.Fail(gone)
-		<-g.Lost() // rank 0 tells all, or has ended
-		return gone
-	})
-	if errs[1] == nil || errs[1].Error() != gone.Error() {
-		t.Errorf("rank 1, which failed first: %v", errs[1])
 	}
 }
 

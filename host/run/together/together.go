@@ -53,6 +53,13 @@ func Join(
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
+	go func() { // until Close: a start of minutes, or a long wait, is not for one rank alone
+		select {
+		case <-r.Lost():
+			cancel(r.Err())
+		case <-r.over:
+		}
+	}()
 	return r, nil
 }
 
