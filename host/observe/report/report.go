@@ -74,6 +74,9 @@ type Report struct {
 	GradientsMs Distribution `json:"gradients_ms"`
 	PhasesMs    Phases       `json:"phases_ms"`
 
+	// Ranks are all processes of a run of several; absent otherwise.
+	Ranks []Rank `json:"ranks,omitempty"`
+
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`
 	Plugins     []Plugin      `json:"plugins"`

@@ -35,6 +35,7 @@ func (r *Report) TableOf(folder string, width int) string {
 	t.speed(r)
 	t.augmentations(r.Augmentations)
 	t.features(r.FeatureCache)
+	t.ranks(r.Ranks)
 	t.memory(r)
 	t.troubles(r)
 	if r.Verdict.Diverged {
@@ -43,6 +44,9 @@ func (r *Report) TableOf(folder string, width int) string {
 		t.row("limited by", r.Verdict.Bottleneck)
 	}
 	for _, advice := range r.Verdict.Advice {
+		t.row("", advice)
+	}
+	if advice := straggler(r.Ranks); advice != "" {
 		t.row("", advice)
 	}
 	if s := r.Verdict.SecondGPU; s != nil {
