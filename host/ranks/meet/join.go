@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -65,18 +66,31 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 	defer l.Close()
 	patient := time.NewTimer(firstWord)
 	defer patient.Stop()
-	joined := make(chan *peer)
+	joined, gone := make(chan *peer), make(chan *peer, maxStrangers)
 	go c.accept(ctx, l, name, joined)
 	all := make([]*peer, c.World.Size)
+	var waiting sync.WaitGroup
 	for left := c.World.Size - 1; left > 0; {
 		select {
 		case p := <-joined:
-			if all[p.rank] != nil {
+			if first := all[p.rank]; first != nil {
+				why := fmt.Sprintf("two processes are rank %d: %s and %s", p.rank, first, p)
+				for _, other := range append(all, p) {
+					if other != nil {
+						_ = answer(other.conn, why)
+					}
+				}
 				p.conn.Close()
-				return all, disagreement("two processes are rank %d: %s and %s", p.rank, all[p.rank], p)
+				return all, disagreement("%s", why)
 			}
 			all[p.rank] = p
 			left--
+			waiting.Go(func() { p.watch(ctx, gone) })
+		case p := <-gone:
+			c.Say(fmt.Sprintf("%s has ended before all ranks had joined; rank 0 waits for it", p))
+			p.conn.Close()
+			all[p.rank] = nil
+			left++
 		case <-patient.C:
 			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %v", l.Addr(), missing(all), c.Wait))
 			patient.Reset(nextWord)
@@ -88,11 +102,28 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 		}
 	}
 	for _, p := range all[1:] {
+		p.conn.SetReadDeadline(time.Unix(1, 0)) // ends watch
+	}
+	waiting.Wait()
+	for _, p := range all[1:] {
+		p.conn.SetReadDeadline(time.Time{})
 		if err := answer(p.conn, ""); err != nil {
 			return all, &LostError{fmt.Sprintf("%s ended", p)}
 		}
 	}
 	return all[1:], nil
+}
+
+// watch reports a rank that ends while it waits for others. It has nothing to say until then.
+func (p *peer) watch(ctx context.Context, gone chan<- *peer) {
+	_, err := p.conn.Read(make([]byte, 1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	select {
+	case gone <- p:
+	case <-ctx.Done():
+	}
 }
 
 // missing names the ranks that have not joined.

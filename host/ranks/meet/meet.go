@@ -56,7 +56,8 @@ type Group struct {
 
 	mu      sync.Mutex
 	err     error
-	lost    chan struct{} // closed when err is set and the others know
+	lost    chan struct{} // closed when err is set
+	told    chan struct{} // closed when rank 0 has told the others
 	leaving chan struct{} // closed when this rank waits for no value any more
 	tasks   sync.WaitGroup
 }
@@ -76,11 +77,14 @@ func (e *LostError) Hint() string {
 
 // newGroup returns a group that is connected with the others, and begins to listen to them.
 func newGroup(c Config, peers []*peer) *Group {
-	g := &Group{cfg: c, peers: peers, lost: make(chan struct{}), leaving: make(chan struct{})}
-	for _, p := range peers {
-		g.tasks.Go(func() { g.listen(p) })
+	g := &Group{
+		cfg: c, peers: peers, lost: make(chan struct{}), told: make(chan struct{}), leaving: make(chan struct{}),
 	}
-	g.tasks.Go(g.keepAlive)
+	for _, p := range peers {
+		p.hear() // it has waited for those that joined later
+		g.tasks.Go(func() { g.listen(p) })
+		g.tasks.Go(func() { g.keepAlive(p) })
+	}
 	return g
 }
 
@@ -108,10 +112,11 @@ func (g *Group) fail(text string) {
 	if !first {
 		return
 	}
-	if g.cfg.World.Leads() {
-		g.tell(text) // before this rank ends
-	}
 	close(g.lost)
+	if g.cfg.World.Leads() {
+		g.tell(text)
+	}
+	close(g.told)
 	g.cfg.Say("the run ends: " + visible.Text(text)) // saving what was trained may take long
 }
 
@@ -119,7 +124,10 @@ func (g *Group) fail(text string) {
 func (g *Group) tell(why string) {
 	var all sync.WaitGroup
 	for _, p := range g.peers {
-		all.Go(func() { _ = p.send(failed, 0, []byte(why), lastWords) }) // those that have ended get nothing
+		all.Go(func() {
+			p.conn.SetWriteDeadline(time.Now().Add(lastWords)) // also of a write that waits
+			_ = p.send(failed, 0, []byte(why), lastWords)      // those that have ended get nothing
+		})
 	}
 	all.Wait()
 }
@@ -163,6 +171,9 @@ func (g *Group) Close(outcome error) error {
 	if !together {
 		g.Fail(outcome)
 	}
+	if g.Err() != nil {
+		<-g.told
+	}
 	// What the others still send is read: a connection that is closed with something unread takes the last message
 	// with it.
 	for _, p := range g.peers {
@@ -179,7 +190,7 @@ func (g *Group) Close(outcome error) error {
 // leave says goodbye, and waits until the others have.
 func (g *Group) leave() error {
 	if err := g.Err(); err != nil {
-		return nil // this rank has done its work
+		return err
 	}
 	for _, p := range g.peers {
 		if err := p.send(bye, 0, nil, g.cfg.Silence); err != nil {

@@ -268,7 +268,9 @@ func TestImpostor(t *testing.T) {
 
 // TestOtherWorlds: ranks of another number, and two of one number, are refused.
 func TestOtherWorlds(t *testing.T) {
-	for name, second := range map[string][2]int{"another number": {1, 3}, "twice": {1, 3}} {
+	for name, want := range map[string]string{
+		"another number": "it is rank 1 of 3, and rank 0 is one of 2", "twice": "two processes are rank 1: ",
+	} {
 		t.Run(name, func(t *testing.T) {
 			address := free(t)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -281,14 +283,16 @@ func TestOtherWorlds(t *testing.T) {
 			if name == "twice" {
 				go Join(ctx, config(1, 3, address))
 			}
-			_, err := Join(t.Context(), config(second[0], second[1], address))
-			if err == nil {
-				t.Error("joined")
+			_, err := Join(t.Context(), config(1, 3, address))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("rank 1: %v", err)
+			}
+			if name == "twice" {
+				if err := <-done; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("rank 0: %v", err)
+				}
 			}
 			cancel()
-			if err := <-done; err == nil {
-				t.Error("rank 0 joined")
-			}
 		})
 	}
 }
@@ -331,6 +335,7 @@ func TestLost(t *testing.T) {
 				g.mu.Lock()
 				g.err = errors.New("killed") // it tells no one
 				g.mu.Unlock()
+				close(g.told)
 				for _, p := range g.peers {
 					p.conn.(*net.TCPConn).SetLinger(0)
 					p.conn.Close()
@@ -353,6 +358,7 @@ func TestLost(t *testing.T) {
 
 // TestSilence: a machine that vanishes has a deadline; a rank that computes for long does not.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	address := free(t)
 	done := make(chan error, 1)
 	go func() {
@@ -389,6 +395,102 @@ func TestSilence(t *testing.T) {
 			time.Sleep(5 * beat)
 		}
 		return g.Barrier()
+	}))
+}
+
+// TestLateRank: a rank that joins long after another does not make that one silent.
+func TestLateRank(t *testing.T) {
+	t.Parallel()
+	address, errs := free(t), make(chan error, 3)
+	for rank := range 3 {
+		go func() {
+			c := config(rank, 3, address)
+			c.Silence = 2 * beat
+			if rank == 2 {
+				time.Sleep(4 * beat)
+			}
+			g, err := Join(t.Context(), c)
+			if err == nil {
+				time.Sleep(2 * beat)
+				err = errors.Join(g.Barrier(), g.Close(nil))
+			}
+			errs <- err
+		}()
+	}
+	for range 3 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRankComesAgain: a rank that ends while others are awaited may be started again.
+func TestRankComesAgain(t *testing.T) {
+	t.Parallel()
+	address := free(t)
+	ctx, end := context.WithCancel(t.Context())
+	go Join(ctx, config(1, 3, address))
+	left := make(chan struct{})
+	lead := config(0, 3, address)
+	lead.Say = func(line string) {
+		if strings.Contains(line, "rank 1 (") && strings.Contains(line, "has ended before all ranks had joined") {
+			close(left)
+		}
+	}
+	errs := make(chan error, 3)
+	join := func(c Config) {
+		g, err := Join(t.Context(), c)
+		if err == nil {
+			err = errors.Join(g.Barrier(), g.Close(nil))
+		}
+		errs <- err
+	}
+	go join(lead)
+	time.Sleep(500 * time.Millisecond) // rank 1 has joined
+	end()
+	<-left
+	go join(config(1, 3, address))
+	go join(config(2, 3, address))
+	for range 3 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEndAfterFailure: a rank whose work is done learns that another has failed, and one that waits for a value of a
+// rank that has left does not wait for ever.
+func TestEndAfterFailure(t *testing.T) {
+	errs := together(t, 2, nil, func(g *Group) error {
+		if g.World().Rank == 1 {
+			return errors.New("its disk is full")
+		}
+		<-g.Lost()
+		return nil
+	})
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "its disk is full") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+	errs = together(t, 2, nil, func(g *Group) error {
+		if g.World().Rank == 1 {
+			return nil
+		}
+		_, err := g.Gather(nil)
+		return err
+	})
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "has ended, and value 0 is due") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+}
+
+// TestSlowNote: a note that waits for a disk is no silence of its rank.
+func TestSlowNote(t *testing.T) {
+	t.Parallel()
+	ok(t, together(t, 2, func(c *Config) {
+		c.Silence = 2 * beat
+		c.Noted = func(int, []byte) { time.Sleep(4 * beat) }
+	}, func(g *Group) error {
+		return errors.Join(g.Note([]byte("x")), g.Barrier())
 	}))
 }
 

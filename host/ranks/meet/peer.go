@@ -42,7 +42,8 @@ type peer struct {
 	host string // as it calls itself
 
 	writing sync.Mutex
-	heard   atomic.Int64 // Unix nanoseconds
+	heard   atomic.Int64 // time since epoch
+	noting  atomic.Bool  // Config.Noted takes a note of it: it is not read
 	values  chan message
 	left    chan struct{} // closed when it has said how it ends
 	ends    sync.Once
@@ -56,8 +57,22 @@ type message struct {
 
 func newPeer(conn net.Conn, rank int, host string) *peer {
 	p := &peer{conn: conn, rank: rank, host: host, values: make(chan message, ahead+2), left: make(chan struct{})}
-	p.heard.Store(time.Now().UnixNano())
+	p.hear()
 	return p
+}
+
+// epoch is a time of the monotonic clock, which no one sets.
+var epoch = time.Now()
+
+// hear records that something was heard of the rank.
+func (p *peer) hear() { p.heard.Store(int64(time.Since(epoch))) }
+
+// silent returns for how long nothing was heard of the rank.
+func (p *peer) silent() time.Duration {
+	if p.noting.Load() {
+		return 0
+	}
+	return time.Since(epoch) - time.Duration(p.heard.Load())
 }
 
 func (p *peer) String() string {
@@ -108,7 +123,7 @@ func (p *peer) read(data []byte) error {
 	for len(data) > 0 {
 		n, err := p.conn.Read(data)
 		if n > 0 {
-			p.heard.Store(time.Now().UnixNano())
+			p.hear()
 		}
 		if data = data[n:]; err != nil && len(data) > 0 {
 			return err
@@ -141,9 +156,7 @@ func (g *Group) listen(p *peer) {
 			case <-g.leaving: // no one waits for it
 			}
 		case note:
-			if g.cfg.Noted != nil {
-				g.cfg.Noted(p.rank, m.data)
-			}
+			g.take(p, m.data)
 		case alive:
 		case bye:
 			p.leave()
@@ -155,6 +168,17 @@ func (g *Group) listen(p *peer) {
 			return
 		}
 	}
+}
+
+// take gives a note to Config.Noted, which may wait for a disk.
+func (g *Group) take(p *peer, data []byte) {
+	if g.cfg.Noted == nil {
+		return
+	}
+	p.noting.Store(true)
+	g.cfg.Noted(p.rank, data)
+	p.hear()
+	p.noting.Store(false)
 }
 
 // isLeaving reports whether this rank waits for no value any more.
@@ -170,41 +194,40 @@ func (g *Group) isLeaving() bool {
 // beat is the time between two signs of life.
 const beat = time.Second
 
-// keepAlive says that this rank lives, and notices ranks that are silent.
-func (g *Group) keepAlive() {
+// keepAlive tells a rank that this one lives, and notices that the rank is silent.
+func (g *Group) keepAlive(p *peer) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	last := time.Now()
 	for {
 		select {
 		case <-tick.C:
+		case <-p.left:
+			return
 		case <-g.leaving:
 			return
 		case <-g.lost:
 			return
 		}
-		now := time.Now()
-		slept := now.Sub(last) > 5*beat // this process was stopped: what the others sent has not been read yet
-		last = now
-		for _, p := range g.peers {
-			if slept {
-				p.heard.Store(now.UnixNano())
-			}
-			if silent := now.Sub(time.Unix(0, p.heard.Load())); silent > g.cfg.Silence && !p.said() {
-				g.fail(fmt.Sprintf("nothing was heard of %s for %v (--rank-timeout)", p, g.cfg.Silence))
-				return
-			}
-			if err := p.send(alive, 0, nil, g.cfg.Silence); err != nil && !p.said() {
-				// An end that has a reason comes as a message, which may still be on its way.
-				select {
-				case <-g.lost:
-				case <-g.leaving:
-				case <-time.After(beat):
-					g.fail(g.gone(p, err))
-				}
-				return
-			}
+		if time.Since(last) > 5*beat { // this process was stopped: what the rank sent has not been read yet
+			p.hear()
 		}
+		if p.silent() > g.cfg.Silence {
+			g.fail(fmt.Sprintf("nothing was heard of %s for %v (--rank-timeout)", p, g.cfg.Silence))
+			return
+		}
+		if err := p.send(alive, 0, nil, g.cfg.Silence); err != nil {
+			// An end that has a reason comes as a message, which may still be on its way.
+			select {
+			case <-g.lost:
+			case <-g.leaving:
+			case <-p.left:
+			case <-time.After(beat):
+				g.fail(g.gone(p, err))
+			}
+			return
+		}
+		last = time.Now()
 	}
 }
 
@@ -227,7 +250,7 @@ func (g *Group) Note(data []byte) error {
 		return nil
 	}
 	if err := g.peers[0].send(note, 0, data, g.cfg.Silence); err != nil {
-		g.fail(g.gone(g.peers[0], err))
+		g.failSoon(g.peers[0], err)
 		return g.Err()
 	}
 	return nil
@@ -237,6 +260,9 @@ func (g *Group) Note(data []byte) error {
 var buffers sync.Pool
 
 func buffer(n int) []byte {
+	if n == 0 {
+		return nil
+	}
 	if b, ok := buffers.Get().(*[]byte); ok && cap(*b) >= n {
 		return (*b)[:n]
 	}

@@ -15,8 +15,8 @@ import (
 // ahead is how many pieces of a Reduce a rank sends before it has the result of the first.
 const ahead = 4
 
-// send sends a value to a rank.
-func (g *Group) send(p *peer, seq uint32, data []byte) error {
+// give sends a value to a rank.
+func (g *Group) give(p *peer, seq uint32, data []byte) error {
 	if err := g.Err(); err != nil {
 		return err
 	}
@@ -38,15 +38,18 @@ func (g *Group) failSoon(p *peer, err error) {
 	}
 }
 
-// receive returns the value of a rank with a number.
-func (g *Group) receive(p *peer, seq uint32) ([]byte, error) {
+// await returns the value of a rank with a number.
+func (g *Group) await(p *peer, seq uint32) ([]byte, error) {
 	var m message
 	select {
-	case m = <-p.values:
+	case m = <-p.values: // also of a rank that has left since
 	default:
 		select {
 		case m = <-p.values:
 		case <-g.lost:
+			return nil, g.Err()
+		case <-p.left:
+			g.fail(fmt.Sprintf("%s has ended, and value %d is due", p, seq))
 			return nil, g.Err()
 		}
 	}
@@ -62,11 +65,11 @@ func (g *Group) Gather(data []byte) ([][]byte, error) {
 	seq := g.seq
 	g.seq++
 	if !g.cfg.World.Leads() {
-		return nil, g.send(g.peers[0], seq, data)
+		return nil, g.give(g.peers[0], seq, data)
 	}
 	all := [][]byte{data}
 	for _, p := range g.peers {
-		own, err := g.receive(p, seq)
+		own, err := g.await(p, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -80,10 +83,10 @@ func (g *Group) Share(data []byte) ([]byte, error) {
 	seq := g.seq
 	g.seq++
 	if !g.cfg.World.Leads() {
-		return g.receive(g.peers[0], seq)
+		return g.await(g.peers[0], seq)
 	}
 	for _, p := range g.peers {
-		if err := g.send(p, seq, data); err != nil {
+		if err := g.give(p, seq, data); err != nil {
 			return nil, err
 		}
 	}
@@ -126,11 +129,11 @@ func (g *Group) Reduce(n int, piece func(i int) []byte, combine func(i int, all 
 	lead, sent := g.peers[0], 0
 	for i := range n {
 		for ; sent < min(n, i+ahead); sent++ {
-			if err := g.send(lead, seq+uint32(sent), piece(sent)); err != nil {
+			if err := g.give(lead, seq+uint32(sent), piece(sent)); err != nil {
 				return err
 			}
 		}
-		result, err := g.receive(lead, seq+uint32(i))
+		result, err := g.await(lead, seq+uint32(i))
 		if err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (g *Group) combine(seq uint32, n int, piece func(i int) []byte, combine fun
 	for i := range n {
 		all[0] = piece(i)
 		for k, p := range g.peers {
-			own, err := g.receive(p, seq+uint32(i))
+			own, err := g.await(p, seq+uint32(i))
 			if err != nil {
 				return err
 			}
@@ -161,7 +164,7 @@ func (g *Group) combine(seq uint32, n int, piece func(i int) []byte, combine fun
 		}
 		combine(i, all)
 		for _, p := range g.peers {
-			if err := g.send(p, seq+uint32(i), all[0]); err != nil {
+			if err := g.give(p, seq+uint32(i), all[0]); err != nil {
 				return err
 			}
 		}
