@@ -75,8 +75,8 @@ done
 # Open MPI 5 kills the ranks a quarter of a second after a signal: SIGUSR1, which it passes on, saves before.
 stopped openmpi "USR1 TERM" "$work/openmpi-TERM"
 status "openmpi, SIGTERM" '[1-9]*' $got "$work/openmpi-TERM"
-path=$(sed -n 's/^saved \(.*\); training continues$/\1/p' "$work/openmpi-TERM.log")
-[ -d "$path" ] || fail "openmpi: SIGUSR1 saved nothing: $(tail -n 5 "$work/openmpi-TERM.log")"
-"${openmpi[@]}" "${run[@]}" --resume-or-start "$work/openmpi-TERM" --max-steps $((10#${path: -6} + 3)) >"$work/again.log" 2>&1 ||
+grep -q '^saved .*; training continues$' "$work/openmpi-TERM.log" || fail "openmpi: SIGUSR1: $(tail -n 5 "$work/openmpi-TERM.log")"
+checkpoints=("$work"/openmpi-TERM/checkpoints/step-??????) # the one of SIGUSR1, or later ones
+"${openmpi[@]}" "${run[@]}" --resume "$work/openmpi-TERM" --max-steps $((10#${checkpoints[-1]: -6} + 3)) >"$work/again.log" 2>&1 ||
 	fail "openmpi does not continue: $(tail -n 5 "$work/again.log")"
 echo "plain variables, mpirun of Open MPI 5.0.11 and of MPICH 5.0.2 have the same losses; nothing is left after a signal or a kill"
