@@ -51,11 +51,9 @@ func TrainWith(
 	return trainAs(ctx, set, console, mode, launch.Found{})
 }
 
-// trainAs is TrainWith and TrainAs.
-//
-// A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
-// first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
-// error has a status of its own, such as 3 for memory.
+// trainAs is TrainWith and TrainAs. A run has five phases: settings, plan, machine, session, run. Each phase uses the
+// results of the previous phases. The first four mark their errors as refusals (exit.Refused), which exit.Code maps to
+// status 2 unless the kind of the error has a status of its own, such as 3 for memory.
 func trainAs(
 	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode, rank launch.Found,
 ) (_ *report.Report, err error) {
