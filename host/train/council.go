@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -39,6 +40,17 @@ func (l *Loop) stoppable(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { cancel(nil); <-done }
+}
+
+// because returns why the loop ended with an error: if a rank is missing, what failed without it is an effect of that.
+func (l *Loop) because(err error) error {
+	if err == nil || errors.Is(err, exit.ErrInterrupted) {
+		return err
+	}
+	if lost := l.complete(); lost != nil && !errors.Is(err, lost) {
+		return fmt.Errorf("step %d: %w", l.Progress.Step+1, lost)
+	}
+	return err
 }
 
 // complete returns an error if a rank is missing, so that what was computed together is no step.
@@ -127,6 +139,9 @@ func (l *Loop) value(ctx context.Context, e *event.Evaluation) (value float64, e
 	}
 	if err := l.Ranks.Decide(decided); err != nil {
 		return 0, fmt.Errorf("evaluation after step %d: %w", e.Step, err)
+	}
+	if cut != nil {
+		return 0, cut // this is rank 0
 	}
 	if decided[1] != 0 {
 		return 0, exit.ErrInterrupted

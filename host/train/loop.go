@@ -137,7 +137,8 @@ func (notFinite) Hint() string {
 }
 
 // Run trains. It locks its goroutine to its thread.
-func (l *Loop) Run(ctx context.Context) error {
+func (l *Loop) Run(ctx context.Context) (err error) {
+	defer func() { err = l.because(err) }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, end := l.stoppable(ctx)

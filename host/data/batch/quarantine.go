@@ -145,24 +145,30 @@ func (q *Quarantine) Add(row report.Quarantined) error {
 func (q *Quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath),
 		visible.Clauses(row.Reason, dataset.MaxReason)
+	fresh, err := q.record(row)
+	if fresh && row.Stage != "index" && q.Found != nil {
+		q.Found(row)
+	}
+	return err
+}
+
+// record is add for a row with texts of the right lengths. fresh reports whether the row was not known.
+func (q *Quarantine) record(row report.Quarantined) (fresh bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons := q.reasons[row.Split]
 	if _, known := reasons[row.ID]; known {
-		return nil
+		return false, nil
 	}
 	reasons[row.ID] = row.Reason
 	q.count.Add(1)
 	if q.file != nil {
 		if _, err := q.file.Add(row); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if err := q.tooMany(row.Split, row.ID, row.Reason); err != nil {
-		return err
-	}
-	if row.Stage != "index" && q.Found != nil {
-		q.Found(row)
+		return true, err
 	}
 	if row.Stage != "index" && q.warn != nil && !q.warned[row.Split] {
 		q.warned[row.Split] = true
@@ -170,7 +176,7 @@ func (q *Quarantine) add(row report.Quarantined) error {
 			"clip %s of the %s data cannot be used and is left out: %s (%s names it, and those that follow)", row.ID,
 			title[row.Split], row.Reason, rundir.QuarantineFile))
 	}
-	return nil
+	return true, nil
 }
 
 // rejected adds rows of a batch that a stage cannot use, unread adds rows that cannot be read. The pipeline's workers

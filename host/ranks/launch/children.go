@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,9 +27,10 @@ type Children struct {
 }
 
 // Start starts so many ranks on this machine less one, which this process is: with a program, the arguments of this
-// one, and the variables that torchrun sets. They are in a process group of their own, so that Ctrl-C in a terminal
-// reaches rank 0 alone, which tells the others. ended is called, on any goroutine, when one ends that has not joined
-// the others or has done so and crashed. Call Wait when the run is over.
+// one, and the variables that torchrun sets. They are in process groups of their own, so that Ctrl-C in a terminal
+// reaches rank 0 alone, which tells the others, and are asked to stop when this process ends. ended is called, on any
+// goroutine, with the error of each that ends with another status than 0, also if this rank knows why. Call Wait when
+// the run is over.
 func Start(ranks int, program string, args []string, ended func(error)) (Found, *Children, error) {
 	port, err := freePort()
 	if err != nil {
@@ -40,18 +41,34 @@ func Start(ranks int, program string, args []string, ended func(error)) (Found, 
 		Address: net.JoinHostPort("127.0.0.1", port),
 	}
 	c := &Children{done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the kernel takes the end of this thread for that of the process
+		started <- c.start(f, port, program, args, ended)
+		<-c.done
+	}()
+	if err := <-started; err != nil {
+		c.kill()
+		return f, nil, err
+	}
+	return f, c, nil
+}
+
+// start starts the processes.
+func (c *Children) start(f Found, port, program string, args []string, ended func(error)) error {
 	var running sync.WaitGroup
-	for rank := 1; rank < ranks; rank++ {
+	defer func() { go func() { running.Wait(); close(c.done) }() }()
+	for rank := 1; rank < f.Size; rank++ {
 		cmd, last := exec.Command(program, args...), new(tail)
-		cmd.Stderr, cmd.SysProcAttr = last, &syscall.SysProcAttr{Setpgid: true}
+		cmd.Stderr = last
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 		cmd.WaitDelay = time.Second // for the plugins that hold its standard error
 		cmd.Env = append(os.Environ(),
-			fmt.Sprint("RANK=", rank), fmt.Sprint("WORLD_SIZE=", ranks), fmt.Sprint("LOCAL_RANK=", rank),
-			fmt.Sprint("LOCAL_WORLD_SIZE=", ranks), "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port,
+			fmt.Sprint("RANK=", rank), fmt.Sprint("WORLD_SIZE=", f.Size), fmt.Sprint("LOCAL_RANK=", rank),
+			fmt.Sprint("LOCAL_WORLD_SIZE=", f.Size), "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port,
 			"TORCHELASTIC_USE_AGENT_STORE=", SecretVariable+"="+f.Secret)
 		if err := cmd.Start(); err != nil {
-			c.kill()
-			return f, nil, fmt.Errorf("start rank %d: %w", rank, err)
+			return fmt.Errorf("start rank %d: %w", rank, err)
 		}
 		c.all, c.tails = append(c.all, cmd), append(c.tails, last)
 		running.Go(func() {
@@ -60,8 +77,7 @@ func Start(ranks int, program string, args []string, ended func(error)) (Found, 
 			}
 		})
 	}
-	go func() { running.Wait(); close(c.done) }()
-	return f, c, nil
+	return nil
 }
 
 // failure is the error of a rank that has ended by itself. What it has printed last says why.
@@ -74,10 +90,10 @@ func failure(rank int, err error, said string) error {
 }
 
 // lastWords is how long the other ranks may take to end after rank 0.
-const lastWords = 10 * time.Second
+var lastWords = 10 * time.Second
 
-// Wait waits until all have ended. Those that take long are killed. It returns what one that crashed has printed: an
-// end that rank 0 knows of, such as another rank's, is none.
+// Wait waits until all have ended. Those that take long are killed. It returns what one that a signal has ended has
+// printed last: one that ends by itself has told the others why.
 func (c *Children) Wait() error {
 	if c == nil {
 		return nil
@@ -88,20 +104,19 @@ func (c *Children) Wait() error {
 		c.kill()
 		<-c.done
 	}
-	known := []int{0, exit.StatusRank, exit.StatusInterrupted, exit.StatusRefused}
 	var errs []error
 	for i, cmd := range c.all {
-		if !slices.Contains(known, cmd.ProcessState.ExitCode()) {
+		if !cmd.ProcessState.Exited() {
 			errs = append(errs, failure(i+1, errors.New(cmd.ProcessState.String()), c.tails[i].String()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// kill kills their process groups: with them their plugins.
+// kill kills those that have not ended. Their plugins end with them.
 func (c *Children) kill() {
 	for _, cmd := range c.all {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Process.Kill() // of one that has ended, an error
 	}
 }
 

@@ -82,8 +82,9 @@ func (n *NCCL) take(parts []train.Part) error {
 // NCCL itself may be waiting for the models' CUDA graphs until they are closed.
 func (n *NCCL) Abort() { n.end(n.comm.Abort) }
 
-// patience is for NCCL to end, which takes some 100 ms.
-const patience = 5 * time.Second
+// patience is for NCCL to end, which takes some 100 ms, and for the last rank of the machine, which may still write its
+// report.
+const patience = time.Minute
 
 // Close frees the communicator, or waits until an abort has. It gives up after some seconds: the process ends anyway.
 func (n *NCCL) Close() error {

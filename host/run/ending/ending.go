@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/host/train/save"
@@ -86,10 +87,11 @@ func (u until) Good() ([]int64, error) {
 	return slices.DeleteFunc(good, func(step int64) bool { return step >= u.step }), err
 }
 
-// Ruined reports whether an error says that the weights are not finite, so that nothing can be saved.
+// Ruined reports whether an error says that the weights are not finite, or not those of all ranks, so that nothing can
+// be saved.
 func Ruined(err error) bool {
 	_, ok := errors.AsType[*save.NotFiniteError](err)
-	return ok
+	return ok || together.Differs(err)
 }
 
 // Checkpoints are those of a run: the steps of the good ones, the newest first, and the first of some that can be

@@ -53,10 +53,13 @@ func claim(set *config.Set, now time.Time) (*Folder, error) {
 // it.
 func ClaimRank(run string, rank int) (*Folder, error) {
 	dir := filepath.Join(run, rundir.RanksFolder, strconv.Itoa(rank))
-	if err := files.In(dir).MkdirAll(); err != nil {
-		return nil, fmt.Errorf("folder of rank %d: %w", rank, err)
+	made, err := makeFolder(dir)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, exit.Refused(hint.Errorf("the run folder must be one that every rank can write",
+			"folder of rank %d: %w", rank, err))
 	}
-	return lock(dir, false)
+	f, err := lock(dir, made)
+	return f, exit.Refused(err)
 }
 
 // Check returns the error that Claim would return, and changes nothing. It does not notice a process that trains in the

@@ -21,8 +21,8 @@ func (r *Ranks) Describe(own *report.Report) []report.Rank {
 	if err != nil {
 		data = []byte("{}") // a figure is no number; rank 0 waits for an answer
 	}
-	all, err := r.Gather(data)
-	if err != nil || all == nil {
+	all, err := r.All(data) // all ranks are here before one frees what they share
+	if err != nil || !r.Leads() {
 		return nil
 	}
 	var ranks []report.Rank

@@ -33,6 +33,8 @@ type Ranks struct {
 	cancel     context.CancelCauseFunc          // of the run
 	over       chan struct{}                    // closed when this rank leaves
 	leave      sync.Once
+	stepped    bool  // this process has made a step
+	agreed     int64 // the last step after which the weights were those of all
 }
 
 // Join joins the ranks of a run, if it has several. cancel ends the run of this process, for a reason that arrives at

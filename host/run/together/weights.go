@@ -2,14 +2,14 @@ package together
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
-	"strconv"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // checkedEvery is the number of steps after which the ranks compare their weights.
@@ -28,15 +28,35 @@ func (r *Ranks) Ready(q *batch.Quarantine, m *train.Model, step int64) error {
 	return r.compare(m, step)
 }
 
-// Step compares the weights of all ranks after some of the steps. It returns an error that names a rank with others.
+// Step compares the weights of all ranks after the first step of the process, and after every thousandth of the run. It
+// returns a *DifferError that names a rank with others.
 func (r *Ranks) Step(m *train.Model, step int64) error {
-	if r == nil || step%checkedEvery != 0 {
+	if r == nil || r.stepped && step%checkedEvery != 0 {
 		return nil
 	}
+	r.stepped = true
 	return r.compare(m, step)
 }
 
-// compare returns an error that names a rank whose weights are not those of rank 0, and the first parameter. The
+// DifferError says that a rank has other weights than rank 0. What was trained since step Agreed is of no use.
+type DifferError struct {
+	Step, Agreed int64
+	Rank         int
+	Parameter    string // the first that differs
+}
+
+func (e *DifferError) Error() string {
+	return fmt.Sprintf("after step %d, rank %d has other weights than rank 0: %q differs", e.Step, e.Rank, e.Parameter)
+}
+
+// Hint implements the interface of package hint.
+func (e *DifferError) Hint() string {
+	return fmt.Sprintf("continue all ranks from a checkpoint of step %d or before with --resume RUN@STEP, on "+
+		"processors and GPUs of one kind; if it happens again there, the memory or the GPU of that machine may be "+
+		"faulty", e.Agreed)
+}
+
+// compare returns a *DifferError that names a rank whose weights are not those of rank 0, and the first parameter. The
 // checksums find faults, not malice.
 func (r *Ranks) compare(m *train.Model, step int64) error {
 	if err := m.Pull(); err != nil {
@@ -49,12 +69,10 @@ func (r *Ranks) compare(m *train.Model, step int64) error {
 	}
 	for rank, own := range all {
 		if at := differs(all[0], own); at >= 0 {
-			return hint.Errorf("continue all ranks from a checkpoint with --resume; if it happens again, the memory "+
-				"or the GPU of that machine may be faulty",
-				"after step %d, rank %d has other weights than rank 0: %s differs", step, rank,
-				strconv.Quote(weights[min(at, len(weights)-1)].Name))
+			return &DifferError{step, r.agreed, rank, weights[min(at, len(weights)-1)].Name}
 		}
 	}
+	r.agreed = step
 	return nil
 }
 
@@ -74,4 +92,10 @@ func differs(a, b []byte) int {
 		}
 	}
 	return -1
+}
+
+// Differs reports whether an error says that a rank has other weights: they must not be saved.
+func Differs(err error) bool {
+	_, ok := errors.AsType[*DifferError](err)
+	return ok
 }

@@ -34,7 +34,8 @@ var bounds = map[string]bound{
 	"early-stop": {0, many}, "early-stop-delta": {0, huge}, "num-workers": {0, 1024}, "threads": {0, 1024},
 	"spoken-clips": {0, 200},
 	"buffer-size":  {1, 1 << 20}, "model-start-delay": {0, 86400}, "plugin-timeout": {0, 86400},
-	"plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
+	"plugin-start-timeout": {0, 86400}, "rank-timeout": {2, 86400}, "max-quarantine": {-1, many},
+	"trace-steps": {1, many},
 }
 
 // shares are the settings that are parts of a whole, which other programs have in percent or as a number of clips.

@@ -247,7 +247,8 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 	case "int", "int64":
 		return strconv.FormatInt(int64(b.min)+r.Int64N(int64(b.max-b.min)+1), 10)
 	case "float64":
-		return strconv.FormatFloat(min(b.max, math.Pow(10, float64(r.IntN(13)-8))), 'g', -1, 64) // 1e-08 to 10000
+		v := math.Pow(10, float64(r.IntN(13)-8)) // 1e-08 to 10000
+		return strconv.FormatFloat(max(b.min, min(b.max, v)), 'g', -1, 64)
 	case "rules":
 		return []string{"none", "all", "all:fa", "digits,spaces", "letters:ar"}[r.IntN(5)]
 	case "bool":

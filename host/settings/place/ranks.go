@@ -17,6 +17,8 @@ func ModelGPUs(flag string) []string { return strings.Split(flag, ",") }
 func (s *roles) ofRank() error {
 	names := ModelGPUs(s.Model)
 	switch {
+	case len(names) > 1 && slices.Contains(names, ""):
+		return refuse(fmt.Sprintf("--model-gpu %s: a name is missing", s.Model), "name GPUs as in --model-gpu 0,1")
 	case s.Ranks.Alone() && len(names) == 1:
 		return nil
 	case s.Ranks.Alone():
