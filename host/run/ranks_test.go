@@ -138,9 +138,11 @@ func TestRanksAreOneRun(t *testing.T) {
 		dirs = append(dirs, rankTest{size: size, dir: filepath.Join(root, fmt.Sprint(size)), flags: []string{
 			"--graph", graph, "--batch-size", fmt.Sprint(4 / size), "--max-steps", "7", "--eval-every", "3",
 			"--run-dir", filepath.Join(root, fmt.Sprint(size)), "--schedule", "plateau", "--plateau-patience", "1",
+			"--probe", "gradient/decoder*",
 		}}.mustTrain(t))
 	}
 	for _, dir := range dirs[1:] {
+		near(t, dir, filepath.Join(dirs[0], rundir.ProbesFile), filepath.Join(dir, rundir.ProbesFile), 2e-4)
 		for _, file := range []string{rundir.MetricsFile, rundir.EvalFile} {
 			near(t, dir, filepath.Join(dirs[0], file), filepath.Join(dir, file), 2e-6)
 		}

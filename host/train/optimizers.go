@@ -39,6 +39,16 @@ func (all Optimizers) Moments() (out []checkpoint.Tensor) {
 	return out
 }
 
+// Gradients is that of every optimizer.
+func (all Optimizers) Gradients() (out []checkpoint.Tensor, err error) {
+	err = all.each(func(o *Optimizer) error {
+		own, err := o.Gradients()
+		out = append(out, own...)
+		return err
+	})
+	return out, err
+}
+
 // Incomplete reports whether an update of any player may be incomplete, or those of the players after it.
 func (all Optimizers) Incomplete() bool {
 	for _, o := range all {

@@ -13,9 +13,13 @@ func Begin(l *loop.Loop, dir string) *Prober {
 	if !c.Plan.World.Leads() || c.InputMode.Measures() {
 		return nil
 	}
+	last := c.Session.Model.Gradients
+	if !c.Plan.World.Alone() { // the model's have been weighed, and summed over the ranks
+		last = c.Session.Optimizers.Gradients
+	}
 	p, err := Open(Config{
-		Shown: c.Plan.Probes, Model: c.Session.Model, Bundle: c.Plan.Bundle, Threads: c.Plan.ThreadsBeside(), Dir: dir,
-		Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep, Log: c.Log, Bus: c.Bus,
+		Shown: c.Plan.Probes, Model: c.Session.Model, Last: last, Bundle: c.Plan.Bundle,
+		Threads: c.Plan.ThreadsBeside(), Dir: dir, Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep, Log: c.Log, Bus: c.Bus,
 		Spent: func(began, ended time.Time) { l.Timeline.Trained("probes", nil, began, ended) },
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/selection"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -35,7 +36,9 @@ import (
 // Config configures a Prober.
 type Config struct {
 	selection.Shown
-	Model   *train.Model
+	Model *train.Model
+	// Last returns the gradients of the last batch, or with several ranks those of the last step.
+	Last    func() ([]checkpoint.Tensor, error)
 	Bundle  *ortgraphs.Bundle
 	Threads int
 	Dir     string // of the run
@@ -235,7 +238,7 @@ func (p *Prober) gradients(e *event.Probed) error {
 	if len(p.Gradients) == 0 || e.Step <= p.Step {
 		return nil
 	}
-	all, err := p.Model.Gradients()
+	all, err := p.Last()
 	if err != nil {
 		return err
 	}
