@@ -19,7 +19,8 @@ func Begin(l *loop.Loop, dir string) *Prober {
 	}
 	p, err := Open(Config{
 		Shown: c.Plan.Probes, Model: c.Session.Model, Last: last, Bundle: c.Plan.Bundle,
-		Threads: c.Plan.ThreadsBeside(), Dir: dir, Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep, Log: c.Log, Bus: c.Bus,
+		Threads: c.Plan.ThreadsBeside(), Dir: dir, Step: c.Progress.Step, EvaluatedStep: c.Progress.EvaluatedStep,
+		Log: c.Log, Bus: c.Bus,
 		Spent: func(began, ended time.Time) { l.Timeline.Trained("probes", nil, began, ended) },
 	})
 	if err != nil {
