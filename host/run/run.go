@@ -149,7 +149,7 @@ func trainIn(
 		return nil, exit.Refused(err)
 	}
 	defer r.duties.close()
-	if err := others.Ready(r.duties.quarantine, s.Model, r.loop.Train.Progress.Step); err != nil {
+	if err := others.Ready(r.duties.quarantine, s.Model, s.Updates(), r.loop.Train.Progress.Step); err != nil {
 		return nil, exit.Refused(err)
 	}
 	return r.finish(r.loop.Run(ctx))

@@ -15,14 +15,14 @@ import (
 // checkedEvery is the number of steps after which the ranks compare their weights.
 const checkedEvery = 1000
 
-// Ready waits until all ranks are ready to train with the same libraries and the same weights. q takes the notes of the
-// others from now on.
-func (r *Ranks) Ready(q *batch.Quarantine, m *train.Model, step int64) error {
+// Ready waits until all ranks are ready to train with the same libraries, the same kind of update and the same weights.
+// q takes the notes of the others from now on.
+func (r *Ranks) Ready(q *batch.Quarantine, m *train.Model, update string, step int64) error {
 	if r == nil {
 		return nil
 	}
 	r.quarantine.Store(q)
-	if err := r.Group.Agree(map[string]string{"ONNX Runtime": ort.Version()}); err != nil {
+	if err := r.Group.Agree(map[string]string{"ONNX Runtime": ort.Version(), "the update": update}); err != nil {
 		return err
 	}
 	return r.compare(m, step)
