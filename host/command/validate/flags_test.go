@@ -49,7 +49,8 @@ var refusedAtOnce = map[string]wrong{
 	"early-stop-delta":   {"-1", "", "the smallest value is 0"},
 	"checkpoint-every":   {"-1", "", "the smallest value is 0"},
 	"checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
-	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
+	"rank-timeout": {"1", "", "the smallest value is 2"},
+	"keep-last":    {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
 	"keep-media": {"-1", "", "the smallest value is 0"}, "tensorboard": {"x", "", "neither true nor false"},
 	"trace-nan": {"x", "", "neither true nor false"},
 

@@ -38,7 +38,7 @@ typedef struct ncclComm {
 	place *places;
 	int rank, size, error;
 	uint64_t met; // how often it has waited for the others
-	_Atomic int aborted, used;
+	_Atomic int aborted, used; // used: operations that are queued or run
 } comm;
 
 typedef struct {
@@ -116,7 +116,6 @@ static int run(const operation *o) {
 	comm *c = o->c;
 	const uint64_t bytes = o->now.elements * (o->now.type == F32 ? sizeof(float) : sizeof(uint16_t));
 	int same = 1;
-	atomic_fetch_add(&c->used, 1);
 	if (agree(c, o->now, &same) && same)
 		for (uint64_t at = 0; at < bytes; at += CHUNK) {
 			const size_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
@@ -129,7 +128,6 @@ static int run(const operation *o) {
 			if (!meet(c)) break;
 		}
 	if (!same) c->error = INVALID_USAGE;
-	atomic_fetch_sub(&c->used, 1);
 	return same ? SUCCESS : fails(INVALID_USAGE, "the ranks have called for different operations");
 }
 
@@ -141,9 +139,10 @@ int ncclGroupStart(void) {
 
 int ncclGroupEnd(void) {
 	if (depth == 0) return fails(INVALID_USAGE, "ncclGroupEnd: not in a group call.");
-	if (--depth > 0 || refused) return refused;
-	int result = SUCCESS;
+	if (--depth > 0) return refused;
+	int result = refused;
 	for (int i = 0; i < queued && !result; i++) result = run(&queue[i]);
+	for (int i = 0; i < queued; i++) atomic_fetch_sub(&queue[i].c->used, 1); // an abort waits for all of the group
 	return result;
 }
 
@@ -155,8 +154,10 @@ static int queue_one(comm *c, int broadcast, const void *from, void *to, size_t 
 		refused = fails(INVALID_ARGUMENT, "invalid type");
 	else if (queued == QUEUE)
 		refused = fails(INVALID_USAGE, "too many operations in a group");
-	else
+	else {
+		atomic_fetch_add(&c->used, 1);
 		queue[queued++] = (operation){c, {broadcast, type, elements}, to};
+	}
 	return ncclGroupEnd();
 }
 
