@@ -58,10 +58,9 @@ func trainAs(
 	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode, rank launch.Found,
 ) (_ *report.Report, err error) {
 	set.World = rank.World
-	console = console.Shown(rank.Leads())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := newOutputs(console, set.DiskWait)
+	out := newOutputs(console.Shown(rank.Leads()), set.DiskWait)
 	defer out.bus.Close()
 	defer files.WaitWith(out.wait)()
 	starting, done := out.console.Stoppable(ctx, "step")
@@ -69,7 +68,7 @@ func trainAs(
 	if set.PrintConfig() {
 		return nil, exit.Refused(plan.PrintSettings(starting, set, console.Out))
 	}
-	others, err := together.Join(starting, cancel, &set.Config, rank, out.console.Err)
+	others, err := together.Join(starting, cancel, &set.Config, rank, console.Err)
 	if err != nil {
 		return nil, err
 	}

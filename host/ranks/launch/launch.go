@@ -62,8 +62,8 @@ func Find(get func(name string) string) (Found, error) {
 	if f.Secret = get(SecretVariable); len(f.Secret) < minSecret {
 		return f, exit.Refused(hint.Errorf("before the launcher: export "+SecretVariable+"=$(openssl rand -hex 16); "+
 			"mpirun of Open MPI also needs -x "+SecretVariable,
-			"%s started %d ranks, but %s has no secret of %d characters or more that they share", f.By, f.Size,
-			SecretVariable, minSecret))
+			"the run has %d ranks (variables of %s), but %s has no secret of %d characters or more that they share",
+			f.Size, f.By, SecretVariable, minSecret))
 	}
 	return f, nil
 }
@@ -73,6 +73,10 @@ const minSecret = 16
 
 // find returns rank and size.
 func find(get func(name string) string) (Found, error) {
+	if (get("RANK") == "") != (get("WORLD_SIZE") == "") && get(SecretVariable) != "" {
+		return Found{}, hint.Errorf("set both, or unset both and "+SecretVariable+" to train with one process",
+			"RANK=%s and WORLD_SIZE=%s: one of the two is missing", get("RANK"), get("WORLD_SIZE"))
+	}
 	for _, k := range kinds {
 		if get(k.rank) == "" || get(k.size) == "" {
 			continue
@@ -87,8 +91,8 @@ func find(get func(name string) string) (Found, error) {
 			}
 		}
 		if err := f.Check(); err != nil {
-			return f, hint.Errorf("unset both if no launcher has set them", "%s=%s and %s=%s: %w", k.rank, get(k.rank),
-				k.size, get(k.size), err)
+			return f, hint.Errorf(fmt.Sprintf("%d ranks are 0 to %d; unset both if no launcher has set them", f.Size,
+				f.Size-1), "%s=%s and %s=%s: %w", k.rank, get(k.rank), k.size, get(k.size), err)
 		}
 		return f, nil
 	}
@@ -142,8 +146,9 @@ func address(f Found, get func(name string) string) (string, error) {
 		host = "127.0.0.1"
 	}
 	if host == "" {
-		return "", hint.Errorf("name the machine of rank 0, such as mpirun -x MASTER_ADDR=$(hostname) ...",
-			"%s started %d ranks on several machines, but MASTER_ADDR does not say where rank 0 is", f.By, f.Size)
+		return "", hint.Errorf("name the machine of rank 0: export MASTER_ADDR=127.0.0.1 if all ranks are on this "+
+			"one, or mpirun -x MASTER_ADDR=$(hostname) ...",
+			"the run has %d ranks (variables of %s), but MASTER_ADDR does not say where rank 0 is", f.Size, f.By)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {

@@ -25,7 +25,6 @@ func TestFind(t *testing.T) {
 	for _, c := range []struct{ name, env, by, address, ranks string }{
 		{"nothing", "", "", "", "0/1"},
 		{"one process", "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0", "", "", "0/1"},
-		{"half", "RANK=3", "", "", "0/1"},
 		{
 			"torchrun", "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=node1 MASTER_PORT=29500 " +
 				"TORCHELASTIC_USE_AGENT_STORE=True", "torchrun", "node1:29501", "5/8 1/4",
@@ -81,6 +80,8 @@ func TestFind(t *testing.T) {
 // TestRefused: what cannot be right is an error that names the variable, with a hint, and status 2.
 func TestRefused(t *testing.T) {
 	for env, want := range map[string]string{
+		"RANK=3" + secret:                                                     "RANK=3 and WORLD_SIZE=",
+		"WORLD_SIZE=3" + secret:                                               "one of the two is missing",
 		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=2 and WORLD_SIZE=2",
 		"RANK=x WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=x",
 		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=0" + secret:            "MASTER_PORT=0",

@@ -153,7 +153,8 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 		l, err = lc.Listen(ctx, "tcp", ":"+port)
 	}
 	if err != nil {
-		return nil, exit.Refused(hint.Errorf("name another port with MASTER_PORT, on all ranks",
+		return nil, exit.Refused(hint.Errorf("see whether rank 0 of this run has been started twice; for another run, "+
+			"name another port with MASTER_PORT, on all ranks",
 			"rank 0 cannot listen at %s: %w", c.Address, err))
 	}
 	return l, nil
@@ -190,6 +191,7 @@ func (c *Config) accept(ctx context.Context, l net.Listener, name string, joined
 
 // follow connects with rank 0.
 func (c *Config) follow(ctx context.Context, name string) ([]*peer, error) {
+	say := time.Now().Add(firstWord)
 	for {
 		p, err := c.reach(ctx, name)
 		if err == nil {
@@ -203,6 +205,11 @@ func (c *Config) follow(ctx context.Context, name string) ([]*peer, error) {
 		}
 		if _, ok := errors.AsType[*net.OpError](err); !ok { // it answered
 			return nil, err
+		}
+		if time.Now().After(say) {
+			say = time.Now().Add(nextWord)
+			c.Say(fmt.Sprintf("rank %d does not reach rank 0 at %s, and tries for up to %v: %v", c.World.Rank,
+				c.Address, c.Wait, err))
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):

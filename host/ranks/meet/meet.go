@@ -70,11 +70,6 @@ func (e *LostError) Error() string { return e.Text }
 // ExitStatus implements the interface of package exit.
 func (e *LostError) ExitStatus() int { return exit.StatusRank }
 
-// Hint implements the interface of package hint.
-func (e *LostError) Hint() string {
-	return "mend what ended that rank, and start all ranks again with --resume; its messages say more"
-}
-
 // newGroup returns a group that is connected with the others, and begins to listen to them.
 func newGroup(c Config, peers []*peer) *Group {
 	g := &Group{
@@ -117,6 +112,9 @@ func (g *Group) fail(text string) {
 		g.tell(text)
 	}
 	close(g.told)
+	if !g.cfg.World.Leads() {
+		return // its error says so
+	}
 	g.cfg.Say("the run ends: " + visible.Text(text)) // saving what was trained may take long
 }
 

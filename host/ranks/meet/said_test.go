@@ -52,8 +52,8 @@ func TestSaysForWhomItWaits(t *testing.T) {
 	all.Wait()
 }
 
-// TestSays: a rank says at once why the run ends: it may save for minutes before its error is shown. One whose output
-// is not read has told the others before.
+// TestSays: rank 0 says at once why the run ends: it may save for minutes before its error is shown. If its output is
+// not read, it has told the others before.
 func TestSays(t *testing.T) {
 	var said sync.Map
 	unread := make(chan struct{})
@@ -79,8 +79,8 @@ func TestSays(t *testing.T) {
 	})
 	for rank, err := range errs {
 		line, _ := said.Load(rank)
-		if text, _ := line.(string); err == nil || !strings.HasPrefix(text, "the run ends: ") ||
-			rank < 2 && !strings.Contains(text, "rank 2 ") {
+		text, _ := line.(string)
+		if err == nil || (rank == 0) != strings.HasPrefix(text, "the run ends: rank 2 ") {
 			t.Errorf("rank %d says %q and ends with %v", rank, line, err)
 		}
 	}
@@ -137,4 +137,20 @@ func TestLeadEndsBeforeItAnswers(t *testing.T) {
 	l.Close()
 	all.Go(func() { join(config(0, 2, address)) })
 	all.Wait()
+}
+
+// TestSaysWhatIsNotReached: a rank that does not reach rank 0 says so, and why.
+func TestSaysWhatIsNotReached(t *testing.T) {
+	defer func(d time.Duration) { firstWord = d }(firstWord)
+	firstWord = 100 * time.Millisecond
+	c, said := config(1, 2, free(t)), make(chan string, 100)
+	c.Wait = 2 * time.Second
+	c.Say = func(line string) { said <- line }
+	if _, err := Join(t.Context(), c); err == nil {
+		t.Error("joined")
+	}
+	want := "rank 1 does not reach rank 0 at " + c.Address + ", and tries for up to 2s: "
+	if line := <-said; !strings.HasPrefix(line, want) || !strings.Contains(line, "connection refused") {
+		t.Error(line)
+	}
 }

@@ -12,6 +12,7 @@ import (
 func (p *Plan) Facts() map[string]string {
 	c := p.Config
 	facts := resume.Values(p.Hashes)
+	delete(facts, "batch-size") // that of all ranks follows from --batch-size
 	for name, v := range map[string]any{
 		"program": c.Version, "processor": runtime.GOARCH, "a GPU for the model": p.OnGPU(), "--epochs": c.Epochs,
 		"--max-steps": c.MaxSteps, "--batch-size": c.BatchSize, "--eval-every": c.EvalEvery, "--ema": c.EMA,

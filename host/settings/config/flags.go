@@ -199,7 +199,8 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	f.Var(&c.DataGPU, "data-gpu",
 		"`GPU` of the plugins: index, UUID, start of a UUID, auto, or cpu for none; requires --model-gpu")
 	f.Var(&c.ModelGPU, "model-gpu",
-		"`GPU` of the model; requires --data-gpu (default: the first one, with the plugins on the CPU)")
+		"`GPU` of the model; one GPU requires --data-gpu, a list such as 0,1 trains one model on all of them "+
+			"(docs/scale.md) (default: the first one, with the plugins on the CPU)")
 	f.BoolVar(&c.MemoryIsolation, "enable-memory-isolation", false, "enforce the memory limits of plugins and model")
 	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
 	f.Var(&c.DataGPUMemory, "data-gpu-memory",

@@ -22,7 +22,8 @@ func (s *roles) ofRank() error {
 	case s.Ranks.Alone() && len(names) == 1:
 		return nil
 	case s.Ranks.Alone():
-		return refuse(fmt.Sprintf("--model-gpu %s: this command computes on one GPU", s.Model), "name one of them")
+		return refuse(fmt.Sprintf("--model-gpu %s: this command computes on one GPU", s.Model),
+			fmt.Sprintf("name one of them: --data-gpu %s --model-gpu %s", cmp.Or(s.Data, CPU), names[0]))
 	case len(names) > 1:
 		return s.listed(names)
 	case s.Model != "" && s.Model != Auto:
