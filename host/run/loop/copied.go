@@ -13,12 +13,13 @@ import (
 // for the batches of --debug-dir.
 type copied struct {
 	baselines *report.Baselines // may be nil, as debug
+	alone     bool              // no other rank computes batches of an evaluation
 	debug     *debug.Folder
 	also      func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
 }
 
 func (c copied) read(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
-	if c.baselines != nil {
+	if c.baselines != nil && (c.alone || !b.Eval) { // an evaluation is compared with a baseline of the same rows
 		c.baselines.Record(b.Eval, b.Rows, layout, slot)
 	}
 	if c.also != nil {

@@ -73,7 +73,7 @@ func New(c Config) (*Loop, error) {
 	}
 	hooks := batch.Hooks{Tracer: l.draw}
 	if c.Baselines != nil || c.Debug != nil || c.Copied != nil {
-		hooks.Copied = copied{c.Baselines, c.Debug, c.Copied}.read
+		hooks.Copied = copied{c.Baselines, p.World.Alone(), c.Debug, c.Copied}.read
 	}
 	if c.Debug != nil {
 		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }
