@@ -118,6 +118,9 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// hangs is when a process has not ended in time. An abort takes 0.7 s on two H200s; a busy machine takes longer.
+const hangs = 10 * time.Second
+
 // TestDeath: a rank that is killed while both replay a graph leaves the other one able to end.
 func TestDeath(t *testing.T) {
 	all := start(t, "death")
@@ -132,7 +135,7 @@ func TestDeath(t *testing.T) {
 	err := all[0].end()
 	took := time.Since(began)
 	fmt.Printf("the other rank has ended %d ms after the death: %v\n", took.Milliseconds(), err)
-	if err != nil || took > 2*time.Second {
+	if err != nil || took > hangs {
 		t.Errorf("the other rank has ended after %v: %v", took, err)
 	}
 }
