@@ -208,3 +208,17 @@ func TestSlowNote(t *testing.T) {
 		return errors.Join(g.Note([]byte("x")), g.Barrier())
 	}))
 }
+
+// TestLastRank: a rank that has done its work waits for one that takes long to end, without taking it for silent.
+func TestLastRank(t *testing.T) {
+	t.Parallel()
+	for last := range 2 {
+		ok(t, together(t, 2, func(c *Config) { c.Silence = 2 * beat }, func(g *Group) error {
+			if err := g.Barrier(); g.World().Rank != last || err != nil {
+				return err
+			}
+			time.Sleep(5 * beat)
+			return nil
+		}))
+	}
+}

@@ -194,7 +194,8 @@ func (g *Group) isLeaving() bool {
 // beat is the time between two signs of life.
 const beat = time.Second
 
-// keepAlive tells a rank that this one lives, and notices that the rank is silent.
+// keepAlive tells a rank that this one lives, also one that has done its work and waits for this one, and notices that
+// the rank is silent.
 func (g *Group) keepAlive(p *peer) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -202,8 +203,6 @@ func (g *Group) keepAlive(p *peer) {
 	for {
 		select {
 		case <-tick.C:
-		case <-p.left:
-			return
 		case <-g.leaving:
 			return
 		case <-g.lost:
@@ -212,7 +211,7 @@ func (g *Group) keepAlive(p *peer) {
 		if time.Since(last) > 5*beat { // this process was stopped: what the rank sent has not been read yet
 			p.hear()
 		}
-		if p.silent() > g.cfg.Silence {
+		if p.silent() > g.cfg.Silence && !p.said() {
 			g.fail(fmt.Sprintf("nothing was heard of %s for %v (--rank-timeout)", p, g.cfg.Silence))
 			return
 		}
