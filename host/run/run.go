@@ -68,7 +68,7 @@ func trainAs(
 	if set.PrintConfig() {
 		return nil, exit.Refused(plan.PrintSettings(starting, set, console.Out))
 	}
-	others, err := together.Join(starting, cancel, &set.Config, rank, console.Err)
+	others, err := together.Join(starting, cancel, &set.Config, rank, console.Err, out.console.Err)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func ParseShard(text string) (Shard, error) {
 	}
 	switch {
 	case !slash || ierr != nil || nerr != nil:
-		return wrong("write --shard 1/5 for the first of five shards", "it is not i/n, two whole numbers")
+		return wrong("write --shard 1/5 for the first of five shards", "it is not I/N, two whole numbers")
 	case n < 1 || n > mostShards:
 		return wrong("write --shard 1/5 for the first of five shards",
 			"there can be 1 to "+units.Thousands(mostShards)+" shards")

@@ -16,9 +16,9 @@ func TestParseShard(t *testing.T) {
 	}
 	for text, why := range map[string]string{
 		"0/5": "--shard 0/5: shards are counted from 1", "6/5": "--shard 6/5: there is no shard 6 of 5",
-		"-1/5": "--shard -1/5: there is no shard -1 of 5", "x": "--shard x: it is not i/n, two whole numbers",
-		"": "--shard '': it is not i/n, two whole numbers", "1/": "--shard 1/: it is not i/n, two whole numbers",
-		"1": "--shard 1: it is not i/n, two whole numbers", "1/2/3": "--shard 1/2/3: it is not i/n, two whole numbers",
+		"-1/5": "--shard -1/5: there is no shard -1 of 5", "x": "--shard x: it is not I/N, two whole numbers",
+		"": "--shard '': it is not I/N, two whole numbers", "1/": "--shard 1/: it is not I/N, two whole numbers",
+		"1": "--shard 1: it is not I/N, two whole numbers", "1/2/3": "--shard 1/2/3: it is not I/N, two whole numbers",
 		"1/0": "--shard 1/0: there can be 1 to 1,000,000 shards",
 	} {
 		if _, err := ParseShard(text); err == nil || err.Error() != why || hint.Of(err) == "" {

@@ -74,8 +74,9 @@ const minSecret = 16
 // find returns rank and size.
 func find(get func(name string) string) (Found, error) {
 	if (get("RANK") == "") != (get("WORLD_SIZE") == "") && get(SecretVariable) != "" {
-		return Found{}, hint.Errorf("set both, or unset both and "+SecretVariable+" to train with one process",
-			"RANK=%s and WORLD_SIZE=%s: one of the two is missing", get("RANK"), get("WORLD_SIZE"))
+		return Found{}, hint.Errorf("set RANK and WORLD_SIZE, or unset both and "+SecretVariable+
+			" to train with one process", "only one of two variables is set: RANK=%s, WORLD_SIZE=%s", get("RANK"),
+			get("WORLD_SIZE"))
 	}
 	for _, k := range kinds {
 		if get(k.rank) == "" || get(k.size) == "" {
@@ -91,8 +92,9 @@ func find(get func(name string) string) (Found, error) {
 			}
 		}
 		if err := f.Check(); err != nil {
-			return f, hint.Errorf(fmt.Sprintf("%d ranks are 0 to %d; unset both if no launcher has set them", f.Size,
-				f.Size-1), "%s=%s and %s=%s: %w", k.rank, get(k.rank), k.size, get(k.size), err)
+			return f, hint.Errorf(fmt.Sprintf("count ranks from 0: the last of %d is %d; unset both variables if no "+
+				"launcher has set them", f.Size, f.Size-1),
+				"%s=%s and %s=%s: %w", k.rank, get(k.rank), k.size, get(k.size), err)
 		}
 		return f, nil
 	}

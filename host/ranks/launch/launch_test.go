@@ -79,9 +79,9 @@ func TestFind(t *testing.T) {
 
 // TestRefused: what cannot be right is an error that names the variable, with a hint, and status 2.
 func TestRefused(t *testing.T) {
+	const half = "only one of two variables is set: "
 	for env, want := range map[string]string{
-		"RANK=3" + secret:                                                     "RANK=3 and WORLD_SIZE=",
-		"WORLD_SIZE=3" + secret:                                               "one of the two is missing",
+		"RANK=3" + secret: half + "RANK=3, WORLD_SIZE=", "WORLD_SIZE=3" + secret: half + "RANK=, WORLD_SIZE=3",
 		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=2 and WORLD_SIZE=2",
 		"RANK=x WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=x",
 		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=0" + secret:            "MASTER_PORT=0",

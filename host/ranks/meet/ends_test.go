@@ -97,7 +97,7 @@ func TestSilence(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		const want = "nothing was heard of rank 1 (vanishes) for 2s (--rank-timeout)"
+		const want = "nothing was heard of rank 1 (vanishes) for 2 s (--rank-timeout)"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}

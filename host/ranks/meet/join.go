@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -49,7 +50,7 @@ var errLate = errors.New("not all ranks have joined in time")
 // late is the error of ranks that did not come.
 func (c *Config) late(who string) error {
 	return hint.Errorf("see why they have not started or cannot connect: their messages, MASTER_ADDR, MASTER_PORT and "+
-		"the firewall", "%s did not join in %v at %s", who, c.Wait, c.Address)
+		"the firewall", "%s did not join in %s at %s", who, units.Duration(c.Wait), c.Address)
 }
 
 // firstWord is when rank 0 says first for whom it waits, and nextWord the time until it says so again.
@@ -92,7 +93,8 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 			all[p.rank] = nil
 			left++
 		case <-patient.C:
-			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %v", l.Addr(), missing(all), c.Wait))
+			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %s", l.Addr(), missing(all),
+				units.Duration(c.Wait)))
 			patient.Reset(nextWord)
 		case <-ctx.Done():
 			if context.Cause(ctx) != errLate {
@@ -208,8 +210,8 @@ func (c *Config) follow(ctx context.Context, name string) ([]*peer, error) {
 		}
 		if time.Now().After(say) {
 			say = time.Now().Add(nextWord)
-			c.Say(fmt.Sprintf("rank %d does not reach rank 0 at %s, and tries for up to %v: %v", c.World.Rank,
-				c.Address, c.Wait, err))
+			c.Say(fmt.Sprintf("rank %d does not reach rank 0 at %s, and tries for up to %s: %v", c.World.Rank,
+				c.Address, units.Duration(c.Wait), err))
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):

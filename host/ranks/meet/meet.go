@@ -39,8 +39,12 @@ type Config struct {
 	Wait time.Duration
 	// Silence is how long nothing may be heard of a rank.
 	Silence time.Duration
-	// Say, which may be nil, gets lines for a person: for whom rank 0 waits, who was refused, and why the run ends.
+	// Say, which may be nil, gets lines for a person while the ranks join: for whom this one waits, and who was
+	// refused.
 	Say func(line string)
+	// Ends, which may be nil, gets a line on rank 0 that says why the group is not complete any more. The other ranks
+	// know by then.
+	Ends func(line string)
 	// Noted, which may be nil, gets the notes of the others on rank 0, in the order of each rank: before a value that
 	// the rank sends later. It must not call the Group.
 	Noted func(rank int, data []byte)
@@ -112,10 +116,9 @@ func (g *Group) fail(text string) {
 		g.tell(text)
 	}
 	close(g.told)
-	if !g.cfg.World.Leads() {
-		return // its error says so
+	if g.cfg.World.Leads() && g.cfg.Ends != nil {
+		g.cfg.Ends("the run ends: " + visible.Text(text))
 	}
-	g.cfg.Say("the run ends: " + visible.Text(text)) // saving what was trained may take long
 }
 
 // tell tells all others that can still be reached why this rank ends.
@@ -208,7 +211,7 @@ func (g *Group) leave() error {
 // gone says that the connection with a rank has ended.
 func (g *Group) gone(p *peer, err error) string {
 	if errors.Is(err, errSilent) {
-		return fmt.Sprintf("%s has taken nothing for %v (--rank-timeout)", p, g.cfg.Silence)
+		return fmt.Sprintf("%s has taken nothing for %g s (--rank-timeout)", p, g.cfg.Silence.Seconds())
 	}
 	return fmt.Sprintf("%s ended", p)
 }

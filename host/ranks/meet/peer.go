@@ -212,7 +212,7 @@ func (g *Group) keepAlive(p *peer) {
 			p.hear()
 		}
 		if p.silent() > g.cfg.Silence && !p.said() {
-			g.fail(fmt.Sprintf("nothing was heard of %s for %v (--rank-timeout)", p, g.cfg.Silence))
+			g.fail(fmt.Sprintf("nothing was heard of %s for %g s (--rank-timeout)", p, g.cfg.Silence.Seconds()))
 			return
 		}
 		if err := p.send(alive, 0, nil, g.cfg.Silence); err != nil {

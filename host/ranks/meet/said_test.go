@@ -35,7 +35,7 @@ func TestSaysForWhomItWaits(t *testing.T) {
 		for {
 			select {
 			case line := <-lines:
-				if want := "rank 0 waits at " + address + " for " + end + ", up to 10s"; line == want {
+				if want := "rank 0 waits at " + address + " for " + end + ", up to 10 s"; line == want {
 					return
 				}
 			case <-deadline:
@@ -59,7 +59,7 @@ func TestSays(t *testing.T) {
 	unread := make(chan struct{})
 	errs := together(t, 3, func(c *Config) {
 		rank := c.World.Rank
-		c.Say = func(line string) {
+		c.Ends = func(line string) {
 			said.Store(rank, line)
 			if rank == 0 {
 				<-unread
@@ -149,7 +149,7 @@ func TestSaysWhatIsNotReached(t *testing.T) {
 	if _, err := Join(t.Context(), c); err == nil {
 		t.Error("joined")
 	}
-	want := "rank 1 does not reach rank 0 at " + c.Address + ", and tries for up to 2s: "
+	want := "rank 1 does not reach rank 0 at " + c.Address + ", and tries for up to 2.0 s: "
 	if line := <-said; !strings.HasPrefix(line, want) || !strings.Contains(line, "connection refused") {
 		t.Error(line)
 	}

@@ -144,7 +144,7 @@ func Continue(err error, dir string, saved int64) error {
 	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(dir), saved)
 	switch {
 	case exit.Has(err, exit.StatusRank) && hint.Of(err) == "":
-		return hint.Errorf("mend what ended that rank, then "+resume, "%w", err)
+		return hint.Errorf("find out why that rank ended, then "+resume, "%w", err)
 	case errors.Is(err, exit.ErrInterrupted):
 		return hint.Errorf(resume, "%w", err)
 	case files.IsFull(err):

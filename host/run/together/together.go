@@ -38,9 +38,9 @@ type Ranks struct {
 }
 
 // Join joins the ranks of a run, if it has several. cancel ends the run of this process, for a reason that arrives at
-// any time. say gets lines for a person.
+// any time. say gets lines for a person while the ranks join, and ends the one that says why the run ends.
 func Join(
-	ctx context.Context, cancel context.CancelCauseFunc, c *config.Config, found launch.Found, say io.Writer,
+	ctx context.Context, cancel context.CancelCauseFunc, c *config.Config, found launch.Found, say, ends io.Writer,
 ) (*Ranks, error) {
 	if found.Alone() {
 		return nil, nil
@@ -50,7 +50,8 @@ func Join(
 	r.Group, err = meet.Join(ctx, meet.Config{
 		World: found.World, Address: found.Address, Secret: found.Secret, Wait: meetLimit,
 		Silence: time.Duration(c.RankTimeout * float64(time.Second)), Noted: r.noted,
-		Say: func(line string) { fmt.Fprintln(say, line) },
+		Say:  func(line string) { fmt.Fprintln(say, line) },
+		Ends: func(line string) { fmt.Fprintln(ends, line) },
 	})
 	if err != nil {
 		return nil, exit.Refused(err)
