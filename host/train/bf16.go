@@ -13,11 +13,12 @@ import (
 func narrow(to []byte, from []float32) {
 	bits := ort.View[uint16](to)
 	for i, x := range from {
-		bits[i] = toBF16(x)
+		bits[i] = ToBF16(x)
 	}
 }
 
-func toBF16(x float32) uint16 {
+// ToBF16 rounds to bf16: to the nearest, ties to even. A NaN stays a NaN.
+func ToBF16(x float32) uint16 {
 	bits := math.Float32bits(x)
 	if x != x {
 		return uint16(bits>>16) | 1<<6 // rounding could turn the NaN into an infinity

@@ -29,12 +29,12 @@ func TestNarrow(t *testing.T) {
 		{0xbf818000, 0xbf82}, {0, 0}, {0x80000000, 0x8000}, {0x8000, 0}, {0x8001, 1}, {0x18000, 2},
 		{0x7f7fffff, 0x7f80}, {0x7f7f7fff, 0x7f7f}, {0xff800000, 0xff80},
 	} {
-		if got := toBF16(math.Float32frombits(c.from)); got != c.want {
+		if got := ToBF16(math.Float32frombits(c.from)); got != c.want {
 			t.Errorf("%#08x is %#04x, want %#04x", c.from, got, c.want)
 		}
 	}
 	for _, nan := range []uint32{0x7fc00000, 0x7f800001, 0xffffffff, 0x7fffffff} {
-		if got := toBF16(math.Float32frombits(nan)); got&0x7f80 != 0x7f80 || got&0x7f == 0 {
+		if got := ToBF16(math.Float32frombits(nan)); got&0x7f80 != 0x7f80 || got&0x7f == 0 {
 			t.Errorf("NaN %#08x is %#04x", nan, got)
 		}
 	}
@@ -77,7 +77,7 @@ func TestGraphsRoundAsGoDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, got := range ort.View[uint16](v.copies.host[:2*proofs]) {
-				if want := toBF16(weights[i]); got != want {
+				if want := ToBF16(weights[i]); got != want {
 					t.Fatalf("%s: %#08x is %#04x in the graph and %#04x in Go", name, math.Float32bits(weights[i]), got,
 						want)
 				}

@@ -42,7 +42,7 @@ func TestPieces(t *testing.T) {
 func noise(random *rand.Rand, n int) []byte {
 	data := make([]byte, n)
 	for i, v := 0, ort.View[uint16](data); i < len(v); i++ {
-		v[i] = toBF16(random.Float32())
+		v[i] = ToBF16(random.Float32())
 	}
 	return data
 }

@@ -27,21 +27,10 @@ var folds = []int{16 * kernelThreads, 64, 8, 1}
 
 // newSquaresKernel returns the kernel if its results are right. Otherwise the fault is the reason.
 func newSquaresKernel(m *memory) (k *squaresKernel, fault, err error) {
-	module, err := m.device.Context.NewModule(kernels.Squares)
-	if errors.Is(err, gpu.ErrNoKernel) {
-		return nil, err, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	m.add(module.Close)
 	k = &squaresKernel{stream: m.device.Compute}
-	for name, to := range map[string]*gpu.Kernel{"squares_bf16": &k.squares, "fold": &k.fold} {
-		if *to, err = module.Kernel(name); errors.Is(err, gpu.ErrNoKernel) {
-			return nil, err, nil
-		} else if err != nil {
-			return nil, nil, err
-		}
+	fault, err = m.loadKernels(kernels.Squares, map[string]*gpu.Kernel{"squares_bf16": &k.squares, "fold": &k.fold})
+	if fault != nil || err != nil {
+		return nil, fault, err
 	}
 	sums := squaresThreads
 	for _, n := range folds {

@@ -23,21 +23,10 @@ const weighBlocks = 1024
 
 // newWeighKernel returns the kernel if its results are right. Otherwise the fault is the reason.
 func newWeighKernel(m *memory) (k *weighKernel, fault, err error) {
-	module, err := m.device.Context.NewModule(kernels.Weigh)
-	if errors.Is(err, gpu.ErrNoKernel) {
-		return nil, err, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	m.add(module.Close)
 	k = &weighKernel{stream: m.device.Compute}
-	for name, to := range map[string]*gpu.Kernel{"weigh": &k.f32, "weigh_bf16": &k.bf16} {
-		if *to, err = module.Kernel(name); errors.Is(err, gpu.ErrNoKernel) {
-			return nil, err, nil
-		} else if err != nil {
-			return nil, nil, err
-		}
+	fault, err = m.loadKernels(kernels.Weigh, map[string]*gpu.Kernel{"weigh": &k.f32, "weigh_bf16": &k.bf16})
+	if fault != nil || err != nil {
+		return nil, fault, err
 	}
 	for _, t := range []manifest.DType{manifest.F32, manifest.BF16} {
 		if fault, err = k.prove(m, t); fault != nil || err != nil {
@@ -119,7 +108,7 @@ func (k *weighKernel) prove(m *memory, t manifest.DType) (fault, err error) {
 // inType returns a number as a type has it.
 func inType(x float32, t manifest.DType) float32 {
 	if t == manifest.BF16 {
-		return math.Float32frombits(uint32(toBF16(x)) << 16)
+		return math.Float32frombits(uint32(ToBF16(x)) << 16)
 	}
 	return x
 }

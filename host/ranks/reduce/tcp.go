@@ -67,26 +67,18 @@ func add(t manifest.DType, ranks [][]byte) {
 }
 
 func addBF16(ranks [][]byte) {
-	sums := ort.View[uint16](ranks[0])
-	for i := range sums {
-		var sum float32
-		for rank, other := range ranks {
-			v := math.Float32frombits(uint32(ort.View[uint16](other)[i]) << 16)
-			if rank == 0 {
-				sum = v // a negative zero stays one
-			} else {
-				sum += v
-			}
+	var all [][]uint16
+	for _, r := range ranks {
+		all = append(all, ort.View[uint16](r))
+	}
+	for i, first := range all[0] {
+		sum := widen(first)
+		for _, other := range all[1:] {
+			sum += widen(other[i])
 		}
-		sums[i] = narrow(sum)
+		all[0][i] = train.ToBF16(sum)
 	}
 }
 
-// narrow rounds to bf16, to the nearest, ties to even. What is not a number stays none.
-func narrow(v float32) uint16 {
-	bits := math.Float32bits(v)
-	if v != v {
-		return uint16(bits>>16) | 0x40
-	}
-	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
-}
+// widen converts bf16 to f32, which is exact.
+func widen(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
