@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/probes"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/run/speech"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -29,7 +30,7 @@ type duties struct {
 	plan        *plan.Plan
 	machine     *machine.Machine
 	session     *session.Session
-	run         *run
+	ranks       *together.Ranks
 	speech      *speech.Speech
 	probes      *probes.Prober // nil without
 	saver       *save.Saver
@@ -48,7 +49,7 @@ type trained struct{ samples, frames int64 }
 
 // newDuties opens the files of the run folder and adds the run's sinks.
 func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, err error) {
-	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session, run: r}
+	o := &duties{outputs: r.outputs, plan: r.plan, machine: r.machine, session: r.session, ranks: r.ranks}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (o *duties) Batch(d *pipeline.DeviceSlot) {
 	o.nans.Batch(d)
 	for _, row := range d.Batch.LeftOut {
 		o.quarantine.Trained(o.plan.TrainingRow(row))
-		o.run.ranks.Trained(o.plan.TrainingRow(row))
+		o.ranks.Trained(o.plan.TrainingRow(row))
 	}
 }
 
@@ -162,7 +163,7 @@ func (o *duties) Step(s *event.Step) error {
 			return err
 		}
 	}
-	if err := o.run.ranks.Step(o.session.Model, s.Step); err != nil {
+	if err := o.ranks.Step(o.session.Model, s.Step); err != nil {
 		return err
 	}
 	return o.saver.Step(s.Step, normal, o.divergence.Steady() == s.Step)

@@ -45,13 +45,9 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	plugins = filepath.Join(dir, "plugins")
-	for _, name := range []string{"features", "augment"} {
-		if err := catalogtest.Build(
-			filepath.Join(plugins, name, catalogtest.Program(name)), "../../plugins/"+name,
-		); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	if err := catalogtest.BuildFirstParty(plugins, "../../plugins"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	// The runs' cache is a new one; the compiler's is not.
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()

@@ -49,13 +49,9 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	plugins = filepath.Join(dir, "plugins")
-	for _, name := range []string{"features", "augment"} {
-		if err := catalogtest.Build(
-			filepath.Join(plugins, name, catalogtest.Program(name)), "../../../plugins/"+name,
-		); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	if err := catalogtest.BuildFirstParty(plugins, "../../../plugins"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	return orttest.Run(m)

@@ -40,8 +40,7 @@ type entry struct {
 }
 
 // sweep measures the folder and removes the entries that were not used for the longest time, until there is room again.
-// From a prepared folder it removes none.
-// Only one process at a time sweeps; the others count on it.
+// From a prepared folder it removes none. Only one process at a time sweeps; the others count on it.
 func (c *Cache) sweep() {
 	state, err := cachedir.Look(c.Dir, nil)
 	if err != nil || state != cachedir.Own && state != cachedir.Adopted {
@@ -59,24 +58,28 @@ func (c *Cache) sweep() {
 	if state == cachedir.Own {
 		c.removeAbandoned()
 	}
+	prepared := c.prepared()
+	var entries []entry // none of a prepared folder, which may have millions
 	total := int64(0)
-	c.each(func(e entry) { total += e.size })
+	c.each(func(e entry) {
+		if total += e.size; !prepared {
+			entries = append(entries, e)
+		}
+	})
 	room := c.Limit - 2*(c.Limit/sweepShare)
-	full, prepared := total > room, c.prepared()
+	full := total > room
 	c.full.Store(full && prepared)
 	switch {
 	case full && prepared && c.Full != nil:
 		c.filled.Do(func() { c.Full(total) })
 	case full && !prepared:
-		total -= c.evict(total-room, state)
+		total -= c.evict(entries, total-room, state)
 	}
 	c.bytes.Store(total + c.unswept.Load())
 }
 
-// evict removes so many bytes, and returns how many it has removed.
-func (c *Cache) evict(much int64, state cachedir.State) (removed int64) {
-	var entries []entry
-	c.each(func(e entry) { entries = append(entries, e) })
+// evict removes so many bytes of entries, and returns how many it has removed.
+func (c *Cache) evict(entries []entry, much int64, state cachedir.State) (removed int64) {
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
 	for _, e := range entries {
 		if removed >= much || c.closed.Load() {

@@ -13,6 +13,16 @@ import (
 // Program is the file name of a plugin's program for this machine.
 func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
 
+// BuildFirstParty builds the plugins features and augment of the source folder plugins into folders below dir.
+func BuildFirstParty(dir, plugins string) error {
+	for _, name := range []string{"features", "augment"} {
+		if err := Build(filepath.Join(dir, name, Program(name)), filepath.Join(plugins, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of
 // that file, which it creates. Only the plugins that compute on a GPU, too, need cgo. The flags are those of
 // scripts/build.sh, so that plugins are compiled once for the tests of all packages and for the build. Plugin
