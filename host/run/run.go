@@ -238,8 +238,9 @@ func newRun(
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
-		Stop: r.console.Stop, Ranks: others.Council(), Duties: r.duties, Quarantine: r.duties.quarantine, Bus: r.bus,
-		Log: r.log.Logger, Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace, Copied: r.duties.nans.Copied,
+		Stop: r.console.Stop, Ranks: others.Coordinator(), Duties: r.duties, Quarantine: r.duties.quarantine,
+		Bus: r.bus, Log: r.log.Logger, Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace,
+		Copied: r.duties.nans.Copied,
 	})
 	if err == nil {
 		r.duties.speech, err = speech.Open(ctx, speech.Config{

@@ -32,10 +32,8 @@ func (l *Loop) judge(ctx context.Context, e *event.Evaluation) error {
 
 // stopped returns why the run ends, or nil. Policy.Judge may have seen Stop before ctx is done.
 func (l *Loop) stopped(ctx context.Context) error {
-	select {
-	case <-l.Stop:
+	if l.stopping() {
 		return exit.ErrInterrupted
-	default:
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

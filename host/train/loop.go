@@ -94,7 +94,7 @@ type Loop struct {
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Ranks, if set, are the other processes that train the same model. Then Stop ends the run on all ranks after the
 	// same window: each says with its gradients whether it wants to stop.
-	Ranks Council
+	Ranks Coordinator
 	// Frames returns the valid target frames of a batch. It is required with Ranks, whose steps have those of all.
 	Frames func(d *pipeline.DeviceSlot) int
 	// Evaluated, if set, is called with the first batch of each evaluation, while its slot is held.
@@ -347,7 +347,7 @@ func (l *Loop) step(b *pipeline.Batch) error {
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
 	w.Loss = l.Optimizers.shared(w.Loss, w.Metrics)
 	l.outcome(b.Step)
-	l.told()
+	l.takeTally()
 	now := time.Now()
 	done := now
 	if timer := l.Model.device.Timer; timer != nil {
@@ -409,11 +409,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot, waited time
 		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
 	}
 	l.eval.mean.add(r)
-	for _, row := range b.Rows {
-		if row >= 0 {
-			e.Samples++
-		}
-	}
+	e.Samples += b.Samples()
 	ended := time.Now()
 	e.Time += ended.Sub(began)
 	l.spent("evaluate", b, began, ended)

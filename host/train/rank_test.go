@@ -251,8 +251,8 @@ func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 }
 
 func (r *rank) Step(s *event.Step) error {
-	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty, told: r.loop.Optimizers.Told()}
-	r.loop.Optimizers.Tell(tally(r.world.Rank, s.Step))
+	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty, told: r.loop.Optimizers.TallySum()}
+	r.loop.Optimizers.SetTally(tally(r.world.Rank, s.Step))
 	now.Players, now.Metrics = slices.Clone(s.Players), slices.Clone(s.Metrics)
 	for _, p := range r.loop.Model.Weights() {
 		now.weights = append(now.weights, p.Data...)

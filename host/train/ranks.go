@@ -96,7 +96,7 @@ func (s *share) sum(m *memory) error {
 	if s.ranks == nil {
 		return nil
 	}
-	return errors.Join(s.tally.tell(m), s.ranks.Sum(s.parts), m.receive(s.out), s.tally.hear(m))
+	return errors.Join(s.tally.send(m), s.ranks.Sum(s.parts), m.receive(s.out), s.tally.receive(m))
 }
 
 // rehearsals lists what a window may run.

@@ -42,12 +42,7 @@ func (s *batchScalars) bindScalars(slot int, inputs tensors) {
 // that their losses can be compared.
 func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
 	total := 0
-	s.rows = 0
-	for _, row := range b.Rows {
-		if row >= 0 {
-			s.rows++
-		}
-	}
+	s.rows = b.Samples()
 	for i, spec := range s.specs {
 		v := s.slots[slot][i].value
 		switch {

@@ -46,8 +46,8 @@ func (t *tallying) parts() []Part {
 	return []Part{t.part}
 }
 
-// tell queues this rank's tally, before the sum over the ranks.
-func (t *tallying) tell(m *memory) error {
+// send queues this rank's tally, before the sum over the ranks.
+func (t *tallying) send(m *memory) error {
 	if t.words == nil {
 		return nil
 	}
@@ -55,20 +55,20 @@ func (t *tallying) tell(m *memory) error {
 	return m.send(t.words)
 }
 
-// hear queues the transfer of the sum.
-func (t *tallying) hear(m *memory) error {
+// receive queues the transfer of the sum.
+func (t *tallying) receive(m *memory) error {
 	if t.words == nil {
 		return nil
 	}
 	return m.receive(t.words)
 }
 
-// Tell sets what this process says from the next Step of the last player on.
-func (all Optimizers) Tell(t Tally) { all[len(all)-1].window.share.tally.own = t }
+// SetTally sets what this process says from the next Step of the last player on.
+func (all Optimizers) SetTally(t Tally) { all[len(all)-1].window.share.tally.own = t }
 
-// Told returns the sum over the ranks of what each had told when the last window ended, when Outcome may be called.
-// Alone it is what was told.
-func (all Optimizers) Told() Tally {
+// TallySum returns the sum over the ranks of what each had set when the last window ended, when Outcome may be called.
+// Alone it is what was set.
+func (all Optimizers) TallySum() Tally {
 	t := &all[len(all)-1].window.share.tally
 	if t.words == nil {
 		return t.own

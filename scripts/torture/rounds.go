@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// companies are the numbers of ranks of undisturbed runs, with which rounds are compared.
-var companies = []int{2, 3, 4}
+// worldSizes are the numbers of ranks of undisturbed runs, with which rounds are compared.
+var worldSizes = []int{2, 3, 4}
 
 // The time that a rank has to end after a fault, with what it saves, after the end of another one, and to notice that.
 // A busy machine needs a tenth of them; their distribution is printed.
@@ -27,7 +27,7 @@ const (
 func (l *lab) rounds(ctx context.Context, seed uint64, count, one int) error {
 	began := time.Now()
 	points := map[int][]map[string]int{} // by the number of ranks, by rank
-	for _, ranks := range companies {
+	for _, ranks := range worldSizes {
 		var err error
 		if points[ranks], err = l.undisturbed(ctx, ranks); err != nil {
 			return fmt.Errorf("undisturbed run of %d ranks, in %s: %w", ranks, l.dir, err)
@@ -75,13 +75,13 @@ func (l *lab) roundDir(r *round) string {
 	return filepath.Join(l.dir, fmt.Sprintf("round-%d-%d", r.seed, r.number))
 }
 
-func (l *lab) companyDir(ranks int) string {
+func (l *lab) undisturbedDir(ranks int) string {
 	return filepath.Join(l.dir, fmt.Sprintf("ranks-%d", ranks))
 }
 
 // undisturbed makes the run with which others are compared, and returns how often each rank has reached each phase.
 func (l *lab) undisturbed(ctx context.Context, ranks int) (points []map[string]int, err error) {
-	s, err := l.site(l.companyDir(ranks), fmt.Sprintf("ranks-%d", ranks), kind{})
+	s, err := l.site(l.undisturbedDir(ranks), fmt.Sprintf("ranks-%d", ranks), kind{})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (l *lab) playRound(ctx context.Context, r *round) (timings, error) {
 		}
 	}
 	if r.again != r.ranks {
-		err = nearly(l.companyDir(r.ranks), s.dir)
+		err = nearly(l.undisturbedDir(r.ranks), s.dir)
 	} else {
 		err = errors.Join(l.same(s, r), s.checkRows(r.ranks))
 	}
@@ -162,7 +162,7 @@ func (l *lab) same(s *site, r *round) error {
 	if err != nil {
 		return err
 	}
-	want, err := (&site{dir: l.companyDir(r.ranks)}).files()
+	want, err := (&site{dir: l.undisturbedDir(r.ranks)}).files()
 	if err != nil {
 		return err
 	}

@@ -65,12 +65,7 @@ func (w *work) run(ctx context.Context, progress func(done, of int)) error {
 		if d, err = path.Feed.Acquire(ctx); err != nil {
 			break
 		}
-		for _, row := range d.Batch.Rows {
-			if row >= 0 {
-				w.done++
-			}
-		}
-		w.done += len(d.Batch.LeftOut)
+		w.done += d.Batch.Samples() + len(d.Batch.LeftOut)
 		path.Feed.Release(d)
 		progress(w.done, of)
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	Run       event.Start // has been published; the zero value has no progress lines
 	Progress  train.Progress
 	Stop      <-chan struct{}
-	Ranks     train.Council // nil in a run of one process
+	Ranks     train.Coordinator // nil in a run of one process
 
 	Duties     Duties
 	Quarantine *batch.Quarantine

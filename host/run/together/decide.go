@@ -8,18 +8,18 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Leads implements train.Council.
+// Leads implements train.Coordinator.
 func (r *Ranks) Leads() bool { return r == nil || r.World().Leads() }
 
-// Council returns the ranks for the training loop.
-func (r *Ranks) Council() train.Council {
+// Coordinator returns the ranks for the training loop.
+func (r *Ranks) Coordinator() train.Coordinator {
 	if r == nil {
 		return nil
 	}
 	return r
 }
 
-// Total implements train.Council: it adds up in the order of the ranks.
+// Total implements train.Coordinator: it adds up in the order of the ranks.
 func (r *Ranks) Total(values []float64) error {
 	all, err := r.All(encode(values))
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *Ranks) Total(values []float64) error {
 	return nil
 }
 
-// Decide implements train.Council.
+// Decide implements train.Coordinator.
 func (r *Ranks) Decide(values []float64) error {
 	data, err := r.Share(encode(values))
 	if err != nil {

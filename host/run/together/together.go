@@ -25,7 +25,7 @@ import (
 // meetLimit is how long the ranks wait for each other: a scheduler may start them minutes apart.
 const meetLimit = 10 * time.Minute
 
-// Ranks are all processes that train the model of a run, as this one sees them. It implements train.Council. A nil
+// Ranks are all processes that train the model of a run, as this one sees them. It implements train.Coordinator. A nil
 // Ranks is a run of one process.
 type Ranks struct {
 	*meet.Group

@@ -38,6 +38,16 @@ type Batch struct {
 	cost  []cost    // of each phase
 }
 
+// Samples is the number of rows that are not empty.
+func (b *Batch) Samples() (n int) {
+	for _, row := range b.Rows {
+		if row >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Order numbers batches in the order of training.
 func (b *Batch) Order() uint64 { return b.seq }
 

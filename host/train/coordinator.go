@@ -10,9 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
-// Council lets the ranks of a run decide what none may decide alone. All ranks make the same calls in the same order,
-// on the loop's goroutine, and all get the same bits.
-type Council interface {
+// Coordinator lets the ranks of a run decide what none may decide alone. All ranks make the same calls in the same
+// order, on the loop's goroutine, and all get the same bits.
+type Coordinator interface {
 	// Leads reports whether this is rank 0.
 	Leads() bool
 	// Err returns why a rank is missing; nil if none is. After that, what the GPU computes together is wrong.
@@ -69,11 +69,7 @@ func (l *Loop) count(d *pipeline.DeviceSlot) {
 	if d.Batch.Micro == 0 {
 		l.tally = Tally{}
 	}
-	for _, row := range d.Batch.Rows {
-		if row >= 0 {
-			l.tally.Samples++
-		}
-	}
+	l.tally.Samples += float32(d.Batch.Samples())
 	l.tally.Frames += float32(l.Frames(d))
 	if !d.Batch.Last {
 		return
@@ -81,13 +77,13 @@ func (l *Loop) count(d *pipeline.DeviceSlot) {
 	if l.stopping() {
 		l.tally.Stops = 1
 	}
-	l.Optimizers.Tell(l.tally)
+	l.Optimizers.SetTally(l.tally)
 }
 
-// told takes what all ranks have told of the window.
-func (l *Loop) told() {
+// takeTally takes the sum of what all ranks have set for the window.
+func (l *Loop) takeTally() {
 	if l.Ranks != nil {
-		w, all := &l.window, l.Optimizers.Told()
+		w, all := &l.window, l.Optimizers.TallySum()
 		w.Others, w.Frames, l.stops = int(all.Samples)-len(w.Rows), int(all.Frames), all.Stops != 0
 	}
 }
