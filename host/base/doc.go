@@ -2,7 +2,7 @@
 //
 // Files: files is the one place that opens, writes, renames and locks files; disk explains a full disk; cachedir makes
 // and recognises folders of what can be computed again; overwrite finds outputs that are inputs; rundir names the
-// checkpoints in a run folder.
+// checkpoints in a run folder; socketdir makes private folders for sockets.
 //
 // Text: visible makes foreign text harmless on a terminal; fold breaks lines; units writes counts, sizes and times.
 //

@@ -12,7 +12,7 @@ import (
 
 // Ring is a mapping of the shared memory. The host creates it, and every plugin process attaches to it.
 type Ring struct {
-	file     *os.File
+	file     *os.File // nil: a part, which owns nothing
 	mem      []byte
 	slots    int
 	slotSize int
@@ -97,6 +97,13 @@ func Attach(f *os.File, slots, slotSize int) (*Ring, error) {
 	return &Ring{file: f, mem: mem, slots: slots, slotSize: slotSize}, nil
 }
 
+// Part returns the slots from first on as a ring of their own, whose slot 0 is slot first. It is valid until r is
+// closed, and has no File.
+func (r *Ring) Part(first, slots int) *Ring {
+	from, to := first*r.slotSize, (first+slots)*r.slotSize
+	return &Ring{mem: r.mem[from:to:to], slots: slots, slotSize: r.slotSize}
+}
+
 // File returns the descriptor that plugin processes inherit. The ring keeps ownership.
 func (r *Ring) File() *os.File { return r.file }
 
@@ -119,6 +126,9 @@ func (r *Ring) Close() error {
 	}
 	mem := r.mem
 	r.mem = nil
+	if r.file == nil {
+		return nil
+	}
 	err := unix.Munmap(mem)
 	if cerr := r.file.Close(); err == nil {
 		err = cerr

@@ -30,6 +30,30 @@ func duplicate(t testing.TB, f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), "ring")
 }
 
+// TestPart: a part has the memory of its slots, and its end is not that of the ring.
+func TestPart(t *testing.T) {
+	r := create(t, 5, 1000)
+	p := r.Part(1, 3)
+	if p.Slots() != 3 || p.SlotSize() != r.SlotSize() || len(p.Bytes()) != 3*r.SlotSize() ||
+		cap(p.Bytes()) != len(p.Bytes()) {
+		t.Fatalf("%d slots of %d bytes", p.Slots(), p.SlotSize())
+	}
+	for slot := range 3 {
+		p.Slot(slot)[9] = byte(7 + slot)
+		if r.Slot(1 + slot)[9] != byte(7+slot) {
+			t.Errorf("slot %d of the part is not slot %d of the ring", slot, 1+slot)
+		}
+	}
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Slot(2)[9] != 8 {
+		t.Error("the end of the part changes the ring")
+	}
+}
+
 func TestRingShares(t *testing.T) {
 	host := create(t, 3, 1000)
 	if host.SlotSize() != 1024 || host.Slots() != 3 {

@@ -1,9 +1,6 @@
 package meet
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/ranks/proof"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -22,10 +20,7 @@ import (
 // there, with the reason why it refuses the rank, or nothing. Neither side can repeat an answer of another connection.
 const greeting = "xtts-host ranks 1\n"
 
-const (
-	nonceBytes = 32
-	maxHost    = 255
-)
+const maxHost = 255
 
 // patience is how long a stranger has for each part of the handshake.
 const patience = 5 * time.Second
@@ -33,38 +28,26 @@ const patience = 5 * time.Second
 // errStranger refuses who does not know the secret.
 var errStranger = errors.New("it does not know the secret of the run")
 
-// proof returns what shows that a side knows the secret.
-func proof(secret, side string, lead, other, claims []byte) []byte {
-	h := hmac.New(sha256.New, []byte(secret))
-	for _, part := range [][]byte{[]byte(side), lead, other, claims} {
-		var size [4]byte
-		binary.LittleEndian.PutUint32(size[:], uint32(len(part)))
-		h.Write(size[:])
-		h.Write(part)
-	}
-	return h.Sum(nil)
-}
-
 // admit lets a rank in that shows the secret.
 func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
 	conn.SetDeadline(time.Now().Add(patience))
-	mine := nonce()
+	mine := proof.Nonce()
 	if _, err := conn.Write(append([]byte(greeting), mine...)); err != nil {
 		return nil, err
 	}
-	theirs, head := make([]byte, nonceBytes), make([]byte, 9)
+	theirs, head := make([]byte, proof.NonceBytes), make([]byte, 9)
 	if err := readAll(conn, theirs, head); err != nil {
 		return nil, errStranger
 	}
-	host, sum := make([]byte, head[8]), make([]byte, sha256.Size)
+	host, sum := make([]byte, head[8]), make([]byte, proof.Bytes)
 	if err := readAll(conn, host, sum); err != nil {
 		return nil, errStranger
 	}
 	claims := append(head, host...)
-	if !hmac.Equal(sum, proof(c.Secret, "rank", mine, theirs, claims)) {
+	if !proof.Equal(sum, proof.Of(c.Secret, "rank", mine, theirs, claims)) {
 		return nil, errStranger
 	}
-	if _, err := conn.Write(append(proof(c.Secret, "lead", mine, theirs, claims), text(name)...)); err != nil {
+	if _, err := conn.Write(append(proof.Of(c.Secret, "lead", mine, theirs, claims), text(name)...)); err != nil {
 		return nil, err
 	}
 	rank, size := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
@@ -81,7 +64,7 @@ func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
 // introduce shows rank 0 the secret, and waits until all ranks are there.
 func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
 	conn.SetDeadline(time.Now().Add(patience))
-	hello, theirs := make([]byte, len(greeting)), make([]byte, nonceBytes)
+	hello, theirs := make([]byte, len(greeting)), make([]byte, proof.NonceBytes)
 	n, err := io.ReadFull(conn, hello)
 	if string(hello[:n]) != greeting[:n] || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, refused("what listens at %s is not rank 0 of a run of this version", c.Address)
@@ -92,19 +75,19 @@ func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
 	if err != nil { // it has ended before it could answer, and may be started again
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: err}
 	}
-	mine, claims := nonce(), make([]byte, 8)
+	mine, claims := proof.Nonce(), make([]byte, 8)
 	binary.LittleEndian.PutUint32(claims, uint32(c.World.Rank))
 	binary.LittleEndian.PutUint32(claims[4:], uint32(c.World.Size))
 	claims = append(claims, text(name)...)
-	all := append(append(append([]byte{}, mine...), claims...), proof(c.Secret, "rank", theirs, mine, claims)...)
+	all := append(append(append([]byte{}, mine...), claims...), proof.Of(c.Secret, "rank", theirs, mine, claims)...)
 	if _, err := conn.Write(all); err != nil {
 		return nil, refused("rank 0 at %s has closed the connection", c.Address)
 	}
-	sum, length := make([]byte, sha256.Size), make([]byte, 1)
+	sum, length := make([]byte, proof.Bytes), make([]byte, 1)
 	if err := readAll(conn, sum, length); err != nil {
 		return nil, refused("rank 0 at %s has closed the connection: it has another secret, or it has ended", c.Address)
 	}
-	if !hmac.Equal(sum, proof(c.Secret, "lead", theirs, mine, claims)) {
+	if !proof.Equal(sum, proof.Of(c.Secret, "lead", theirs, mine, claims)) {
 		return nil, refused("rank 0 at %s has another secret", c.Address)
 	}
 	host, why := make([]byte, length[0]), make([]byte, 2)
@@ -143,12 +126,6 @@ func answer(conn net.Conn, why string) error {
 func text(name string) []byte {
 	name = name[:min(len(name), maxHost)]
 	return append([]byte{byte(len(name))}, name...)
-}
-
-func nonce() []byte {
-	n := make([]byte, nonceBytes)
-	rand.Read(n) // never fails
-	return n
 }
 
 func readAll(conn net.Conn, parts ...[]byte) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/ranks/proof"
 	"github.com/xtts-host/xtts-host/host/settings/world"
 )
 
@@ -223,7 +224,7 @@ func TestStrangers(t *testing.T) {
 		conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		got := make([]byte, 1000)
 		n, _ := conn.Read(got)
-		if n > len(greeting)+nonceBytes {
+		if n > len(greeting)+proof.NonceBytes {
 			t.Errorf("%q got %q", text, got[:n])
 		}
 		conn.Close()
@@ -247,7 +248,7 @@ func TestStrangers(t *testing.T) {
 // TestImpostor: a rank does not go on with a rank 0 that does not know the secret.
 func TestImpostor(t *testing.T) {
 	for _, answers := range []string{"S", "something else that listens here, and is long enough to be a greeting",
-		greeting + strings.Repeat("n", nonceBytes) + strings.Repeat("p", 40)} {
+		greeting + strings.Repeat("n", proof.NonceBytes) + strings.Repeat("p", 40)} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

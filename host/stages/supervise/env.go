@@ -1,10 +1,10 @@
 package supervise
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/socketdir"
 )
 
 // inherited lists the host's variables that a plugin inherits. It is an allow list: the host's CUDA_VISIBLE_DEVICES
@@ -21,14 +21,6 @@ var inheritedPrefixes = []string{"XTTS_PLUGIN_"}
 // ortLibrary is the variable with the path of the ONNX Runtime library, for plugins and for the host.
 const ortLibrary = "XTTS_HOST_ORT_LIB"
 
-// tempDir is the absolute path of the folder for temporary files.
-func tempDir() string {
-	if dir, err := filepath.Abs(os.TempDir()); err == nil {
-		return dir
-	}
-	return os.TempDir()
-}
-
 // environment builds a plugin's environment from the host's. device is the UUID of the only visible GPU, or empty.
 // library is the path of ONNX Runtime's library, or empty.
 func environment(host []string, device, library string) []string {
@@ -36,7 +28,7 @@ func environment(host []string, device, library string) []string {
 	for _, kv := range host {
 		key, _, _ := strings.Cut(kv, "=")
 		if key == "TMPDIR" {
-			kv = "TMPDIR=" + tempDir() // a plugin has another working directory
+			kv = "TMPDIR=" + socketdir.TempDir() // a plugin has another working directory
 		}
 		if slices.Contains(inherited, key) ||
 			slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {

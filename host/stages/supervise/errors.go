@@ -95,7 +95,6 @@ func (e *PluginError) Unwrap() error { return e.Err }
 
 // Hints by kind of failure.
 const (
-	tempHint      = "set TMPDIR to a folder that can be written"
 	startHint     = "fix the plugin or install it again, or leave its stages out of the pipeline"
 	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
 	processesHint = "ulimit -u unlimited, or a larger limit of processes of the container (docker run --pids-limit): " +

@@ -2,9 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -85,53 +82,5 @@ func TestFaultDuringStartTwice(t *testing.T) {
 	e := r.refuse()
 	if e.Err.Error() != "start: it ended before Configure was done: signal: killed" || !errors.Is(e, ErrLost) {
 		t.Error(e)
-	}
-}
-
-func TestSweepSocketDirs(t *testing.T) {
-	root := t.TempDir()
-	dir := func(name string) string {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Join(path, "plugin-dir1"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	file := func(path, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dead := dir(socketPrefix + "dead")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dead, "plugin-dir1", "s"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetUnlinkOnClose(false) // as when its process is killed
-	l.Close()
-	file(filepath.Join(dir(socketPrefix+"early"), "plugin-dir1", "plugin1"), "")
-	file(filepath.Join(dir(socketPrefix+"files"), "plugin-dir1", "thesis.tex"), "hello")
-	dir("other")
-	live, err := newSocketDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sweepSocketDirs(root)
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var left []string
-	for _, e := range entries {
-		left = append(left, e.Name())
-	}
-	want := []string{"other", filepath.Base(live.path), socketPrefix + "files"}
-	slices.Sort(want)
-	if !slices.Equal(left, want) {
-		t.Errorf("left: %v, want %v", left, want)
-	}
-	live.remove()
-	if _, err := os.Stat(live.path); !os.IsNotExist(err) {
-		t.Errorf("removed, it is still there: %v", err)
 	}
 }

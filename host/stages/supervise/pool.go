@@ -9,8 +9,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/socketdir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
+
+// Processes are those of a plugin, as who sends batches to them sees them: a *Pool, or a way to the *Pool of another
+// process of the host.
+type Processes interface {
+	Call(ctx context.Context, req Request) (Result, error)
+	Kick(id ProcessID, reason string)
+	KickAll(reason string)
+	Workers() int
+}
 
 // Pool runs a plugin as n equal processes. All methods are safe for concurrent use.
 type Pool struct {
@@ -59,7 +69,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	sweepSocketDirs(socketRoot(tempDir()))
+	socketdir.Sweep(longestSocket)
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xtts-host/xtts-host/host/base/socketdir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -81,11 +82,11 @@ func (e *phaseError) Unwrap() error { return e.err }
 func (p *process) start(ctx context.Context) error {
 	// The folder of the socket is needed until the connection is open. It is removed then, so nothing remains if either
 	// side is killed.
-	dir, err := newSocketDir(socketRoot(tempDir()))
+	dir, err := socketdir.New(longestSocket)
 	if err != nil {
 		return &phaseError{"make the socket's folder", err}
 	}
-	defer dir.remove()
+	defer dir.Remove()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return &phaseError{"make the lifeline", err}
@@ -93,7 +94,7 @@ func (p *process) start(ctx context.Context) error {
 	defer read.Close()
 	p.lifeline = write
 
-	p.prepare(read, dir.path)
+	p.prepare(read, dir.Path)
 	defer context.AfterFunc(ctx, p.child.kill)()
 	began := time.Now()
 	if p.conn, err = p.client.Client(); err != nil {
@@ -178,17 +179,9 @@ func (p *process) configure(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// longestBelow is the length of the longest path of a socket below its root: the names of two folders and of a file,
-// which end in random numbers of 13, 10 and 10 digits.
-const longestBelow = len("/"+socketPrefix+"1234567890123") + len("/plugin-dir1234567890") + len("/plugin1234567890")
-
-// socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)).
-func socketRoot(tmp string) string {
-	if len(tmp) > 107-longestBelow {
-		return "/tmp"
-	}
-	return tmp
-}
+// longestSocket is the length of the longest path of a socket in its folder: go-plugin makes a folder and a file whose
+// names end in random numbers of at most 10 digits.
+const longestSocket = len("/plugin-dir1234567890") + len("/plugin1234567890")
 
 // step makes one call of the start with its timeout.
 func (p *process) step(ctx context.Context, phase string, limit time.Duration, call func(context.Context) error) error {

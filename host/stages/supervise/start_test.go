@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/socketdir"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -75,7 +76,8 @@ func TestStartFailures(t *testing.T) {
 		}, "start: fork/exec SCRIPT: exec format error", "", startHint},
 		{
 			"ok", func(r *rig) { r.t.Setenv("TMPDIR", "/nowhere") },
-			"start: make the socket's folder: mkdir /nowhere: no such file or directory", "", tempHint,
+			"start: make the socket's folder: mkdir /nowhere: no such file or directory", "",
+			"set TMPDIR to a folder that can be written",
 		},
 		{"ok", func(r *rig) { r.Plugin.Sum = strings.Repeat("0", 64) },
 			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64),
@@ -165,7 +167,7 @@ func TestSurroundings(t *testing.T) {
 	if _, ok := env["HOST_SECRET"]; ok {
 		t.Error("the host's environment leaks")
 	}
-	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/"+socketPrefix) {
+	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/"+socketdir.Prefix) {
 		t.Errorf("socket folder %s", dir)
 	} else if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("socket folder %s is still there: %v", dir, err)
