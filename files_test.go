@@ -41,6 +41,7 @@ var openers = map[string]string{
 	"host/stages/supervise/debugger.go": "/proc",
 	"host/stages/supervise/memory.go":   "/proc",
 	"host/stages/supervise/orphans.go":  "/proc",
+	"host/ranks/feed/machine.go":        "/proc",
 	"host/observe/debug/memory.go":      "/proc",
 	"host/stages/catalog":               "the folder of a plugin, below an os.Root",
 	"ortgraphs/bundle.go":               "an os.Root, which package files opens the files in",

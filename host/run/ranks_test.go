@@ -33,6 +33,7 @@ type rankTest struct {
 	own   func(rank int) []string // flags of a rank
 	stop  map[int]<-chan struct{} // by rank
 	out   io.Writer               // of rank 0; nil for none
+	on    func(rank int) string   // the name of a rank's machine; nil for one machine
 }
 
 // train runs all ranks and returns their errors.
@@ -56,15 +57,18 @@ func (r rankTest) train(t *testing.T) []error {
 		if err := set.Parse(args, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 			t.Fatal(err)
 		}
-		out := r.out
+		out, machine := r.out, ""
 		if out == nil {
 			out = io.Discard
+		}
+		if r.on != nil {
+			machine = r.on(rank)
 		}
 		all.Go(func() {
 			errs[rank] = TrainAs(t.Context(), set,
 				console.Console{Out: out, Err: io.Discard, Stop: r.stop[rank]}, launch.Found{
 					World: world.World{Rank: rank, Size: r.size, Local: rank, LocalSize: r.size}, By: "a test",
-					Address: address, Secret: "the secret of a test",
+					Address: address, Secret: "the secret of a test", MachineName: machine,
 				})
 		})
 	}

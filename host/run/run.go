@@ -114,7 +114,7 @@ func trainIn(
 	}
 	io.WriteString(out.console.Out, summary.Banner(p, folder.Path))
 	summary.Warn(p, out.log.Logger)
-	m, err := openMachine(p, out)
+	m, err := openMachine(starting, p, out, others)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -155,9 +155,9 @@ func trainIn(
 }
 
 // openMachine opens what a run has besides the model.
-func openMachine(p *plan.Plan, out *outputs) (*machine.Machine, error) {
-	return machine.Open(machine.Config{
-		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open,
+func openMachine(ctx context.Context, p *plan.Plan, out *outputs, all *together.Ranks) (*machine.Machine, error) {
+	return machine.Open(ctx, machine.Config{
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: inventory.Open, Feed: all.Feed(p, out.log),
 		Memory: func(m *event.Memory) { out.bus.Publish(m) }, Cache: machine.CacheOf(p.Config, out.log.Logger),
 		Say: func(line string) { fmt.Fprintln(out.console.Err, line) },
 	})

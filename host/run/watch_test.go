@@ -49,7 +49,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 		Data:  place.Role{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
 		Model: place.Role{GPU: inventory.Cards[1].Device},
 	}
-	m, err := machine.Open(machine.Config{
+	m, err := machine.Open(t.Context(), machine.Config{
 		Plan: p, Log: log, Inventory: func() (gpu.Inventory, error) { return inventory, nil },
 		Memory: func(m *event.Memory) { fmt.Fprintln(out, m) },
 	})

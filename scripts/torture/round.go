@@ -75,7 +75,7 @@ func (r *round) stays() bool { return slices.Contains([]string{paused, plugin, h
 func (r *round) network() bool { return slices.Contains([]string{frozen, dropped, held}, r.fault) }
 
 // newRound draws a round. Faults and moments rotate. points returns how often a rank of an undisturbed run reaches a
-// phase.
+// phase; rank 0 reaches all.
 func newRound(seed uint64, number int, points func(ranks, rank int, phase string) int) *round {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	o := &round{seed: seed, number: number, ranks: 2 + r.IntN(3), fault: roundFaults[number%len(roundFaults)]}
@@ -89,11 +89,11 @@ func newRound(seed uint64, number int, points func(ranks, rank int, phase string
 	moment := moments[(number+number/len(roundFaults))%len(moments)]
 	o.moment, o.phase = moment.name, moment.phases[r.IntN(len(moment.phases))]
 	o.watch = o.victim
-	if o.moment == "a checkpoint" {
-		o.watch = 0 // it writes them
-		if o.fault == plugin {
-			o.victim = 0
-		}
+	if points(o.ranks, o.watch, o.phase) == 0 {
+		o.watch = 0 // it writes the checkpoints, and has the plugins of all
+	}
+	if o.fault == plugin {
+		o.watch, o.victim = 0, 0
 	}
 	o.injection = injection{
 		fault: fault{byRound, ""}, phase: o.phase, occurrence: 1 + r.IntN(max(1, points(o.ranks, o.watch, o.phase))),

@@ -38,7 +38,7 @@ type Engine struct {
 // Open starts the plugins and opens the graphs, which have no weights yet. The calling goroutine is the one that
 // computes.
 func Open(ctx context.Context, p *plan.Plan, console console.Console) (*Engine, error) {
-	return open(p, console, func(e *Engine) *featurecache.Config { return machine.CacheOf(p.Config, e.Log) },
+	return open(ctx, p, console, func(e *Engine) *featurecache.Config { return machine.CacheOf(p.Config, e.Log) },
 		func(e *Engine) error {
 			e.Session = session.New(p, batch.Overlapped, e.Machine.Watch, e.Log)
 			if err := e.Session.OpenBeside(ctx, e.Machine.Ring.Bytes(), e.Machine.StartPlugins); err != nil {
@@ -53,7 +53,7 @@ func Open(ctx context.Context, p *plan.Plan, console console.Console) (*Engine, 
 func OpenPlugins(
 	ctx context.Context, p *plan.Plan, console console.Console, cache *featurecache.Config,
 ) (*Engine, error) {
-	return open(p, console, func(*Engine) *featurecache.Config { return cache }, func(e *Engine) error {
+	return open(ctx, p, console, func(*Engine) *featurecache.Config { return cache }, func(e *Engine) error {
 		if err := e.Machine.StartPlugins(ctx); err != nil {
 			return cmp.Or(context.Cause(ctx), err) // the reason for the stop, not its effect
 		}
@@ -63,7 +63,8 @@ func OpenPlugins(
 
 // open opens the machine with a feature cache, and then what start opens on it.
 func open(
-	p *plan.Plan, console console.Console, cache func(*Engine) *featurecache.Config, start func(*Engine) error,
+	ctx context.Context, p *plan.Plan, console console.Console, cache func(*Engine) *featurecache.Config,
+	start func(*Engine) error,
 ) (_ *Engine, err error) {
 	e := &Engine{Bus: event.NewBus()}
 	e.Bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
@@ -73,7 +74,7 @@ func open(
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	e.Machine, err = machine.Open(machine.Config{
+	e.Machine, err = machine.Open(ctx, machine.Config{
 		Plan: p, Log: e.Log, Inventory: inventory.Open, Memory: func(*event.Memory) {}, Cache: cache(e),
 		Say: func(line string) { fmt.Fprintln(console.Err, line) },
 	})

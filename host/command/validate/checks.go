@@ -51,7 +51,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	for _, line := range preflight.Warnings(v.draft) {
 		v.log.Warn(line)
 	}
-	v.machine, err = machine.Open(machine.Config{
+	v.machine, err = machine.Open(ctx, machine.Config{
 		Plan: p, Log: v.log, Inventory: inventory.Open, Memory: func(*event.Memory) {},
 		Say:      func(line string) { v.log.Warn(line) },
 		MinSlots: 2, // a transfer needs two, also if the run has one

@@ -16,8 +16,9 @@ import (
 type guards struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
-	pools   []processes // all pools that map the ring
-	names   []string    // of their plugins
+	pools   []supervise.Processes // all pools that map the ring
+	names   []string              // of their plugins
+	fed     bool                  // other ranks have batches in the same memory and at the same processes
 
 	repair sync.Mutex // held by the goroutine that handles a damage, while processes end
 
@@ -30,8 +31,8 @@ type guards struct {
 
 // stageCall is the time of a slot at a stage, from the check of its guards before the call to the check after it.
 type stageCall struct {
-	pool   processes // nil between calls
-	shared bool      // another process may have had a batch at the same time
+	pool   supervise.Processes // nil between calls
+	shared bool                // another process may have had a batch at the same time
 }
 
 func newGuards(r *ring.Ring, layouts []ring.Layout) *guards {
@@ -53,11 +54,11 @@ func (g *guards) begin(b *pipeline.Batch) {
 }
 
 // enter begins the call of a stage with a slot, leave ends it.
-func (g *guards) enter(slot int, pool processes) {
+func (g *guards) enter(slot int, pool supervise.Processes) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := &g.calls[slot]
-	*v = stageCall{pool: pool}
+	*v = stageCall{pool: pool, shared: g.fed} // the calls of other ranks are not known here
 	for i := range g.calls {
 		// The process of a call is known only after the call, so two calls count as calls of different processes.
 		if o := &g.calls[i]; i != slot && o.pool != nil && (o.pool != pool || pool.Workers() > 1) {
@@ -82,7 +83,7 @@ func (g *guards) leave(slot int, lost bool) {
 
 // worker is the process that has just returned a batch; the call has not been ended with leave yet.
 type worker struct {
-	pool    processes
+	pool    supervise.Processes
 	process supervise.ProcessID
 	stage   string // the instance's name
 	culprit bool   // set by check: this process caused the damage
@@ -129,6 +130,13 @@ func (g *guards) changed(b *pipeline.Batch, why error) error {
 	g.generation++
 	g.mu.Unlock()
 	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
+}
+
+// outdate has all batches in flight rebuilt, because another rank has found a damage, and has ended the processes.
+func (g *guards) outdate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.generation++
 }
 
 func (g *guards) sound(b *pipeline.Batch) bool {

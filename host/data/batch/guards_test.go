@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -48,6 +49,35 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 	}
 }
 
+// TestDamageOfSharedRing: where other ranks have batches at the same processes, a damage is blamed on none of them, and
+// what another rank finds has the batches in flight rebuilt, without an end of processes.
+func TestDamageOfSharedRing(t *testing.T) {
+	r := fakeCommon(t, 3)
+	a := &fakePool{workers: 1}
+	r.guards.fed, r.guards.pools, r.guards.names = true, []supervise.Processes{a}, []string{"a"}
+	a.call = func(slot int) (supervise.Result, error) {
+		clear(r.ring.Slot(slot))
+		return supervise.Result{}, nil
+	}
+	damaged, other := &pipeline.Batch{Slot: 0}, &pipeline.Batch{Slot: 1}
+	r.guards.begin(damaged)
+	if _, _, err := fakeRunner(r, a, "mix").Process(t.Context(), damaged); !errors.Is(err, pipeline.ErrRebuild) {
+		t.Fatal(err)
+	}
+	if len(a.kicked) != 1 || !strings.HasPrefix(fmt.Sprint(a.kicked[0]), "all a ring slot was damaged: ") {
+		t.Errorf("kicked %q", a.kicked)
+	}
+	r.guards.begin(other)
+	(&Path{guards: r.guards}).Damaged()
+	if err := r.guards.check(other, nil); !errors.Is(err, pipeline.ErrRebuild) || len(a.kicked) != 1 {
+		t.Errorf("%v, kicked %q", err, a.kicked)
+	}
+	r.guards.begin(other)
+	if err := r.guards.check(other, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDamageIsBlamedOnNoOtherProcess: a damage that is found in the slot that a process returns is that process's
 // only when no other one had a batch since the slot was whole.
 func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
@@ -69,7 +99,7 @@ func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
 			r := fakeCommon(t, 3)
 			returns := func(int) (supervise.Result, error) { return supervise.Result{}, nil }
 			a, b := &fakePool{workers: tt.workers, call: returns}, &fakePool{workers: 1, call: returns}
-			r.guards.pools, r.guards.names = []processes{a, b}, []string{"a", "b"}
+			r.guards.pools, r.guards.names = []supervise.Processes{a, b}, []string{"a", "b"}
 			other := b
 			if tt.same {
 				other = a

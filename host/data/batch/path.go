@@ -26,7 +26,8 @@ type Config struct {
 	Inputs     []manifest.TensorSpec
 	Scalars    []manifest.Scalar // of the bundle
 	Stages     *catalog.Resolved
-	Pools      []*supervise.Pool // by plugin of Stages
+	Pools      []supervise.Processes // by plugin of Stages
+	Fed        bool                  // other ranks have batches in the memory of Ring and at the processes of Pools
 	Model      Loader
 	GPU        gpu.Context // of the model; nil on the CPU
 	Quarantine *Quarantine
@@ -87,6 +88,7 @@ type Path struct {
 
 	mode     adapter
 	copier   *copier
+	guards   *guards
 	features *Features
 	memos    []*memo        // by stage instance
 	runners  []*stageRunner // by stage instance
@@ -99,13 +101,14 @@ func New(c Config) (*Path, error) {
 		ranges: rangesOf(c.Stages.Instances, c.Contract), onRange: c.OnRange,
 		origins: origins(c.Stages.Instances, c.Stages.Dataset), crops: make([][]dataset.Crop, c.Ring.Slots()),
 	}
+	shared.guards.fed = c.Fed
 	shared.watch(c.Verify)
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
 	}
 	p := &Path{
-		mode: adapter{mode: c.InputMode, steps: c.Source.Total()},
+		mode: adapter{mode: c.InputMode, steps: c.Source.Total()}, guards: shared.guards,
 		copier: &copier{
 			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device),
 			lengths: frameLengths(c.Inputs), hooks: c.Hooks,
@@ -144,6 +147,9 @@ func New(c Config) (*Path, error) {
 
 // Frames counts the valid target frames of the batch in a device slot.
 func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
+
+// Damaged has all batches in flight rebuilt, because another rank has found the memory damaged.
+func (p *Path) Damaged() { p.guards.outdate() }
 
 // FeatureCache returns the figures of the feature cache, nil without one.
 func (p *Path) FeatureCache() *report.FeatureCache { return p.features.report(p.memos) }

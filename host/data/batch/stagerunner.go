@@ -23,7 +23,7 @@ import (
 // stageRunner sends batches to one stage instance, and checks the results before anything uses them.
 type stageRunner struct {
 	*common
-	pool     processes
+	pool     supervise.Processes
 	plugin   string
 	instance catalog.Instance
 	origin   origin    // of what it reads
@@ -40,14 +40,6 @@ type stageRunner struct {
 
 	mu     sync.Mutex
 	chosen chosen // guarded by mu
-}
-
-// processes is the part of a *supervise.Pool that stage runners and guards use.
-type processes interface {
-	Call(ctx context.Context, req supervise.Request) (supervise.Result, error)
-	Kick(id supervise.ProcessID, reason string)
-	KickAll(reason string)
-	Workers() int
 }
 
 // attempts is what a stage runner records of the batch in a slot. Only the goroutine of the slot uses it.
@@ -80,7 +72,8 @@ const maxFailures = 3
 const maxEnds = 5
 
 func newStageRunner(
-	c *common, pool processes, plugin string, instance catalog.Instance, memo *memo, batchSize int, log *slog.Logger,
+	c *common, pool supervise.Processes, plugin string, instance catalog.Instance, memo *memo, batchSize int,
+	log *slog.Logger,
 ) *stageRunner {
 	s := &stageRunner{
 		common: c, pool: pool, plugin: plugin, instance: instance, memo: memo, log: log,

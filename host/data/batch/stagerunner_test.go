@@ -53,7 +53,7 @@ func fakeCommon(t *testing.T, slots int) *common {
 	}
 }
 
-func fakeRunner(r *common, pool processes, name string) *stageRunner {
+func fakeRunner(r *common, pool supervise.Processes, name string) *stageRunner {
 	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, nil, 1, slog.New(slog.DiscardHandler))
 }
 

@@ -285,10 +285,12 @@ func (u *Utilization) Measured() bool { return u.Samples > 0 || u.Device == "cpu
 
 // Plugin describes the work of one plugin's processes in the run.
 type Plugin struct {
-	ID       string `json:"id"`
-	Workers  int    `json:"workers"`
-	Restarts int    `json:"restarts"`
-	Calls    int64  `json:"calls"`
+	ID      string `json:"id"`
+	Workers int    `json:"workers"`
+	// Ranks is the number of ranks whose batches the processes got: those of the machine.
+	Ranks    int   `json:"ranks"`
+	Restarts int   `json:"restarts"`
+	Calls    int64 `json:"calls"`
 	// Failed calls were answered with an error, Lost ones not at all: the process ended.
 	Failed int64 `json:"failed"`
 	Lost   int64 `json:"lost"`

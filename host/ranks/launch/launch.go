@@ -22,12 +22,16 @@ const SecretVariable = "XTTS_RANKS_SECRET"
 // defaultPort is that of rank 0 where the launcher names none.
 const defaultPort = "29511"
 
+// MachineVariable names the variable with a name for the machine of a rank. Ranks with other names share no plugins.
+const MachineVariable = "XTTS_RANKS_MACHINE"
+
 // Found is what the environment says of the run that this process belongs to.
 type Found struct {
 	world.World
-	By      string // what started this rank
-	Address string // host and port where rank 0 listens
-	Secret  string
+	By          string // what started this rank
+	Address     string // host and port where rank 0 listens
+	Secret      string
+	MachineName string // mostly none
 }
 
 // kind is a kind of launcher. It counts if both variables of rank and size are set.
@@ -59,6 +63,7 @@ func Find(get func(name string) string) (Found, error) {
 	if f.Address, err = address(f, get); err != nil {
 		return f, exit.Refused(err)
 	}
+	f.MachineName = get(MachineVariable)
 	if f.Secret = get(SecretVariable); len(f.Secret) < minSecret {
 		return f, exit.Refused(hint.Errorf("before the launcher: export "+SecretVariable+"=$(openssl rand -hex 16); "+
 			"mpirun of Open MPI also needs -x "+SecretVariable,

@@ -67,6 +67,9 @@ func TestFind(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if f.MachineName != "" {
+				t.Errorf("machine %q", f.MachineName)
+			}
 			if f.World != want || f.By != c.by || f.Address != c.address {
 				t.Errorf("%+v by %q at %q, want %+v by %q at %q", f.World, f.By, f.Address, want, c.by, c.address)
 			}
@@ -74,6 +77,14 @@ func TestFind(t *testing.T) {
 				t.Errorf("secret %q", f.Secret)
 			}
 		})
+	}
+}
+
+// TestMachine: a rank may have a name for its machine.
+func TestMachine(t *testing.T) {
+	f, err := Find(variables("RANK=1 WORLD_SIZE=2 MASTER_ADDR=a XTTS_RANKS_MACHINE=left" + secret))
+	if err != nil || f.MachineName != "left" {
+		t.Errorf("%q, %v", f.MachineName, err)
 	}
 }
 

@@ -85,14 +85,15 @@ func New(c Config) (*Loop, error) {
 			Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch,
 		},
 		Ring: c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs,
-		Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools, Model: c.Session.Model,
-		GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Features: c.Machine.Features, Log: c.Log,
-		Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(), Contract: p.Bundle.Manifest.Features,
-		Hooks: hooks,
+		Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools, Fed: p.Fed() > 1,
+		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine,
+		Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(),
+		Contract: p.Bundle.Manifest.Features, Hooks: hooks,
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.Machine.OnDamage(l.Path.Damaged)
 	l.reporter = newReporter(c, l)
 	l.Train.Feed, l.Train.Observer, l.Train.Frames = l.Path.Feed, l.reporter, l.Path.Frames
 	return l, nil

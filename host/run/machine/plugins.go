@@ -13,11 +13,31 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// StartPlugins starts the processes of all plugins at the same time. ctx bounds the start only.
-func (m *Machine) StartPlugins(ctx context.Context) error {
+// StartPlugins starts the processes of all plugins at the same time, for all ranks that share them. A guest waits until
+// they have been started. ctx bounds the start only.
+func (m *Machine) StartPlugins(ctx context.Context) (err error) {
+	if m.plan.Guest() {
+		m.Pools, err = m.feed.Guest.Plugins(ctx)
+		return err
+	}
+	if err := m.startOwn(ctx); err != nil {
+		return err
+	}
+	for _, p := range m.own {
+		m.Pools = append(m.Pools, p)
+	}
+	if m.feed != nil {
+		m.Pools = m.feed.Owner.Serve(m.Pools)
+	}
+	return nil
+}
+
+// startOwn starts the processes of this rank.
+func (m *Machine) startOwn(ctx context.Context) error {
 	requests := make([]*stagepb.ConfigureRequest, len(m.plan.Stages.Resolved.Plugins))
 	library, err := ort.Find(m.plan.ORT())
 	if err != nil {
@@ -31,11 +51,11 @@ func (m *Machine) StartPlugins(ctx context.Context) error {
 		}
 		m.giveGPU(requests[i], i)
 	}
-	m.Pools = make([]*supervise.Pool, len(m.plan.Stages.Resolved.Plugins))
+	m.own = make([]*supervise.Pool, len(m.plan.Stages.Resolved.Plugins))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, entry := range m.plan.Stages.Resolved.Plugins {
 		g.Go(func() (err error) {
-			m.Pools[i], err = supervise.NewPool(ctx, m.poolConfig(entry, requests[i], library))
+			m.own[i], err = supervise.NewPool(ctx, m.poolConfig(entry, requests[i], library))
 			return err
 		})
 	}
@@ -66,7 +86,7 @@ func (m *Machine) poolConfig(
 	}
 	c := supervise.Config{
 		InFlight: inFlight,
-		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring,
+		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.whole(),
 		Configure: configure, Logger: m.log, StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
 		Pause:       m.plan.Config.VerifyPlugins,
 		MemoryLimit: int64(cmp.Or(int(m.plan.Config.PluginMemory), plugin.Manifest.MemoryMB<<20)),
@@ -87,10 +107,18 @@ func (m *Machine) poolConfig(
 	return c
 }
 
-// Report describes the work of the plugins.
+// whole is the ring with the slots of all ranks whose batches the plugins get.
+func (m *Machine) whole() *ring.Ring {
+	if m.feed != nil {
+		return m.feed.Owner.Whole
+	}
+	return m.Ring
+}
+
+// Report describes the work of the plugins that this rank has started, for all ranks that share them.
 func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
 	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	for i, pool := range m.Pools {
+	for i, pool := range m.own {
 		s, id := pool.Stats(), m.plan.Stages.Resolved.Plugins[i].Name()
 		var growth *float64
 		if s.Growth != nil {
@@ -98,7 +126,7 @@ func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
 			growth = &mb
 		}
 		list = append(list, report.Plugin{
-			ID: id, Workers: setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			ID: id, Workers: setup.WorkersOf[id], Ranks: m.plan.Fed(), Restarts: int(s.Restarts), Calls: int64(s.Calls),
 			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth,
 			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
 		})

@@ -22,7 +22,7 @@ func (m *Machine) openWatch(open func() (gpu.Inventory, error), say func(*event.
 		Name: watch.Model, Place: m.plan.Placement.Model, Baseline: int64(m.plan.Config.MemoryBaseline),
 		Processes: m.Training,
 	}}
-	if !m.plan.Placement.Data.OnCPU() {
+	if !m.plan.Placement.Data.OnCPU() && !m.plan.Guest() {
 		roles = append([]watch.Role{{Name: watch.Data, Place: m.plan.Placement.Data, Processes: m.plugged}}, roles...)
 	}
 	m.Watch, err = watch.New(watch.Config{Inventory: inventory, Roles: roles, Log: m.log, Say: say})
@@ -38,7 +38,7 @@ func (m *Machine) Training() []watch.Process {
 // plugged returns the processes that see the data GPU.
 func (m *Machine) plugged() []watch.Process {
 	var all []watch.Process
-	for i, pool := range m.Pools {
+	for i, pool := range m.own {
 		if !m.plan.Stages.Resolved.UsesGPU(i) {
 			continue
 		}

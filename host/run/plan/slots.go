@@ -173,11 +173,11 @@ func (d *Draft) checkWindow() error {
 }
 
 // ringRoom returns how many bytes the ring may take, and the name of the limit: --ring-memory, and at most half of the
-// memory, so that waiting batches do not use up a container's memory.
+// memory, so that waiting batches do not use up a container's memory. The ranks of a machine share that half.
 func (d *Draft) ringRoom() (room int, why string) {
 	total, what := d.limits.Total()
-	if half := int(total / 2); half > 0 && half < int(d.Config.RingMemory) {
-		return half, fmt.Sprintf("half of %s (%d MiB)", what, total>>20)
+	if half := int(total/2) / d.Fed(); half > 0 && half < int(d.Config.RingMemory) {
+		return half, fmt.Sprintf("half of %s (%d MiB)%s", what, total>>20, d.ForRanks())
 	}
 	return int(d.Config.RingMemory), "--ring-memory " + d.Config.RingMemory.String()
 }

@@ -109,13 +109,17 @@ func (b *banner) model(p *plan.Plan) {
 func (b *banner) path(p *plan.Plan) {
 	c := p.Config
 	b.rows("pipeline", way(p.Stages.Resolved.Summaries()))
-	b.row("plugins", "%s", strings.Join(Plugins(p), ", "))
+	b.row("plugins", "%s%s", strings.Join(Plugins(p), ", "), p.ForRanks())
 	if c.Debug {
 		b.row("", "no deadlines (--debug): a plugin that hangs is waited for; interrupt twice to end everything")
 	}
 	b.rows("devices", p.Placement.Lines(p.Decoders(), p.Threads()))
-	b.row("buffers", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
-		units.Count(c.BufferSize, "slot"), float64(p.Slots.Size())/(1<<20), units.Count(p.Slots.Device, "device slot"))
+	each := ""
+	if n := p.Fed(); n > 1 {
+		each = fmt.Sprintf(" for each of %d ranks", n)
+	}
+	b.row("buffers", "ring of %s of %.1f MiB%s (--buffer-size), %s (--slots)", units.Count(c.BufferSize, "slot"),
+		float64(p.Slots.Size())/(1<<20), each, units.Count(p.Slots.Device, "device slot"))
 	are, ready := "are", min(p.Ring.Prefetch, c.BufferSize)
 	if ready == 1 {
 		are = "is"

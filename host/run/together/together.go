@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/ranks/feed"
 	"github.com/xtts-host/xtts-host/host/ranks/launch"
 	"github.com/xtts-host/xtts-host/host/ranks/meet"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -29,6 +30,7 @@ const meetLimit = 10 * time.Minute
 // Ranks is a run of one process.
 type Ranks struct {
 	*meet.Group
+	secret     string
 	quarantine atomic.Pointer[batch.Quarantine] // of rank 0, once it is open
 	cancel     context.CancelCauseFunc          // of the run
 	over       chan struct{}                    // closed when this rank leaves
@@ -37,15 +39,16 @@ type Ranks struct {
 	agreed     int64 // the last step after which the weights were those of all
 }
 
-// Join joins the ranks of a run, if it has several. cancel ends the run of this process, for a reason that arrives at
-// any time. say gets lines for a person while the ranks join, and ends the one that says why the run ends.
+// Join joins the ranks of a run, if it has several, and sets which of them are on the machine of this one. cancel ends
+// the run of this process, for a reason that arrives at any time. say gets lines for a person while the ranks join, and
+// ends the one that says why the run ends.
 func Join(
 	ctx context.Context, cancel context.CancelCauseFunc, c *config.Config, found launch.Found, say, ends io.Writer,
 ) (*Ranks, error) {
 	if found.Alone() {
 		return nil, nil
 	}
-	r := &Ranks{cancel: cancel, over: make(chan struct{})}
+	r := &Ranks{secret: found.Secret, cancel: cancel, over: make(chan struct{})}
 	var err error
 	r.Group, err = meet.Join(ctx, meet.Config{
 		World: found.World, Address: found.Address, Secret: found.Secret, Wait: meetLimit,
@@ -63,6 +66,9 @@ func Join(
 		case <-r.over:
 		}
 	}()
+	if c.World.Machine, err = feed.Find(r.Group, found.MachineName); err != nil {
+		return nil, errors.Join(err, r.Close(err))
+	}
 	return r, nil
 }
 

@@ -109,12 +109,12 @@ func (s *roles) named() (p Placement, err error) {
 	if s.Model == CPU {
 		return p, refuse("--model-gpu cpu: it cannot be cpu", "--device cpu trains on the CPU")
 	}
-	if s.Needs() == 2 && len(s.visible) < 2 {
+	if guest := !s.Ranks.Machine.Owns(); s.Needs() == 2 && len(s.visible) < 2 && !guest {
 		return p, s.tooFew()
 	}
 	// A named GPU is resolved first: an automatic one is chosen to match it.
 	if s.Data != CPU && s.Data != Auto {
-		if p.Data.GPU, err = s.resolve("--data-gpu", s.Data); err != nil {
+		if p.Data.GPU, err = s.resolve(dataFlag, s.Data); err != nil {
 			return p, err
 		}
 	}
@@ -129,6 +129,8 @@ func (s *roles) named() (p Placement, err error) {
 	return s.choose(p)
 }
 
+const dataFlag = "--data-gpu"
+
 // resolve finds a GPU that may be used.
 func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 	all := make([]gpu.Device, len(s.machine.Cards))
@@ -138,6 +140,9 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 	d, err := gpu.Resolve(name, all)
 	if err != nil {
 		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: %v", flag, name, err), hint.Command("doctor shows every GPU"))
+	}
+	if guest := !s.Ranks.Machine.Owns(); flag == dataFlag && guest {
+		return d, nil // the first rank of the machine uses it, and must see it
 	}
 	if !slices.Contains(s.visible, d) {
 		return gpu.Device{}, refuse(fmt.Sprintf("%s %s: CUDA_VISIBLE_DEVICES=%s hides %s", flag, name, *s.Visible, d),

@@ -68,6 +68,18 @@ func TestRanks(t *testing.T) {
 			}
 		})
 	}
+	first := "0,2"
+	for index, visible := range []*string{&first, &one} { // the first rank of the machine uses the GPU of the plugins
+		p, err := Decide(Request{Data: "0", Model: "2", Visible: visible, Ranks: world.World{
+			Rank: index, Size: 2, Machine: world.Machine{Index: index, Size: 2},
+		}}, cards(3))
+		if err != nil || p.Data.GPU.Index != 0 || p.Model.GPU.Index != 2 {
+			t.Errorf("rank %d sees the GPUs %s: %+v, %v", index, *visible, p, err)
+		}
+	}
+	if _, err := Decide(Request{Data: "0", Model: "2", Visible: &one}, cards(3)); err == nil {
+		t.Error("a GPU that is hidden is used")
+	}
 	if _, err := Decide(Request{Model: "0,1"}, cards(2)); err == nil ||
 		!strings.Contains(err.Error(), "this command computes on one GPU") {
 		t.Errorf("a list without ranks: %v", err)

@@ -12,9 +12,26 @@ type World struct {
 	Rank int
 	// Size is the number of ranks; 0 means 1.
 	Size int
-	// Local counts the ranks on the same machine from 0, and LocalSize is their number; 0 if it is not known.
+	// Local counts the ranks on the same machine from 0, and LocalSize is their number; 0 if it is not known. They are
+	// the launcher's.
 	Local, LocalSize int
+	// Machine is what the ranks themselves have found when they met.
+	Machine Machine
 }
+
+// Machine is the ranks that can share memory with this one: they are on one machine, in one container, of one user.
+type Machine struct {
+	// Index counts them from 0, and Size is their number; 0 means 1.
+	Index, Size int
+	// First is the rank of the first of them.
+	First int
+}
+
+// Alone reports whether there is no other rank on the machine.
+func (m Machine) Alone() bool { return m.Size <= 1 }
+
+// Owns reports whether this rank owns what the ranks of the machine share.
+func (m Machine) Owns() bool { return m.Index == 0 }
 
 func (w World) size() int { return max(1, w.Size) }
 
