@@ -82,8 +82,8 @@ func whole() *Report {
 		Memory:      []Memory{{Device: "cpu", Role: "model", ProcessPeakBytes: 812 << 20}},
 		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
 		Plugins: []Plugin{
-			{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5},
-			{ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5},
+			{ID: "augment", Workers: 1, Ranks: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5},
+			{ID: "features", Workers: 2, Ranks: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5},
 		},
 		Quarantined: 2, Excluded: 3,
 		UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}},

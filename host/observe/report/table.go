@@ -234,8 +234,12 @@ func (t *table) memory(r *Report) {
 // troubles lists the faults of the run.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
-		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, units.Count(int64(p.Workers), "worker"),
-			units.Count(p.Calls, "call"), units.Milliseconds(p.P50Ms), units.Milliseconds(p.P99Ms),
+		calls := units.Count(p.Calls, "call")
+		if p.Ranks > 1 {
+			calls += fmt.Sprintf(" of %d ranks", p.Ranks)
+		}
+		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, units.Count(int64(p.Workers), "worker"), calls,
+			units.Milliseconds(p.P50Ms), units.Milliseconds(p.P99Ms),
 			units.Count(int64(p.Restarts), "restart"))
 		if p.Failed+p.Lost > 0 {
 			text += fmt.Sprintf(", %d calls failed, %d lost", p.Failed, p.Lost)

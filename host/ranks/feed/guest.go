@@ -3,10 +3,10 @@ package feed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -37,7 +37,9 @@ func (c *Config) visit(ctx context.Context, p plan) (*Feed, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		return nil, fmt.Errorf("connect with rank %d, which has the plugins of this machine: %w", c.Machine.First, err)
+		return nil, hint.Errorf("if the ranks do not see the same files, start them with different values of "+
+			"XTTS_RANKS_MACHINE: then each has plugins of its own",
+			"connect with rank %d, which has the plugins of this machine: %w", c.Machine.First, err)
 	}
 	whole, err := ring.Attach(memory, p.total, p.slotSize)
 	if err != nil {

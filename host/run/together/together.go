@@ -67,7 +67,7 @@ func Join(
 		}
 	}()
 	if c.World.Machine, err = feed.Find(r.Group, found.MachineName); err != nil {
-		return nil, errors.Join(err, r.Close(err))
+		return nil, exit.Refused(errors.Join(err, r.Close(err)))
 	}
 	return r, nil
 }

@@ -39,7 +39,7 @@ func TellError(err error) []byte {
 	}
 	t := told{Text: err.Error(), Hint: hint.Of(err)}
 	if p, ok := errors.AsType[*PluginError](err); ok {
-		t.Text, t.Hint, t.Lost = p.Err.Error(), p.hint, p.lost
+		t.Text, t.Lost = p.Err.Error(), p.lost
 		own := *p
 		own.Err = nil // an interface
 		t.Plugin = &own
