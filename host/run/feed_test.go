@@ -3,10 +3,14 @@ package run
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 )
 
@@ -112,5 +116,37 @@ func TestRanksSurviveDamage(t *testing.T) {
 			near(t, fault, filepath.Join(want, file), filepath.Join(dir, file), 0)
 			near(t, fault+", rank 1", filepath.Join(want, file), filepath.Join(dir, rundir.RanksFolder, "1", file), 0)
 		}
+	}
+}
+
+// TestSharedPluginFails: a plugin that cannot be started again ends all ranks. The owner says why, and the other one
+// that the owner has failed.
+func TestSharedPluginFails(t *testing.T) {
+	dir, program := filepath.Join(t.TempDir(), "run"), ""
+	folder := faultyPlugins(t, func(dir string) { program = filepath.Join(dir, faultyProgram) })
+	var once sync.Once
+	spoil := writer(func(p []byte) {
+		if bytes.Contains(p, []byte("  loss ")) {
+			once.Do(func() {
+				if err := os.Remove(program); err != nil {
+					t.Error(err)
+				}
+				for _, pid := range children(t) {
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
+			})
+		}
+	})
+	errs := rankTest{size: 2, out: spoil, flags: []string{
+		"--graph", pico, "--batch-size", "2", "--run-dir", dir, "--plugins", folder, "--augment", "mix", "--max-steps",
+		"100000", "--epochs", "0", "--log-every", "1",
+	}}.train(t)
+	const why = "plugin faulty: a process ended and cannot be restarted: "
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), why) || exit.Code(errs[0]) == exit.StatusRank {
+		t.Errorf("rank 0: %v, exit status %d", errs[0], exit.Code(errs[0]))
+	}
+	if errs[1] == nil || !strings.Contains(errs[1].Error(), "rank 0 failed: ") ||
+		!strings.Contains(errs[1].Error(), why) || exit.Code(errs[1]) != exit.StatusRank {
+		t.Errorf("rank 1: %v, exit status %d", errs[1], exit.Code(errs[1]))
 	}
 }

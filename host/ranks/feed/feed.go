@@ -20,6 +20,9 @@ type Config struct {
 	Need
 	// Say, which may be nil, gets a line for a person about a connection that is refused.
 	Say func(line string)
+	// Failed, which may be nil, gets the error of a plugin that has failed for good in the call of a guest. The
+	// owner is to end because of it.
+	Failed func(error)
 }
 
 // Need is the part of a ring that a rank needs.
@@ -47,6 +50,9 @@ type claim struct {
 func Open(ctx context.Context, c Config) (_ *Feed, err error) {
 	if c.Say == nil {
 		c.Say = func(string) {}
+	}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
 	}
 	own := claim{First: c.Machine.First, Slots: c.Slots, SlotSize: paged(c.SlotSize)}
 	var d *door
@@ -115,7 +121,7 @@ func (c *Config) exchange(own claim) (plan, error) {
 }
 
 // lastWords is how long a rank waits for the meeting to say why another one has ended.
-const lastWords = 2 * time.Second
+var lastWords = 2 * time.Second
 
 // lost returns why the connection with another rank has ended: what the meeting knows of it, or that it has. A channel
 // that is closed ends the wait for the meeting.

@@ -77,6 +77,7 @@ func TestCalls(t *testing.T) {
 		{err: failed},
 		{err: supervise.Violation("mix", hint.Errorf("try", "a rule"))},
 		{err: fmt.Errorf("plugin mix: %w", supervise.ErrClosed)},
+		{err: &supervise.PluginError{Plugin: "mix", Err: fmt.Errorf("no restart: %w", supervise.ErrChanged)}},
 		{err: hint.Errorf("do", "another error")},
 	}
 	var got supervise.Request
@@ -84,6 +85,9 @@ func TestCalls(t *testing.T) {
 		got = req
 		return outcomes[req.Bucket].res, outcomes[req.Bucket].err
 	}}
+	was := lastWords
+	t.Cleanup(func() { lastWords = was })
+	lastWords = 10 * time.Millisecond // no one says more
 	_, feeds, plugins := machine(t, 2, pool)
 	if feeds[0].Guest != nil || feeds[1].Owner != nil {
 		t.Fatal("the first rank is the owner")
@@ -114,6 +118,7 @@ func TestCalls(t *testing.T) {
 		}
 		for _, kind := range []error{
 			supervise.ErrLost, supervise.ErrFailed, supervise.ErrCrashLoop, supervise.ErrViolation, supervise.ErrClosed,
+			supervise.ErrChanged,
 		} {
 			if errors.Is(err, kind) != errors.Is(want.err, kind) {
 				t.Errorf("%v is not as %v: %v", err, want.err, kind)
@@ -212,6 +217,35 @@ func TestOwnerDies(t *testing.T) {
 		if _, again := plugins[1][0].Call(t.Context(), supervise.Request{ClipIDs: []string{"go"}}); again == nil ||
 			again.Error() != want {
 			t.Errorf("a call after it: %v", again)
+		}
+	}
+}
+
+// TestPluginFails: the failure of a plugin for good, in the call of a guest, is for the owner to report. If it does,
+// the guest ends because of that, and else with the failure.
+func TestPluginFails(t *testing.T) {
+	failure := supervise.CrashLoop("mix", "too often", errors.New("a fault"))
+	pool := &fakePool{call: func(context.Context, supervise.Request) (supervise.Result, error) {
+		return supervise.Result{}, failure
+	}}
+	for _, told := range []bool{true, false} {
+		r, _, plugins := machine(t, 2, pool)
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := plugins[1][0].Call(t.Context(), supervise.Request{})
+			outcome <- err
+		}()
+		err := <-r.failed
+		if !errors.Is(err, failure) || err.Error() != "for rank 1: "+failure.Error() {
+			t.Errorf("the owner gets %v", err)
+		}
+		want := failure.Error()
+		if told {
+			want = "rank 0 failed: " + want
+			r.lose(want)
+		}
+		if err := <-outcome; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -149,10 +150,27 @@ func (p *processes) Call(ctx context.Context, req supervise.Request) (supervise.
 	if err != nil {
 		return supervise.Result{}, err
 	}
-	if err = supervise.HearError(a.Err); err != nil && ctx.Err() != nil {
+	err = supervise.HearError(a.Err)
+	if supervise.Final(err) {
+		err = p.guest.defers(ctx, err)
+	}
+	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the reason for the end, not its effect in the owner
 	}
 	return a.result(), err
+}
+
+// defers returns the end of the owner for the failure of a plugin, of which the owner ends first and which it reports.
+func (g *Guest) defers(ctx context.Context, failure error) error {
+	wait := time.NewTimer(lastWords)
+	defer wait.Stop()
+	select {
+	case <-g.meeting.Lost():
+		return g.meeting.Err()
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+	return failure
 }
 
 // Kick implements supervise.Processes. If the owner has ended, its processes have too.

@@ -26,10 +26,13 @@ type room struct {
 	full chan struct{}
 	lost chan struct{}
 	err  error
+
+	failed chan error // gets what Config.Failed does
 }
 
 func newRoom(ranks int) *room {
-	return &room{all: make([][]byte, ranks), left: ranks, full: make(chan struct{}), lost: make(chan struct{})}
+	return &room{all: make([][]byte, ranks), left: ranks, full: make(chan struct{}), lost: make(chan struct{}),
+		failed: make(chan error, 9)}
 }
 
 // lose has all ranks know that one has ended.
@@ -97,7 +100,8 @@ func machine(t testing.TB, ranks int, pools ...supervise.Processes) (*room, []*F
 		opening.Go(func() {
 			feeds[rank], errs[rank] = Open(t.Context(), Config{
 				Meeting: seat{r, rank}, Machine: world.Machine{Index: rank, Size: ranks}, Secret: secret,
-				Need: Need{Slots: slots + rank, SlotSize: slotSize, Create: ring.Create},
+				Need:   Need{Slots: slots + rank, SlotSize: slotSize, Create: ring.Create},
+				Failed: func(err error) { r.failed <- err },
 			})
 		})
 	}

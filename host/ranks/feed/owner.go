@@ -15,6 +15,7 @@ type Owner struct {
 	Whole *ring.Ring
 
 	guests  []*server
+	failed  func(error) // Config.Failed
 	damages damages
 	pools   []supervise.Processes // nil before Serve
 }
@@ -36,7 +37,7 @@ func (c *Config) receive(ctx context.Context, d *door, p plan) (*Feed, error) {
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
-	o := &Owner{Whole: whole}
+	o := &Owner{Whole: whole, failed: c.Failed}
 	for _, k := range knockers {
 		o.guests = append(o.guests, newServer(o, k, p.first[k.rank], p.slots[k.rank]))
 	}

@@ -122,6 +122,9 @@ func (s *server) call(pool supervise.Processes, q *request) error {
 		delete(s.calls, q.ID)
 		s.mu.Unlock()
 		end()
+		if supervise.Final(err) {
+			s.owner.failed(fmt.Errorf("for rank %d: %w", s.rank, err))
+		}
 		s.send(&answer{
 			Kind: answered, ID: q.ID, Result: res, Err: supervise.TellError(err),
 		})

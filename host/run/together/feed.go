@@ -17,7 +17,7 @@ func (r *Ranks) Feed(p *plan.Plan, log *runlog.Log) func(context.Context, feed.N
 	return func(ctx context.Context, own feed.Need) (*feed.Feed, error) {
 		return feed.Open(ctx, feed.Config{
 			Meeting: r.Group, Machine: p.World.Machine, Secret: r.secret, Need: own,
-			Say: func(line string) { log.Warn(line) },
+			Say: func(line string) { log.Warn(line) }, Failed: r.cancel,
 		})
 	}
 }

@@ -142,6 +142,12 @@ func Violation(plugin string, why error) *PluginError {
 		rulesHint)}
 }
 
+// Final reports whether an error of Pool.Call says that the pool has failed permanently.
+func Final(err error) bool {
+	_, ok := errors.AsType[*PluginError](err)
+	return ok && !errors.Is(err, ErrLost) && !errors.Is(err, ErrFailed) && !errors.Is(err, ErrClosed)
+}
+
 // Is distinguishes a start that failed because the process was lost from one that the plugin refused.
 func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost }
 

@@ -19,7 +19,7 @@ type told struct {
 // kinds are the errors that callers distinguish, by names for other processes.
 var kinds = map[string]error{
 	"lost": ErrLost, "failed": ErrFailed, "crash loop": ErrCrashLoop, "violation": ErrViolation, "closed": ErrClosed,
-	"unended": errUnended,
+	"changed": ErrChanged, "unended": errUnended,
 }
 
 // kindError has the text of an error and is of one of the kinds.
