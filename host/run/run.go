@@ -245,7 +245,7 @@ func newRun(
 	if err == nil {
 		r.duties.speech, err = speech.Open(ctx, speech.Config{
 			Plan: p, Session: s, Loop: r.loop, Dir: dir, Silent: mode.Measures(), Evaluations: r.duties.evaluations,
-			Stop: r.console.Stop, Bus: r.bus, Log: r.log.Logger,
+			Ranks: others, Stop: r.console.Stop, Bus: r.bus, Log: r.log.Logger,
 		})
 	}
 	if err != nil {

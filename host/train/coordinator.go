@@ -117,12 +117,12 @@ func (l *Loop) sumEvaluation() (stops bool, err error) {
 	return values[3] != 0, nil
 }
 
-// value returns the number by which an evaluation is judged. That of rank 0 counts: only it may speak.
+// value returns the number by which an evaluation is judged. That of rank 0 counts.
 func (l *Loop) value(ctx context.Context, e *event.Evaluation) (value float64, err error) {
 	value = e.Loss
 	var cut error // what has kept Judge from an answer
-	if l.Policy.Judge != nil && (l.Ranks == nil || l.Ranks.Leads()) {
-		if value = l.Policy.Judge(e); !isFinite(value) {
+	if l.Policy.Judge != nil {
+		if value = l.Policy.Judge(e); !isFinite(value) && (l.Ranks == nil || l.Ranks.Leads()) {
 			cut = l.stopped(ctx)
 		}
 	}

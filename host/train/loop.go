@@ -63,7 +63,7 @@ type Policy struct {
 	// only because of the end of the run does not count: a longer run would not have it.
 	Counted func(step int64) bool
 	// Judge returns a number for an evaluation that is lower the better the evaluation is, and not finite for one that
-	// is never the best; nil means the loss. Best, schedules and early stop use it. It is called before
+	// is never the best; nil means the loss. Best, schedules and early stop use it. All ranks call it, before
 	// Observer.Evaluated. If a stop has kept it from an answer, the evaluation has not taken place: a resumed run
 	// repeats it.
 	Judge func(e *event.Evaluation) float64

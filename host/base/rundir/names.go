@@ -1,6 +1,10 @@
 package rundir
 
-import "strings"
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
 
 // The files of a run folder. docs/report.md says what each has.
 const (
@@ -27,6 +31,14 @@ const (
 	ProbesFolder  = "probes"  // pictures of tensors
 	BoardFolder   = "tensorboard"
 )
+
+// RankFolder is the folder of a rank other than the first in that of the run.
+func RankFolder(run string, rank int) string {
+	return filepath.Join(run, RanksFolder, strconv.Itoa(rank))
+}
+
+// RunOfRank is the folder of the run of a RankFolder.
+func RunOfRank(dir string) string { return filepath.Dir(filepath.Dir(dir)) }
 
 // NaNFile is the file about a step whose loss or gradients are not finite.
 func NaNFile(step int64) string { return "nan-" + Step(step) + ".json" }

@@ -52,7 +52,7 @@ func claim(set *config.Set, now time.Time) (*Folder, error) {
 // ClaimRank creates the folder of a rank other than the first in that of the run, which rank 0 has claimed, and locks
 // it.
 func ClaimRank(run string, rank int) (*Folder, error) {
-	dir := filepath.Join(run, rundir.RanksFolder, strconv.Itoa(rank))
+	dir := rundir.RankFolder(run, rank)
 	made, err := makeFolder(dir)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, exit.Refused(hint.Errorf("the run folder must be one that every rank can write",

@@ -31,11 +31,11 @@ func newJudged(p *plan.Plan) judged {
 
 // judge has the loop compare evaluations by a measure of their speech, which is spoken for that before the event
 // of the evaluation, or by a metric. best is that of a resumed run: the checkpoint knows its step and its loss alone.
-func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
+func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) error {
 	if s.by.name == "" {
-		return
+		return nil
 	}
-	to.Policy.Judge = func(e *event.Evaluation) float64 { // on rank 0
+	to.Policy.Judge = func(e *event.Evaluation) float64 {
 		if s.by.spoken == "" {
 			return e.Metrics[s.by.metric]
 		}
@@ -44,7 +44,7 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	}
 	best := to.Progress.Best
 	if best == nil {
-		return
+		return nil
 	}
 	best.Value = math.NaN()
 	if s.by.spoken != "" {
@@ -57,6 +57,9 @@ func (s *Speech) judge(to *train.Loop, evaluations *report.Evaluations) {
 	if math.IsNaN(best.Value) { // its lines are gone: the next evaluation is better
 		best.Value = math.Inf(1)
 	}
+	bits, err := samples.FromLead(s.ranks, math.Float64bits(best.Value)) // the lines of others may end before
+	best.Value = math.Float64frombits(bits)
+	return err
 }
 
 // Best describes the best evaluation of the run for the report. Where no evaluation has had the measure of --best-by,
@@ -78,9 +81,11 @@ func (s *Speech) Best(best *train.Best) *report.Best {
 	}
 	value := report.Float(best.Value)
 	if s.by.spoken != "" { // as it is, and not as it is judged
-		if mean, ok := samples.Mean(s.speaker.Evaluation(best.Step), s.by.spoken); ok {
-			value = report.Float(mean)
+		mean, ok := samples.Mean(s.speaker.Evaluation(best.Step), s.by.spoken)
+		if !ok { // another rank than the first, which has no lines of before
+			return out
 		}
+		value = report.Float(mean)
 	}
 	if !math.IsInf(float64(value), 0) {
 		out.Value = &value

@@ -8,11 +8,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/speak/samples"
 )
@@ -26,6 +28,7 @@ type Config struct {
 	Silent  bool   // a run that measures, and speaks nothing
 	// Evaluations are those of a resumed run.
 	Evaluations *report.Evaluations
+	Ranks       *together.Ranks // share out what is spoken
 	Stop        <-chan struct{}
 	Bus         *event.Bus
 	Log         *slog.Logger
@@ -40,6 +43,8 @@ type Speech struct {
 	by      judged
 	spoken  *event.Spoken // at the evaluation at hand, if it was spoken to be judged
 	pace    pace
+	ranks   samples.Ranks
+	leads   bool // which says what was spoken
 	// final reports whether no evaluation follows one. It is asked between steps.
 	final func(step int64) bool
 }
@@ -52,12 +57,20 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 		MemoryLimit: s.Memory.Left(), Check: s.Memory.CheckSamples, Threads: c.Plan.ThreadsBeside(),
 		Run: c.Dir, Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: c.Stop, Log: c.Log, Bus: c.Bus,
 	}
-	out := &Speech{bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan), final: finalOf(c)}
+	out := &Speech{
+		bus: c.Bus, log: c.Log, lowest: math.NaN(), by: newJudged(c.Plan), leads: c.Ranks.Leads(), final: finalOf(c),
+	}
+	if c.Ranks != nil {
+		out.ranks, speaking.Ranks = c.Ranks, c.Ranks
+	}
+	if !out.leads { // what stops rank 0 stops the speech of all
+		speaking.Run, speaking.Stop = rundir.RunOfRank(c.Dir), c.Ranks.Lost()
+	}
 	speaking.Spent = func(began, ended time.Time) {
 		c.Loop.Timeline.Trained("samples", nil, began, ended)
 		out.pace.spoke(ended.Sub(began))
 	}
-	if c.Plan.World.Leads() && !c.Silent {
+	if !c.Silent {
 		speaking.List = c.Plan.Samples
 	}
 	out.pace.unasked = speaking.Optional && len(speaking.Sentences) == 0 &&
@@ -69,7 +82,7 @@ func Open(ctx context.Context, c Config) (_ *Speech, err error) {
 		out.lowest = float64(last.Best.Loss)
 	}
 	if out.speaker, err = samples.Open(ctx, speaking); err == nil {
-		out.judge(c.Loop.Train, c.Evaluations)
+		err = out.judge(c.Loop.Train, c.Evaluations)
 	}
 	return out, err
 }
@@ -89,8 +102,14 @@ func (s *Speech) Step(took time.Duration) {
 	}
 }
 
-// due reports whether an evaluation is spoken, and says once that some are not.
+// due reports whether an evaluation is spoken. Rank 0 decides it by its clock.
 func (s *Speech) due(step int64) bool {
+	due, err := samples.FromLead(s.ranks, s.leads && s.paced(step))
+	return due && err == nil
+}
+
+// paced is due on rank 0. It says once that some evaluations are not spoken.
+func (s *Speech) paced(step int64) bool {
 	if !s.pace.unasked || s.pace.due(s.final(step)) {
 		return true
 	}
@@ -118,7 +137,7 @@ func (s *Speech) Evaluated(e *event.Evaluation) {
 		}
 		spoken = s.speaker.Speak(e.Step)
 	}
-	if spoken == nil {
+	if spoken == nil || !s.leads {
 		return
 	}
 	s.bus.Publish(spoken)
@@ -127,9 +146,9 @@ func (s *Speech) Evaluated(e *event.Evaluation) {
 	}
 }
 
-// Report describes what was spoken; nil without.
+// Report describes what was spoken; nil without, and on other ranks than the first.
 func (s *Speech) Report() *report.Spoken {
-	if s == nil {
+	if s == nil || !s.leads {
 		return nil
 	}
 	r := s.speaker.Report()

@@ -68,7 +68,7 @@ func newRun(t *testing.T) *run {
 	}
 	r.Speech = &Speech{
 		speaker: must(samples.Open(t.Context(), r.config)), bus: r.bus, log: log, lowest: math.NaN(),
-		by: judged{name: "spoken.length_ratio", spoken: measured.LengthRatio},
+		leads: true, by: judged{name: "spoken.length_ratio", spoken: measured.LengthRatio},
 	}
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -1,7 +1,9 @@
 package samples
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/settings/texts"
@@ -27,6 +29,19 @@ type List struct {
 	Bytes            int // of the weights that speaking copies on the device of the model
 	// Optional says that the run goes on without clips that cannot be spoken: the user has not asked for them.
 	Optional bool
+}
+
+// Hash is of what is spoken, in which order: ranks that share it out have the same.
+func (l List) Hash() string {
+	h := sha256.New()
+	for _, s := range slices.Concat(l.Clips, l.Sentences) {
+		voice := ""
+		if s.Voice != nil {
+			voice = s.Voice.ID
+		}
+		fmt.Fprintf(h, "%t %q %q %q %q\n", s.Clip != nil, s.Place, s.Content, s.Language, voice)
+	}
+	return fmt.Sprintf("%d clips and %d sentences, %x", len(l.Clips), len(l.Sentences), h.Sum(nil)[:6])
 }
 
 // most bounds the sentences of a file: training waits for them.

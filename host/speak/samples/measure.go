@@ -26,6 +26,7 @@ const references = "reference"
 type text struct {
 	Sample
 	number        int // from 1, of the clips or of the sentences
+	place         int // from 0, of all that the run speaks
 	file, picture string
 	truth         *truth // of a clip that is measured
 	speaker       []float32
@@ -44,6 +45,9 @@ func textsOf(l List) (all []*text) {
 	}
 	for i, s := range l.Sentences {
 		all = append(all, &text{Sample: s, number: i + 1, file: strconv.Itoa(i+1) + ".wav"})
+	}
+	for i, t := range all {
+		t.place = i
 	}
 	return all
 }
@@ -93,13 +97,16 @@ func decode(row *dataset.Row, rate int) ([]float32, error) {
 	return wave, dataset.NewDecoder(rate).Decode(wave, at, 0)
 }
 
-// measure fills in what the file of an utterance has.
-func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir files.Path) error {
-	add := func(name string, value float64) {
-		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			u.Measures = append(u.Measures, event.Value{Name: name, Value: value})
-		}
+// add adds a measure, if it is a number.
+func add(u *event.Utterance, name string, value float64) {
+	if !math.IsNaN(value) && !math.IsInf(value, 0) {
+		u.Measures = append(u.Measures, event.Value{Name: name, Value: value})
 	}
+}
+
+// measure fills in what the file of an utterance has.
+func (s *Speaker) measure(t *text, u *event.Utterance, dir files.Path) error {
+	add := func(name string, value float64) { add(u, name, value) }
 	if t.truth != nil {
 		u.Reference = t.truth.file
 	}
@@ -111,7 +118,6 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 		return nil
 	}
 	u.Seconds = float64(row.Samples) / float64(s.speaker.Rate())
-	defer s.recognize(ctx, t, dir.Join(t.file).String(), add)
 	if s.analyzer == nil {
 		return nil
 	}
@@ -147,10 +153,10 @@ func (s *Speaker) measure(ctx context.Context, t *text, u *event.Utterance, dir 
 	return draw(dir.Join(t.picture), t.truth.Voice, voice)
 }
 
-// recognize compares the transcript of the recognizer with the text. The run goes on without it. A recognizer that
-// takes too long is not asked again in the evaluation: training waits for it.
-func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(name string, value float64)) {
-	if s.Recognizer == nil || s.recognizerSlow {
+// recognize compares the transcript of the recognizer with the text, if there is speech. The run goes on without it. A
+// recognizer that takes too long is not asked again in the evaluation: training waits for it.
+func (s *Speaker) recognize(ctx context.Context, t *text, u *event.Utterance, path string) {
+	if s.recognizerSlow || u.Seconds == 0 {
 		return
 	}
 	transcript, err := s.Recognizer.recognize(ctx, path)
@@ -163,9 +169,9 @@ func (s *Speaker) recognize(ctx context.Context, t *text, path string, add func(
 		return
 	}
 	if rate, characters, ok := measures.WordErrors(t.Content, transcript); ok && characters {
-		add(measured.CER, rate)
+		add(u, measured.CER, rate)
 	} else if ok {
-		add(measured.WER, rate)
+		add(u, measured.WER, rate)
 	}
 }
 

@@ -47,6 +47,7 @@ type Config struct {
 	Threads     int
 	Run         string      // the folder of the run
 	Recognizer  *Recognizer // nil without
+	Ranks       Ranks       // nil in a run of one process
 	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
 	Step, EvaluatedStep int64
 	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
@@ -60,9 +61,10 @@ type Speaker struct {
 	Config
 	runtime    *inference.Runtime
 	speaker    *synthesize.Speaker
-	analyzer   *measures.Analyzer // nil for a sample rate without a voice
-	texts      []*text
-	file       *report.SpokenLines
+	analyzer   *measures.Analyzer         // nil for a sample rate without a voice
+	texts      []*text                    // of all ranks
+	mute       []int                      // places of texts of this rank that it cannot speak
+	file       *report.SpokenLines        // nil on other ranks than the first
 	lines      map[line]report.SpokenLine // of all evaluations so far
 	before     *event.Spoken              // the evaluation before the last one
 	last       *event.Spoken              // the last one; either may be nil
@@ -83,34 +85,29 @@ type line struct {
 // GPU it speaks the longest text, as long as the bundle allows, so that samples take no more memory later. A resumed
 // run makes later samples again, and those of its last evaluation that are missing. Without anything to speak, the
 // speaker is nil, and what earlier evaluations have left is no reason to fail.
-func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
+func Open(ctx context.Context, c Config) (*Speaker, error) {
 	s := &Speaker{Config: c, texts: textsOf(c.List)}
 	if len(s.texts) == 0 {
 		s.leave()
 		return nil, nil
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(s.explain(lighter(c.Device.Full(err))), s.Close())
-			if c.Optional && len(c.Sentences) == 0 && context.Cause(ctx) == nil {
-				c.Log.Warn(fmt.Sprintf("no validation clips are spoken: %v", err))
-				s.leave()
-				err = nil
-			}
+	mayBeMute := func() bool { return c.Optional && len(c.Sentences) == 0 && context.Cause(ctx) == nil }
+	fatal, err := s.opened(s.explain(s.open(ctx)), mayBeMute)
+	if err == nil {
+		fatal, err = s.begin(mayBeMute)
+	}
+	if err != nil {
+		if err = errors.Join(err, s.Close()); fatal {
+			return nil, err
 		}
-	}()
-	if err := s.open(ctx); err != nil {
-		return nil, err
+		if c.world().Leads() {
+			c.Log.Warn(fmt.Sprintf("no validation clips are spoken: %v", err))
+		}
+		s.leave()
+		return nil, nil
 	}
-	if err := rundir.RemoveAfter(s.dir(), c.EvaluatedStep); err != nil {
-		return nil, err
-	}
-	if s.file, err = s.openLines(); err != nil {
-		return nil, err
-	}
-	s.remember()
 	if c.Step > 0 && c.Step == c.EvaluatedStep {
-		if e, anew := s.evaluate(c.Step); anew {
+		if e, anew := s.evaluate(c.Step); anew && c.world().Leads() {
 			c.Bus.Publish(e)
 		}
 	}
@@ -119,7 +116,10 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 
 // explain names the flag that asked for what has failed.
 func (s *Speaker) explain(err error) error {
-	if len(s.Sentences) > 0 {
+	if err == nil {
+		return nil
+	}
+	if err = lighter(s.Device.Full(err)); len(s.Sentences) > 0 {
 		return fmt.Errorf("--samples: %w", err)
 	}
 	return fmt.Errorf("--spoken-clips: %w", err)
@@ -140,8 +140,47 @@ func (s *Speaker) openLines() (*report.SpokenLines, error) {
 	return lines, err
 }
 
+// begun is what rank 0 tells the others before the first evaluation.
+type begun struct {
+	Mute  bool                // it cannot write what is spoken
+	Lines []report.SpokenLine // of the last evaluation
+}
+
+// begin opens the file of lines on rank 0. The other ranks get those of the last evaluation, so that all know what is
+// missing of it. It returns why the run speaks nothing; fatal reports whether it ends because of that.
+func (s *Speaker) begin(mayBeMute func() bool) (fatal bool, err error) {
+	s.lines = map[line]report.SpokenLine{}
+	var own begun
+	if s.world().Leads() {
+		if err = rundir.RemoveAfter(s.dir(), s.EvaluatedStep); err == nil {
+			s.file, err = s.openLines()
+		}
+		if err = s.explain(err); err != nil && !mayBeMute() {
+			return true, err
+		}
+		if own.Mute = err != nil; !own.Mute {
+			own.Lines = s.remember(s.file.Kept())
+		}
+	}
+	lead, lost := FromLead(s.Ranks, own)
+	switch {
+	case lost != nil:
+		return true, lost
+	case err != nil:
+		return false, err
+	case lead.Mute:
+		return false, errors.New("rank 0 cannot write what is spoken")
+	case !s.world().Leads():
+		s.remember(lead.Lines)
+	}
+	return false, nil
+}
+
 // leave removes what the evaluations after the last one have left, for a run that speaks no more.
 func (s *Speaker) leave() {
+	if !s.world().Leads() {
+		return
+	}
 	err := rundir.RemoveAfter(s.dir(), s.EvaluatedStep)
 	if exists(files.At(s.linesPath())) {
 		lines, lerr := s.openLines()
@@ -152,16 +191,19 @@ func (s *Speaker) leave() {
 	}
 }
 
-// remember takes the lines of the evaluations before.
-func (s *Speaker) remember() {
-	s.lines = map[line]report.SpokenLine{}
-	for _, l := range s.file.Kept() {
+// remember takes the lines of the evaluations before, and returns those of the last one of the run.
+func (s *Speaker) remember(all []report.SpokenLine) (last []report.SpokenLine) {
+	for _, l := range all {
 		u := l.Utterance()
 		s.lines[line{l.Step, u.Clip, u.Number}] = l
+		if l.Step == s.EvaluatedStep {
+			last = append(last, l)
+		}
 	}
-	if kept := s.file.Kept(); len(kept) > 0 {
-		s.last = s.Evaluation(kept[len(kept)-1].Step)
+	if len(all) > 0 {
+		s.last = s.Evaluation(all[len(all)-1].Step)
 	}
+	return last
 }
 
 // lighter adds the next step to an error about memory.
@@ -178,8 +220,12 @@ func ofMemory(err error) bool {
 	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
 }
 
+// open opens the graphs, if this rank has texts.
 func (s *Speaker) open(ctx context.Context) error {
 	c := &s.Config
+	if len(s.own()) == 0 {
+		return nil
+	}
 	device := *c.Device     // training has its own settings
 	if device.CUDA != nil { // without the TF32 of training, as synthesize computes
 		exact := *device.CUDA
@@ -200,50 +246,49 @@ func (s *Speaker) open(ctx context.Context) error {
 	}
 	heard := voices{}
 	defer heard.close()
-	if err := s.listen(ctx, heard); err != nil || c.Device.Context == nil {
+	texts, err := s.listen(ctx, heard)
+	if err != nil || c.Device.Context == nil || len(texts) == 0 {
 		return err
 	}
-	return s.rehearse(ctx, heard)
+	return s.rehearse(ctx, heard, texts)
 }
 
-// listen hears the voice of each text, and prepares the recordings to compare with.
-func (s *Speaker) listen(ctx context.Context, heard voices) error {
-	job := s.Bus.Begin(event.Work{Task: event.Listening, Unit: "voices", Of: len(s.texts)})
+// listen hears the voices of this rank's texts, and prepares the recordings to compare with.
+func (s *Speaker) listen(ctx context.Context, heard voices) (left []*text, err error) {
+	own := s.own()
+	job := s.Bus.Begin(event.Work{Task: event.Listening, Unit: "voices", Of: len(own)})
 	defer job.End()
-	var left []*text
-	for i, t := range s.texts {
+	for i, t := range own {
 		_, err := heard.voice(ctx, s.speaker, t.Voice)
 		if err == nil {
 			err = s.prepare(ctx, t)
 		}
 		if err != nil && t.Clip != nil && s.Optional && context.Cause(ctx) == nil && !ofMemory(err) {
 			s.Log.Warn(fmt.Sprintf("the clip %s is not spoken at evaluations: %v", t.Place, err))
+			s.mute = append(s.mute, t.place)
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.Place, err)
+			return nil, fmt.Errorf("%s: %w", t.Place, err)
 		}
 		if len(t.Text.Unknown) > 0 && t.Clip == nil {
 			s.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", t.Place, string(t.Text.Unknown)))
 		}
 		left = append(left, t)
-		job.Do(i+1, len(s.texts))
+		job.Do(i+1, len(own))
 	}
-	if s.texts = left; len(left) == 0 {
-		return errors.New("no clip has a voice that can be heard")
-	}
-	return nil
+	return left, nil
 }
 
-// rehearse speaks the longest text, and checks the memory that it took.
-func (s *Speaker) rehearse(ctx context.Context, heard voices) error {
+// rehearse speaks the longest of texts, and checks the memory that it took.
+func (s *Speaker) rehearse(ctx context.Context, heard voices, texts []*text) error {
 	began := time.Now()
-	voice, err := heard.voice(ctx, s.speaker, s.texts[0].Voice)
+	voice, err := heard.voice(ctx, s.speaker, texts[0].Voice)
 	if err != nil {
 		return err
 	}
 	var all []synthesize.Text
-	for _, t := range s.texts {
+	for _, t := range texts {
 		all = append(all, t.Text)
 	}
 	if err := s.speaker.Rehearse(ctx, voice, all...); err != nil {

@@ -39,8 +39,10 @@ func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
 	e := &event.Spoken{Step: step, Folder: s.dir().Join(rundir.Step(step)).String()}
 	s.recognizerSlow = false
 	anew, err := s.speak(ctx, e)
-	if serr := s.file.Sync(); err == nil {
-		err = serr
+	if s.file != nil {
+		if serr := s.file.Sync(); err == nil {
+			err = serr
+		}
 	}
 	s.Spent(began, time.Now())
 	e.Time, e.Samples, e.Incomplete = time.Since(began), len(e.Utterances), err != nil
@@ -49,11 +51,12 @@ func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
 	if err == nil {
 		return e, anew
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errStopped) || errors.Is(err, errLost) {
 		return nil, anew
 	}
-	s.incomplete++
-	s.Log.Warn(report.NotComplete("samples", step, err), "step", step)
+	if s.incomplete++; s.world().Leads() {
+		s.Log.Warn(report.NotComplete("samples", step, err), "step", step)
+	}
 	return e, anew
 }
 
@@ -75,10 +78,8 @@ func (s stoppable) Err() error {
 }
 
 func (s *Speaker) speak(ctx context.Context, e *event.Spoken) (anew bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	var made []files.Path
+	dir := s.dir().Join(rundir.Step(e.Step))
+	made, err := s.makeFolders(ctx, dir)
 	defer func() {
 		for _, folder := range slices.Backward(made) {
 			if err != nil {
@@ -86,45 +87,64 @@ func (s *Speaker) speak(ctx context.Context, e *event.Spoken) (anew bool, err er
 			}
 		}
 	}()
-	all := s.dir()
-	dir := all.Join(rundir.Step(e.Step))
-	for _, folder := range []files.Path{all, dir} { // not that of the run: it may have been removed
-		err := folder.Mkdir()
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, disk.Explain(err, folder.String(), 1)
-		}
-		if err == nil {
-			made = append(made, folder)
-		}
+	if err != nil {
+		return false, err
 	}
-	if len(s.Bundle.Manifest.Adapters) > 0 {
-		if err := s.staged(func() error { return s.runtime.Refresh(ctx) }); err != nil {
-			return false, err
-		}
+	var failed error
+	if len(s.Bundle.Manifest.Adapters) > 0 && len(s.own()) > 0 {
+		failed = s.staged(func() error { return s.runtime.Refresh(ctx) })
 	}
 	heard := voices{}
 	defer heard.close()
-	job := s.Bus.Begin(event.Work{Task: event.Speaking, Unit: "texts", Of: len(s.texts)})
-	defer job.End()
-	for i, t := range s.texts {
-		job.Do(i, len(s.texts))
-		u, new, err := s.say(ctx, heard, t, e.Step, dir)
+	return s.sayAll(ctx, e, failed, func(t *text) (said, error) {
+		u, anew, err := s.say(ctx, heard, t, e.Step, dir)
 		if err != nil {
-			return anew, fmt.Errorf("%s: %w", t.Place, disk.Explain(err, dir.Join(t.file).String(), 1))
+			return said{Anew: anew}, s.explainText(t, dir, err)
 		}
-		e.Utterances, anew = append(e.Utterances, u), anew || new
-	}
-	return anew, nil
+		return said{Utterance: &u, Anew: anew}, nil
+	})
 }
 
-// say makes what is missing of a text: the speech, its picture, its line.
+// explainText names the text of an error, and the file if it is that.
+func (s *Speaker) explainText(t *text, dir files.Path, err error) error {
+	return fmt.Errorf("%s: %w", t.Place, disk.Explain(err, dir.Join(t.file).String(), 1))
+}
+
+// makeFolders makes the folders of an evaluation, on rank 0, and returns those that were not there.
+func (s *Speaker) makeFolders(ctx context.Context, dir files.Path) (made []files.Path, err error) {
+	if s.world().Leads() {
+		err = ctx.Err()
+		for _, folder := range []files.Path{s.dir(), dir} { // not that of the run: it may have been removed
+			if err != nil {
+				break
+			}
+			ferr := folder.Mkdir()
+			if ferr == nil {
+				made = append(made, folder)
+			} else if !errors.Is(ferr, fs.ErrExist) {
+				err = disk.Explain(ferr, folder.String(), 1)
+			}
+		}
+	}
+	lead, lost := FromLead(s.Ranks, said{Error: told(err), Stop: ctx.Err() != nil})
+	switch {
+	case lost != nil:
+		err = errLost
+	case lead.Stop:
+		err = errStopped
+	case err == nil && lead.Error != "":
+		err = errors.New(lead.Error)
+	}
+	return made, err
+}
+
+// say makes what is missing of a text: the speech, its picture and its measures.
 func (s *Speaker) say(
 	ctx context.Context, heard voices, t *text, step int64, dir files.Path,
 ) (u event.Utterance, anew bool, err error) {
 	at := dir.Join(t.file)
 	_, ferr := at.Lstat()
-	key := line{step, t.Clip != nil, t.number}
-	known, ok := s.lines[key]
+	known, ok := s.lines[lineOf(t, step)]
 	there := ferr == nil
 	if there && ok && (t.truth == nil || exists(dir.Join(t.picture))) {
 		return known.Utterance(), false, nil
@@ -147,18 +167,32 @@ func (s *Speaker) say(
 		Clip: t.Clip != nil, Number: t.number, ID: t.Place, Text: t.Content, Language: t.Language, Ended: ended,
 		File: path.Join(rundir.SamplesFolder, rundir.Step(step), t.file),
 	}
-	if err := s.measure(ctx, t, &u, dir); err != nil {
-		return u, true, err
+	return u, true, s.measure(t, &u, dir)
+}
+
+// lineOf is the line of a text.
+func lineOf(t *text, step int64) line { return line{step, t.Clip != nil, t.number} }
+
+// keep completes what a rank has said of a text, and on rank 0 writes its line if there is none yet.
+func (s *Speaker) keep(ctx context.Context, t *text, e *event.Spoken, r said) error {
+	u, key, dir := *r.Utterance, lineOf(t, e.Step), s.dir().Join(rundir.Step(e.Step))
+	if s.Recognizer != nil && r.Anew && s.world().Leads() {
+		s.recognize(ctx, t, &u, dir.Join(t.file).String())
+		if err := ctx.Err(); err != nil { // its transcript may be missing
+			return err
+		}
 	}
-	if s.Recognizer != nil && ctx.Err() != nil { // its transcript may be missing
-		return u, true, ctx.Err()
+	if _, ok := s.lines[key]; !ok {
+		l := report.SpokenLineOf(e.Step, u)
+		s.lines[key] = l
+		if s.file != nil {
+			if err := s.file.Write(l); err != nil {
+				return s.explainText(t, dir, err)
+			}
+		}
 	}
-	if ok {
-		return u, true, nil
-	}
-	l := report.SpokenLineOf(step, u)
-	s.lines[key] = l
-	return u, true, s.file.Write(l)
+	e.Utterances = append(e.Utterances, u)
+	return nil
 }
 
 func exists(path files.Path) bool {
