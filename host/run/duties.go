@@ -74,9 +74,10 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 		return nil, err
 	}
 	o.figures.Quarantined(o.quarantine.Count)
-	if !r.mode.Measures() && r.plan.World.Leads() {
+	if !r.mode.Measures() {
 		if o.nans, err = nans.New(nans.Config{
-			Plan: r.plan, Session: r.session, Dir: r.dir, Stop: r.console.Stop, Bus: r.bus, Log: r.log.Logger,
+			Plan: r.plan, Session: r.session, Dir: r.dir, Ranks: r.ranks, Stop: r.console.Stop, Bus: r.bus,
+			Log: r.log.Logger,
 		}, p.Step); err != nil {
 			return nil, err
 		}

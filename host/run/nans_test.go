@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/run/nans"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -39,6 +40,13 @@ func debugged(t *testing.T, flags ...string) (steps [][]debugBatch) {
 		t.Fatal(err)
 	}
 	mustTrain(t, append(slices.Clone(flags), "--debug-dir", dir)...)
+	return ledger(t, dir)
+}
+
+// ledger returns the batches of a process by step and micro-batch.
+func ledger(t *testing.T, dir string) (steps [][]debugBatch) {
+	t.Helper()
+	batches := filepath.Join(dir, "batches")
 	text, err := os.ReadFile(filepath.Join(dir, "ledger.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -223,6 +231,75 @@ func TestNaNIsTraced(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, rundir.NaNFile(at+1))); !os.IsNotExist(err) {
 		t.Errorf("the trace of a step that is made again: %v", err)
+	}
+}
+
+// TestNaNOfRank: the line of a step, the warning and the report name the rank whose rows are not finite, and these rows
+// and clips, whichever rank it is.
+func TestNaNOfRank(t *testing.T) {
+	root := t.TempDir()
+	debug := func(rank int) string { return filepath.Join(root, fmt.Sprint("debug", rank)) }
+	for rank := range 2 {
+		if err := os.MkdirAll(filepath.Join(debug(rank), "batches"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sample, err := dataset.Sample(filepath.Join(root, "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--train-data", sample, "--batch-size", "2", "--max-steps", "2", "--schedule", "constant"}
+	rankTest{
+		size: 2, flags: append(flags, "--graph", pico, "--run-dir", filepath.Join(root, "well")),
+		own: func(rank int) []string { return []string{"--debug-dir", debug(rank)} },
+	}.mustTrain(t)
+	const at = 1 // the second step
+	ledgers := [][][]debugBatch{ledger(t, debug(0)), ledger(t, debug(1))}
+	for bad := range 2 {
+		both := slices.Clone(ledgers[1-bad])
+		for i := range both { // what the other rank has in this step, too, does not serve
+			both[i] = slices.Concat(both[i], ledgers[bad][i])
+		}
+		both[at-1], both[at] = slices.Concat(both[at-1], ledgers[1-bad][at]), ledgers[bad][at]
+		frames := first(t, both, at)
+		var want []string
+		for row, n := range both[at][0].frames {
+			if n == frames {
+				want = append(want, both[at][0].ids[row])
+			}
+		}
+		dir := filepath.Join(root, fmt.Sprint("sick", bad))
+		var said, out bytes.Buffer
+		rankTest{
+			size: 2, flags: append(flags, "--graph", sick(t, frames), "--run-dir", dir), out: &out, err: &said,
+		}.mustTrain(t)
+		text, err := os.ReadFile(filepath.Join(dir, rundir.NaNFile(at+1)))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, &said)
+		}
+		var found nans.Trace
+		if err := json.Unmarshal(text, &found); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, c := range found.Clips {
+			ids = append(ids, c.ID)
+		}
+		if found.Rank != bad || found.Ranks != 2 || found.Operation == nil || !slices.Equal(ids, want) {
+			t.Errorf("rank %d is not finite: %s\nwant the clips %v", bad, text, want)
+		}
+		line := fmt.Sprintf("step %d is not finite on rank %d: Log (sick.log", at+1, bad)
+		if got := strings.Join(readReport(t, dir).Warnings, "\n"); !strings.Contains(got, line) ||
+			!strings.Contains(got, want[0]+" (row ") {
+			t.Errorf("no %q in the report: %s", line, got)
+		}
+		if got := out.String() + said.String(); !strings.Contains(got, fmt.Sprintf(
+			"the loss is not finite (NaN); rows %s of rank %d", strings.Join(both[at][0].ids, ", "), bad)) {
+			t.Errorf("the line of the step does not name the rows of rank %d:\n%s", bad, got)
+		}
+		if _, err := os.Stat(filepath.Join(rundir.RankFolder(dir, 1), rundir.NaNFile(at+1))); !os.IsNotExist(err) {
+			t.Errorf("rank 1 has a file of its own: %v", err)
+		}
 	}
 }
 

@@ -32,8 +32,9 @@ type rankTest struct {
 	flags []string
 	own   func(rank int) []string // flags of a rank
 	stop  map[int]<-chan struct{} // by rank
-	out   io.Writer               // of rank 0; nil for none
-	on    func(rank int) string   // the name of a rank's machine; nil for one machine
+	out   io.Writer               // of rank 0; nil for none, as err
+	err   io.Writer
+	on    func(rank int) string // the name of a rank's machine; nil for one machine
 }
 
 // train runs all ranks and returns their errors.
@@ -57,16 +58,19 @@ func (r rankTest) train(t *testing.T) []error {
 		if err := set.Parse(args, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 			t.Fatal(err)
 		}
-		out, machine := r.out, ""
+		out, said, machine := r.out, r.err, ""
 		if out == nil {
 			out = io.Discard
+		}
+		if said == nil {
+			said = io.Discard
 		}
 		if r.on != nil {
 			machine = r.on(rank)
 		}
 		all.Go(func() {
 			errs[rank] = TrainAs(t.Context(), set,
-				console.Console{Out: out, Err: io.Discard, Stop: r.stop[rank]}, launch.Found{
+				console.Console{Out: out, Err: said, Stop: r.stop[rank]}, launch.Found{
 					World: world.World{Rank: rank, Size: r.size, Local: rank, LocalSize: r.size}, By: "a test",
 					Address: address, Secret: "the secret of a test", MachineName: machine,
 				})

@@ -128,12 +128,7 @@ func trainIn(
 	if err := open(starting, m, s, out.bus); err != nil {
 		return nil, exit.Refused(err)
 	}
-	out.settings = func() error {
-		if !others.Leads() {
-			return nil // those of rank 0 are the run's
-		}
-		return p.WriteSettings(set, folder.Path)
-	}
+	out.settings = func() error { return p.WriteSettings(set, folder.Path) }
 	if err := out.settings(); err != nil {
 		return nil, err
 	}
@@ -238,7 +233,7 @@ func newRun(
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
-		Stop: r.console.Stop, Ranks: others.Coordinator(), Duties: r.duties, Quarantine: r.duties.quarantine,
+		Stop: r.console.Stop, Ranks: others, Duties: r.duties, Quarantine: r.duties.quarantine,
 		Bus: r.bus, Log: r.log.Logger, Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace,
 		Copied: r.duties.nans.Copied,
 	})

@@ -345,6 +345,7 @@ func (l *Loop) step(b *pipeline.Batch) error {
 		w.Metrics[i] = l.means[player].metric(i, l.Model.weighted)
 	}
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
+	w.Own = w.Loss
 	w.Loss = l.Optimizers.shared(w.Loss, w.Metrics)
 	l.outcome(b.Step)
 	l.takeTally()

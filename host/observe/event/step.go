@@ -10,6 +10,7 @@ type Step struct {
 	Epoch, Bucket int
 	// Loss and Metrics are means over the step, weighted by the loss weights.
 	Loss     float64
+	Own      float64 // the loss of this rank's rows alone
 	Metrics  []float64
 	LR       float64
 	GradNorm float64
@@ -22,8 +23,10 @@ type Step struct {
 	Rows []int32
 	// Others is the number of rows of the other ranks.
 	Others int
-	// Named are the first of them, at most MaxNamed, by their ids in the data set. Only a skipped step has names.
+	// Named are the first of Rows, at most MaxNamed, by their ids in the data set. Only a skipped step has names.
 	Named []string
+	// Ranks has the rows of all ranks by rank. Only a skipped step of several has it.
+	Ranks []RankRows
 	// Frames is the number of valid target frames of all ranks.
 	Frames int
 	// Bottleneck is the part of the pipeline that limits the run, if the step waited long for its batch.
@@ -33,6 +36,13 @@ type Step struct {
 
 // Samples is the number of rows that the step trained on, those of other ranks included.
 func (s *Step) Samples() int { return len(s.Rows) + s.Others }
+
+// RankRows are the rows of a rank in a skipped step.
+type RankRows struct {
+	Named   []string // the first of them
+	Samples int
+	Bad     bool // their loss alone is not finite
+}
 
 // MaxNamed limits the rows that a skipped step names.
 const MaxNamed = 5

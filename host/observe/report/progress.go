@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,18 +128,48 @@ func (p *Progress) Skipped(w *event.Step) string {
 	}
 	line += ": "
 	switch {
-	case len(w.Rows) == 0:
+	case w.Samples() == 0:
 		return line + "every row is empty"
 	case math.IsNaN(w.Loss), math.IsInf(w.Loss, 0):
 		line += fmt.Sprintf("the loss is not finite (%v); rows ", w.Loss)
 	default:
 		line += fmt.Sprintf("the gradients are not finite (grad_norm %s); rows ", notFinite(w))
 	}
-	line += strings.Join(w.Named, ", ")
-	if more := w.Samples() - len(w.Named); more > 0 {
+	named, more := strings.Join(w.Named, ", "), w.Samples()-len(w.Named)
+	if len(w.Ranks) > 0 {
+		named, more = rankRows(w.Ranks)
+	}
+	if line += named; more > 0 {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	return line
+}
+
+// rankRows names rows of the ranks whose loss is not finite, or of all ranks if it is not known which it was, and
+// returns how many more there are.
+func rankRows(all []event.RankRows) (text string, more int) {
+	suspect := func(r event.RankRows) bool { return r.Bad }
+	if !slices.ContainsFunc(all, suspect) {
+		suspect = func(r event.RankRows) bool { return r.Samples > 0 }
+	}
+	ranks := 0
+	for _, r := range all {
+		if suspect(r) {
+			ranks++
+		}
+	}
+	var parts []string
+	for rank, r := range all {
+		if !suspect(r) {
+			continue
+		}
+		names := r.Named[:min(len(r.Named), max(1, event.MaxNamed/ranks))]
+		if more += r.Samples; len(parts) < event.MaxNamed {
+			parts = append(parts, fmt.Sprintf("%s of rank %d", strings.Join(names, ", "), rank))
+			more -= len(names)
+		}
+	}
+	return strings.Join(parts, ", "), more
 }
 
 // head begins a line: "step  12/240".

@@ -115,6 +115,19 @@ func TestSkippedLine(t *testing.T) {
 			event.Step{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}},
 			"step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more",
 		},
+		{
+			event.Step{Loss: math.NaN(), Rows: []int32{1}, Others: 9, Ranks: []event.RankRows{
+				{Named: []string{"LJ001"}, Samples: 1}, {Named: []string{"LJ2", "LJ3", "LJ4"}, Samples: 5, Bad: true},
+				{Named: []string{"LJ9"}, Samples: 4, Bad: true},
+			}},
+			"step   7/240  skipped: the loss is not finite (NaN); rows LJ2, LJ3 of rank 1, LJ9 of rank 2 and 6 more",
+		},
+		{
+			event.Step{Loss: 1, GradNorm: math.Inf(1), Others: 5, Ranks: []event.RankRows{
+				{}, {Named: []string{"LJ2", "LJ3"}, Samples: 5},
+			}},
+			"step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ2, LJ3 of rank 1 and 3 more",
+		},
 		{event.Step{Loss: 1, GradNorm: 3, Rows: []int32{1}, Players: []event.Player{
 			{Name: "judge", GradNorm: math.Inf(1), Skipped: true}, {Name: "maker", GradNorm: 3},
 		}},

@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -32,7 +33,7 @@ type Config struct {
 	Run       event.Start // has been published; the zero value has no progress lines
 	Progress  train.Progress
 	Stop      <-chan struct{}
-	Ranks     train.Coordinator // nil in a run of one process
+	Ranks     *together.Ranks
 
 	Duties     Duties
 	Quarantine *batch.Quarantine
@@ -64,7 +65,7 @@ func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c}
 	l.Train = &train.Loop{
-		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Ranks: c.Ranks,
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Ranks: c.Ranks.Coordinator(),
 		Progress: c.Progress,
 		Policy: train.Policy{
 			Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated,

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/trace"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/summary"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
 )
@@ -31,6 +32,7 @@ type Duties interface {
 type reporter struct {
 	next     Duties
 	plan     *plan.Plan
+	ranks    *together.Ranks
 	run      event.Start
 	path     *batch.Path
 	trained  *train.Loop
@@ -49,7 +51,7 @@ type reporter struct {
 // newReporter returns the reporter of a training loop.
 func newReporter(c Config, l *Loop) *reporter {
 	r := &reporter{
-		next: c.Duties, plan: c.Plan, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
+		next: c.Duties, plan: c.Plan, ranks: c.Ranks, run: c.Run, path: l.Path, trained: l.Train, timeline: l.Timeline,
 		bus: c.Bus, log: c.Log, debug: c.Debug,
 		pace:       report.Pace{Every: c.Run.Every, Setup: summary.Setup(c.Plan), Pipeline: l.Path.Pipeline},
 		reductions: make([]int, len(c.Plan.Players)),
@@ -93,13 +95,14 @@ func (r *reporter) Step(s *event.Step) error {
 	return r.next.Step(s)
 }
 
-// complete names the rows of a skipped step, and what limits the run in one that waited long.
+// complete names the rows of a skipped step, those of all ranks, and what limits the run in one that waited long.
 func (r *reporter) complete(s *event.Step) {
-	s.Named, s.Bottleneck = s.Named[:0], ""
+	s.Named, s.Ranks, s.Bottleneck = s.Named[:0], nil, ""
 	if s.Skipped {
 		for _, row := range s.Rows[:min(event.MaxNamed, len(s.Rows))] {
 			s.Named = append(s.Named, r.plan.TrainingRow(row))
 		}
+		s.Ranks = r.ranks.Rows(s)
 	}
 	if report.Stalled(s.Times) {
 		s.Bottleneck = r.path.Pipeline.Stats().Bottleneck()

@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
+	"github.com/xtts-host/xtts-host/host/run/together"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/host/train/nantrace"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -44,7 +45,8 @@ const (
 type Config struct {
 	Plan    *plan.Plan
 	Session *session.Session
-	Dir     string          // of the run
+	Dir     string // of the run, on rank 0
+	Ranks   *together.Ranks
 	Stop    <-chan struct{} // ends a trace
 	Bus     *event.Bus
 	Log     *slog.Logger
@@ -161,7 +163,7 @@ func (t *Tracer) Step(s *event.Step) {
 		return k.step < s.Step
 	})
 	t.mu.Unlock()
-	if s.Skipped && len(s.Rows) > 0 && t.due(s.Step) {
+	if s.Skipped && s.Samples() > 0 && t.due(s.Step) {
 		t.trace(s, of)
 	}
 	t.mu.Lock()
@@ -194,13 +196,21 @@ func forget(dir string, after int64) error {
 	return err
 }
 
-// trace finds where it comes from, and says so. Whatever fails is a warning.
+// trace finds where it comes from, and says so on rank 0. Whatever fails is a warning.
 func (t *Tracer) trace(s *event.Step, batches []*kept) {
 	job := t.Bus.Begin(event.Work{Task: event.Tracing, Unit: "what is not finite"})
 	defer job.End()
 	began := time.Now()
-	found, err := t.find(s, batches)
+	var own answer
+	if t.concerned(s) {
+		own = answerOf(t.find(s, batches))
+	}
+	all, err := together.Exchange(t.Ranks, own)
 	job.End()
+	if err != nil || !t.Ranks.Leads() { // a rank is missing, which ends the run
+		return
+	}
+	found, err := origin(all)
 	if err != nil {
 		t.Log.Warn(fmt.Sprintf("step %d is not finite, and is not traced: %v (%s)", s.Step, err, t.again(s.Step)))
 		return
@@ -248,7 +258,7 @@ func (t *Tracer) find(s *event.Step, batches []*kept) (*Trace, error) {
 				return nil, err
 			}
 			last = t.result(s, p.Name, k, found)
-			if last.Where != "nowhere" {
+			if last.Where != nowhere {
 				return last, nil
 			}
 		}

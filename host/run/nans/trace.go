@@ -21,6 +21,9 @@ type Trace struct {
 	Epoch  int    `json:"epoch"`
 	Micro  int    `json:"micro_batch"`
 	Player string `json:"player,omitempty"`
+	// Rank is the one whose rows they are, of so many Ranks, which is 0 in a run of one process.
+	Rank  int `json:"rank,omitempty"`
+	Ranks int `json:"ranks,omitempty"`
 	*nantrace.Found
 	// Stage is the last stage that writes the tensor, if it is one of the batch.
 	Stage string `json:"stage,omitempty"`
@@ -32,10 +35,11 @@ type Trace struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Clip is a row with a clip.
+// Clip is a row with a clip, of a rank that is named where Rows are not known.
 type Clip struct {
-	Row int    `json:"row"`
-	ID  string `json:"id"`
+	Rank int    `json:"rank,omitempty"`
+	Row  int    `json:"row"`
+	ID   string `json:"id"`
 }
 
 // result completes what was found with what the plan knows.
@@ -46,7 +50,7 @@ func (t *Tracer) result(s *event.Step, player string, k *kept, found *nantrace.F
 	}
 	for place, row := range k.rows {
 		if row >= 0 && (len(found.Rows) == 0 || slices.Contains(found.Rows, place)) {
-			out.Clips = append(out.Clips, Clip{place, t.Plan.TrainingRow(row)})
+			out.Clips = append(out.Clips, Clip{Row: place, ID: t.Plan.TrainingRow(row)})
 		}
 	}
 	if found.Tensor != nil {
@@ -72,14 +76,18 @@ const named = 3
 
 // String says what was found, in a line.
 func (t *Trace) String() string {
-	begin := fmt.Sprintf("step %d is not finite: ", t.Step)
-	if t.Player != "" {
-		begin = fmt.Sprintf("step %d is not finite for the player %s: ", t.Step, visible.Text(t.Player))
+	begin := fmt.Sprintf("step %d is not finite", t.Step)
+	if t.Ranks > 0 && t.Where != nowhere {
+		begin += fmt.Sprintf(" on rank %d", t.Rank)
 	}
+	if t.Player != "" {
+		begin += " for the player " + visible.Text(t.Player)
+	}
+	begin += ": "
 	switch t.Where {
 	case "operation":
 		return begin + t.operation()
-	case "nowhere":
+	case nowhere:
 		text := "the exported graph returns finite numbers on the CPU in f32"
 		if t.Precision != string(manifest.F32) {
 			return begin + text + ", so what is rounded to " + t.Precision +

@@ -2,6 +2,8 @@ package nans
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ func TestString(t *testing.T) {
 		Operator: "Div", Value: "div", Pass: "backward", After: "a.weight", Gives: &nantrace.Values{Infinite: 1200},
 		Reads: []nantrace.Values{{Min: 0, Max: 2}, {Name: "y", At: &at}},
 	}
-	clips := []Clip{{1, "A/1"}, {2, "A/2"}, {3, "A/3"}, {5, "A/5"}}
+	clips := []Clip{{0, 1, "A/1"}, {0, 2, "A/2"}, {0, 3, "A/3"}, {0, 5, "A/5"}}
 	for _, c := range []struct {
 		trace Trace
 		want  string
@@ -51,6 +53,13 @@ func TestString(t *testing.T) {
 		},
 		{
 			Trace{
+				Found: &nantrace.Found{Where: "input", Tensor: &nantrace.Values{Name: "mel", NaN: 2}, Rows: []int{2}},
+				Clips: clips[1:2], Rank: 3, Ranks: 4,
+			},
+			"the input mel has NaN (2 elements) itself; clip A/2 (row 2)",
+		},
+		{
+			Trace{
 				Found: &nantrace.Found{Where: "weight", Tensor: &nantrace.Values{Name: "w", Infinite: 1}},
 				Clips: clips,
 			},
@@ -71,6 +80,9 @@ func TestString(t *testing.T) {
 	} {
 		c.trace.Step = 7
 		want := "step 7 is not finite: " + c.want
+		if c.trace.Ranks > 0 && c.trace.Where != nowhere {
+			want = "step 7 is not finite on rank 3: " + c.want
+		}
 		if c.trace.Player != "" {
 			want = "step 7 is not finite for the player second: " + c.want
 		}
@@ -106,5 +118,32 @@ func TestWithin(t *testing.T) {
 	close(stop)
 	if <-ctx.Done(); context.Cause(ctx) != exit.ErrInterrupted {
 		t.Errorf("%v", context.Cause(ctx))
+	}
+}
+
+// TestOrigin: of what ranks have found, that of the first one with an origin counts; without one, the clips of all,
+// unless a rank could not look.
+func TestOrigin(t *testing.T) {
+	none := answerOf(&Trace{Found: &nantrace.Found{Where: nowhere}, Clips: []Clip{{0, 1, "A/1"}}}, nil)
+	found := answerOf(&Trace{Found: &nantrace.Found{Where: "operation"}, Clips: []Clip{{0, 2, "A/2"}}}, nil)
+	failed := answerOf(nil, errors.New("no memory"))
+	for _, c := range []struct {
+		ranks []answer
+		want  string
+	}{
+		{[]answer{none}, "nowhere, rank 0 of 0, [{0 1 A/1}]"},
+		{[]answer{none, failed, {}, found, found}, "operation, rank 3 of 5, [{0 2 A/2}]"},
+		{[]answer{{}, none, none}, "nowhere, rank 0 of 3, [{1 1 A/1} {2 1 A/1}]"},
+		{[]answer{none, failed}, "rank 1: no memory"},
+		{[]answer{failed}, "no memory"},
+	} {
+		trace, err := origin(c.ranks)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprintf("%s, rank %d of %d, %v", trace.Where, trace.Rank, trace.Ranks, trace.Clips)
+		}
+		if got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
 	}
 }

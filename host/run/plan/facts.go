@@ -17,7 +17,8 @@ func (p *Plan) Facts() map[string]string {
 		"program": c.Version, "processor": runtime.GOARCH, "a GPU for the model": p.OnGPU(), "--epochs": c.Epochs,
 		"--max-steps": c.MaxSteps, "--batch-size": c.BatchSize, "--eval-every": c.EvalEvery, "--ema": c.EMA,
 		"--max-skipped": c.MaxSkipped, "--early-stop": c.EarlyStop, "--early-stop-delta": c.EarlyStopDelta,
-		"--deterministic": c.Deterministic, "--verify-plugins": c.VerifyPlugins, "what is spoken": p.Samples.Hash(),
+		"--deterministic": c.Deterministic, "--verify-plugins": c.VerifyPlugins, "--trace-nan": c.TraceNaN,
+		"what is spoken":         p.Samples.Hash(),
 		"step of the checkpoint": p.Progress().Step,
 	} {
 		facts[name] = fmt.Sprint(v)

@@ -11,8 +11,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
-// WriteSettings keeps in the run's folder what it is trained with, and what changed of that since the run began.
+// WriteSettings keeps in the run's folder what it is trained with, and what changed of that since the run began. Rank 0
+// has that of the run.
 func (p *Plan) WriteSettings(set *config.Set, dir string) error {
+	if !p.World.Leads() {
+		return nil
+	}
 	text := set.RunYAML(p.Changes...)
 	if change := p.Start.Change; change != nil {
 		if err := change.Write(dir); err != nil {

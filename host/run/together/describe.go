@@ -2,10 +2,43 @@ package together
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 
+	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
+
+// Exchange returns the values of all ranks by rank, on all of them; in a run of one process its own.
+func Exchange[T any](r *Ranks, mine T) ([]T, error) {
+	if r == nil {
+		return []T{mine}, nil
+	}
+	data, err := json.Marshal(mine)
+	if err != nil {
+		data = []byte("{}") // a figure is no number; the others wait for an answer
+	}
+	all, lost := r.All(data)
+	values := make([]T, len(all))
+	for i, data := range all {
+		err = errors.Join(err, json.Unmarshal(data, &values[i]))
+	}
+	return values, errors.Join(lost, err)
+}
+
+// Rows returns the rows of all ranks in a skipped step. It is nil for a run of one process, and if a rank is missing.
+func (r *Ranks) Rows(s *event.Step) []event.RankRows {
+	if r == nil {
+		return nil
+	}
+	bad := len(s.Rows) > 0 && (math.IsNaN(s.Own) || math.IsInf(s.Own, 0))
+	all, err := Exchange(r, event.RankRows{Named: s.Named, Samples: len(s.Rows), Bad: bad})
+	if err != nil {
+		return nil
+	}
+	return all
+}
 
 // Describe returns what the ranks have measured of themselves, for the report of rank 0. It is nil for a run of one
 // process, on the other ranks, and if a rank is missing.
@@ -17,21 +50,10 @@ func (r *Ranks) Describe(own *report.Report) []report.Rank {
 	if err != nil {
 		host = "unknown"
 	}
-	data, err := json.Marshal(report.RankOf(r.World().Rank, host, own))
-	if err != nil {
-		data = []byte("{}") // a figure is no number; rank 0 waits for an answer
-	}
-	all, err := r.All(data) // all ranks are here before one frees what they share
+	// so all ranks are here before one frees what they share
+	ranks, err := Exchange(r, report.RankOf(r.World().Rank, host, own))
 	if err != nil || !r.Leads() {
 		return nil
-	}
-	var ranks []report.Rank
-	for _, data := range all {
-		var rank report.Rank
-		if json.Unmarshal(data, &rank) != nil {
-			return nil
-		}
-		ranks = append(ranks, rank)
 	}
 	return ranks
 }
