@@ -31,6 +31,7 @@ const (
 	checkCompute = "forward and backward"
 	checkServe   = "plugin processes"
 	checkSteps   = "three steps"
+	checkMemory  = "memory used"
 )
 
 // rehearsed is the number of trained steps.
@@ -126,15 +127,16 @@ func (v *validation) pipelineChecks() []preflight.Check {
 		Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe,
 		Remedy: hint.Command("plugins list says which can be started"),
 	}})
-	return append(serve,
+	checks := append(serve,
 		preflight.Check{
 			Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps,
 			Remedy: "the lines above say what works; --debug-dir keeps what a run does",
 		}, preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed}, preflight.Check{
 			Name: "time of the run", Needs: []string{checkSteps}, Try: cost{v}.tryDuration,
 		}, preflight.Check{Name: "disk", Needs: []string{checkSteps}, Try: cost{v}.tryDisk}, preflight.Check{
-			Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory,
-		},
+			Name: checkMemory, Needs: []string{checkSteps}, Try: v.tryMemory,
+		})
+	return append(append(checks, v.rankChecks()...),
 		preflight.Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
 			return "plugins have ended, memory is released", v.close()
 		}, Remedy: "look for remaining plugin processes with ps ax"},
@@ -213,6 +215,9 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 				"%s: that of step %d is more than ten times the first, so the run diverges", text, w.Step)
 		}
 	}
+	if w := plan.World; !w.Alone() {
+		text += fmt.Sprintf(", of the rows of rank 0 of %d", w.Size)
+	}
 	if n := q.Count(); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", units.Count(n, "clip"))
 	}
@@ -259,6 +264,9 @@ func (v *validation) tryMemory(context.Context) (string, error) {
 	}
 	var used []string
 	for _, m := range devices {
+		if m.Role == "model" {
+			v.peak = m.ProcessPeakBytes
+		}
 		text := fmt.Sprintf("%s (%s) %d", m.Device, m.Role, m.ProcessPeakBytes/gpu.MB)
 		if m.LimitBytes > 0 {
 			text += fmt.Sprintf(" of %d", m.LimitBytes/gpu.MB)

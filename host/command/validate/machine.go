@@ -32,13 +32,18 @@ type Machine struct {
 
 // Prerequisites checks the driver, ONNX Runtime with its libraries, and the number of GPUs.
 func (m *Machine) Prerequisites() []preflight.Check {
-	return []preflight.Check{
+	checks := []preflight.Check{
 		{Name: "program", Try: m.said("program")},
 		{Name: "machine", Try: m.said("machine")},
 		{Name: "driver", Try: m.driver, Remedy: "install NVIDIA's driver, version 580 or later"},
 		{Name: Runtime, Try: m.runtime, Remedy: hint.Command("doctor says what is missing")},
 		{Name: "number of GPUs", Needs: []string{"driver"}, Try: m.number},
 	}
+	if !m.Request.Ranks.Alone() {
+		needs := []string{Runtime, "number of GPUs"}
+		checks = append(checks, preflight.Check{Name: "NCCL", Needs: needs, Try: m.library})
+	}
+	return checks
 }
 
 // Placement checks the visible GPUs, the placement of the roles, and their memory limits.
@@ -156,7 +161,7 @@ func (m *Machine) runtime(context.Context) (string, error) {
 func (m *Machine) number(context.Context) (string, error) {
 	n, needs := len(m.Report.GPUs), m.Request.Needs()
 	if n < needs {
-		_, err := m.Place(m.Request, m.machine())
+		_, err := m.placements(m.Request)
 		return "", err
 	}
 	var kinds []string
@@ -209,18 +214,23 @@ func (m *Machine) visible(context.Context) (string, error) {
 func (m *Machine) placement(context.Context) (string, error) {
 	free := m.Request
 	free.Isolate = false
-	p, err := m.Place(free, m.machine())
+	all, err := m.placements(free)
 	if err != nil {
 		return "", err
 	}
-	return p.String(), nil
+	text := all[0].String()
+	for rank, p := range all[1:] {
+		text += fmt.Sprintf("; that of rank %d on %s", rank+1, p.Model)
+	}
+	return text, nil
 }
 
 func (m *Machine) limits(context.Context) (string, error) {
-	p, err := m.Place(m.Request, m.machine())
+	all, err := m.placements(m.Request)
 	if err != nil {
 		return "", err
 	}
+	p := all[0]
 	m.Placed(p)
 	switch {
 	case p.Model.OnCPU():

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/command/doctor"
 	"github.com/xtts-host/xtts-host/host/settings/place"
+	"github.com/xtts-host/xtts-host/host/settings/world"
 )
 
 // examined is the doctor's report of a machine with cards of 24 GB, on which everything else is found.
@@ -47,6 +48,7 @@ func bad(section int, text, hint string) func(*doctor.Report) {
 func TestMachine(t *testing.T) {
 	one, none := "0", "GPU-ff"
 	two := place.Request{Data: "0", Model: "1"}
+	list := place.Request{Model: "1,0", Ranks: world.World{Size: 2, LocalSize: 2}}
 	for _, tt := range []struct {
 		name    string
 		report  *doctor.Report
@@ -103,6 +105,25 @@ func TestMachine(t *testing.T) {
 			"✓ number of GPUs 2 found, 2 needed",
 			"✗ placement two GPUs are requested, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
 		{
+			"a list", examined(2, func(r *doctor.Report) {
+				r.Sections[2].Findings = append(r.Sections[2].Findings,
+					doctor.Finding{State: doctor.OK, Text: "NCCL 2.28.9: nccl.so"})
+			}), list, []string{
+				"✓ number of GPUs 2 found, 2 needed", "✓ NCCL NCCL 2.28.9: nccl.so\n",
+				"✓ placement plugins on the CPU, the model on GPU 1; that of rank 1 on GPU 0\n",
+			}, 0,
+		},
+		{
+			"a list without NCCL", examined(2, func(r *doctor.Report) {
+				r.Sections[2].Findings = append(r.Sections[2].Findings,
+					doctor.Finding{State: doctor.Note, Text: "no NCCL, which is needed: gone", Hint: "fetch it"})
+			}), list, []string{"✗ NCCL no NCCL, which is needed: gone hint: fetch it\n"}, 0,
+		},
+		{
+			"a list of more than there are", examined(1), list,
+			[]string{"✗ number of GPUs --model-gpu 1: ", `- NCCL not tried: "number of GPUs" failed`}, 4,
+		},
+		{
 			"hidden by what is not there", examined(2), place.Request{Visible: &none},
 			[]string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2,
 		},
@@ -143,8 +164,13 @@ func TestMachine(t *testing.T) {
 				}
 			}
 			passed, failed, untried := r.Count()
-			if failed != crosses || untried != tt.untried || passed+failed+untried != 8 || placed != (crosses == 0 ||
-				slices.Contains([]string{"libraries missing", "limited address space"}, tt.name)) {
+			all := 8
+			if !tt.request.Ranks.Alone() {
+				all++
+			}
+			apart := []string{"libraries missing", "limited address space", "a list without NCCL"}
+			if failed != crosses || untried != tt.untried || passed+failed+untried != all ||
+				placed != (crosses == 0 || slices.Contains(apart, tt.name)) {
 				t.Errorf("%d crosses, %d not tried, placed %v:\n%s", failed, untried, placed, out.String())
 			}
 		})

@@ -101,8 +101,10 @@ type validation struct {
 	log     *slog.Logger
 	stop    <-chan struct{}
 	command probe.Command
+	looked  *Machine
 
 	began  time.Time
+	peak   int64 // bytes that training took of the model's GPU
 	steps  rehearsal
 	closed bool
 }
@@ -111,6 +113,7 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	if !set.Given("verify-plugins") {
 		set.VerifyPlugins = !set.Debug // unless the user has set it
 	}
+	set.World = worldOf(&set.Config)
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Messages(), nil), nil)
 	log := slog.New(runlog.NewWarnings(func(w *event.Warning) { bus.Publish(w) }))
@@ -122,10 +125,10 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 
 // beforeModel returns the sections that create nothing of the run.
 func (v *validation) beforeModel(ctx context.Context, version string) []Section {
-	looked := v.look(ctx, version)
+	v.looked = v.look(ctx, version)
 	return []Section{
-		{Title: "prerequisites", Checks: refusing(looked.Prerequisites())},
-		{Title: "placement and settings", Checks: refusing(append(looked.Placement(),
+		{Title: "prerequisites", Checks: refusing(v.looked.Prerequisites())},
+		{Title: "placement and settings", Checks: refusing(append(v.looked.Placement(),
 			preflight.Settings(v.draft, v.set)...))},
 	}
 }

@@ -40,10 +40,20 @@ func (s *roles) ofRank() error {
 
 // listed takes the rank's GPU of a list.
 func (s *roles) listed(names []string) error {
+	var cards []string
 	for i, name := range names {
-		if slices.Contains(names[:i], name) {
+		card := name
+		if s.machine.Driver.Fault == "" {
+			d, err := s.resolve("--model-gpu", name)
+			if err != nil {
+				return err
+			}
+			card = d.UUID
+		}
+		if slices.Contains(cards[:i], card) {
 			return refuse(fmt.Sprintf("--model-gpu %s: GPU %s is named twice", s.Model, name), "name each once")
 		}
+		cards = append(cards, card)
 	}
 	if n := cmp.Or(s.Ranks.LocalSize, s.Ranks.Local+1); n > len(names) || s.Ranks.LocalSize > 0 && n != len(names) {
 		return refuse(

@@ -39,6 +39,11 @@ func TestRanks(t *testing.T) {
 		{name: "too many ranks", local: 2, size: 3, gpus: 2, refused: "rank 2 of this machine has no GPU"},
 		{name: "one for all", model: "0", data: "cpu", local: 0, size: 2, gpus: 2, refused: "a GPU of its own"},
 		{name: "twice", model: "0,0", local: 0, size: 2, gpus: 2, refused: "named twice"},
+		{
+			name: "twice by other names", model: "0,GPU-aa", local: 0, size: 2, gpus: 2,
+			refused: "GPU GPU-aa is named twice",
+		},
+		{name: "not there", model: "0,7", local: 0, size: 2, gpus: 2, refused: "--model-gpu 7: no GPU 7"},
 		{name: "too short", model: "0,1", local: 2, size: 3, gpus: 3, refused: "names 2 GPUs, and this machine has 3"},
 		{name: "too long", model: "0,1,2", local: 0, size: 2, gpus: 3, refused: "names 3 GPUs, and this machine has 2"},
 		{name: "a gap", model: "0,,1", local: 0, size: 3, gpus: 3, refused: "a name is missing"},

@@ -28,9 +28,11 @@ type Request struct {
 
 // Needs returns the number of GPUs that the request requires: 0 if it would train on the CPU of a machine without one.
 func (r Request) Needs() int {
-	switch {
+	switch ranks := len(ModelGPUs(r.Model)); {
 	case r.Device == config.CPU:
 		return 0
+	case ranks > 1:
+		return ranks
 	case r.Data != "" && r.Model != "" && r.Data != CPU && (r.Data != r.Model || r.Data == Auto):
 		return 2
 	case r.Device == config.CUDA || r.Data != "" || r.Model != "" || r.Isolate:
