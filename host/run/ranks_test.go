@@ -165,6 +165,16 @@ func TestRanksAreOneRun(t *testing.T) {
 	if one.Samples != four.Samples || one.Frames != four.Frames || one.Samples == 0 {
 		t.Errorf("1 rank: %d samples, %d frames; 4 ranks: %d, %d", one.Samples, one.Frames, four.Samples, four.Frames)
 	}
+	for rank, dir := range map[int]string{0: dirs[1], 1: rundir.RankFolder(dirs[1], 1)} {
+		table, err := os.ReadFile(filepath.Join(dir, rundir.TableFile))
+		if p := readReport(t, dir).Process; p == nil || p.Rank != rank || p.Of != 2 || err != nil ||
+			!strings.Contains(string(table), fmt.Sprintf(", rank %d of 2: done after ", rank)) {
+			t.Errorf("the report of rank %d is of %+v: %s, %v", rank, p, table, err)
+		}
+	}
+	if one.Process != nil {
+		t.Errorf("the report of a run of one process is of %+v", one.Process)
+	}
 	if entries, err := os.ReadDir(filepath.Join(dirs[1], rundir.RanksFolder, "1")); err != nil ||
 		slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "checkpoints" }) {
 		t.Errorf("rank 1 has written %v, %v", entries, err)

@@ -20,6 +20,12 @@ type Rank struct {
 	Memory          []Memory `json:"memory"`
 }
 
+// Process is one of so many ranks.
+type Process struct {
+	Rank int `json:"rank"`
+	Of   int `json:"of"`
+}
+
 // RankOf takes from the report of a process what describes it as a rank.
 func RankOf(rank int, host string, r *Report) Rank {
 	return Rank{

@@ -74,8 +74,9 @@ type Report struct {
 	GradientsMs Distribution `json:"gradients_ms"`
 	PhasesMs    Phases       `json:"phases_ms"`
 
-	// Ranks are all processes of a run of several; absent otherwise.
-	Ranks []Rank `json:"ranks,omitempty"`
+	// Process says which rank of a run of several this report is of; absent otherwise, as Ranks, all of its processes.
+	Process *Process `json:"process,omitempty"`
+	Ranks   []Rank   `json:"ranks,omitempty"`
 
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`

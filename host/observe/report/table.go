@@ -87,7 +87,11 @@ func (t *table) head(r *Report) {
 	if outcome != Done && outcome != Interrupted {
 		outcome = "failed" // the command's error follows
 	}
-	visible.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
+	device := r.Device
+	if p := r.Process; p != nil {
+		device += fmt.Sprintf(", rank %d of %d", p.Rank, p.Of)
+	}
+	visible.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, device, outcome,
 		units.Count(r.Steps, "step"), units.Count(r.Samples, "sample"),
 		units.Duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {

@@ -36,8 +36,12 @@ func Report(p *plan.Plan, versions map[string]string) *report.Report {
 		versions["plugin "+e.Name()] = e.Manifest.Version
 	}
 	m := p.Bundle.Manifest
+	var process *report.Process
+	if w := p.World; !w.Alone() {
+		process = &report.Process{Rank: w.Rank, Of: w.Size}
+	}
 	return &report.Report{
-		Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions,
+		Process: process, Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions,
 		Parameters: p.Parameters(), Excluded: p.Data.Excluded(), Data: p.Data.Usage,
 		UnknownCharacters: unknownCharacters(p),
 		Accumulation:      report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
