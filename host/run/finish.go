@@ -19,6 +19,7 @@ import (
 // training; finish returns it unless it finds a worse error.
 func (r *run) finish(outcome error) (*report.Report, error) {
 	o := r.duties
+	outcome = r.ranks.Asked(outcome, r.console.Stop)
 	r.ranks.Fail(outcome)
 	r.bus.Publish(&event.Phase{Phase: event.Ending, At: time.Now()})
 	err := outcome

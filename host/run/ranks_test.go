@@ -2,7 +2,6 @@ package run
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -250,7 +249,11 @@ func TestRanksStopTogether(t *testing.T) {
 		}.train(t)
 		var steps []int
 		for rank, err := range errs {
-			if !errors.Is(err, exit.ErrInterrupted) {
+			want := "interrupted"
+			if rank != asked {
+				want = fmt.Sprintf("interrupted: rank %d was asked to stop", asked)
+			}
+			if exit.Code(err) != exit.StatusInterrupted || err.Error() != want {
 				t.Errorf("rank %d asks, rank %d: %v", asked, rank, err)
 			}
 			own := dir

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,37 @@ func (r *Ranks) Close(outcome error) error {
 		outcome = nil
 	}
 	return r.Group.Close(outcome)
+}
+
+// Asked names the ranks that were asked to stop in an interruption, which has ended all of them after the same step. An
+// interruption by this rank's own stop stays as it is.
+func (r *Ranks) Asked(outcome error, stop <-chan struct{}) error {
+	if r == nil || !exit.Interrupted(outcome) {
+		return outcome
+	}
+	own := false
+	select {
+	case <-stop:
+		own = true
+	default:
+	}
+	all, err := Exchange(r, own)
+	if err != nil || own {
+		return outcome
+	}
+	var asked []string
+	for rank, was := range all {
+		if was {
+			asked = append(asked, fmt.Sprint(rank))
+		}
+	}
+	switch len(asked) {
+	case 0:
+		return outcome
+	case 1:
+		return fmt.Errorf("%w: rank %s was asked to stop", outcome, asked[0])
+	}
+	return fmt.Errorf("%w: the ranks %s were asked to stop", outcome, strings.Join(asked, ", "))
 }
 
 // Fail tells the others at once that this rank ends because of an error, before it saves what it has.
