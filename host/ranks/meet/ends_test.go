@@ -144,8 +144,11 @@ func TestRankComesAgain(t *testing.T) {
 	t.Parallel()
 	address := free(t)
 	ctx, end := context.WithCancel(t.Context())
-	go Join(ctx, config(1, 3, address))
-	left := make(chan struct{})
+	ended, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		Join(ctx, config(1, 3, address))
+		close(ended)
+	}()
 	lead := config(0, 3, address)
 	lead.Say = func(line string) {
 		if strings.Contains(line, "rank 1 (") && strings.Contains(line, "has ended before all ranks had joined") {
@@ -164,6 +167,7 @@ func TestRankComesAgain(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // rank 1 has joined
 	end()
 	<-left
+	<-ended
 	go join(config(1, 3, address))
 	go join(config(2, 3, address))
 	for range 3 {

@@ -103,7 +103,7 @@ func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
 		if err := readAll(conn, reason); err != nil {
 			reason = []byte("it gives no reason")
 		}
-		return nil, disagreement("rank 0 at %s refuses this process: %s", c.Address, firstLine(string(reason)))
+		return nil, c.refusal(firstLine(string(reason)))
 	}
 	return newPeer(conn, 0, string(host)), nil
 }

@@ -28,6 +28,10 @@ func Join(ctx context.Context, c Config) (*Group, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Wait, errLate)
 	defer cancel()
+	held, err := c.take()
+	if err != nil {
+		return nil, err
+	}
 	var peers []*peer
 	if c.World.Leads() {
 		peers, err = c.lead(ctx, name)
@@ -40,9 +44,12 @@ func Join(ctx context.Context, c Config) (*Group, error) {
 				p.conn.Close()
 			}
 		}
+		letGo(held)
 		return nil, err
 	}
-	return newGroup(c, peers), nil
+	g := newGroup(c, peers)
+	g.held = held
+	return g, nil
 }
 
 var errLate = errors.New("not all ranks have joined in time")
@@ -75,14 +82,10 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 		select {
 		case p := <-joined:
 			if first := all[p.rank]; first != nil {
-				why := fmt.Sprintf("two processes are rank %d: %s and %s", p.rank, first, p)
-				for _, other := range append(all, p) {
-					if other != nil {
-						_ = answer(other.conn, why)
-					}
-				}
+				_ = answer(p.conn, fmt.Sprintf("rank %d %s by a process on %s", p.rank, isTaken, first.host))
 				p.conn.Close()
-				return all, disagreement("%s", why)
+				c.Say(fmt.Sprintf("refused a second rank %d, on %s", p.rank, visible.Short(p.host, 80)))
+				continue
 			}
 			all[p.rank] = p
 			left--

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ type Group struct {
 	seq   uint32  // of the next value
 	// parted is set when all ranks have the same reason to end, and first when it is that of this one.
 	parted, first bool
+	held          net.Listener // by which this process has the rank on its machine; may be nil
 
 	mu      sync.Mutex
 	err     error
@@ -185,6 +187,7 @@ func (g *Group) Close(outcome error) error {
 	for _, p := range g.peers {
 		p.conn.Close()
 	}
+	letGo(g.held)
 	return err
 }
 
