@@ -158,7 +158,8 @@ func TestRanksAreOneRun(t *testing.T) {
 		}
 	}
 	one, four := readReport(t, dirs[0]), readReport(t, dirs[2])
-	if len(one.Ranks) != 0 || len(four.Ranks) != 4 || four.Ranks[3].Rank != 3 || four.Ranks[3].StepMs <= 0 {
+	if len(one.Ranks) != 0 || len(four.Ranks) != 4 || four.Ranks[3].Rank != 3 || four.Ranks[3].OwnMs <= 0 ||
+		four.Ranks[3].OwnMs > four.Ranks[3].StepMs {
 		t.Errorf("ranks of the report: %+v and %+v", one.Ranks, four.Ranks)
 	}
 	if one.Samples != four.Samples || one.Frames != four.Frames || one.Samples == 0 {

@@ -8,14 +8,16 @@ import (
 )
 
 // Rank is what one of the processes of a run has measured of itself. The steps of all ranks take the same time, because
-// they wait for each other: InputStallRatio and PhasesMs show the one for which the others wait.
+// they wait for each other: OwnMs, InputStallRatio and PhasesMs show the one for which the others wait.
 type Rank struct {
 	Rank   int    `json:"rank"`
 	Host   string `json:"host"` // the name of the machine
 	Device string `json:"device"`
+	// OwnMs is the mean of what a step takes before it needs the others: the wait for the batch, and the gradients.
+	OwnMs float64 `json:"own_ms"`
 	// InputStallRatio, StepMs, PhasesMs and Memory are those of a Report.
 	InputStallRatio float64  `json:"input_stall_ratio"`
-	StepMs          float64  `json:"step_ms"` // mean
+	StepMs          float64  `json:"step_ms"` // mean, with the wait for the others
 	PhasesMs        Phases   `json:"phases_ms"`
 	Memory          []Memory `json:"memory"`
 }
@@ -28,8 +30,14 @@ type Process struct {
 
 // RankOf takes from the report of a process what describes it as a rank.
 func RankOf(rank int, host string, r *Report) Rank {
+	own := r.GradientsMs.Mean
+	for _, p := range r.PhasesMs {
+		if p.Name == "wait" {
+			own += p.Ms
+		}
+	}
 	return Rank{
-		Rank: rank, Host: host, Device: r.Device, InputStallRatio: r.InputStallRatio, StepMs: r.StepMs.Mean,
+		Rank: rank, Host: host, Device: r.Device, OwnMs: own, InputStallRatio: r.InputStallRatio, StepMs: r.StepMs.Mean,
 		PhasesMs: r.PhasesMs, Memory: r.Memory,
 	}
 }
@@ -38,7 +46,8 @@ func RankOf(rank int, host string, r *Report) Rank {
 func (t *table) ranks(all []Rank) {
 	for _, r := range all {
 		parts := []string{
-			"step " + units.Milliseconds(r.StepMs), "input stall " + units.Percent(r.InputStallRatio),
+			"step " + units.Milliseconds(r.StepMs) + ", of which its own part " + units.Milliseconds(r.OwnMs),
+			"input stall " + units.Percent(r.InputStallRatio),
 		}
 		for _, p := range r.PhasesMs {
 			if p.Name == "decode" {
@@ -55,10 +64,12 @@ func (t *table) ranks(all []Rank) {
 	}
 }
 
-// stallingShare is the share of the time from which on a rank that waits for its input is named as a straggler.
-const stallingShare = 0.01
+// stallingShare is the share of the time from which on a rank that waits for its input is named as a straggler, and
+// slowerShare that of a step by which its own part may be longer than that of another.
+const stallingShare, slowerShare = 0.01, 0.1
 
-// straggler returns advice about a rank that waits for its input, and has the others wait; "" if there is none.
+// straggler returns advice about a rank that has the others wait, first because it waits for its input; "" if there is
+// none.
 func straggler(all []Rank) string {
 	worst := -1
 	for i, r := range all {
@@ -67,10 +78,32 @@ func straggler(all []Rank) string {
 		}
 	}
 	if worst < 0 {
-		return ""
+		return slower(all)
 	}
 	r := all[worst]
 	return fmt.Sprintf("All ranks wait for rank %d on %s, whose batches are not ready in %s of the time: give it more "+
 		"--num-workers or --plugin-workers, or prepare the features (data prepare).", r.Rank, r.Host,
 		units.Percent(r.InputStallRatio))
+}
+
+// slower returns advice about a rank that computes longer than the others.
+func slower(all []Rank) string {
+	if len(all) == 0 {
+		return ""
+	}
+	least, most := all[0], all[0]
+	for _, r := range all {
+		if r.OwnMs < least.OwnMs {
+			least = r
+		}
+		if r.OwnMs > most.OwnMs {
+			most = r
+		}
+	}
+	if least.OwnMs <= 0 || most.OwnMs-least.OwnMs < slowerShare*most.StepMs {
+		return ""
+	}
+	return fmt.Sprintf("All ranks wait for rank %d on %s, whose own part of a step takes %s, and that of rank %d %s: "+
+		"see what else uses its processor or its GPU.", most.Rank, most.Host, units.Milliseconds(most.OwnMs),
+		least.Rank, units.Milliseconds(least.OwnMs))
 }

@@ -9,20 +9,31 @@ import (
 func TestRanks(t *testing.T) {
 	own := &Report{
 		Device: "GPU 1", InputStallRatio: 0.12, StepMs: StepTime{Distribution: Distribution{Mean: 8.5}},
-		PhasesMs: Phases{{Name: "decode", Ms: 37}}, Memory: []Memory{{ProcessPeakBytes: 3 << 30}},
+		GradientsMs: Distribution{Mean: 6.25}, PhasesMs: Phases{{Name: "decode", Ms: 37}, {Name: "wait", Ms: 1}},
+		Memory: []Memory{{ProcessPeakBytes: 3 << 30}},
 	}
-	all := []Rank{{Rank: 0, Host: "a", Device: "GPU 0", StepMs: 8.5}, RankOf(1, "b", own)}
+	all := []Rank{{Rank: 0, Host: "a", Device: "GPU 0", OwnMs: 6, StepMs: 8.5}, RankOf(1, "b", own)}
 	table := &table{room: 200}
 	table.ranks(all)
 	for _, want := range []string{
-		"rank 0          a, GPU 0: step 8.50 ms, input stall 0.0 %\n",
-		"rank 1          b, GPU 1: step 8.50 ms, input stall 12 %, decode 37.0 ms per batch, 3.0 GiB\n",
+		"rank 0          a, GPU 0: step 8.50 ms, of which its own part 6.00 ms, input stall 0.0 %\n",
+		"rank 1          b, GPU 1: step 8.50 ms, of which its own part 7.25 ms, input stall 12 %, decode 37.0 ms per " +
+			"batch, 3.0 GiB\n",
 	} {
 		if !strings.Contains(table.b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &table.b)
 		}
 	}
 	if text := straggler(all); !strings.Contains(text, "rank 1 on b, whose batches are not ready in 12 %") {
+		t.Error(text)
+	}
+	all[1].InputStallRatio = 0
+	if text := straggler(all); text != "All ranks wait for rank 1 on b, whose own part of a step takes 7.25 ms, and "+
+		"that of rank 0 6.00 ms: see what else uses its processor or its GPU." {
+		t.Error(text)
+	}
+	all[1].OwnMs = 6.8 // the difference is less than a tenth of a step
+	if text := straggler(all); text != "" {
 		t.Error(text)
 	}
 	if text := straggler(all[:1]); text != "" {
