@@ -12,7 +12,8 @@ import (
 type FeatureCache struct {
 	Folder     string `json:"folder"`
 	LimitBytes int64  `json:"limit_bytes"`
-	// Bytes is the size of the folder, without what other runs have written since this one last looked.
+	// Bytes is the size of the folder. Of one that takes longer to look through than two seconds, it is without what
+	// other processes have written since this one last looked.
 	Bytes  int64 `json:"bytes"`
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`

@@ -54,7 +54,7 @@ type Cache struct {
 
 	bytes     atomic.Int64 // of the folder, as far as this process knows
 	written   atomic.Int64 // bytes
-	unswept   atomic.Int64 // bytes written since the last sweep began
+	unswept   atomic.Int64 // bytes by which the folder has grown since the last sweep began
 	sweeping  atomic.Bool
 	closed    atomic.Bool
 	tasks     sync.WaitGroup
@@ -150,8 +150,20 @@ func (c *Cache) Close() {
 	}
 }
 
-// Bytes returns the size of the folder as far as this process knows.
-func (c *Cache) Bytes() int64 { return c.bytes.Load() }
+// longestLook bounds how long Bytes looks through a folder, which may have millions of files on another machine.
+const longestLook = 2 * time.Second
+
+// Bytes returns the size of the entries of the folder, those of other processes included. Of a folder that is looked
+// through for too long, and after Close, it is what this process knows.
+func (c *Cache) Bytes() int64 { return c.measure(longestLook) }
+
+func (c *Cache) measure(limit time.Duration) int64 {
+	total, end := int64(0), time.Now().Add(limit)
+	if c.each(func(e entry) bool { total += e.size; return time.Now().Before(end) }) {
+		return total
+	}
+	return c.bytes.Load()
+}
 
 // Written returns the bytes that this process has written.
 func (c *Cache) Written() int64 { return c.written.Load() }
@@ -216,14 +228,18 @@ func (c *Cache) Put(key Key, data []byte) bool {
 	if size > min(c.Limit/4, maxEntry) || c.full.Load() || time.Now().Unix() < c.suspended.Load() {
 		return false
 	}
+	before := int64(0) // of the entry that is replaced, a damaged one or one of another process
+	if info, err := c.at(key).Lstat(); err == nil {
+		before = onDisk(info.Size())
+	}
 	if err := c.write(key, data); err != nil {
 		c.suspended.Store(time.Now().Add(pause).Unix())
 		c.failed.Do(func() { c.Failed(disk.Explain(err, files.In(c.Dir, incoming).String(), size)) })
 		return false
 	}
-	c.bytes.Add(size)
+	c.bytes.Add(size - before)
 	c.written.Add(size)
-	if c.unswept.Add(size) > c.Limit/sweepShare {
+	if c.unswept.Add(size-before) > c.Limit/sweepShare {
 		c.startSweep()
 	}
 	return true

@@ -139,8 +139,8 @@ func TestBound(t *testing.T) {
 		}
 	}
 	entries, total := held(c)
-	if total < limit*8/10 || c.Bytes() != total {
-		t.Errorf("%d entries of %d bytes, %d by its own count", entries, total, c.Bytes())
+	if total < limit*8/10 || c.measure(-1) != total {
+		t.Errorf("%d entries of %d bytes, %d by its own count", entries, total, c.measure(-1))
 	}
 	if _, got := c.Get(keyOf("299"), nil); got != Hit {
 		t.Error("the newest entry was removed")
@@ -158,8 +158,32 @@ func TestBound(t *testing.T) {
 
 // held counts the entries of a folder and their bytes.
 func held(c *Cache) (entries int, total int64) {
-	c.each(func(e entry) { entries, total = entries+1, total+e.size })
+	c.each(func(e entry) bool { entries, total = entries+1, total+e.size; return true })
 	return entries, total
+}
+
+// TestBytes: the size of the folder is what lies on disk: an entry that is written again counts once, and those of
+// other processes count. Where there is no time to look, an entry that this process has written again counts once, too.
+func TestBytes(t *testing.T) {
+	dir := t.TempDir()
+	c, other := open(t, dir, 10<<20), open(t, dir, 10<<20)
+	c.tasks.Wait() // the sweep of an empty folder
+	for range 3 {
+		c.Put(keyOf("a"), make([]byte, 100<<10))
+		c.Put(keyOf("b"), make([]byte, 10<<10))
+	}
+	c.Put(keyOf("b"), make([]byte, 50<<10))
+	_, want := held(c)
+	if c.Bytes() != want || c.measure(-1) != want || want < 150<<10 {
+		t.Errorf("%d bytes by looking, %d by counting, %d on disk", c.Bytes(), c.measure(-1), want)
+	}
+	if c.Written() <= want {
+		t.Errorf("%d bytes were written", c.Written())
+	}
+	other.Put(keyOf("c"), make([]byte, 200<<10))
+	if _, all := held(c); c.Bytes() != all || all < want+200<<10 {
+		t.Errorf("%d bytes with those of another process, %d on disk", c.Bytes(), all)
+	}
 }
 
 // TestManyAtOnce: caches of one folder write, read, and sweep at the same time.

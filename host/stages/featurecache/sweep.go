@@ -61,10 +61,11 @@ func (c *Cache) sweep() {
 	prepared := c.prepared()
 	var entries []entry // none of a prepared folder, which may have millions
 	total := int64(0)
-	c.each(func(e entry) {
+	c.each(func(e entry) bool {
 		if total += e.size; !prepared {
 			entries = append(entries, e)
 		}
+		return true
 	})
 	room := c.Limit - 2*(c.Limit/sweepShare)
 	full := total > room
@@ -95,11 +96,12 @@ func (c *Cache) evict(entries []entry, much int64, state cachedir.State) (remove
 	return removed
 }
 
-// each finds the entries. Files with other names are left out, and links to other folders are not followed.
-func (c *Cache) each(found func(entry)) {
+// each finds the entries, until found returns false, and reports whether it has found all. Files with other names are
+// left out, and links to other folders are not followed.
+func (c *Cache) each(found func(entry) bool) bool {
 	for first := range 256 {
 		if c.closed.Load() {
-			return
+			return false
 		}
 		prefix := hex.EncodeToString([]byte{byte(first)})
 		all, err := files.In(c.Dir, prefix).ReadDir()
@@ -111,11 +113,13 @@ func (c *Cache) each(found func(entry)) {
 			if !ok || !f.Type().IsRegular() {
 				continue
 			}
-			if info, err := f.Info(); err == nil { // else another process has removed it
-				found(entry{name, onDisk(info.Size()), info.ModTime().UnixNano()})
-			}
+			info, err := f.Info()
+			if err == nil && !found(entry{name, onDisk(info.Size()), info.ModTime().UnixNano()}) {
+				return false
+			} // after an error, another process has removed it
 		}
 	}
+	return true
 }
 
 // removeAbandoned removes the files that killed processes have not completed.
