@@ -14,8 +14,8 @@
 # bf16.
 #
 # SECTIONS names the sections to run, each with the minutes that it may take:
-# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16 pytorch memory". On a machine with two GPUs losses, bench, cap, faults and
-# torture use both. More variables, with their defaults:
+# SECTIONS="tests nccl losses=3 bench=8 cap limits faults torture latency bf16 pytorch memory". On a machine with two GPUs losses, bench, cap,
+# faults and torture use both, and nccl, which is skipped with a word where there is one, needs them. More variables, with their defaults:
 #
 #   GPUS            all                indices of the GPUs to use, such as "2 3"
 #   STEPS           200                steps of a run
@@ -54,6 +54,7 @@ pack() {
 	eval "$env"
 	go build -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
+	go test -c -trimpath -ldflags '-s -w' -o "$kit/nccl.test" ./gpu/nccl
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
 	go test -c -trimpath -ldflags '-s -w' -o "$kit/kernels.test" ./host/train/kernels

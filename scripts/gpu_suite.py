@@ -17,7 +17,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 5, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9, "memory": 6}
+MINUTES = {"tests": 5, "nccl": 3, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9, "memory": 6}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -202,6 +202,16 @@ class Section:
         for name, folder, which, bench in TESTS:
             text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which, "-test.bench", bench, "-test.benchtime", setting("BENCHTIME", "200x")], folder=folder)
             self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line or "codes differ" in line or "ns/op" in line]
+
+    def nccl(self):
+        """Two processes add up on two GPUs: the bits are those of the CPU, also from a captured graph, and the death of one leaves the other able to end."""
+        if not self.suite.two:
+            self.result["skipped"] = f"it needs two GPUs, and {len(self.suite.cards)} is there"
+            return
+        text = self.command("nccl", [self.suite.kit / "nccl.test", "-test.v", "-test.run", "TestSums|TestDeath"], folder="gpu/nccl")
+        self.result["nccl"] = [line.strip() for line in text.splitlines() if line.startswith("--- ") or re.match(r"NCCL |rank \d has |the other rank ", line)]
+        # A test without its GPUs skips itself, and the binary passes.
+        self.result["nccl_tests_passed"] = all(f"--- PASS: {name} " in text for name in ("TestSums", "TestDeath"))
 
     def runs_compared(self):
         serial = ["--buffer-size", 1, "--num-workers", 1, "--slots", 2, "--cuda-graphs", "off"]
@@ -488,7 +498,7 @@ class Section:
                 "planned": planned | {key: fit[key] for key in ("fixed_bytes", "library_bytes")}, "measured": model, "graphs": report["graphs"],
                 "planned_to_measured": round(planned["total_bytes"] / peak, 3) if (peak := model.get("process_peak_bytes")) else None}
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16, "pytorch": pytorch, "memory": memory}
+    run = {"tests": tests, "nccl": nccl, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16, "pytorch": pytorch, "memory": memory}
 
 
 class Suite:
@@ -512,6 +522,11 @@ class Suite:
         self.first, self.second = self.cards[0]["index"], self.cards[int(self.two)]["index"]
         self.environment["CUDA_VISIBLE_DEVICES"] = ",".join(c["uuid"] for c in self.cards)
         self.environment["XTTS_HOST_TEST_GPU"] = self.cards[0]["uuid"]
+        if self.two:
+            self.environment["XTTS_HOST_TEST_GPUS"] = "2"
+        found = next((n[1] for n in (re.match(r"NCCL \S+: (.*)", line) for line in lines) if n), None)
+        if found:
+            self.environment["XTTS_HOST_TEST_NCCL"] = found
         driver = [re.search(r"NVIDIA driver (\S+?),", line) for line in lines]
         self.machine = {"gpus": [c["name"] for c in self.cards], "driver": next((d[1] for d in driver if d), None), "cores": os.cpu_count(),
                         "commit": (kit / "commit").read_text().strip()}
@@ -574,7 +589,9 @@ def report(sections):
         for p in problems:
             print(f"error: {where}: {p}", file=sys.stderr)
         bad += len(problems)
-        if not problems:
+        if "skipped" in s:
+            print(f"{where}: skipped: {s['skipped']}", file=sys.stderr)
+        elif not problems:
             print(f"{where}: passed in {s['seconds']:.0f} s", file=sys.stderr)
     return 1 if bad else 0
 

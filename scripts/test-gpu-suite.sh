@@ -16,9 +16,9 @@ export LD_LIBRARY_PATH XTTS_PLUGIN_TEST_FAKE_CARDS=2048,2048 XTTS_PLUGIN_TEST_FA
 export XTTS_HOST_ORT_LIB=${LD_LIBRARY_PATH%%:*}/libonnxruntime.so
 export STEPS=20 BATCH_SIZES=4,8 CAP_MB=1500 CAP_BATCH=4 CAP_STEPS=50 BENCHTIME=3x
 export KILLS=13 JOBS=2 LIMITS_MB=1500 LIMITS_STEPS=20 LIMITS_PRECISIONS=tf32
-for section in tests losses bench cap limits faults torture latency; do
+for section in tests nccl losses bench cap limits faults torture latency; do
 	SECTIONS=$section scripts/gpu-suite.sh run "$work/kit" "$work/$section.json"
 done
 # PyTorch is in another environment. The bf16 graph of the test computes in f32, so that the CPU can run it.
 PATH=$PWD/.cache/venv-export/bin:$PATH BF16_STEPS=12 BF16_HALF=5 SECTIONS=bf16 scripts/gpu-suite.sh run "$work/kit" "$work/bf16.json"
-scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,losses,bench,cap,limits,faults,torture,latency,bf16}.json
+scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,nccl,losses,bench,cap,limits,faults,torture,latency,bf16}.json
