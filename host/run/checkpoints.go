@@ -31,6 +31,7 @@ func (r *run) Tensors() (weights, moments []checkpoint.Tensor, err error) {
 // State implements save.Training.
 func (r *run) State() checkpoint.State {
 	p, o := &r.loop.Train.Progress, r.duties
+	r.ranks.Settle()
 	epoch, batch := p.Epoch, p.Batch
 	if batch == r.plan.Data.Train.Plan.Batches() { // a resumed run may have an epoch of another length
 		epoch, batch = epoch+1, 0

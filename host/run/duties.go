@@ -164,7 +164,7 @@ func (o *duties) Step(s *event.Step) error {
 			return err
 		}
 	}
-	if err := o.ranks.Step(o.session.Model, s.Step); err != nil {
+	if err := o.ranks.Step(o.session.Model, s); err != nil {
 		return err
 	}
 	return o.saver.Step(s.Step, normal, o.divergence.Steady() == s.Step)

@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/ranks/launch"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/world"
+	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 )
 
@@ -303,7 +304,7 @@ func TestRankFails(t *testing.T) {
 	}
 }
 
-// TestUnusableClipsOfRanks: rank 0 lists the clips that any rank cannot use.
+// TestUnusableClipsOfRanks: rank 0 lists the clips that any rank cannot use, and so does the checkpoint.
 func TestUnusableClipsOfRanks(t *testing.T) {
 	sample, err := dataset.Sample(t.TempDir())
 	if err != nil {
@@ -326,8 +327,17 @@ func TestUnusableClipsOfRanks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	rankTest{size: 2, dir: dir, out: tear, flags: []string{
 		"--graph", pico, "--batch-size", "2", "--run-dir", dir, "--train-data", sample, "--max-steps", "14",
-		"--max-quarantine", "20", "--model-start-delay", "0",
+		"--max-quarantine", "20", "--model-start-delay", "0", "--checkpoint-every", "1",
 	}}.mustTrain(t)
+	last, _, err := checkpoint.NewStore(dir).Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	excluded, err := os.ReadFile(filepath.Join(dir, rundir.ExcludedFile)) // they are references of others alone
+	if err != nil {
+		t.Fatal(err)
+	}
 	own, err := os.ReadFile(filepath.Join(dir, rundir.RanksFolder, "1", rundir.QuarantineFile))
 	if err != nil {
 		t.Fatal(err)
@@ -347,6 +357,10 @@ func TestUnusableClipsOfRanks(t *testing.T) {
 		}
 		if !strings.Contains(string(all), q.ID) {
 			t.Errorf("rank 0 does not list %s", q.ID)
+		}
+		if _, listed := last.State.Reasons()[q.ID]; !listed && q.Split == report.Train &&
+			!strings.Contains(string(excluded), q.ID) {
+			t.Errorf("the last checkpoint, of the third epoch, does not list %s", q.ID)
 		}
 	}
 	if found == 0 {

@@ -71,6 +71,7 @@ func (l *Loop) count(d *pipeline.DeviceSlot) {
 	}
 	l.tally.Samples += float32(d.Batch.Samples())
 	l.tally.Frames += float32(l.Frames(d))
+	l.tally.LeftOut += float32(len(d.Batch.LeftOut))
 	if !d.Batch.Last {
 		return
 	}
@@ -85,6 +86,7 @@ func (l *Loop) takeTally() {
 	if l.Ranks != nil {
 		w, all := &l.window, l.Optimizers.TallySum()
 		w.Others, w.Frames, l.stops = int(all.Samples)-len(w.Rows), int(all.Frames), all.Stops != 0
+		w.LeftOut = int(all.LeftOut)
 	}
 }
 

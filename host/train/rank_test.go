@@ -187,7 +187,10 @@ func (h *halves) Next(b *pipeline.Batch) bool {
 
 // tally returns what a rank tells after a step.
 func tally(rank int, step int64) train.Tally {
-	return train.Tally{Stops: float32(rank), Samples: float32(step), Frames: float32(step) + 0.25*float32(rank)}
+	return train.Tally{
+		Stops: float32(rank), Samples: float32(step), Frames: float32(step) + 0.25*float32(rank),
+		LeftOut: float32(2*step + int64(rank)),
+	}
 }
 
 func (r *rank) identity() map[string]string {

@@ -11,9 +11,10 @@ import (
 type Tally struct {
 	Stops           float32 // 1 to end the run after the window
 	Samples, Frames float32 // that the window trained on
+	LeftOut         float32 // rows of the window that cannot be used
 }
 
-const tallied = 3
+const tallied = 4
 
 // tallying is the tally of the last player's update.
 type tallying struct {
@@ -51,7 +52,7 @@ func (t *tallying) send(m *memory) error {
 	if t.words == nil {
 		return nil
 	}
-	copy(t.sum, []float32{t.own.Stops, t.own.Samples, t.own.Frames})
+	copy(t.sum, []float32{t.own.Stops, t.own.Samples, t.own.Frames, t.own.LeftOut})
 	return m.send(t.words)
 }
 
@@ -73,5 +74,5 @@ func (all Optimizers) TallySum() Tally {
 	if t.words == nil {
 		return t.own
 	}
-	return Tally{Stops: t.sum[0], Samples: t.sum[1], Frames: t.sum[2]}
+	return Tally{Stops: t.sum[0], Samples: t.sum[1], Frames: t.sum[2], LeftOut: t.sum[3]}
 }

@@ -214,7 +214,7 @@ func TestRanksTell(t *testing.T) {
 					for other := 0; i > 0 && other < x.ranks; other++ {
 						own := tally(other, seen[i-1].Step.Step)
 						want.Stops, want.Samples = want.Stops+own.Stops, want.Samples+own.Samples
-						want.Frames += own.Frames
+						want.Frames, want.LeftOut = want.Frames+own.Frames, want.LeftOut+own.LeftOut
 					}
 					if s.told != want {
 						t.Errorf("rank %d of %d, step %d: told %v, want %v", rank, x.ranks, s.Step.Step, s.told, want)

@@ -27,6 +27,8 @@ type Step struct {
 	Named []string
 	// Ranks has the rows of all ranks by rank. Only a skipped step of several has it.
 	Ranks []RankRows
+	// LeftOut is the number of rows of all ranks that cannot be used; 0 in a run of one process.
+	LeftOut int
 	// Frames is the number of valid target frames of all ranks.
 	Frames int
 	// Bottleneck is the part of the pipeline that limits the run, if the step waited long for its batch.

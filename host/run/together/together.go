@@ -36,6 +36,7 @@ type Ranks struct {
 	cancel     context.CancelCauseFunc          // of the run
 	over       chan struct{}                    // closed when this rank leaves
 	leave      sync.Once
+	notes      notes
 	stepped    bool  // this process has made a step
 	agreed     int64 // the last step after which the weights were those of all
 }
@@ -49,7 +50,7 @@ func Join(
 	if found.Alone() {
 		return nil, nil
 	}
-	r := &Ranks{secret: found.Secret, cancel: cancel, over: make(chan struct{})}
+	r := &Ranks{secret: found.Secret, cancel: cancel, over: make(chan struct{}), notes: newNotes()}
 	var err error
 	r.Group, err = meet.Join(ctx, meet.Config{
 		World: found.World, Address: found.Address, Secret: found.Secret, Wait: meetLimit,

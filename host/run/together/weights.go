@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -29,13 +30,16 @@ func (r *Ranks) Ready(q *batch.Quarantine, m *train.Model, update string, step i
 }
 
 // Step compares the weights of all ranks after the first step of the process, and after every thousandth of the run. It
-// returns a *DifferError that names a rank with others.
-func (r *Ranks) Step(m *train.Model, step int64) error {
-	if r == nil || r.stepped && step%checkedEvery != 0 {
+// returns a *DifferError that names a rank with others. It also counts what all have left out of the step.
+func (r *Ranks) Step(m *train.Model, s *event.Step) error {
+	if r == nil {
+		return nil
+	}
+	if r.notes.step(s.LeftOut); r.stepped && s.Step%checkedEvery != 0 {
 		return nil
 	}
 	r.stepped = true
-	return r.compare(m, step)
+	return r.compare(m, s.Step)
 }
 
 // DifferError says that a rank has other weights than rank 0. What was trained since step Agreed is of no use.
