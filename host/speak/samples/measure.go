@@ -80,7 +80,7 @@ func (s *Speaker) prepare(ctx context.Context, t *text) (err error) {
 		folder.Mkdir() // a failure shows in what is written to it
 	}
 	if err := synthesize.WriteWave(at.Join(references, t.file), s.speaker.Rate(), wave); err != nil {
-		s.Log.Warn(fmt.Sprintf("the recording of clip %d is not in the run folder, and training goes on: %v", t.number,
+		s.warn(fmt.Sprintf("the recording of clip %d is not in the run folder, and training goes on: %v", t.number,
 			err))
 		return nil
 	}

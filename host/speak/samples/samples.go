@@ -64,6 +64,7 @@ type Speaker struct {
 	analyzer   *measures.Analyzer         // nil for a sample rate without a voice
 	texts      []*text                    // of all ranks
 	mute       []int                      // places of texts of this rank that it cannot speak
+	warned     []string                   // of its texts, before the others know
 	file       *report.SpokenLines        // nil on other ranks than the first
 	lines      map[line]report.SpokenLine // of all evaluations so far
 	before     *event.Spoken              // the evaluation before the last one
@@ -264,7 +265,7 @@ func (s *Speaker) listen(ctx context.Context, heard voices) (left []*text, err e
 			err = s.prepare(ctx, t)
 		}
 		if err != nil && t.Clip != nil && s.Optional && context.Cause(ctx) == nil && !ofMemory(err) {
-			s.Log.Warn(fmt.Sprintf("the clip %s is not spoken at evaluations: %v", t.Place, err))
+			s.warn(fmt.Sprintf("the clip %s is not spoken at evaluations: %v", t.Place, err))
 			s.mute = append(s.mute, t.place)
 			continue
 		}
@@ -272,7 +273,7 @@ func (s *Speaker) listen(ctx context.Context, heard voices) (left []*text, err e
 			return nil, fmt.Errorf("%s: %w", t.Place, err)
 		}
 		if len(t.Text.Unknown) > 0 && t.Clip == nil {
-			s.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", t.Place, string(t.Text.Unknown)))
+			s.warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", t.Place, string(t.Text.Unknown)))
 		}
 		left = append(left, t)
 		job.Do(i+1, len(own))

@@ -92,18 +92,31 @@ type opening struct {
 	Error string // why it does not speak
 	Fatal bool   // the run does not go on without
 	Mute  []int  // places of its texts that are left out
+	// Warned are its warnings, which rank 0 shows.
+	Warned []string
+}
+
+// warn warns of a text before the ranks have told each other how they opened.
+func (s *Speaker) warn(text string) {
+	s.Log.Warn(text)
+	s.warned = append(s.warned, text)
 }
 
 // opened tells the other ranks how this one has opened, and leaves out the texts that a rank cannot speak. It returns
 // why the run speaks nothing; fatal reports whether it ends because of that. err is of this rank.
 func (s *Speaker) opened(err error, mayBeMute func() bool) (fatal bool, _ error) {
-	ranks, lost := fromAll(&s.Config, opening{told(err), err != nil && !mayBeMute(), s.mute})
+	ranks, lost := fromAll(&s.Config, opening{told(err), err != nil && !mayBeMute(), s.mute, s.warned})
 	if lost != nil {
 		return true, errors.Join(err, lost)
 	}
 	var mute []int
 	for rank, r := range ranks {
 		mute, fatal = append(mute, r.Mute...), fatal || r.Fatal
+		for _, text := range r.Warned {
+			if rank > 0 && s.world().Leads() {
+				s.Log.Warn(text)
+			}
+		}
 		if err == nil && r.Error != "" {
 			err = fmt.Errorf("rank %d: %s", rank, r.Error)
 		}

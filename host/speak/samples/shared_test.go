@@ -239,6 +239,15 @@ func TestSharedFails(t *testing.T) {
 	if e := ranks.speak(t, 3); e != nil {
 		t.Errorf("after a stop: %+v", e)
 	}
+	// rank 0 shows what rank 1 warns of
+	deaf := openRanks(t, r.Config, 2, t.TempDir(), func(_ int, c *Config) {
+		gone := *c.Clips[1].Voice
+		gone.Path = "none.wav"
+		c.Clips[1].Voice = &gone
+	})
+	if text := deaf.logs[0].String(); strings.Count(text, "is not spoken at evaluations") != 1 {
+		t.Errorf("log of rank 0: %s", text)
+	}
 	mute := openRanks(t, r.Config, 2, t.TempDir(), func(rank int, c *Config) {
 		if c.Sentences = nil; rank == 1 {
 			c.Weights = unreadable{c.Weights}
