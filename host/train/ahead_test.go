@@ -146,7 +146,7 @@ func (o *played) keepSteps(t *testing.T, seen *record, updates []time.Time) {
 			t.Errorf("step %d: skipped %v", w.Step, w.Skipped)
 		}
 		if w.Skipped { // NaN is not equal to itself
-			w.Loss, w.Metrics, w.GradNorm = 0, nil, 0
+			w.Loss, w.Own, w.Metrics, w.GradNorm = 0, 0, nil, 0
 		}
 		w.Time, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize = 0, 0, 0, 0, 0
 		o.windows = append(o.windows, w)
