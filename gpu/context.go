@@ -19,6 +19,12 @@ type Context interface {
 	// Allocate returns size bytes of zeroed GPU memory, aligned to 256 bytes. The error matches ErrOutOfMemory if the
 	// card has not enough memory.
 	Allocate(size int) (Memory, error)
+	// Share returns a name by which other processes of the machine open a block that Allocate has returned.
+	Share(m Memory) (Shared, error)
+	// OpenShared returns the block of another process by its name. It may be on another GPU, which this one can reach:
+	// copies and kernels of this GPU read and write it there. The other process must not close it before it is closed
+	// here.
+	OpenShared(name Shared, size int) (Memory, error)
 	// AllocateHost returns size bytes of zeroed, pinned host memory. Copies from and to it run at full speed and
 	// overlap with other work.
 	AllocateHost(size int) (HostMemory, error)
@@ -39,6 +45,9 @@ type Context interface {
 	CooperativeLaunchAddress() uintptr
 	Close() error
 }
+
+// Shared is the name of a block for other processes: CUDA's CUipcMemHandle.
+type Shared [64]byte
 
 // Memory is a block of GPU memory.
 type Memory interface {

@@ -234,6 +234,24 @@ func (a *Arena) Span(v Vector, r Range) Span {
 	return span
 }
 
+// Cover returns the elements of parameters, by their indices, each with the gap after it, as few ranges. None reaches
+// over the end of a segment.
+func (a *Arena) Cover(parameters []int) (ranges []Range) {
+	sorted := slices.SortedFunc(slices.Values(parameters),
+		func(i, j int) int { return cmp.Compare(a.places[i].Start, a.places[j].Start) })
+	for _, i := range sorted {
+		s := a.segments[a.of[i]]
+		align := s.align()
+		next := Range{a.places[i].Start, s.Start + (a.places[i].End-s.Start+align-1)/align*align}
+		if n := len(ranges); n > 0 && ranges[n-1].End == next.Start && next.Start != s.Start {
+			ranges[n-1].End = next.End
+		} else {
+			ranges = append(ranges, next)
+		}
+	}
+	return ranges
+}
+
 func (s Segment) span(v Vector, r Range) Span {
 	t := s.types()[v]
 	return Span{DType: t, Offset: s.offsets[v] + (r.Start-s.Start)*t.Size(), Elements: r.Len()}

@@ -66,6 +66,42 @@ func (m *memory) Close() error {
 	return during("free GPU memory", wrap("cuMemFree", err))
 }
 
+func (c *context) Share(m gpu.Memory) (name gpu.Shared, err error) {
+	var handle C.CUipcMemHandle
+	if err = c.open(); err == nil {
+		err = check("cuIpcGetMemHandle", C.cuIpcGetMemHandle(&handle, C.CUdeviceptr(m.Pointer())))
+	}
+	if err != nil {
+		return name, fmt.Errorf("share GPU memory: %w", err)
+	}
+	return *(*gpu.Shared)(unsafe.Pointer(&handle)), nil
+}
+
+// shared is a block of another process. Its pointer is 0 after Close.
+type shared struct{ memory }
+
+func (c *context) OpenShared(name gpu.Shared, size int) (gpu.Memory, error) {
+	var pointer C.CUdeviceptr
+	err := c.open()
+	if err == nil {
+		err = check("cuIpcOpenMemHandle", C.cuIpcOpenMemHandle(&pointer, *(*C.CUipcMemHandle)(unsafe.Pointer(&name)),
+			C.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the GPU memory of another process: %w", err)
+	}
+	return &shared{memory{size, cu.DevicePtr(pointer)}}, nil
+}
+
+func (m *shared) Close() error {
+	if m.pointer == 0 {
+		return nil
+	}
+	err := check("cuIpcCloseMemHandle", C.cuIpcCloseMemHandle(C.CUdeviceptr(m.pointer)))
+	m.pointer = 0
+	return during("close the GPU memory of another process", err)
+}
+
 // hostMemory is the driver's own pinned memory; nil after Close.
 type hostMemory struct{ bytes []byte }
 

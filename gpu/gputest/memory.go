@@ -1,8 +1,10 @@
 package gputest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -15,7 +17,8 @@ type Memory struct {
 	c      *Context
 	kind   string // cardMemory, hostMemory or mappedMemory
 	mem    []byte
-	users  int // number of queued or running operations that use it
+	users  int  // number of queued or running operations that use it
+	others bool // it is a block of another card's context
 	closed atomic.Bool
 }
 
@@ -47,6 +50,44 @@ func (c *Context) Register(mem []byte) (gpu.Registration, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// sharing has the blocks of all cards that are shared, by name.
+var sharing struct {
+	sync.Mutex
+	blocks []*Memory
+}
+
+func (c *Context) Share(m gpu.Memory) (name gpu.Shared, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.enter("share GPU memory"); err != nil {
+		return name, err
+	}
+	sharing.Lock()
+	defer sharing.Unlock()
+	sharing.blocks = append(sharing.blocks, m.(*Memory))
+	binary.LittleEndian.PutUint64(name[:], uint64(len(sharing.blocks)))
+	return name, nil
+}
+
+func (c *Context) OpenShared(name gpu.Shared, size int) (gpu.Memory, error) {
+	const op = "open the GPU memory of another process"
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	sharing.Lock()
+	defer sharing.Unlock()
+	i := binary.LittleEndian.Uint64(name[:])
+	if i == 0 || i > uint64(len(sharing.blocks)) || sharing.blocks[i-1].Bytes() == nil {
+		return nil, fmt.Errorf("%s: no such block", op)
+	}
+	b := &Memory{c: c, kind: cardMemory, mem: sharing.blocks[i-1].mem[:size], others: true}
+	c.blocks = append(c.blocks, b)
+	c.open[cardMemory]++
+	return b, nil
 }
 
 // add creates a block of mem, or of new memory if mem is nil.
@@ -131,6 +172,9 @@ func (m *Memory) Close() error {
 	m.closed.Store(true)
 	c.open[m.kind]--
 	c.blocks = slices.DeleteFunc(c.blocks, func(x *Memory) bool { return x == m })
+	if m.others {
+		return err
+	}
 	if m.kind == cardMemory {
 		c.used -= len(m.mem)
 	}

@@ -27,6 +27,7 @@ func TestContext(t *testing.T, open func() (gpu.Context, error)) {
 		{"OutOfMemory", testOutOfMemory},
 		{"Copies", testCopies},
 		{"Register", testRegister},
+		{"Share", testShare},
 		{"OutOfRange", testOutOfRange},
 		{"Events", testEvents},
 		{"Order", testOrder},

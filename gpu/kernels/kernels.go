@@ -19,3 +19,8 @@ var Squares []byte
 //
 //go:embed weigh.ptx
 var Weigh []byte
+
+// Peers sums over GPUs that write into each other's memory, in PTX.
+//
+//go:embed peers.ptx
+var Peers []byte

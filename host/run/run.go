@@ -172,8 +172,8 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 	if err != nil || found == "" {
 		return err
 	}
-	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n",
-		strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
+	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n%s",
+		strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates(), s.RankSums())
 	if _, fault := s.Optimizers.InKernels(); fault != nil {
 		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault,
 			s.Updates()))

@@ -42,6 +42,15 @@ func (l *Loop) stoppable(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-done }
 }
 
+// idle lets the GPU do what is queued, while no batch is ready. Where graphs sum gradients over the ranks, the result
+// stays until the next batch is queued: the ranks decide on it together, so all of them must have queued the same then.
+func (l *Loop) idle(ctx context.Context) error {
+	if l.queued.slot != nil && l.Model.sumsInGraphs() {
+		return l.Model.done.Synchronize()
+	}
+	return l.awaitResult(ctx)
+}
+
 // because returns why the loop ended with an error: if a rank is missing, what failed without it is an effect of that.
 func (l *Loop) because(err error) error {
 	if err == nil || errors.Is(err, exit.ErrInterrupted) {

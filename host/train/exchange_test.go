@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -26,7 +27,7 @@ type member struct {
 	ctx  context.Context
 }
 
-func (m member) Sum(parts []train.Part) error {
+func (m member) Sum(_ gpu.Stream, parts []train.Part) error {
 	return m.meet(parts, func(sum, v float32) float32 { return sum + v })
 }
 

@@ -114,6 +114,13 @@ func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionCo
 	}
 	m.add(f.programs.Close)
 	f.findAccuracy()
+	if p.beside != nil {
+		finished, err := f.plans[len(f.plans)-1].Finished()
+		if err != nil {
+			return nil, err
+		}
+		p.beside.divide(finished)
+	}
 	f.times = FusionTimes{Plan: planned.Sub(began), Compile: time.Since(planned)}
 	if err := f.load(); err != nil {
 		return nil, err
@@ -226,7 +233,7 @@ func (f *fusedGraphs) open(bucket int) *ort.Session {
 	c.Name = fmt.Sprintf("%s, bucket %d, fused", c.Name, bucket)
 	c.Model, c.Kernels, m.err = f.plans[bucket].Link(func(region int) bool {
 		return f.faults[bucket][region] != nil
-	})
+	}, f.player.beside.hooks()...)
 	if f.captures && m.err == nil {
 		m.checkCapture(f.config.Name, c.Model)
 	}

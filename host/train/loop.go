@@ -155,7 +155,7 @@ func (l *Loop) Run(ctx context.Context) (err error) {
 		// If no batch is ready, the GPU will wait for one, but only after the queued work: the wait is counted from
 		// then.
 		if !l.Feed.Ready() {
-			if err := l.awaitResult(ctx); err != nil {
+			if err := l.idle(ctx); err != nil {
 				return err
 			}
 		}

@@ -40,6 +40,10 @@ type ModelConfig struct {
 	// Without it, all can.
 	Capturable func(file string, fused []byte) error
 	Fuse       FuseConfig
+	// Ranks, unless nil, sum the gradients of a window while fused training graphs compute others, if their GPUs reach
+	// each other's memory or SumsBeside is set. The optimizers share them too, and windows have one micro-batch.
+	Ranks      Ranks
+	SumsBeside bool
 }
 
 // FuseConfig says how the training graphs are fused, and the evaluation graph where that saves memory.
@@ -81,6 +85,8 @@ type Model struct {
 	evaluatesCopies bool // the evaluation graph reads copies of weights, as training does
 	inputs          []manifest.TensorSpec
 	in              *words
+	ranks           Ranks // as in ModelConfig
+	sumsBeside      bool
 }
 
 // Result is the result of a run for one batch.
@@ -119,7 +125,8 @@ func NewModel(cfg ModelConfig) (*Model, error) {
 		memory: newMemory(cfg.Device), players: newPlayers(cfg), inputs: b.Inputs,
 		batchScalars:  batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted},
 		captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable},
-		precision:     cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts,
+		precision:     cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts, ranks: cfg.Ranks,
+		sumsBeside: cfg.SumsBeside,
 	}
 	m.build(cfg)
 	if m.err == nil {
@@ -182,7 +189,8 @@ func (m *Model) Async() bool { return m.device.onGPU() }
 // the next player may be queued between them.
 func (m *Model) Queue(player, slot, bucket int, seed int64) error {
 	*m.seeds[slot].value = seed
-	return m.queue(Training, m.players[player].runs[slot][bucket])
+	p := m.players[player]
+	return errors.Join(p.beside.begin(), m.queue(Training, p.runs[slot][bucket]))
 }
 
 func (m *Model) queue(w Work, e execution) error {

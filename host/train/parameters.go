@@ -42,7 +42,7 @@ func (p *parameters) allocate(m *memory, copied tensors) (grads tensors) {
 		}
 		copied[param.Name] = m.view(read.block, at, param.Shape...)
 		if at, ok := p.arena.Parameter(ortgraphs.Gradients, i); ok {
-			grads["grad."+param.Name] = m.view(p.grads.block, at, param.Shape...)
+			grads[gradientOutput(param)] = m.view(p.grads.block, at, param.Shape...)
 		}
 	}
 	return grads

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -20,6 +21,7 @@ type player struct {
 	unfused error         // why it does although there is a compiler
 
 	exported *ort.Session // of the graph as exported; with fusion, that has it
+	beside   *beside      // nil unless the training graph may sum gradients over the ranks
 }
 
 // players are those of a model, in their order.
@@ -48,7 +50,11 @@ func (p *player) train(m *Model, cfg *ModelConfig, outputs tensors) {
 	g, _ := cfg.Bundle.Manifest.TrainingGraph(p.name, m.precision)
 	training := cfg.program(&m.memory, g, outputs)
 	training.Player = p.name
+	if cfg.Fuse.Compiler != nil {
+		p.beside = newBeside(m, p, cfg.Ranks)
+	}
 	p.open(m, training, cfg.Fuse, true)
+	maps.Copy(outputs, p.beside.outputs(&m.memory))
 }
 
 // open opens a graph, as exported, and, if that is possible, fused. captures allows to capture its runs.

@@ -20,6 +20,11 @@ type Prepared struct {
 	Graphs int
 	// Fault is the reason why there is none although they were requested.
 	Fault error
+	// Beside is the number of groups in which the training graphs sum gradients over the ranks; 0 if that is done after
+	// them.
+	Beside int
+	// Copied says that the GPUs copy them into each other's memory. Otherwise the ranks sum them.
+	Copied bool
 	// Forms are those of the players' training graphs; none on the CPU. Evaluation is that of the evaluation graph.
 	Forms      []Form
 	Evaluation Form
@@ -81,9 +86,15 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	p.Settled = time.Since(settling)
+	if err = t.joinRanks(&p); err != nil {
+		return p, err
+	}
 	if m.capturing {
 		err = p.graphs(t)
 		m.captured = p.Graphs > 0
+		if p.Beside > 0 && err == nil {
+			err = p.Fault // the others wait in a graph that this rank does not run
+		}
 		if err != nil {
 			return p, err
 		}
@@ -190,6 +201,40 @@ func (t *trial) settle() error {
 		}
 		before = size
 	}
+	return nil
+}
+
+// joinRanks has the training graphs sum gradients over the ranks from now on, if those of all ranks can.
+func (t *trial) joinRanks(p *Prepared) error {
+	if t.ranks == nil {
+		return nil
+	}
+	number := 1 // and more for each CUDA graph: those that a rank captures run with those of the others
+	if t.capturing {
+		number += len(t.players) * len(t.slots) * len(t.layouts)
+	}
+	for _, p := range t.players {
+		if p.beside == nil || p.beside.total == nil || p.fusion == nil || len(p.fusion.distrusted) > 0 {
+			number = 0
+		}
+	}
+	if same, err := alike(&t.Model.memory, t.ranks, number); err != nil || !same || number == 0 {
+		return err
+	}
+	for _, player := range t.players {
+		reason, err := player.beside.connect()
+		if err != nil {
+			return err
+		}
+		if p.Copied = reason == nil; !p.Copied && !t.sumsBeside { // the same on all ranks
+			return nil
+		}
+	}
+	for _, player := range t.players {
+		player.beside.on = true
+		p.Beside += len(player.beside.groups)
+	}
+	t.random = rand.New(rand.NewPCG(3, 4)) // from here on all ranks run the same graphs in the same order
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/peers"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -12,13 +14,21 @@ import (
 // Ranks combines values of the processes that train one model together. All ranks make the same calls in the same
 // order, with parts of the same sizes and types. A call queues its work, and every rank gets the same bits.
 type Ranks interface {
-	// Sum replaces each part by its sum over all ranks. Values in f32 are added in the order of the ranks. Values in
+	// Sum replaces each part by its sum over all ranks, on a stream of the GPU after the work that is queued there; on
+	// the CPU, on is nil. Values in f32 are added in the order of the ranks. Values in
 	// bf16 are widened to f32, added in f32 in the order of the ranks, and the sum is rounded once, to the nearest
 	// bf16, and to the even one of two that are as near. A sum with a value that is not finite is not finite. On GPUs
 	// a library may add in another order, which gives other bits.
-	Sum(parts []Part) error
-	// Broadcast replaces each part by that of rank 0.
+	Sum(on gpu.Stream, parts []Part) error
+	// Broadcast replaces each part by that of rank 0, on the model's stream.
 	Broadcast(parts []Part) error
+}
+
+// Reach is implemented by Ranks whose GPUs may reach each other's memory.
+type Reach interface {
+	// Window returns memory with room for so many bytes of each other rank. All ranks call it together, and all get a
+	// window or none: then the error matches peers.ErrApart.
+	Window(bytes int) (*peers.Window, error)
 }
 
 // Part is a contiguous range of values in the memory of training: gradients, state, or a single value.
@@ -27,8 +37,9 @@ type Part struct {
 	Elements int
 	// Host is the memory on the CPU, of so many elements, aligned to their size; nil on a GPU.
 	Host []byte
-	// Address is the address on a GPU.
+	// Address is the address on a GPU, in a block of its memory.
 	Address uint64
+	Block   gpu.Memory
 }
 
 // share is what an optimizer has in common with those of the other ranks.
@@ -39,7 +50,8 @@ type Part struct {
 type share struct {
 	graphs *graphs // of the optimizer
 	ranks  Ranks   // nil alone
-	parts  []Part  // summed at the end of a window
+	parts  []Part  // summed at the end of a window, unless the training graph does
+	beside *beside // nil without
 
 	in      *words // sent with each micro-batch
 	rows    word[float32]
@@ -79,7 +91,32 @@ func (o *Optimizer) Share(r Ranks) error {
 		s.parts = append(s.parts, s.out.one(m.sum))
 	}
 	s.parts = append(s.parts, s.tally.parts()...)
+	if w.acc.arena == nil {
+		s.joinGraph(o)
+	}
 	return o.send(s.in) // the constant; a micro-batch sends it again
+}
+
+// joinGraph has the training graph sum over the ranks, where it can, what the optimizer would after it.
+func (s *share) joinGraph(o *Optimizer) {
+	b := o.player.beside
+	if b == nil {
+		return
+	}
+	s.beside = b
+	all := s.out.part(ortgraphs.Span{DType: manifest.F32, Elements: s.out.used / manifest.F32.Size()})
+	b.totals = append([]Part{all}, s.tally.parts()...)
+	b.weight = s.out.one(s.weigh.weight.sum)
+	b.before = func() error { return s.tally.send(&o.memory) }
+	b.total = func(on gpu.Stream) error {
+		from, to := o.model.out, s.out
+		move := func(word, source word[float32]) error { return on.Copy(to.dev, word.at, from.dev, source.at, 4) }
+		err := move(s.weigh.loss.sum, o.model.loss)
+		for _, m := range s.metrics {
+			err = errors.Join(err, move(m.sum, o.model.metrics[m.metric]))
+		}
+		return errors.Join(err, b.kernel.weigh(on, all, b.batchWeight), move(s.weigh.weight.sum, o.model.weight))
+	}
 }
 
 // add queues what the last micro-batch adds to the window beside accumulated gradients.
@@ -88,7 +125,11 @@ func (s *share) add(o *Optimizer, first bool) error {
 		return nil
 	}
 	*s.rows.value = float32(o.model.rows)
-	return errors.Join(o.send(s.in), s.weigh.add(&o.memory), s.addMetrics(&o.memory, first), s.state.average(o))
+	err := o.send(s.in)
+	if !s.beside.active() {
+		err = errors.Join(err, s.weigh.add(&o.memory), s.addMetrics(&o.memory, first))
+	}
+	return errors.Join(err, s.state.average(o))
 }
 
 // sum queues the sums over the ranks at the end of the window.
@@ -96,7 +137,12 @@ func (s *share) sum(m *memory) error {
 	if s.ranks == nil {
 		return nil
 	}
-	return errors.Join(s.tally.send(m), s.ranks.Sum(s.parts), m.receive(s.out), s.tally.receive(m))
+	if !s.beside.active() {
+		if err := errors.Join(s.tally.send(m), s.ranks.Sum(m.device.Compute, s.parts)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.receive(s.out), s.tally.receive(m))
 }
 
 // rehearsals lists what a window may run.
@@ -113,7 +159,9 @@ func (s *share) rehearsals(o *Optimizer) (all []rehearsal) {
 // part returns a span of a block.
 func (b *block) part(s ortgraphs.Span) Part {
 	if b.dev != nil {
-		return Part{DType: s.DType, Elements: s.Elements, Address: uint64(b.dev.Pointer()) + uint64(s.Offset)}
+		return Part{
+			DType: s.DType, Elements: s.Elements, Address: uint64(b.dev.Pointer()) + uint64(s.Offset), Block: b.dev,
+		}
 	}
 	return Part{DType: s.DType, Elements: s.Elements, Host: b.host[s.Offset:][:s.Bytes()]}
 }

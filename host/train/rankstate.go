@@ -52,7 +52,7 @@ func (s *stateMean) average(o *Optimizer) error {
 	}
 	return errors.Join(
 		copyBlock(&o.memory, &s.lead, &state.next), ranks.Broadcast(s.broadcast),
-		o.run(s.deviation), ranks.Sum(s.sum),
+		o.run(s.deviation), ranks.Sum(o.device.Compute, s.sum),
 		o.run(s.mean),
 	)
 }

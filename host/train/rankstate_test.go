@@ -7,14 +7,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
 // onlyRank is the ranks of a world of one.
 type onlyRank struct{ sums, broadcasts int }
 
-func (a *onlyRank) Sum([]Part) error       { a.sums++; return nil }
-func (a *onlyRank) Broadcast([]Part) error { a.broadcasts++; return nil }
+func (a *onlyRank) Sum(gpu.Stream, []Part) error { a.sums++; return nil }
+func (a *onlyRank) Broadcast([]Part) error       { a.broadcasts++; return nil }
 
 // TestAWorldOfOneChangesNothing: the mean of one rank's state has its bits, and loss and metrics that are summed with
 // the gradients are those of the host, on the CPU and one batch ahead with CUDA graphs on a GPU. A batch whose
@@ -57,7 +58,7 @@ func (a *another) Broadcast(parts []Part) error {
 	return nil
 }
 
-func (a *another) Sum(parts []Part) error {
+func (a *another) Sum(_ gpu.Stream, parts []Part) error {
 	deviation, rows := ort.View[float32](parts[0].Host), ort.View[float32](parts[1].Host)
 	for i, v := range a.left {
 		if v != a.lead[i] && a.rows > 0 {

@@ -14,6 +14,7 @@ type Tally struct {
 	LeftOut         float32 // rows of the window that cannot be used
 }
 
+// tallied is the number of its values: kernels read them 16 bytes at once.
 const tallied = 4
 
 // tallying is the tally of the last player's update.
@@ -22,6 +23,9 @@ type tallying struct {
 	words *words    // nil alone, and for all players but the last
 	sum   []float32 // in words
 	part  Part
+
+	staged [2][]byte // on a GPU, what is sent: in turn, because the result of the window before is not read yet
+	turn   int
 }
 
 // bind allocates the sum.
@@ -37,6 +41,17 @@ func (t *tallying) bind(o *Optimizer) {
 	t.words = words
 	span := ortgraphs.Span{DType: manifest.F32, Offset: first.at, Elements: tallied}
 	t.sum, t.part = ort.View[float32](words.host[span.Offset:][:span.Bytes()]), words.part(span)
+	if !o.device.onGPU() {
+		return
+	}
+	pinned, err := o.device.Context.AllocateHost(len(t.staged) * apart)
+	if o.err = err; err != nil {
+		return
+	}
+	o.add(pinned.Close)
+	for i := range t.staged {
+		t.staged[i] = pinned.Bytes()[i*apart:][:span.Bytes()]
+	}
 }
 
 // parts lists the sum, if there is one.
@@ -52,8 +67,15 @@ func (t *tallying) send(m *memory) error {
 	if t.words == nil {
 		return nil
 	}
-	copy(t.sum, []float32{t.own.Stops, t.own.Samples, t.own.Frames, t.own.LeftOut})
-	return m.send(t.words)
+	own := []float32{t.own.Stops, t.own.Samples, t.own.Frames, t.own.LeftOut}
+	if !m.device.onGPU() {
+		copy(t.sum, own)
+		return nil
+	}
+	staged := t.staged[t.turn]
+	t.turn = 1 - t.turn
+	copy(ort.View[float32](staged), own)
+	return m.device.Compute.Upload(t.words.dev, 0, staged)
 }
 
 // receive queues the transfer of the sum.

@@ -75,7 +75,7 @@ func (g *weighing) useKernel(o *Optimizer, parts []ortgraphs.Range) (fault error
 			if part.Len() == 0 {
 				continue
 			}
-			if err := k.weigh(grads.part(grads.span(part)), weight); err != nil {
+			if err := k.weigh(o.device.Compute, grads.part(grads.span(part)), weight); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -15,8 +16,8 @@ import (
 // sole are the ranks of a world of one that remember what was summed at the end of a window.
 type sole struct{ parts []Part }
 
-func (s *sole) Sum(parts []Part) error { s.parts = parts; return nil }
-func (*sole) Broadcast([]Part) error   { return nil }
+func (s *sole) Sum(_ gpu.Stream, parts []Part) error { s.parts = parts; return nil }
+func (*sole) Broadcast([]Part) error                 { return nil }
 
 // weighings is a model in which gradients are weighed, and its optimizer.
 type weighings struct {

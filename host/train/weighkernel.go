@@ -13,17 +13,14 @@ import (
 )
 
 // weighKernel multiplies gradients by the loss weight of their batch on a GPU.
-type weighKernel struct {
-	f32, bf16 gpu.Kernel
-	stream    gpu.Stream
-}
+type weighKernel struct{ f32, bf16 gpu.Kernel }
 
 // weighBlocks times kernelThreads is enough to keep any GPU busy.
 const weighBlocks = 1024
 
 // newWeighKernel returns the kernel if its results are right. Otherwise the fault is the reason.
 func newWeighKernel(m *memory) (k *weighKernel, fault, err error) {
-	k = &weighKernel{stream: m.device.Compute}
+	k = new(weighKernel)
 	fault, err = m.loadKernels(kernels.Weigh, map[string]*gpu.Kernel{"weigh": &k.f32, "weigh_bf16": &k.bf16})
 	if fault != nil || err != nil {
 		return nil, fault, err
@@ -36,14 +33,14 @@ func newWeighKernel(m *memory) (k *weighKernel, fault, err error) {
 	return k, nil, nil
 }
 
-// weigh queues the multiplication of a part by the weight at an address.
-func (k *weighKernel) weigh(p Part, weight uint64) error {
+// weigh queues on a stream the multiplication of a part by the weight at an address.
+func (k *weighKernel) weigh(on gpu.Stream, p Part, weight uint64) error {
 	kernel, width := k.f32, 4*kernelThreads
 	if p.DType == manifest.BF16 {
 		kernel, width = k.bf16, 8*kernelThreads
 	}
 	blocks := min(weighBlocks, (p.Elements+width-1)/width)
-	return k.stream.Launch(kernel, blocks, kernelThreads, p.Address, weight, uint64(p.Elements))
+	return on.Launch(kernel, blocks, kernelThreads, p.Address, weight, uint64(p.Elements))
 }
 
 // weighed is what the kernel computes of a gradient.
@@ -88,7 +85,7 @@ func (k *weighKernel) prove(m *memory, t manifest.DType) (fault, err error) {
 		before := v.numbers(ortgraphs.Range{End: size})
 		*weight.value = c.weight
 		part := v.part(v.span(ortgraphs.Range{End: c.n}))
-		if err := errors.Join(own.push(&v.block), own.send(in), k.weigh(part, in.one(weight).Address),
+		if err := errors.Join(own.push(&v.block), own.send(in), k.weigh(m.device.Compute, part, in.one(weight).Address),
 			own.pull(&v.block)); err != nil {
 			return nil, err
 		}

@@ -247,14 +247,14 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 // Programs that were loaded before are no longer used.
 func (p *Plan) Draft() (*onnxpb.ModelProto, error) {
 	p.Load(unloaded{})
-	model, _, err := p.link(nil)
+	model, _, err := p.link(nil, nil)
 	return model, err
 }
 
 // Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts;
-// plain may be nil.
-func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
-	m, kernels, err := p.link(plain)
+// plain may be nil. The graph calls the hooks one after the other.
+func (p *Plan) Link(plain func(region int) bool, hooks ...Hook) (model []byte, kernels *ort.Kernels, err error) {
+	m, kernels, err := p.link(plain, hooks)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -286,7 +286,7 @@ func (p *Plan) supplied(region int, run []int) bool {
 	return complete
 }
 
-func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
+func (p *Plan) link(plain func(region int) bool, hooks []Hook) (*onnxpb.ModelProto, *ort.Kernels, error) {
 	l := newLinking(p)
 	var run []int
 	for i, c := range p.calls {
@@ -302,5 +302,8 @@ func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kerne
 		}
 		return l.calls(i)
 	})
+	if err == nil {
+		l.hook(m, hooks)
+	}
 	return m, l.kernels, err
 }

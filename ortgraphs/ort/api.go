@@ -2,7 +2,6 @@ package ort
 
 /*
 #cgo noescape ort_run
-#cgo nocallback ort_run
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -184,6 +184,12 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 			s = convolve(call, l->convolution, stream, pointers);
 			continue;
 		}
+		if (l->host) {
+			char *failure = kernelHost(l->host);
+			if (failure) s = ORT(CreateStatus)(ORT_FAIL, failure);
+			free(failure);
+			continue;
+		}
 		void *arguments[KERNEL_POINTERS];
 		for (size_t j = 0; j < l->argument_count; j++) arguments[j] = &pointers[l->arguments[j]];
 		void *function = (void *)l->function;

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"runtime/cgo"
 	"unsafe"
 
 	onnx "github.com/yalue/onnxruntime_go"
@@ -26,6 +27,7 @@ type operators struct {
 	memory   []unsafe.Pointer
 	products *C.kernel_multiplier
 	plans    []*unsafe.Pointer // of planned products
+	hosts    []cgo.Handle      // of Go functions that launches call
 }
 
 // newOperators creates the operators of a session at a place; k may be nil. Close them also after an error.
@@ -98,6 +100,7 @@ func (o *operators) call(call KernelCall) C.kernel_call {
 			argument_count: C.size_t(len(l.Arguments)),
 			products:       o.product(l.Products),
 			convolution:    o.convolution(l.Convolution),
+			host:           o.host(l.Host),
 		}
 	}
 	return C.kernel_call{
@@ -131,6 +134,24 @@ func (o *operators) product(p *Products) *C.kernel_products {
 		transposed: turned, bf16: p.DType == manifest.BF16, bias: C.bool(p.Bias), residual: C.bool(p.Residual),
 		gelu: C.bool(p.Gelu), workspace: C.size_t(p.Workspace), plan: plan,
 	}})
+}
+
+// host returns the handle of a function that a launch calls, or 0 for nil.
+func (o *operators) host(f func() error) C.uintptr_t {
+	if f == nil {
+		return 0
+	}
+	h := cgo.NewHandle(f)
+	o.hosts = append(o.hosts, h)
+	return C.uintptr_t(h)
+}
+
+//export kernelHost
+func kernelHost(handle C.uintptr_t) *C.char {
+	if err := cgo.Handle(handle).Value().(func() error)(); err != nil {
+		return C.CString(err.Error())
+	}
+	return nil
 }
 
 // multiplier translates it, or nil.
@@ -207,6 +228,9 @@ func (o *operators) close() {
 	}
 	for _, p := range o.memory {
 		C.free(p)
+	}
+	for _, h := range o.hosts {
+		h.Delete()
 	}
 	*o = operators{}
 }

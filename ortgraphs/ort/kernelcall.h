@@ -56,6 +56,7 @@ typedef struct {
 typedef struct {
 	const kernel_products *products;       // instead of a function, or NULL
 	const kernel_convolution *convolution; // the same
+	uintptr_t host;                        // a handle of a Go function instead, or 0
 	uintptr_t function;
 	unsigned grid[3], block, shared;
 	bool cooperative;
@@ -116,3 +117,6 @@ OrtStatus *kernel_new_domain(const char *name, OrtCustomOpDomain **out);
 OrtStatus *kernel_add_op(OrtCustomOpDomain *domain, const kernel_op *op);
 OrtStatus *kernel_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain);
 void kernel_release_domain(OrtCustomOpDomain *domain);
+
+// kernelHost calls the Go function of a handle. It returns NULL, or a text that free() frees: what has failed.
+char *kernelHost(uintptr_t handle);

@@ -71,6 +71,10 @@ type KernelLaunch struct {
 	Products *Products
 	// Convolution, unless nil, is computed by the convolver instead of a function.
 	Convolution *Convolution
+	// Host, unless nil, is called instead: a run that captures a CUDA graph calls it, one that replays it does not. It
+	// may queue work that reads and writes the memory of the call, on the stream of the run, or on another one that
+	// waits for it. It is called on the thread of Run, and must not run the session.
+	Host func() error `json:"-"`
 }
 
 // Products are matrix products of one form, A B, of matrices that are in memory row by row. The scratch memory of the
@@ -171,6 +175,8 @@ func (c KernelCall) check() error {
 			check = func() error { return l.Products.check(c) }
 		case l.Convolution != nil:
 			check = func() error { return l.Convolution.check(c) }
+		case l.Host != nil:
+			check = func() error { return nil }
 		}
 		if err := check(); err != nil {
 			return fmt.Errorf("launch %d: %w", i, err)

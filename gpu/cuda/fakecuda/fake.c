@@ -3,6 +3,7 @@
 // package needs are here; libcuda.a answers all others. It refuses what the real driver refuses.
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,9 @@ enum { BLOCKS = 256, TAG = 0x7874 };
 typedef struct {
 	char *start;
 	size_t size;
-	enum { NONE, DEVICE, HOST, REGISTERED } kind;
+	enum { NONE, DEVICE, HOST, REGISTERED, PEER } kind; // PEER: of another process
 	int card; // of DEVICE
+	int file; // of DEVICE: other processes map it
 } block;
 
 typedef struct { // CUstream
@@ -50,18 +52,20 @@ static int here(void) { return (int)((int *)current - retained); }
 #define RELAXED \
 	if (capture != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 
-static CUresult add(char *start, size_t size, int kind) {
+static CUresult add_file(char *start, size_t size, int kind, int file) {
 	CUresult result = CUDA_ERROR_UNKNOWN;
 	pthread_mutex_lock(&lock);
 	for (block *b = blocks; b < blocks + BLOCKS; b++)
 		if (b->kind == NONE) {
-			*b = (block){start, size, kind, current ? here() : 0};
+			*b = (block){start, size, kind, current ? here() : 0, file};
 			result = CUDA_SUCCESS;
 			break;
 		}
 	pthread_mutex_unlock(&lock);
 	return result;
 }
+
+static CUresult add(char *start, size_t size, int kind) { return add_file(start, size, kind, -1); }
 
 // take removes the block that starts there, gives its card the memory back, and returns its size, or 0.
 static size_t take(char *start, int kind) {
@@ -71,7 +75,7 @@ static size_t take(char *start, int kind) {
 		if (b->kind == kind && b->start == start) {
 			size = b->size;
 			b->kind = NONE;
-			if (kind == DEVICE) used[b->card] -= size;
+			if (kind == DEVICE) used[b->card] -= size, close(b->file);
 			break;
 		}
 	pthread_mutex_unlock(&lock);
@@ -237,26 +241,81 @@ CUresult cuMemGetInfo(size_t *available, size_t *total) {
 	return CUDA_SUCCESS;
 }
 
+// card_memory is memory that other processes may map, from the file.
+static char *card_memory(size_t size, int *file) {
+	*file = memfd_create("card", MFD_CLOEXEC);
+	char *p = *file < 0 || ftruncate(*file, size) ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+	if (p != MAP_FAILED) return p;
+	if (*file >= 0) close(*file);
+	return NULL;
+}
+
 CUresult cuMemAlloc(CUdeviceptr *pointer, size_t size) {
 	BOUND;
 	RELAXED;
-	size_t rounded = (size + 511) & ~511ul;
+	size_t rounded = (size + 4095) & ~4095ul;
 	pthread_mutex_lock(&lock);
 	int card = here(), fits = size <= memory[card] && rounded <= memory[card] - taken(card);
 	if (fits) used[card] += rounded;
 	pthread_mutex_unlock(&lock);
 	if (!fits) return CUDA_ERROR_OUT_OF_MEMORY;
-	char *p = aligned_alloc(512, rounded);
+	int file;
+	char *p = card_memory(rounded, &file);
+	if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
 	memset(p, 0xcd, rounded); // the driver does not clear it
 	*pointer = (CUdeviceptr)p;
-	return add(p, rounded, DEVICE);
+	return add_file(p, rounded, DEVICE, file);
 }
 
 CUresult cuMemFree(CUdeviceptr pointer) {
 	BOUND;
 	RELAXED;
-	if (!take((char *)pointer, DEVICE)) return CUDA_ERROR_INVALID_VALUE;
-	free((void *)pointer);
+	size_t size = take((char *)pointer, DEVICE);
+	if (!size) return CUDA_ERROR_INVALID_VALUE;
+	munmap((void *)pointer, size);
+	return CUDA_SUCCESS;
+}
+
+// A block for another process is named by its file in this one.
+typedef struct {
+	int pid, file;
+	unsigned long size;
+} shared_name;
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
+	BOUND;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	memset(handle, 0, sizeof *handle);
+	pthread_mutex_lock(&lock);
+	for (block *b = blocks; b < blocks + BLOCKS; b++)
+		if (b->kind == DEVICE && b->start == (char *)pointer) {
+			*(shared_name *)handle = (shared_name){getpid(), b->file, b->size};
+			result = CUDA_SUCCESS;
+		}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags) {
+	BOUND;
+	RELAXED;
+	shared_name name = *(shared_name *)&handle;
+	char path[80];
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", name.pid, name.file);
+	int file = open(path, O_RDWR | O_CLOEXEC);
+	char *p = file < 0 ? MAP_FAILED : mmap(NULL, name.size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file >= 0) close(file);
+	if (p == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+	*pointer = (CUdeviceptr)p;
+	return add(p, name.size, PEER);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+	BOUND;
+	RELAXED;
+	size_t size = take((char *)pointer, PEER);
+	if (!size) return CUDA_ERROR_INVALID_VALUE;
+	munmap((void *)pointer, size);
 	return CUDA_SUCCESS;
 }
 
@@ -308,7 +367,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream s) 
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream s) {
 	BOUND;
-	if (!holds(DEVICE, (char *)to, size) || !holds(DEVICE, (char *)from, size)) return CUDA_ERROR_INVALID_VALUE;
+	if ((!holds(DEVICE, (char *)to, size) && !holds(PEER, (char *)to, size)) || !holds(DEVICE, (char *)from, size)) return CUDA_ERROR_INVALID_VALUE;
 	memmove((void *)to, (void *)from, size);
 	return stream(s);
 }

@@ -1,5 +1,6 @@
 // The kernels of gpu/kernels, compiled for the machine: a launch calls them thread by thread.
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 typedef struct {
@@ -28,6 +29,12 @@ static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
 #include "../../kernels/squares.cu"
 #undef KERNEL
 #include "../../kernels/weigh.cu"
+#undef KERNEL
+// Threads run one after the other, each to its end, in the process of a rank.
+#define __threadfence_system() __sync_synchronize()
+#define __syncthreads()
+#define peers_pause() sched_yield()
+#include "../../kernels/peers.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
@@ -58,6 +65,26 @@ static void run_weigh(void **arguments) { weigh(ARGUMENT(float4 *, 0), ARGUMENT(
 
 static void run_weigh_bf16(void **arguments) { weigh_bf16(ARGUMENT(uint4 *, 0), ARGUMENT(float *, 1), ARGUMENT(long long, 2)); }
 
+static void run_peers_begin(void **arguments) {
+	peers_begin(ARGUMENT(unsigned *, 0), ARGUMENT(unsigned *, 1), ARGUMENT(unsigned *, 2), ARGUMENT(long long, 3));
+}
+
+static void run_peers_tell(void **arguments) {
+	peers_tell(ARGUMENT(unsigned *, 0), ARGUMENT(volatile unsigned *const *, 1), ARGUMENT(long long, 2));
+}
+
+static void run_peers_wait(void **arguments) {
+	peers_wait(ARGUMENT(unsigned *, 0), ARGUMENT(unsigned *, 1), ARGUMENT(unsigned *, 2), ARGUMENT(long long, 3));
+}
+
+#define SUM_ARGUMENTS \
+	ARGUMENT(const char *, 1), ARGUMENT(float *, 2), ARGUMENT(const char *, 3), ARGUMENT(long long, 4), ARGUMENT(long long, 5), \
+		ARGUMENT(long long, 6), ARGUMENT(long long, 7)
+
+static void run_peers_sum(void **arguments) { peers_sum(ARGUMENT(float4 *, 0), SUM_ARGUMENTS); }
+
+static void run_peers_sum_bf16(void **arguments) { peers_sum_bf16(ARGUMENT(uint4 *, 0), SUM_ARGUMENTS); }
+
 // What package gputest tries a context with.
 static void run_nothing(void **arguments) {}
 
@@ -66,7 +93,9 @@ static const struct {
 	void (*run)(void **arguments);
 } kernels[] = {
 	{"adamw", run_adamw}, {"adamw_copy", run_adamw_copy}, {"adamw_copy_bf16", run_adamw_copy_bf16},
-	{"squares_bf16", run_squares_bf16}, {"fold", run_fold}, {"weigh", run_weigh}, {"weigh_bf16", run_weigh_bf16}, {"nothing", run_nothing}};
+	{"squares_bf16", run_squares_bf16}, {"fold", run_fold}, {"weigh", run_weigh}, {"weigh_bf16", run_weigh_bf16},
+	{"peers_begin", run_peers_begin}, {"peers_tell", run_peers_tell}, {"peers_wait", run_peers_wait}, {"peers_sum", run_peers_sum},
+	{"peers_sum_bf16", run_peers_sum_bf16}, {"nothing", run_nothing}};
 
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 

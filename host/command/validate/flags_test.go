@@ -65,7 +65,8 @@ var refusedAtOnce = map[string]wrong{
 
 	"cuda-graphs": {"maybe", "", "must be auto, on or off"}, "fuse": {"maybe", "", "must be auto, on or off"},
 	"attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
-	"threads": {"-1", "", "the smallest value is 0"}, "data-gpu-memory": {"x", "", "not an amount of memory"},
+	"rank-sums": {"before", "", "must be auto, beside or after"},
+	"threads":   {"-1", "", "the smallest value is 0"}, "data-gpu-memory": {"x", "", "not an amount of memory"},
 	"model-gpu-memory": {"0", "", "not an amount of memory"}, "memory-baseline": {"-1", "", "not an amount of memory"},
 	"trace-steps": {"0", "", "the smallest value is 1"},
 }

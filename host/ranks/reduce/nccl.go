@@ -9,6 +9,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nccl"
+	"github.com/xtts-host/xtts-host/gpu/peers"
+	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -26,8 +28,13 @@ import (
 type NCCL struct {
 	comm    *nccl.Comm
 	context gpu.Context
-	stream  uintptr
+	stream  gpu.Stream
 	ranges  []nccl.Range // of the last call
+	group   Group
+
+	mu      sync.Mutex // guards windows and aborted
+	windows []*peers.Window
+	aborted bool
 
 	once  sync.Once
 	ended chan struct{} // closed when NCCL has freed the communicator
@@ -36,16 +43,44 @@ type NCCL struct {
 
 var _ train.Ranks = (*NCCL)(nil)
 
-// NewNCCL takes the communicator of a rank, whose owner it is from now on, on the GPU of a model.
-func NewNCCL(c *nccl.Comm, d train.Device) *NCCL {
-	return &NCCL{comm: c, context: d.Context, stream: d.Compute.Pointer(), ended: make(chan struct{})}
+// Group is the ranks as one of them sees them.
+type Group interface {
+	World() world.World
+	// All gives each rank what all ranks have passed to it, by rank. All call it together.
+	All(own []byte) ([][]byte, error)
 }
 
-// Sum queues the sums of the parts.
-func (n *NCCL) Sum(parts []train.Part) error {
+// NewNCCL takes the communicator of a rank, whose owner it is from now on, on the GPU of a model.
+func NewNCCL(c *nccl.Comm, d train.Device, g Group) *NCCL {
+	return &NCCL{comm: c, context: d.Context, stream: d.Compute, group: g, ended: make(chan struct{})}
+}
+
+// Window implements [train.Reach].
+func (n *NCCL) Window(bytes int) (*peers.Window, error) {
+	w := n.group.World()
+	if w.Machine.Size != w.Size {
+		return nil, fmt.Errorf("%w: the ranks are on several machines", peers.ErrApart)
+	}
+	window, err := peers.Open(peers.Config{
+		Context: n.context, Rank: w.Rank, Size: w.Size, Bytes: bytes, Exchange: n.group.All,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.windows = append(n.windows, window)
+	if n.aborted {
+		window.Abort()
+	}
+	return window, nil
+}
+
+// Sum queues the sums of the parts on a stream.
+func (n *NCCL) Sum(on gpu.Stream, parts []train.Part) error {
 	err := n.take(parts)
 	if err == nil {
-		err = n.comm.AllReduce(n.stream, n.ranges...)
+		err = n.comm.AllReduce(on.Pointer(), n.ranges...)
 	}
 	return during("sum over the ranks", err)
 }
@@ -54,7 +89,7 @@ func (n *NCCL) Sum(parts []train.Part) error {
 func (n *NCCL) Broadcast(parts []train.Part) error {
 	err := n.take(parts)
 	if err == nil {
-		err = n.comm.Broadcast(n.stream, n.ranges...)
+		err = n.comm.Broadcast(n.stream.Pointer(), n.ranges...)
 	}
 	return during("copy from rank 0", err)
 }
@@ -80,7 +115,15 @@ func (n *NCCL) take(parts []train.Part) error {
 
 // Abort has all work end that waits for another rank, and everything that is queued later fail. It returns at once:
 // NCCL itself may be waiting for the models' CUDA graphs until they are closed.
-func (n *NCCL) Abort() { n.end(n.comm.Abort) }
+func (n *NCCL) Abort() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.aborted = true
+	for _, w := range n.windows {
+		w.Abort()
+	}
+	n.end(n.comm.Abort)
+}
 
 // patience is for NCCL to end, which takes some 100 ms, and for the last rank of the machine, which may still write its
 // report.
@@ -89,9 +132,16 @@ const patience = time.Minute
 // Close frees the communicator, or waits until an abort has. It gives up after some seconds: the process ends anyway.
 func (n *NCCL) Close() error {
 	n.end(n.comm.Close)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var err error
+	for _, w := range n.windows {
+		err = errors.Join(err, w.Close())
+	}
+	n.windows = nil
 	select {
 	case <-n.ended:
-		return during("end NCCL", n.err)
+		return errors.Join(err, during("end NCCL", n.err))
 	case <-time.After(patience):
 		return fmt.Errorf("NCCL has not ended after %v", patience)
 	}

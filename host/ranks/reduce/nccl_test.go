@@ -46,7 +46,7 @@ func newMember(t *testing.T, c *nccl.Comm) *member {
 	address := m.Pointer()
 	at := *(*unsafe.Pointer)(unsafe.Pointer(&address)) // outside of Go's heap
 	return &member{
-		NewNCCL(c, train.Device{Context: card, Compute: stream}), m, unsafe.Slice((*float32)(at), values),
+		NewNCCL(c, train.Device{Context: card, Compute: stream}, nil), m, unsafe.Slice((*float32)(at), values),
 		unsafe.Slice((*uint16)(unsafe.Add(at, 4*values)), values),
 	}
 }
@@ -91,12 +91,12 @@ func TestNCCL(t *testing.T) {
 			runtime.LockOSThread()
 			m := newMember(t, c)
 			m.fill(rank)
-			err := m.Sum(m.parts())
+			err := m.Sum(m.stream, m.parts())
 			sum := m.differ("the sum", func(i int) (int, int) { return (i + 1) * 6, i%16*3 + 3 })
 			m.fill(rank)
 			err = errors.Join(err, m.Broadcast(m.parts()))
 			sent := m.differ("rank 0", func(i int) (int, int) { return i + 1, i % 16 })
-			err = errors.Join(err, m.Sum(m.parts()))
+			err = errors.Join(err, m.Sum(m.stream, m.parts()))
 			again := m.differ("the sum of what rank 0 had", func(i int) (int, int) { return (i + 1) * 3, i % 16 * 3 })
 			errs <- errors.Join(err, sum, sent, again, m.Close(), m.Close())
 		}()
@@ -118,7 +118,8 @@ func TestParts(t *testing.T) {
 	} {
 		parts := append(m.parts(), part)
 		for what, call := range map[string]func([]train.Part) error{
-			"sum over the ranks": m.Sum, "copy from rank 0": m.Broadcast,
+			"sum over the ranks": func(parts []train.Part) error { return m.Sum(m.stream, parts) },
+			"copy from rank 0":   m.Broadcast,
 		} {
 			if err := call(parts); err == nil || err.Error() != what+": "+want {
 				t.Errorf("error %v, want %s: %s", err, what, want)
@@ -136,8 +137,8 @@ func TestAbort(t *testing.T) {
 		runtime.LockOSThread()
 		m := newMember(t, all[0])
 		made <- m
-		waits <- m.Sum(m.parts())
-		waits <- m.Sum(m.parts())
+		waits <- m.Sum(m.stream, m.parts())
+		waits <- m.Sum(m.stream, m.parts())
 		waits <- m.Close()
 	}()
 	m := <-made

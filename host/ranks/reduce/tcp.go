@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/ranks/meet"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -24,7 +25,7 @@ type TCP struct{ Group *meet.Group }
 var errOnGPU = errors.New("memory of a GPU cannot be added up over TCP")
 
 // Sum implements train.Ranks.
-func (r TCP) Sum(parts []train.Part) error { return r.reduce(parts, add) }
+func (r TCP) Sum(_ gpu.Stream, parts []train.Part) error { return r.reduce(parts, add) }
 
 // Broadcast implements train.Ranks.
 func (r TCP) Broadcast(parts []train.Part) error {

@@ -18,7 +18,7 @@ func (p *Plan) Facts() map[string]string {
 		"--max-steps": c.MaxSteps, "--batch-size": c.BatchSize, "--eval-every": c.EvalEvery, "--ema": c.EMA,
 		"--max-skipped": c.MaxSkipped, "--early-stop": c.EarlyStop, "--early-stop-delta": c.EarlyStopDelta,
 		"--deterministic": c.Deterministic, "--verify-plugins": c.VerifyPlugins, "--trace-nan": c.TraceNaN,
-		"what is spoken":         p.Samples.Hash(),
+		"--rank-sums": c.RankSums, "what is spoken": p.Samples.Hash(),
 		"step of the checkpoint": p.Progress().Step,
 	} {
 		facts[name] = fmt.Sprint(v)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/memory"
@@ -29,6 +30,22 @@ func (s *Session) Updates() string {
 	return graph
 }
 
+// RankSums is a line that says when gradients are summed over the ranks; empty in a run of one process.
+func (s *Session) RankSums() string {
+	switch {
+	case s.ranks == nil:
+		return ""
+	case s.groups == 0:
+		return "rank sums    after the training graph\n"
+	}
+	by := "NCCL"
+	if s.copied {
+		by = "copies between the GPUs"
+	}
+	return fmt.Sprintf("rank sums    of gradients in %s, while the training graph computes others, by %s\n",
+		units.Count(s.groups, "group"), by)
+}
+
 // Prepare makes trial runs and captures on the trainer's goroutine, and returns a description of the result. On the CPU
 // it does nothing. If the graphs do not fit, it searches for a batch that does; ctx ends the search.
 func (s *Session) Prepare(ctx context.Context) (found string, err error) {
@@ -43,7 +60,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err != nil {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
-	s.Memory.used = p.used
+	s.Memory.used, s.groups, s.copied = p.used, p.training.Beside, p.training.Copied
 	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
 		return "", err
 	}

@@ -35,6 +35,8 @@ type Session struct {
 	arenas int   // largest size of ONNX Runtime's arenas in bytes
 	ranks  train.Ranks
 	sums   io.Closer // ranks, if it has something to close
+	groups int       // of gradients that training graphs sum over the ranks
+	copied bool      // they are copied between the GPUs
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
@@ -121,6 +123,9 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	}
 	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != config.Off {
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
+	}
+	if s.plan.Config.RankSums != config.SumsAfter && !s.plan.Accumulates() {
+		model.Ranks, model.SumsBeside = s.ranks, s.plan.Config.RankSums == config.SumsBeside
 	}
 	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == config.BF16Attention
 	if err := addCompiler(s, &model.Fuse); err != nil {

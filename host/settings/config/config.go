@@ -87,6 +87,7 @@ type Config struct {
 
 	World             world.World // of the launcher, not of a flag: the processes that train together
 	RankTimeout       float64     // seconds
+	RankSums          RankSums
 	Device            Device
 	Precision         Precision // of the training graph
 	CUDAGraphs        Switch

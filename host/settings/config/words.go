@@ -21,6 +21,9 @@ type Switch string
 // Attention is the precision of the matrices of attention.
 type Attention string
 
+// RankSums says when gradients on GPUs are summed over the ranks.
+type RankSums string
+
 // OnRange says what follows when a stage writes values that cannot be right.
 type OnRange string
 
@@ -40,6 +43,10 @@ const (
 
 	AutoAttention Attention = "auto" // that of Precision
 	BF16Attention Attention = "bf16"
+
+	AutoSums   RankSums = "auto"
+	SumsBeside RankSums = "beside"
+	SumsAfter  RankSums = "after"
 
 	// QuarantineRows rejects the rows. A batch of which no row is right ends the run: the fault is the stage's, not the
 	// clips'.
@@ -66,6 +73,7 @@ var words = map[string][]string{
 	"cuda-graphs": list(AutoSwitch, On, Off),
 	"fuse":        list(AutoSwitch, On, Off),
 	"attention":   list(AutoAttention, BF16Attention),
+	"rank-sums":   list(AutoSums, SumsBeside, SumsAfter),
 	"on-range":    list(QuarantineRows, StopAtOnce, WarnOnly),
 }
 
