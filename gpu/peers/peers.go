@@ -83,8 +83,8 @@ type hello struct {
 	Problem string // why it has none
 }
 
-// Open makes a window on each rank of a machine, and tries it. All ranks call it together, and all get a window or none: then the
-// error matches ErrApart, unless Exchange fails.
+// Open makes a window on each rank of a machine, and tries it. All ranks call it together, and all get a window or
+// none: then the error matches ErrApart, unless Exchange fails.
 func Open(c Config) (*Window, error) {
 	w := &Window{context: c.Context, rank: c.Rank, size: c.Size, stride: (c.Bytes + 255) / 256 * 256}
 	reason, err := w.connect(c)
