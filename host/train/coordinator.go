@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -45,10 +46,13 @@ func (l *Loop) stoppable(ctx context.Context) (context.Context, func()) {
 // idle lets the GPU do what is queued, while no batch is ready. Where graphs sum gradients over the ranks, the result
 // stays until the next batch is queued: the ranks decide on it together, so all of them must have queued the same then.
 func (l *Loop) idle(ctx context.Context) error {
-	if l.queued.slot != nil && l.Model.sumsInGraphs() {
-		return l.Model.done.Synchronize()
+	if l.queued.slot == nil || !l.Model.sumsInGraphs() {
+		return l.awaitResult(ctx)
 	}
-	return l.awaitResult(ctx)
+	began := time.Now()
+	err := l.Model.done.Synchronize()
+	l.window.Train += time.Since(began)
+	return err
 }
 
 // because returns why the loop ended with an error: if a rank is missing, what failed without it is an effect of that.
