@@ -190,11 +190,12 @@ func (m *Model) Async() bool { return m.device.onGPU() }
 func (m *Model) Queue(player, slot, bucket int, seed int64) error {
 	*m.seeds[slot].value = seed
 	p := m.players[player]
-	return errors.Join(p.beside.begin(), m.queue(Training, p.runs[slot][bucket]))
+	return errors.Join(p.beside.begin(), m.send(m.in), m.sumTotals(&m.memory, m.in, slot),
+		m.queue(Training, p.runs[slot][bucket]))
 }
 
 func (m *Model) queue(w Work, e execution) error {
-	return errors.Join(m.send(m.in), m.blank(m.out), m.device.Timer.around(w, func() error { return m.run(e) }))
+	return errors.Join(m.blank(m.out), m.device.Timer.around(w, func() error { return m.run(e) }))
 }
 
 // Fetch queues the copy of the results of all queued work to the host.
@@ -228,7 +229,7 @@ func (m *Model) Evaluate(slot, bucket int) (Result, error) {
 }
 
 func (m *Model) compute(w Work, e execution) (Result, error) {
-	if err := errors.Join(m.queue(w, e), m.Fetch()); err != nil {
+	if err := errors.Join(m.send(m.in), m.queue(w, e), m.Fetch()); err != nil {
 		return Result{}, err
 	}
 	return m.Result()

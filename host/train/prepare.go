@@ -25,6 +25,8 @@ type Prepared struct {
 	Beside int
 	// Copied says that the GPUs copy them into each other's memory. Otherwise the ranks sum them.
 	Copied bool
+	// Apart is the reason why the GPUs do not, if the training graphs could sum.
+	Apart error
 	// Forms are those of the players' training graphs; none on the CPU. Evaluation is that of the evaluation graph.
 	Forms      []Form
 	Evaluation Form
@@ -226,6 +228,7 @@ func (t *trial) joinRanks(p *Prepared) error {
 		if err != nil {
 			return err
 		}
+		p.Apart = cmp.Or(p.Apart, reason)
 		if p.Copied = reason == nil; !p.Copied && !t.sumsBeside { // the same on all ranks
 			return nil
 		}

@@ -249,6 +249,13 @@ func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	}
 	r.empty = r.empty || slices.Max(b.Rows) < 0
 	r.fill(b)
+	if r.bundle.Manifest.Accumulation == manifest.Weighted {
+		total := 0
+		for _, n := range ort.View[int32](r.layouts[b.Bucket].View(r.memory, "mel_lengths")) {
+			total += int(n)
+		}
+		b.Totals = []float64{float64(total)}
+	}
 	r.taken++
 	return slot, r.loop.Model.Load(slot.Index, b.Bucket, r.memory)
 }

@@ -67,6 +67,7 @@ func (o *Optimizer) Share(r Ranks) error {
 	w := &o.window
 	s := &w.share
 	s.ranks = r
+	o.model.shareTotals(r)
 	s.in, s.out = o.words(2), o.words(2+len(o.model.metrics))
 	s.rows = newWord[float32](&o.memory, s.in, manifest.F32)
 	totals := o.out
@@ -230,6 +231,9 @@ func (all Optimizers) shared(loss float64, metrics []float64) float64 {
 			return loss
 		}
 		weight := float64(*w.weight.value)
+		if o.model.weighted && weight > 0 {
+			weight = 1 // the graphs divide by the totals of all ranks
+		}
 		loss = float64(*w.loss.value) / weight
 		for _, m := range w.share.metrics {
 			metrics[m.metric] = float64(*m.sum.value) / weight

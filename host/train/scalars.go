@@ -1,6 +1,8 @@
 package train
 
 import (
+	"errors"
+
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -11,8 +13,9 @@ type batchScalars struct {
 	// By device slot: those of a slot are read while those of the next are queued.
 	seeds    []word[int64]
 	slots    [][]word[float32]
-	weighted bool // the bundle's accumulation
-	rows     int  // of the batch whose scalars were set last; empty ones do not count
+	weighted bool  // the bundle's accumulation
+	rows     int   // of the batch whose scalars were set last; empty ones do not count
+	ranks    Ranks // that share the totals of a step; nil alone
 }
 
 // scalarWords returns the number of words for so many slots.
@@ -47,7 +50,7 @@ func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
 		v := s.slots[slot][i].value
 		switch {
 		case spec.Origin == manifest.OriginWindow:
-			*v = float32(max(1, b.Totals[total]))
+			*v = float32(max(s.least(), b.Totals[total]))
 			total++
 		case b.Eval:
 			*v = float32(spec.Last())
@@ -55,6 +58,45 @@ func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
 			*v = float32(spec.At(b.Step))
 		}
 	}
+}
+
+// least is the least total of a step. With other ranks it is what changes no sum of theirs: a rank may have no rows.
+func (s *batchScalars) least() float64 {
+	if s.ranks == nil {
+		return 1
+	}
+	return 1e-30
+}
+
+// shareTotals has the ranks add up the totals of a step from now on.
+func (s *batchScalars) shareTotals(r Ranks) {
+	if s.weighted {
+		s.ranks = r
+	}
+}
+
+// sumTotals queues, before a step's graph, the sums over the ranks of the totals for the batch in a device slot, and
+// their transfer to where Scalars finds them.
+func (s *batchScalars) sumTotals(m *memory, in *words, slot int) error {
+	if s.ranks == nil {
+		return nil
+	}
+	var parts []Part
+	var taken []error
+	for i, spec := range s.specs {
+		if spec.Origin != manifest.OriginWindow {
+			continue
+		}
+		parts = append(parts, in.one(s.slots[slot][i]))
+	}
+	err := s.ranks.Sum(m.device.Compute, parts)
+	for _, p := range parts {
+		if err == nil && p.Block != nil {
+			at := int(p.Address - uint64(p.Block.Pointer()))
+			taken = append(taken, m.device.Compute.Download(in.host[at:][:manifest.F32.Size()], p.Block, at))
+		}
+	}
+	return errors.Join(append(taken, err)...)
 }
 
 // appendScheduled appends the scheduled values of a step, counted from 0, or of an evaluation.

@@ -2,15 +2,21 @@ package train_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -84,6 +90,70 @@ func distance(a, b []byte) float64 {
 // an epoch leave a rank without a row. Dropout is off since a graph draws it by the row's place in the batch.
 func TestTwoRanksAreOne(t *testing.T) {
 	each(t, func(t *testing.T, x experiment) { twoRanksAreOne(t, x, bounds{loss: 1e-6, norm: 1e-6, weights: 1e-6}) })
+}
+
+// TestTwoRanksWeighTogether: two ranks that add up the totals of a step are one, also when a rank has no row.
+func TestTwoRanksWeighTogether(t *testing.T) {
+	x := experiment{bundle: weighted(t), ranks: 2, rows: 4, accumulate: 1}
+	twoRanksAreOne(t, x, bounds{loss: 1e-6, norm: 1e-6, weights: 1e-6})
+}
+
+// weighted returns a bundle like pico whose graphs divide sums over frames by the frames of the step.
+func weighted(t *testing.T) *ortgraphs.Bundle {
+	t.Helper()
+	return bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {
+		m.Accumulation = manifest.Weighted
+		m.Scalars = []manifest.Scalar{{Name: "frames", Origin: manifest.OriginWindow, Lengths: "mel_lengths"}}
+		for i, g := range m.Graphs {
+			m.Graphs[i].Nodes = nil
+			path := filepath.Join(dir, g.File)
+			data, err := os.ReadFile(path)
+			model := new(onnxpb.ModelProto)
+			if err == nil {
+				err = proto.Unmarshal(data, model)
+			}
+			if err == nil {
+				weigh(model.Graph)
+				data, err = proto.Marshal(model)
+			}
+			if err = errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// weigh multiplies what a graph returns as means over the frames of a batch by their number, divided by a scalar.
+func weigh(g *onnxpb.GraphProto) {
+	node := func(op, out string, in ...string) {
+		g.Node = append(g.Node, &onnxpb.NodeProto{
+			OpType: proto.String(op), Input: in, Output: []string{out}, Name: proto.String(out + "~node"),
+		})
+	}
+	for _, n := range g.Node {
+		for i, out := range n.Output {
+			if slices.ContainsFunc(g.Output, func(o *onnxpb.ValueInfoProto) bool { return o.GetName() == out }) {
+				n.Output[i] = out + "~mean"
+			}
+		}
+		for i, in := range n.Input {
+			if slices.ContainsFunc(g.Output, func(o *onnxpb.ValueInfoProto) bool { return o.GetName() == in }) {
+				n.Input[i] = in + "~mean"
+			}
+		}
+	}
+	node("Div", "share~", "loss_weight~mean", "frames")
+	for _, o := range g.Output {
+		if o.GetName() == "loss_weight" {
+			node("Sign", "loss_weight", "loss_weight~mean")
+			continue
+		}
+		node("Mul", o.GetName(), o.GetName()+"~mean", "share~")
+	}
+	g.Input = append(g.Input, &onnxpb.ValueInfoProto{Name: proto.String("frames"), Type: &onnxpb.TypeProto{
+		Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
+			ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: &onnxpb.TensorShapeProto{},
+		}}}})
 }
 
 // TestTwoRanksAreOneInBF16: gradients in bf16 are shared in bf16. The product with the loss weight and the sum round

@@ -31,6 +31,7 @@ type NCCL struct {
 	stream  gpu.Stream
 	ranges  []nccl.Range // of the last call
 	group   Group
+	near    bool
 
 	mu      sync.Mutex // guards windows and aborted
 	windows []*peers.Window
@@ -50,15 +51,18 @@ type Group interface {
 	All(own []byte) ([][]byte, error)
 }
 
-// NewNCCL takes the communicator of a rank, whose owner it is from now on, on the GPU of a model.
-func NewNCCL(c *nccl.Comm, d train.Device, g Group) *NCCL {
-	return &NCCL{comm: c, context: d.Context, stream: d.Compute, group: g, ended: make(chan struct{})}
+// NewNCCL takes the communicator of a rank, whose owner it is from now on, on the GPU of a model. near says that all
+// ranks can share memory.
+func NewNCCL(c *nccl.Comm, d train.Device, g Group, near bool) *NCCL {
+	return &NCCL{
+		comm: c, context: d.Context, stream: d.Compute, group: g, near: near, ended: make(chan struct{}),
+	}
 }
 
 // Window implements [train.Reach].
 func (n *NCCL) Window(bytes int) (*peers.Window, error) {
 	w := n.group.World()
-	if w.Machine.Size != w.Size {
+	if !n.near {
 		return nil, fmt.Errorf("%w: the ranks are on several machines", peers.ErrApart)
 	}
 	window, err := peers.Open(peers.Config{

@@ -46,7 +46,7 @@ func newMember(t *testing.T, c *nccl.Comm) *member {
 	address := m.Pointer()
 	at := *(*unsafe.Pointer)(unsafe.Pointer(&address)) // outside of Go's heap
 	return &member{
-		NewNCCL(c, train.Device{Context: card, Compute: stream}, nil), m, unsafe.Slice((*float32)(at), values),
+		NewNCCL(c, train.Device{Context: card, Compute: stream}, nil, false), m, unsafe.Slice((*float32)(at), values),
 		unsafe.Slice((*uint16)(unsafe.Add(at, 4*values)), values),
 	}
 }

@@ -165,10 +165,6 @@ func (d *Draft) checkWindow() error {
 			"the bundle's accumulation is weighted: a ring of %d slots cannot hold the %d batches of a step", slots,
 			batches)
 	}
-	if !d.World.Alone() {
-		return hint.Errorf("train with one process, or export with accumulation exact or mean",
-			"the bundle's accumulation is weighted: the totals of a step are those of one rank")
-	}
 	return nil
 }
 

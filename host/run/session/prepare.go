@@ -35,6 +35,8 @@ func (s *Session) RankSums() string {
 	switch {
 	case s.ranks == nil:
 		return ""
+	case s.groups == 0 && s.apart != nil:
+		return fmt.Sprintf("rank sums    after the training graph: %v\n", s.apart)
 	case s.groups == 0:
 		return "rank sums    after the training graph\n"
 	}
@@ -61,6 +63,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
 	s.Memory.used, s.groups, s.copied = p.used, p.training.Beside, p.training.Copied
+	s.apart = p.training.Apart
 	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
 		return "", err
 	}

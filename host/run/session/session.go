@@ -37,6 +37,7 @@ type Session struct {
 	sums   io.Closer // ranks, if it has something to close
 	groups int       // of gradients that training graphs sum over the ranks
 	copied bool      // they are copied between the GPUs
+	apart  error     // why they are not
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.

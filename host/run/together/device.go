@@ -52,7 +52,7 @@ func (r *Ranks) joinGPUs(d train.Device) (train.Ranks, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := reduce.NewNCCL(comm, d, r.Group)
+	sums := reduce.NewNCCL(comm, d, r.Group, r.oneMachine)
 	go func() {
 		select {
 		case <-r.Lost():
