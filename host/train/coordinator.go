@@ -43,8 +43,9 @@ func (l *Loop) stoppable(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// idle lets the GPU do what is queued, while no batch is ready. Where a batch is queued with sums over the ranks, of its
-// gradients or of the totals of the step, the result stays until the next batch is queued: the ranks decide on it together, so all of them must have queued the same then.
+// idle lets the GPU do what is queued, while no batch is ready. Where a batch is queued with sums over the ranks, of
+// its gradients or of the totals of the step, the result stays until the next batch is queued: the ranks decide on it
+// together, so all of them must have queued the same then.
 func (l *Loop) idle(ctx context.Context) error {
 	if l.queued.slot == nil || !l.Model.sumsInGraphs() && l.Model.batchScalars.ranks == nil {
 		return l.awaitResult(ctx)
