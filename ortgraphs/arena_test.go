@@ -181,3 +181,24 @@ func TestArenaOfABundle(t *testing.T) {
 		t.Errorf("nothing is frozen, and the vectors have %d, %d and %d bytes", got, a.Bytes(State), a.Bytes(Gradients))
 	}
 }
+
+// TestCover: parameters that follow each other are one range, with the gaps between them, within a segment.
+func TestCover(t *testing.T) {
+	a := NewArena(roles, Policy{})
+	for _, c := range []struct {
+		parameters []int
+		want       []Range
+	}{
+		{nil, nil},
+		{[]int{5}, []Range{{320, 448}}},                    // 65 elements and a gap
+		{[]int{4, 2}, []Range{{0, 256}}},                   // in any order
+		{[]int{0, 2, 4, 5}, []Range{{0, 256}, {256, 448}}}, // two segments
+		{[]int{2, 0}, []Range{{0, 64}, {256, 320}}},        // apart
+		{[]int{0, 5}, []Range{{256, 448}}},                 // the whole segment
+		{[]int{0, 1, 2, 3, 4, 5}, []Range{{0, 256}, {256, 448}, {448, 704}}},
+	} {
+		if got := a.Cover(c.parameters); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.parameters, got, c.want)
+		}
+	}
+}
