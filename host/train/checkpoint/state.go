@@ -190,7 +190,7 @@ func (s State) encodeWithin(limit int) ([]byte, error) {
 // half understood.
 func decodeState(data []byte) (State, error) {
 	var s State
-	dec := json.NewDecoder(bytes.NewReader(bytes.TrimSpace(data))) // of blanks alone it would make copies
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
 		return State{}, err
