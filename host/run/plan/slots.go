@@ -187,7 +187,17 @@ func (p *Plan) MemoryFor(s Slots) memory.Plan {
 		Arenas: all.Total() - all.Copies,
 		Copies: all.Copies,
 		Slots:  s.Device * train.SlotBytes(s.Layouts),
+		Others: p.received(all.Gradients),
 
 		Samples: p.Samples.Bytes,
 	}
+}
+
+// received is the memory for the gradients of the other ranks, where the GPUs of a machine copy them to each other.
+func (p *Plan) received(gradients int) int {
+	w := p.World
+	if w.Alone() || !p.OnGPU() || p.Accumulates() || p.Config.RankSums == config.SumsAfter || w.Machine.Size != w.Size {
+		return 0
+	}
+	return (w.Size - 1) * gradients
 }

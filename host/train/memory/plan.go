@@ -25,6 +25,7 @@ type Plan struct {
 	Arenas int // weights, gradients, optimizer state, accumulated gradients
 	Copies int // bf16 copies of weights
 	Slots  int // of the device
+	Others int // gradients that the GPUs of other ranks copy here
 	// Samples are weights that graphs copy for speaking at evaluations. They are loaded after the trial runs.
 	Samples int
 }
@@ -81,6 +82,9 @@ func (p Plan) refuse(what string, u Use) error {
 		t.add("bf16 copies of the weights", p.Copies)
 	}
 	t.add("device slots", p.Slots)
+	if p.Others > 0 {
+		t.add("gradients of the other ranks", p.Others)
+	}
 	if p.Samples > 0 {
 		t.add("weights that --samples copies", p.Samples)
 	}
@@ -103,7 +107,7 @@ func (p Plan) refuse(what string, u Use) error {
 }
 
 // fixed is the memory that does not depend on the graphs.
-func (p Plan) fixed() int { return p.Arenas + p.Copies + p.Slots + p.Samples }
+func (p Plan) fixed() int { return p.Arenas + p.Copies + p.Slots + p.Others + p.Samples }
 
 // libraries is the memory of the process that no allocation of the plan explains, with the reserve for its growth.
 func (p Plan) libraries(u Use) int {
