@@ -75,7 +75,7 @@ func trainAs(
 	defer func() { err = errors.Join(err, others.Close(err)) }()
 	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
 	if err != nil {
-		return nil, exit.Refused(err)
+		return nil, exit.Refused(others.Because(err))
 	}
 	defer p.Close()
 	if err := others.Agree(p); err != nil {

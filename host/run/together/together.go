@@ -127,6 +127,14 @@ func (r *Ranks) Fail(outcome error) {
 	}
 }
 
+// Because returns why this rank has failed: if another one ended first, what failed here is an effect of that.
+func (r *Ranks) Because(err error) error {
+	if r == nil || r.Err() == nil {
+		return err
+	}
+	return r.Err()
+}
+
 // Agree returns an error if the ranks are not to do the same. It names what differs.
 func (r *Ranks) Agree(p *plan.Plan) error {
 	if r == nil {
