@@ -5,10 +5,9 @@
 //	peers_tell     writes the number of the round to a place on each other GPU
 //	peers_wait     waits until each other GPU has written it
 //	peers_sum      f32, peers_sum_bf16  bf16: the sum over all ranks, in their order
-//
-// The first three run in one block with a thread for each other GPU. They give up when the host sets *stop, which is in its memory.
-// A round's number wraps around: what counts is the difference. scripts/kernels.sh compiles this; it is C but for CUDA's words, so that
-// gpu/cuda/fakecuda can compile it too.
+//  The first three run in one block with a thread for each other GPU. When the host sets *stop, which is in its memory,
+// they wait no longer and tell nothing more. A round's number wraps around: what counts is the difference.
+// scripts/kernels.sh compiles this; it is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define peers_pause() __nanosleep(100)
@@ -28,9 +27,9 @@ KERNEL peers_begin(unsigned *round, const volatile unsigned *taken, const volati
 	if (threadIdx.x == blockDim.x - 1) *round += 1; // the last one: on the CPU threads run one after the other
 }
 
-KERNEL peers_tell(const unsigned *round, volatile unsigned *const *to, long long others) {
+KERNEL peers_tell(const unsigned *round, volatile unsigned *const *to, const volatile unsigned *stop, long long others) {
 	__threadfence_system();
-	if (threadIdx.x < others) *to[threadIdx.x] = *round;
+	if (threadIdx.x < others && !*stop) *to[threadIdx.x] = *round;
 }
 
 KERNEL peers_wait(const unsigned *round, const volatile unsigned *sent, const volatile unsigned *stop, long long others) {

@@ -88,13 +88,25 @@ type hello struct {
 func Open(c Config) (*Window, error) {
 	w := &Window{context: c.Context, rank: c.Rank, size: c.Size, stride: (c.Bytes + 255) / 256 * 256}
 	reason, err := w.connect(c)
-	if err == nil && reason != nil {
+	if err == nil && reason == nil {
+		return w, nil
+	}
+	if err == nil {
 		err = fmt.Errorf("%w: %w", ErrApart, reason)
+		err = errors.Join(err, w.leave())
+		_, missing := c.Exchange(nil) // no rank frees what another one has open
+		err = errors.Join(err, missing)
 	}
-	if err != nil {
-		return nil, errors.Join(err, w.Close())
+	return nil, errors.Join(err, w.Close())
+}
+
+// leave closes the windows of the others.
+func (w *Window) leave() (err error) {
+	for _, m := range w.others {
+		err = errors.Join(err, m.Close())
 	}
-	return w, nil
+	w.others = nil
+	return err
 }
 
 // connect opens the windows of all ranks. reason says why this is impossible, on this rank or another.
@@ -260,7 +272,7 @@ func (w *Window) Send(on gpu.Stream, from gpu.Memory, offset, at, size int) erro
 
 // Tell queues the message to the others that all of the round is sent.
 func (w *Window) Tell(on gpu.Stream) error {
-	return w.launch(on, "peers_tell", w.at(roundAt), w.at(toSent), uint64(w.size-1))
+	return w.launch(on, "peers_tell", w.at(roundAt), w.at(toSent), w.stopAt(), uint64(w.size-1))
 }
 
 // Wait queues the wait until all others have sent theirs.
@@ -270,7 +282,7 @@ func (w *Window) Wait(on gpu.Stream) error {
 
 // Took queues the message to the others that the sums of the round are computed.
 func (w *Window) Took(on gpu.Stream) error {
-	return w.launch(on, "peers_tell", w.at(roundAt), w.at(toTaken), uint64(w.size-1))
+	return w.launch(on, "peers_tell", w.at(roundAt), w.at(toTaken), w.stopAt(), uint64(w.size-1))
 }
 
 // Part is memory of this GPU that becomes the sum of that of all ranks. The others have sent theirs to offset At.
@@ -319,9 +331,7 @@ func (w *Window) Abort() {
 
 // Close frees the window. It is idempotent.
 func (w *Window) Close() (err error) {
-	for _, m := range w.others {
-		err = errors.Join(err, m.Close())
-	}
+	err = w.leave()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range []interface{ Close() error }{w.memory, w.stop, w.module} {
@@ -329,6 +339,6 @@ func (w *Window) Close() (err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}
-	w.others, w.memory, w.stop, w.module = nil, nil, nil, nil
+	w.memory, w.stop, w.module = nil, nil, nil
 	return err
 }

@@ -64,7 +64,10 @@ func fakes() map[string]func([]uint64) {
 			*number(a[0], 0)++
 		},
 		"peers_tell": func(a []uint64) {
-			for i := range a[2] {
+			for i := range a[3] {
+				if atomic.LoadUint32(number(a[2], 0)) != 0 {
+					return
+				}
 				atomic.StoreUint32(number(*(*uint64)(at(a[1] + 8*i)), 0), *number(a[0], 0))
 			}
 		},

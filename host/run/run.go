@@ -121,6 +121,7 @@ func trainIn(
 	s := session.New(p, mode, m.Watch, out.log.Logger)
 	s.Join = others.Reducer()
 	defer func() {
+		others.Fail(err) // before what the others use is freed
 		if cerr := errors.Join(s.Close(), m.Close()); err == nil {
 			err = cerr
 		}
@@ -133,7 +134,7 @@ func trainIn(
 		return nil, err
 	}
 	if err := prepare(starting, s, out); err != nil {
-		return nil, exit.Refused(err)
+		return nil, exit.Refused(others.Because(err))
 	}
 	if p.Start.Resumed != nil {
 		out.log.WarnOf(report.OtherForms(folder.Path, s.Graphs())...)

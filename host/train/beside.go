@@ -120,9 +120,15 @@ func (b *beside) divide(finished [][]string) {
 		b.group(parameters, outputs)
 	}
 	slices.Reverse(b.groups)
-	if len(b.groups) > 0 {
-		b.groups[0].outputs = append(b.groups[0].outputs, rest...)
+	grouped := 0
+	for _, g := range b.groups {
+		grouped += len(g.outputs)
 	}
+	if grouped == 0 || grouped < len(index) || len(b.groups[0].outputs)+len(rest) > fused.MaxHookOutputs {
+		b.groups = nil // what no node computes, or no hook can wait for: the sums follow the graph
+		return
+	}
+	b.groups[0].outputs = append(b.groups[0].outputs, rest...)
 }
 
 // group adds a group before the others.

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -53,7 +54,8 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // *TooLargeError.
 //
 // With CUDA graphs it then captures one for each slot and bucket, and compares replays with eager runs, in another
-// order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used.
+// order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used; if
+// training graphs sum over the ranks, that is an error.
 //
 // Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of
 // the graph as exported. What does not is left as exported, region by region.
@@ -94,8 +96,8 @@ func (m *Model) Prepare() (Prepared, error) {
 	if m.capturing {
 		err = p.graphs(t)
 		m.captured = p.Graphs > 0
-		if p.Beside > 0 && err == nil {
-			err = p.Fault // the others wait in a graph that this rank does not run
+		if p.Beside > 0 && p.Fault != nil && err == nil { // the others wait in a graph that this rank does not run
+			err = hint.Errorf("train with --cuda-graphs off, or with --rank-sums after", "%w", p.Fault)
 		}
 		if err != nil {
 			return p, err
@@ -216,7 +218,7 @@ func (t *trial) joinRanks(p *Prepared) error {
 		number += len(t.players) * len(t.slots) * len(t.layouts)
 	}
 	for _, p := range t.players {
-		if p.beside == nil || p.beside.total == nil || p.fusion == nil || len(p.fusion.distrusted) > 0 {
+		if p.beside == nil || p.beside.total == nil || len(p.beside.groups) == 0 || p.fusion == nil || len(p.fusion.distrusted) > 0 {
 			number = 0
 		}
 	}

@@ -67,7 +67,7 @@ func (o *Optimizer) Share(r Ranks) error {
 	w := &o.window
 	s := &w.share
 	s.ranks = r
-	o.model.shareTotals(r)
+	o.model.shareTotals(&o.model.memory, r)
 	s.in, s.out = o.words(2), o.words(2+len(o.model.metrics))
 	s.rows = newWord[float32](&o.memory, s.in, manifest.F32)
 	totals := o.out

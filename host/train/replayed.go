@@ -5,10 +5,7 @@ import "github.com/xtts-host/xtts-host/host/train/checkpoint"
 // Scalars returns what the graph got with the batch in a device slot beside tensors: the seed, and the scalars in the
 // order of the bundle's list. The next batch in the slot overwrites them.
 func (m *Model) Scalars(slot int) (seed int64, values []float32) {
-	for _, w := range m.batchScalars.slots[slot] {
-		values = append(values, *w.value)
-	}
-	return *m.seeds[slot].value, values
+	return *m.seeds[slot].value, m.batchScalars.read(slot)
 }
 
 // Gradients returns the gradients of the last window by parameter, as its update took them but before clipping: the

@@ -1,9 +1,8 @@
 package train
 
 import (
-	"errors"
-
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -16,6 +15,9 @@ type batchScalars struct {
 	weighted bool  // the bundle's accumulation
 	rows     int   // of the batch whose scalars were set last; empty ones do not count
 	ranks    Ranks // that share the totals of a step; nil alone
+	// summed has the totals of all ranks, by slot and scalar. They are apart from what SetScalars writes, because the
+	// next player may send that for the same slot before they have arrived.
+	summed *words
 }
 
 // scalarWords returns the number of words for so many slots.
@@ -69,34 +71,55 @@ func (s *batchScalars) least() float64 {
 }
 
 // shareTotals has the ranks add up the totals of a step from now on.
-func (s *batchScalars) shareTotals(r Ranks) {
-	if s.weighted {
-		s.ranks = r
+func (s *batchScalars) shareTotals(m *memory, r Ranks) {
+	if s.weighted && s.ranks == nil {
+		s.ranks, s.summed = r, m.words(len(s.slots)*len(s.specs))
 	}
 }
 
+// summedAt is where the sum of a scalar of a slot arrives.
+func (s *batchScalars) summedAt(slot, scalar int) []byte {
+	return s.summed.host[(slot*len(s.specs)+scalar)*apart:][:manifest.F32.Size()]
+}
+
 // sumTotals queues, before a step's graph, the sums over the ranks of the totals for the batch in a device slot, and
-// their transfer to where Scalars finds them.
+// their transfer to the host.
 func (s *batchScalars) sumTotals(m *memory, in *words, slot int) error {
 	if s.ranks == nil {
 		return nil
 	}
 	var parts []Part
-	var taken []error
+	var to [][]byte
 	for i, spec := range s.specs {
-		if spec.Origin != manifest.OriginWindow {
+		if spec.Origin == manifest.OriginWindow {
+			parts, to = append(parts, in.one(s.slots[slot][i])), append(to, s.summedAt(slot, i))
+		}
+	}
+	if err := s.ranks.Sum(m.device.Compute, parts); err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if p.Block == nil {
+			copy(to[i], p.Host)
 			continue
 		}
-		parts = append(parts, in.one(s.slots[slot][i]))
-	}
-	err := s.ranks.Sum(m.device.Compute, parts)
-	for _, p := range parts {
-		if err == nil && p.Block != nil {
-			at := int(p.Address - uint64(p.Block.Pointer()))
-			taken = append(taken, m.device.Compute.Download(in.host[at:][:manifest.F32.Size()], p.Block, at))
+		if err := m.device.Compute.Download(to[i], p.Block, int(p.Address-uint64(p.Block.Pointer()))); err != nil {
+			return err
 		}
 	}
-	return errors.Join(append(taken, err)...)
+	return nil
+}
+
+// read returns what the graph got with the batch in a slot: with ranks, the totals of all.
+func (s *batchScalars) read(slot int) (values []float32) {
+	for i, w := range s.slots[slot] {
+		value := *w.value
+		if s.ranks != nil && s.specs[i].Origin == manifest.OriginWindow {
+			value = ort.View[float32](s.summedAt(slot, i))[0]
+		}
+		values = append(values, value)
+	}
+	return values
 }
 
 // appendScheduled appends the scheduled values of a step, counted from 0, or of an evaluation.

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -76,5 +77,34 @@ func TestWeightedSums(t *testing.T) {
 	}
 	if want := norms["mean"] * float64(len(g.MicroBatches)); math.Abs(norms[manifest.Weighted]-want) > 1e-6*want {
 		t.Errorf("gradient norms %v", norms)
+	}
+}
+
+// TestSumsOfTotals: the players of a step have the same sums over the ranks for a batch, although none waits for those
+// of the one before it.
+func TestSumsOfTotals(t *testing.T) {
+	d, _ := fakeDevice(t)
+	m := newMemory(d)
+	defer m.Close()
+	s := &batchScalars{
+		specs:    []manifest.Scalar{{Origin: manifest.OriginSchedule, Points: [][2]float64{{0, 7}}}, {Origin: manifest.OriginWindow}},
+		weighted: true,
+	}
+	in := m.words(2)
+	s.addSlot(&m, in)
+	s.shareTotals(&m, &twin{model: d.Compute})
+	for _, total := range []float64{10, 10, 0} {
+		s.SetScalars(0, &pipeline.Batch{Rows: []int32{1}, Totals: []float64{total}})
+		if err := errors.Join(m.send(in), s.sumTotals(&m, in, 0)); err != nil {
+			t.Fatal(err)
+		}
+		s.SetScalars(0, &pipeline.Batch{Rows: []int32{1}, Totals: []float64{total}}) // of the next player
+		if err := d.Compute.Synchronize(); err != nil {
+			t.Fatal(err)
+		}
+		values := s.read(0)
+		if got := values[1]; values[0] != 7 || math.Abs(float64(got)-2*total) > 1e-20 {
+			t.Errorf("a total of %v on both ranks is %v", total, values)
+		}
 	}
 }

@@ -70,7 +70,7 @@ static void run_peers_begin(void **arguments) {
 }
 
 static void run_peers_tell(void **arguments) {
-	peers_tell(ARGUMENT(unsigned *, 0), ARGUMENT(volatile unsigned *const *, 1), ARGUMENT(long long, 2));
+	peers_tell(ARGUMENT(unsigned *, 0), ARGUMENT(volatile unsigned *const *, 1), ARGUMENT(unsigned *, 2), ARGUMENT(long long, 3));
 }
 
 static void run_peers_wait(void **arguments) {

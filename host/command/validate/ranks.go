@@ -21,7 +21,7 @@ import (
 // tried is its part.
 func worldOf(c *config.Config) world.World {
 	if n := len(place.ModelGPUs(string(c.ModelGPU))); n > 1 {
-		return world.World{Size: n, LocalSize: n}
+		return world.World{Size: n, LocalSize: n, Machine: world.Machine{Size: n}}
 	}
 	return c.World
 }
@@ -67,7 +67,7 @@ func (v *validation) rankChecks() []preflight.Check {
 // need is the memory that rank 0 took of its GPU, or what is known of it if the driver does not report that.
 func (v *validation) need() int64 {
 	p := v.draft.MemoryFor(v.draft.Slots)
-	return max(v.peak, int64(p.Arenas+p.Copies+p.Slots+p.Samples+memory.Libraries))
+	return max(v.peak, int64(p.Fixed()+memory.Libraries))
 }
 
 // tryRanks compares what rank 0 needs of its GPU with the room of the others, and says what was not tried.

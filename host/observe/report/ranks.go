@@ -13,7 +13,8 @@ type Rank struct {
 	Rank   int    `json:"rank"`
 	Host   string `json:"host"` // the name of the machine
 	Device string `json:"device"`
-	// OwnMs is the mean of what a step takes before it needs the others: the wait for the batch, and the gradients.
+	// OwnMs is the mean of what a step takes before its update: the wait for the batch, and the gradients. Where the
+	// training graph sums them, it includes the wait for the other ranks.
 	OwnMs float64 `json:"own_ms"`
 	// InputStallRatio, StepMs, PhasesMs and Memory are those of a Report.
 	InputStallRatio float64  `json:"input_stall_ratio"`

@@ -3,7 +3,9 @@ package feed
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
@@ -37,6 +39,10 @@ func (c *Config) visit(ctx context.Context, p plan) (*Feed, error) {
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+			errors.Is(err, syscall.EPIPE) { // it has ended meanwhile, and says why
+			return nil, c.lost(c.Machine.First, ctx.Done())
 		}
 		return nil, hint.Errorf("if the ranks do not see the same files, start them with different values of "+
 			"XTTS_RANKS_MACHINE: then each has plugins of its own",

@@ -63,7 +63,7 @@ func NewNCCL(c *nccl.Comm, d train.Device, g Group, near bool) *NCCL {
 func (n *NCCL) Window(bytes int) (*peers.Window, error) {
 	w := n.group.World()
 	if !n.near {
-		return nil, fmt.Errorf("%w: the ranks are on several machines", peers.ErrApart)
+		return nil, fmt.Errorf("%w: the ranks do not share memory", peers.ErrApart)
 	}
 	window, err := peers.Open(peers.Config{
 		Context: n.context, Rank: w.Rank, Size: w.Size, Bytes: bytes, Exchange: n.group.All,
@@ -137,17 +137,18 @@ const patience = time.Minute
 func (n *NCCL) Close() error {
 	n.end(n.comm.Close)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	windows := n.windows
+	n.windows = nil
+	n.mu.Unlock()
 	var err error
-	for _, w := range n.windows {
+	for _, w := range windows {
 		err = errors.Join(err, w.Close())
 	}
-	n.windows = nil
 	select {
 	case <-n.ended:
 		return errors.Join(err, during("end NCCL", n.err))
 	case <-time.After(patience):
-		return fmt.Errorf("NCCL has not ended after %v", patience)
+		return errors.Join(err, fmt.Errorf("NCCL has not ended after %v", patience))
 	}
 }
 

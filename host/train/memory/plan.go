@@ -51,7 +51,7 @@ func (p Plan) Room() (int, error) {
 	if p.Limit == 0 {
 		return 0, nil
 	}
-	room := p.Limit - p.fixed() - Libraries
+	room := p.Limit - p.Fixed() - Libraries
 	if room <= 0 {
 		return 0, p.refuse("leaves no memory for the graphs", Use{})
 	}
@@ -106,15 +106,15 @@ func (p Plan) refuse(what string, u Use) error {
 			t.lines()...))
 }
 
-// fixed is the memory that does not depend on the graphs.
-func (p Plan) fixed() int { return p.Arenas + p.Copies + p.Slots + p.Others + p.Samples }
+// Fixed is the memory that does not depend on the graphs.
+func (p Plan) Fixed() int { return p.Arenas + p.Copies + p.Slots + p.Others + p.Samples }
 
 // libraries is the memory of the process that no allocation of the plan explains, with the reserve for its growth.
 func (p Plan) libraries(u Use) int {
 	if u.Process == 0 {
 		return Libraries
 	}
-	explained := p.fixed() + u.Graphs + u.spoken()
+	explained := p.Fixed() + u.Graphs + u.spoken()
 	if u.Spoken == nil { // not loaded yet
 		explained -= p.Samples
 	}
@@ -122,7 +122,7 @@ func (p Plan) libraries(u Use) int {
 }
 
 // total is the sum of all needs.
-func (p Plan) total(u Use) int { return p.fixed() + p.libraries(u) + u.Graphs + u.spoken() }
+func (p Plan) total(u Use) int { return p.Fixed() + p.libraries(u) + u.Graphs + u.spoken() }
 
 // Need is a limit in MB that leaves spare memory for graphs that use so much.
 func (p Plan) Need(u Use) int { return p.total(u) * 21 / 20 / gpu.MB }
@@ -132,5 +132,5 @@ func (p Plan) Ratio(u Use) float64 {
 	if p.Limit == 0 || u.Graphs == 0 {
 		return 0
 	}
-	return float64(p.Limit-p.fixed()-p.libraries(u)) / float64(u.Graphs)
+	return float64(p.Limit-p.Fixed()-p.libraries(u)) / float64(u.Graphs)
 }
