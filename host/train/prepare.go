@@ -217,8 +217,8 @@ func (t *trial) joinRanks(p *Prepared) error {
 	if t.capturing {
 		number += len(t.players) * len(t.slots) * len(t.layouts)
 	}
-	for _, p := range t.players {
-		if p.beside == nil || p.beside.total == nil || len(p.beside.groups) == 0 || p.fusion == nil || len(p.fusion.distrusted) > 0 {
+	for _, player := range t.players {
+		if !player.joins() {
 			number = 0
 		}
 	}
@@ -241,6 +241,12 @@ func (t *trial) joinRanks(p *Prepared) error {
 	}
 	t.random = rand.New(rand.NewPCG(3, 4)) // from here on all ranks run the same graphs in the same order
 	return nil
+}
+
+// joins reports whether the player's training graph can sum over the ranks.
+func (p *player) joins() bool {
+	return p.beside != nil && p.beside.total != nil && len(p.beside.groups) > 0 && p.fusion != nil &&
+		len(p.fusion.distrusted) == 0
 }
 
 // capturer runs graphs that can be captured as CUDA graphs.

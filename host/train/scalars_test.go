@@ -87,7 +87,9 @@ func TestSumsOfTotals(t *testing.T) {
 	m := newMemory(d)
 	defer m.Close()
 	s := &batchScalars{
-		specs:    []manifest.Scalar{{Origin: manifest.OriginSchedule, Points: [][2]float64{{0, 7}}}, {Origin: manifest.OriginWindow}},
+		specs: []manifest.Scalar{
+			{Origin: manifest.OriginSchedule, Points: [][2]float64{{0, 7}}}, {Origin: manifest.OriginWindow},
+		},
 		weighted: true,
 	}
 	in := m.words(2)

@@ -79,8 +79,8 @@ const minSecret = 16
 // find returns rank and size.
 func find(get func(name string) string) (Found, error) {
 	if (get("RANK") == "") != (get("WORLD_SIZE") == "") && get(SecretVariable) != "" {
-		return Found{}, hint.Errorf("set RANK and WORLD_SIZE, or unset both and "+SecretVariable+
-			" to train with one process", "only one of two variables is set: RANK=%s, WORLD_SIZE=%s", get("RANK"),
+		return Found{}, hint.Errorf("set RANK and WORLD_SIZE, or unset both to train with one process",
+			"only one of two variables is set: RANK=%s, WORLD_SIZE=%s", get("RANK"),
 			get("WORLD_SIZE"))
 	}
 	for _, k := range kinds {
@@ -95,6 +95,10 @@ func find(get func(name string) string) (Found, error) {
 			if err := number(get, v.name, v.to); err != nil {
 				return f, err
 			}
+		}
+		if f.Size == 0 {
+			return f, hint.Errorf(fmt.Sprintf("unset %s and %s to train with one process", k.rank, k.size),
+				"%s=0: a run has at least one rank", k.size)
 		}
 		if err := f.Check(); err != nil {
 			return f, hint.Errorf(fmt.Sprintf("count ranks from 0: the last of %d is %d; unset both variables if no "+

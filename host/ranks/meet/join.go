@@ -72,7 +72,7 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer l.Close()
-	patient := time.NewTimer(firstWord)
+	began, patient := time.Now(), time.NewTimer(firstWord)
 	defer patient.Stop()
 	joined, gone := make(chan *peer), make(chan *peer, maxStrangers)
 	go c.accept(ctx, l, name, joined)
@@ -96,8 +96,8 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 			all[p.rank] = nil
 			left++
 		case <-patient.C:
-			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %s", l.Addr(), missing(all),
-				units.Duration(c.Wait)))
+			c.Say(fmt.Sprintf("rank 0 waits at %s for %s, up to %s more", l.Addr(), missing(all),
+				units.Duration(max(0, c.Wait-time.Since(began).Round(time.Second)))))
 			patient.Reset(nextWord)
 		case <-ctx.Done():
 			if context.Cause(ctx) != errLate {
@@ -155,7 +155,10 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil && !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
-		l, err = lc.Listen(ctx, "tcp", ":"+port)
+		if l, err = lc.Listen(ctx, "tcp", ":"+port); err == nil {
+			c.Say(fmt.Sprintf("%s is no address of this machine: rank 0 listens on port %s of all its addresses", host,
+				port))
+		}
 	}
 	if err != nil {
 		return nil, exit.Refused(hint.Errorf("see whether rank 0 of this run has been started twice; for another run, "+
