@@ -2,11 +2,13 @@ package train
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/gpu/peers"
+	"github.com/xtts-host/xtts-host/gpu/peers/peerstest"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/settings/schedule"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -254,5 +258,154 @@ func TestGroups(t *testing.T) {
 	}
 	if first := b.groups[0].outputs; !slices.Contains(first, "loss_weight") || slices.Contains(first, "next.x") {
 		t.Errorf("the first group waits for %v", first)
+	}
+}
+
+// reaching are the ranks of a test whose fake GPUs reach each other's memory.
+type reaching struct {
+	onlyRank
+	config peers.Config
+}
+
+func (r *reaching) Window(bytes int) (*peers.Window, error) {
+	r.config.Bytes = bytes
+	return peers.Open(r.config)
+}
+
+// copier is a rank that copies gradients to others, on a fake GPU to which its goroutine is bound.
+type copier struct {
+	rank         int
+	card         *gputest.Context
+	memory       memory
+	grads        vector
+	beside       *beside
+	loss, weight word[float32]
+	totals       *words
+}
+
+// newCopier returns a rank with gradients in f32 and in bf16, in several groups.
+func newCopier(rank, size int, misuse func(error), exchange func([]byte) ([][]byte, error)) (*copier, error) {
+	kernels := fakeWeighs(0)
+	maps.Copy(kernels, peerstest.Kernels())
+	c := &copier{rank: rank, card: gputest.New(gputest.Config{Kernels: kernels, Misuse: misuse})}
+	if err := c.card.Bind(); err != nil {
+		return nil, err
+	}
+	c.memory = newMemory(Device{Context: c.card})
+	m := &c.memory
+	stream := func() gpu.Stream {
+		s, err := c.card.NewStream()
+		if m.err = cmp.Or(m.err, err); err == nil {
+			m.add(s.Close)
+		}
+		return s
+	}
+	m.device.Compute = stream()
+	var list []manifest.Parameter
+	for i := range 9 {
+		list = append(list, manifest.Parameter{
+			Name: fmt.Sprint(i), Shape: []int{100 + 70*i}, Decay: i%2 == 0,
+			Compute: []manifest.DType{manifest.F32, manifest.BF16}[i%3/2],
+		})
+	}
+	arena := ortgraphs.NewArena(list, ortgraphs.Policy{Precision: manifest.BF16})
+	c.grads, c.totals = m.vector(arena, ortgraphs.Gradients), m.words(2)
+	c.loss, c.weight = newWord[float32](m, c.totals, manifest.F32), newWord[float32](m, c.totals, manifest.F32)
+	c.beside = &beside{
+		memory: m, stream: stream(), ready: m.event(), done: m.event(), on: true,
+		player: &player{parameters: parameters{params: list, arena: arena, grads: c.grads}},
+		ranks:  &reaching{config: peers.Config{Context: c.card, Rank: rank, Size: size, Exchange: exchange}},
+		total:  func(gpu.Stream) error { return nil }, weight: c.totals.one(c.weight),
+		totals: []Part{c.totals.part(ortgraphs.Span{DType: manifest.F32, Elements: c.totals.used / 4})},
+	}
+	var finished [][]string
+	for _, p := range slices.Backward(list) {
+		finished = append(finished, []string{gradientOutput(p)})
+	}
+	c.beside.divide(finished)
+	reason, err := c.beside.connect()
+	return c, cmp.Or(m.err, err, reason)
+}
+
+// sum makes a round with values and weights of which every rank knows those of all.
+func (c *copier) sum(weights []float32, value func(rank, i int) float32) error {
+	m, grads := &c.memory, &c.beside.player.grads
+	*c.loss.value, *c.weight.value = float32(c.rank+1), weights[c.rank]
+	err := errors.Join(m.mirror(&grads.block), m.send(c.totals))
+	narrow, wide := spans(*grads)
+	both := []ortgraphs.Range{narrow, wide}
+	for _, r := range both {
+		span, x := grads.span(r), make([]float32, r.Len())
+		for i := range x {
+			x[i] = value(c.rank, r.Start+i)
+		}
+		setNumbers(grads.host[span.Offset:][:span.Bytes()], span.DType, x)
+	}
+	err = errors.Join(err, m.push(&grads.block))
+	for group := range c.beside.groups {
+		err = errors.Join(err, c.beside.hook(group))
+	}
+	err = errors.Join(err, m.pull(&grads.block), m.receive(c.totals), m.device.Compute.Synchronize())
+	total, losses := float32(0), float32(0)
+	for rank, weight := range weights {
+		total, losses = total+weight, losses+float32(rank+1)
+	}
+	if *c.loss.value != losses || *c.weight.value != total {
+		err = errors.Join(err, fmt.Errorf("the totals are %v and %v", *c.loss.value, *c.weight.value))
+	}
+	for _, r := range both {
+		got, dtype := grads.numbers(r), grads.span(r).DType
+		for i := range got {
+			var want float32
+			for rank, weight := range weights {
+				want += weighed(inType(value(rank, r.Start+i), dtype), weight)
+			}
+			if want = inType(want, dtype); math.Float32bits(got[i]) != math.Float32bits(want) {
+				return errors.Join(err, fmt.Errorf("gradient %d in %s is %v, not %v", r.Start+i, dtype, got[i], want))
+			}
+		}
+	}
+	return err
+}
+
+// TestCopies: gradients in f32 and bf16 that two or three ranks copy in several groups become their sums, each times
+// the weight of its rank, and so do the totals, step by step. A rank without weight adds nothing, whatever its
+// gradients are.
+func TestCopies(t *testing.T) {
+	defer func(least int) { besideLast = least }(besideLast)
+	besideLast = 256
+	for size := 2; size <= 3; size++ {
+		meeting, errs := peerstest.NewMeeting(size), make(chan error)
+		for rank := range size {
+			go func() {
+				runtime.LockOSThread() // never unlocked
+				exchange := meeting.Exchange(rank)
+				c, err := newCopier(rank, size, func(err error) { t.Error(err) }, exchange)
+				if err == nil && len(c.beside.groups) < 4 {
+					err = fmt.Errorf("%d groups", len(c.beside.groups))
+				}
+				for step := 0; err == nil && step < 3; step++ {
+					weights := []float32{3, 0, 0.5}[:size]
+					weights[0] += float32(step)
+					err = c.sum(weights, func(rank, i int) float32 {
+						if rank == 1 && i%5 == 0 {
+							return float32(math.NaN())
+						}
+						return float32(math.Sin(float64(i*(rank+1)+step))) * 100
+					})
+				}
+				if err != nil {
+					errs <- fmt.Errorf("rank %d of %d: %w", rank, size, err)
+					return
+				}
+				_, err = exchange(nil) // no rank closes what another one still writes to
+				errs <- errors.Join(err, c.beside.window.Close(), c.memory.Close(), c.card.Close())
+			}()
+		}
+		for range size {
+			if err := <-errs; err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -54,8 +54,8 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // *TooLargeError.
 //
 // With CUDA graphs it then captures one for each slot and bucket, and compares replays with eager runs, in another
-// order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used; if
-// training graphs sum over the ranks, that is an error.
+// order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used;
+// if training graphs sum over the ranks, that is an error.
 //
 // Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of
 // the graph as exported. What does not is left as exported, region by region.
