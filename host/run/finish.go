@@ -91,7 +91,7 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Ranks = r.ranks.Describe(out)
+	out.AddRanks(r.ranks.Describe(out))
 	if c := out.FeatureCache; c != nil {
 		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses,
 			"hit_ratio", c.HitRatio)

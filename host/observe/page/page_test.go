@@ -143,6 +143,33 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageOfRanks: it says that the run has several processes, and what each has measured.
+func TestPageOfRanks(t *testing.T) {
+	files := whole()
+	files["report.json"] = strings.Replace(files["report.json"], "{", `{"process":{"rank":0,"of":2},"ranks":[
+		{"rank":0,"host":"node1","device":"GPU 0","own_ms":6,"step_ms":8.5},
+		{"rank":1,"host":"node2","device":"GPU 1","own_ms":7.25,"step_ms":8.5,"input_stall_ratio":0.12,
+			"memory":[{"process_peak_bytes":3221225472}]}],`, 1)
+	dir := runOf(t, files)
+	if err := Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, rundir.PageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := shownBy(t, text)
+	for _, want := range []string{
+		"nano, cpu, f32, 2 ranks , last written",
+		"rank machine device step own part input stall memory 0 node1 GPU 0 8.50 ms 6.00 ms 0.0 % - " +
+			"1 node2 GPU 1 8.50 ms 7.25 ms 12 % 3.0 GiB",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("there is no %q in\n%s", want, shown)
+		}
+	}
+}
+
 // TestPageOfARunThatGoesOn: it is made from the lines alone, and says what is missing.
 func TestPageOfARunThatGoesOn(t *testing.T) {
 	content := whole()

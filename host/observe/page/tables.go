@@ -141,8 +141,30 @@ func timeTables(r *report.Report) []Table {
 	for _, bucket := range slices.Sorted(maps.Keys(r.StepMs.ByBucket)) {
 		rows = append(rows, row(fmt.Sprintf("bucket %d", bucket), r.StepMs.ByBucket[bucket]))
 	}
-	return []Table{*NewTable("Step times by bucket", "-nnnnnnnn",
+	list := []Table{*NewTable("Step times by bucket", "-nnnnnnnn",
 		[]string{"steps of", "number", "mean", "std", "variation", "min", "p50", "p99", "max"}, rows...)}
+	if len(r.Ranks) > 0 {
+		list = append(list, *ranks(r.Ranks))
+	}
+	return list
+}
+
+// ranks is the table of the processes of a run of several.
+func ranks(all []report.Rank) *Table {
+	var rows [][]string
+	for _, one := range all {
+		memory := "-"
+		for _, m := range one.Memory {
+			if m.ProcessPeakBytes > 0 {
+				memory = Size(m.ProcessPeakBytes)
+				break
+			}
+		}
+		rows = append(rows, []string{fmt.Sprint(one.Rank), one.Host, one.Device, Milliseconds(one.StepMs),
+			Milliseconds(one.OwnMs), Percent(one.InputStallRatio), memory})
+	}
+	return NewTable("Ranks: a step includes the wait for the others", "-ttnnnn",
+		[]string{"rank", "machine", "device", "step", "own part", "input stall", "memory"}, rows...).folded()
 }
 
 func plugins(r *report.Report) *Table {

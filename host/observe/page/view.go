@@ -52,7 +52,7 @@ func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	}
 	r := v.report
 	v.Tone = tones[v.Status]
-	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision), ", ")
+	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision, processes(r)), ", ")
 	v.verdict()
 	v.Problems, v.Warnings = some(run.Problems), some(r.Warnings)
 	v.Tiles, v.Results = v.tiles(), results(run, r)
@@ -70,6 +70,17 @@ func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	v.Versions = versions(r)
 	v.parts()
 	return v
+}
+
+// processes says how many ranks train the model; "" if one process does.
+func processes(r *report.Report) string {
+	if r.Process == nil {
+		return ""
+	}
+	if r.Process.Rank > 0 {
+		return fmt.Sprintf("rank %d of %d", r.Process.Rank, r.Process.Of)
+	}
+	return Count(int64(r.Process.Of)) + " ranks"
 }
 
 // nameOf is the last part of a folder's path.

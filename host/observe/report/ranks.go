@@ -43,6 +43,18 @@ func RankOf(rank int, host string, r *Report) Rank {
 	}
 }
 
+// AddRanks fills in what all ranks have measured, which is known after everything else of the report, and the advice
+// about the one for which the others wait. A run of one process has no ranks.
+func (r *Report) AddRanks(all []Rank) {
+	r.Ranks = all
+	if r.Verdict.Diverged { // how fast it was does not matter
+		return
+	}
+	if advice := straggler(all); advice != "" {
+		r.Verdict.Advice = append(r.Verdict.Advice, advice)
+	}
+}
+
 // ranks has a row for each rank.
 func (t *table) ranks(all []Rank) {
 	for _, r := range all {

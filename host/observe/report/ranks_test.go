@@ -5,6 +5,29 @@ import (
 	"testing"
 )
 
+// TestAdviceAboutRanks: the advice is part of the verdict, so every form of the report has it, and once. That of a run
+// that has diverged is about that only.
+func TestAdviceAboutRanks(t *testing.T) {
+	all := []Rank{{Rank: 0, Host: "a", StepMs: 8.5}, {Rank: 1, Host: "b", StepMs: 8.5, InputStallRatio: 0.12}}
+	r := &Report{Verdict: Verdict{Advice: []string{"First."}}}
+	r.AddRanks(all)
+	v := r.Verdict.Advice
+	if len(r.Ranks) != 2 || len(v) != 2 || !strings.HasPrefix(v[1], "All ranks wait for rank 1 on b") {
+		t.Errorf("%d ranks, advice %q", len(r.Ranks), v)
+	}
+	if n := strings.Count(r.Table("run"), "All ranks wait for rank 1"); n != 1 {
+		t.Errorf("the table has the advice %d times", n)
+	}
+	r = &Report{Verdict: Verdict{Advice: []string{"It diverged."}, Diverged: true}}
+	if r.AddRanks(all); len(r.Ranks) != 2 || len(r.Verdict.Advice) != 1 {
+		t.Errorf("diverged: %d ranks, advice %q", len(r.Ranks), r.Verdict.Advice)
+	}
+	r = &Report{}
+	if r.AddRanks(nil); r.Ranks != nil || r.Verdict.Advice != nil {
+		t.Errorf("one process: %v, advice %q", r.Ranks, r.Verdict.Advice)
+	}
+}
+
 // TestRanks: the table has a row for each rank, and the advice names the one for which the others wait.
 func TestRanks(t *testing.T) {
 	own := &Report{

@@ -46,9 +46,6 @@ func (r *Report) TableOf(folder string, width int) string {
 	for _, advice := range r.Verdict.Advice {
 		t.row("", advice)
 	}
-	if advice := straggler(r.Ranks); advice != "" {
-		t.row("", advice)
-	}
 	if s := r.Verdict.SecondGPU; s != nil {
 		t.row("a second GPU", fmt.Sprintf("speed-up at most %.2f: %s", s.Times, s.Reason))
 	}
