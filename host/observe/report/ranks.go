@@ -50,7 +50,11 @@ func (r *Report) AddRanks(all []Rank) {
 	if r.Verdict.Diverged { // how fast it was does not matter
 		return
 	}
-	if advice := straggler(all); advice != "" {
+	steps := r.StepMs.Steps // of this process
+	if r.StepMs.FirstStepExcluded {
+		steps++
+	}
+	if advice := straggler(all, steps); advice != "" {
 		r.Verdict.Advice = append(r.Verdict.Advice, advice)
 	}
 }
@@ -81,16 +85,22 @@ func (t *table) ranks(all []Rank) {
 // slowerShare that of a step by which its own part may be longer than that of another.
 const stallingShare, slowerShare = 0.01, 0.1
 
-// straggler returns advice about a rank that has the others wait, first because it waits for its input; "" if there is
-// none.
-func straggler(all []Rank) string {
+// leastSteps is the number of steps from which on the parts of ranks are compared: in a shorter run, single long steps,
+// as the first ones are, decide whose mean is larger.
+const leastSteps = 50
+
+// straggler returns advice about a rank that has had the others wait in so many steps, first because it waits for its
+// input; "" if there is none.
+func straggler(all []Rank, steps int64) string {
 	worst := -1
 	for i, r := range all {
 		if r.InputStallRatio >= stallingShare && (worst < 0 || r.InputStallRatio > all[worst].InputStallRatio) {
 			worst = i
 		}
 	}
-	if worst < 0 {
+	if worst < 0 && steps < leastSteps {
+		return ""
+	} else if worst < 0 {
 		return slower(all)
 	}
 	r := all[worst]

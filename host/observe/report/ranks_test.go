@@ -47,19 +47,25 @@ func TestRanks(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, &table.b)
 		}
 	}
-	if text := straggler(all); !strings.Contains(text, "rank 1 on b, whose batches are not ready in 12 %") {
+	if text := straggler(all, leastSteps); !strings.Contains(text, "rank 1 on b, whose batches are not ready in 12 %") {
 		t.Error(text)
 	}
 	all[1].InputStallRatio = 0
-	if text := straggler(all); text != "All ranks wait for rank 1 on b, whose own part of a step takes 7.25 ms, and "+
-		"that of rank 0 6.00 ms: see what else uses its processor or its GPU." {
+	if text := straggler(all, leastSteps); text != "All ranks wait for rank 1 on b, whose own part of a step "+
+		"takes 7.25 ms, and that of rank 0 6.00 ms: see what else uses its processor or its GPU." {
 		t.Error(text)
+	}
+	for steps, want := range map[int64]bool{49: true, 48: false} { // after the first step
+		r := &Report{StepMs: StepTime{Distribution: Distribution{Steps: steps}, FirstStepExcluded: true}}
+		if r.AddRanks(all); (len(r.Verdict.Advice) == 1) != want {
+			t.Errorf("after 1 + %d steps, advice is %q", steps, r.Verdict.Advice)
+		}
 	}
 	all[1].OwnMs = 6.8 // the difference is less than a tenth of a step
-	if text := straggler(all); text != "" {
+	if text := straggler(all, leastSteps); text != "" {
 		t.Error(text)
 	}
-	if text := straggler(all[:1]); text != "" {
+	if text := straggler(all[:1], leastSteps); text != "" {
 		t.Error(text)
 	}
 }
