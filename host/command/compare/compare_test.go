@@ -189,7 +189,7 @@ func TestRemarks(t *testing.T) {
 				"losses at equal time: A 8, B 16 (speed, losses)"},
 		{texts(folders[0], folders[2]),
 			"false false B has no report that can be read: it has not ended, or was killed. Its " +
-				"figures are of the steps so far, and its device, bundle and data are not known (speed, " +
+				"figures are of the steps so far, and its device, bundle, data and ranks are not known (speed, " +
 				"losses); B has fewer than " +
 				"20 steps that count: its speed has no interval (speed)"},
 		{texts(folders[0], folders[3]),

@@ -87,7 +87,8 @@ const batchSize = "batch-size"
 // memoryLimits differ together where cards of several sizes are tried.
 var memoryLimits = []string{"model-gpu-memory", "data-gpu-memory", "enable-memory-isolation"}
 
-// sweepOf finds the one setting in which the runs differ, apart from their lengths. It is nil if there are several.
+// sweepOf finds the one setting in which the runs differ, apart from their lengths. It is nil if there are several, or
+// other numbers of ranks, which are no setting.
 func sweepOf(list []Difference, runs []Entry) *Sweep {
 	var left []Difference
 	for _, d := range list {
@@ -102,7 +103,7 @@ func sweepOf(list []Difference, runs []Entry) *Sweep {
 		})
 		left = left[:1]
 	}
-	if len(left) != 1 {
+	if len(left) != 1 || otherRanks(runs) {
 		return nil
 	}
 	d := left[0]
@@ -181,12 +182,15 @@ var ended = map[string]string{
 }
 
 // differ says what a text of each run is; "" if they are the same. What is not known of a run is left out.
-func differ(runs []Entry, of func(r *Entry) string) string {
+func differ(runs []Entry, of func(r *Entry) string) string { return differIn(runs, of, of) }
+
+// differIn is differ for a text that is shown, while another one decides if it is the same.
+func differIn(runs []Entry, shown, decides func(r *Entry) string) string {
 	var parts []string
 	first, same := "", true
 	for i := range runs {
-		if text := of(&runs[i]); text != "" {
-			parts = append(parts, runs[i].Letter+" "+text)
+		if text := decides(&runs[i]); text != "" {
+			parts = append(parts, runs[i].Letter+" "+shown(&runs[i]))
 			first = cmp.Or(first, text)
 			same = same && text == first
 		}
@@ -211,12 +215,14 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		{"the precisions differ", func(r *Entry) string { return r.Precision }, []string{"speed", "losses"}},
 		{"the training data differ", func(r *Entry) string { return r.data }, []string{"speed", "losses"}},
 		{"the validation data differ", func(r *Entry) string { return r.validation }, []string{"losses"}},
-		{"the batches differ, so a step is not the same work: compare frames/s, and losses at equal time",
-			func(r *Entry) string { return r.batch() }, []string{"speed", "losses"}},
 	} {
 		if text := differ(runs, c.of); text != "" {
 			say(c.name+": "+text, c.affects...)
 		}
+	}
+	if text := differIn(runs, (*Entry).batch, knownWork(runs)); text != "" {
+		say("the batches differ, so a step is not the same work: compare frames/s, and losses at equal time: "+text,
+			"speed", "losses")
 	}
 	names := map[string]bool{}
 	for i := range runs {
@@ -235,7 +241,7 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		case all[i].Report == nil:
 			say(r.Letter+" has no report that can be read: it has not ended, or was killed. Its figures are of "+
 				"the steps "+
-				"so far, and its device, bundle and data are not known", "speed", "losses")
+				"so far, and its device, bundle, data and ranks are not known", "speed", "losses")
 		case r.Outcome == record.Unfinished:
 			say(r.Letter+" has not ended, or was killed: its figures are of the steps so far", "speed", "losses")
 		case r.Outcome != record.Done:

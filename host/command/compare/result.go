@@ -45,6 +45,8 @@ type Entry struct {
 	Precision  string `json:"precision,omitempty"`
 	BatchSize  string `json:"batch_size,omitempty"`
 	Accumulate string `json:"accumulate,omitempty"`
+	// Ranks is the number of processes that train the model, which a run without a report does not say: absent.
+	Ranks int `json:"ranks,omitempty"`
 
 	Steps           int64    `json:"steps"`
 	StepsPerMinute  Interval `json:"steps_per_minute"`
@@ -142,6 +144,12 @@ func runOf(run *record.Run, i int) Entry {
 // of takes what only a report has.
 func (r *Entry) of(rep *report.Report) {
 	r.Bundle, r.Device, r.Precision, r.WallS = rep.Bundle, rep.Device, rep.Precision, rep.WallS
+	r.Ranks = 1
+	if rep.Process != nil { // Ranks of the report may lack one
+		r.Ranks = max(1, rep.Process.Of)
+	} else if len(rep.Ranks) > 0 {
+		r.Ranks = len(rep.Ranks)
+	}
 	r.Memory = append(r.Memory, rep.Memory[:min(len(rep.Memory), 32)]...)
 	for _, u := range rep.Utilization[:min(len(rep.Utilization), 32)] {
 		if u.Measured() {
@@ -169,14 +177,6 @@ func (r *Entry) of(rep *report.Report) {
 		r.validation = of(v)
 	}
 	r.versions = rep.Versions
-}
-
-// batch is what a step trains on.
-func (r *Entry) batch() string {
-	if r.Accumulate != "" && r.Accumulate != "1" {
-		return r.BatchSize + " x " + r.Accumulate
-	}
-	return r.BatchSize
 }
 
 // times describes the timed steps. In a run of more than 65,536 steps a piece has several, whose deviations it does not

@@ -32,6 +32,9 @@ func (r *Result) rows() []row {
 	add := t.add
 	add("outcome", func(r *Entry) string { return r.Outcome })
 	add("batch", (*Entry).batch)
+	if otherRanks(r.Runs) {
+		add("ranks", (*Entry).ranks)
+	}
 	add("steps", func(r *Entry) string { return page.Count(r.Steps) })
 	add("steps/min", func(r *Entry) string { return page.Rate(r.StepsPerMinute.Value) })
 	add("  95 %", func(r *Entry) string { return ends(&r.StepsPerMinute, page.Rate) })
@@ -283,10 +286,10 @@ func (r *Result) verdict() string {
 	}
 	add("speeds", r.ComparableSpeed)
 	add("losses", r.ComparableLosses)
-	same := "bundle, device, precision, data and batch"
+	same := "bundle, device, precision, data and rows of a step"
 	if r.spoke() {
 		add("measures of speech", r.ComparableSpeech)
-		same = "bundle, device, precision, data, batch and spoken texts"
+		same = "bundle, device, precision, data, rows of a step and spoken texts"
 	}
 	switch {
 	case len(not) == 0:
