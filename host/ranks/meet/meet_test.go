@@ -181,10 +181,31 @@ func TestAgree(t *testing.T) {
 		}
 		return g.Agree(facts)
 	})
-	const want = "rank 2 differs from rank 0: extra is x, not not set; seed is 2, not 1"
+	const want = "rank 2 differs from rank 0: extra (x) is not set on rank 0; seed is 2, not 1"
 	for rank, err := range errs {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || exit.Code(err) != exit.StatusRefused {
 			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// TestDifferences: it is said on which of the two ranks a fact is not set, and how many more differ than are named.
+func TestDifferences(t *testing.T) {
+	lead := map[string]string{"a": "1", "b": "", "same": "5"}
+	for _, c := range []struct {
+		own  map[string]string
+		want string
+	}{
+		{map[string]string{"b": "", "same": "5"}, "a (1) is not set on rank 4"},
+		{map[string]string{"a": "1", "same": "5"}, "b (empty) is not set on rank 4"},
+		{map[string]string{"a": "", "b": "2", "same": "5"}, "a is empty, not 1; b is 2, not empty"},
+		{map[string]string{"a": "2", "b": "", "c": "3", "same": "6"}, "a is 2, not 1; c (3) is not set on rank 0; " +
+			"same is 6, not 5"},
+		{map[string]string{"a": "2", "b": "2", "c": "3", "d": "4", "same": "6"}, "a is 2, not 1; b is 2, not empty; " +
+			"c (3) is not set on rank 0; and 2 more"},
+	} {
+		if got := differences(4, lead, c.own); got != c.want {
+			t.Errorf("%v: %q, want %q", c.own, got, c.want)
 		}
 	}
 }

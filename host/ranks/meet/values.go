@@ -175,8 +175,8 @@ func (g *Group) combine(seq uint32, n int, piece func(i int) []byte, combine fun
 	return nil
 }
 
-// Agree returns an error, the same on all ranks, if a rank has other facts than rank 0. It names the rank, and each
-// fact with both values.
+// Agree returns an error, the same on all ranks, if a rank has other facts than rank 0. It names the rank, and the
+// first such facts with both values.
 func (g *Group) Agree(facts map[string]string) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -198,22 +198,30 @@ func (g *Group) Agree(facts map[string]string) error {
 			return err
 		}
 		g.parted = true
-		return disagreement("rank %d differs from rank 0: %s", rank, differences(lead, theirs))
+		return disagreement("rank %d differs from rank 0: %s", rank, differences(rank, lead, theirs))
 	}
 	return nil
 }
 
-// maxNamed is how many differences are named.
-const maxNamed = 8
+// maxNamed is how many differences are named: the first ones tell what is wrong, and a stage that only one rank has
+// differs in all of its settings.
+const maxNamed = 3
 
-// differences names the facts that differ.
-func differences(lead, own map[string]string) string {
+// differences names the facts in which a rank differs from rank 0.
+func differences(rank int, lead, own map[string]string) string {
 	all := maps.Clone(lead)
 	maps.Copy(all, own)
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if lead[name] != own[name] {
-			lines = append(lines, fmt.Sprintf("%s is %s, not %s", name, shown(own[name]), shown(lead[name])))
+		theirs, led := lead[name]
+		ours, has := own[name]
+		switch {
+		case !led:
+			lines = append(lines, fmt.Sprintf("%s (%s) is not set on rank 0", name, shown(ours)))
+		case !has:
+			lines = append(lines, fmt.Sprintf("%s (%s) is not set on rank %d", name, shown(theirs), rank))
+		case theirs != ours:
+			lines = append(lines, fmt.Sprintf("%s is %s, not %s", name, shown(ours), shown(theirs)))
 		}
 	}
 	if more := len(lines) - maxNamed; more > 0 {
@@ -224,7 +232,7 @@ func differences(lead, own map[string]string) string {
 
 func shown(value string) string {
 	if value == "" {
-		return "not set"
+		return "empty"
 	}
 	return visible.Short(value, 200)
 }
