@@ -253,7 +253,7 @@ static char *card_memory(size_t size, int *file) {
 CUresult cuMemAlloc(CUdeviceptr *pointer, size_t size) {
 	BOUND;
 	RELAXED;
-	size_t rounded = (size + 4095) & ~4095ul;
+	size_t rounded = (size + 511) & ~511ul;
 	pthread_mutex_lock(&lock);
 	int card = here(), fits = size <= memory[card] && rounded <= memory[card] - taken(card);
 	if (fits) used[card] += rounded;
