@@ -38,6 +38,9 @@ type Prepared struct {
 	Time    time.Duration
 }
 
+// ErrTogether says that CUDA graphs which sum over the ranks are wrong. They are also if another rank ends meanwhile.
+var ErrTogether = errors.New("CUDA graphs with sums over the ranks")
+
 // TooLargeError is a trial run that needs more memory than there is. It matches ort.ErrOutOfMemory.
 type TooLargeError struct {
 	Bucket int
@@ -97,7 +100,7 @@ func (m *Model) Prepare() (Prepared, error) {
 		err = p.graphs(t)
 		m.captured = p.Graphs > 0
 		if p.Beside > 0 && p.Fault != nil && err == nil { // the others wait in a graph that this rank does not run
-			err = hint.Errorf("train with --cuda-graphs off, or with --rank-sums after", "%w", p.Fault)
+			err = hint.Errorf("train with --cuda-graphs off, or with --rank-sums after", "%w: %w", ErrTogether, p.Fault)
 		}
 		if err != nil {
 			return p, err

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu/nccl"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/ranks/feed"
@@ -22,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // meetLimit is how long the ranks wait for each other: a scheduler may start them minutes apart.
@@ -127,12 +129,16 @@ func (r *Ranks) Fail(outcome error) {
 	}
 }
 
-// Because returns why this rank has failed: if another one ended first, what failed here is an effect of that.
+// Because returns why this rank has failed: if its error is an effect of the end of another one, the reason of that.
 func (r *Ranks) Because(err error) error {
 	if r == nil || r.Err() == nil {
 		return err
 	}
-	return r.Err()
+	_, lost := errors.AsType[*meet.LostError](err)
+	if lost || errors.Is(err, context.Canceled) || errors.Is(err, nccl.ErrEnded) || errors.Is(err, train.ErrTogether) {
+		return r.Err()
+	}
+	return err
 }
 
 // Agree returns an error if the ranks are not to do the same. It names what differs.
