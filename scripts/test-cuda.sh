@@ -18,6 +18,7 @@ export XTTS_PLUGIN_TEST_FAKE_ORT=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
 gpu=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf
 XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w ./gpu/cuda "$@"
 XTTS_PLUGIN_TEST_FAKE_CARDS=1024,1024 XTTS_HOST_TEST_GPUS=2 go test -race -vet=off -ldflags=-w ./gpu/nccl "$@"
+XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w -run Processes ./gpu/peers "$@"
 XTTS_HOST_TEST_CUBLAS=fake go test -race -vet=off -ldflags=-w ./gpu/cublas "$@"
 XTTS_HOST_TEST_GPU=$gpu go test -race -vet=off -ldflags=-w -run 'UpdateKernel|SquaresKernel|WeighKernel' -bench Update -benchtime 1x ./host/train "$@"
 XTTS_HOST_TEST_GPU=$gpu go test -vet=off -ldflags=-w -run GPU ./ortgraphs/fuse "$@"
