@@ -5,9 +5,10 @@
 //	peers_tell     writes the number of the round to a place on each other GPU
 //	peers_wait     waits until each other GPU has written it
 //	peers_sum      f32, peers_sum_bf16  bf16: the sum over all ranks, in their order
-//  The first three run in one block with a thread for each other GPU. When the host sets *stop, which is in its memory,
-// they wait no longer and tell nothing more. A round's number wraps around: what counts is the difference.
-// scripts/kernels.sh compiles this; it is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
+//
+// The first three run in one block with a thread for each other GPU. When the host sets *stop, which is in its memory, they wait no
+// longer and tell nothing more. A round's number wraps around: what counts is the difference. scripts/kernels.sh compiles this; it is C
+// but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define peers_pause() __nanosleep(100)
