@@ -214,12 +214,13 @@ func (w *Window) open(c Config, h hello) error {
 	return err
 }
 
-// place is that of a rank in the window of another one.
-func place(rank, in int) int {
-	if rank > in {
-		return rank - 1
+// placeIn is the place of this rank in one of the other windows. Each window has places in the order of the ranks,
+// without its own: this rank comes after those before it, and its own window is not among the others.
+func (w *Window) placeIn(other int) int {
+	if other < w.rank { // a window of a rank before this one
+		return w.rank - 1
 	}
-	return rank
+	return w.rank
 }
 
 // at is the address of one of the numbers.
@@ -240,11 +241,7 @@ func (w *Window) setNumbers() (err error) {
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	for i, m := range w.others {
-		rank := i
-		if i >= w.rank {
-			rank++
-		}
-		base := uint64(m.Pointer()) + uint64((w.size-1)*w.stride+4*place(w.rank, rank))
+		base := uint64(m.Pointer()) + uint64((w.size-1)*w.stride+4*w.placeIn(i))
 		binary.LittleEndian.PutUint64(staged.Bytes()[toSent+8*i:], base+sentAt)
 		binary.LittleEndian.PutUint64(staged.Bytes()[toTaken+8*i:], base+takenAt)
 	}
@@ -259,11 +256,7 @@ func (w *Window) Begin(on gpu.Stream) error {
 // Send queues the copy of memory of this GPU to the place of this rank on every other GPU, at an offset there.
 func (w *Window) Send(on gpu.Stream, from gpu.Memory, offset, at, size int) error {
 	for i, m := range w.others {
-		rank := i
-		if i >= w.rank {
-			rank++
-		}
-		if err := on.Copy(m, place(w.rank, rank)*w.stride+at, from, offset, size); err != nil {
+		if err := on.Copy(m, w.placeIn(i)*w.stride+at, from, offset, size); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 )
 
 // proofLimit is how long a round of a proof may take: it has some hundred kilobytes. GPUs that do not reach each other
@@ -151,8 +152,8 @@ func (p *proof) check(round int) error {
 	for rank := range p.size {
 		x, y, weight := p.values(rank, round)
 		for i := range period {
-			wide[i] += weighed(x[i], weight)
-			narrow[i] += weighed(math.Float32frombits(uint32(y[i])<<16), weight)
+			wide[i] += kernels.Weighed(x[i], weight)
+			narrow[i] += kernels.Weighed(math.Float32frombits(uint32(y[i])<<16), weight)
 		}
 		weights += weight
 	}
@@ -160,7 +161,7 @@ func (p *proof) check(round int) error {
 		if want := wide[i%period]; !same(p.wide[i], want) {
 			return fmt.Errorf("the sum of %d GPUs in f32 is %g, not %g", p.size, p.wide[i], want)
 		}
-		got, want := math.Float32frombits(uint32(p.narrow[i])<<16), rounded(narrow[i%period])
+		got, want := math.Float32frombits(uint32(p.narrow[i])<<16), kernels.Rounded(narrow[i%period])
 		if !same(got, want) {
 			return fmt.Errorf("the sum of %d GPUs in bf16 is %g, not %g", p.size, got, want)
 		}
@@ -174,21 +175,4 @@ func (p *proof) check(round int) error {
 // same reports whether two numbers have the same bits, or both are no number.
 func same(a, b float32) bool {
 	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
-}
-
-// weighed is a term of a sum.
-func weighed(x, weight float32) float32 {
-	if weight == 0 {
-		return 0
-	}
-	return float32(x * weight)
-}
-
-// rounded is the nearest bf16, and the even one of two that are as near.
-func rounded(x float32) float32 {
-	bits := math.Float32bits(x)
-	if x != x {
-		return x
-	}
-	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 }

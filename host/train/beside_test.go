@@ -17,6 +17,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/gpu/peers"
 	"github.com/xtts-host/xtts-host/gpu/peers/peerstest"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -358,7 +359,7 @@ func (c *copier) sum(weights []float32, value func(rank, i int) float32) error {
 		for i := range got {
 			var want float32
 			for rank, weight := range weights {
-				want += weighed(inType(value(rank, r.Start+i), dtype), weight)
+				want += kernels.Weighed(inType(value(rank, r.Start+i), dtype), weight)
 			}
 			if want = inType(want, dtype); math.Float32bits(got[i]) != math.Float32bits(want) {
 				return errors.Join(err, fmt.Errorf("gradient %d in %s is %v, not %v", r.Start+i, dtype, got[i], want))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -130,7 +131,7 @@ func (w *weighings) weighsSpecial(weight float32) {
 	_, updated := w.window(float32(math.NaN()), weight, gradient)
 	all, types := w.gradients()
 	for i, got := range all {
-		want := inType(weighed(inType(gradient(i), types[i]), weight), types[i])
+		want := inType(kernels.Weighed(inType(gradient(i), types[i]), weight), types[i])
 		if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
 			w.Fatalf("weight %g: gradient %d, %g, becomes %g, want %g", weight, i, gradient(i), got, want)
 		}

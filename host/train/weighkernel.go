@@ -43,14 +43,6 @@ func (k *weighKernel) weigh(on gpu.Stream, p Part, weight uint64) error {
 	return on.Launch(kernel, blocks, kernelThreads, p.Address, weight, uint64(p.Elements))
 }
 
-// weighed is what the kernel computes of a gradient.
-func weighed(gradient, weight float32) float32 {
-	if weight == 0 {
-		return 0
-	}
-	return 0 + float32(gradient*weight)
-}
-
 // prove compares every bit with what Go computes: of more elements than there are threads, and of few, with values that
 // are 0, tiny and not finite. The payload of a NaN does not count.
 func (k *weighKernel) prove(m *memory, t manifest.DType) (fault, err error) {
@@ -92,7 +84,7 @@ func (k *weighKernel) prove(m *memory, t manifest.DType) (fault, err error) {
 		for i, got := range v.numbers(ortgraphs.Range{End: size}) {
 			want := before[i]
 			if i < c.n {
-				want = inType(weighed(before[i], c.weight), t)
+				want = inType(kernels.Weighed(before[i], c.weight), t)
 			}
 			if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
 				return fmt.Errorf("the kernel weighs %g with %g to %g", before[i], c.weight, got), nil

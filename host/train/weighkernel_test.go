@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -19,13 +20,13 @@ func fakeWeighs(off float32) map[string]func([]uint64) {
 			if t == manifest.BF16 {
 				all := widen(grads)
 				for i, x := range all {
-					all[i] = weighed(x, by) + off
+					all[i] = kernels.Weighed(x, by) + off
 				}
 				narrow(grads, all)
 				return
 			}
 			for i, x := range ort.View[float32](grads) {
-				ort.View[float32](grads)[i] = weighed(x, by) + off
+				ort.View[float32](grads)[i] = kernels.Weighed(x, by) + off
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 )
 
 // at is an address of the fake GPU, which is on the host, outside of Go's heap.
@@ -42,7 +44,7 @@ func sum(a []uint64, width int, read func(p unsafe.Pointer) float32, write func(
 			}
 			x := read(at(from + uint64(width)*i))
 			if a[2] != 0 {
-				x = weighed(x, *(*float32)(at(weight)))
+				x = kernels.Weighed(x, *(*float32)(at(weight)))
 			}
 			all += x
 		}
@@ -78,7 +80,9 @@ func Kernels() map[string]func([]uint64) {
 		},
 		"peers_sum_bf16": func(a []uint64) {
 			sum(a, 2, func(p unsafe.Pointer) float32 { return math.Float32frombits(uint32(*(*uint16)(p)) << 16) },
-				func(p unsafe.Pointer, x float32) { *(*uint16)(p) = uint16(math.Float32bits(Rounded(x)) >> 16) })
+				func(p unsafe.Pointer, x float32) {
+					*(*uint16)(p) = uint16(math.Float32bits(kernels.Rounded(x)) >> 16)
+				})
 		},
 	}
 }
@@ -108,20 +112,4 @@ func (m *Meeting) Exchange(rank int) func([]byte) ([][]byte, error) {
 		<-done
 		return texts, nil
 	}
-}
-
-// weighed is a term of a sum.
-func weighed(x, weight float32) float32 {
-	if weight == 0 {
-		return 0
-	}
-	return float32(x * weight)
-}
-
-// Rounded is the nearest bf16, and the even one of two that are as near.
-func Rounded(x float32) float32 {
-	if x != x {
-		return x
-	}
-	return math.Float32frombits((math.Float32bits(x) + 0x7fff + math.Float32bits(x)>>16&1) &^ 0xffff)
 }
