@@ -1,7 +1,6 @@
 package ort
 
 /*
-#cgo noescape ort_run
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
 #include <stdlib.h>
