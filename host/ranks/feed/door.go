@@ -37,12 +37,6 @@ const (
 	socket   = "/feed"
 )
 
-// patience is how long a stranger has for its part of the handshake.
-const patience = 5 * time.Second
-
-// errStranger refuses who does not know the secret.
-var errStranger = errors.New("it does not know the secret of the run")
-
 func openDoor() (*door, error) {
 	socketdir.Sweep(len(socket))
 	dir, err := socketdir.New(len(socket))
@@ -70,9 +64,6 @@ type knocker struct {
 	conn *net.UnixConn
 	rank int
 }
-
-// maxStrangers is how many connections may try to show the secret at the same time.
-const maxStrangers = 64
 
 // admit lets in the guests that expected has, each once, and gives them the descriptor of the ring. It returns when all
 // are in, or when ctx ends.
@@ -114,7 +105,7 @@ func (d *door) admit(ctx context.Context, c *Config, expected map[int]bool, memo
 
 // accept passes on who has shown the secret.
 func (d *door) accept(ctx context.Context, c *Config, knocking *sync.WaitGroup, in chan<- knocker) {
-	trying := make(chan struct{}, maxStrangers)
+	trying := make(chan struct{}, proof.MaxStrangers)
 	for {
 		conn, err := d.listener.AcceptUnix()
 		if err != nil {
@@ -149,19 +140,19 @@ func (c *Config) refuse(why error) {
 
 // identify returns the rank of a guest that shows the secret, and shows it in turn.
 func identify(conn *net.UnixConn, secret string) (int, error) {
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(proof.Patience))
 	mine := proof.Nonce()
 	if _, err := conn.Write(append([]byte(greeting), mine...)); err != nil {
-		return 0, errStranger
+		return 0, proof.ErrStranger
 	}
 	answer := make([]byte, proof.NonceBytes+4+proof.Bytes)
 	if _, err := io.ReadFull(conn, answer); err != nil {
-		return 0, errStranger
+		return 0, proof.ErrStranger
 	}
 	theirs, claims, sum := answer[:proof.NonceBytes], answer[proof.NonceBytes:proof.NonceBytes+4],
 		answer[proof.NonceBytes+4:]
 	if !proof.Equal(sum, proof.Of(secret, "guest", mine, theirs, claims)) {
-		return 0, errStranger
+		return 0, proof.ErrStranger
 	}
 	if _, err := conn.Write(proof.Of(secret, "owner", mine, theirs, claims)); err != nil {
 		return 0, err
@@ -212,7 +203,7 @@ func introduce(conn *net.UnixConn, rank int, secret string) (*os.File, error) {
 		return nil, err
 	}
 	if !proof.Equal(sum, proof.Of(secret, "owner", theirs, mine, claims)) {
-		return nil, exit.Refused(errStranger)
+		return nil, exit.Refused(proof.ErrStranger)
 	}
 	one, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := conn.ReadMsgUnix(one, oob)

@@ -120,7 +120,7 @@ func TestDoorCloses(t *testing.T) {
 	if _, err := d.admit(ctx, &Config{Secret: secret}, map[int]bool{1: true}, nil); !errors.Is(err, why) {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > proof.Patience/2 {
 		t.Errorf("after %v", took)
 	}
 	d.close()

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -91,19 +90,11 @@ type plan struct {
 // exchange tells the other ranks what this one needs, and returns the division of the ring of its machine.
 func (c *Config) exchange(own claim) (plan, error) {
 	p := plan{slotSize: own.SlotSize, first: map[int]int{}, slots: map[int]int{}}
-	data, err := json.Marshal(own)
+	all, err := meet.Exchange(c.Meeting, own)
 	if err != nil {
 		return p, err
 	}
-	all, err := c.Meeting.All(data)
-	if err != nil {
-		return p, err
-	}
-	for rank, data := range all {
-		var other claim
-		if err := json.Unmarshal(data, &other); err != nil {
-			return p, err
-		}
+	for rank, other := range all {
 		if other.First != own.First {
 			continue
 		}

@@ -22,30 +22,24 @@ const greeting = "xtts-host ranks 1\n"
 
 const maxHost = 255
 
-// patience is how long a stranger has for each part of the handshake.
-const patience = 5 * time.Second
-
-// errStranger refuses who does not know the secret.
-var errStranger = errors.New("it does not know the secret of the run")
-
 // admit lets a rank in that shows the secret.
 func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(proof.Patience))
 	mine := proof.Nonce()
 	if _, err := conn.Write(append([]byte(greeting), mine...)); err != nil {
 		return nil, err
 	}
 	theirs, head := make([]byte, proof.NonceBytes), make([]byte, 9)
 	if err := readAll(conn, theirs, head); err != nil {
-		return nil, errStranger
+		return nil, proof.ErrStranger
 	}
 	host, sum := make([]byte, head[8]), make([]byte, proof.Bytes)
 	if err := readAll(conn, host, sum); err != nil {
-		return nil, errStranger
+		return nil, proof.ErrStranger
 	}
 	claims := append(head, host...)
 	if !proof.Equal(sum, proof.Of(c.Secret, "rank", mine, theirs, claims)) {
-		return nil, errStranger
+		return nil, proof.ErrStranger
 	}
 	if _, err := conn.Write(append(proof.Of(c.Secret, "lead", mine, theirs, claims), text(name)...)); err != nil {
 		return nil, err
@@ -63,7 +57,7 @@ func (c *Config) admit(conn net.Conn, name string) (*peer, error) {
 
 // introduce shows rank 0 the secret, and waits until all ranks are there.
 func (c *Config) introduce(conn net.Conn, name string) (*peer, error) {
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(proof.Patience))
 	hello, theirs := make([]byte, len(greeting)), make([]byte, proof.NonceBytes)
 	n, err := io.ReadFull(conn, hello)
 	if string(hello[:n]) != greeting[:n] || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -116,7 +110,7 @@ func refused(format string, args ...any) error {
 
 // answer ends the handshake: with the reason why a rank is refused, or with "".
 func answer(conn net.Conn, why string) error {
-	conn.SetWriteDeadline(time.Now().Add(patience))
+	conn.SetWriteDeadline(time.Now().Add(proof.Patience))
 	data := binary.LittleEndian.AppendUint16(nil, uint16(len(why)))
 	_, err := conn.Write(append(data, why...))
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/ranks/proof"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -74,7 +75,7 @@ func (c *Config) lead(ctx context.Context, name string) ([]*peer, error) {
 	defer l.Close()
 	began, patient := time.Now(), time.NewTimer(firstWord)
 	defer patient.Stop()
-	joined, gone := make(chan *peer), make(chan *peer, maxStrangers)
+	joined, gone := make(chan *peer), make(chan *peer, proof.MaxStrangers)
 	go c.accept(ctx, l, name, joined)
 	all := make([]*peer, c.World.Size)
 	var waiting sync.WaitGroup
@@ -168,12 +169,9 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// maxStrangers is how many connections may try to show the secret at the same time.
-const maxStrangers = 64
-
 // accept passes on the ranks that have shown the secret.
 func (c *Config) accept(ctx context.Context, l net.Listener, name string, joined chan<- *peer) {
-	trying := make(chan struct{}, maxStrangers)
+	trying := make(chan struct{}, proof.MaxStrangers)
 	for {
 		conn, err := l.Accept()
 		if err != nil {

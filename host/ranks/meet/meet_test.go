@@ -261,7 +261,7 @@ func TestStrangers(t *testing.T) {
 	ranks.Wait()
 	mu.Lock()
 	defer mu.Unlock()
-	if len(said) < 3 || !strings.Contains(said[0], errStranger.Error()) {
+	if len(said) < 3 || !strings.Contains(said[0], proof.ErrStranger.Error()) {
 		t.Errorf("said %q", said)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"time"
 )
 
 // The bytes of a nonce and of a proof.
@@ -15,6 +17,15 @@ const (
 	NonceBytes = 32
 	Bytes      = sha256.Size
 )
+
+// Of strangers, who connect and do not know the secret.
+const (
+	Patience     = 5 * time.Second // for each part of the handshake
+	MaxStrangers = 64              // connections that may try at the same time
+)
+
+// ErrStranger refuses who does not know the secret.
+var ErrStranger = errors.New("it does not know the secret of the run")
 
 // Nonce returns a number that was never used before.
 func Nonce() []byte {

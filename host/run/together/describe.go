@@ -1,13 +1,12 @@
 package together
 
 import (
-	"encoding/json"
-	"errors"
 	"math"
 	"os"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/ranks/meet"
 )
 
 // Exchange returns the values of all ranks by rank, on all of them; in a run of one process its own.
@@ -15,16 +14,7 @@ func Exchange[T any](r *Ranks, mine T) ([]T, error) {
 	if r == nil {
 		return []T{mine}, nil
 	}
-	data, err := json.Marshal(mine)
-	if err != nil {
-		data = []byte("{}") // a figure is no number; the others wait for an answer
-	}
-	all, lost := r.All(data)
-	values := make([]T, len(all))
-	for i, data := range all {
-		err = errors.Join(err, json.Unmarshal(data, &values[i]))
-	}
-	return values, errors.Join(lost, err)
+	return meet.Exchange(r.Group, mine)
 }
 
 // Rows returns the rows of all ranks in a skipped step. It is nil for a run of one process, and if a rank is missing.

@@ -2,12 +2,12 @@ package samples
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/ranks/meet"
 	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -48,16 +48,7 @@ func fromAll[T any](c *Config, mine T) ([]T, error) {
 	if c.Ranks == nil {
 		return []T{mine}, nil
 	}
-	data, err := json.Marshal(mine)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := c.Ranks.All(data)
-	values := make([]T, len(texts))
-	for i, text := range texts {
-		err = errors.Join(err, json.Unmarshal(text, &values[i]))
-	}
-	return values, err
+	return meet.Exchange(c.Ranks, mine)
 }
 
 // FromLead returns the value of rank 0. Ranks may be nil.
@@ -65,15 +56,7 @@ func FromLead[T any](r Ranks, mine T) (T, error) {
 	if r == nil {
 		return mine, nil
 	}
-	data, err := json.Marshal(mine)
-	if err == nil {
-		data, err = r.Share(data)
-	}
-	if err != nil || r.World().Leads() {
-		return mine, err
-	}
-	var lead T
-	return lead, json.Unmarshal(data, &lead)
+	return meet.FromLead(r, mine)
 }
 
 // told is an error as another rank gets it: "" for nil.
