@@ -194,18 +194,7 @@ func TestNaNIsTraced(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, rundir.NaNFile(at+1)))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &said)
-	}
-	var found nans.Trace
-	if err := json.Unmarshal(text, &found); err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, c := range found.Clips {
-		ids = append(ids, c.ID)
-	}
+	text, found, ids := readTrace(t, dir, at+1, &said)
 	o := found.Operation
 	if o == nil || o.Operator != "Log" || o.Value != "sick.log" || o.Line != "model.py:88" || o.Pass != "forward" ||
 		found.Micro != micro || !slices.Equal(found.Rows, rows) || !slices.Equal(ids, want) || found.Step != at+1 {
@@ -273,18 +262,7 @@ func TestNaNOfRank(t *testing.T) {
 		rankTest{
 			size: 2, flags: append(flags, "--graph", sick(t, frames), "--run-dir", dir), out: &out, err: &said,
 		}.mustTrain(t)
-		text, err := os.ReadFile(filepath.Join(dir, rundir.NaNFile(at+1)))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, &said)
-		}
-		var found nans.Trace
-		if err := json.Unmarshal(text, &found); err != nil {
-			t.Fatal(err)
-		}
-		var ids []string
-		for _, c := range found.Clips {
-			ids = append(ids, c.ID)
-		}
+		text, found, ids := readTrace(t, dir, at+1, &said)
 		if found.Rank != bad || found.Ranks != 2 || found.Operation == nil || !slices.Equal(ids, want) {
 			t.Errorf("rank %d is not finite: %s\nwant the clips %v", bad, text, want)
 		}
@@ -341,4 +319,20 @@ func TestNaNIsNowhere(t *testing.T) {
 	if !strings.Contains(said.String(), line) {
 		t.Errorf("no %q in\n%s", line, &said)
 	}
+}
+
+// readTrace reads what a run has found about a step, with the ids of its clips. said is what the run has said.
+func readTrace(t *testing.T, dir string, step int64, said fmt.Stringer) (text []byte, found nans.Trace, ids []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, rundir.NaNFile(step)))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range found.Clips {
+		ids = append(ids, c.ID)
+	}
+	return text, found, ids
 }
