@@ -191,8 +191,8 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.Float64Var(&c.RankTimeout, "rank-timeout", 60, "longest time without a sign of life of another rank, in "+
 		"`seconds` (docs/scale.md)")
-	choose(f, &c.RankSums, "rank-sums", AutoSums, "when GPUs sum gradients over the ranks: beside means while "+
-		"the fused training graph computes others, after means after it; auto means beside where the GPUs reach each "+
+	choose(f, &c.RankSums, "rank-sums", AutoSums, "when GPUs sum gradients over the ranks: beside means during "+
+		"the backward pass of the fused graph, after means after it; auto means beside where the GPUs reach each "+
 		"other's memory")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
