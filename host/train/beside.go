@@ -11,7 +11,6 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/peers"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -162,14 +161,11 @@ func (b *beside) hooks() (hooks []fused.Hook) {
 // outputs are those by which hooks take part in a graph.
 func (b *beside) outputs(m *memory) tensors {
 	all := tensors{}
-	if b == nil {
+	if b == nil || len(b.groups) == 0 {
 		return all
 	}
-	var unused *ort.Tensor
+	unused := m.tensor(m.block(apart), 0, manifest.F32, 1)
 	for i := range b.groups {
-		if unused == nil {
-			unused = m.tensor(m.block(apart), 0, manifest.F32, 1)
-		}
 		all[fused.HookOutput(i)] = unused
 	}
 	return all

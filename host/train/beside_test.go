@@ -106,7 +106,7 @@ func trainTwins(t *testing.T, c ModelConfig, s *summed, kernels map[string]func(
 	if p, err := o.Prepare(); err != nil || p.Fault != nil {
 		t.Fatal(p.Fault, err)
 	}
-	s.groups, s.sums, s.aside = p.Beside, nil, 0
+	s.groups, s.sums, s.aside = p.Sums.Groups, nil, 0
 	f := &twoSlots{T: t, model: m, batches: steps(besideSteps, 1)}
 	f.fill = func(p *pipeline.Batch, slot int) {
 		all.SetTally(Tally{Samples: 10, Frames: 100 + float32(p.Step)})

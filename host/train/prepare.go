@@ -21,13 +21,7 @@ type Prepared struct {
 	Graphs int
 	// Fault is the reason why there is none although they were requested.
 	Fault error
-	// Beside is the number of groups in which the training graphs sum gradients over the ranks; 0 if that is done after
-	// them.
-	Beside int
-	// Copied says that the GPUs copy them into each other's memory. Otherwise the ranks sum them.
-	Copied bool
-	// Apart is the reason why the GPUs do not, if the training graphs could sum.
-	Apart error
+	Sums  RankSums
 	// Forms are those of the players' training graphs; none on the CPU. Evaluation is that of the evaluation graph.
 	Forms      []Form
 	Evaluation Form
@@ -36,6 +30,16 @@ type Prepared struct {
 	// Settled is the part of Time in which trial runs settled the arena.
 	Settled time.Duration
 	Time    time.Duration
+}
+
+// RankSums says how gradients are summed over the ranks.
+type RankSums struct {
+	// Groups is the number of groups in which the training graphs sum; 0 if that is done after them.
+	Groups int
+	// Copied says that the GPUs copy the groups into each other's memory. Otherwise the ranks sum them.
+	Copied bool
+	// Apart is the reason why the GPUs do not, if the training graphs could sum.
+	Apart error
 }
 
 // ErrTogether says that CUDA graphs which sum over the ranks are wrong. They are also if another rank ends meanwhile.
@@ -93,13 +97,13 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	p.Settled = time.Since(settling)
-	if err = t.joinRanks(&p); err != nil {
+	if p.Sums, err = t.joinRanks(); err != nil {
 		return p, err
 	}
 	if m.capturing {
 		err = p.graphs(t)
 		m.captured = p.Graphs > 0
-		if p.Beside > 0 && p.Fault != nil && err == nil { // the others wait in a graph that this rank does not run
+		if p.Sums.Groups > 0 && p.Fault != nil && err == nil { // the others wait in a graph that this rank does not run
 			err = hint.Errorf("train with --cuda-graphs off, or with --rank-sums after", "%w: %w", ErrTogether, p.Fault)
 		}
 		if err != nil {
@@ -212,38 +216,42 @@ func (t *trial) settle() error {
 }
 
 // joinRanks has the training graphs sum gradients over the ranks from now on, if those of all ranks can.
-func (t *trial) joinRanks(p *Prepared) error {
+func (t *trial) joinRanks() (sums RankSums, err error) {
 	if t.ranks == nil {
-		return nil
+		return sums, nil
 	}
 	number := 1 // and more for each CUDA graph: those that a rank captures run with those of the others
 	if t.capturing {
 		number += len(t.players) * len(t.slots) * len(t.layouts)
 	}
-	for _, player := range t.players {
-		if !player.joins() {
+	for _, p := range t.players {
+		if !p.joins() {
 			number = 0
 		}
 	}
+	// It is also the first operation of NCCL, which makes connections that no CUDA graph can capture.
 	if same, err := alike(&t.Model.memory, t.ranks, number); err != nil || !same || number == 0 {
-		return err
+		return sums, err
 	}
-	for _, player := range t.players {
-		reason, err := player.beside.connect()
+	sums.Copied = true
+	for _, p := range t.players {
+		reason, err := p.beside.connect()
 		if err != nil {
-			return err
+			return sums, err
 		}
-		p.Apart = cmp.Or(p.Apart, reason)
-		if p.Copied = reason == nil; !p.Copied && !t.sumsBeside { // the same on all ranks
-			return nil
+		if reason != nil {
+			sums.Copied, sums.Apart = false, reason
 		}
 	}
-	for _, player := range t.players {
-		player.beside.on = true
-		p.Beside += len(player.beside.groups)
+	if !sums.Copied && !t.sumsBeside { // the same on all ranks
+		return sums, nil
+	}
+	for _, p := range t.players {
+		p.beside.on = true
+		sums.Groups += len(p.beside.groups)
 	}
 	t.random = rand.New(rand.NewPCG(3, 4)) // from here on all ranks run the same graphs in the same order
-	return nil
+	return sums, nil
 }
 
 // joins reports whether the player's training graph can sum over the ranks.

@@ -53,7 +53,7 @@ type share struct {
 	parts  []Part  // summed at the end of a window, unless the training graph does
 	beside *beside // nil without
 
-	in      *words // sent with each micro-batch
+	in      *words // sent to the device: a constant, and the rows of a micro-batch
 	rows    word[float32]
 	out     *words // received at the end of a window
 	metrics []metricSum
@@ -95,7 +95,7 @@ func (o *Optimizer) Share(r Ranks) error {
 	if w.acc.arena == nil {
 		s.joinGraph(o)
 	}
-	return o.send(s.in) // the constant; a micro-batch sends it again
+	return o.send(s.in) // the constant; the mean of the state sends it again with the rows
 }
 
 // joinGraph has the training graph sum over the ranks, where it can, what the optimizer would after it.
@@ -125,12 +125,10 @@ func (s *share) add(o *Optimizer, first bool) error {
 	if s.ranks == nil {
 		return nil
 	}
-	*s.rows.value = float32(o.model.rows)
-	err := o.send(s.in)
-	if !s.beside.active() {
-		err = errors.Join(err, s.weigh.add(&o.memory), s.addMetrics(&o.memory, first))
+	if s.beside.active() { // the graph has weighed the gradients, and counted the metrics
+		return s.state.average(o)
 	}
-	return errors.Join(err, s.state.average(o))
+	return errors.Join(s.weigh.add(&o.memory), s.addMetrics(&o.memory, first), s.state.average(o))
 }
 
 // sum queues the sums over the ranks at the end of the window.

@@ -46,12 +46,14 @@ func (s *stateMean) bind(o *Optimizer) {
 
 // average queues the replacement of what the last micro-batch left by the mean over the ranks.
 func (s *stateMean) average(o *Optimizer) error {
-	state, ranks := &o.player.state, o.window.share.ranks
+	state, share := &o.player.state, &o.window.share
 	if len(state.tensors) == 0 {
 		return nil
 	}
+	*share.rows.value = float32(o.model.rows)
+	ranks := share.ranks
 	return errors.Join(
-		copyBlock(&o.memory, &s.lead, &state.next), ranks.Broadcast(s.broadcast),
+		o.send(share.in), copyBlock(&o.memory, &s.lead, &state.next), ranks.Broadcast(s.broadcast),
 		o.run(s.deviation), ranks.Sum(o.device.Compute, s.sum),
 		o.run(s.mean),
 	)

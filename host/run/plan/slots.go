@@ -196,7 +196,7 @@ func (p *Plan) MemoryFor(s Slots) memory.Plan {
 // received is the memory for the gradients of the other ranks, where the GPUs of a machine copy them to each other.
 func (p *Plan) received(gradients int) int {
 	w := p.World
-	if w.Alone() || !p.OnGPU() || p.Accumulates() || p.Config.RankSums == config.SumsAfter || w.Machine.Size != w.Size {
+	if w.Alone() || !w.Near() || !p.OnGPU() || p.Accumulates() || p.Config.RankSums == config.SumsAfter {
 		return 0
 	}
 	return (w.Size - 1) * gradients

@@ -35,20 +35,20 @@ func (s *Session) RankSums() string {
 	switch {
 	case s.ranks == nil:
 		return ""
-	case s.groups == 0 && s.apart != nil:
-		return fmt.Sprintf("rank sums    after the training graph: %v\n", s.apart)
-	case s.groups == 0 && s.plan.Config.RankSums == config.SumsBeside:
-		return "rank sums    after the training graph, although --rank-sums beside: it needs the fused graph on a " +
+	case s.sums.Groups == 0 && s.sums.Apart != nil:
+		return fmt.Sprintf("rank sums    after the backward pass: %v\n", s.sums.Apart)
+	case s.sums.Groups == 0 && s.plan.Config.RankSums == config.SumsBeside:
+		return "rank sums    after the backward pass, although --rank-sums beside: that needs the fused graph on a " +
 			"GPU, the same on all ranks, and no --accumulate\n"
-	case s.groups == 0:
-		return "rank sums    after the training graph\n"
+	case s.sums.Groups == 0:
+		return "rank sums    after the backward pass\n"
 	}
 	by := "NCCL"
-	if s.copied {
+	if s.sums.Copied {
 		by = "copies between the GPUs"
 	}
-	return fmt.Sprintf("rank sums    of gradients in %s, while the training graph computes others, by %s\n",
-		units.Count(s.groups, "group"), by)
+	return fmt.Sprintf("rank sums    in %s during the backward pass, by %s\n",
+		units.Count(s.sums.Groups, "group"), by)
 }
 
 // Prepare makes trial runs and captures on the trainer's goroutine, and returns a description of the result. On the CPU
@@ -65,8 +65,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err != nil {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
-	s.Memory.used, s.groups, s.copied = p.used, p.training.Beside, p.training.Copied
-	s.apart = p.training.Apart
+	s.Memory.used, s.sums = p.used, p.training.Sums
 	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
 		return "", err
 	}

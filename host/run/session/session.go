@@ -34,10 +34,8 @@ type Session struct {
 	fault  error // why CUDA graphs are off although the host may choose
 	arenas int   // largest size of ONNX Runtime's arenas in bytes
 	ranks  train.Ranks
-	sums   io.Closer // ranks, if it has something to close
-	groups int       // of gradients that training graphs sum over the ranks
-	copied bool      // they are copied between the GPUs
-	apart  error     // why they are not
+	closer io.Closer // ranks, if it has something to close
+	sums   train.RankSums
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
@@ -64,7 +62,7 @@ func (s *Session) Open(ring []byte) error {
 		if s.ranks, err = s.Join(s.Device.Device); err != nil {
 			return err
 		}
-		s.sums, _ = s.ranks.(io.Closer)
+		s.closer, _ = s.ranks.(io.Closer)
 	}
 	return s.openModel(s.plan.Slots)
 }
@@ -168,9 +166,9 @@ func (s *Session) closeModel() error {
 func (s *Session) Close() error {
 	defer s.Device.Enter()()
 	errs := []error{s.closeModel()}
-	if s.sums != nil { // after the CUDA graphs that use it
-		errs = append(errs, s.sums.Close())
+	if s.closer != nil { // after the CUDA graphs that use it
+		errs = append(errs, s.closer.Close())
 	}
-	s.sums = nil
+	s.closer = nil
 	return errors.Join(append(errs, s.Device.Close())...)
 }

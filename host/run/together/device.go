@@ -52,7 +52,7 @@ func (r *Ranks) joinGPUs(d train.Device) (train.Ranks, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := reduce.NewNCCL(comm, d, r.Group, r.oneMachine)
+	sums := reduce.NewNCCL(comm, d, r.Group, r.near)
 	go func() {
 		select {
 		case <-r.Lost():

@@ -36,7 +36,7 @@ type Ranks struct {
 	secret     string
 	quarantine atomic.Pointer[batch.Quarantine] // of rank 0, once it is open
 	cancel     context.CancelCauseFunc          // of the run
-	oneMachine bool                             // all ranks can share memory
+	near       bool                             // all ranks can share memory
 	over       chan struct{}                    // closed when this rank leaves
 	leave      sync.Once
 	notes      notes
@@ -74,7 +74,7 @@ func Join(
 	if c.World.Machine, err = feed.Find(r.Group, found.MachineName); err != nil {
 		return nil, exit.Refused(errors.Join(err, r.Close(err)))
 	}
-	r.oneMachine = c.World.Machine.Size == c.World.Size
+	r.near = c.World.Near()
 	return r, nil
 }
 

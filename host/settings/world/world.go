@@ -30,6 +30,9 @@ type Machine struct {
 // Alone reports whether there is no other rank on the machine.
 func (m Machine) Alone() bool { return m.Size <= 1 }
 
+// Near reports whether all ranks can share memory.
+func (w World) Near() bool { return max(1, w.Machine.Size) == w.size() }
+
 // Owns reports whether this rank owns what the ranks of the machine share.
 func (m Machine) Owns() bool { return m.Index == 0 }
 
