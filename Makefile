@@ -33,7 +33,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-python go-sdk python-sdk test-export check torture faults soak fuzz nightly bench docs generate notices release test-release clean
+.PHONY: run need build plugins help test test-go test-python go-sdk python-sdk test-export test-checkpoints check torture faults soak fuzz nightly bench docs generate notices release test-release clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -102,6 +102,9 @@ test-export: build ## the exporter's tests, in their own PyTorch environment (5.
 	scripts/test-pytorch.sh
 	scripts/test-torchrun.sh
 	scripts/export-tested.sh --write
+
+test-checkpoints: build ## those of the exporter's tests that run the program; commit the record of the checkpoint format
+	scripts/test-checkpoints.sh
 
 faults: build ## fail operations on files at PLACES (all) places in the code, one at a time, with ERROR (EIO), TIMES (once; always)
 	$(if $(ERROR),ERROR=$(ERROR)) $(if $(TIMES),TIMES=$(TIMES)) scripts/faults.sh $(PLACES)

@@ -190,7 +190,8 @@ func (s State) encodeWithin(limit int) ([]byte, error) {
 // half understood.
 func decodeState(data []byte) (State, error) {
 	var s State
-	dec := json.NewDecoder(bytes.NewReader(data))
+	// The decoder would copy blanks until they fit into its buffer, twice the size of the file.
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimSpace(data)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
 		return State{}, err
