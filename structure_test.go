@@ -35,7 +35,7 @@ var shelves = []rule{
 	{"host/observe", "gpu ortgraphs/fuse/cost ortgraphs/safetensors shared/..."},
 	{"host/data", "gpu ortgraphs ortgraphs/safetensors shared/..."},
 	{"host/train", "gpu/... ortgraphs/... shared/..."},
-	{"host/ranks", "gpu gpu/nccl gpu/peers ortgraphs/ort shared/..."},
+	{"host/ranks", "gpu gpu/kernels gpu/nccl gpu/peers ortgraphs/ort shared/..."},
 	{"host/speak", "gpu gpu/inventory ortgraphs ortgraphs/ort ortgraphs/safetensors shared/..."},
 	{"host/run", "gpu gpu/inventory gpu/nccl ortgraphs ortgraphs/fuse/cost ortgraphs/fused ortgraphs/ort " +
 		"ortgraphs/safetensors shared/..."},

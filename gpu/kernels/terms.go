@@ -11,11 +11,14 @@ func Weighed(gradient, weight float32) float32 {
 	return 0 + float32(gradient*weight)
 }
 
-// Rounded is the nearest bf16, and the even one of two that are as near. The payload of a NaN says nothing.
-func Rounded(x float32) float32 {
-	if x != x {
-		return x
-	}
+// BF16 is the nearest bf16, and the even one of two that are as near. A NaN stays a NaN.
+func BF16(x float32) uint16 {
 	bits := math.Float32bits(x)
-	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+	if x != x {
+		return uint16(bits>>16) | 1<<6 // rounding could turn the NaN into an infinity
+	}
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
+
+// F32 is the value of a bf16, which is exact.
+func F32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }

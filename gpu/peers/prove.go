@@ -153,7 +153,7 @@ func (p *proof) check(round int) error {
 		x, y, weight := p.values(rank, round)
 		for i := range period {
 			wide[i] += kernels.Weighed(x[i], weight)
-			narrow[i] += kernels.Weighed(math.Float32frombits(uint32(y[i])<<16), weight)
+			narrow[i] += kernels.Weighed(kernels.F32(y[i]), weight)
 		}
 		weights += weight
 	}
@@ -161,7 +161,7 @@ func (p *proof) check(round int) error {
 		if want := wide[i%period]; !same(p.wide[i], want) {
 			return fmt.Errorf("the sum of %d GPUs in f32 is %g, not %g", p.size, p.wide[i], want)
 		}
-		got, want := math.Float32frombits(uint32(p.narrow[i])<<16), kernels.Rounded(narrow[i%period])
+		got, want := kernels.F32(p.narrow[i]), kernels.F32(kernels.BF16(narrow[i%period]))
 		if !same(got, want) {
 			return fmt.Errorf("the sum of %d GPUs in bf16 is %g, not %g", p.size, got, want)
 		}

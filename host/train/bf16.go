@@ -1,9 +1,9 @@
 package train
 
 import (
-	"math"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -13,17 +13,8 @@ import (
 func narrow(to []byte, from []float32) {
 	bits := ort.View[uint16](to)
 	for i, x := range from {
-		bits[i] = ToBF16(x)
+		bits[i] = kernels.BF16(x)
 	}
-}
-
-// ToBF16 rounds to bf16: to the nearest, ties to even. A NaN stays a NaN.
-func ToBF16(x float32) uint16 {
-	bits := math.Float32bits(x)
-	if x != x {
-		return uint16(bits>>16) | 1<<6 // rounding could turn the NaN into an infinity
-	}
-	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
 // widen converts bf16 numbers to f32, which is exact.
@@ -31,7 +22,7 @@ func widen(from []byte) []float32 {
 	narrow := ort.View[uint16](from)
 	wide := make([]float32, len(narrow))
 	for i, x := range narrow {
-		wide[i] = math.Float32frombits(uint32(x) << 16)
+		wide[i] = kernels.F32(x)
 	}
 	return wide
 }

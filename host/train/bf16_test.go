@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -17,27 +18,6 @@ var edges = []uint32{
 	// 1 and halfway to its neighbours
 	0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f807fff, 0xbf808000, 0xbf818000,
 	0x7f7fffff, 0x7f7f8000, 0x7f7f7fff, 0xff7fffff, 0x7f800000, 0xff800000, // the largest, which rounds to infinity
-}
-
-// TestNarrow: Go rounds to bf16 as the definition says.
-func TestNarrow(t *testing.T) {
-	for _, c := range []struct {
-		from uint32
-		want uint16
-	}{
-		{0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82}, {0x3f807fff, 0x3f80},
-		{0xbf818000, 0xbf82}, {0, 0}, {0x80000000, 0x8000}, {0x8000, 0}, {0x8001, 1}, {0x18000, 2},
-		{0x7f7fffff, 0x7f80}, {0x7f7f7fff, 0x7f7f}, {0xff800000, 0xff80},
-	} {
-		if got := ToBF16(math.Float32frombits(c.from)); got != c.want {
-			t.Errorf("%#08x is %#04x, want %#04x", c.from, got, c.want)
-		}
-	}
-	for _, nan := range []uint32{0x7fc00000, 0x7f800001, 0xffffffff, 0x7fffffff} {
-		if got := ToBF16(math.Float32frombits(nan)); got&0x7f80 != 0x7f80 || got&0x7f == 0 {
-			t.Errorf("NaN %#08x is %#04x", nan, got)
-		}
-	}
 }
 
 // drawn are the edges, and numbers of all sizes.
@@ -77,7 +57,7 @@ func TestGraphsRoundAsGoDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, got := range ort.View[uint16](v.copies.host[:2*proofs]) {
-				if want := ToBF16(weights[i]); got != want {
+				if want := kernels.BF16(weights[i]); got != want {
 					t.Fatalf("%s: %#08x is %#04x in the graph and %#04x in Go", name, math.Float32bits(weights[i]), got,
 						want)
 				}

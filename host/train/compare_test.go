@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -42,7 +43,7 @@ func TestPieces(t *testing.T) {
 func noise(random *rand.Rand, n int) []byte {
 	data := make([]byte, n)
 	for i, v := 0, ort.View[uint16](data); i < len(v); i++ {
-		v[i] = ToBF16(random.Float32())
+		v[i] = kernels.BF16(random.Float32())
 	}
 	return data
 }

@@ -97,7 +97,7 @@ func (k *weighKernel) prove(m *memory, t manifest.DType) (fault, err error) {
 // inType returns a number as a type has it.
 func inType(x float32, t manifest.DType) float32 {
 	if t == manifest.BF16 {
-		return math.Float32frombits(uint32(ToBF16(x)) << 16)
+		return kernels.F32(kernels.BF16(x))
 	}
 	return x
 }

@@ -2,7 +2,6 @@
 package peerstest
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,9 +78,9 @@ func Kernels() map[string]func([]uint64) {
 				func(p unsafe.Pointer, x float32) { *(*float32)(p) = x })
 		},
 		"peers_sum_bf16": func(a []uint64) {
-			sum(a, 2, func(p unsafe.Pointer) float32 { return math.Float32frombits(uint32(*(*uint16)(p)) << 16) },
+			sum(a, 2, func(p unsafe.Pointer) float32 { return kernels.F32(*(*uint16)(p)) },
 				func(p unsafe.Pointer, x float32) {
-					*(*uint16)(p) = uint16(math.Float32bits(kernels.Rounded(x)) >> 16)
+					*(*uint16)(p) = kernels.BF16(x)
 				})
 		},
 	}

@@ -216,12 +216,15 @@ func introduce(conn *net.UnixConn, rank int, secret string) (*os.File, error) {
 // descriptor returns the file that a control message carries.
 func descriptor(oob []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("the owner of the ring has sent no descriptor: %w", err)
+	var fds []int
+	if err == nil && len(messages) == 1 {
+		fds, err = unix.ParseUnixRights(&messages[0])
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, fmt.Errorf("the owner of the ring has sent no descriptor: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("take the descriptor of the ring: %w", err)
+	}
+	if len(fds) != 1 {
+		return nil, fmt.Errorf("the owner of the ring has sent %d descriptors, not 1", len(fds))
 	}
 	return os.NewFile(uintptr(fds[0]), "xtts-host-ring"), nil
 }

@@ -160,3 +160,11 @@ func TestImpostor(t *testing.T) {
 		}
 	}
 }
+
+// TestNoDescriptor: a message of the owner without the descriptor of the ring is an error that says so.
+func TestNoDescriptor(t *testing.T) {
+	_, err := descriptor(nil)
+	if want := "the owner of the ring has sent 0 descriptors, not 1"; err == nil || err.Error() != want {
+		t.Fatalf("the error is %v, want %q", err, want)
+	}
+}

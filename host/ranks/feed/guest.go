@@ -156,7 +156,7 @@ func (p *processes) Call(ctx context.Context, req supervise.Request) (supervise.
 	if err != nil {
 		return supervise.Result{}, err
 	}
-	err = supervise.HearError(a.Err)
+	err = supervise.DecodeError(a.Err)
 	if supervise.Final(err) {
 		err = p.guest.defers(ctx, err)
 	}

@@ -34,7 +34,7 @@ type answer struct {
 	Kind   answerKind
 	ID     uint64
 	Result supervise.Result
-	Err    []byte // supervise.TellError
+	Err    []byte // supervise.EncodeError
 	// Workers are the processes of each plugin, of ready.
 	Workers []int
 }

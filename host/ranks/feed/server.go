@@ -126,7 +126,7 @@ func (s *server) call(pool supervise.Processes, q *request) error {
 			s.owner.failed(fmt.Errorf("for rank %d: %w", s.rank, err))
 		}
 		s.send(&answer{
-			Kind: answered, ID: q.ID, Result: res, Err: supervise.TellError(err),
+			Kind: answered, ID: q.ID, Result: res, Err: supervise.EncodeError(err),
 		})
 	})
 	return nil

@@ -2,9 +2,9 @@ package reduce
 
 import (
 	"errors"
-	"math"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/host/ranks/meet"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -73,13 +73,10 @@ func addBF16(ranks [][]byte) {
 		all = append(all, ort.View[uint16](r))
 	}
 	for i, first := range all[0] {
-		sum := widen(first)
+		sum := kernels.F32(first)
 		for _, other := range all[1:] {
-			sum += widen(other[i])
+			sum += kernels.F32(other[i])
 		}
-		all[0][i] = train.ToBF16(sum)
+		all[0][i] = kernels.BF16(sum)
 	}
 }
-
-// widen converts bf16 to f32, which is exact.
-func widen(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }

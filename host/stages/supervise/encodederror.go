@@ -31,9 +31,9 @@ type kindError struct {
 func (e *kindError) Error() string { return e.text }
 func (e *kindError) Unwrap() error { return e.kind }
 
-// TellError returns an error of a Pool in a form of which HearError of another process makes the same: with its text,
-// its hint, what it wraps of the errors of this package, and what a *PluginError has. It is nil for nil.
-func TellError(err error) []byte {
+// EncodeError returns an error of a Pool in a form of which DecodeError of another process makes the same: with its
+// text, its hint, what it wraps of the errors of this package, and what a *PluginError has. It is nil for nil.
+func EncodeError(err error) []byte {
 	if err == nil {
 		return nil
 	}
@@ -56,8 +56,8 @@ func TellError(err error) []byte {
 	return data
 }
 
-// HearError returns the error that TellError has told.
-func HearError(data []byte) error {
+// DecodeError returns the error of the bytes of EncodeError.
+func DecodeError(data []byte) error {
 	if data == nil {
 		return nil
 	}
