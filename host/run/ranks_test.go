@@ -222,22 +222,27 @@ func TestRanksGoOnAsOthers(t *testing.T) {
 // TestRanksDiffer: ranks that were not started alike are refused with what differs, and leave nothing behind.
 func TestRanksDiffer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	errs := rankTest{size: 3, flags: []string{"--graph", pico, "--batch-size", "2", "--run-dir", dir},
-		own: func(rank int) []string {
-			if rank == 2 {
-				return []string{"--lr", "0.5", "--max-steps", "9"}
+	for _, c := range []struct{ flags, want []string }{
+		{[]string{"--lr", "0.5", "--max-steps", "9"}, []string{"lr is 0.5, not ", "--max-steps is 9, not 0"}},
+		{[]string{"--run-dir", dir + "2"}, []string{"run folder is " + dir + "2, not " + dir}},
+	} {
+		errs := rankTest{size: 3, flags: []string{"--graph", pico, "--batch-size", "2", "--run-dir", dir},
+			own: func(rank int) []string {
+				if rank == 2 {
+					return c.flags
+				}
+				return nil
+			}}.train(t)
+		for rank, err := range errs {
+			for _, want := range append(c.want, "rank 2 differs from rank 0: ") {
+				if exit.Code(err) != exit.StatusRefused || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, rank %d: %v", c.flags, rank, err)
+				}
 			}
-			return nil
-		}}.train(t)
-	for rank, err := range errs {
-		if exit.Code(err) != exit.StatusRefused || !strings.Contains(err.Error(), "rank 2 differs from rank 0: ") ||
-			!strings.Contains(err.Error(), "lr is 0.5, not ") ||
-			!strings.Contains(err.Error(), "--max-steps is 9, not 0") {
-			t.Errorf("rank %d: %v", rank, err)
 		}
-	}
-	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
-		t.Errorf("the run folder is there: %v", err)
+		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+			t.Errorf("the run folder is there: %v", err)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/together"
+	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/host/train/save"
@@ -133,7 +134,7 @@ func GoodOf(of Checkpoints) *report.GoodCheckpoint {
 }
 
 // Continue adds a hint to continue the run in a folder from its last checkpoint, of the step saved; 0 without one.
-func Continue(err error, dir string, saved int64) error {
+func Continue(err error, dir string, saved int64, w world.World) error {
 	if saved == 0 {
 		if files.IsFull(err) && hint.Of(err) != "" {
 			again := ", then start it again with --resume-or-start " + hint.Path(dir) + " and the flags that it had"
@@ -141,7 +142,11 @@ func Continue(err error, dir string, saved int64) error {
 		}
 		return err
 	}
-	resume := fmt.Sprintf("continue with --resume %s (step %d is saved)", hint.Path(dir), saved)
+	all := ""
+	if !w.Alone() {
+		all = "all ranks "
+	}
+	resume := fmt.Sprintf("continue %swith --resume %s (step %d is saved)", all, hint.Path(dir), saved)
 	switch {
 	case exit.Has(err, exit.StatusRank) && hint.Of(err) == "":
 		return hint.Errorf("find out why that rank ended, then "+resume, "%w", err)

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/world"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/host/train/save"
@@ -152,5 +154,17 @@ func TestDiverged(t *testing.T) {
 	}
 	if good, _ := (until{fakeCheckpoints{9, 6, 3}, 6}).Good(); !slices.Equal(good, []int64{3}) {
 		t.Error(good)
+	}
+}
+
+// TestContinue: the hint names the step, and says that all ranks go on.
+func TestContinue(t *testing.T) {
+	for size, want := range map[int]string{
+		1: "continue with --resume runs/a (step 7 is saved)", 2: "continue all ranks with --resume runs/a (step 7 is saved)",
+	} {
+		err := Continue(exit.ErrInterrupted, "runs/a", 7, world.World{Size: size})
+		if got := hint.Of(err); got != want {
+			t.Errorf("%d ranks: %q, want %q", size, got, want)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
 	"runtime"
 
 	"github.com/xtts-host/xtts-host/host/train/resume"
@@ -12,6 +14,9 @@ import (
 func (p *Plan) Facts() map[string]string {
 	c := p.Config
 	facts := resume.Values(p.Hashes)
+	if dir := cmp.Or(c.ResumeOrStart, c.Resume, c.RunDir); dir != "" {
+		facts["run folder"], _ = filepath.Abs(dir)
+	}
 	delete(facts, "batch-size") // that of all ranks follows from --batch-size
 	for name, v := range map[string]any{
 		"program": c.Version, "processor": runtime.GOARCH, "a GPU for the model": p.OnGPU(), "--epochs": c.Epochs,

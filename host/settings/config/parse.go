@@ -92,6 +92,7 @@ func (s *Set) Load(environ []string) error {
 		if err := checkRunFile(s); err != nil {
 			return err
 		}
+		takeOneGPU(s)
 	}
 	return s.Check()
 }

@@ -195,3 +195,27 @@ func TestRestart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRunOfSeveralGPUs: a run trains on its GPUs again, and a command that reads it computes on the first.
+func TestRunOfSeveralGPUs(t *testing.T) {
+	makeFolders(t, "run")
+	if err := os.WriteFile(filepath.Join("run", rundir.SettingsFile), []byte("model_gpu: 2,3\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ flag, given, model, data string }{
+		{"--resume", "", "2,3", ""}, {"--run", "", "2", "cpu"}, {"--run", "1", "1", ""},
+	} {
+		s := New()
+		s.ResumeFlag, s.Resume = tt.flag, "run"
+		var environ []string
+		if tt.given != "" {
+			environ = []string{"XTTS_HOST_MODEL_GPU=" + tt.given}
+		}
+		if err := s.Load(environ); err != nil {
+			t.Fatal(err)
+		}
+		if string(s.ModelGPU) != tt.model || string(s.DataGPU) != tt.data {
+			t.Errorf("%s, %q given: model %s, data %s", tt.flag, tt.given, s.ModelGPU, s.DataGPU)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,6 +45,14 @@ func remember(s *Set, file []byte) {
 	s.before, s.FirstInit = map[string]string{}, initIn(file)
 	for _, m := range originOf.FindAllSubmatch(file, -1) {
 		s.before[string(m[1])] = string(m[2])
+	}
+}
+
+// takeOneGPU takes the first GPU of a run that trained on several, for a command that reads the run and computes on one.
+func takeOneGPU(s *Set) {
+	first, _, several := strings.Cut(string(s.ModelGPU), ",")
+	if trains := s.ResumeFlag == "--resume"; several && !trains && fromRunFile(s, "model-gpu") {
+		s.ModelGPU, s.DataGPU = GPU(first), cmp.Or(s.DataGPU, "cpu") // as the ranks of the run
 	}
 }
 
