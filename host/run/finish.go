@@ -53,7 +53,8 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 			err = serr
 		}
 	}
-	err = ending.Advise(ending.Continue(err, r.dir, o.saver.Saved(), r.plan.World), ending.Before(&o.divergence, o.saver),
+	err = ending.Continue(err, r.dir, o.saver.Saved(), r.plan.World)
+	err = ending.Advise(err, ending.Before(&o.divergence, o.saver),
 		func(to *checkpoint.Checkpoint) string { return plan.WayBack(r.plan, r.dir, to) })
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
