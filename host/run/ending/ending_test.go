@@ -160,7 +160,8 @@ func TestDiverged(t *testing.T) {
 // TestContinue: the hint names the step, and says that all ranks go on.
 func TestContinue(t *testing.T) {
 	for size, want := range map[int]string{
-		1: "continue with --resume runs/a (step 7 is saved)", 2: "continue all ranks with --resume runs/a (step 7 is saved)",
+		1: "continue with --resume runs/a (step 7 is saved)",
+		2: "continue all ranks with --resume runs/a (step 7 is saved)",
 	} {
 		err := Continue(exit.ErrInterrupted, "runs/a", 7, world.World{Size: size})
 		if got := hint.Of(err); got != want {

@@ -48,7 +48,8 @@ func remember(s *Set, file []byte) {
 	}
 }
 
-// takeOneGPU takes the first GPU of a run that trained on several, for a command that reads the run and computes on one.
+// takeOneGPU takes the first GPU of a run that trained on several, for a command that reads the run and computes on
+// one.
 func takeOneGPU(s *Set) {
 	first, _, several := strings.Cut(string(s.ModelGPU), ",")
 	if trains := s.ResumeFlag == "--resume"; several && !trains && fromRunFile(s, "model-gpu") {
