@@ -207,3 +207,16 @@ func TestWideLinesAreFound(t *testing.T) {
 		t.Errorf("lines %v, want 3 and 8", got)
 	}
 }
+
+// TestKernelsFit: sources for GPUs are as wide as code in Go.
+func TestKernelsFit(t *testing.T) {
+	for _, end := range []string{".cu", ".cuh"} {
+		walk(t, end, func(path string) {
+			for i, line := range strings.Split(read(t, path), "\n") {
+				if n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); n > docColumns {
+					t.Errorf("%s:%d: the line has %d columns, at most %d are wanted", path, i+1, n, docColumns)
+				}
+			}
+		})
+	}
+}

@@ -1,6 +1,6 @@
-// The update of AdamW as one kernel: what ortgraphs/optim/adamw.onnx computes with some twenty operators, each of which passes over the
-// vectors. Every operation is that graph's, in its order and rounded as IEEE 754 says (-fmad=false), so that both give the same bits.
-// scripts/kernels.sh compiles it; the driver compiles the PTX for its GPU.
+// The update of AdamW as one kernel: what ortgraphs/optim/adamw.onnx computes with some twenty operators, each of which
+// passes over the vectors. Every operation is that graph's, in its order and rounded as IEEE 754 says (-fmad=false), so
+// that both give the same bits. scripts/kernels.sh compiles it; the driver compiles the PTX for its GPU.
 //
 // There is a kernel for each way in which a training graph takes a parameter and gives its gradient:
 //
@@ -8,8 +8,8 @@
 //	adamw_copy      bf16, f32: the kernel writes the copy that the graph reads, too
 //	adamw_copy_bf16 bf16, bf16
 //
-// n is a multiple of 4. Scalars that a run's window decides are read where graphs have written them; the others are the graph's
-// scalars of the same names. It is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
+// n is a multiple of 4. Scalars that a run's window decides are read where graphs have written them; the others are the
+// graph's scalars of the same names. It is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #else
@@ -46,8 +46,9 @@ static __device__ float wide(unsigned short x) {
 	}
 
 #define SCALARS \
-	long long n, const float *__restrict__ grad_norm, const float *__restrict__ grad_scale, const unsigned char *__restrict__ finite, \
-		double max_norm, float rest1, float decay2, float rest2, float root2, float eps, float step_size, float keep
+	long long n, const float *__restrict__ grad_norm, const float *__restrict__ grad_scale, \
+		const unsigned char *__restrict__ finite, double max_norm, float rest1, float decay2, float rest2, \
+		float root2, float eps, float step_size, float keep
 
 // COPY is a statement for each four elements.
 #define BODY(GRADS, WIDE, COPY) \
@@ -79,19 +80,13 @@ static __device__ float wide(unsigned short x) {
 		copy[i] = c; \
 	}
 
-KERNEL adamw(
-	float4 *__restrict__ param, const float4 *__restrict__ grad, float4 *__restrict__ exp_avg, float4 *__restrict__ exp_avg_sq, SCALARS) {
-	BODY(float4, WIDE_F32, )
-}
+KERNEL adamw(float4 *__restrict__ param, const float4 *__restrict__ grad, float4 *__restrict__ exp_avg,
+	float4 *__restrict__ exp_avg_sq, SCALARS){BODY(float4, WIDE_F32, )}
 
-KERNEL adamw_copy(
-	float4 *__restrict__ param, const float4 *__restrict__ grad, float4 *__restrict__ exp_avg, float4 *__restrict__ exp_avg_sq,
-	ushort4 *__restrict__ copy, SCALARS) {
-	BODY(float4, WIDE_F32, NARROW)
-}
+KERNEL adamw_copy(float4 *__restrict__ param, const float4 *__restrict__ grad, float4 *__restrict__ exp_avg,
+	float4 *__restrict__ exp_avg_sq, ushort4 *__restrict__ copy, SCALARS){BODY(float4, WIDE_F32, NARROW)}
 
-KERNEL adamw_copy_bf16(
-	float4 *__restrict__ param, const ushort4 *__restrict__ grad, float4 *__restrict__ exp_avg, float4 *__restrict__ exp_avg_sq,
-	ushort4 *__restrict__ copy, SCALARS) {
+KERNEL adamw_copy_bf16(float4 *__restrict__ param, const ushort4 *__restrict__ grad, float4 *__restrict__ exp_avg,
+	float4 *__restrict__ exp_avg_sq, ushort4 *__restrict__ copy, SCALARS) {
 	BODY(ushort4, WIDE_BF16, NARROW)
 }

@@ -1,11 +1,12 @@
-// The sum of the squares of a vector in bf16, in f32: one pass over the vector, where the graph ortgraphs/optim/squares.onnx passes several
-// times over each of its parts. Every sum has a fixed order, so the bits are the same in every run. A NaN or an infinity stays one.
+// The sum of the squares of a vector in bf16, in f32: one pass over the vector, where the graph
+// ortgraphs/optim/squares.onnx passes several times over each of its parts. Every sum has a fixed order, so the bits
+// are the same in every run. A NaN or an infinity stays one.
 //
 //	squares_bf16  each thread adds up every so-manieth square: from[n] to as many sums as there are threads
 //	fold          each thread adds up every so-manieth number: from[n] to as many sums as there are threads
 //
-// n is a multiple of 8 for squares_bf16, which reads 16 bytes at once. scripts/kernels.sh compiles it; it is C but for CUDA's words, so that gpu/cuda/fakecuda can
-// compile it too.
+// n is a multiple of 8 for squares_bf16, which reads 16 bytes at once. scripts/kernels.sh compiles it; it is C but for
+// CUDA's words, so that gpu/cuda/fakecuda can compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define UNROLL _Pragma("unroll 4")

@@ -1,12 +1,12 @@
-// The gradients of a batch times its loss weight, in place: one pass over the vector, where the graph ortgraphs.Weigh passes once for each
-// operator. A product is rounded once. It begins with 0 as the accumulation of a window does, so it is never -0; and that of a batch without
-// weight is 0, whatever the gradient is.
+// The gradients of a batch times its loss weight, in place: one pass over the vector, where the graph ortgraphs.Weigh
+// passes once for each operator. A product is rounded once. It begins with 0 as the accumulation of a window does, so
+// it is never -0; and that of a batch without weight is 0, whatever the gradient is.
 //
 //	weigh       f32
 //	weigh_bf16  bf16
 //
-// n is a multiple of 4, in bf16 of 8: a thread reads 16 bytes at once. scripts/kernels.sh compiles it; it is C but for CUDA's words, so that
-// gpu/cuda/fakecuda can compile it too.
+// n is a multiple of 4, in bf16 of 8: a thread reads 16 bytes at once. scripts/kernels.sh compiles it; it is C but for
+// CUDA's words, so that gpu/cuda/fakecuda can compile it too.
 #ifdef __cplusplus
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #else
@@ -20,7 +20,8 @@ typedef union {
 
 static __device__ float product(float gradient, float weight) { return weight == 0 ? 0 : 0 + gradient * weight; }
 
-// The product of bf16 in the upper half of a word: to the nearest, and to the even one of two that are as near. A NaN stays one.
+// The product of bf16 in the upper half of a word: to the nearest, and to the even one of two that are as near. A NaN
+// stays one.
 static __device__ unsigned narrow_product(unsigned upper, float weight) {
 	weighed w;
 	w.bits = upper;

@@ -34,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float4 *x, const
 	for (int i = 0; i < 4; i++) {
 		float4 a = x[row * 128 + i * 32 + lane];
 		ushort4 b = mask[i * 32 + lane];
-		v[4 * i] = a.x + widen(b.x), v[4 * i + 1] = a.y + widen(b.y), v[4 * i + 2] = a.z + widen(b.z), v[4 * i + 3] = a.w + widen(b.w);
+		v[4 * i] = a.x + widen(b.x), v[4 * i + 1] = a.y + widen(b.y), v[4 * i + 2] = a.z + widen(b.z),
+			  v[4 * i + 3] = a.w + widen(b.w);
 	}
 #pragma unroll
 	for (int i = 0; i < 16; i++) most = fmaxf(most, v[i]);
@@ -43,7 +44,9 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const float4 *x, const
 	for (int i = 0; i < 16; i++) sum += v[i] = expf(v[i] - most);
 	sum = 1.0f / warp_sum(sum);
 #pragma unroll
-	for (int i = 0; i < 4; i++) y[row * 128 + i * 32 + lane] = make_float4(v[4 * i] * sum, v[4 * i + 1] * sum, v[4 * i + 2] * sum, v[4 * i + 3] * sum);
+	for (int i = 0; i < 4; i++)
+		y[row * 128 + i * 32 + lane] =
+			make_float4(v[4 * i] * sum, v[4 * i + 1] * sum, v[4 * i + 2] * sum, v[4 * i + 3] * sum);
 }
 
 // A block adds 32 columns of 4096 rows.

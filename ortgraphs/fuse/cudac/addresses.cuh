@@ -3,4 +3,6 @@ struct pointers {
 	void *at[256];
 };
 
-extern "C" __global__ void __launch_bounds__(256) addresses(const pointers p) { ((void **)p.at[blockDim.x])[threadIdx.x] = p.at[threadIdx.x]; }
+extern "C" __global__ void __launch_bounds__(256) addresses(const pointers p) {
+	((void **)p.at[blockDim.x])[threadIdx.x] = p.at[threadIdx.x];
+}

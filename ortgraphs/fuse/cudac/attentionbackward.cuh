@@ -1,14 +1,16 @@
-// row_values are what the backward pass knows of a row: the largest score, log2 of the sum of powers, the sum that the gradient of the
-// softmax subtracts, and the bits of the keys in reach.
+// row_values are what the backward pass knows of a row: the largest score, log2 of the sum of powers, the sum that the
+// gradient of the softmax subtracts, and the bits of the keys in reach.
 using row_values = vec<float, 4>;
 
-// attend_queries computes a part of dQ, 64 rows, from squares of WIDTH keys, for which a thread has registers, and the row sums that the
-// gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...) is the gradient of a product Q K'. of_query
-// and of_key are the terms that the functions read.
-template <int D, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class OfQuery, class OfKey, class Score, class Plain, class Summed, class Gradient, class Sums>
-__device__ inline void attend_queries(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
-									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, OfQuery of_query, OfKey of_key, Score score, Plain is_plain,
-									  Summed summed, Gradient gradient, float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
+// attend_queries computes a part of dQ, 64 rows, from squares of WIDTH keys, for which a thread has registers, and the
+// row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or of summed(...). gradient(...)
+// is the gradient of a product Q K'. of_query and of_key are the terms that the functions read.
+template <int D, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class OfQuery, class OfKey,
+	class Score, class Plain, class Summed, class Gradient, class Sums>
+__device__ inline void attend_queries(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v,
+	int v_step, const bf16 *grad, int grad_step, const bf16 *o, int o_step, const float *most, const float *total,
+	const int *reach, OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Summed summed, Gradient gradient,
+	float scale, bf16 *dq, int dq_step, Sums sums_q, row_values *values) {
 	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
@@ -23,11 +25,13 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 		load_tile<D, N, TK % N == 0>(to + N * ROW, v + at * v_step, v_step, TK - at);
 		end_copies();
 	};
-	constexpr int AT = ROWS <= N ? 2 * N : 0; // where queries are at first, and the gradient: after the first keys if there is room
+	// where queries are at first, and the gradient: after the first keys if there is room
+	constexpr int AT = ROWS <= N ? 2 * N : 0;
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + AT * ROW, q + first * q_step, q_step, TQ - first);
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + (AT + ROWS) * ROW, grad + first * grad_step, grad_step, TQ - first);
 	end_copies();
-	unsigned reached = ~0u, of_block = ~0u; // the keys in reach of the warp's rows, and of all rows of the block of threads
+	// the keys in reach of the warp's rows, and of all rows of the block of threads
+	unsigned reached = ~0u, of_block = ~0u;
 	if (VANISHES) {
 		reached = of_block = 0;
 #pragma unroll
@@ -57,7 +61,9 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 	if (OF_RESULT) {
 		const int row = first + threadIdx.x / 2;
 #pragma unroll
-		for (int i = 0; i < D / 16; i++) result[i] = *(const vec<bf16, 8> *)(o + (row < TQ ? row : 0) * o_step + threadIdx.x % 2 * (D / 2) + i * 8);
+		for (int i = 0; i < D / 16; i++)
+			result[i] =
+				*(const vec<bf16, 8> *)(o + (row < TQ ? row : 0) * o_step + threadIdx.x % 2 * (D / 2) + i * 8);
 	}
 	wait_for_copies<AT == 0 ? 0 : 1>();
 	__syncthreads();
@@ -93,7 +99,8 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 	using Key = decltype(of_key(0));
 	alignas(16) __shared__ Key terms[2][N];
 	for (int pass = OF_RESULT ? 1 : 0; pass < 2; pass++) {
-		Key upcoming = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
+		// of the next block, asked for while the one before is computed
+		Key upcoming = of_key(within<TK>(threadIdx.x % N));
 		for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 			next = after(block);
 			if (threadIdx.x < N) terms[stage][threadIdx.x] = upcoming;
@@ -112,7 +119,8 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 				const int column = block * N + at;
 				terms_across<WIDTH / 8>(key, terms[stage] + at);
 				multiply_rows<D, WIDTH>(s, a, keys + at * ROW);
-				if (is_plain(own, own + 15, column, column + WIDTH - 1)) scores_of<true, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
+				if (is_plain(own, own + 15, column, column + WIDTH - 1))
+					scores_of<true, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
 				else scores_of<false, false, WIDTH / 8, TQ, TK>(p, s, score, own, column, query, key);
 				if (far) subtract<WIDTH / 8>(p, peak);
 #pragma unroll
@@ -129,7 +137,8 @@ __device__ inline void attend_queries(int part, const bf16 *q, int q_step, const
 				for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
 					for (int e = 0; e < 4; e++) {
-						const int i = within<TQ>(own + g + e / 2 * 8), j = within<TK>(column + n * 8 + 2 * t + e % 2), r = e / 2, c = 2 * n + e % 2;
+						const int i = within<TQ>(own + g + e / 2 * 8), j = within<TK>(column + n * 8 + 2 * t + e % 2),
+								  r = e / 2, c = 2 * n + e % 2;
 						if (pass == 0) delta[r] += summed(s[n][e], p[n][e], dp[n][e], i, j, query[r], key[c]);
 						else dp[n][e] = gradient(s[n][e], p[n][e], dp[n][e], delta[r], i, j, query[r], key[c]);
 					}
@@ -160,18 +169,21 @@ template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
 	return bits;
 }
 
-// attend_keys computes a part of dK and dV, 64 rows, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the
-// product with V reads.
-template <int D, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class OfQuery, class OfKey, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
-__device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
-								   const row_values *values, OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
-								   bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
+// attend_keys computes a part of dK and dV, 64 rows, from squares of WIDTH queries. values are those of attend_queries,
+// weight(...) is what the product with V reads.
+template <int D, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class OfQuery, class OfKey,
+	class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
+__device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v,
+	int v_step, const bf16 *grad, int grad_step, const row_values *values, OfQuery of_query, OfKey of_key,
+	Score score, Plain is_plain, Weight weight, Gradient gradient, float scale, bf16 *dk, int dk_step, SumsK sums_k,
+	bf16 *dv, int dv_step, SumsV sums_v) {
 	constexpr int N = streamed<D>, WIDTH = 16, BLOCKS = (TQ + N - 1) / N, ROWS = 64;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ row_values of_rows[2][N];
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = part * ROWS, own = first + warp * 16;
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = part * ROWS,
+			  own = first + warp * 16;
 	auto load = [&](int block, int stage) {
 		const int at = block * N;
 		const shared_at to = memory + stage * STAGE;
@@ -184,7 +196,8 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 		}
 		end_copies();
 	};
-	constexpr int AT = ROWS <= N ? 2 * N : 0; // where keys are at first, and the values: after the first queries if there is room
+	// where keys are at first, and the values: after the first queries if there is room
+	constexpr int AT = ROWS <= N ? 2 * N : 0;
 	load_tile<D, ROWS, TK % ROWS == 0>(memory + AT * ROW, k + first * k_step, k_step, TK - first);
 	load_tile<D, ROWS, TK % ROWS == 0>(memory + (AT + ROWS) * ROW, v + first * v_step, v_step, TK - first);
 	end_copies();
@@ -215,7 +228,8 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 	terms_down<TK>(key, of_key, own);
 	using Query = decltype(of_query(0));
 	alignas(16) __shared__ Query terms[2][N];
-	Query upcoming = of_query(within<TQ>(threadIdx.x % N)); // of the next block, asked for while the one before is computed
+	// of the next block, asked for while the one before is computed
+	Query upcoming = of_query(within<TQ>(threadIdx.x % N));
 	float out_k[D / 8][4] = {}, out_v[D / 8][4] = {};
 	for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
 		next = after(block);
@@ -237,7 +251,8 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 			const int row = block * N + at;
 			terms_across<WIDTH / 8>(query, terms[stage] + at);
 			multiply_rows<D, WIDTH>(s, ak, queries + at * ROW);
-			if (is_plain(row, row + WIDTH - 1, own, own + 15)) scores_of<true, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
+			if (is_plain(row, row + WIDTH - 1, own, own + 15))
+				scores_of<true, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
 			else scores_of<false, true, WIDTH / 8, TQ, TK>(p, s, score, own, row, query, key);
 #pragma unroll
 			for (int n = 0; n < WIDTH / 8; n++) {
@@ -253,7 +268,8 @@ __device__ inline void attend_keys(int part, const bf16 *q, int q_step, const bf
 			for (int n = 0; n < WIDTH / 8; n++) {
 #pragma unroll
 				for (int e = 0; e < 4; e++) {
-					const int in = n * 8 + 2 * t + e % 2, i = within<TQ>(row + in), j = within<TK>(own + g + e / 2 * 8), r = e / 2, c = 2 * n + e % 2;
+					const int in = n * 8 + 2 * t + e % 2, i = within<TQ>(row + in),
+							  j = within<TK>(own + g + e / 2 * 8), r = e / 2, c = 2 * n + e % 2;
 					const float x = s[n][e], power = p[n][e];
 					p[n][e] = weight(power, i, j, query[c], key[r]);
 					dp[n][e] = gradient(x, power, dp[n][e], rows[in].at[2], i, j, query[c], key[r]);

@@ -1,26 +1,27 @@
-// One block of 512 threads computes all gradients of a head of 64 columns. It goes over squares of 64 queries and 128 keys: in each pass the tiles
-// of queries follow each other, while the keys stay. So every product is computed once, and nothing is added in an order that differs from
-// run to run.
+// One block of 512 threads computes all gradients of a head of 64 columns. It goes over squares of 64 queries and 128
+// keys: in each pass the tiles of queries follow each other, while the keys stay. So every product is computed once,
+// and nothing is added in an order that differs from run to run.
 //
-// - Warpgroups 0 and 1 have 64 keys each. They compute the scores and the gradients of the scores, with a row for each key, and add up dK and dV in
-//   registers.
-// - Warpgroup 2 multiplies the gradients of the scores with the keys, and adds up dQ in shared memory. Warpgroups 0 and 1 leave the gradients of the
-//   scores there. dQ of a tile is stored after its last square.
+// - Warpgroups 0 and 1 have 64 keys each. They compute the scores and the gradients of the scores, with a row for each
+//   key, and add up dK and dV in registers.
+// - Warpgroup 2 multiplies the gradients of the scores with the keys, and adds up dQ in shared memory. Warpgroups 0 and
+//   1 leave the gradients of the scores there. dQ of a tile is stored after its last square.
 // - Warpgroup 3 loads tiles of queries and their gradients, and the keys and values of each pass.
 //
-// They wait for each other at barriers, at which each warp arrives once in a phase. A thread waits for every phase, in their order, so it cannot miss
-// one:
+// They wait for each other at barriers, at which each warp arrives once in a phase. A thread waits for every phase, in
+// their order, so it cannot miss one:
 //
 //	barrier        arrive      wait    a phase ends
-//	keys_there     3           0, 1    when the keys and values of a pass are there. Warpgroup 2 waits for change_there, which comes later
+//	keys_there     3           0, 1    when the keys and values of a pass are there; group 2 waits for change_there
 //	keys_read      0, 1, 2     3       when no one needs them any more
-//	rows_there     3           0, 1    when a tile of queries is there, with what else is known of them; one barrier for even squares, one for odd
+//	rows_there     3           0, 1    when a tile of queries is there and what is known of it; two: even, odd squares
 //	rows_read      0, 1        3       when no one needs it any more
-//	change_there   0, 1        2       when the gradients of the scores of a square are there; one barrier for each copy
+//	change_there   0, 1        2       when the scores' gradients of a square are there; a barrier for each copy
 //	change_read    2           0, 1    when no one needs them any more
 
-// query_values are what a square needs of a query: log2 of what the powers of its scores are divided by, and the sum that the gradient of the
-// softmax subtracts. If its largest score is not NEAR, the powers are those of differences to it, and logarithm is log2 of their sum.
+// query_values are what a square needs of a query: log2 of what the powers of its scores are divided by, and the sum
+// that the gradient of the softmax subtracts. If its largest score is not NEAR, the powers are those of differences to
+// it, and logarithm is log2 of their sum.
 struct alignas(16) query_values { float lift, delta, peak, logarithm; };
 
 // head_matrices are those of a head, and row_steps the distances of their rows.
@@ -31,11 +32,13 @@ constexpr int GRADIENT_THREADS = 512;
 
 // squares has the sizes of a block, with so many copies of the gradients of scores, and the order of its squares.
 template <int QUERIES, int KEYS, int REACH_WIDTH, bool ZERO_OUT_OF_REACH, int CHANGE_COPIES> struct squares {
-	static constexpr int TQ = QUERIES, TK = KEYS, REACH = REACH_WIDTH, COPIES = CHANGE_COPIES, TILES = (TQ + 63) / 64, PASSES = (TK + 127) / 128, ALL = PASSES * TILES;
+	static constexpr int TQ = QUERIES, TK = KEYS, REACH = REACH_WIDTH, COPIES = CHANGE_COPIES, TILES = (TQ + 63) / 64,
+						 PASSES = (TK + 127) / 128, ALL = PASSES * TILES;
 	static constexpr bool VANISHES = ZERO_OUT_OF_REACH;
-	// The parts of the shared memory, in tiles: two of keys, values, queries and gradients each, then those of changes. The sums of dQ follow,
-	// 4 KiB for each 16 rows.
-	static constexpr int AT_KEYS = 0, AT_VALUES = 2 * TILE_BYTES, AT_QUERIES = 4 * TILE_BYTES, AT_GRADS = 6 * TILE_BYTES, AT_CHANGES = 8 * TILE_BYTES,
+	// The parts of the shared memory, in tiles: two of keys, values, queries and gradients each, then those of changes.
+	// The sums of dQ follow, 4 KiB for each 16 rows.
+	static constexpr int AT_KEYS = 0, AT_VALUES = 2 * TILE_BYTES, AT_QUERIES = 4 * TILE_BYTES,
+						 AT_GRADS = 6 * TILE_BYTES, AT_CHANGES = 8 * TILE_BYTES,
 						 AT_SUMS = (8 + 2 * COPIES) * TILE_BYTES, SLICE_BYTES = 4096, SLICES = (TQ + 15) / 16;
 
 	unsigned reached[TILES]; // by tile: the bits of the keys that one of its queries reaches
@@ -55,7 +58,8 @@ template <int QUERIES, int KEYS, int REACH_WIDTH, bool ZERO_OUT_OF_REACH, int CH
 		}
 	}
 	__device__ bool has(int tile, int first, int keys) const { return (reached[tile] & keys_from(first, keys)) != 0; }
-	// next is the number of the next square in which a query reaches a key: that of the pass times TILES plus that of the tile.
+	// next is the number of the next square in which a query reaches a key: that of the pass times TILES plus that of
+	// the tile.
 	__device__ int next(int at) const {
 		do at++;
 		while (at < ALL && !has(at % TILES, at / TILES * 128, 128));
@@ -67,13 +71,17 @@ template <int QUERIES, int KEYS, int REACH_WIDTH, bool ZERO_OUT_OF_REACH, int CH
 		while (pass < PASSES && !has(tile, pass * 128, 128));
 		return pass == PASSES;
 	}
-	// takes_turns says that the last pass has no more than 64 keys: both warpgroups have the same, and every other square.
+	// takes_turns says that the last pass has no more than 64 keys: both warpgroups have the same, and every other
+	// square.
 	__device__ static bool takes_turns(int pass) { return TK % 128 > 0 && TK % 128 <= 64 && pass == PASSES - 1; }
 	// is_computed says whether a warpgroup has something to compute in a square.
-	__device__ bool is_computed(int group, int tile, int pass, int step) const { return takes_turns(pass) ? step % 2 == group : has(tile, pass * 128 + group * 64, 64); }
+	__device__ bool is_computed(int group, int tile, int pass, int step) const {
+		return takes_turns(pass) ? step % 2 == group : has(tile, pass * 128 + group * 64, 64);
+	}
 };
 
-// gradient_state is what the warpgroups of a block share, apart from the tiles. What is known of queries has two places, for even and for odd squares.
+// gradient_state is what the warpgroups of a block share, apart from the tiles. What is known of queries has two
+// places, for even and for odd squares.
 template <class Query, class Squares> struct gradient_state {
 	using query_terms = Query;
 	vec<float, 4> pairs[2][32], distant[2][32]; // of two neighbouring queries: lift and delta, and peak and logarithm
@@ -109,7 +117,8 @@ __device__ inline void warp_arrives(shared_at barrier) {
 	if (threadIdx.x % 32 == 0) arrive_at(barrier);
 }
 
-// keep_half adds numbers of two threads, a distance apart: one keeps the upper half of them, and the other one the lower half.
+// keep_half adds numbers of two threads, a distance apart: one keeps the upper half of them, and the other one the
+// lower half.
 template <int HALF> __device__ inline void keep_half(float *x, bool upper, int distance) {
 #pragma unroll
 	for (int i = 0; i < HALF; i++) {
@@ -145,9 +154,11 @@ template <class Sums> struct column_totals {
 	}
 };
 
-// store_result writes a warp's 16 rows of sums times scale, of which so many are left, and adds the sums of their columns. room is shared memory for
-// them that no other warp uses.
-template <class Totals> __device__ inline void store_result(bf16 *to, int step, int left, float scale, const float (&c)[32], Totals &totals, shared_at room) {
+// store_result writes a warp's 16 rows of sums times scale, of which so many are left, and adds the sums of their
+// columns. room is shared memory for them that no other warp uses.
+template <class Totals>
+__device__ inline void store_result(
+	bf16 *to, int step, int left, float scale, const float (&c)[32], Totals &totals, shared_at room) {
 	unsigned rows[16];
 	pair_up(rows, c, scale);
 	store_16_rows(to, step, left, rows, room);
@@ -156,8 +167,9 @@ template <class Totals> __device__ inline void store_result(bf16 *to, int step, 
 
 // gradient_of_keys is the work of the two warpgroups that compute squares.
 template <class State, class OfKey, class Score, class Plain, class Weight, class Gradient, class SumsK, class SumsV>
-__device__ inline void gradient_of_keys(State &state, int group, shared_at memory, OfKey of_key, Score score, Plain is_plain, Weight weight, Gradient gradient,
-										float scale, bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v) {
+__device__ inline void gradient_of_keys(State &state, int group, shared_at memory, OfKey of_key, Score score,
+	Plain is_plain, Weight weight, Gradient gradient, float scale, bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv,
+	int dv_step, SumsV sums_v) {
 	using Squares = decltype(state.squares);
 	constexpr int TQ = Squares::TQ, TK = Squares::TK, COPIES = Squares::COPIES;
 	const Squares &squares = state.squares;
@@ -169,7 +181,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 	for (int pass = 0; pass < Squares::PASSES; pass++) {
 		const bool takes_turns = Squares::takes_turns(pass);
 		const int part = takes_turns ? 0 : group, first = pass * 128 + part * 64, own = first + warp * 16;
-		const shared_at keys = memory + Squares::AT_KEYS + part * TILE_BYTES, values = memory + Squares::AT_VALUES + part * TILE_BYTES;
+		const shared_at keys = memory + Squares::AT_KEYS + part * TILE_BYTES,
+						values = memory + Squares::AT_VALUES + part * TILE_BYTES;
 		float of_k[32] = {}, of_v[32] = {};
 		decltype(of_key(0)) key[2];
 		terms_down<TK>(key, of_key, own);
@@ -184,8 +197,10 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 			}
 			const int stage = step % 2, copy = step % COPIES, row = tile * 64;
 			wait_at(state.rows_there(stage), step / 2 % 2);
-			const shared_at queries = memory + Squares::AT_QUERIES + stage * TILE_BYTES, grads = memory + Squares::AT_GRADS + stage * TILE_BYTES;
-			// From the shuffle, the compiler knows that all threads take the same branch: otherwise it waits after each step of a product.
+			const shared_at queries = memory + Squares::AT_QUERIES + stage * TILE_BYTES,
+							grads = memory + Squares::AT_GRADS + stage * TILE_BYTES;
+			// From the shuffle, the compiler knows that all threads take the same branch: otherwise it waits after each
+			// step of a product.
 			if (__shfl_sync(0xffffffffu, squares.is_computed(group, tile, pass, step), 0)) {
 				float s[32], x[32], dp[32];
 				keep(s);
@@ -202,7 +217,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 #pragma unroll
 				for (int i = 0; i < 32; i++) x[i] = s[i];
 				auto of_8 = [](float *sums) { return (float(*)[4])sums; };
-				if (is_plain(row, row + 63, own, own + 15)) scores_of<true, true, 8, TQ, TK>(of_8(s), of_8(x), score, own, row, query, key);
+				if (is_plain(row, row + 63, own, own + 15))
+					scores_of<true, true, 8, TQ, TK>(of_8(s), of_8(x), score, own, row, query, key);
 				else scores_of<false, true, 8, TQ, TK>(of_8(s), of_8(x), score, own, row, query, key);
 				const bool far = state.far[stage][0] | state.far[stage][1] | state.far[stage][2] | state.far[stage][3];
 				if (far) {
@@ -210,7 +226,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 					for (int n = 0; n < 8; n++) {
 						const vec<float, 4> two = state.distant[stage][n * 4 + t];
 #pragma unroll
-						for (int e = 0; e < 4; e++) s[n * 4 + e] = softmax_of(s[n * 4 + e], two.at[e % 2 * 2], two.at[e % 2 * 2 + 1]);
+						for (int e = 0; e < 4; e++)
+							s[n * 4 + e] = softmax_of(s[n * 4 + e], two.at[e % 2 * 2], two.at[e % 2 * 2 + 1]);
 					}
 				}
 				float delta[16];
@@ -231,7 +248,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 				for (int n = 0; n < 8; n++) {
 #pragma unroll
 					for (int e = 0; e < 4; e++) {
-						const int i = within<TQ>(row + n * 8 + 2 * t + e % 2), j = within<TK>(own + g + e / 2 * 8), at = n * 4 + e, q = 2 * n + e % 2;
+						const int i = within<TQ>(row + n * 8 + 2 * t + e % 2), j = within<TK>(own + g + e / 2 * 8),
+								  at = n * 4 + e, q = 2 * n + e % 2;
 						dp[at] = gradient(x[at], s[at], dp[at], delta[q], i, j, query[q], key[e / 2]);
 						s[at] = weight(s[at], i, j, query[q], key[e / 2]);
 					}
@@ -244,7 +262,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 				pair_up(weights, s, 1);
 				pair_up(change, dp, 1);
 				if (step >= COPIES) wait_at(state.change_read(copy), (step / COPIES - 1) % 2);
-				store_rows(memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES, change);
+				store_rows(
+					memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES, change);
 				show();
 				warp_arrives(state.change_there(copy));
 				keep(weights);
@@ -280,7 +299,8 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 		const int copy = step % COPIES; // the next change's memory is free until then
 		if (step >= COPIES) wait_at(state.change_read(copy), (step / COPIES - 1) % 2);
 		const shared_at room = memory + Squares::AT_CHANGES + (2 * copy + group) * TILE_BYTES + warp * 16 * ROW_BYTES;
-		if (!takes_turns || group == 0) store_result(dk + own * dk_step, dk_step, TK - own, scale, of_k, totals_k, room);
+		if (!takes_turns || group == 0)
+			store_result(dk + own * dk_step, dk_step, TK - own, scale, of_k, totals_k, room);
 		if (!takes_turns || group == 1) store_result(dv + own * dv_step, dv_step, TK - own, 1, of_v, totals_v, room);
 	}
 	if (SumsK::there || SumsV::there) {
@@ -304,7 +324,9 @@ __device__ inline void gradient_of_keys(State &state, int group, shared_at memor
 }
 
 // gradient_of_queries is the work of the warpgroup that adds up dQ.
-template <class State, class Sums> __device__ inline void gradient_of_queries(State &state, shared_at memory, float scale, bf16 *dq, int dq_step, Sums sums_q) {
+template <class State, class Sums>
+__device__ inline void gradient_of_queries(
+	State &state, shared_at memory, float scale, bf16 *dq, int dq_step, Sums sums_q) {
 	using Squares = decltype(state.squares);
 	constexpr int TQ = Squares::TQ, COPIES = Squares::COPIES;
 	const Squares &squares = state.squares;
@@ -314,16 +336,22 @@ template <class State, class Sums> __device__ inline void gradient_of_queries(St
 	int at = squares.next(-1);
 #pragma unroll 1
 	for (int step = 0; at < Squares::ALL; step++) {
-		const int tile = at % Squares::TILES, pass = at / Squares::TILES, copy = step % COPIES, further = squares.next(at), slice = tile * 4 + warp;
+		const int tile = at % Squares::TILES, pass = at / Squares::TILES, copy = step % COPIES,
+				  further = squares.next(at), slice = tile * 4 + warp;
 		// A warp beyond the last slice goes along, and adds up what no one reads. It has room for 16 rows in bf16.
 		const bool there = slice < Squares::SLICES;
-		const shared_at sums = memory + Squares::AT_SUMS + (there ? slice * Squares::SLICE_BYTES : Squares::SLICES * Squares::SLICE_BYTES + (slice - Squares::SLICES) * 16 * ROW_BYTES);
+		const shared_at sums =
+			memory + Squares::AT_SUMS +
+			(there ? slice * Squares::SLICE_BYTES
+				   : Squares::SLICES * Squares::SLICE_BYTES + (slice - Squares::SLICES) * 16 * ROW_BYTES);
 		float sum[32];
 		const bool more = begun >> tile & 1;
 		if (there && more) read_sums<false>(sum, sums + lane * 16, 512);
 		wait_at(state.change_there(copy), step / COPIES % 2);
-		const bool upper = squares.is_computed(1, tile, pass, step), both = upper && squares.is_computed(0, tile, pass, step);
-		const shared_at changes = memory + Squares::AT_CHANGES + 2 * copy * TILE_BYTES, keys = memory + Squares::AT_KEYS;
+		const bool upper = squares.is_computed(1, tile, pass, step),
+				   both = upper && squares.is_computed(0, tile, pass, step);
+		const shared_at changes = memory + Squares::AT_CHANGES + 2 * copy * TILE_BYTES,
+						keys = memory + Squares::AT_KEYS;
 		keep(sum);
 		begin_products();
 		if (both) { // each branch waits for itself: otherwise the compiler waits after each step of all products
@@ -332,14 +360,17 @@ template <class State, class Sums> __device__ inline void gradient_of_queries(St
 			end_products();
 			wait_for_products<0>();
 		} else {
-			start_turned(sum, changes + upper * TILE_BYTES, keys + (Squares::takes_turns(pass) ? 0 : upper * TILE_BYTES), more);
+			start_turned(sum, changes + upper * TILE_BYTES,
+				keys + (Squares::takes_turns(pass) ? 0 : upper * TILE_BYTES), more);
 			end_products();
 			wait_for_products<0>();
 		}
 		keep(sum);
 		warp_arrives(state.change_read(copy));
 		if (further / Squares::TILES != pass) warp_arrives(state.keys_read());
-		if (squares.is_last(tile, pass)) store_result(dq + (tile * 64 + warp * 16) * dq_step, dq_step, TQ - tile * 64 - warp * 16, scale, sum, totals, sums);
+		if (squares.is_last(tile, pass))
+			store_result(dq + (tile * 64 + warp * 16) * dq_step, dq_step, TQ - tile * 64 - warp * 16, scale, sum,
+				totals, sums);
 		else if (there) put_sums(sums + lane * 16, 512, sum);
 		begun |= 1u << tile;
 		at = further;
@@ -357,21 +388,25 @@ template <class State, class Sums> __device__ inline void gradient_of_queries(St
 		totals.put(of_warps[warp]);
 		meet<128>(2);
 		const int column = threadIdx.x % 128;
-		if (column < 64) sums_q.first[column] = of_warps[0][column] + of_warps[1][column] + of_warps[2][column] + of_warps[3][column];
+		if (column < 64)
+			sums_q.first[column] =
+				of_warps[0][column] + of_warps[1][column] + of_warps[2][column] + of_warps[3][column];
 	}
 }
 
-// load_squares is the work of the warpgroup that loads tiles. A thread has every other part of one row of queries and gradients, and one part of
-// every sixteenth row of keys and values.
+// load_squares is the work of the warpgroup that loads tiles. A thread has every other part of one row of queries and
+// gradients, and one part of every sixteenth row of keys and values.
 template <class State, class Matrices, class OfQuery>
-__device__ inline void load_squares(State &state, shared_at memory, int batch, int batches, Matrices matrices_of, row_steps steps, const float *most, const float *total,
-									OfQuery of_query, query_values *values) {
+__device__ inline void load_squares(State &state, shared_at memory, int batch, int batches, Matrices matrices_of,
+	row_steps steps, const float *most, const float *total, OfQuery of_query, query_values *values) {
 	using Squares = decltype(state.squares);
 	constexpr int TQ = Squares::TQ, TK = Squares::TK;
 	const Squares &squares = state.squares;
-	const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32, row = thread / 2, side = thread % 2 * 8;
+	const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32, row = thread / 2,
+			  side = thread % 2 * 8;
 	const head_matrices own = matrices_of(batch);
-	const bf16 *from_q = own.q + row * steps.q + side, *from_grad = own.grad + row * steps.grad + side, *from_o = own.o + row * steps.o + side;
+	const bf16 *from_q = own.q + row * steps.q + side, *from_grad = own.grad + row * steps.grad + side,
+			   *from_o = own.o + row * steps.o + side;
 	const shared_at to_row = part_of(row, thread % 2), to_key = part_of(thread / 8, thread % 8);
 	const int following = batch + multiprocessor_ids(); // the head of a block that may run here next
 	unsigned known = 0;								 // by tile: whether values has those of its queries
@@ -392,8 +427,10 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 		} else if (there) value = values[of];
 		const auto query = of_query(within<TQ>(tile * 64 + thread % 64));
 		if (step >= 2) wait_at(state.rows_read(stage), (step / 2 - 1) % 2);
-		const bf16 *next_q = there ? from_q + tile * 64 * steps.q : own.q, *next_grad = there ? from_grad + tile * 64 * steps.grad : own.grad;
-		const shared_at to_q = memory + Squares::AT_QUERIES + stage * TILE_BYTES + to_row, to_grad = memory + Squares::AT_GRADS + stage * TILE_BYTES + to_row;
+		const bf16 *next_q = there ? from_q + tile * 64 * steps.q : own.q,
+				   *next_grad = there ? from_grad + tile * 64 * steps.grad : own.grad;
+		const shared_at to_q = memory + Squares::AT_QUERIES + stage * TILE_BYTES + to_row,
+						to_grad = memory + Squares::AT_GRADS + stage * TILE_BYTES + to_row;
 #pragma unroll
 		for (int i = 0; i < 4; i++) { // parts whose numbers differ by 2 i are 32 i bytes apart, or back
 			copy_16(to_q ^ i * 32, next_q + i * 16, there);
@@ -407,7 +444,8 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 			}
 			loaded = pass;
 			const int key = pass * 128 + thread / 8;
-			const bf16 *from_k = own.k + key * steps.k + thread % 8 * 8, *from_v = own.v + key * steps.v + thread % 8 * 8;
+			const bf16 *from_k = own.k + key * steps.k + thread % 8 * 8,
+					   *from_v = own.v + key * steps.v + thread % 8 * 8;
 #pragma unroll
 			for (int i = 0; i < 8; i++) {
 				const bool key_there = TK % 128 == 0 || key + 16 * i < TK;
@@ -430,7 +468,8 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 				for (int j = 0; j < 8; j++) x[j % 4] += float(result[i].at[j]) * float(part.at[j]);
 			}
 			const float sum = x[0] + x[1] + (x[2] + x[3]), logarithm = log2f(value.logarithm);
-			value = {there ? value.peak * LOG2_E + logarithm : INFINITY, sum + __shfl_xor_sync(0xffffffffu, sum, 1), value.peak, logarithm};
+			value = {there ? value.peak * LOG2_E + logarithm : INFINITY, sum + __shfl_xor_sync(0xffffffffu, sum, 1),
+				value.peak, logarithm};
 			if (there) values[of] = value;
 		}
 		const bool far = __any_sync(0xffffffffu, !(fabsf(value.peak) <= NEAR));
@@ -460,13 +499,15 @@ __device__ inline void load_squares(State &state, shared_at memory, int batch, i
 	}
 }
 
-// attend_gradients computes the gradients of a head: scale_q times dQ, scale_k times dK, dV, and the sums of their columns. gradient(...) is the
-// gradient of a product Q K', weight(...) is what the product with V reads. of_query and of_key are the terms that the functions read. values
-// is scratch memory of the head.
-template <class Squares, class Matrices, class OfQuery, class OfKey, class Score, class Plain, class Weight, class Gradient, class SumsQ, class SumsK, class SumsV>
-__device__ inline void attend_gradients(int batch, int batches, Matrices matrices_of, row_steps steps, const float *most, const float *total, const int *reach,
-										OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale_q, bf16 *dq, int dq_step,
-										SumsQ sums_q, float scale_k, bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v, query_values *values) {
+// attend_gradients computes the gradients of a head: scale_q times dQ, scale_k times dK, dV, and the sums of their
+// columns. gradient(...) is the gradient of a product Q K', weight(...) is what the product with V reads. of_query and
+// of_key are the terms that the functions read. values is scratch memory of the head.
+template <class Squares, class Matrices, class OfQuery, class OfKey, class Score, class Plain, class Weight,
+	class Gradient, class SumsQ, class SumsK, class SumsV>
+__device__ inline void attend_gradients(int batch, int batches, Matrices matrices_of, row_steps steps,
+	const float *most, const float *total, const int *reach, OfQuery of_query, OfKey of_key, Score score,
+	Plain is_plain, Weight weight, Gradient gradient, float scale_q, bf16 *dq, int dq_step, SumsQ sums_q,
+	float scale_k, bf16 *dk, int dk_step, SumsK sums_k, bf16 *dv, int dv_step, SumsV sums_v, query_values *values) {
 	__shared__ gradient_state<decltype(of_query(0)), Squares> state;
 	static_assert(sizeof(state) - sizeof(state.terms) <= 3 << 10, "attentionblock.go has another size");
 	const shared_at memory = large_memory();
@@ -477,7 +518,8 @@ __device__ inline void attend_gradients(int batch, int batches, Matrices matrice
 	// 2 * 192 + 72 + 56 registers are those of four warpgroups with 128 each.
 	if (group < 2) {
 		take_registers<192>();
-		gradient_of_keys(state, group, memory, of_key, score, is_plain, weight, gradient, scale_k, dk, dk_step, sums_k, dv, dv_step, sums_v);
+		gradient_of_keys(state, group, memory, of_key, score, is_plain, weight, gradient, scale_k, dk, dk_step,
+			sums_k, dv, dv_step, sums_v);
 	} else if (group == 2) {
 		leave_registers<72>();
 		gradient_of_queries(state, memory, scale_q, dq, dq_step, sums_q);

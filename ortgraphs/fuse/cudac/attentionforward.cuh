@@ -1,5 +1,6 @@
-// products_of_warps are the products of attend where each warp multiplies for itself. Its queries are in registers, and one after another block of N
-// keys and values in shared memory: an even one in the first half, an odd one in the second.
+// products_of_warps are the products of attend where each warp multiplies for itself. Its queries are in registers, and
+// one after another block of N keys and values in shared memory: an even one in the first half, an odd one in the
+// second.
 template <int D, int TQ, int TK> struct products_of_warps {
 	static constexpr int N = streamed<D>, ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	static constexpr bool TOGETHER = false; // the warps of a block need not have the same squares
@@ -26,7 +27,9 @@ template <int D, int TQ, int TK> struct products_of_warps {
 		left_of<D>(queries, at + threadIdx.x / 32 * 16 * ROW);
 	}
 	__device__ static void loaded() {}
-	__device__ void scores(float (&s)[N / 2], int block) { multiply_rows<D, N>((float(*)[4])s, queries, place_of(tiles()) + block % 2 * STAGE); }
+	__device__ void scores(float (&s)[N / 2], int block) {
+		multiply_rows<D, N>((float (*)[4])s, queries, place_of(tiles()) + block % 2 * STAGE);
+	}
 	__device__ static bool any(bool of_warp) { return of_warp; }
 	__device__ void add(float (&out)[D / 2], float (&weights)[N / 2], int block) const {
 		add_product<D, N>((float(*)[4])out, (float(*)[4])weights, place_of(tiles()) + block % 2 * STAGE + N * ROW);
@@ -36,18 +39,21 @@ template <int D, int TQ, int TK> struct products_of_warps {
 	}
 };
 
-// attend computes a part of softmax(score(Q K')) V, 64 rows, and what the backward pass needs of each: the largest score, and the sum of the
-// powers. A square in which all powers are 0 is left after the first product, and not in reach. of_query and of_key are the terms that score and
-// weight read.
-template <class Products, int D, int TQ, int TK, int COLUMN, int REACH, class OfQuery, class OfKey, class Score, class Plain, class Weight>
-__device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, OfQuery of_query, OfKey of_key, Score score,
-							  Plain is_plain, Weight weight, bf16 *o, int o_step, float *most, float *total, int *reach) {
+// attend computes a part of softmax(score(Q K')) V, 64 rows, and what the backward pass needs of each: the largest
+// score, and the sum of the powers. A square in which all powers are 0 is left after the first product, and not in
+// reach. of_query and of_key are the terms that score and weight read.
+template <class Products, int D, int TQ, int TK, int COLUMN, int REACH, class OfQuery, class OfKey, class Score,
+	class Plain, class Weight>
+__device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v,
+	int v_step, OfQuery of_query, OfKey of_key, Score score, Plain is_plain, Weight weight, bf16 *o, int o_step,
+	float *most, float *total, int *reach) {
 	constexpr int N = Products::N, BLOCKS = (TK + N - 1) / N, ROWS = 64;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int first = part * ROWS, own = first + warp * 16;
 	Products products;
 	products.begin(q, q_step, first, k, k_step, v, v_step);
-	float sums[D / 2] = {}, largest[2] = {-INFINITY, -INFINITY}, base[2] = {-INFINITY, -INFINITY}, lift[2] = {}, sum[2] = {};
+	float sums[D / 2] = {}, largest[2] = {-INFINITY, -INFINITY}, base[2] = {-INFINITY, -INFINITY}, lift[2] = {},
+				   sum[2] = {};
 	auto out = (float(*)[4])sums;
 	bool far = false;
 	unsigned reached = 0;
@@ -55,7 +61,8 @@ __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k
 	terms_down<TQ>(query, of_query, own);
 	using Key = decltype(of_key(0));
 	alignas(16) __shared__ Key terms[2][N];
-	Key upcoming = of_key(within<TK>(threadIdx.x % N)); // of the next block, asked for while the block before is computed
+	// of the next block, asked for while the block before is computed
+	Key upcoming = of_key(within<TK>(threadIdx.x % N));
 	auto square = [&](int block) {
 		const int column = block * N;
 		float scores[N / 2];
@@ -63,7 +70,8 @@ __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k
 		Key key[N / 4];
 		terms_across<N / 8>(key, terms[block % 2]);
 		products.scores(scores, block);
-		if (is_plain(own, own + 15, column, column + N - 1)) scores_of<true, false, N / 8, TQ, TK>(s, s, score, own, column, query, key);
+		if (is_plain(own, own + 15, column, column + N - 1))
+			scores_of<true, false, N / 8, TQ, TK>(s, s, score, own, column, query, key);
 		else scores_of<false, false, N / 8, TQ, TK>(s, s, score, own, column, query, key);
 		float top[2] = {-INFINITY, -INFINITY};
 #pragma unroll
@@ -112,7 +120,8 @@ __device__ inline void attend(int part, const bf16 *q, int q_step, const bf16 *k
 			for (int e = 0; e < 4; e++) {
 				const float p = power_of_2(fmaf(s[n][e], LOG2_E, -lift[e / 2]));
 				sum[e / 2] += p;
-				s[n][e] = weight(p, within<TQ>(own + g + e / 2 * 8), within<TK>(column + n * 8 + 2 * t + e % 2), query[e / 2], key[2 * n + e % 2]);
+				s[n][e] = weight(p, within<TQ>(own + g + e / 2 * 8), within<TK>(column + n * 8 + 2 * t + e % 2),
+					query[e / 2], key[2 * n + e % 2]);
 			}
 		}
 		products.add(sums, scores, block);

@@ -1,5 +1,5 @@
-// products_of_group are the products of attend by the four warps of a block together, for queries, keys and values of 64 columns. All are in shared
-// memory: blocks of 64 keys and values as in products_of_warps, and then the queries.
+// products_of_group are the products of attend by the four warps of a block together, for queries, keys and values of
+// 64 columns. All are in shared memory: blocks of 64 keys and values as in products_of_warps, and then the queries.
 template <int TQ, int TK> struct products_of_group {
 	static constexpr int N = 64;
 	static constexpr bool TOGETHER = true;
@@ -10,7 +10,8 @@ template <int TQ, int TK> struct products_of_group {
 #pragma unroll
 		for (int i = 0; i < 64; i += 16) {
 			const bool there = ROWS % 64 == 0 || first + row + i < ROWS;
-			copy_16(to + part_of(row, part) + i * ROW_BYTES, from + (there ? first + row + i : 0) * step + part * 8, there);
+			copy_16(to + part_of(row, part) + i * ROW_BYTES, from + (there ? first + row + i : 0) * step + part * 8,
+				there);
 		}
 	}
 	__device__ shared_at place(int block) const { return keys + block % 2 * 2 * TILE_BYTES; }
@@ -19,7 +20,8 @@ template <int TQ, int TK> struct products_of_group {
 		load_rows<TK>(place(block) + TILE_BYTES, v, v_step, block * N);
 		end_copies();
 	}
-	__device__ void begin(const bf16 *q, int q_step, int first, const bf16 *k, int k_step, const bf16 *v, int v_step) const {
+	__device__ void begin(
+		const bf16 *q, int q_step, int first, const bf16 *k, int k_step, const bf16 *v, int v_step) const {
 		load_rows<TQ>(queries, q, q_step, first);
 		load(k, k_step, v, v_step, 0);
 	}

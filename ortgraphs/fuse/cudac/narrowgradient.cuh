@@ -1,14 +1,17 @@
-// Gradients of the weights of convolutions of few channels. For each tap, the gradient is a product of matrices: y', whose rows are the results, times
-// the positions of x that the tap reads. A block goes down strips of y, with as many rows of y in shared memory as the kernel has, and the row of x
-// that all of them read. It keeps all sums in registers. FORM has the sizes.
+// Gradients of the weights of convolutions of few channels. For each tap, the gradient is a product of matrices: y',
+// whose rows are the results, times the positions of x that the tap reads. A block goes down strips of y, with as many
+// rows of y in shared memory as the kernel has, and the row of x that all of them read. It keeps all sums in registers.
+// FORM has the sizes.
 template <class FORM> struct narrow : FORM {
 	static __device__ constexpr int squares(int n) { return (n + 15) / 16; }
 	// Each tap has M x N squares of 16 x 16 sums. A warp has N of them.
-	static constexpr int M = squares(FORM::RESULTS), N = squares(FORM::CHANNELS), TAPS = FORM::KERNEL_ROWS * FORM::KERNEL_COLUMNS;
+	static constexpr int M = squares(FORM::RESULTS), N = squares(FORM::CHANNELS),
+						 TAPS = FORM::KERNEL_ROWS * FORM::KERNEL_COLUMNS;
 	// Positions are an odd number of 16 bytes apart: so eight of them are in different banks.
 	static constexpr int X_PITCH = N * 32 + 16, Y_PITCH = M * 32 + 16;
 	static constexpr int READ_COLUMNS = FORM::STRIP_COLUMNS + (FORM::KERNEL_COLUMNS - 1) * FORM::DILATION;
-	static constexpr int X_ROW = READ_COLUMNS * X_PITCH, SLOT = X_ROW + FORM::STRIP_COLUMNS * Y_PITCH, SLOTS = FORM::KERNEL_ROWS + FORM::AHEAD;
+	static constexpr int X_ROW = READ_COLUMNS * X_PITCH, SLOT = X_ROW + FORM::STRIP_COLUMNS * Y_PITCH,
+						 SLOTS = FORM::KERNEL_ROWS + FORM::AHEAD;
 	static constexpr int DOWN = FORM::STRIP_COLUMNS / 16, THREADS = DOWN * M * 32;
 	static constexpr int STRIPS_DOWN = (FORM::Y_ROWS + FORM::STRIP_ROWS - 1) / FORM::STRIP_ROWS;
 	static constexpr int STRIPS_ACROSS = (FORM::Y_COLUMNS + FORM::STRIP_COLUMNS - 1) / FORM::STRIP_COLUMNS;
@@ -20,8 +23,9 @@ template <class FORM> struct narrow : FORM {
 	typedef float sums[TAPS][2 * N][4];
 };
 
-// row_loader loads rows of COLUMNS positions of WIDTH channels to slots of shared memory, with a few instructions for each: a thread copies 16 bytes of
-// the same columns of each row. Positions outside are zeros, and so are channels that are filled up.
+// row_loader loads rows of COLUMNS positions of WIDTH channels to slots of shared memory, with a few instructions for
+// each: a thread copies 16 bytes of the same columns of each row. Positions outside are zeros, and so are channels that
+// are filled up.
 template <int COLUMNS, int WIDTH, int ALL_COLUMNS, int ALL_ROWS, int PITCH, int THREADS> struct row_loader {
 	static constexpr int PARTS = PITCH / 16 - 1, AT_ONCE = THREADS / PARTS, COPIES = (COLUMNS + AT_ONCE - 1) / AT_ONCE;
 	const bf16 *from; // of the part of the first position of the next row
@@ -48,12 +52,14 @@ template <int COLUMNS, int WIDTH, int ALL_COLUMNS, int ALL_ROWS, int PITCH, int 
 	}
 };
 
-// add_step adds the products of a row of x with the rows of y whose taps read it: the one of the same step, and those of the steps before it, as far
-// as the strip has them. The step's rows are in a slot.
-template <class F> __device__ inline void add_step(typename F::sums &sum, shared_at of_x, shared_at of_y, int step, int slot) {
+// add_step adds the products of a row of x with the rows of y whose taps read it: the one of the same step, and those
+// of the steps before it, as far as the strip has them. The step's rows are in a slot.
+template <class F>
+__device__ inline void add_step(typename F::sums &sum, shared_at of_x, shared_at of_y, int step, int slot) {
 	unsigned a[F::KERNEL_ROWS][4];
 #pragma unroll
-	for (int k = 0; k < F::KERNEL_ROWS; k++) load_transposed(a[k], of_y + (slot >= k ? slot - k : slot - k + F::SLOTS) * F::SLOT);
+	for (int k = 0; k < F::KERNEL_ROWS; k++)
+		load_transposed(a[k], of_y + (slot >= k ? slot - k : slot - k + F::SLOTS) * F::SLOT);
 #pragma unroll
 	for (int column = 0; column < F::KERNEL_COLUMNS; column++) {
 #pragma unroll
@@ -70,7 +76,8 @@ template <class F> __device__ inline void add_step(typename F::sums &sum, shared
 	}
 }
 
-// leave_narrow adds up the sums of the warps that have the same results, one after another, and leaves them in the order of the weights.
+// leave_narrow adds up the sums of the warps that have the same results, one after another, and leaves them in the
+// order of the weights.
 template <class F> __device__ inline void leave_narrow(float *partials, const typename F::sums &sum, shared_at memory) {
 	const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, two = threadIdx.x % 4 * 2;
 	float *const all = (float *)memory_at(memory);
@@ -84,7 +91,9 @@ template <class F> __device__ inline void leave_narrow(float *partials, const ty
 #pragma unroll
 				for (int half = 0; half < 2; half++) {
 					const float *own = sum[tap][n] + half * 2;
-					vec<float, 2> *to = (vec<float, 2> *)(all + ((tap * F::M + warp % F::M) * 16 + g + half * 8) * F::WIDE + n * 8 + two);
+					vec<float, 2> *to =
+						(vec<float, 2> *)(all + ((tap * F::M + warp % F::M) * 16 + g + half * 8) * F::WIDE + n * 8 +
+										  two);
 					vec<float, 2> pair = turn > 0 ? *to : vec<float, 2>{0, 0};
 					pair.at[0] += own[0];
 					pair.at[1] += own[1];
@@ -94,7 +103,8 @@ template <class F> __device__ inline void leave_narrow(float *partials, const ty
 	__syncthreads();
 	for (int i = threadIdx.x; i < F::RESULTS * F::TAPS * F::CHANNELS; i += F::THREADS) {
 		const int channel = i % F::CHANNELS, tap = i / F::CHANNELS % F::TAPS, result = i / (F::CHANNELS * F::TAPS);
-		partials[blockIdx.x * F::RESULTS * F::TAPS * F::CHANNELS + i] = all[(tap * F::M * 16 + result) * F::WIDE + channel];
+		partials[blockIdx.x * F::RESULTS * F::TAPS * F::CHANNELS + i] =
+			all[(tap * F::M * 16 + result) * F::WIDE + channel];
 	}
 }
 
@@ -112,7 +122,8 @@ template <class F> struct narrow_loader {
 		}
 		if (strip < F::STRIPS) {
 			if (step == 0) {
-				const int one = strip / (F::STRIPS_DOWN * F::STRIPS_ACROSS), row = strip / F::STRIPS_ACROSS % F::STRIPS_DOWN * F::STRIP_ROWS;
+				const int one = strip / (F::STRIPS_DOWN * F::STRIPS_ACROSS),
+						  row = strip / F::STRIPS_ACROSS % F::STRIPS_DOWN * F::STRIP_ROWS;
 				const int column = strip % F::STRIPS_ACROSS * F::STRIP_COLUMNS;
 				of_x.begin(x, one, row - F::ROWS_BEFORE, column - F::COLUMNS_BEFORE);
 				of_y.begin(y, one, row, column);
@@ -130,7 +141,8 @@ template <class F> struct narrow_loader {
 template <class F> __device__ inline void add_narrow(const bf16 *x, const bf16 *y, float *partials) {
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = warp / F::M * 16;
 	const shared_at memory = large_memory(), of_x = memory + (first + lane % 16) * F::X_PITCH + lane / 16 * 16;
-	const shared_at of_y = memory + F::X_ROW + (first + lane / 16 * 8 + lane % 8) * F::Y_PITCH + lane / 8 % 2 * 16 + warp % F::M * 32;
+	const shared_at of_y =
+		memory + F::X_ROW + (first + lane / 16 * 8 + lane % 8) * F::Y_PITCH + lane / 8 % 2 * 16 + warp % F::M * 32;
 	typename F::sums sum;
 #pragma unroll
 	for (int i = 0; i < F::TAPS * 2 * F::N * 4; i++) (&sum[0][0][0])[i] = 0;

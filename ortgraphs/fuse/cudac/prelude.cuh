@@ -65,9 +65,9 @@ template <class T> __device__ inline T remainder_of(T a, T b) {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-// residue_of is the remainder by D if a is not negative. The quotient of an int takes three instructions: it is the upper half of a product with
-// 2^(32 + S) / D, rounded up, which is exact below 2^31 (Granlund and Montgomery, Division by Invariant Integers using Multiplication, theorem 4.2).
-// For D = 1 that number has no room in 32 bits.
+// residue_of is the remainder by D if a is not negative. The quotient of an int takes three instructions: it is the
+// upper half of a product with 2^(32 + S) / D, rounded up, which is exact below 2^31 (Granlund and Montgomery, Division
+// by Invariant Integers using Multiplication, theorem 4.2). For D = 1 that number has no room in 32 bits.
 __device__ constexpr int log2_of(int x) { return x > 1 ? 1 + log2_of(x / 2) : 0; }
 template <long long D> __device__ inline int residue_of(int a) {
 	if (D == 1) return 0;
@@ -75,7 +75,9 @@ template <long long D> __device__ inline int residue_of(int a) {
 	constexpr unsigned FACTOR = ((1ull << (32 + S)) + D - 1) / D;
 	return a - (int)(__umulhi(a, FACTOR) >> S) * (int)D;
 }
-template <long long D> __device__ inline long long residue_of(long long a) { return (unsigned long long)a % (unsigned long long)D; }
+template <long long D> __device__ inline long long residue_of(long long a) {
+	return (unsigned long long)a % (unsigned long long)D;
+}
 
 // tanh_of has a relative error of at most 2e-6 everywhere: near 0 a difference of almost equal numbers would have none.
 __device__ inline float tanh_of(float x) {
@@ -85,18 +87,21 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
-// half_of_one_plus_tanh is (1 + tanh(y)) / 2, and one_minus_tanh_squared is 1 - tanh(y)^2, of y = x * scale. They share all but two instructions. Far
-// below 0, the first keeps its relative precision, which 1 + tanh(y) loses.
-__device__ inline float half_of_one_plus_tanh(float x, float scale) { return __fdividef(1.f, 1.f + exp2f(-2.885390082f * scale * x)); }
+// half_of_one_plus_tanh is (1 + tanh(y)) / 2, and one_minus_tanh_squared is 1 - tanh(y)^2, of y = x * scale. They share
+// all but two instructions. Far below 0, the first keeps its relative precision, which 1 + tanh(y) loses.
+__device__ inline float half_of_one_plus_tanh(float x, float scale) {
+	return __fdividef(1.f, 1.f + exp2f(-2.885390082f * scale * x));
+}
 __device__ inline float one_minus_tanh_squared(float x, float scale) {
 	const float half = half_of_one_plus_tanh(x, scale);
 	return 4.f * (half - half * half);
 }
 // bell_of is exp(-x * x / 2), with a relative error of 4e-6 up to |x| = 9, and 8e-6 up to 12.
 __device__ inline float bell_of(float x) { return __expf(-0.5f * x * x); }
-// normal_tail is erfc(z / sqrt(2)) / 2 of z = |x|, with a relative error of 1.5e-6 up to z = 5 and 4e-6 up to 9: exp(-z * z / 2), times
-// t = 1 / (1 + 0.325 z / sqrt(2)), times a polynomial in t. Its coefficients are the least largest relative error of half of
-// erfcx(z / sqrt(2)) / t for z up to 12, which is 1.3e-7. erfcf takes four times as many instructions.
+// normal_tail is erfc(z / sqrt(2)) / 2 of z = |x|, with a relative error of 1.5e-6 up to z = 5 and 4e-6 up to 9: exp(-z
+// * z / 2), times t = 1 / (1 + 0.325 z / sqrt(2)), times a polynomial in t. Its coefficients are the least largest
+// relative error of half of erfcx(z / sqrt(2)) / t for z up to 12, which is 1.3e-7. erfcf takes four times as many
+// instructions.
 __device__ inline float normal_tail(float x) {
 	const float t = __fdividef(1.f, 1.f + 0.229809704f * fabsf(x));
 	float p = -0.0744469331f;
@@ -109,8 +114,8 @@ __device__ inline float normal_tail(float x) {
 	p = p * t + 0.0918402961f;
 	return t * p * bell_of(x);
 }
-// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. normal_of is (1 + erf(x / sqrt(2))) / 2, by the tail below 0,
-// and (1 + tanh(x)) / 2 = sigmoid(2 x).
+// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. normal_of is (1 + erf(x / sqrt(2))) / 2,
+// by the tail below 0, and (1 + tanh(x)) / 2 = sigmoid(2 x).
 __device__ inline float normal_of(float x) {
 	const float tail = normal_tail(x);
 	return x < 0.f ? tail : 1.f - tail;
@@ -122,13 +127,16 @@ __device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.59576912
 __device__ inline double sigmoid_of(double x) { return 1.0 / (1.0 + exp(-x)); }
 __device__ inline double softplus_of(double x) { return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
 __device__ inline double gelu_of(double x) { return 0.5 * x * erfc(-0.70710678118654752 * x); }
-__device__ inline double gelu_tanh_of(double x) { return x * sigmoid_of(1.5957691216057308 * (x + 0.044715 * x * x * x)); }
+__device__ inline double gelu_tanh_of(double x) {
+	return x * sigmoid_of(1.5957691216057308 * (x + 0.044715 * x * x * x));
+}
 
-// group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must
-// call it, for 256 all of the block. Every thread has the same result.
+// group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All
+// threads of a warp must call it, for 256 all of the block. Every thread has the same result.
 #define GROUP(OP) \
 	template <int WIDTH, class T> __device__ inline T group_##OP(T x) { \
-		for (int far = WIDTH > 32 ? 16 : WIDTH / 2; far > 0; far /= 2) x = OP##_of(x, __shfl_xor_sync(0xffffffffu, x, far)); \
+		for (int far = WIDTH > 32 ? 16 : WIDTH / 2; far > 0; far /= 2) \
+			x = OP##_of(x, __shfl_xor_sync(0xffffffffu, x, far)); \
 		if (WIDTH <= 32) return x; \
 		__shared__ T warps[8]; \
 		__syncthreads(); \

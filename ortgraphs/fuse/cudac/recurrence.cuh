@@ -1,9 +1,9 @@
-// The steps of a recurrence in one launch: the blocks wait for each other between steps. Each has columns of the weights in shared memory, all the
-// time, and computes these columns of the products, in f32.
+// The steps of a recurrence in one launch: the blocks wait for each other between steps. Each has columns of the
+// weights in shared memory, all the time, and computes these columns of the products, in f32.
 
 #ifdef __CUDACC__
-// meet_blocks waits for all threads of so many blocks, which must run at the same time. arrived counts arrivals; target is that of the thread's last
-// meeting. What one has written to memory before, another reads after it by read_fresh.
+// meet_blocks waits for all threads of so many blocks, which must run at the same time. arrived counts arrivals; target
+// is that of the thread's last meeting. What one has written to memory before, another reads after it by read_fresh.
 __device__ inline void meet_blocks(unsigned *arrived, unsigned &target, unsigned blocks) {
 	__syncthreads();
 	target += blocks;
@@ -17,7 +17,10 @@ __device__ inline void meet_blocks(unsigned *arrived, unsigned &target, unsigned
 }
 __device__ inline vec<float, 4> read_fresh_4(const float *p) {
 	vec<float, 4> v;
-	asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3]) : "l"(p) : "memory");
+	asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+		: "=f"(v.at[0]), "=f"(v.at[1]), "=f"(v.at[2]), "=f"(v.at[3])
+		: "l"(p)
+		: "memory");
 	return v;
 }
 // shared_floats is the shared memory that the launch asks for.
@@ -29,7 +32,8 @@ __device__ inline float *shared_floats() {
 
 enum { RECURRENCE_THREADS = 256 };
 
-// leave_sums adds N numbers over the threads of a warp. Each thread returns one of the sums: that of number lane / (32 / N).
+// leave_sums adds N numbers over the threads of a warp. Each thread returns one of the sums: that of number lane / (32
+// / N).
 template <int N> __device__ inline float leave_sums(float (&x)[N], int lane) {
 	int far = 16;
 #pragma unroll
@@ -44,8 +48,9 @@ template <int N> __device__ inline float leave_sums(float (&x)[N], int lane) {
 	return x[0];
 }
 
-// multiply_rows computes the products of rows of a with rows of w, which have INNER numbers each, a multiple of 4. A warp computes ROWS x COLUMNS of
-// them, or a part of their terms if the terms are split: the sums of part p begin at sums[p * stride].
+// multiply_rows computes the products of rows of a with rows of w, which have INNER numbers each, a multiple of 4. A
+// warp computes ROWS x COLUMNS of them, or a part of their terms if the terms are split: the sums of part p begin at
+// sums[p * stride].
 template <int ROWS, int COLUMNS, int INNER, int SPLIT>
 __device__ inline void multiply_rows(const float *a, const float *w, float *sums, int rows, int columns, int stride) {
 	constexpr int N = ROWS * COLUMNS;

@@ -1,5 +1,5 @@
-// The second step of column sums: the kernels of regions have left sums of some rows each, and one launch adds up those of many
-// regions. Both add in a fixed order, so the bits are the same in every run.
+// The second step of column sums: the kernels of regions have left sums of some rows each, and one launch adds up those
+// of many regions. Both add in a fixed order, so the bits are the same in every run.
 
 // pointers are all pointers of a call. The first is the table: so many jobs, then for each job the fields below.
 struct pointers {
@@ -8,9 +8,11 @@ struct pointers {
 enum { FIRST_BLOCK, PARTIALS, FIRST_PARTIAL, BLOCKS, COLUMNS, OP, RESULT, SHORT, FIELDS };
 
 // A block completes the sums of 32 threads' columns: VECTOR each where rows of partial sums are aligned for it.
-template <int VECTOR> __device__ inline void complete(const long long *job, const pointers &p, int first, float (*all)[32 * 4 + 1]) {
+template <int VECTOR>
+__device__ inline void complete(const long long *job, const pointers &p, int first, float (*all)[32 * 4 + 1]) {
 	const float *partials = (const float *)p.at[job[PARTIALS]] + job[FIRST_PARTIAL];
-	const int across = threadIdx.x % 32, down = threadIdx.x / 32, columns = job[COLUMNS], blocks = job[BLOCKS], op = job[OP];
+	const int across = threadIdx.x % 32, down = threadIdx.x / 32, columns = job[COLUMNS], blocks = job[BLOCKS],
+			  op = job[OP];
 	const int column = first + across * VECTOR;
 	float x[VECTOR];
 #pragma unroll
@@ -20,7 +22,8 @@ template <int VECTOR> __device__ inline void complete(const long long *job, cons
 		for (int i = down; i < blocks; i += 32) {
 			const vec<float, VECTOR> y = *(const vec<float, VECTOR> *)(partials + (long long)i * columns + column);
 #pragma unroll
-			for (int j = 0; j < VECTOR; j++) x[j] = op == 0 ? x[j] + y.at[j] : op == 1 ? max_of(x[j], y.at[j]) : min_of(x[j], y.at[j]);
+			for (int j = 0; j < VECTOR; j++)
+				x[j] = op == 0 ? x[j] + y.at[j] : op == 1 ? max_of(x[j], y.at[j]) : min_of(x[j], y.at[j]);
 		}
 	}
 #pragma unroll
@@ -42,7 +45,9 @@ extern "C" __global__ void __launch_bounds__(1024) sums(const pointers p) {
 	__shared__ int found;
 	const long long *table = (const long long *)p.at[0], *jobs = table + 1;
 	for (int i = threadIdx.x; i < table[0]; i += 1024)
-		if (jobs[i * FIELDS + FIRST_BLOCK] <= blockIdx.x && (i + 1 == table[0] || blockIdx.x < jobs[(i + 1) * FIELDS + FIRST_BLOCK])) found = i;
+		if (jobs[i * FIELDS + FIRST_BLOCK] <= blockIdx.x &&
+			(i + 1 == table[0] || blockIdx.x < jobs[(i + 1) * FIELDS + FIRST_BLOCK]))
+			found = i;
 	__syncthreads();
 	const long long *job = jobs + found * FIELDS;
 	const int block = blockIdx.x - (int)job[FIRST_BLOCK];
