@@ -98,6 +98,7 @@ const filesPackage = "host/base/files"
 // importers names the folders that may import a module of others.
 var importers = map[string]string{
 	"github.com/KimMachineGun/automemlimit": "host/settings/limits",
+	"github.com/coreos/go-systemd":          "host/observe/systemd",
 	"github.com/fsnotify/fsnotify":          "host/command/plugindev",
 	"github.com/NVIDIA/go-nvml":             "gpu/nvml",
 	"github.com/goccy/go-yaml":              "host/command/prepare host/settings/config",

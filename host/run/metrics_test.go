@@ -49,6 +49,16 @@ func TestMetrics(t *testing.T) {
 			text = string(body)
 		}
 	}
+	for path, want := range map[string]string{"healthz": "; progress ", "readyz": "training, step "} {
+		if r, err := http.Get("http://" + address + "/" + path); err != nil {
+			t.Error(err)
+		} else {
+			body, _ := io.ReadAll(r.Body)
+			if r.Body.Close(); r.StatusCode != 200 || !strings.Contains(string(body), want) {
+				t.Errorf("/%s: %d, %s", path, r.StatusCode, body)
+			}
+		}
+	}
 	close(stop)
 	if err := <-ended; exit.Code(err) != 130 {
 		t.Error(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
-	"github.com/xtts-host/xtts-host/host/run/boards"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -54,9 +53,6 @@ func (o *outputs) open(p *plan.Plan, folder *runfolder.Folder) (err error) {
 	o.log.Open(folder.Log.File, o.wait)
 	o.bus.Require(rundir.LogFile, o.log)
 	o.log.WarnOf(folder.Log.Instead)
-	if o.figures, err = boards.Serve(p, o.bus, o.log.Logger); err != nil {
-		return err
-	}
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/ranks/launch"
+	"github.com/xtts-host/xtts-host/host/run/boards"
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -73,6 +74,9 @@ func trainAs(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, others.Close(err)) }()
+	if out.figures, err = boards.Serve(&set.Config, rank.Leads(), out.bus, out.log.Logger); err != nil {
+		return nil, exit.Refused(err)
+	}
 	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
 	if err != nil {
 		return nil, exit.Refused(others.Because(err))

@@ -1,4 +1,5 @@
-// Package prometheus serves the figures of a run to Prometheus, at an address that --metrics names:
+// Package prometheus serves the figures of a run to Prometheus, at an address that --metrics names, and answers there
+// whether the run makes progress (/healthz) and trains (/readyz):
 //
 //	s, err := prometheus.Listen("127.0.0.1:9464", "v0.2.0")
 //	bus.Offer("metrics", s, warn)

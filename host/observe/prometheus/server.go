@@ -3,6 +3,7 @@ package prometheus
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/health"
 )
 
 const (
@@ -23,6 +25,7 @@ const (
 // Server serves the figures of a run. It is a best-effort sink.
 type Server struct {
 	taker
+	health   *health.Judge
 	unusable atomic.Pointer[func() int] // clips; nil if they are not known
 
 	listener net.Listener
@@ -38,9 +41,12 @@ func Listen(address, version string) (*Server, error) {
 	}
 	s := &Server{
 		taker:    taker{figures: newFigures(), version: version, now: time.Now},
+		health:   health.New(),
 		listener: l, ended: make(chan struct{}),
 	}
 	mux := http.NewServeMux() // another path is not found
+	mux.Handle("GET /healthz", probe(s.health.Alive))
+	mux.Handle("GET /readyz", probe(s.health.Ready))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes, Timeout: limit,
 	}))
@@ -55,6 +61,19 @@ func Listen(address, version string) (*Server, error) {
 	return s, nil
 }
 
+// probe answers with a line, and with status 503 unless what it says is good.
+func probe(ask func() (line string, good bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		line, good := ask()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if !good {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		io.WriteString(w, line+"\n")
+	})
+}
+
 // URL is where the figures are.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
 
@@ -67,6 +86,7 @@ func (s *Server) Quarantined(count func() int) {
 
 // Take sets the figures.
 func (s *Server) Take(events []event.Event) error {
+	s.health.Take(events)
 	for _, e := range events {
 		s.take(e)
 	}

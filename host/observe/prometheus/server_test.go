@@ -155,7 +155,8 @@ func TestOpenMetrics(t *testing.T) {
 func TestPaths(t *testing.T) {
 	s := start(t)
 	for path, want := range map[string]int{
-		"/metrics": 200, "/": 404, "/metrics/": 404, "/debug/pprof/": 404, "/metrics/../etc/passwd": 404,
+		"/metrics": 200, "/healthz": 200, "/readyz": 503,
+		"/": 404, "/metrics/": 404, "/debug/pprof/": 404, "/metrics/../etc/passwd": 404,
 	} {
 		if got, _ := scrape(t, s, path); got != want {
 			t.Errorf("%s: status %d, want %d", path, got, want)
@@ -168,6 +169,27 @@ func TestPaths(t *testing.T) {
 	if r.Body.Close(); r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d", r.StatusCode)
 	}
+}
+
+// A probe gets one line, and its status says whether the run is ready.
+func TestProbes(t *testing.T) {
+	s := start(t)
+	ask := func(path string, status int, want string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		s.server.Handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if typ := w.Header().Get("Content-Type"); w.Code != status || !strings.HasPrefix(w.Body.String(), want) ||
+			strings.Count(w.Body.String(), "\n") != 1 || !strings.HasPrefix(typ, "text/plain") {
+			t.Errorf("%s: %d, %s, %q, want %d and %q", path, w.Code, typ, w.Body, status, want)
+		}
+	}
+	ask("/healthz", 200, "preparing; progress 0s ago")
+	ask("/readyz", 503, "preparing")
+	if err := s.Take(all()); err != nil {
+		t.Fatal(err)
+	}
+	ask("/healthz", 200, "training, step 12 of 20; progress 0s ago")
+	ask("/readyz", 200, "training, step 12 of 20")
 }
 
 // The server ends with the bus, also while someone is connected and sends nothing.
