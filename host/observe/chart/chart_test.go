@@ -68,11 +68,15 @@ func TestPlot(t *testing.T) {
 	got := string(p.SVG())
 	for _, want := range []string{
 		`aria-label="Loss &amp; more. from 1 to 3."`, `d="M54.0 212.0M468.0 34.0"`, `&lt;a&gt;</text>`,
-		`<path class="l2" d="M261.0 167.5V78.5"/>`, `<circle class="c2" cx="261.0" cy="123.0" r="3.5"><title>a\u202eb</title></circle>`,
+		`<path vector-effect="non-scaling-stroke" class="l2" d="M261.0 167.5V78.5"/>`,
+		`<circle class="c2" cx="261.0" cy="123.0" r="3.5"><title>a\u202eb</title></circle>`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
+	}
+	if n := strings.Count(got, `r="2.5"`); n != 2 {
+		t.Errorf("%d points between gaps have a dot, want 2:\n%s", n, got)
 	}
 	if p = (Plot{Title: "none", Describe: "no steps"}); !strings.Contains(string(p.SVG()), "no values") {
 		t.Error("an empty plot does not say so")
@@ -209,7 +213,8 @@ func TestBars(t *testing.T) {
 	got := string(b.SVG())
 	for _, want := range []string{
 		`<rect class="c1" x="6.0" y="20.0" width="117.00" height="18"><title>arenas: 4 GiB</title></rect>`,
-		`<rect class="c6" x="123.0" y="20.0" width="117.00" height="18">`, `<path class="limit" d="M474.0 17.0v24"/>`,
+		`<rect class="c6" x="123.0" y="20.0" width="117.00" height="18">`,
+		`<path vector-effect="non-scaling-stroke" class="limit" d="M474.0 17.0v24"/>`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -218,8 +223,9 @@ func TestBars(t *testing.T) {
 	if strings.Count(got, ">arenas<") != 1 || strings.Contains(got, "Inf") {
 		t.Errorf("%s", got)
 	}
-	if !strings.Contains(got, `<path class="halo" d="M474.0 17.0v24"/>`) ||
-		strings.Count(got, `<path class="cut" d="M123.0 20.0v18"/>`) != 1 || strings.Count(got, `class="cut"`) != 1 {
+	if !strings.Contains(got, `<path vector-effect="non-scaling-stroke" class="halo" d="M474.0 17.0v24"/>`) ||
+		strings.Count(got, `<path vector-effect="non-scaling-stroke" class="cut" d="M123.0 20.0v18"/>`) != 1 ||
+		strings.Count(got, `class="cut"`) != 1 {
 		t.Errorf("no line between the parts, or no ground of the limit:\n%s", got)
 	}
 	if text := b.Rows[0].Describe(); text != "GPU 0: arenas 4 GiB, rest 4 GiB" {

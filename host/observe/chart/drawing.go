@@ -35,9 +35,11 @@ func (d *drawing) open(title, describe string, height float64) {
 		text(strings.TrimSuffix(title, ".")+". "+describe))
 }
 
+// close ends a picture. Lines keep their width when the page scales it; that is an attribute, since validators of HTML
+// do not know the property of style sheets.
 func (d *drawing) close() template.HTML {
 	d.say("</svg>")
-	return template.HTML(d.String())
+	return template.HTML(strings.ReplaceAll(d.String(), "<path ", `<path vector-effect="non-scaling-stroke" `))
 }
 
 func title(hint string) string {

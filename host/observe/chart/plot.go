@@ -164,11 +164,16 @@ func (l *Line) shown(p Point, y axis) bool {
 	return finite(p.X) && finite(p.Y) && !(y.log && p.Y <= 0)
 }
 
+// single says that a point has no neighbour that is shown.
+func (l *Line) single(i int, y axis) bool {
+	return (i == 0 || !l.shown(l.Points[i-1], y)) && (i+1 == len(l.Points) || !l.shown(l.Points[i+1], y))
+}
+
 func (l *Line) draw(d *drawing, x, y axis) {
 	var path strings.Builder
 	pen := "M"
 	var dots drawing
-	for _, p := range l.Points {
+	for i, p := range l.Points {
 		if !l.shown(p, y) {
 			pen = "M" // a gap
 			continue
@@ -178,6 +183,9 @@ func (l *Line) draw(d *drawing, x, y axis) {
 		pen = "L"
 		if p.hasInterval() {
 			dots.say(`<path class="l%d" d="M%s %sV%s"/>`, l.Color, px, place(y.at(p.Low)), place(y.at(p.High)))
+		}
+		if !l.Dots && !l.Alone && l.single(i, y) { // a line of one point cannot be seen
+			dots.say(`<circle class="c%d" cx="%s" cy="%s" r="2.5"/>`, l.Color, px, py)
 		}
 		if !l.Dots && p.Hint == "" {
 			continue

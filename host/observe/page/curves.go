@@ -38,6 +38,9 @@ func curves(run *record.Run) []Figure {
 		}
 		low, high := extremes(c.curve)
 		caption := fmt.Sprintf("From %s to %s%s.", units.Number(low), units.Number(high), c.unit)
+		if low == high {
+			caption = fmt.Sprintf("%s%s at every step.", units.Number(low), c.unit)
+		}
 		if c.curve.Width > 1 {
 			caption += " " + binned(c.curve)
 		}
@@ -128,13 +131,27 @@ func lossCurve(run *record.Run) Figure {
 			Points: []chart.Point{{X: float64(b.Step), Y: b.Loss, Hint: hint}}})
 	}
 	if s.Skipped > 0 {
-		caption += fmt.Sprintf(" %s skipped, without a point.", units.Count(s.Skipped, "step"))
+		caption += fmt.Sprintf(" %s skipped, shown at the loss before.", units.Count(s.Skipped, "step"))
+		lines = append(lines, skips(&s.Skips))
 	}
 	p := chart.Plot{Title: "Loss", Describe: caption, XName: "step", Whole: true, Lines: lines, LogFrom: 3}
 	if s.Loss.Width > 1 {
 		caption += " " + binned(&s.Loss)
 	}
 	return Figure{"Loss", caption, p.SVG()}
+}
+
+// skips marks the steps that were skipped.
+func skips(c *record.Curve) chart.Line {
+	l := chart.Line{Name: "skipped", Color: 4, Dots: true, Alone: true}
+	for _, b := range c.Bins {
+		hint := fmt.Sprintf("step %d was skipped", b.First)
+		if b.N > 1 {
+			hint = fmt.Sprintf("%d steps from %d to %d were skipped", b.N, b.First, b.Last)
+		}
+		l.Points = append(l.Points, chart.Point{X: float64(b.Last), Y: b.Mean(), Hint: hint})
+	}
+	return l
 }
 
 // The phases of a step, which add up to it, with their colours. All before them are of a batch.

@@ -114,7 +114,7 @@ func TestPage(t *testing.T) {
 		"Means over the texts measure step 1 (first) step 2 (best) step 3 (last) MCD 8.0 dB 5.0 dB 5.0 dB " +
 			"word errors 25 % 25 % 25 %",
 		"سلام 你好 clip 1, LJ-1 , fa recording step 1 (first) length 1.500 s MCD 8.0 dB word errors 25 %",
-		"step 2 (best) length, at the limit 1.500 s", "A step a step 50.0 ms", "decode 7.00 ms",
+		"step 2 (best) cut after 1.500 s", "A step a step 50.0 ms", "decode 7.00 ms",
 		"GPU 0, model 8.0 GiB of 16.0 GiB (50 %)", "arenas: 2.0 GiB", "rest of the processes: 6.0 GiB", "85 % ± 10 %",
 		"features 2 1,384 26.2 ms 92.3 ms 1 0 0", "training 24 45.6 s",
 		"training, left out 3 1.0 min too long (excluded.jsonl)",

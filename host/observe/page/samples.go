@@ -28,6 +28,7 @@ type Take struct {
 	Sound    *Medium
 	Picture  *Medium
 	Seconds  float64
+	Timed    bool // Seconds is known
 	NotEnded bool
 	Measures []Measure
 }
@@ -101,8 +102,8 @@ func NameOf(u *record.Utterance) string {
 // TakeOf is an utterance without its picture.
 func TakeOf(u *record.Utterance, when, folder, link string, media *Media) Take {
 	return Take{
-		When: when, Sound: media.Take(folder, u.File, link), Seconds: u.Seconds, NotEnded: u.Ended != nil && !*u.Ended,
-		Measures: measures(u.Measures),
+		When: when, Sound: media.Take(folder, u.File, link), Seconds: u.Seconds, Timed: u.Seconds > 0 || u.Ended != nil,
+		NotEnded: u.Ended != nil && !*u.Ended, Measures: measures(u.Measures),
 	}
 }
 

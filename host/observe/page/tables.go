@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/chart"
@@ -89,10 +91,12 @@ func results(run *record.Run, r *report.Report) (list []Table) {
 	var rows [][]string
 	for _, b := range r.Baselines[:min(len(r.Baselines), mostRows)] {
 		n := func(v report.Float) string { return units.Number(float64(v)) }
-		rows = append(rows,
-			[]string{b.Metric + ", training", n(b.Constant), n(b.PreviousFrame), n(b.TrainMeanLast20),
-				share(b.RatioTrain)},
-			[]string{b.Metric + ", held out", n(b.EvalConstant), n(b.EvalPreviousFrame), n(b.Eval), share(b.RatioEval)})
+		rows = append(rows, []string{b.Metric + ", training", n(b.Constant), n(b.PreviousFrame), n(b.TrainMeanLast20),
+			share(b.RatioTrain)})
+		if b.EvalRows > 0 {
+			rows = append(rows, []string{b.Metric + ", held out", n(b.EvalConstant), n(b.EvalPreviousFrame), n(b.Eval),
+				share(b.RatioEval)})
+		}
 	}
 	if len(rows) > 0 {
 		list = append(list, *NewTable("Compared with predictors without a model", "-nnnn",
@@ -220,13 +224,21 @@ func data(r *report.Report) (list []Table) {
 	}
 	rows = nil
 	for _, c := range r.UnknownCharacters[:min(len(r.UnknownCharacters), mostRows)] {
-		rows = append(rows, []string{c.Char, c.Code, Count(int64(c.Count)), c.Split, c.First, c.As})
+		rows = append(rows, []string{alone(c.Char), c.Code, Count(int64(c.Count)), c.Split, c.First, c.As})
 	}
 	if len(rows) > 0 {
 		list = append(list, *NewTable("Characters that the tokenizer does not know", "--n---",
 			[]string{"character", "code", "count", "list", "first in", "the model gets"}, rows...).folded())
 	}
 	return list
+}
+
+// alone is a character as it can be seen without another one: a mark gets a circle to be on.
+func alone(char string) string {
+	if first, _ := utf8.DecodeRuneInString(char); unicode.Is(unicode.M, first) {
+		return "\u25cc" + char
+	}
+	return char
 }
 
 func length(seconds float64) string {
@@ -309,6 +321,7 @@ type probes struct {
 	Table      *Table
 	Pictures   []probePicture
 	Histograms []Figure
+	Others     bool // there are more histograms than the page has
 }
 
 // mostHistograms bounds those of a page.
@@ -347,8 +360,10 @@ func probesOf(run *record.Run, media *Media, link string) *probes {
 		rows = append(rows, []string{one.Name, strings.Trim(fmt.Sprint(one.Shape), "[]"), number(one.Mean),
 			number(one.Std),
 			number(one.Min), number(one.Max), number(one.Norm), Count(one.NotFinite)})
-		if len(one.Counts) > 1 && one.Min != nil && one.Max != nil && len(p.Histograms) < mostHistograms {
-			p.Histograms = append(p.Histograms, histogram(&one))
+		if len(one.Counts) > 1 && one.Min != nil && one.Max != nil {
+			if p.Others = len(p.Histograms) == mostHistograms; !p.Others {
+				p.Histograms = append(p.Histograms, histogram(&one))
+			}
 		}
 		if m := media.Take(run.Folder, one.Picture, link); m != nil {
 			alt := fmt.Sprintf("%s: values from %s to %s, mean %s", one.Name, number(one.Min), number(one.Max),

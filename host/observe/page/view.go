@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/observe/report"
@@ -134,7 +136,12 @@ func (v *view) verdict() {
 	default:
 		v.Headline = "The run had not ended when this page was written, or was killed. It had " + steps + "."
 		sum := v.Run.Steps.Sum()
-		if v.Advice = nil; sum.Ms > 0 {
+		v.Advice = nil
+		if saved, err := rundir.Steps(files.In(v.Run.Folder, rundir.Checkpoints)); err == nil && len(saved) > 0 {
+			v.Advice = []string{fmt.Sprintf("If it was killed, continue it from step %d: %s", saved[len(saved)-1],
+				hint.Command("--resume "+hint.Path(v.Run.Folder)))}
+		}
+		if sum.Ms > 0 {
 			v.Limit = fmt.Sprintf("Input stall so far: %s of the time of the steps.", Percent(sum.Wait/sum.Ms))
 		}
 		return
@@ -191,12 +198,15 @@ func (v *view) tiles() []tile {
 		list = append(list, tile{"training loss", units.Number(s.First) + " → " + units.Number(s.Last),
 			"lowest " + units.Number(s.Best)})
 	}
-	if b := v.Run.Best; b != nil {
+	switch b := v.Run.Best; {
+	case b != nil:
 		value, note := units.Number(float64(b.Loss)), "step "+Count(b.Step)
 		if b.Value != nil {
 			value, note = units.Number(float64(*b.Value)), "by "+b.By+", "+note+", loss "+value
 		}
 		list = append(list, tile{"best evaluation", value, note})
+	case v.Run.Report != nil && r.Data.Validation == nil && v.Run.Evaluations.Count == 0:
+		list = append(list, tile{"best evaluation", "none", "no validation data"})
 	}
 	list = append(list,
 		tile{"speed", Rate(60*perSecond) + " steps/min", Rate(perSecond) + " steps/s"},

@@ -23,6 +23,8 @@ type Steps struct {
 	BestStep            int64
 
 	Loss, LR, GradNorm, Ms Curve
+	// Skips has the steps that were skipped, each with the loss before it. Steps before the first loss are not there.
+	Skips Curve
 	// Pieces are sums over Width steps each.
 	Pieces []Piece
 	Width  int
@@ -98,6 +100,7 @@ func (s *Steps) add(v *stepLine, cold bool) {
 	p := Piece{Last: step, Steps: 1, Ms: v.StepMs, Wait: v.InputWaitMs}
 	if v.Skipped {
 		s.Skipped++
+		s.Skips.Add(step, s.Last)
 	} else {
 		s.Loss.Add(step, loss)
 		s.GradNorm.Add(step, value(v.GradNorm))
