@@ -41,7 +41,9 @@ type Samples struct {
 	Texts []Text
 	Steps []string
 	Means *Table // a row for each measure, a cell for each evaluation of Steps; nil without measures
-	More  int    // texts that are left out
+	// Curves are the measures over all evaluations.
+	Curves []Figure
+	More   int // texts that are left out
 	// Linked counts the files that are links, because they did not fit.
 	Linked      int
 	Evaluations int
@@ -82,7 +84,7 @@ func SamplesOf(run *record.Run, media *Media, link string) *Samples {
 		s.Texts[i].Takes = slices.DeleteFunc(s.Texts[i].Takes, func(t Take) bool { return t.When == "" })
 	}
 	slices.SortStableFunc(s.Texts, func(a, b Text) int { return -cmp.Compare(len(a.Takes), len(b.Takes)) })
-	s.Means = means(sets, s.Steps)
+	s.Means, s.Curves = means(sets, s.Steps), speechCurves(&run.Spoken)
 	return s
 }
 
@@ -186,6 +188,13 @@ func means(sets []set, steps []string) *Table {
 		}
 	}
 	var rows [][]string
+	if len(sets) > 0 && sets[0].utterances[0].Ended != nil {
+		cut := []string{"cut"}
+		for _, set := range sets {
+			cut = append(cut, fmt.Sprintf("%d of %d", record.Cut(set.utterances), len(set.utterances)))
+		}
+		rows = append(rows, cut)
+	}
 	for _, name := range slices.SortedFunc(maps.Keys(cells), measured.Compare) {
 		rows = append(rows, append([]string{measured.Of(name).Title}, cells[name]...))
 	}

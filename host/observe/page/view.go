@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type view struct {
 	Run                        *record.Run
 	Now                        time.Time
 	Name, Model, Status, Tone  string
+	VerdictTone                string
 	Headline, Limit            string
 	Advice, Problems, Warnings []string
 	Parts                      []part
@@ -56,6 +58,17 @@ func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	v.Tone = tones[v.Status]
 	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision, processes(r)), ", ")
 	v.verdict()
+	for _, w := range r.Warnings {
+		if report.Traced(w) {
+			v.Advice = slices.Insert(v.Advice, min(1, len(v.Advice)), w+".")
+			break
+		}
+	}
+	lines, poor := speech(run)
+	v.Advice = append(lines, v.Advice...)
+	if v.VerdictTone = v.Tone; poor && v.Status == record.Done {
+		v.VerdictTone = tones[record.Interrupted]
+	}
 	v.Problems, v.Warnings = some(run.Problems), some(r.Warnings)
 	v.Tiles, v.Results = v.tiles(), results(run, r)
 	v.Curves = curves(run)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/measured"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
 const (
@@ -37,9 +39,30 @@ type Spoken struct {
 	First, Best, Last []Utterance
 	// Evaluations counts those that spoke.
 	Evaluations int
+	// Cut is the share of the texts of each evaluation that the model did not end, and Course has the means of its
+	// measures, in the order of package measured.
+	Cut    Curve
+	Course []Course
+	// Broke are the evaluations after which speech was worse than after the one before, the first ones of them.
+	Broke []Break
 	// Refused counts paths that are none of a sample: they are left out.
 	Refused int
 }
+
+// Course is a measure over the evaluations.
+type Course struct {
+	Name string
+	Curve
+}
+
+// Break says how the speech of an evaluation had become worse, as [report.Broken] says it.
+type Break struct {
+	Step int64
+	How  string
+}
+
+// mostBreaks bounds the list of breaks.
+const mostBreaks = 64
 
 // End is what the last evaluation that spoke has spoken.
 func (s *Spoken) End() []Utterance {
@@ -79,6 +102,48 @@ func Means(texts []Utterance) []Value {
 	return list[:min(len(list), maxMeasures)]
 }
 
+// Cut counts the texts that the model did not end.
+func Cut(texts []Utterance) (n int) {
+	for _, u := range texts {
+		if u.Ended != nil && !*u.Ended {
+			n++
+		}
+	}
+	return n
+}
+
+// heard are the texts of an evaluation without what a page shows of them.
+func heard(texts []Utterance) *event.Spoken {
+	e := &event.Spoken{}
+	for _, u := range texts {
+		one := event.Utterance{Clip: u.Clip, Number: u.Number, Seconds: u.Seconds, Ended: u.Ended == nil || *u.Ended}
+		for _, m := range u.Measures {
+			one.Measures = append(one.Measures, event.Value(m))
+		}
+		e.Utterances = append(e.Utterances, one)
+	}
+	return e
+}
+
+// follow adds an evaluation to the courses. before is the one before it, nil for the first one.
+func (s *Spoken) follow(before, now []Utterance) {
+	step := now[0].Step
+	s.Cut.Add(step, float64(Cut(now))/float64(len(now)))
+	for _, m := range Means(now) {
+		i := slices.IndexFunc(s.Course, func(c Course) bool { return c.Name == m.Name })
+		if i < 0 {
+			if i = len(s.Course); i == maxMeasures {
+				continue
+			}
+			s.Course = append(s.Course, Course{Name: m.Name})
+		}
+		s.Course[i].Add(step, m.Value)
+	}
+	if how := report.Broken(heard(before), heard(now)); how != "" && len(s.Broke) < mostBreaks {
+		s.Broke = append(s.Broke, Break{step, how})
+	}
+}
+
 // inSamples is what a sample is called in a run folder.
 var inSamples = regexp.MustCompile(`^samples/(step-[0-9]{6,18}|reference)/[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.(wav|png)$`)
 
@@ -97,9 +162,11 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 	var now []Utterance
 	step := int64(-1)
 	keep := func() {
-		switch {
-		case len(now) == 0:
+		if len(now) == 0 {
 			return
+		}
+		s.follow(s.Last, now)
+		switch {
 		case s.Evaluations == 1:
 			s.First = now
 		case step == best:
@@ -132,6 +199,7 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 	if s.Evaluations == 0 {
 		return fromFolder(run, best), problem
 	}
+	slices.SortFunc(s.Course, func(a, b Course) int { return measured.Compare(a.Name, b.Name) })
 	return s.distinct(), problem
 }
 

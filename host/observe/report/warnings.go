@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -41,4 +42,17 @@ func NotComplete(what string, step int64, err error) string {
 		text += " (" + advice + ")"
 	}
 	return text
+}
+
+// NotFinite is how the warning of a step that is not finite begins.
+func NotFinite(step int64) string { return fmt.Sprintf("step %d is not finite", step) }
+
+// Traced reports whether a warning says where a step that is not finite comes from.
+func Traced(warning string) bool {
+	var step int64
+	if n, _ := fmt.Sscanf(warning, "step %d", &step); n == 0 {
+		return false
+	}
+	rest, found := strings.CutPrefix(warning, NotFinite(step))
+	return found && !strings.HasPrefix(rest, ",") // ", and is not traced"
 }

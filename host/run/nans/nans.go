@@ -23,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/run/together"
@@ -212,7 +213,7 @@ func (t *Tracer) trace(s *event.Step, batches []*kept) {
 	}
 	found, err := origin(all)
 	if err != nil {
-		t.Log.Warn(fmt.Sprintf("step %d is not finite, and is not traced: %v (%s)", s.Step, err, t.again(s.Step)))
+		t.Log.Warn(report.NotFinite(s.Step)+fmt.Sprintf(", and is not traced: %v (%s)", err, t.again(s.Step)))
 		return
 	}
 	found.Seconds = math.Round(time.Since(began).Seconds()*100) / 100

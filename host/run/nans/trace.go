@@ -76,7 +76,7 @@ const named = 3
 
 // String says what was found, in a line.
 func (t *Trace) String() string {
-	begin := fmt.Sprintf("step %d is not finite", t.Step)
+	begin := report.NotFinite(t.Step)
 	if t.Ranks > 0 && t.Where != nowhere {
 		begin += fmt.Sprintf(" on rank %d", t.Rank)
 	}

@@ -29,8 +29,8 @@ func (s *Speaker) Speak(step int64) *event.Spoken {
 	return e
 }
 
-// Broken says how the speech of the last evaluation has become worse than that of the one before: see [Broken].
-func (s *Speaker) Broken() string { return Broken(s.before, s.last) }
+// Broken says how the speech of the last evaluation has become worse than that of the one before: see [report.Broken].
+func (s *Speaker) Broken() string { return report.Broken(s.before, s.last) }
 
 // evaluate is Speak, and reports whether anything was made anew.
 func (s *Speaker) evaluate(step int64) (_ *event.Spoken, anew bool) {
