@@ -29,7 +29,8 @@ func TestPageOfSkippedSteps(t *testing.T) {
 {"step":3,"loss":null,"lr":0.1,"skipped":true}
 `})
 	for _, want := range []string{
-		"2 steps skipped, shown at the loss before.", "step 2 was skipped", "step 3 was skipped", "0.100 at every step.",
+		"2 steps skipped, shown at the loss before.", "step 2 was skipped", "step 3 was skipped",
+		"0.100 at every step.",
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("there is no %q in\n%s", want, shown)
@@ -59,8 +60,8 @@ func TestPageWithoutValidation(t *testing.T) {
 	content["report.json"] = `{"outcome":"done","baselines":[{"metric":"mel_loss","constant":0.4,"previous_frame":0.1,
 		"rows":3,"eval_constant":null,"eval_previous_frame":null,"eval":null,"ratio_eval":null}]}`
 	_, shown := pageOf(t, content)
-	if !strings.Contains(shown, "best evaluation none no validation data") || !strings.Contains(shown, "mel_loss, training") ||
-		strings.Contains(shown, "held out") {
+	if !strings.Contains(shown, "best evaluation none no validation data") ||
+		!strings.Contains(shown, "mel_loss, training") || strings.Contains(shown, "held out") {
 		t.Error(shown)
 	}
 }

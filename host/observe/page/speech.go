@@ -119,5 +119,7 @@ func worst(c *record.Curve, better measured.Better) record.Point {
 	for _, b := range c.Bins {
 		list = append(list, record.Point{Step: b.MinAt, Value: b.Min}, record.Point{Step: b.MaxAt, Value: b.Max})
 	}
-	return slices.MaxFunc(list, func(a, b record.Point) int { return cmp.Compare(m.Judged(a.Value), m.Judged(b.Value)) })
+	return slices.MaxFunc(list, func(a, b record.Point) int {
+		return cmp.Compare(m.Judged(a.Value), m.Judged(b.Value))
+	})
 }

@@ -213,7 +213,7 @@ func (t *Tracer) trace(s *event.Step, batches []*kept) {
 	}
 	found, err := origin(all)
 	if err != nil {
-		t.Log.Warn(report.NotFinite(s.Step)+fmt.Sprintf(", and is not traced: %v (%s)", err, t.again(s.Step)))
+		t.Log.Warn(report.NotFinite(s.Step) + fmt.Sprintf(", and is not traced: %v (%s)", err, t.again(s.Step)))
 		return
 	}
 	found.Seconds = math.Round(time.Since(began).Seconds()*100) / 100

@@ -151,7 +151,8 @@ var elements = map[string]string{
 	"dt": "", "dd": "", "small": "dir", "table": "", "caption": "dir", "thead": "", "tbody": "", "tr": "",
 	"th": "scope class dir", "td": "class dir", "figure": "class", "figcaption": "dir", "article": "class",
 	"audio": "controls preload aria-label src", "img": "src alt", "details": "", "summary": "",
-	"footer": "", "svg": "class viewbox role aria-label", "path": "vector-effect class d", "text": "class x y text-anchor",
+	"footer": "", "svg": "class viewbox role aria-label",
+	"path": "vector-effect class d", "text": "class x y text-anchor",
 	"circle": "class cx cy r", "rect": "class x y width height rx",
 }
 
