@@ -102,9 +102,9 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"Run first done", "nano, cpu, f32 , last written",
 		"The run is done, after 3 steps. Limited by: decode, which training waits for. Speech after step 3: the " +
-			"model ended the text, MCD 5.0 dB, word errors 25 %. Speech breaks after step 2, although the loss is the " +
-			"lowest so far: clip 1 was cut after 1.5 s. The best checkpoint is that of the lowest loss. --best-by " +
-			"spoken.mcd_db chooses it by the speech (docs/schedules.md). Raise --num-workers.",
+			"model ended the text, MCD 5.0 dB, word errors 25 %. Speech breaks after step 2, although the loss is " +
+			"the lowest so far: clip 1 was cut after 1.5 s. The best checkpoint is that of the lowest loss. " +
+			"--best-by spoken.mcd_db chooses it by the speech (docs/schedules.md). Raise --num-workers.",
 		"steps 3 none skipped", "training loss 4.000 → 2.000 lowest 2.000", "best evaluation 3.500 step 2",
 		"speed 1,200 steps/min 20.0 steps/s", "frames 50.0 /s 9 in all", "wall time 1 min 02 s", "input stall 60 %",
 		"step time 50.0 ms ± 10.0 ms, variation 20 %", "samples 6 clips trained on",
