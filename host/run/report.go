@@ -14,7 +14,7 @@ import (
 func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error) {
 	o, path := r.duties, r.loop.Path
 	m := report.Measured{
-		Began: r.began, Wall: wall, Pipeline: path.Pipeline.Stats(), Baselines: o.baselines.Losses(),
+		Began: r.began, Wall: wall, Pipeline: path.Pipeline.Figures(), Baselines: o.baselines.Losses(),
 		Transfers: report.Transfers(r.session.Device.Timer.Transfers()), Setup: summary.Setup(r.plan),
 		Diverged: ending.IsDiverged(outcome),
 	}

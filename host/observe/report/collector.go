@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/base/stat"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
@@ -31,6 +33,8 @@ type Collector struct {
 	walltime   walltime
 	evaluation *Evaluation
 	unsaved    int // checkpoints for which the disk had no space
+
+	trainedCPU, endedCPU time.Duration // of this process, when training began and ended
 }
 
 // steptimes are the times of the steps of this process.
@@ -39,8 +43,9 @@ type steptimes struct {
 	windows       int64 // without the warm ones
 	first         firstStep
 	rest          totals
-	byBucket      map[int]*sample
-	gradients     sample // of the steps in byBucket
+	byBucket      map[int]*stat.Sample
+	gradients     stat.Sample                 // of the steps in byBucket
+	parts         [len(stepParts)]stat.Sample // likewise
 }
 
 // firstStep keeps the first step until it is known whether it counts.
@@ -65,7 +70,7 @@ func (t *totals) add(o totals) {
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{
 		metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines,
-		steptimes: steptimes{byBucket: map[int]*sample{}},
+		steptimes: steptimes{byBucket: map[int]*stat.Sample{}},
 	}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
@@ -82,6 +87,12 @@ func (c *Collector) Take(events []event.Event) error {
 			c.evaluated(e)
 		case *event.Phase:
 			c.walltime.phase(e)
+			switch e.Phase {
+			case event.Training:
+				c.trainedCPU = cpuTime()
+			case event.Ending:
+				c.endedCPU = cpuTime()
+			}
 		case *event.Work:
 			c.walltime.work(e)
 		case *event.Checkpoint:
@@ -131,8 +142,11 @@ func (c *Collector) timed(w *event.Step) {
 		return
 	}
 	c.rest.add(t)
-	c.time(w.Bucket).add(millis(w.Time))
-	c.gradients.add(millis(gradients(w.Times)))
+	c.time(w.Bucket).Add(millis(w.Time))
+	c.gradients.Add(millis(gradients(w.Times)))
+	for i, d := range partsOf(&w.Times) {
+		c.parts[i].Add(millis(d))
+	}
 }
 
 // gradients returns the time of the forward and backward passes of a step.
@@ -152,10 +166,10 @@ func appendRecent(values []float64, v float64) []float64 {
 	return append(values, v)
 }
 
-func (c *Collector) time(bucket int) *sample {
+func (c *Collector) time(bucket int) *stat.Sample {
 	s := c.byBucket[bucket]
 	if s == nil {
-		s = new(sample)
+		s = new(stat.Sample)
 		c.byBucket[bucket] = s
 	}
 	return s
@@ -185,9 +199,9 @@ type Measured struct {
 	Pipeline  pipeline.Stats
 	Transfers Transfers
 	Baselines []BaselineLosses
-	Best      *Best // the best evaluation of the whole run; nil means the best of this process
-	Setup     Setup // the settings that the advice may name
-	Diverged  bool  // the outcome says why the model is ruined
+	Best      *Best            // the best evaluation of the whole run; nil means the best of this process
+	Setup     bottleneck.Setup // the settings that the advice may name
+	Diverged  bool             // the outcome says why the model is ruined
 }
 
 // Complete fills in a report what follows from events and measurements; what they do not say is in r already. The
@@ -201,15 +215,16 @@ func (c *Collector) Complete(r *Report, m Measured) {
 	c.speed(r)
 	c.steps(r, m)
 	r.TransferHiddenRatio = transferHidden(m)
-	r.Verdict = judge(diagnose(r, m.Pipeline, m.Setup))
+	speed := speedOf(r, m.Pipeline, m.Setup)
+	speed.Cores = c.cores(r)
+	r.Verdict = judge(&speed, r.SkippedSteps, r.Steps)
 	if m.Diverged { // how fast it was does not matter
-		r.Verdict.Diverged, r.Verdict.Advice = true, []string{r.Outcome + "."}
+		r.Verdict.Diverged, r.Verdict.Advice, r.Verdict.SecondGPU = true, []string{r.Outcome + "."}, nil
 		return
 	}
 	if advice := r.spokenAdvice(); advice != "" {
 		r.Verdict.Advice = append(r.Verdict.Advice, advice)
 	}
-	r.Verdict.SecondGPU = second(r, m.Setup)
 }
 
 // withoutNull makes empty lists of those that are missing: report.json has no null for a list.
@@ -259,13 +274,13 @@ func (c *Collector) speed(r *Report) {
 // steps fills in the times of steps and phases.
 func (c *Collector) steps(r *Report, m Measured) {
 	n, t := c.windows-1, c.rest
-	var all sample
-	passes := c.gradients
+	var all stat.Sample
+	passes, parts := c.gradients, c.parts
 	r.StepMs.ByBucket = map[int]Distribution{}
 	for _, bucket := range slices.Sorted(maps.Keys(c.byBucket)) {
 		s := c.byBucket[bucket]
-		r.StepMs.ByBucket[bucket] = s.distribution()
-		all.join(s)
+		r.StepMs.ByBucket[bucket] = distribution(s)
+		all.Join(s)
 	}
 	switch {
 	case c.windows > warmSteps:
@@ -273,16 +288,26 @@ func (c *Collector) steps(r *Report, m Measured) {
 	case c.windows > 0:
 		n++
 		t.add(c.first.totals)
-		all.add(millis(c.first.Time))
-		passes.add(millis(gradients(c.first.Times)))
-		var bucket sample
+		all.Add(millis(c.first.Time))
+		passes.Add(millis(gradients(c.first.Times)))
+		for i, d := range partsOf(&c.first.Times) {
+			parts[i].Add(millis(d))
+		}
+		var bucket stat.Sample
 		if s := c.byBucket[c.first.bucket]; s != nil {
 			bucket = *s
 		}
-		bucket.add(millis(c.first.Time))
-		r.StepMs.ByBucket[c.first.bucket] = bucket.distribution()
+		bucket.Add(millis(c.first.Time))
+		r.StepMs.ByBucket[c.first.bucket] = distribution(&bucket)
 	}
-	r.StepMs.Distribution, r.GradientsMs = all.distribution(), passes.distribution()
+	r.StepMs.Distribution, r.GradientsMs = distribution(&all), distribution(&passes)
+	r.PhaseTimes = []PhaseTime{}
+	for i := range m.Pipeline.Times {
+		r.PhaseTimes = append(r.PhaseTimes, PhaseTime{m.Pipeline.Phases[i].Name, distribution(&m.Pipeline.Times[i])})
+	}
+	for i := range parts {
+		r.PhaseTimes = append(r.PhaseTimes, PhaseTime{stepParts[i], distribution(&parts[i])})
+	}
 
 	phase := func(name string, sum time.Duration, n int64) {
 		r.PhasesMs = append(r.PhasesMs, Phase{name, millis(sum) / float64(max(1, n))})

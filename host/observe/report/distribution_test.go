@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/base/stat"
 )
 
 func TestDistributionOfFew(t *testing.T) {
@@ -23,11 +25,11 @@ func TestDistributionOfFew(t *testing.T) {
 		// beyond the last cell
 		{[]float64{1e9}, Distribution{Steps: 1, Mean: 1e9, Min: 1e9, Max: 1e9, P50: 1e9, P99: 1e9}},
 	} {
-		var s sample
+		var s stat.Sample
 		for _, v := range c.times {
-			s.add(v)
+			s.Add(v)
 		}
-		got := s.distribution()
+		got := distribution(&s)
 		for i, pair := range [][2]float64{
 			{float64(got.Steps), float64(c.want.Steps)}, {got.Mean, c.want.Mean}, {got.Std, c.want.Std},
 			{got.Min, c.want.Min}, {got.Max, c.want.Max}, {got.P50, c.want.P50}, {got.P99, c.want.P99},
@@ -43,22 +45,22 @@ func TestDistributionOfFew(t *testing.T) {
 // Quantiles are within half a cell of the sorted list's.
 func TestQuantilesOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var s, joined sample
-	parts := make([]sample, 3)
+	var s, joined stat.Sample
+	parts := make([]stat.Sample, 3)
 	var all []float64
 	for range 20000 {
 		v := math.Exp(4 + rng.NormFloat64()) // some 55 ms, with a long tail
-		s.add(v)
-		parts[rng.IntN(len(parts))].add(v)
+		s.Add(v)
+		parts[rng.IntN(len(parts))].Add(v)
 		all = append(all, v)
 	}
 	slices.Sort(all)
-	d := s.distribution()
+	d := distribution(&s)
 	for i := range parts {
-		joined.join(&parts[i])
+		joined.Join(&parts[i])
 	}
-	joined.join(new(sample)) // which has no least time
-	j := joined.distribution()
+	joined.Join(new(stat.Sample)) // which has no least time
+	j := distribution(&joined)
 	if math.Abs(j.Mean-d.Mean) > 1e-9*d.Mean || math.Abs(j.Std-d.Std) > 1e-9*d.Std {
 		t.Errorf("joined %+v, want %+v", j, d)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/stat"
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
@@ -18,7 +19,7 @@ type Pace struct {
 	// 0 switches it off.
 	Every int64
 	// Setup has the settings that the advice may suggest to change.
-	Setup Setup
+	Setup bottleneck.Setup
 	// Pipeline has the pipeline's figures since the start of the run.
 	Pipeline interface{ Stats() pipeline.Stats }
 
@@ -38,29 +39,34 @@ const (
 // pace sums up one period. Times are kept by bucket: longer batches take longer, which is not jitter.
 type pace struct {
 	span
-	buckets map[int]*[1 + len(paceParts)]stat.Moments // the whole step, then its parts
+	buckets map[int]*[1 + len(stepParts)]stat.Moments // the whole step, then its parts
 }
 
-// paceParts are the parts of a step, in the order of report.json's phases.
-var paceParts = [...]string{"wait", "train", "optimizer", "other"}
+// stepParts are the parts of a step, in the order of report.json's phases. partsOf returns their times.
+var stepParts = [...]string{"wait", "train", "optimizer", "other"}
+
+func partsOf(t *event.Times) [len(stepParts)]time.Duration {
+	return [...]time.Duration{t.InputWait, t.Train, t.Optimize, t.Other()}
+}
 
 func (p *pace) add(w *event.Step) {
 	p.span.add(w)
 	if p.buckets == nil {
-		p.buckets = map[int]*[1 + len(paceParts)]stat.Moments{}
+		p.buckets = map[int]*[1 + len(stepParts)]stat.Moments{}
 	}
 	b := p.buckets[w.Bucket]
 	if b == nil {
-		b = new([1 + len(paceParts)]stat.Moments)
+		b = new([1 + len(stepParts)]stat.Moments)
 		p.buckets[w.Bucket] = b
 	}
-	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, w.Other()} {
-		b[i].Add(millis(d))
+	b[0].Add(millis(w.Time))
+	for i, d := range partsOf(&w.Times) {
+		b[1+i].Add(millis(d))
 	}
 }
 
 // std returns the standard deviation within buckets, in ms: the root of the mean squared distance from the mean of the
-// bucket. which is 0 for the step, 1+i for paceParts[i].
+// bucket. which is 0 for the step, 1+i for stepParts[i].
 func (p *pace) std(which int) float64 {
 	sum := 0.0
 	for _, b := range p.buckets {
@@ -72,12 +78,12 @@ func (p *pace) std(which int) float64 {
 // uneven returns the part of a step with the largest variation.
 func (p *pace) uneven() string {
 	worst := 0
-	for i := range paceParts {
+	for i := range stepParts {
 		if p.std(1+i) > p.std(1+worst) {
 			worst = i
 		}
 	}
-	return paceParts[worst]
+	return stepParts[worst]
 }
 
 // Step counts a step. If a period ends with it, found has the period's figures, and is nil otherwise. warning names the
@@ -126,7 +132,7 @@ func (p *Pace) warn(variation float64, s pipeline.Stats) string {
 	if p.since.steps < paceSteps {
 		return "" // resumed in the middle of a period
 	}
-	if variation <= variationLimit {
+	if variation <= bottleneck.MostVariation {
 		p.warned = ""
 		return ""
 	}
@@ -144,17 +150,15 @@ func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 	switch part := p.since.uneven(); part {
 	case "wait":
 		limit := limits(s, p.Setup)
-		var all []string
-		limit.advise(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
-		return limit.bottleneck, "batches come late. " + strings.Join(all, " ")
+		limit.Steps = math.MaxInt64 // enough to fill the ring
+		return limit.Limit, "batches come late. " + strings.Join(bottleneck.Texts(bottleneck.Waiting(&limit)), " ")
 	case "other":
-		return part, "checkpoints and files, between the steps. " +
-			"Raise --checkpoint-every, or put --run-dir on a faster disk."
+		return part, "checkpoints and files, between the steps. " + bottleneck.Between
 	default:
 		if p.Setup.OnCPU {
 			return part, fmt.Sprintf(
 				"something else uses the cores. Give training fewer with --threads%s, or stop other programs.",
-				now(p.Setup.Threads))
+				bottleneck.Now(p.Setup.Threads))
 		}
 		return part, "something else uses the device. Stop other programs on it."
 	}

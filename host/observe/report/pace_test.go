@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
@@ -91,7 +92,7 @@ func TestPaceKnowsBuckets(t *testing.T) {
 }
 
 func TestPaceWarnsOnce(t *testing.T) {
-	setup := Setup{
+	setup := bottleneck.Setup{
 		OnCPU: true, Threads: 2, NumWorkers: 4, PluginOf: map[string]string{"target": "features"},
 		WorkersOf: map[string]int{"features": 1},
 	}

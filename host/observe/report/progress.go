@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
@@ -41,7 +42,7 @@ func (s *span) add(w *event.Step) {
 }
 
 // Stalled reports whether a step waited so long for its batch that its line shall name what limits the run.
-func Stalled(t event.Times) bool { return ratio(t.InputWait, t.Time) >= stallLimit }
+func Stalled(t event.Times) bool { return ratio(t.InputWait, t.Time) >= bottleneck.StallLimit }
 
 // Step returns the line of a step, without a line end, or "" if none is due. Without a bar, one is also due when the
 // steps since the last line took long. Speed and input stall are means since the previous line.
@@ -69,10 +70,10 @@ func (p *Progress) line(w *event.Step) string {
 	if p.since.time > 0 && !p.Bar {
 		fmt.Fprintf(&b, "  %5s steps/s", units.Rate(float64(p.since.steps)/p.since.time.Seconds()))
 	}
-	if p.since.time > 0 && !p.Bar || stall >= stallLimit {
+	if p.since.time > 0 && !p.Bar || stall >= bottleneck.StallLimit {
 		fmt.Fprintf(&b, "  input stall %5s", units.Percent(stall))
 	}
-	if stall >= stallLimit && p.since.bottleneck != "" {
+	if stall >= bottleneck.StallLimit && p.since.bottleneck != "" {
 		fmt.Fprintf(&b, " (%s)", p.since.bottleneck)
 	}
 	if left := p.rate.Speed(w.Step, p.Run.Total).Left; left > 0 && !p.Bar {

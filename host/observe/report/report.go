@@ -73,6 +73,9 @@ type Report struct {
 	// one.
 	GradientsMs Distribution `json:"gradients_ms"`
 	PhasesMs    Phases       `json:"phases_ms"`
+	// PhaseTimes describes the same times: of decode, the stages and transfer those of the batches that training got,
+	// then of wait, train, optimizer and other those of the steps in StepMs.
+	PhaseTimes []PhaseTime `json:"phase_times"`
 
 	// Process says which rank of a run of several this report is of; absent otherwise, as Ranks, all of its processes.
 	Process *Process `json:"process,omitempty"`
@@ -301,6 +304,8 @@ type Plugin struct {
 	GrowthMB *float64 `json:"memory_mb_per_1000_calls,omitempty"`
 	P50Ms    float64  `json:"p50_ms"`
 	P99Ms    float64  `json:"p99_ms"`
+	// CPUS is the time of all cores that the processes took since they accept calls, in seconds.
+	CPUS float64 `json:"cpu_s"`
 }
 
 // Accumulation describes how the gradients of micro-batches are combined: mode "exact", "mean" or "weighted".

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -106,7 +107,7 @@ func whole() *Report {
 			Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011},
 			Baseline: baseline("mel_loss", "huber", 1),
 		}},
-		Setup: Setup{
+		Setup: bottleneck.Setup{
 			OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3,
 			PluginOf: map[string]string{"target": "features"},
 		},

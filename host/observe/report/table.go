@@ -44,7 +44,7 @@ func (r *Report) TableOf(folder string, width int) string {
 		t.row("limited by", r.Verdict.Bottleneck)
 	}
 	for _, advice := range r.Verdict.Advice {
-		t.row("", advice)
+		t.row("", advice+r.Verdict.predicted(advice))
 	}
 	if s := r.Verdict.SecondGPU; s != nil {
 		t.row("a second GPU", fmt.Sprintf("speed-up at most %.2f: %s", s.Times, s.Reason))
@@ -197,6 +197,13 @@ func (t *table) speed(r *Report) {
 	}
 	if len(batch) > 0 {
 		t.row("in parallel", strings.Join(batch, ", ")+" per batch")
+	}
+	var checks []string
+	for _, c := range r.Verdict.Checks {
+		checks = append(checks, c.String())
+	}
+	if len(checks) > 0 {
+		t.row("of a step", strings.Join(checks, ", "))
 	}
 	t.fused(r.Graphs)
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
@@ -116,7 +117,7 @@ func (m *Machine) whole() *ring.Ring {
 }
 
 // Report describes the work of the plugins that this rank has started, for all ranks that share them.
-func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
+func (m *Machine) Report(setup bottleneck.Setup) (list []report.Plugin) {
 	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for i, pool := range m.own {
 		s, id := pool.Stats(), m.plan.Stages.Resolved.Plugins[i].Name()
@@ -128,7 +129,7 @@ func (m *Machine) Report(setup report.Setup) (list []report.Plugin) {
 		list = append(list, report.Plugin{
 			ID: id, Workers: setup.WorkersOf[id], Ranks: m.plan.Fed(), Restarts: int(s.Restarts), Calls: int64(s.Calls),
 			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth,
-			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99), CPUS: s.CPU.Seconds(),
 		})
 	}
 	return list

@@ -4,14 +4,15 @@ import (
 	"maps"
 	"runtime"
 
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 )
 
 // Setup has the settings that advice about the speed may name.
-func Setup(p *plan.Plan) report.Setup {
+func Setup(p *plan.Plan) bottleneck.Setup {
 	c, at := p.Config, p.Placement
-	s := report.Setup{
+	s := bottleneck.Setup{
 		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads(),
 		NumWorkers: p.Decoders(), BufferSize: c.BufferSize, Slots: p.Slots.Device, Cores: runtime.GOMAXPROCS(0),
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -63,7 +64,7 @@ const (
 func badChoices(c choices) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	suited, buffer, most := report.Suited(c.card)
+	suited, buffer, most := bottleneck.Suited(c.card)
 	good := min(goodBatch, c.data[0].clips)
 	switch {
 	case c.emptyRows > emptyShare:

@@ -310,6 +310,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 		ended := time.Now()
 		b.cost = append(b.cost, cost{max(0, ended.Sub(began)-busy), busy})
 		p.worked(1+i, -1, b, began, ended, busy)
+		p.stats.worked(1+i, ended, busy)
 		switch {
 		case errors.Is(err, ErrRebuild):
 			p.stats.rebuilt.Add(1)

@@ -193,7 +193,10 @@ func TestSlowCopyIsTheBottleneck(t *testing.T) {
 
 // TestShortRing: two slots cannot queue for a stage that processes both at a time.
 func TestShortRing(t *testing.T) {
-	s := Stats{Phases: []Phase{{"decode", 10, 0}, {"features", 30, 9}, {"molasses", 900, 4}, {"transfer", 1, 0}}}
+	s := Stats{Phases: []Phase{
+		{Name: "decode", Busy: 10}, {Name: "features", Busy: 30, Queue: 9}, {Name: "molasses", Busy: 900, Queue: 4},
+		{Name: "transfer", Busy: 1},
+	}}
 	if got := s.Bottleneck(); got != "molasses" {
 		t.Errorf("bottleneck %q", got)
 	}

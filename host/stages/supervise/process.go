@@ -65,7 +65,8 @@ type process struct {
 	memory  trend
 	record
 
-	peak atomic.Int64 // bytes of memory
+	peak atomic.Int64  // bytes of memory
+	cpu  time.Duration // of all cores, when it began to accept calls
 
 	announcer announcer
 

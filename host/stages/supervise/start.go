@@ -114,7 +114,7 @@ func (p *process) start(ctx context.Context) error {
 	if p.stream, err = p.stage.Process(p.ctx); err != nil {
 		return &phaseError{"Process", err}
 	}
-	p.began = time.Now()
+	p.began, p.cpu = time.Now(), cpuOf(p.child.cmd.Process.Pid)
 	return nil
 }
 

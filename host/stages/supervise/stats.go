@@ -17,6 +17,8 @@ type Stats struct {
 	P50, P99, Slowest time.Duration
 	// PeakMemory is the largest memory of one process that was measured, in bytes. Shared memory is not counted.
 	PeakMemory int64
+	// CPU is the time of all cores that the processes took that are up, since they accept calls.
+	CPU time.Duration
 	// Lines counts those that the processes have written to their standard error, also those that were not logged.
 	Lines int
 	// Growth is the trend of the memory of one process, in bytes per call, by least squares over its measurements after
@@ -38,6 +40,9 @@ func (p *Pool) Stats() Stats {
 			line = longer(line, w.proc.watched())
 			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
 			s.Lines += w.proc.journal.written()
+			if w.up {
+				s.CPU += max(0, cpuOf(w.proc.child.cmd.Process.Pid)-w.proc.cpu)
+			}
 		}
 	}
 	if growth, ok := line.slope(); ok {

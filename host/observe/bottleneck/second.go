@@ -1,4 +1,4 @@
-package report
+package bottleneck
 
 import (
 	"fmt"
@@ -15,29 +15,26 @@ type SecondGPU struct {
 	Reason string  `json:"reason"`
 }
 
-// second predicts the gain from a run's phases: a pipeline is as fast as the slowest of the parts that work in
+// Second predicts the gain from a run's phases: a pipeline is as fast as the slowest of the parts that work in
 // parallel. It returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
-func second(r *Report, setup Setup) *SecondGPU {
-	if setup.OnCPU || setup.DataGPU || r.StepMs.Steps < 2 || r.StepMs.Mean <= 0 {
+func Second(m *Measured) *SecondGPU {
+	setup, step := &m.Setup, m.Step
+	if setup.OnCPU || setup.DataGPU || m.Steps < 2 || step <= 0 {
 		return nil
 	}
-	batches := float64(max(1, r.Accumulation.MicroBatches)) // of a step
-	step, plugins := r.StepMs.Mean, map[string]float64{}    // by plugin, the ms of a batch in its stages
-	var wait, host, shared float64                          // of a step, in ms
-	for _, p := range r.PhasesMs {
-		ms := batches * p.Ms
+	plugins := map[string]float64{} // by plugin, the ms of a step in its stages
+	var host, shared float64        // of a step, in ms
+	for _, p := range m.Phases {
 		switch plugin, ok := setup.PluginOf[p.Name]; {
 		case ok:
-			plugins[plugin] += ms
+			plugins[plugin] += p.Ms
 			if setup.SharedGPU && setup.UsesGPU[plugin] {
-				shared += ms
+				shared += p.Ms
 			}
-		case p.Name == "decode": // stays on the CPU, as transfer does between two pieces of memory
-			host = max(host, ms/float64(max(1, setup.NumWorkers)))
-		case p.Name == "transfer":
-			host = max(host, ms)
-		case p.Name == "wait":
-			wait = p.Ms
+		case p.Name == decode: // stays on the CPU, as transfer does between two pieces of memory
+			host = max(host, p.Ms/float64(max(1, setup.NumWorkers)))
+		case p.Name == transfer:
+			host = max(host, p.Ms)
 		}
 	}
 	prepare := host // the time between two steps' batches
@@ -49,9 +46,9 @@ func second(r *Report, setup Setup) *SecondGPU {
 		}
 	}
 	// Training gains the GPU time of the stages. The time of a stage is not all on the GPU, so the gain is smaller.
-	with := max(step-wait-shared, host)
+	with := max(step-m.Wait-shared, host)
 	s := &SecondGPU{Times: max(1, step/with)}
-	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", units.Percent(r.InputStallRatio))}
+	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", units.Percent(m.stall()))}
 	switch {
 	case shared > 0:
 		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s",

@@ -1,4 +1,4 @@
-package report
+package bottleneck
 
 import (
 	"math"
@@ -18,20 +18,17 @@ func TestSecond(t *testing.T) {
 	apart.DataGPU = true
 	cpu.OnCPU = true
 	// step is a run whose steps take 60 ms, of which it waits, and whose batches take so long.
-	step := func(wait, decode, target, transfer float64) *Report {
-		r := &Report{InputStallRatio: wait / 60, PhasesMs: Phases{
-			{"decode", decode}, {"target", target}, {"reference", 4}, {"transfer", transfer}, {"wait", wait},
-			{"train", 50 - wait}, {"optimizer", 10}, {"other", 0}, {"gpu_train", 40},
+	step := func(wait, decode, target, transfer float64) *Measured {
+		return &Measured{Steps: 100, Step: 60, Wait: wait, Phases: []Phase{
+			{Name: "decode", Ms: decode}, {Name: "target", Ms: target}, {Name: "reference", Ms: 4},
+			{Name: "transfer", Ms: transfer},
 		}}
-		r.StepMs.Steps, r.StepMs.Mean = 100, 60
-		return r
 	}
-	accumulated, short := step(0, 20, 8, 1), step(0, 20, 8, 1)
-	accumulated.Accumulation.MicroBatches = 2
-	short.StepMs.Steps = 1
+	short := step(0, 20, 8, 1)
+	short.Steps = 1
 	for _, c := range []struct {
 		name   string
-		r      *Report
+		m      *Measured
 		setup  Setup
 		want   float64 // 0: nothing is said
 		reason string
@@ -54,12 +51,12 @@ func TestSecond(t *testing.T) {
 			"0.0 % of the time for data; the stages that share the GPU take 20.0 ms for a step of 60.0 ms",
 		},
 		{"is shared more than half", step(0, 20, 36, 1), sharing, 1.5, "with 40.0 ms"},
-		{"two batches a step", accumulated, sharing, 60.0 / 36, "the stages that share the GPU take 24.0 ms"},
 		{"a data GPU", step(0, 20, 8, 1), apart, 0, ""},
 		{"the CPU", step(0, 20, 8, 1), cpu, 0, ""},
 		{"one step", short, onGPU, 0, ""},
 	} {
-		got := second(c.r, c.setup)
+		c.m.Setup = c.setup
+		got := Second(c.m)
 		switch {
 		case (got == nil) != (c.want == 0):
 			t.Errorf("%s: %+v", c.name, got)
