@@ -78,6 +78,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newFetch(),
 		newBench(),
+		newProfile(),
 		newReport(),
 		newCompare(),
 		group("runs", "Commands for runs", newRunsList()),

@@ -13,9 +13,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
-// makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.
+// MakeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.
 // It costs as much time as speech of that length.
-func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
+func MakeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	largest := b.Manifest.Buckets[len(b.Manifest.Buckets)-1]
 	samples, ok := largest["T_wav"]
 	if !ok {

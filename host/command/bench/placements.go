@@ -21,7 +21,7 @@ type gpus struct{ data, model config.GPU }
 // findPlacements returns the requested placement. By default that is two GPUs, if there are two.
 func findPlacements(c config.Config, open func() (gpu.Inventory, error)) (placements, error) {
 	if c.Device != place.CPU && c.DataGPU == "" && c.ModelGPU == "" {
-		n, err := countGPUs(open)
+		n, err := CountGPUs(open)
 		if err != nil {
 			return placements{}, err
 		}
@@ -36,8 +36,8 @@ func findPlacements(c config.Config, open func() (gpu.Inventory, error)) (placem
 	return placementsOf(p), nil
 }
 
-// countGPUs counts the GPUs that may be used.
-func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
+// CountGPUs counts the GPUs that may be used.
+func CountGPUs(open func() (gpu.Inventory, error)) (int, error) {
 	inventory, err := open()
 	if err != nil {
 		return 0, err

@@ -124,6 +124,16 @@ func fitOf(b *ortgraphs.Bundle, precision manifest.DType) (*Fit, error) {
 	return f, nil
 }
 
+// Rows returns the largest batch that fits in a precision on a card with so many bytes, by the plan of Fits; 0 if none
+// does.
+func Rows(b *ortgraphs.Bundle, precision manifest.DType, card int64) (int, error) {
+	f, err := fitOf(b, precision)
+	if err != nil {
+		return 0, err
+	}
+	return f.rows(int64(float64(card) * usable)), nil
+}
+
 // plan plans batches of so many rows of the largest bucket.
 func (f *Fit) plan(b *ortgraphs.Bundle, precision manifest.DType, rows int) (p Planned, err error) {
 	m := b.Manifest

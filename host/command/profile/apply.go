@@ -1,0 +1,126 @@
+package profile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/data/batch"
+	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// apply tries changes and writes the settings of the fastest run.
+func (p *profiler) apply(ctx context.Context, r *Result) (*Applied, error) {
+	out := p.console.Out
+	fmt.Fprintf(out, "\ntrying changes for up to %s\n", units.Duration(p.Budget))
+	s := search{
+		try: func(ctx context.Context, changes []bottleneck.Setting) (*report.Report, error) {
+			return p.train(ctx, batch.NoCheckpoint, changes)
+		},
+		now: time.Now, budget: p.Budget, rows: p.set.BatchSize, changeBatch: p.ChangeBatch, placements: p.placements(),
+		tell: func(t *Trial) { fmt.Fprintln(out, visible.Text(t.String())) },
+	}
+	first := time.Duration(r.report.WallS * float64(time.Second))
+	a, err := s.run(ctx, r.report, first)
+	if err != nil {
+		return a, err
+	}
+	fmt.Fprintf(out, "  the search ends: %s\n", a.Why)
+	if !p.ChangeBatch {
+		fmt.Fprintln(out, "  --batch-size was not changed, as it changes what is trained: --change-batch allows it")
+	}
+	if len(p.placements()) == 0 {
+		fmt.Fprintln(out, "  no other place of the stages was tried: there is no GPU for them")
+	}
+	if len(a.Changes) == 0 {
+		fmt.Fprintf(out, "no change made the run faster; %s is not written\n", visible.Text(p.Apply))
+		return a, nil
+	}
+	if err := p.write(a, r); err != nil {
+		return a, err
+	}
+	a.File = p.Apply
+	visible.Fprintf(out, "%s: %.1f %% more rows/s than before\nuse it: %s\n", key(a.Changes), 100*a.Gain,
+		hint.Command("--config "+hint.Path(p.Apply)))
+	return a, nil
+}
+
+// write writes the given settings with the changes.
+func (p *profiler) write(a *Applied, r *Result) error {
+	set := p.given.Copy()
+	set.TakeBundle(p.bundle.Manifest)
+	var changes []config.Change
+	for _, c := range a.Changes {
+		if err := config.Put(set, c.Name, c.Value); err != nil {
+			return err
+		}
+		value := c.Value
+		switch c.Name {
+		case "plugin-workers": // of all plugins
+			text, err := json.Marshal(set.PluginWorkers)
+			if err != nil {
+				return err
+			}
+			value = string(text)
+		case "data-gpu", "model-gpu":
+			value = fmt.Sprintf("%q", c.Value)
+		}
+		changes = append(changes, config.Change{Name: c.Name, Value: value, Origin: "profile"})
+	}
+	text := fmt.Sprintf("# Settings of xtts-host profile: %.1f steps/s instead of %.1f, with %s\n",
+		a.steps(), r.StepsPerSecond, visible.Text(key(a.Changes))) + set.RunYAML(changes...)
+	if err := disk.Replace(p.Apply, []byte(text)); err != nil {
+		return exit.Usage(fmt.Errorf("--apply: %w", err), "name a file in a folder that can be written to")
+	}
+	return nil
+}
+
+// steps are the steps per second of the fastest trial.
+func (a *Applied) steps() (v float64) {
+	for _, t := range a.Trials {
+		if t.Kept {
+			v = t.StepsPerSecond // a later one is faster
+		}
+	}
+	return v
+}
+
+// placements returns the settings of the other places of the stages on this machine.
+func (p *profiler) placements() (list [][]bottleneck.Setting) {
+	if p.place.Model.OnCPU() || p.gpus() == 0 {
+		return nil
+	}
+	model := p.place.Model.GPU.UUID
+	data := []string{"cpu", model}
+	if p.gpus() > 1 {
+		data = append(data, "auto")
+	}
+	for _, at := range data {
+		list = append(list, []bottleneck.Setting{{Name: "data-gpu", Value: at}, {Name: "model-gpu", Value: model}})
+	}
+	return list
+}
+
+// String is the line of a trial.
+func (t *Trial) String() string {
+	line := fmt.Sprintf("  %s: ", key(t.Changes))
+	if t.Failed != "" {
+		return line + "not possible: " + t.Failed
+	}
+	line += units.Rate(t.RowsPerSecond) + " rows/s"
+	if t.Predicted != nil {
+		line += fmt.Sprintf(" (predicted %s)", units.Rate(*t.Predicted))
+	}
+	if !t.Kept {
+		line += ", not faster"
+	}
+	return line + fmt.Sprintf(", %s", units.Duration(time.Duration(t.S*float64(time.Second))))
+}
