@@ -37,6 +37,7 @@ var openers = map[string]string{
 	"shared/audio/source.go":            "recordings that a plugin names; the host gives its own files",
 	"shared/ring/ring.go":               "/proc",
 	"host/command/bench":                "a bench makes its own folders of clips and results, and is no run",
+	"host/command/profile/profile.go":   "a profile makes its own folders of clips and results, and is no run",
 	"host/command/inspect/lint.go":      "lint keeps optimized graphs in a temporary folder of its own",
 	"host/stages/supervise/debugger.go": "/proc",
 	"host/stages/supervise/memory.go":   "/proc",

@@ -14,7 +14,8 @@ import (
 
 // writes are the flags that name what a command writes, in all commands.
 var writes = []string{
-	"apply", "cache-dir", "debug-dir", "feature-cache", "out", "pictures", "resume", "resume-or-start", "run-dir", "trace",
+	"apply", "cache-dir", "debug-dir", "feature-cache", "out", "pictures", "resume", "resume-or-start", "run-dir",
+	"trace",
 }
 
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.

@@ -26,7 +26,7 @@ xtts-host profile --train-data LJSpeech-1.1 --apply fast.yaml --budget 5m`,
 	}
 	o := profile.Options{}
 	f := cmd.Flags()
-	f.IntVar(&o.Steps, "num-steps", 100, "`steps` of each run, at least 11")
+	f.IntVar(&o.Steps, "num-steps", 100, "`steps` of each run, at least 10")
 	f.StringVar(&o.Apply, "apply", "", "try changes, and write the settings of the fastest run to this `file`")
 	f.DurationVar(&o.Budget, "budget", 2*time.Minute, "`time` for the runs that try changes, such as 90s or 5m")
 	f.BoolVar(&o.ChangeBatch, "change-batch", false, "try larger batches, too: they change what is trained")

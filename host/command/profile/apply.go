@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
-	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/batch"
@@ -75,10 +74,10 @@ func (p *profiler) write(a *Applied, r *Result) error {
 		}
 		changes = append(changes, config.Change{Name: c.Name, Value: value, Origin: "profile"})
 	}
-	text := fmt.Sprintf("# Settings of xtts-host profile: %.1f steps/s instead of %.1f, with %s\n",
+	text := fmt.Sprintf("# found by profile: %.1f steps/s instead of %.1f, with %s\n",
 		a.steps(), r.StepsPerSecond, visible.Text(key(a.Changes))) + set.RunYAML(changes...)
 	if err := disk.Replace(p.Apply, []byte(text)); err != nil {
-		return exit.Usage(fmt.Errorf("--apply: %w", err), "name a file in a folder that can be written to")
+		return fmt.Errorf("--apply: %w", err)
 	}
 	return nil
 }

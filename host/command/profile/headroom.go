@@ -36,6 +36,9 @@ func (h headroom) loader() Headroom {
 	noise := math.Hypot(spread(h.r.StepMs.Distribution), spread(h.ready.StepMs.Distribution)) * (1 + gain)
 	text := fmt.Sprintf("%s steps/s, %+.1f %% ± %.1f: training on batches that are ready",
 		units.Rate(h.ready.StepsPerSecond), 100*gain, 100*noise)
+	if gain < 0 {
+		text += "; less than now is the noise of this machine, and no loss"
+	}
 	return Headroom{"a perfect loader", &gain, text}
 }
 

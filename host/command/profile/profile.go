@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/inventory"
+	"github.com/xtts-host/xtts-host/host/base/disk"
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
@@ -38,8 +39,8 @@ type Options struct {
 	JSON bool
 }
 
-// minSteps is the shortest run whose report leaves out its first step.
-const minSteps = 11
+// minSteps is the smallest number of steps of a run whose report leaves out the first one.
+const minSteps = 10
 
 func (o Options) check(set *config.Set) error {
 	switch {
@@ -48,17 +49,22 @@ func (o Options) check(set *config.Set) error {
 			"pass the run to --init to use its weights")
 	case o.Steps < minSteps:
 		return exit.Usage(fmt.Errorf("--num-steps %d: the smallest value is %d", o.Steps, minSteps),
-			"the first step is not counted")
+			"fewer steps say too little")
 	case o.Budget <= 0:
 		return exit.Usage(fmt.Errorf("--budget %s: there is no time to try anything", o.Budget), "write 2m")
 	case o.ChangeBatch && o.Apply == "":
 		return exit.Usage(errors.New("--change-batch: nothing is tried without --apply"), "name a file with --apply")
+	case o.Apply != "":
+		if err := disk.CheckFile(o.Apply); err != nil {
+			return exit.Usage(fmt.Errorf("--apply %s: %w", o.Apply, err),
+				"name a file in a folder that you can write to")
+		}
 	}
 	return nil
 }
 
-// Run measures a run with these settings for some steps, and one that trains on batches which are ready, and prints what
-// it found. Without --train-data it makes clips, as bench does. It leaves nothing but the file of Options.Apply.
+// Run measures a run with these settings for some steps, and one that trains on batches which are ready, and prints
+// what it found. Without --train-data it makes clips, as bench does. It leaves nothing but the file of Options.Apply.
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
 	if err := o.check(set); err != nil {
 		return err
@@ -120,7 +126,7 @@ func (p *profiler) prepare(data string) (err error) {
 	if !config.Asked(s, "val-share") {
 		s.ValShare = 0 // steps are measured
 	}
-	s.MaxSteps, s.Epochs, s.EvalEvery = batch.WarmSteps+int64(p.Steps), 1_000_000, 1_000_000_000
+	s.MaxSteps, s.Epochs, s.EvalEvery = batch.WarmSteps+1+int64(p.Steps), 1_000_000, 1_000_000_000
 	s.CheckpointEvery, s.CheckpointMinutes, s.LogEvery, s.RunDir, s.Silent = 0, 0, 0, p.dir, true
 	s.Probe, s.Samples, s.SpokenClips, s.BestBy = nil, "", 0, report.ByLoss
 	if p.made = s.TrainData == ""; !p.made {

@@ -60,8 +60,8 @@ type search struct {
 	rows int
 	// changeBatch allows more rows.
 	changeBatch bool
-	// placements are the settings of other places for the stages, which are tried if training waits for a stage that can
-	// be moved.
+	// placements are the settings of other places for the stages, which are tried if training waits, or shares its GPU
+	// with stages.
 	placements [][]bottleneck.Setting
 	// tell gets each trial.
 	tell func(*Trial)

@@ -10,13 +10,13 @@ import (
 
 // Finding is something that costs speed, or what limits it.
 type Finding struct {
-	// Cause is a phase of the pipeline, or one of Train, Buffer, Cores, "slots", "threads", "other" and "variation".
+	// Cause is a phase of the pipeline, or one of Train, Buffer, "slots", "threads", "other" and "variation".
 	Cause  string `json:"cause"`
 	Advice string `json:"advice"`
 	// Change is the setting that is to change, and its value; absent if none does.
 	Change *Setting `json:"change,omitempty"`
-	// Gain is the predicted gain in steps per second, as a share of those after the changes before it in the list; absent
-	// if it is not known. AtMost says that it is an upper bound.
+	// Gain is the predicted gain in steps per second, as a share of those after the changes before it in the list;
+	// absent if it is not known. AtMost says that it is an upper bound.
 	Gain   *float64 `json:"gain,omitempty"`
 	AtMost bool     `json:"at_most,omitempty"`
 	// Major findings are bottlenecks: they cost at least 5 %, or a limit is exceeded.
@@ -134,13 +134,13 @@ func (d *diagnosis) limit() (name string, short bool) {
 	}
 	list := without(without(d.parts(&d.setup), Train), Cores)
 	slow := slowest(list)
+	if slow.ms < nearly*d.Step && (!d.Queued || d.Limit == transfer) {
+		return slots, short // no part is slow in the mean
+	}
 	for _, p := range list {
-		if d.Queued && p.ms >= nearly*slow.ms && d.serves(p.name, d.Limit) {
+		if d.Queued && (p.ms >= nearly*slow.ms || slow.ms < nearly*d.Step) && d.serves(p.name, d.Limit) {
 			return d.Limit, false // batches queue for it
 		}
-	}
-	if slow.ms < nearly*d.Step {
-		return "slots", short
 	}
 	return slow.name, short
 }
@@ -159,14 +159,14 @@ func (d *diagnosis) wait(limit string, short bool) (changed bool) {
 	case short:
 		d.say(Finding{Cause: Buffer, Advice: fmt.Sprintf("No phase is busy all the time: the run of %d steps is too "+
 			"short to say more. Its buffer of %d batches is not the limit.", d.Steps, s.BufferSize)})
-	case (limit == Buffer || limit == "slots") && s.RingLimit != "":
+	case (limit == Buffer || limit == slots) && s.RingLimit != "":
 		d.say(Finding{Cause: Buffer, Gain: d.more(without(d.parts(s), Buffer)), AtMost: true, Advice: fmt.Sprintf(
 			"No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller "+
 				"--batch-size has smaller ones.", s.RingLimit, s.BufferSize)})
 	case limit == Buffer:
 		return d.raise(Buffer, "No phase is busy all the time: too few batches are in flight. Raise --buffer-size", ".",
 			"buffer-size", s.BufferSize, 1<<20, func(n int) { s.BufferSize = n })
-	case limit == "slots":
+	case limit == slots:
 		return d.slots()
 	case limit == decode:
 		return d.decode()
@@ -237,8 +237,8 @@ func (d *diagnosis) transfer() {
 	const smaller = "a smaller --batch-size transfers less per step."
 	switch took := d.ms(transfer); {
 	case d.timed() && took >= d.Step-d.Wait:
-		f.Advice = fmt.Sprintf("Transfers limit the run: one takes %s, longer than training on it. More --slots do not "+
-			"help: look for what else uses the link, and %s", units.Milliseconds(took), smaller)
+		f.Advice = fmt.Sprintf("Transfers limit the run: one takes %s, longer than training on it. More --slots do "+
+			"not help: look for what else uses the link, and %s", units.Milliseconds(took), smaller)
 	case s.Slots >= maxSlots:
 		f.Advice = "Transfers limit the run: " + smaller
 	default:
@@ -251,7 +251,7 @@ func (d *diagnosis) transfer() {
 // slots is the advice if each part is fast enough in the mean, but times vary.
 func (d *diagnosis) slots() bool {
 	s := &d.setup
-	f := Finding{Cause: "slots", AtMost: true}
+	f := Finding{Cause: slots, AtMost: true}
 	gain := max(0, d.Step/max(d.Step-d.Wait, 1e-9)/d.gained-1)
 	f.Gain = &gain
 	if s.Slots >= maxSlots {
@@ -262,7 +262,7 @@ func (d *diagnosis) slots() bool {
 	to := min(maxSlots, 2*max(2, s.Slots))
 	f.Advice = fmt.Sprintf("Each part is fast enough in the mean, but their times vary: raise --slots to %d%s, which "+
 		"absorb single slow batches.", to, Now(s.Slots))
-	f.Change = &Setting{"slots", fmt.Sprint(to)}
+	f.Change = &Setting{slots, fmt.Sprint(to)}
 	s.Slots = to
 	d.say(f)
 	return false // what it gains is not known, so nothing follows from it
@@ -360,8 +360,8 @@ func (d *diagnosis) uneven() {
 			"--enable-static-shapes makes all steps equal, at the price of padding.", varies,
 			units.Percent(d.BucketVariation))
 	case d.stall() < StallLimit && d.Setup.allCores(d.Setup.threads()): // so no batch comes late
-		f.Advice = varies + ", also within a bucket, although batches are ready: the pipeline works on the cores that " +
-			"train, other programs use this machine, or the clock rate changes."
+		f.Advice = varies + ", also within a bucket, although batches are ready: the pipeline works on the cores " +
+			"that train, other programs use this machine, or the clock rate changes."
 	case d.stall() < StallLimit:
 		f.Advice = varies + ", also within a bucket, although batches are ready: other programs use this machine, or " +
 			"the clock rate changes."
@@ -377,7 +377,7 @@ func Limit(m *Measured) string {
 		return Train
 	}
 	d := diagnosis{Measured: m, setup: m.Setup, gained: 1}
-	if name, _ := d.limit(); name != Buffer && name != "slots" {
+	if name, _ := d.limit(); name != Buffer && name != slots {
 		return name
 	}
 	return m.Limit

@@ -2,6 +2,8 @@ package bottleneck
 
 import (
 	"cmp"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -189,5 +191,104 @@ func TestAdviceFollowsFigures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGains: what is predicted for times that were measured. A step trains for 20 ms.
+func TestGains(t *testing.T) {
+	run := func(wait float64, phases ...Phase) Measured {
+		m := Measured{
+			Steps: 100, Step: 20 + wait, Wait: wait, Limit: "decode", Queued: true, BucketVariation: -1, Phases: phases,
+			Setup: Setup{
+				NumWorkers: 2, BufferSize: 50, Slots: 3, Cores: 4,
+				WorkersOf: map[string]int{"features": 1, "augment": 1},
+				PluginOf:  map[string]string{"target": "features", "reference": "features", "noise": "augment"},
+			},
+		}
+		return m
+	}
+	but := func(m Measured, change func(*Measured)) Measured { change(&m); return m }
+	phase := func(name string, ms float64) Phase { return Phase{Name: name, Ms: ms} }
+	type found struct {
+		cause, change string
+		gain          float64 // -1: unknown
+	}
+	for _, c := range []struct {
+		name string
+		m    Measured
+		want []found
+	}{
+		{"decode", run(20, phase("decode", 80)), []found{{"decode", "num-workers=4", 1}}}, // of 4 cores
+		{"decode, when cores are known to be idle",
+			but(run(20, phase("decode", 80)), func(m *Measured) { m.Cores = 0.1 }),
+			[]found{{"decode", "num-workers=5", 1}}},
+		{"decode on all cores, which are idle",
+			but(run(20, phase("decode", 80)), func(m *Measured) { m.Cores, m.Setup.Cores = 0.1, 2 }),
+			[]found{{"decode", "num-workers=5", 1}}},
+		{"decode on all cores, which are busy",
+			but(run(20, phase("decode", 80)), func(m *Measured) { m.Cores, m.Setup.Cores = 0.99, 2 }),
+			[]found{{"decode", "", 1/0.99 - 1}}},
+		{"decode, then a stage", run(80, phase("decode", 200), phase("noise", 70)),
+			[]found{
+				{"decode", "num-workers=4", 3. / 7}, {"noise", "plugin-workers=augment=4", 0.4}, {"decode", "", 1.5},
+			}},
+		{"two stages of a plugin",
+			but(run(40, phase("target", 20), phase("reference", 40)), func(m *Measured) { m.Limit = "target" }),
+			[]found{{"target", "plugin-workers=features=4", 2}}},
+		{"a process that has two batches at a time", but(run(20, Phase{"noise", 80, 2}),
+			func(m *Measured) { m.Limit = "noise" }), []found{{"noise", "plugin-workers=augment=3", 1}}},
+		{"a process that is not busy, and has two batches at a time",
+			run(20, phase("decode", 80), Phase{"noise", 36, 2}), []found{{"decode", "num-workers=4", 1}}},
+		{"transfer", but(run(20, phase("transfer", 40)), func(m *Measured) { m.Limit = "transfer" }),
+			[]found{{"transfer", "", 1}}},
+		{"a short ring", but(run(20, phase("decode", 60), phase("noise", 20)),
+			func(m *Measured) { m.Setup.BufferSize, m.Queued, m.Steps = 2, false, 300 }),
+			[]found{{"buffer", "buffer-size=5", 1. / 3}, {"decode", "num-workers=4", 0.5}}},
+		{"times that vary", but(run(5, phase("decode", 10), phase("transfer", 5)),
+			func(m *Measured) { m.Queued, m.Steps = false, 300 }), []found{{"slots", "slots=6", 0.25}}},
+		{"files", but(run(0), func(m *Measured) { m.Other = 4 }), []found{{"train", "", -1}, {"other", "", 0.25}}},
+		{"nothing", run(0.1, phase("decode", 30)), []found{{"train", "", -1}}},
+	} {
+		var got []found
+		for _, f := range Diagnose(&c.m) {
+			g := found{f.Cause, "", -1}
+			if f.Change != nil {
+				g.change = f.Change.Name + "=" + f.Change.Value
+			}
+			if f.Gain != nil {
+				g.gain = math.Round(1e4**f.Gain) / 1e4
+			}
+			got = append(got, g)
+		}
+		for i := range c.want {
+			c.want[i].gain = math.Round(1e4*c.want[i].gain) / 1e4
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	bad := Measured{Step: 100, Wait: 42, Exposed: 20, Other: 10, Variation: 0.31, BucketVariation: -1}
+	good := Measured{Step: 100, Wait: 35, Exposed: 15, Other: 15, Variation: 0.5, BucketVariation: 0.3}
+	if s := SharesOf(&bad); s != (Shares{Load: 0.22, Transfer: 0.2, Train: 0.48, Other: 0.1}) {
+		t.Errorf("%+v", s)
+	}
+	var got []string
+	for _, c := range append(Checks(&bad), Checks(&good)...) {
+		got = append(got, c.String())
+	}
+	want := []string{
+		"✗ data load 22.0 % (at most 20 %)", "✗ transfer 20.0 % (at most 15 %)", "✗ train 48.0 % (at least 50 %)",
+		"✗ variation 31.0 % (at most 30 %)",
+		"✓ data load 20.0 % (at most 20 %)", "✓ transfer 15.0 % (at most 15 %)",
+		"✓ train 50.0 % (at least 50 %)", "✓ variation 30.0 % (at most 30 %)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if s := SharesOf(&Measured{}); s != (Shares{}) {
+		t.Errorf("%+v of no step", s)
 	}
 }

@@ -11,6 +11,7 @@ const (
 	Train  = "train"
 	Buffer = "buffer" // the ring: a batch has one of its slots until it is transferred
 	Cores  = "cores"  // of the machine
+	slots  = "slots"  // on the device: they absorb times that vary
 )
 
 // The pipeline's own phases.

@@ -11,8 +11,8 @@ type Shares struct {
 	Other    float64 `json:"other"`
 }
 
-// Limits of the shares and of the variation, from the documents of MyXTTSModel's profiler. There, the phases follow each
-// other; here only their parts count that training waits for.
+// Limits of the shares and of the variation, from the documents of MyXTTSModel's profiler. There, the phases follow
+// each other; here only their parts count that training waits for.
 const (
 	MostLoad      = 0.20
 	MostTransfer  = 0.15
@@ -45,8 +45,12 @@ type Check struct {
 	OK    bool `json:"ok"`
 }
 
-// Checks compares shares and variation with their limits.
-func Checks(s Shares, variation float64) []Check {
+// Checks compares the shares of a run and its variation, or that within a bucket if it is less, with their limits.
+func Checks(m *Measured) []Check {
+	s, variation := SharesOf(m), m.Variation
+	if m.BucketVariation >= 0 {
+		variation = min(variation, m.BucketVariation) // steps of other buckets do something else
+	}
 	list := []Check{
 		{Name: "data load", Value: s.Load, Limit: MostLoad}, {Name: transfer, Value: s.Transfer, Limit: MostTransfer},
 		{Name: Train, Value: s.Train, Limit: LeastTrain, Least: true},

@@ -34,7 +34,8 @@ type Collector struct {
 	evaluation *Evaluation
 	unsaved    int // checkpoints for which the disk had no space
 
-	trainedCPU, endedCPU time.Duration // of this process, when training began and ended
+	cpu                  func() time.Duration // cpuTime, except in tests
+	trainedCPU, endedCPU time.Duration        // when training began and ended
 }
 
 // steptimes are the times of the steps of this process.
@@ -70,7 +71,7 @@ func (t *totals) add(o totals) {
 func NewCollector(metrics []string, before Before) *Collector {
 	c := &Collector{
 		metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines,
-		steptimes: steptimes{byBucket: map[int]*stat.Sample{}},
+		steptimes: steptimes{byBucket: map[int]*stat.Sample{}}, cpu: cpuTime,
 	}
 	c.last, c.resumedAt, c.warm = before.Steps.Steps, before.Steps.Steps, before.Warm
 	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
@@ -89,9 +90,9 @@ func (c *Collector) Take(events []event.Event) error {
 			c.walltime.phase(e)
 			switch e.Phase {
 			case event.Training:
-				c.trainedCPU = cpuTime()
+				c.trainedCPU = c.cpu()
 			case event.Ending:
-				c.endedCPU = cpuTime()
+				c.endedCPU = c.cpu()
 			}
 		case *event.Work:
 			c.walltime.work(e)

@@ -77,7 +77,7 @@ func judge(m *bottleneck.Measured, skipped, all int64) Verdict {
 			skipped, units.Count(all, "step")))
 	}
 	v.Shares, v.Cores = bottleneck.SharesOf(m), m.Cores
-	v.Checks = bottleneck.Checks(v.Shares, m.Variation)
+	v.Checks = bottleneck.Checks(m)
 	if m.Steps < 2 { // the first step is not typical
 		v.Checks = []bottleneck.Check{}
 		return v

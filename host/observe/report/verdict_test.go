@@ -1,10 +1,13 @@
 package report
 
 import (
+	"math"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
@@ -39,5 +42,21 @@ func TestSpeedOf(t *testing.T) {
 	stats.Phases[1].Queue = 400 * time.Millisecond // less than a tenth of the work
 	if s := speedOf(r, stats, bottleneck.Setup{}); s.Queued {
 		t.Errorf("got %+v", s)
+	}
+}
+
+// TestCores: the cores' time is that of this process and its plugins while it trains.
+func TestCores(t *testing.T) {
+	c, r, began, taken := NewCollector(nil, Before{}), &Report{}, time.Now(), 7*time.Second
+	c.cpu = func() time.Duration { return taken }
+	if got := c.cores(r); got != 0 {
+		t.Errorf("%g before training", got)
+	}
+	c.Take(events(&event.Phase{Phase: event.Training, At: began}))
+	taken += 3 * time.Second
+	c.Take(events(&event.Phase{Phase: event.Ending, At: began.Add(10 * time.Second)}))
+	r.Plugins = []Plugin{{CPUS: 0.5}, {CPUS: 1.5}}
+	if got, want := c.cores(r), min(1, 0.5/float64(runtime.GOMAXPROCS(0))); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%g, want %g", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -41,5 +42,18 @@ func TestOverLimit(t *testing.T) {
 		if got := overLimit(300<<20+1<<19, limit); got != want {
 			t.Errorf("%d: %s, want %s", limit, got, want)
 		}
+	}
+}
+
+// TestCPUTime: a process that computes takes time of the cores, and one that has ended has none.
+func TestCPUTime(t *testing.T) {
+	eventually(t, "time of the cores", func() bool {
+		for range 1 << 20 {
+			strings.Count("text", "t")
+		}
+		return cpuOf(os.Getpid()) > 0
+	})
+	if got := cpuOf(-1); got != 0 {
+		t.Errorf("no process took %v", got)
 	}
 }
