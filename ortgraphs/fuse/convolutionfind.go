@@ -10,7 +10,7 @@ import (
 // Limits of the convolutions that a library computes.
 const (
 	// windowBytes is the size of windows in memory from which on a convolution is faster without them: on an H200, as
-	// docs/fusion.md has it, 512 channels with 3 taps are, and 256 channels are not.
+	// docs/results/history-fusion.md has it, 512 channels with 3 taps are, and 256 channels are not.
 	windowBytes = 16 << 20
 	// channelAlignment divides the channels of a group. With one channel, a library takes as long as with 64.
 	channelAlignment = 8

@@ -9,5 +9,5 @@
 // The floor of a kernel is the larger of two times: that of the bytes which it must move, at the bandwidth of the
 // card's data sheet, and that of its operations, at the data sheet's rate for their precision. What is expected comes
 // from the same numbers, by a few constants that were measured and have a physical meaning; none is that of a model.
-// docs/fusion.md has predictions beside measured steps.
+// docs/results/history-fusion.md has predictions beside measured steps.
 package cost

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// How a library multiplies, measured on an H100 and an H200 (docs/fusion.md has the times).
+// How a library multiplies, measured on an H100 and an H200 (docs/results/history-fusion.md has the times).
 const (
 	// Parts of the data sheet's rates that a product reaches while all multiprocessors are busy. In TF32 that depends
 	// on whether the terms of a sum are neighbours in both operands. A convolution in bf16 computes addresses, too;

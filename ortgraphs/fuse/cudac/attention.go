@@ -45,8 +45,8 @@ type attention struct {
 const attentionThreads = 128
 
 // blocksPerProcessor is the number of blocks that a multiprocessor is to compute at a time, at most so many. Four hide
-// latencies better than three, if registers suffice (docs/fusion.md has the times): not for wide matrices, and not if a
-// thread keeps several terms of each key.
+// latencies better than three, if registers suffice (docs/results/history-fusion.md has the times): not for wide
+// matrices, and not if a thread keeps several terms of each key.
 func blocksPerProcessor(a *attention, limit int) int {
 	switch {
 	case a.head > 64:
