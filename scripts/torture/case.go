@@ -81,7 +81,8 @@ type kind struct {
 
 var kinds = [...]kind{
 	{"plain", false, []string{"--eval-every", "1000"}}, // so at the end only
-	{"accumulating", false, []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2"}},
+	{"accumulating", false, []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2",
+		"--adaptive"}},
 	{"players", true, []string{"--accumulate", "2", "--eval-every", "5", "--plateau-patience", "1", "--ema", "0.9"}},
 }
 

@@ -21,21 +21,28 @@ type Ring struct {
 // Create allocates slots of slotSize bytes (rounded up to Align) in a memfd. The memfd is sealed against shrinking and
 // growing, so no peer can make a later access fail with SIGBUS. It has no name, so nothing remains after the processes
 // end. Create reserves all pages, so a later access cannot run out of memory.
-func Create(slots, slotSize int) (*Ring, error) {
+func Create(slots, slotSize int) (*Ring, error) { return CreatePart(slots, slotSize, slots) }
+
+// CreatePart is Create, but it reserves only the pages of the first slots. Reserve the others before they are used.
+func CreatePart(slots, slotSize, reserved int) (*Ring, error) {
 	if slots < 1 || slotSize < 1 || slotSize > math.MaxInt/slots-Align {
 		return nil, fmt.Errorf("ring of %d slots of %d bytes", slots, slotSize)
 	}
 	slotSize = (slotSize + Align - 1) &^ (Align - 1)
-	size := int64(slots) * int64(slotSize)
-	if free, err := available(); err == nil && size > free {
-		return nil, fmt.Errorf("reserve %d MiB of ring memory: %d MiB are available", size>>20, free>>20)
+	size := int64(min(reserved, slots)) * int64(slotSize)
+	if err := room(size); err != nil {
+		return nil, err
 	}
 	fd, err := unix.MemfdCreate("xtts-host-ring", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create ring memory: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "xtts-host-ring")
-	if err := unix.Fallocate(fd, 0, 0, size); err != nil {
+	err = unix.Ftruncate(fd, int64(slots)*int64(slotSize))
+	if err == nil && size > 0 {
+		err = unix.Fallocate(fd, 0, 0, size)
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("reserve %d MiB of ring memory: %w", size>>20, err)
 	}
@@ -51,6 +58,41 @@ func Create(slots, slotSize int) (*Ring, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// room returns an error if so many bytes are not available.
+func room(size int64) error {
+	if free, err := available(); err == nil && size > free {
+		return fmt.Errorf("reserve %d MiB of ring memory: %d MiB are available", size>>20, free>>20)
+	}
+	return nil
+}
+
+// errPart means that only the whole ring reserves and releases memory.
+var errPart = errors.New("a part of a ring owns no memory")
+
+// Reserve reserves the pages of slot i, so that a later access cannot run out of memory. It keeps what is in them.
+func (r *Ring) Reserve(i int) error {
+	if r.file == nil {
+		return errPart
+	}
+	if err := room(int64(r.slotSize)); err != nil {
+		return err
+	}
+	if err := unix.Fallocate(int(r.file.Fd()), 0, int64(i)*int64(r.slotSize), int64(r.slotSize)); err != nil {
+		return fmt.Errorf("reserve %d MiB of ring memory: %w", r.slotSize>>20, err)
+	}
+	return nil
+}
+
+// Release gives the pages of slot i back to the system, but for those that it shares with the slots beside it. All
+// processes then read zeros there. The memory must not be pinned for a GPU, which would go on using the old pages.
+func (r *Ring) Release(i int) error {
+	if r.file == nil {
+		return errPart
+	}
+	return unix.Fallocate(int(r.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+		int64(i)*int64(r.slotSize), int64(r.slotSize))
 }
 
 // available returns the number of bytes that the machine can provide without swapping. A memfd has no limit of its own:

@@ -149,3 +149,41 @@ func BenchmarkFill(b *testing.B) {
 		copy(r.Slot(1), src)
 	}
 }
+
+// TestReserve: memory is taken slot by slot and given back, and the other slots keep what they hold.
+func TestReserve(t *testing.T) {
+	const size = 1 << 20
+	r, err := CreatePart(4, size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	taken := func(want int) {
+		t.Helper()
+		var st unix.Stat_t
+		if err := unix.Fstat(int(r.File().Fd()), &st); err != nil {
+			t.Fatal(err)
+		}
+		if got := st.Blocks * 512 / size; got != int64(want) || st.Size != 4*size {
+			t.Errorf("%d of %d bytes are reserved, want those of %d slots", st.Blocks*512, st.Size, want)
+		}
+	}
+	taken(1)
+	for _, slot := range []int{2, 3, 2} {
+		if err := r.Reserve(slot); err != nil {
+			t.Fatal(err)
+		}
+		r.Slot(slot)[7] = byte(slot)
+	}
+	taken(3)
+	if err := r.Release(3); err != nil {
+		t.Fatal(err)
+	}
+	taken(2)
+	if a, b := r.Slot(2)[7], r.Slot(3)[7]; a != 2 || b != 0 {
+		t.Errorf("the slots hold %d and %d, want 2 and 0", a, b)
+	}
+	if r.Part(0, 1).Reserve(0) == nil || r.Part(0, 1).Release(0) == nil {
+		t.Error("a part of the ring owns memory")
+	}
+}

@@ -38,7 +38,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
 	defer files.WaitWith(console.Patience(set.DiskWait))()
-	set.Silent = true
+	set.Silent, set.Adaptive = true, false // it measures only training
 	p, err := plan.New(ctx, set, inventory.Open, console.Waiting())
 	if err != nil {
 		return exit.Refused(err)

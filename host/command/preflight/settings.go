@@ -170,11 +170,9 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 	}
 	lines := slices.Concat([]string{summary.Clips(&d.Plan)}, d.Data.Usage.Train.Lines(),
 		[]string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
-	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
-			units.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20),
-			units.Count(d.Slots.Device, "device slot"),
-			units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")),
-		nil
+	ready := units.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")
+	return fmt.Sprintf("%s; %s, %s; training starts with %s ready", strings.Join(lines, "; "), summary.Ring(&d.Plan),
+		units.Count(d.Slots.Device, "device slot"), ready), nil
 }
 
 // Warnings returns those of a complete plan.

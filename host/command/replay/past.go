@@ -68,6 +68,7 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 	if err := p.goBack(set); err != nil {
 		return nil, err
 	}
+	set.Adaptive = false
 	if set.Silent = true; begin != nil {
 		set.ResumeAt = strconv.FormatInt(p.step, 10)
 		return p, nil

@@ -124,6 +124,9 @@ type adapter struct {
 // configure sets the pipeline's source, and other settings of the mode.
 func (f *adapter) configure(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
+	if f.mode == ComputeOnly || f.mode == Synchronous {
+		cfg.Adapt = nil
+	}
 	if f.mode == ComputeOnly {
 		cfg.Source = &beginning{Source: s, left: len(computeOnlyFeed{}.slots)} // nothing else runs at the same time
 	}

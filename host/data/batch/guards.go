@@ -53,6 +53,13 @@ func (g *guards) begin(b *pipeline.Batch) {
 	g.bucket[b.Slot], g.begun[b.Slot] = b.Bucket, g.generation
 }
 
+// vacate forgets what a slot held, which is not used any more.
+func (g *guards) vacate(slot int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.bucket[slot] = -1
+}
+
 // enter begins the call of a stage with a slot, leave ends it.
 func (g *guards) enter(slot int, pool supervise.Processes) {
 	g.mu.Lock()

@@ -21,6 +21,7 @@ type Config struct {
 	Data       Data
 	BatchSize  int
 	Depths     Depths
+	Adaptive   *Adaptive // nil: all numbers stay
 	Ring       *ring.Ring
 	Layouts    []ring.Layout // by bucket
 	Inputs     []manifest.TensorSpec
@@ -132,6 +133,9 @@ func New(c Config) (*Path, error) {
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
 			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment, Stage: p.runners[i],
 		})
+	}
+	if c.Adaptive != nil {
+		cfg.Adapt = newTuner(&c, shared.guards).adapt()
 	}
 	p.mode.configure(&cfg, c.Source)
 	if c.Hooks.Tracer != nil {

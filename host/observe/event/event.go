@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Event is one of *Start, *Phase, *Step, *Pace, *Evaluation, *Lowered, *Spoken, *Probed, *Work,
-// *Checkpoint, *Memory, *Warning, *Message and *Finish.
+// Event is one of *Start, *Phase, *Step, *Pace, *Evaluation, *Lowered, *Adapted, *Spoken, *Probed, *Work, *Checkpoint,
+// *Memory, *Warning, *Message and *Finish.
 type Event interface{ event() }
 
 // Start describes the run. It comes before the first Step.

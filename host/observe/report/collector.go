@@ -33,6 +33,7 @@ type Collector struct {
 	walltime   walltime
 	evaluation *Evaluation
 	unsaved    int // checkpoints for which the disk had no space
+	adapted    adapted
 
 	cpu                  func() time.Duration // cpuTime, except in tests
 	trainedCPU, endedCPU time.Duration        // when training began and ended
@@ -96,6 +97,8 @@ func (c *Collector) Take(events []event.Event) error {
 			}
 		case *event.Work:
 			c.walltime.work(e)
+		case *event.Adapted:
+			c.adapted.add(e)
 		case *event.Checkpoint:
 			if e.Err != nil {
 				c.unsaved++
@@ -212,6 +215,7 @@ func (c *Collector) Complete(r *Report, m Measured) {
 	r.Steps, r.SkippedSteps, r.Samples, r.Frames = c.last, c.history.Skipped, c.history.Samples, c.history.Frames
 	r.WallS, r.TimeS, r.UnsavedCheckpoints = m.Wall.Seconds(), c.walltime.since(m.Began, m.Wall), c.unsaved
 	r.Baselines = c.baselines(m.Baselines, r.Evaluation)
+	c.adapted.complete(r.Adaptive)
 	r.withoutNull()
 	c.speed(r)
 	c.steps(r, m)

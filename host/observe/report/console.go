@@ -140,6 +140,8 @@ func (c *Console) Take(events []event.Event) error {
 			c.say(paceLine(e))
 		case *event.Lowered:
 			c.say(lowered(e))
+		case *event.Adapted:
+			c.say(e.String())
 		case *event.Finish:
 			c.ended = true
 			c.removeBar()

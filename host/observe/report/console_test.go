@@ -25,7 +25,10 @@ func TestConsole(t *testing.T) {
 		&event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
 	c.Take(
 		events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true},
-			&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2}, &event.Finish{}, metricsStep(2),
+			&event.Lowered{Step: 1, Player: "generator", LR: 5e-4, Patience: 2},
+			&event.Adapted{Step: 17, What: event.Depth, From: 2, To: 4, Why: "a reason"},
+			&event.Adapted{Step: 17, What: event.Decoders, From: 2, To: 1, Why: "another"},
+			&event.Adapted{Step: 17, What: "mix", From: 1, To: 2, Why: "another"}, &event.Finish{}, metricsStep(2),
 			&event.Pace{Step: 20, Mean: 101, Std: 20, Rate: 9.9, Variation: 0.2, Stall: 0.01}))
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -39,6 +42,9 @@ step 1/2  loss     -  mel_loss     -  stop_loss     -  lr 1.0e-05  grad_norm 0.8
 [Step 1] Model GPU 1: 1/2MB (50.0%)
 evaluation after step 1/2  loss 1.000  mel_loss 2.000  stop_loss 3.000  4 rows in 1.0 s (best)
 learning rate of generator lowered to 0.0005: no lower validation loss in 2 evaluations
+adaptive: 4 instead of 2 batches ahead: a reason
+adaptive: 1 instead of 2 decoders: another
+adaptive: 2 instead of 1 processes of plugin mix: another
 step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812    9.9 steps/s  input stall 1.5 %
 pipeline  step 101.0 ± 20.0 ms  9.9 steps/s  variation 20 %  stall 1.0 %
 `

@@ -86,6 +86,8 @@ type Report struct {
 	Plugins     []Plugin      `json:"plugins"`
 	// NoDeadlines says that the run waited for its plugins without a limit (--debug).
 	NoDeadlines bool `json:"no_deadlines,omitempty"`
+	// Adaptive is absent without --adaptive.
+	Adaptive *Adaptive `json:"adaptive,omitempty"`
 	// Augmentations are those whose rows are chosen; absent without any.
 	Augmentations []Augmentation `json:"augmentations,omitempty"`
 	// FeatureCache is absent without one.

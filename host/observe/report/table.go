@@ -33,6 +33,7 @@ func (r *Report) TableOf(folder string, width int) string {
 	t.spoken(r.Spoken)
 	t.probed(r.Probed)
 	t.speed(r)
+	t.adaptive(r.Adaptive)
 	t.augmentations(r.Augmentations)
 	t.features(r.FeatureCache)
 	t.ranks(r.Ranks)

@@ -120,6 +120,8 @@ func (l *Log) Take(events []event.Event) error {
 				args = append(args, "player", e.Player)
 			}
 			l.Info("learning rate lowered", args...)
+		case *event.Adapted:
+			l.Info("adapted", "step", e.Step, "what", e.What, "from", e.From, "to", e.To, "why", e.Why)
 		case *event.Finish:
 			if stop := e.EarlyStop; stop != nil {
 				l.Info("stopped early", "step", stop.Step, "evaluations", stop.Evaluations)

@@ -33,6 +33,7 @@ func TestLog(t *testing.T) {
 		&event.Step{}, &event.Checkpoint{Step: 20, Path: "step-20", Reason: event.Best},
 		&event.Checkpoint{Step: 40, Err: errors.New("no room")}, &event.Lowered{Step: 60, LR: 0.5},
 		&event.Lowered{Step: 60, Player: "generator", LR: 0.25},
+		&event.Adapted{Step: 61, What: event.Depth, From: 2, To: 4, Why: "a reason"},
 		&event.Spoken{Step: 60, Folder: "samples/step-60", Samples: 2, Time: time.Second}, &event.Finish{},
 		&event.Finish{EarlyStop: &event.EarlyStop{Step: 80, Evaluations: 3}},
 	}); err != nil {
@@ -67,6 +68,7 @@ func TestLog(t *testing.T) {
 		`{"level":"INFO","msg":"checkpoint","path":"step-20","reason":"best","step":20}`,
 		`{"level":"INFO","lr":0.5,"msg":"learning rate lowered","step":60}`,
 		`{"level":"INFO","lr":0.25,"msg":"learning rate lowered","player":"generator","step":60}`,
+		`{"from":2,"level":"INFO","msg":"adapted","step":61,"to":4,"what":"depth","why":"a reason"}`,
 		`{"folder":"samples/step-60","level":"INFO","msg":"samples spoken","s":1,"samples":2,"step":60}`,
 		`{"evaluations":3,"level":"INFO","msg":"stopped early","step":80}`,
 	}

@@ -83,9 +83,10 @@ func New(c Config) (*Loop, error) {
 	l.Path, err = batch.New(batch.Config{
 		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
 		Depths: batch.Depths{
-			Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Decoders(), Prefetch: p.Ring.Prefetch,
+			Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.MostDecoders(), Prefetch: p.Ring.Prefetch,
 		},
-		Ring: c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs,
+		Adaptive: l.adaptive(),
+		Ring:     c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs,
 		Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools, Fed: p.Fed() > 1,
 		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine,
 		Features: c.Machine.Features, Log: c.Log, Verify: p.Config.VerifyPlugins, OnRange: p.Config.AfterRange(),
@@ -98,6 +99,23 @@ func New(c Config) (*Loop, error) {
 	l.reporter = newReporter(c, l)
 	l.Train.Feed, l.Train.Observer, l.Train.Frames = l.Path.Feed, l.reporter, l.Path.Frames
 	return l, nil
+}
+
+// adaptive returns what the pipeline changes during the run; nil without --adaptive. Each process on the data GPU has
+// its share of the memory, so their number stays.
+func (l *Loop) adaptive() *batch.Adaptive {
+	p, a := l.cfg.Plan, l.cfg.Plan.Adaptive
+	if a == nil {
+		return nil
+	}
+	out := &batch.Adaptive{
+		Slots: a.Slots, Decoders: p.Decoders(), Workers: a.Workers, Returns: a.Returns,
+		Changed: func(e *event.Adapted) { l.cfg.Bus.Publish(e) },
+	}
+	for i := range p.Stages.Resolved.Plugins {
+		out.Fixed = append(out.Fixed, !p.Placement.Data.OnCPU() && p.Stages.Resolved.UsesGPU(i))
+	}
+	return out
 }
 
 // draw makes pipeline and loop write a timeline if the run has one.

@@ -89,13 +89,20 @@ func (m *Machine) openRing(ctx context.Context, c Config) (err error) {
 		m.Ring = m.feed.Ring
 		return nil
 	}
-	m.Ring, err = createRing(slots, size)
+	reserved := slots
+	if a := c.Plan.Adaptive; a != nil && a.Returns {
+		reserved = max(c.MinSlots, a.Slots)
+	}
+	m.Ring, err = createPart(slots, size, reserved)
 	return err
 }
 
 // createRing is ring.Create with a hint.
-func createRing(slots, size int) (*ring.Ring, error) {
-	r, err := ring.Create(slots, size)
+func createRing(slots, size int) (*ring.Ring, error) { return createPart(slots, size, slots) }
+
+// createPart is ring.CreatePart with a hint.
+func createPart(slots, size, reserved int) (*ring.Ring, error) {
+	r, err := ring.CreatePart(slots, size, reserved)
 	if err == nil {
 		return r, nil
 	}

@@ -127,7 +127,7 @@ func (m *Machine) Report(setup bottleneck.Setup) (list []report.Plugin) {
 			growth = &mb
 		}
 		list = append(list, report.Plugin{
-			ID: id, Workers: setup.WorkersOf[id], Ranks: m.plan.Fed(), Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			ID: id, Workers: pool.Workers(), Ranks: m.plan.Fed(), Restarts: int(s.Restarts), Calls: int64(s.Calls),
 			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth,
 			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99), CPUS: s.CPU.Seconds(),
 		})

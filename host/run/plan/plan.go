@@ -38,6 +38,8 @@ type Plan struct {
 	Stages Stages
 	Slots  Slots
 	Ring   Ring
+	// Adaptive is nil without --adaptive.
+	Adaptive *Adaptive
 	// Changes are the settings that have other values in Config than they were given.
 	Changes []config.Change
 	Samples samples.List      // to speak at evaluations

@@ -101,13 +101,13 @@ func (d *Draft) Fit(context.Context) error {
 	if err != nil {
 		return d.tooShort(err)
 	}
-	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
+	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, d.MostDecoders())
 	if d.Data.Val != nil {
 		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
 		if p, err = dataset.NewEvalPlan(d.Data.Val.Index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", noneFits(d, d.tooShort(err)))
 		}
-		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.Placement.Decoders(c.NumWorkers))
+		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, d.MostDecoders())
 	}
 	d.Data.SumUp(d.Buckets.Sizes, d.Bundle.Manifest.Features)
 	d.Data.Usage.Folders = d.Stages.DataUsed()
@@ -121,6 +121,9 @@ func (d *Draft) Fit(context.Context) error {
 		return err
 	}
 	if err := d.checkWindow(); err != nil {
+		return err
+	}
+	if err := d.planAdaptive(); err != nil {
 		return err
 	}
 	d.Hashes = d.identity()

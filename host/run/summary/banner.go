@@ -118,8 +118,11 @@ func (b *banner) path(p *plan.Plan) {
 	if n := p.Fed(); n > 1 {
 		each = fmt.Sprintf(" for each of %d ranks", n)
 	}
-	b.row("buffers", "ring of %s of %.1f MiB%s (--buffer-size), %s (--slots)", units.Count(c.BufferSize, "slot"),
-		float64(p.Slots.Size())/(1<<20), each, units.Count(p.Slots.Device, "device slot"))
+	flags := "--buffer-size"
+	if c.Adaptive {
+		flags = "--adaptive, --buffer-size"
+	}
+	b.row("buffers", "%s%s (%s), %s (--slots)", Ring(p), each, flags, units.Count(p.Slots.Device, "device slot"))
 	are, ready := "are", min(p.Ring.Prefetch, c.BufferSize)
 	if ready == 1 {
 		are = "is"

@@ -1,9 +1,11 @@
 package summary
 
 import (
+	"fmt"
 	"maps"
 	"runtime"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -46,5 +48,28 @@ func Report(p *plan.Plan, versions map[string]string) *report.Report {
 		Parameters: p.Parameters(), Excluded: p.Data.Excluded(), Data: p.Data.Usage,
 		UnknownCharacters: unknownCharacters(p),
 		Accumulation:      report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
+		Adaptive:          adaptive(p),
 	}
+}
+
+// adaptive returns what the plan knows of --adaptive; nil without it.
+func adaptive(p *plan.Plan) *report.Adaptive {
+	if p.Adaptive == nil {
+		return nil
+	}
+	return report.AdaptiveFrom(p.Adaptive.Slots, p.Config.BufferSize, p.Slots.Size(), p.Adaptive.Returns)
+}
+
+// Ring describes the slots of the ring: how many there are, of which size, and with --adaptive what they take.
+func Ring(p *plan.Plan) string {
+	slot, most := p.Slots.Size(), p.Config.BufferSize
+	number, all := units.Count(most, "slot"), ""
+	if a := p.Adaptive; a != nil {
+		number = fmt.Sprintf("%d to %s", a.Slots, number)
+		all = ", at most " + units.Size(int64(most)*int64(slot))
+		if !a.Returns {
+			all = ", " + units.Size(int64(most)*int64(slot)) + ", which stay reserved for a GPU"
+		}
+	}
+	return fmt.Sprintf("ring of %s of %.1f MiB%s", number, float64(slot)/(1<<20), all)
 }

@@ -74,14 +74,8 @@ func (s *Set) Check() (err error) {
 		return hint.Errorf("leave one of them out: with --val-data, all of the training data is trained on",
 			"%s cannot be combined with %s", s.place(s.flags.Lookup("val-share")), s.place(s.flags.Lookup("val-data")))
 	}
-	if c.FeatureCache != "" && c.VerifyPlugins {
-		return hint.Errorf("leave one of them out", "%s cannot be combined with %s, which keeps calls from the plugins",
-			s.place(s.flags.Lookup("verify-plugins")), s.place(s.flags.Lookup("feature-cache")))
-	}
-	if c.Debug && c.VerifyPlugins {
-		return hint.Errorf("leave one of them out",
-			"%s cannot be combined with %s, which stops plugins between batches",
-			s.place(s.flags.Lookup("debug")), s.place(s.flags.Lookup("verify-plugins")))
+	if err := s.checkVerify(); err != nil {
+		return err
 	}
 	if c.Attention == BF16Attention {
 		attention := s.place(s.flags.Lookup("attention"))
@@ -99,6 +93,25 @@ func (s *Set) Check() (err error) {
 				return fmt.Errorf("%s cannot be combined with %s", s.place(s.flags.Lookup("device")), s.place(f))
 			}
 		}
+	}
+	return nil
+}
+
+// checkVerify refuses what --verify-plugins cannot be combined with.
+func (s *Set) checkVerify() error {
+	c := &s.Config
+	verify := s.place(s.flags.Lookup("verify-plugins"))
+	const advice, cannot = "leave one of them out", "%s cannot be combined with %s, which "
+	switch {
+	case !c.VerifyPlugins:
+	case c.FeatureCache != "":
+		return hint.Errorf(advice, cannot+"keeps calls from the plugins", verify,
+			s.place(s.flags.Lookup("feature-cache")))
+	case c.Debug:
+		return hint.Errorf(advice, cannot+"stops plugins between batches", s.place(s.flags.Lookup("debug")), verify)
+	case c.Adaptive:
+		return hint.Errorf(advice, cannot+"lets only one process work at a time",
+			s.place(s.flags.Lookup("adaptive")), verify)
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ type Config struct {
 	PluginStartTimeout              float64           // seconds
 	PluginMemory                    Limit             // of a process; 0: what its plugin.json says
 	RingMemory                      Bytes
+	Adaptive                        bool
 	FeatureCache                    string // folder; empty: none
 	FeatureCacheSize                Bytes
 	Slots                           SlotCount

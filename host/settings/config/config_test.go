@@ -228,6 +228,10 @@ func TestRefused(t *testing.T) {
 			"--verify-plugins true cannot be combined with --feature-cache x, which keeps calls from the plugins",
 		},
 		{
+			"--adaptive", "XTTS_HOST_VERIFY_PLUGINS=true", "--adaptive true cannot be combined with " +
+				"XTTS_HOST_VERIFY_PLUGINS=true, which lets only one process work at a time",
+		},
+		{
 			"--feature-cache-size 0", "",
 			"--feature-cache-size 0: not an amount of memory: use a number of MB, or a unit as in 1GiB",
 		},

@@ -171,7 +171,7 @@ func TestYAMLReadsBack(t *testing.T) {
 			s.ValData = ""
 		}
 		if s.VerifyPlugins {
-			s.FeatureCache = ""
+			s.FeatureCache, s.Adaptive = "", false
 		}
 		if s.Attention == "bf16" {
 			s.Precision, s.Fuse = "tf32", "auto"

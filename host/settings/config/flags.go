@@ -163,6 +163,8 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 		"prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
+	f.BoolVar(&c.Adaptive, "adaptive", false, "prepare as few batches ahead as the measured times need, at most "+
+		"--buffer-size, and move workers to the stage that limits the run (docs/guides/slots.md)")
 	f.StringVar(&c.FeatureCache, "feature-cache", "",
 		"`folder` that keeps what stages compute from clips, for later epochs and other runs (docs/feature-cache.md)")
 	c.FeatureCacheSize = 16 << 30

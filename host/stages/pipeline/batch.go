@@ -34,8 +34,10 @@ type Batch struct {
 	Slot int
 
 	seq   uint64
-	built time.Time // when it was finished
-	cost  []cost    // of each phase
+	built time.Time     // when it was finished
+	cost  []cost        // of each phase
+	apart time.Duration // from the batch before, as adapt.Batch has it
+	held  bool          // likewise
 }
 
 // Samples is the number of rows that are not empty.

@@ -24,10 +24,9 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		if b == nil {
 			return nil
 		}
-		var d *DeviceSlot
-		select {
-		case d = <-p.free:
-		case <-ctx.Done():
+		p.meter.measure(b)
+		d := p.freeSlot(ctx)
+		if d == nil {
 			return nil
 		}
 		p.move(d, Free, Preparing)

@@ -30,6 +30,8 @@ type Config struct {
 	Reject func(b *Batch, rows []Rejected) error
 	// Tracer gets all events. It may be nil.
 	Tracer Tracer
+	// Adapt, if set, changes RingSlots and Workers during the run, which then are the largest numbers.
+	Adapt *Adapt
 }
 
 // Step is a stage with its place in the pipeline.
@@ -75,7 +77,8 @@ func (d *DeviceSlot) move(from, to State) {
 type Pipeline struct {
 	cfg     Config
 	slots   []DeviceSlot
-	workers chan int       // idle decode workers
+	open    gate           // of the ring slots
+	workers *crew          // decode workers
 	built   []chan *Batch  // built[seq % RingSlots]: the finished batch of that number
 	reuse   []chan verdict // by ring slot: the decision about its finished batch
 	free    chan *DeviceSlot
@@ -94,6 +97,7 @@ type Pipeline struct {
 
 	failure error // set before ready is closed
 	stats   stats
+	meter   *meter // nil without Config.Adapt
 }
 
 // New checks the configuration. Nothing runs before Run.
@@ -102,11 +106,12 @@ func New(cfg Config) (*Pipeline, error) {
 		return nil, errors.New("pipeline: source, decoder and device are needed")
 	}
 	cfg.RingSlots, cfg.DeviceSlots, cfg.Workers = max(1, cfg.RingSlots), max(1, cfg.DeviceSlots), max(1, cfg.Workers)
-	cfg.Prefetch = min(max(1, cfg.Prefetch), cfg.RingSlots)
+	slots, workers := cfg.begin()
+	cfg.Prefetch = min(max(1, cfg.Prefetch), slots)
 	p := &Pipeline{
 		cfg:      cfg,
 		slots:    make([]DeviceSlot, cfg.DeviceSlots),
-		workers:  make(chan int, cfg.Workers),
+		workers:  newCrew(cfg.Workers),
 		built:    make([]chan *Batch, cfg.RingSlots),
 		reuse:    make([]chan verdict, cfg.RingSlots),
 		finished: make([]bool, cfg.RingSlots),
@@ -114,9 +119,6 @@ func New(cfg Config) (*Pipeline, error) {
 		ready:    make(chan *DeviceSlot, cfg.DeviceSlots),
 		warm:     make(chan struct{}),
 		ended:    make(chan struct{}),
-	}
-	for i := range cfg.Workers {
-		p.workers <- i
 	}
 	for i := range cfg.RingSlots {
 		p.built[i] = make(chan *Batch, 1)
@@ -126,7 +128,12 @@ func New(cfg Config) (*Pipeline, error) {
 		p.slots[i].Index = i
 		p.free <- &p.slots[i]
 	}
+	p.open.set(slots)
+	p.workers.set(workers)
 	p.stats.init(p.phases())
+	if cfg.Adapt != nil {
+		p.meter = &meter{before: p.Stats()}
+	}
 	return p, nil
 }
 
@@ -155,18 +162,18 @@ func (p *Pipeline) Run(ctx context.Context) error {
 
 // fill builds one batch after another in a ring slot.
 func (p *Pipeline) fill(ctx context.Context, slot int) error {
-	b := &Batch{}
-	for {
+	b, used := &Batch{}, false
+	for p.enter(ctx, slot, &used) {
 		// Get a worker first, then the number, so batches are decoded in the order of the plan.
 		idle := time.Now()
 		var worker int
 		select {
-		case worker = <-p.workers:
+		case worker = <-p.workers.idle:
 		case <-ctx.Done():
 			return nil
 		}
 		if !p.take(b) {
-			p.workers <- worker
+			p.workers.free(worker)
 			return nil
 		}
 		b.Slot = slot
@@ -176,6 +183,7 @@ func (p *Pipeline) fill(ctx context.Context, slot int) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // deliver builds a batch until the copier has accepted it. It returns false if the run ends first.
@@ -199,7 +207,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 			return false, nil
 		}
 		select {
-		case worker = <-p.workers:
+		case worker = <-p.workers.idle:
 		case <-ctx.Done():
 			return false, nil
 		}
@@ -280,7 +288,7 @@ func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b
 			return err
 		}
 		select {
-		case worker = <-p.workers:
+		case worker = <-p.workers.idle:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -291,7 +299,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 	began := time.Now()
 	rejected, err := p.cfg.Decoder.Decode(ctx, worker, b)
 	ended := time.Now()
-	p.workers <- worker
+	p.workers.free(worker)
 	b.cost = append(b.cost[:0], cost{queue, ended.Sub(began)})
 	p.worked(0, worker, b, began, ended, ended.Sub(began))
 	if err != nil {
@@ -379,6 +387,7 @@ func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
 		}
 		p.move(d, Ready, Training)
 		p.stats.acquired(&d.Batch, time.Since(began))
+		p.adapt(&d.Batch, began)
 		return d, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

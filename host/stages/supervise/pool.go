@@ -32,6 +32,7 @@ type Pool struct {
 
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
+	made     int           // workers so far
 	changed  chan struct{} // closed and replaced when the state that waiters wait for may have changed
 	waiting  []*waiter     // calls that wait for a process, in their order
 	closing  bool
@@ -54,6 +55,7 @@ type worker struct {
 	inFlight int      // guarded by Pool.mu
 	alone    int      // guarded by Pool.mu; number of calls that it gets one at a time
 	recycle  func()   // guarded by Pool.mu; ends proc after its last call; nil if proc stays
+	leaving  bool     // guarded by Pool.mu; its process is not replaced (Resize)
 }
 
 // NewPool starts all processes and configures them. The first failure ends them all, because the user must fix what a
@@ -75,9 +77,8 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	var starts sync.WaitGroup
 	var once sync.Once
 	var first error
-	for i := range cfg.Workers {
-		w := &worker{index: i, restarts: restarts{policy: cfg.Restart}}
-		p.workers = append(p.workers, w)
+	for range cfg.Workers {
+		w := p.newWorker()
 		starts.Go(func() {
 			var err error
 			if w.proc, err = p.launchFirst(launching, w); err != nil {
@@ -108,13 +109,14 @@ func (p *Pool) run(w *worker) {
 		proc := w.proc
 		err := proc.serve()
 		p.update(func() { w.up = false; p.remember(proc) })
-		if err == nil && p.drained() {
+		if err == nil && (p.drained() || p.leaves(w)) {
 			err = proc.finish(p.cfg.DrainTimeout)
 			p.update(func() {
 				if err != nil {
 					p.endErrs = append(p.endErrs, err)
 				}
 				w.proc = nil
+				p.forget(w)
 				p.stats.Lines += proc.journal.written()
 				if !errors.Is(err, errUnended) {
 					p.stats.Orphans += len(proc.child.orphans.escaped)
@@ -137,7 +139,8 @@ func (p *Pool) run(w *worker) {
 				p.endErrs = append(p.endErrs, lost)
 			}
 		})
-		if errors.Is(lost, errUnended) || !p.replace(w, proc.id, proc.life(), lost) {
+		if errors.Is(lost, errUnended) || p.leaves(w) || !p.replace(w, proc.id, proc.life(), lost) {
+			p.update(func() { p.forget(w) })
 			return
 		}
 	}
@@ -176,13 +179,10 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 		p.update(func() {
 			p.stats.Restarts++
 			if err == nil {
-				w.proc, w.up = proc, true
+				p.began(w, proc)
 			}
 			if errors.Is(err, errUnended) {
 				p.giveUp(err)
-			}
-			if err == nil && p.closing {
-				proc.kill(endReason, "") // Close and Drain did not see the new process
 			}
 		})
 		if err == nil {
@@ -198,7 +198,7 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 // log logs why a process is replaced, with its last line on stderr. The other lines are in the log already.
 func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	var args []any
-	if p.cfg.Workers > 1 {
+	if p.Workers() > 1 {
 		args = append(args, "worker", w.index)
 	}
 	if wait > 0 {

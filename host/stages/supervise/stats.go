@@ -72,8 +72,12 @@ func (p *Pool) processes() []*process {
 	return all
 }
 
-// Workers returns the number of processes of the pool when all are up.
-func (p *Pool) Workers() int { return p.cfg.Workers }
+// Workers returns the number of processes of the pool when all are up, with those that are being started or ended.
+func (p *Pool) Workers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.workers)
+}
 
 // Running is a process that accepts calls.
 type Running struct {

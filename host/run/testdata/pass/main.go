@@ -1,9 +1,10 @@
 // Command pass is a plugin for tests and benchmarks: its one stage reads and writes every value of its tensor once, and
-// takes as long as its configuration says.
+// takes as long as its configuration says: sleep_ms or, with sleep_to_ms, a random time between the two.
 package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -11,7 +12,8 @@ import (
 
 type pass struct {
 	config struct {
-		SleepMs int `json:"sleep_ms"`
+		SleepMs   int `json:"sleep_ms"`
+		SleepToMs int `json:"sleep_to_ms"`
 	}
 }
 
@@ -29,7 +31,11 @@ func (p *pass) Process(_ context.Context, b *stage.Batch) error {
 	for i := range x {
 		x[i] *= 1.0001
 	}
-	time.Sleep(time.Duration(p.config.SleepMs) * time.Millisecond)
+	sleep := time.Duration(p.config.SleepMs) * time.Millisecond
+	if more := time.Duration(p.config.SleepToMs)*time.Millisecond - sleep; more > 0 {
+		sleep += rand.N(more)
+	}
+	time.Sleep(sleep)
 	return nil
 }
 

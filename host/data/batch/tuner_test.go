@@ -1,0 +1,146 @@
+package batch
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/stages/adapt"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+	"github.com/xtts-host/xtts-host/host/stages/supervise"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// sizedPool is a plugin whose number of processes changes when the test says so.
+type sizedPool struct {
+	fakePool
+	asked []int
+}
+
+func (p *sizedPool) Resize(n int) { p.asked = append(p.asked, n) }
+
+// tunerTest is a tuner of two decoders and the plugins uneven and other, and what it has published.
+type tunerTest struct {
+	*tuner
+	pipe   *pipeline.Pipeline
+	uneven *sizedPool
+	said   []string
+}
+
+func newTunerTest(t *testing.T, change func(*Config)) *tunerTest {
+	t.Helper()
+	r := fakeCommon(t, 8)
+	test := &tunerTest{uneven: &sizedPool{fakePool: fakePool{workers: 1}}}
+	stages := &catalog.Resolved{Instances: []catalog.Instance{{Name: "a"}, {Name: "b", Plugin: 1}}}
+	for _, id := range []string{"uneven", "other"} {
+		stages.Plugins = append(stages.Plugins, catalog.Entry{Manifest: &manifest.Plugin{ID: id}})
+	}
+	c := Config{
+		Ring: r.ring, Depths: Depths{Ring: 8, Device: 3, Workers: 4}, Stages: stages,
+		Pools: []supervise.Processes{test.uneven, &fakePool{workers: 1}}, Log: slog.New(slog.DiscardHandler),
+		Adaptive: &Adaptive{
+			Slots: 2, Decoders: 2, Workers: 4, Fixed: []bool{false, false}, Changed: func(e *event.Adapted) {
+				test.said = append(test.said, fmt.Sprintf("%d: %s %d %d", e.Step, e.What, e.From, e.To))
+			},
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	test.tuner = newTuner(&c, r.guards)
+	var err error
+	if test.pipe, err = pipeline.New(pipeline.Config{
+		Source: &Source{}, Decoder: &decoder{}, Device: &copier{}, RingSlots: 8, DeviceSlots: 3, Workers: 4,
+		Adapt: test.adapt(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return test
+}
+
+// decideAt lets the tuner decide at a step of a pipeline that takes 60 ms for a batch, with training of 20 ms.
+func (t *tunerTest) decideAt(step int64) {
+	ms := func(v float64) adapt.Times { return adapt.Times{N: 64, Mean: v / 1000} }
+	const one = 1e6
+	t.decide(t.pipe, &pipeline.Batch{Step: step - 1},
+		adapt.Measured{Ready: ms(60), Train: ms(20), Work: 0.070, Queue: 0.2},
+		[]pipeline.Phase{{Busy: 9 * one}, {Busy: 60 * one, Queue: 200 * one}, {Busy: one}, {}})
+}
+
+// TestTunerMovesWorkers: one decoder goes, a process comes, and nothing is decided before it is there.
+func TestTunerMovesWorkers(t *testing.T) {
+	test := newTunerTest(t, nil)
+	test.decideAt(17)
+	test.uneven.workers = 2
+	test.decideAt(33) // the first decision with it; its times are not yet of it alone
+	if want := []string{"17: depth 2 3", "17: decode 2 1", "17: uneven 1 2"}; !slices.Equal(test.said, want) ||
+		!slices.Equal(test.uneven.asked, []int{2}) || test.moving {
+		t.Errorf("%q, asked for %v, moving %t; want %q", test.said, test.uneven.asked, test.moving, want)
+	}
+	test.decideAt(49) // no faster: back
+	if want := []string{"49: uneven 2 1", "49: decode 1 2"}; !slices.Equal(test.said[3:], want) || !test.moving {
+		t.Errorf("%q, want %q", test.said[3:], want)
+	}
+	test.decideAt(65) // two processes, of which one has not ended
+	if test.uneven.workers = 1; !test.moving {
+		t.Error("a process that ends is not waited for")
+	}
+	for step := range int64(9) {
+		test.decideAt(81 + 16*step)
+	}
+	if len(test.said) != 5 {
+		t.Errorf("%q", test.said)
+	}
+}
+
+// TestTunerWithoutSuccess: a process that cannot be started is not asked for again.
+func TestTunerWithoutSuccess(t *testing.T) {
+	test := newTunerTest(t, nil)
+	for step := range int64(9) {
+		test.decideAt(17 + 16*step)
+	}
+	if !slices.Equal(test.uneven.asked, []int{2}) || test.groups[1].Workers != 1 {
+		t.Errorf("asked for %v, has %+v", test.uneven.asked, test.groups)
+	}
+}
+
+// TestTunerLeavesFixedNumbers: processes that have a share of a GPU, or that belong to another rank.
+func TestTunerLeavesFixedNumbers(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"GPU":        func(c *Config) { c.Adaptive.Fixed[0] = true },
+		"other rank": func(c *Config) { c.Pools[0] = &fakePool{workers: 1} },
+	} {
+		test := newTunerTest(t, change)
+		test.decideAt(17)
+		if want := []string{"17: depth 2 3"}; !slices.Equal(test.said, want) {
+			t.Errorf("%s: %q, want %q", name, test.said, want)
+		}
+	}
+}
+
+// TestTunerMemory: a slot that is shut gives its memory back, and its guards are not looked at. Without memory, the
+// depth is no larger than what there is.
+func TestTunerMemory(t *testing.T) {
+	test := newTunerTest(t, func(c *Config) { c.Adaptive.Returns = true })
+	test.guards.begin(&pipeline.Batch{Slot: 5})
+	test.ring.Slot(5)[0] = 7
+	if !test.open(5) || test.ring.Slot(5)[0] != 7 {
+		t.Error("a slot is not open")
+	}
+	test.shut(5)
+	if n, err := test.guards.damaged(); n != 0 || test.ring.Slot(5)[0] != 0 {
+		t.Errorf("after it is shut, slot 5 holds %d, and %d slots are damaged: %v", test.ring.Slot(5)[0], n, err)
+	}
+	part := newTunerTest(t, func(c *Config) { c.Adaptive.Returns, c.Ring = true, (*ring.Ring).Part(c.Ring, 0, 8) })
+	if !part.open(1) || part.open(2) { // the first two are reserved, and a part reserves nothing
+		t.Error("memory that there is not")
+	}
+	part.decideAt(17)
+	if part.depth.Max != 2 || slices.Contains(part.said, "17: depth 2 3") {
+		t.Errorf("at most %d slots: %q", part.depth.Max, part.said)
+	}
+}
