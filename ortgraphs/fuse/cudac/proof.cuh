@@ -38,31 +38,22 @@ template <class T> __device__ inline void noise(const long long *table, const T 
 	for (long long i = blockIdx.x * 256 + threadIdx.x; i < table[0]; i += gridDim.x * 256)
 		to[i] = moved(from[i], i, table[1], table[2]);
 }
-extern "C" __global__ void __launch_bounds__(256)
-	noise_float(const long long *__restrict__ table, const float *__restrict__ from, float *__restrict__ to) {
+extern "C" __global__ void __launch_bounds__(256) noise_float(const long long *__restrict__ table,
+	const float *__restrict__ from, float *__restrict__ to) {
 	noise(table, from, to);
 }
-extern "C" __global__ void __launch_bounds__(256)
-	noise_short(const long long *__restrict__ table, const bf16 *__restrict__ from, bf16 *__restrict__ to) {
+extern "C" __global__ void __launch_bounds__(256) noise_short(const long long *__restrict__ table,
+	const bf16 *__restrict__ from, bf16 *__restrict__ to) {
 	noise(table, from, to);
 }
-extern "C" __global__ void __launch_bounds__(256)
-	noise_double(const long long *__restrict__ table, const double *__restrict__ from, double *__restrict__ to) {
+extern "C" __global__ void __launch_bounds__(256) noise_double(const long long *__restrict__ table,
+	const double *__restrict__ from, double *__restrict__ to) {
 	noise(table, from, to);
 }
 
 // What is known of the numbers of a block: see FIELDS in proof.go.
 enum {
-	SQUARES,
-	NOISE_SQUARES,
-	NORM,
-	ALONG,
-	NOISE_ALONG,
-	NOISE_ALONG_SQUARES,
-	LARGEST,
-	NOISE_LARGEST,
-	NORM_LARGEST,
-	BROKEN,
+	SQUARES, NOISE_SQUARES, NORM, ALONG, NOISE_ALONG, NOISE_ALONG_SQUARES, LARGEST, NOISE_LARGEST, NORM_LARGEST, BROKEN,
 	FIELDS
 };
 
@@ -106,19 +97,19 @@ __device__ inline void measure(const long long *table, const T *kernel, const T 
 	for (int i = 0; i < 256; i++) sum = !largest ? sum + all[f][i] : sum > all[f][i] ? sum : all[f][i];
 	out[blockIdx.x * FIELDS + f] = sum;
 }
-extern "C" __global__ void __launch_bounds__(256)
-	measure_float(const long long *__restrict__ table, const float *__restrict__ kernel,
-		const float *__restrict__ plain, const float *__restrict__ noisy, double *__restrict__ out) {
+extern "C" __global__ void __launch_bounds__(256) measure_float(const long long *__restrict__ table,
+	const float *__restrict__ kernel, const float *__restrict__ plain,
+	const float *__restrict__ noisy, double *__restrict__ out) {
 	measure(table, kernel, plain, noisy, out);
 }
-extern "C" __global__ void __launch_bounds__(256)
-	measure_short(const long long *__restrict__ table, const bf16 *__restrict__ kernel,
-		const bf16 *__restrict__ plain, const bf16 *__restrict__ noisy, double *__restrict__ out) {
+extern "C" __global__ void __launch_bounds__(256) measure_short(const long long *__restrict__ table,
+	const bf16 *__restrict__ kernel, const bf16 *__restrict__ plain,
+	const bf16 *__restrict__ noisy, double *__restrict__ out) {
 	measure(table, kernel, plain, noisy, out);
 }
-extern "C" __global__ void __launch_bounds__(256)
-	measure_double(const long long *__restrict__ table, const double *__restrict__ kernel,
-		const double *__restrict__ plain, const double *__restrict__ noisy, double *__restrict__ out) {
+extern "C" __global__ void __launch_bounds__(256) measure_double(const long long *__restrict__ table,
+	const double *__restrict__ kernel, const double *__restrict__ plain,
+	const double *__restrict__ noisy, double *__restrict__ out) {
 	measure(table, kernel, plain, noisy, out);
 }
 
