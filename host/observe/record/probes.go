@@ -32,7 +32,7 @@ type Probes struct {
 	More int // that are left out
 }
 
-var inProbes = regexp.MustCompile(`^probes/step-[0-9]{6,18}/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.png$`)
+var inProbes = regexp.MustCompile(`^probes/step-[0-9]{6,18}/[A-Za-z0-9][A-Za-z0-9._+-]{0,200}\.png$`)
 
 func readProbes(path files.Path) (p Probes, problem string) {
 	problem = Lines(path, func(line []byte) error {

@@ -17,7 +17,9 @@ import (
 	"log/slog"
 	"math"
 	"path"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
@@ -202,14 +204,23 @@ func (p *Prober) probe(e *event.Probed, name string, a array) error {
 	}
 	measure(&out, a.values)
 	png, err := draw(shown, spec)
-	if png != nil && err == nil {
-		err = p.write(files.In(p.Dir, rundir.ProbesFolder, rundir.Step(e.Step), name+".png"), png)
-		if err == nil {
-			out.Picture = path.Join(rundir.ProbesFolder, rundir.Step(e.Step), name+".png")
-		}
+	if err == nil {
+		out.Picture, err = p.keep(e.Step, name, png)
 	}
 	e.Tensors = append(e.Tensors, out)
 	return err
+}
+
+// keep writes a picture, if there is one, and returns its path in the run folder.
+func (p *Prober) keep(step int64, name string, png []byte) (string, error) {
+	if png == nil {
+		return "", nil
+	}
+	name += ".png"
+	if err := p.write(files.In(p.Dir, rundir.ProbesFolder, rundir.Step(step), name), png); err != nil {
+		return "", err
+	}
+	return path.Join(rundir.ProbesFolder, rundir.Step(step), name), nil
 }
 
 // limits are the lengths of a row's axes.
@@ -239,33 +250,43 @@ func (p *Prober) gradients(e *event.Probed) error {
 		return nil
 	}
 	all, err := p.Last()
-	if err != nil {
-		return err
-	}
 	for _, t := range all {
-		if !slices.Contains(p.Gradients, t.Name) {
-			continue
+		if slices.Contains(p.Gradients, t.Name) {
+			err = cmp.Or(err, p.show(e, selection.Gradient, t.Name, array{t.Shape, numbers(t.DType, t.Data)}))
 		}
-		out := event.Probe{Name: selection.Gradient + t.Name, Shape: slices.Clone(t.Shape)}
-		measure(&out, numbers(t.DType, t.Data))
-		e.Tensors = append(e.Tensors, out)
 	}
-	return nil
+	return err
 }
 
 // parameters measures those that the evaluation has read.
-func (p *Prober) parameters(e *event.Probed) error {
+func (p *Prober) parameters(e *event.Probed) (failed error) {
 	for _, name := range p.Parameters {
 		info, _ := p.Model.Evaluated.Tensor(name)
 		data := make([]byte, info.Bytes)
 		if err := p.Model.Evaluated.Read(name, data); err != nil {
 			return err
 		}
-		out := event.Probe{Name: selection.Parameter + name, Shape: slices.Clone(info.Shape)}
-		measure(&out, numbers(manifest.F32, data))
-		e.Tensors = append(e.Tensors, out)
+		failed = cmp.Or(failed, p.show(e, selection.Parameter, name, array{info.Shape, numbers(manifest.F32, data)}))
 	}
-	return nil
+	return failed
+}
+
+// drawable are the names of parameters that may be those of a file.
+var drawable = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,150}$`)
+
+// show measures a parameter, or its gradient, and draws it. The file has a plus sign, which no name of a probe has.
+func (p *Prober) show(e *event.Probed, kind, name string, a array) error {
+	out := event.Probe{Name: kind + name, Shape: slices.Clone(a.shape)}
+	measure(&out, a.values)
+	var err error
+	if drawable.MatchString(name) {
+		var png []byte
+		if png, err = drawWeights(a); err == nil {
+			out.Picture, err = p.keep(e.Step, strings.TrimSuffix(kind, "/")+"+"+name, png)
+		}
+	}
+	e.Tensors = append(e.Tensors, out)
+	return err
 }
 
 // numbers returns the values of a tensor in f32 or bf16.

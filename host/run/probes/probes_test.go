@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/picture"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -233,5 +234,37 @@ func TestOtherShape(t *testing.T) {
 		if (err == nil) != c.ok || len(e.Tensors) == 1 != c.ok {
 			t.Errorf("%s of %v: %v, %d tensors", c.name, c.shape, err, len(e.Tensors))
 		}
+	}
+}
+
+// TestDrawWeights: a matrix has its first axis from left to right; a large one is made of means, and what has one axis
+// is not drawn.
+func TestDrawWeights(t *testing.T) {
+	for _, none := range []array{{nil, []float32{1}}, {[]int{3}, make([]float32, 3)}, {[]int{3, 1}, make([]float32, 3)},
+		{[]int{1, 3}, make([]float32, 3)}, {[]int{0, 3}, nil}} {
+		if got, err := drawWeights(none); got != nil || err != nil {
+			t.Errorf("%v: %d bytes, %v", none.shape, len(got), err)
+		}
+	}
+	a := array{[]int{2, 2, 2}, []float32{0, 0, 0, 0, 0, 0, 0, 9}}
+	data, err := drawWeights(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := picture.Heat(picture.Step{Size: 1}, picture.Matrix{Values: a.values, Columns: 4})
+	if err != nil || !bytes.Equal(data, want) {
+		t.Error("it is not the matrix of 2 and 4")
+	}
+	m := shrunk([]float32{
+		1, 3, 5, 7, 9,
+		3, 5, 7, 9, 9,
+		2, 2, 4, 4, 6,
+	}, 5, 3)
+	if !slices.Equal(m.Values, []float32{2, 6, 9, 4, 8, 9, 2, 4, 6}) || m.Columns != 3 {
+		t.Errorf("%v", m)
+	}
+	m = shrunk(make([]float32, 1000*600), 600, side)
+	if rows := len(m.Values) / m.Columns; rows != 250 || m.Columns != 200 {
+		t.Errorf("%d rows, %d columns", rows, m.Columns)
 	}
 }

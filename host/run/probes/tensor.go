@@ -141,6 +141,37 @@ func draw(a array, spec manifest.Shape) ([]byte, error) {
 	return picture.Heat(picture.Step{Size: 1}, list...)
 }
 
+// side bounds the rows and the columns of a picture of weights, so that it has some 64 kB.
+const side = 256
+
+// drawWeights draws a parameter, or its gradient, as a matrix of its first axis, from left to right, and all others;
+// nil if it has one axis. A value of a larger matrix is the mean of several.
+func drawWeights(a array) ([]byte, error) {
+	if len(a.shape) < 2 || a.shape[0] < 2 || len(a.values) < 2*a.shape[0] {
+		return nil, nil
+	}
+	return picture.Heat(picture.Step{Size: 1}, shrunk(a.values, len(a.values)/a.shape[0], side))
+}
+
+// shrunk is a matrix whose rows and columns are at most so many.
+func shrunk(values []float32, columns, most int) picture.Matrix {
+	rows := len(values) / columns
+	down, across := (rows+most-1)/most, (columns+most-1)/most
+	m := picture.Matrix{Columns: (columns + across - 1) / across}
+	for row := 0; row < rows; row += down {
+		for column := 0; column < columns; column += across {
+			sum, n := 0.0, 0
+			for i := row; i < min(rows, row+down); i++ {
+				for _, v := range values[i*columns+column : i*columns+min(columns, column+across)] {
+					sum, n = sum+float64(v), n+1
+				}
+			}
+			m.Values = append(m.Values, float32(sum/float64(n)))
+		}
+	}
+	return m
+}
+
 func transposed(values []float32, columns int) []float32 {
 	rows := len(values) / columns
 	out := make([]float32, len(values))
