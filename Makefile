@@ -136,6 +136,8 @@ nightly: build ## what is random or repeated, in full; make test has a small fix
 	scripts/faults.sh
 	scripts/test-ranks.sh --all
 	scripts/test-slurm.sh
+	scripts/test-systemd.sh
+	scripts/test-container.sh
 	@$(MAKE) --no-print-directory torture
 
 bench: build

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Starts two ranks with srun of a Slurm on this machine, whose daemons the script starts and ends: the losses are those of ranks with
 # plain variables. Then cancels a job of sbatch, and kills a rank. It needs apt of Debian or Ubuntu: the packages are unpacked below
-# .cache and nothing is installed. It runs as root, as slurmd does. docs/scale.md describes the launchers.
+# .cache and nothing is installed. It runs as root, as slurmd does. docs/scale.md describes the launchers, docs/operate.md the
+# job that is queued again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "error: scripts/test-slurm.sh is for root: it starts slurmd" >&2; exit 1; }
@@ -107,4 +108,40 @@ wait $pid || got=$?
 [ $got != 0 ] || fail "a rank is killed: status 0"
 ended "a rank is killed"
 saved "a rank is killed" "$killed"
-echo "srun of Slurm $(sinfo --version | cut -d' ' -f2) has the losses of plain variables; nothing is left after scancel and after a kill (status $got)"
+# docs/operate/xtts-host.sbatch, without what this machine does not have: a job that gets SIGTERM, as --signal sends it, is
+# queued again and continues. One that scancel ends, and one with a usage error, are not.
+mkdir "$work/runs"
+sed 's/ --cpus-per-task=.*//' docs/operate/xtts-host.sbatch >"$work/runs/operate.sbatch"
+operate() {
+	XTTS_PROGRAM=$root/bin/xtts-host XTTS_RUNS=$work/runs sbatch --parsable --output "$work/runs/$1.log" \
+		"$work/runs/operate.sbatch" "$@"
+}
+of_job() { scontrol show job "$1" | grep -oP "(?<= |^)$2=\K\S+"; }
+# reaches ID STATE: waits until the job has the state.
+reaches() {
+	local i
+	for i in $(seq 600); do
+		[ "$(of_job "$1" JobState)" != "$2" ] || return 0
+		sleep 0.5
+	done
+	fail "the job is not $2: $(scontrol show job "$1"; cat "$work"/runs/*.log)"
+}
+id=$(operate first "${run[@]:3}" --max-steps 1000000)
+training "$work/runs/first"
+scancel --signal=TERM "$id"
+reaches "$id" PENDING
+saved "sbatch, SIGTERM" "$work/runs/first"
+before=$(wc -l <"$work/runs/first/metrics.jsonl")
+scontrol update job "$id" StartTime=now # Slurm waits two minutes
+reaches "$id" RUNNING
+for _ in $(seq 300); do [ "$(wc -l <"$work/runs/first/metrics.jsonl")" -le "$before" ] || break; sleep 0.1; done
+grep -q '^resumed  ' "$work/runs/first.log" || fail "sbatch: the job does not continue: $(cat "$work/runs/first.log")"
+scancel "$id"
+reaches "$id" CANCELLED
+wrong=$(operate wrong --no-such-flag)
+reaches "$wrong" FAILED
+[ "$(of_job "$wrong" Restarts) $(of_job "$wrong" ExitCode)" = "0 2:0" ] || fail "sbatch, a usage error: $(scontrol show job "$wrong")"
+reaches "$id" CANCELLED
+ended "sbatch"
+echo "srun of Slurm $(sinfo --version | cut -d' ' -f2) has the losses of plain variables; nothing is left after scancel and after a kill (status $got);" \
+	"a job of docs/operate that gets SIGTERM is queued again and continues"

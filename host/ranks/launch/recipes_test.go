@@ -15,7 +15,8 @@ import (
 )
 
 // schema is a part of a schema of Kubernetes: of testdata/schemas.json, which has what the recipes come to of the
-// custom resource definitions that it names, and the names of all other fields beside those.
+// custom resource definitions and of the Go types of the API that it names, and the names of all other fields beside
+// those.
 type schema struct {
 	Type                 string
 	Enum                 []any
@@ -69,13 +70,17 @@ func (s *schema) check(at string, value any) (faults []string) {
 		if s.Type != "integer" && !s.IntOrString {
 			fault("an integer, not %s", s.Type)
 		}
+	case bool:
+		if s.Type != "boolean" {
+			fault("a boolean, not %s", s.Type)
+		}
 	default:
 		fault("%T", value)
 	}
 	return faults
 }
 
-// recipes returns the objects in docs/scale.md.
+// recipes returns the objects in docs/scale.md and in docs/operate/job.yaml.
 func recipes(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/scale.md")
@@ -83,18 +88,29 @@ func recipes(t *testing.T) (all []map[string]any) {
 		t.Fatal(err)
 	}
 	for block := range strings.SplitSeq(string(page), "\n```yaml\n") {
-		text, _, _ := strings.Cut(block, "\n```\n")
-		for dec := yaml.NewDecoder(strings.NewReader(text)); strings.HasPrefix(text, "apiVersion: "); {
-			var object map[string]any
-			if err := dec.Decode(&object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, object)
+		if text, _, _ := strings.Cut(block, "\n```\n"); strings.HasPrefix(text, "apiVersion: ") {
+			all = append(all, objects(t, text)...)
 		}
 	}
-	return all
+	file, err := os.ReadFile("../../../docs/operate/job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, objects(t, string(file))...)
+}
+
+// objects returns those of a file.
+func objects(t *testing.T, text string) (all []map[string]any) {
+	t.Helper()
+	for dec := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var object map[string]any
+		if err := dec.Decode(&object); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, object)
+	}
 }
 
 // faultsOf compares an object with the schema of its kind.
@@ -124,7 +140,7 @@ func faultsOf(t *testing.T, object map[string]any) []string {
 	return kind.Schema.check("", rest)
 }
 
-// TestRecipes: the objects for Kubernetes in docs/scale.md have fields that exist, with values of their types.
+// TestRecipes: the objects for Kubernetes in docs have fields that exist, with values of their types.
 func TestRecipes(t *testing.T) {
 	var kinds []string
 	for _, object := range recipes(t) {
@@ -133,8 +149,8 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%v: %s", object["kind"], fault)
 		}
 	}
-	if !slices.Equal(kinds, []string{"TrainingRuntime", "TrainJob", "MPIJob"}) {
-		t.Errorf("docs/scale.md has %v", kinds)
+	if !slices.Equal(kinds, []string{"TrainingRuntime", "TrainJob", "MPIJob", "PersistentVolumeClaim", "Job"}) {
+		t.Errorf("docs have %v", kinds)
 	}
 }
 
