@@ -65,6 +65,6 @@ __device__ inline void complete(float *parts, float *partials, unsigned *arrived
 	}
 	add_rows<THREADS, ITEMS>(parts, members, member, add, [&](int i, float x) { own[i] = x; });
 	if (!is_last(arrived + GROUPS, GROUPS)) return;
-	add_rows<THREADS, ITEMS>(
-		parts, GROUPS, [&](int row, int i) { return read_fresh(partials + row * GROUP * ITEMS + i); }, add, put);
+	const auto of_group = [&](int row, int i) { return read_fresh(partials + row * GROUP * ITEMS + i); };
+	add_rows<THREADS, ITEMS>(parts, GROUPS, of_group, add, put);
 }
