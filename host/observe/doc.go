@@ -4,6 +4,7 @@
 //   - event delivers events to sinks; whoever trains publishes, and knows no sink.
 //   - report writes metrics, the progress lines, the table at the end and report.json.
 //   - bottleneck finds what limits a run, from its times.
+//   - health judges whether a run makes progress; prometheus serves that and the figures, systemd has the watchdog.
 //   - console connects a command with its terminal; trace writes a timeline; watch measures GPUs.
 //   - debug shows tests the inside of a run, and stops it at chosen points.
 //   - picture draws numbers as PNG files.

@@ -45,8 +45,8 @@ func (s *Set) define() {
 		"folder (docs/monitoring.md); --tensorboard=false writes none")
 	f.IntVar(&c.KeepMedia, "keep-media", 0, "last `evaluations` whose speech and pictures are kept, in addition to "+
 		"the best one (docs/monitoring.md); 0 means all")
-	f.StringVar(&c.Metrics, "metrics", "", "`address` at which the run serves its figures to Prometheus, such as "+
-		"127.0.0.1:9464 (docs/monitoring.md); default: none")
+	f.StringVar(&c.Metrics, "metrics", "", "`address` at which the run serves its figures to Prometheus and answers "+
+		"probes of its health, such as 127.0.0.1:9464 (docs/monitoring.md); default: none")
 
 	definePipeline(c, s.group("Pipeline"))
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))
