@@ -47,6 +47,7 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		}
 		b.cost = append(b.cost, cost{queue, ended.Sub(began)})
 		b.copyTo(&d.Batch)
+		p.glances[b.Slot].set(Free, 0, 0)
 		p.ring(b.Slot, Ready, Free)
 		p.reuse[b.Slot] <- copied
 		p.move(d, Preparing, Ready)

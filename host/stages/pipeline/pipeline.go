@@ -58,9 +58,10 @@ func (s State) String() string {
 
 // DeviceSlot is a batch on the device. The trainer owns it from Acquire to Release.
 type DeviceSlot struct {
-	Index int
-	Batch Batch
-	state atomic.Int32
+	Index  int
+	Batch  Batch
+	state  atomic.Int32
+	glance glance
 }
 
 // State returns the current state of the slot.
@@ -81,6 +82,7 @@ type Pipeline struct {
 	workers *crew          // decode workers
 	built   []chan *Batch  // built[seq % RingSlots]: the finished batch of that number
 	reuse   []chan verdict // by ring slot: the decision about its finished batch
+	glances []glance       // by ring slot
 	free    chan *DeviceSlot
 	ready   chan *DeviceSlot
 	warm    chan struct{} // closed by warmed
@@ -114,6 +116,7 @@ func New(cfg Config) (*Pipeline, error) {
 		workers:  newCrew(cfg.Workers),
 		built:    make([]chan *Batch, cfg.RingSlots),
 		reuse:    make([]chan verdict, cfg.RingSlots),
+		glances:  make([]glance, cfg.RingSlots),
 		finished: make([]bool, cfg.RingSlots),
 		free:     make(chan *DeviceSlot, cfg.DeviceSlots),
 		ready:    make(chan *DeviceSlot, cfg.DeviceSlots),
@@ -193,6 +196,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 			return false, err
 		}
 		b.built = time.Now()
+		p.glances[b.Slot].set(Ready, len(p.cfg.Stages), b.shownStep())
 		p.ring(b.Slot, Preparing, Ready)
 		if first {
 			p.finish(b.seq) // before the copy: a free slot may already hold the batch that follows at the same index
@@ -296,6 +300,7 @@ func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b
 }
 
 func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration, b *Batch) (again bool, err error) {
+	p.glances[b.Slot].set(Preparing, 0, b.shownStep())
 	began := time.Now()
 	rejected, err := p.cfg.Decoder.Decode(ctx, worker, b)
 	ended := time.Now()
@@ -313,6 +318,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 			b.cost = append(b.cost, cost{})
 			continue
 		}
+		p.glances[b.Slot].set(Preparing, 1+i, b.shownStep())
 		began := time.Now()
 		rejected, busy, err := s.Stage.Process(ctx, b)
 		ended := time.Now()

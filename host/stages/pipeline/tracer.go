@@ -31,6 +31,11 @@ func (p *Pipeline) ring(slot int, from, to State) {
 // move advances a device slot, which the caller owns, by one state.
 func (p *Pipeline) move(d *DeviceSlot, from, to State) {
 	d.move(from, to)
+	step := int64(0) // of what the slot holds
+	if to == Ready || to == Training {
+		step = d.Batch.shownStep()
+	}
+	d.glance.set(to, 0, step)
 	if p.cfg.Tracer != nil {
 		p.cfg.Tracer.Moved(d, from, to)
 	}
