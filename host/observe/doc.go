@@ -7,6 +7,7 @@
 //   - health judges whether a run makes progress; prometheus serves that and the figures, systemd has the watchdog.
 //   - console connects a command with its terminal; trace writes a timeline; watch measures GPUs.
 //   - debug shows tests the inside of a run, and stops it at chosen points.
+//   - dashboard serves a page about runs, which follow reads from their folders.
 //   - picture draws numbers as PNG files.
 //
 // A new sink is one type on this shelf. This shelf imports settings, stages (the pipeline's statistics) and base.

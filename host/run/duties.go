@@ -73,7 +73,7 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 	); err != nil {
 		return nil, err
 	}
-	o.figures.Quarantined(o.quarantine.Count)
+	o.served.Quarantined(o.quarantine.Count)
 	if !r.mode.Measures() {
 		if o.nans, err = nans.New(nans.Config{
 			Plan: r.plan, Session: r.session, Dir: r.dir, Ranks: r.ranks, Stop: r.console.Stop, Bus: r.bus,
@@ -139,7 +139,7 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 
 // close closes everything that the bus does not close. It is idempotent.
 func (o *duties) close() error {
-	return errors.Join(o.quarantine.Close(), o.speech.Close(), o.probes.Close())
+	return errors.Join(o.served.Close(), o.quarantine.Close(), o.speech.Close(), o.probes.Close())
 }
 
 // Batch implements loop.Duties.

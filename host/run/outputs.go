@@ -9,10 +9,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/event"
-	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/observe/runlog"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
+	"github.com/xtts-host/xtts-host/host/run/boards"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/run/runfolder"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -27,8 +27,7 @@ type outputs struct {
 	console  console.Console
 	debug    *debug.Folder // nil if it was not requested; so is the trace
 	trace    *trace.Writer
-	figures  *prometheus.Server // nil if they are not served
-
+	served   *boards.Served
 	wait     *files.Patience   // for the disk
 	folder   *runfolder.Folder // nil before open
 	settings func() error      // writes config.yaml
@@ -48,15 +47,15 @@ func newOutputs(c console.Console, diskWait float64) *outputs {
 
 // open opens the files, before anything that takes long.
 func (o *outputs) open(p *plan.Plan, folder *runfolder.Folder) (err error) {
-	c := p.Config
 	o.folder = folder
 	o.log.Open(folder.Log.File, o.wait)
 	o.bus.Require(rundir.LogFile, o.log)
 	o.log.WarnOf(folder.Log.Instead)
-	if o.debug, err = debug.Open(c.DebugDir); err != nil {
+	o.served.Show(folder.Path)
+	if o.debug, err = debug.Open(p.Config.DebugDir); err != nil {
 		return err
 	}
-	if o.trace, err = trace.Create(c.Trace); err != nil {
+	if o.trace, err = trace.Create(p.Config.Trace); err != nil {
 		return errors.Join(err, o.debug.Close())
 	}
 	return nil

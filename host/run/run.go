@@ -74,7 +74,7 @@ func trainAs(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, others.Close(err)) }()
-	if out.figures, err = boards.Serve(&set.Config, rank.Leads(), out.bus, out.log.Logger); err != nil {
+	if out.served, err = boards.Serve(&set.Config, rank.Leads(), out.bus, out.log.Logger); err != nil {
 		return nil, exit.Refused(err)
 	}
 	p, err := plan.New(starting, set, inventory.Open, out.bus.Reader())
@@ -252,6 +252,7 @@ func newRun(
 		return nil, errors.Join(err, r.duties.close())
 	}
 	r.duties.probes = probes.Begin(r.loop, dir)
+	r.served.Watch(r.loop)
 	return r, nil
 }
 

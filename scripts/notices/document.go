@@ -15,8 +15,9 @@ fetches. ` + "`make notices`" + ` writes it, and ` + "`make check`" + ` fails if
 ## In the program and the plugins
 
 These Go modules are linked into ` + "`bin/xtts-host`" + ` or a first-party plugin, on x86-64 or arm64, with or without
-CUDA. The numbers refer to the texts at the end. Some modules contain C headers of another project; the notices at the
-top of these headers are among the texts. The sources of a module are at its path, in the version of the table.
+CUDA. The last line is a library in JavaScript, for the page of runs. The numbers refer to the texts at the end. Some
+modules contain C headers of another project; the notices at the top of these headers are among the texts. The sources
+of a module are at its path, in the version of the table.
 
 | module | version | license | texts |
 |---|---|---|---|
@@ -33,6 +34,8 @@ BSD-3-Clause by The Go Authors, with a patent grant: the texts of golang.org/x/s
 | ` + "`ortgraphs/onnxpb/onnx.proto`" + ` | the ONNX project | Apache-2.0 |
 | ` + "`host/data/dataset/sample/sample.zip`" +
 	` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
+| ` + "`host/observe/dashboard/static/uplot.js`, `uplot.css`" + ` | uPlot 1.6.32, of npm, in the program | MIT |
+| ` + "`host/observe/dashboard/testdata/axe.min.js`" + ` | axe-core 4.14.1, for tests, in no program | MPL-2.0 |
 
 ## Fetched by a build
 

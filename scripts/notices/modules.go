@@ -51,7 +51,11 @@ func linked() ([]*module, error) {
 			return nil, fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}
-	return modules, nil
+	license, err := os.ReadFile("host/observe/dashboard/static/uplot.LICENSE")
+	if err != nil {
+		return nil, err
+	}
+	return append(modules, &module{Path: "uPlot", Version: "1.6.32", texts: []text{{"LICENSE", string(license)}}}), nil
 }
 
 // list adds the modules of one build. It compiles nothing.

@@ -80,6 +80,7 @@ func New() *cobra.Command {
 		newBench(),
 		newProfile(),
 		newReport(),
+		newView(),
 		newCompare(),
 		group("runs", "Commands for runs", newRunsList()),
 		group("data", "Commands for data sets", newDataCheck(), newDataPrepare()),

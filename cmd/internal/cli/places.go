@@ -34,7 +34,7 @@ var arguments = map[string]overwrite.Kind{
 	"graph lint": overwrite.Bundle, "plugins dev": overwrite.Plugins, "plugins list": overwrite.Plugins,
 	"plugins test": overwrite.Plugins,
 	"replay":       overwrite.Run,
-	"compare":      overwrite.Run, "report": overwrite.Run,
+	"compare":      overwrite.Run, "report": overwrite.Run, "view": overwrite.Run,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that

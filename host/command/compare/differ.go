@@ -22,7 +22,7 @@ type Difference struct {
 var ofTheRun = []string{
 	"run-dir", "resume", "resume-or-start", "allow", "cache-dir", "log-every", "debug-dir", "trace", "trace-steps",
 	"disk-wait", "ort-lib", "plugins", "keep-last", "samples", "spoken-clips", "keep-media", "tensorboard", "metrics",
-	"trace-nan", "probe", "recognizer",
+	"trace-nan", "probe", "recognizer", "dashboard",
 }
 
 // ofItsLength are settings of how long a run is and how often it is interrupted: steps are as fast with others.

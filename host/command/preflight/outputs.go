@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/xtts-host/xtts-host/host/observe/dashboard"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/trace"
@@ -27,7 +28,14 @@ func outputs(set *config.Set) []Check {
 	}
 	if at := set.Metrics; at != "" {
 		checks = append(checks,
-			Check{Name: "metrics", Try: func(context.Context) (string, error) { return at, prometheus.Check(at) }})
+			Check{Name: "metrics", Try: func(context.Context) (string, error) { return at, prometheus.Flag.Check(at) }})
+	}
+	if at := set.Dashboard; at != "" {
+		checks = append(checks,
+			Check{Name: "dashboard", Try: func(context.Context) (string, error) {
+				return at,
+					dashboard.Flag.Check(at)
+			}})
 	}
 	if dir := set.FeatureCache; dir != "" {
 		checks = append(checks, Check{Name: "feature cache", Try: func(context.Context) (string, error) {

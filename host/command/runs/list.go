@@ -69,9 +69,22 @@ func List(out io.Writer, dirs []string, asJSON bool, width int) error {
 
 func listOf(dirs []string) (*Listing, error) {
 	list := &Listing{Version: 1, Runs: []Row{}, Unreadable: []Unreadable{}}
+	folders, err := Folders(dirs)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		list.add(folder)
+	}
+	slices.SortStableFunc(list.Runs, func(a, b Row) int { return a.Written.Compare(b.Written) })
+	return list, nil
+}
+
+// Folders returns each of the folders that is that of a run, and for each other one the runs in it.
+func Folders(dirs []string) (list []string, err error) {
 	for _, dir := range dirs {
 		if isRun(dir) {
-			list.add(filepath.Clean(dir))
+			list = append(list, filepath.Clean(dir))
 			continue
 		}
 		entries, err := files.In(dir).ReadDir()
@@ -83,11 +96,10 @@ func listOf(dirs []string) (*Listing, error) {
 		}
 		for _, e := range entries {
 			if folder := filepath.Join(dir, e.Name()); e.IsDir() && isRun(folder) {
-				list.add(folder)
+				list = append(list, folder)
 			}
 		}
 	}
-	slices.SortStableFunc(list.Runs, func(a, b Row) int { return a.Written.Compare(b.Written) })
 	return list, nil
 }
 

@@ -118,6 +118,7 @@ var refusedByCheck = map[string]wrong{
 	"feature-cache": {"FILE", "", "--feature-cache FILE: FILE is a file, not a folder"},
 
 	"metrics":   {"localhost", "", "--metrics localhost: not an address to listen on"},
+	"dashboard": {"8080", "", "--dashboard 8080: not an address to listen on"},
 	"debug-dir": {"FILE", "", "--debug-dir FILE: FILE is a file, not a folder"},
 	"trace":     {"NONE/trace.json", "", "--trace NONE/trace.json: stat NONE: no such file"},
 }

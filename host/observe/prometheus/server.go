@@ -35,7 +35,7 @@ type Server struct {
 
 // Listen serves at an address from now on, until Close. version is that of the program.
 func Listen(address, version string) (*Server, error) {
-	l, err := listen(address)
+	l, err := Flag.Listen(address)
 	if err != nil {
 		return nil, err
 	}

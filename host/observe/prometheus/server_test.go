@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // free is an address that is free.
@@ -209,34 +208,6 @@ func TestClose(t *testing.T) {
 	if conn, err := net.Dial("tcp", s.listener.Addr().String()); err == nil {
 		conn.Close()
 		t.Error("it still listens")
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	s := start(t)
-	used := s.listener.Addr().String()
-	for address, want := range map[string]string{
-		used:   "the address is in use",
-		"9464": "not an address", ":9464": "not an address", "example.org:1": "not an address",
-		"127.0.0.1:70000": "not an address", "127.0.0.1": "not an address", "127.0.0.1:0": "not an address",
-		"192.0.2.1:1025": "does not have the address",
-	} {
-		err := Check(address)
-		if err == nil || !strings.HasPrefix(err.Error(), "--metrics "+address+": ") ||
-			!strings.Contains(err.Error(), want) || hint.Of(err) == "" {
-			t.Errorf("%s: error %v (%s), want %s and a hint", address, err, hint.Of(err), want)
-		}
-	}
-	if err := Check(free(t)); err != nil {
-		t.Error(err)
-	}
-	for address, want := range map[string]bool{
-		"127.0.0.1:1": false, "localhost:1": false, "[::1]:1": false, "0.0.0.0:1": true, "[::]:1": true,
-		"10.0.0.1:1": true,
-	} {
-		if got := Public(address); got != want {
-			t.Errorf("Public(%s) is %v", address, got)
-		}
 	}
 }
 

@@ -1,14 +1,20 @@
 package record
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"sort"
+)
 
-// maxBins bounds the bins of a Curve. Each is drawn as two points.
+// maxBins bounds the bins of a Curve that does not say otherwise. Each is drawn as two points.
 const maxBins = 512
 
-// Curve is the course of a number over the steps, in at most 512 bins of equal numbers of steps. Each bin has its
-// extremes, so that the spike of a single step stays. The zero value is empty.
+// Curve is the course of a number over the steps, in bins of equal numbers of steps. Each bin has its extremes, so that
+// the spike of a single step stays. The zero value is empty.
 type Curve struct {
 	Bins []Bin
+	// Most bounds the bins: an even number, or 0 for 512.
+	Most int
 	// Width is the number of values of a bin; the last may have fewer.
 	Width int
 	// NotFinite counts the values that were left out.
@@ -34,7 +40,7 @@ func (c *Curve) Add(step int64, v float64) {
 		c.NotFinite++
 		return
 	}
-	c.Bins, c.Width = grow(c.Bins, max(1, c.Width), maxBins, Bin{step, step, step, step, v, v, v, 1})
+	c.Bins, c.Width = grow(c.Bins, max(1, c.Width), cmp.Or(c.Most, maxBins), Bin{step, step, step, step, v, v, v, 1})
 }
 
 // joinable is a piece of a course, of one value or more.
@@ -75,6 +81,28 @@ func (b Bin) join(next Bin) Bin {
 
 // Mean is the mean of the values of the bin.
 func (b Bin) Mean() float64 { return b.Sum / float64(b.N) }
+
+// Within returns the course from one step to another, both included, in at most so many pieces of equal numbers of
+// steps. A bin belongs to the piece of its last step.
+func (c *Curve) Within(from, to int64, most int) []Bin {
+	begin := sort.Search(len(c.Bins), func(i int) bool { return c.Bins[i].Last >= from })
+	end := sort.Search(len(c.Bins), func(i int) bool { return c.Bins[i].First > to })
+	if begin >= end || most < 1 {
+		return nil
+	}
+	width := max(1, (float64(to)-float64(from)+1)/float64(most))
+	var pieces []Bin
+	at := -1
+	for _, b := range c.Bins[begin:end] {
+		piece := min(most-1, max(0, int((float64(b.Last)-float64(from))/width)))
+		if piece == at {
+			pieces[len(pieces)-1] = pieces[len(pieces)-1].join(b)
+		} else {
+			pieces, at = append(pieces, b), piece
+		}
+	}
+	return pieces
+}
 
 // Points returns the extremes of each bin in the order of their steps.
 func (c *Curve) Points() []Point {

@@ -43,7 +43,7 @@ func readEvaluations(path files.Path, c *choice) (e Evaluations, problem string)
 	best := math.Inf(1)
 	every := 1 // of the evaluations, this one is kept
 	problem = Lines(path, func(line []byte) error {
-		v, err := readEvaluation(line)
+		v, err := ReadEvaluation(line)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,8 @@ func readEvaluations(path files.Path, c *choice) (e Evaluations, problem string)
 	return e, problem
 }
 
-func readEvaluation(line []byte) (Evaluation, error) {
+// ReadEvaluation reads a line of eval.jsonl.
+func ReadEvaluation(line []byte) (Evaluation, error) {
 	var fixed struct {
 		Step    *int64
 		Loss    *float64

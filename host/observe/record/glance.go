@@ -35,7 +35,7 @@ func Look(folder string) (*Glance, error) {
 	}
 	g := &Glance{Status: Unfinished, Written: r.Written, First: nan, Last: nan}
 	g.Bytes, g.AllBytes = Size(folder)
-	rep, problem := readReport(run.Join(rundir.ReportFile))
+	rep, problem := ReadReport(run.Join(rundir.ReportFile))
 	last, err := lastStep(run.Join(rundir.MetricsFile))
 	if err != nil && rep == nil {
 		return nil, fmt.Errorf("%s; %s", reason(run.Join(rundir.MetricsFile), err), problem)
@@ -70,7 +70,7 @@ func (g *Glance) of(r *report.Report) {
 
 // best finds the best evaluation, in a report or, without one of the last step, in the lines.
 func (g *Glance) best(run files.Path, rep *report.Report) {
-	settings, _ := readSettings(run.Join(rundir.SettingsFile))
+	settings, _ := ReadSettings(run.Join(rundir.SettingsFile))
 	choice, spoken := choose(run, rep, settings)
 	if g.Best = choice.known; g.Best == nil {
 		e, problem := readEvaluations(run.Join(rundir.EvalFile), &choice)

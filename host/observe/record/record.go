@@ -53,9 +53,9 @@ func Open(folder string) (*Run, error) {
 		return nil, err
 	}
 	var problem string
-	r.Report, problem = readReport(run.Join(rundir.ReportFile))
+	r.Report, problem = ReadReport(run.Join(rundir.ReportFile))
 	say(problem)
-	r.Settings, problem = readSettings(run.Join(rundir.SettingsFile))
+	r.Settings, problem = ReadSettings(run.Join(rundir.SettingsFile))
 	say(problem)
 	var began []int64
 	if r.Report != nil {
@@ -114,8 +114,9 @@ func (r *Run) there(run files.Path) error {
 	return nil
 }
 
-// readReport reads report.json. Values of a wrong type are left out, and the others are there.
-func readReport(path files.Path) (*report.Report, string) {
+// ReadReport reads report.json. Values of a wrong type are left out, and the others are there. It is nil, with the
+// problem, if it cannot be read.
+func ReadReport(path files.Path) (*report.Report, string) {
 	data, err := path.Read(maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, rundir.ReportFile + " is not there: the run is still going, or was killed"

@@ -21,9 +21,9 @@ type Setting struct {
 // setting finds a setting, also one that names a run, which is a comment.
 var setting = regexp.MustCompile(`^(?:# )?([a-z][a-z0-9_]*): (.*?)(?:  # (.+))?$`)
 
-// readSettings reads config.yaml line by line: the file of a run has a setting on each, and may have settings that this
+// ReadSettings reads config.yaml line by line: the file of a run has a setting on each, and may have settings that this
 // program does not know.
-func readSettings(path files.Path) (list []Setting, problem string) {
+func ReadSettings(path files.Path) (list []Setting, problem string) {
 	data, err := path.Read(maxSettings)
 	if err != nil {
 		return nil, reason(path, err)

@@ -147,6 +147,9 @@ func (s *Spoken) follow(before, now []Utterance) {
 // inSamples is what a sample is called in a run folder.
 var inSamples = regexp.MustCompile(`^samples/(step-[0-9]{6,18}|reference)/[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.(wav|png)$`)
 
+// IsSample reports whether a path in a run folder is that of a sample: speech, a recording, or a picture of both.
+func IsSample(path string) bool { return inSamples.MatchString(path) }
+
 type utteranceLine struct {
 	Step                     *int64
 	Clip, Sample             int
@@ -155,6 +158,21 @@ type utteranceLine struct {
 	Seconds                  float64
 	Ended                    *bool
 	Measures                 map[string]any
+}
+
+// ReadUtterance reads a line of spoken.jsonl. refused counts its paths that are none of a sample, and that it therefore
+// has not.
+func ReadUtterance(line []byte) (u Utterance, refused int, err error) {
+	var v utteranceLine
+	if err := json.Unmarshal(line, &v); err != nil {
+		return u, 0, err
+	}
+	if v.Step == nil || *v.Step < 0 {
+		return u, 0, errNoStep
+	}
+	var s Spoken
+	u = s.utterance(&v)
+	return u, s.Refused, nil
 }
 
 // readSpoken reads spoken.jsonl. best is the step of the best evaluation, or -1.

@@ -1,5 +1,5 @@
-// Package boards adds to a run what shows it elsewhere: the curves of TensorBoard, figures for Prometheus, and a line
-// for systemd. A run goes on without a board that fails.
+// Package boards adds to a run what shows it elsewhere: the curves of TensorBoard, figures for Prometheus, the page
+// of --dashboard, and a line for systemd. A run goes on without a board that fails.
 package boards
 
 import (
@@ -8,12 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
-	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/retain"
-	"github.com/xtts-host/xtts-host/host/observe/systemd"
 	"github.com/xtts-host/xtts-host/host/observe/tensorboard"
 	"github.com/xtts-host/xtts-host/host/run/plan"
-	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
@@ -25,27 +22,6 @@ type Run struct {
 	Skipped  int64 // steps so far
 	Bus      *event.Bus
 	Log      *slog.Logger
-}
-
-// Serve tells others of a run from now on: systemd if it asks for it, and who asks at the address of --metrics. Of
-// several ranks, the first does. All of it ends with the bus. The server is nil without an address.
-func Serve(c *config.Config, leads bool, bus *event.Bus, log *slog.Logger) (*prometheus.Server, error) {
-	if !leads {
-		return nil, nil
-	}
-	warn := func(text string) { log.Warn(text) }
-	if n := systemd.Open(warn); n != nil {
-		bus.Offer("systemd", n, warn)
-	}
-	if c.Metrics == "" {
-		return nil, nil
-	}
-	s, err := prometheus.Listen(c.Metrics, c.Version)
-	if err != nil {
-		return nil, err
-	}
-	bus.Offer("metrics", s, warn)
-	return s, nil
 }
 
 // Add adds the boards that the settings ask for, and what removes the media of old evaluations, before the run

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
+	"github.com/xtts-host/xtts-host/host/observe/dashboard"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
@@ -131,6 +132,14 @@ func (m *Machine) Report(setup bottleneck.Setup) (list []report.Plugin) {
 			Failed: int64(s.Failed), Lost: int64(s.Lost), PeakMemoryBytes: s.PeakMemory, GrowthMB: growth,
 			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99), CPUS: s.CPU.Seconds(),
 		})
+	}
+	return list
+}
+
+// Running is Report with the number of processes that are up, for a page that shows the run while it trains.
+func (m *Machine) Running(setup bottleneck.Setup) (list []dashboard.Plugin) {
+	for i, p := range m.Report(setup) {
+		list = append(list, dashboard.Plugin{Plugin: p, Up: len(m.own[i].Running())})
 	}
 	return list
 }

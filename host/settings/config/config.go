@@ -69,7 +69,7 @@ type Config struct {
 	BestBy                               string   // "loss", a metric, or "spoken." and a measure
 	TensorBoard                          bool
 	KeepMedia                            int    // evaluations; 0: all
-	Metrics                              string // address; empty: none
+	Metrics, Dashboard                   string // addresses; empty: none
 	Version                              string // of the program, which the figures have
 
 	NumWorkers, Threads, BufferSize int

@@ -47,6 +47,8 @@ func (s *Set) define() {
 		"the best one (docs/monitoring.md); 0 means all")
 	f.StringVar(&c.Metrics, "metrics", "", "`address` at which the run serves its figures to Prometheus and answers "+
 		"probes of its health, such as 127.0.0.1:9464 (docs/monitoring.md); default: none")
+	f.StringVar(&c.Dashboard, "dashboard", "", "`address` at which the run serves a page about itself, such as "+
+		"127.0.0.1:8080 (docs/dashboard.md); default: none")
 
 	definePipeline(c, s.group("Pipeline"))
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))

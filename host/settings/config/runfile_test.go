@@ -154,11 +154,12 @@ func TestRunFolderConfirmsNothing(t *testing.T) {
 func TestRunFolderNamesNoOutputs(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	run := runFolder(t, "trace: /etc/passwd\ndebug_dir: /etc\nrun_dir: /etc\ninit: /etc/passwd\nbatch_size: 3\n"+
-		"metrics: 0.0.0.0:9464\n")
+		"metrics: 0.0.0.0:9464\ndashboard: 0.0.0.0:8080\n")
 	set := parse(t, nil, "--resume", run)
-	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" || set.Metrics != "" {
-		t.Errorf("the run folder names outputs: %q %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init,
-			set.Metrics)
+	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" || set.Metrics != "" ||
+		set.Dashboard != "" {
+		t.Errorf("the run folder names outputs: %q %q %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init,
+			set.Metrics, set.Dashboard)
 	}
 	if set.BatchSize != 3 {
 		t.Errorf("batch size %d, want that of the run folder, 3", set.BatchSize)

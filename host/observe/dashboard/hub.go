@@ -1,0 +1,255 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/follow"
+	"github.com/xtts-host/xtts-host/host/observe/report"
+)
+
+const (
+	// beat is the time between two looks at a run of this process; its files are read once a second.
+	beat  = 250 * time.Millisecond
+	beats = int(time.Second / beat)
+	// piece is how many bytes of a file are read before other goroutines get a turn.
+	piece = 1 << 20
+	// mostClients is the number of pages that watch one run, and silence the longest time without a message to one.
+	mostClients = 8
+	silence     = 15 * time.Second
+)
+
+// hub reads a run for those who watch it. Without anyone, it reads nothing.
+type hub struct {
+	run     *run
+	reading sync.Mutex // held while the files are read
+
+	mu      sync.Mutex // guards what follows
+	clients map[chan struct{}]bool
+	state   []byte // messages, which are replaced and not changed
+	slots   []byte
+	read    time.Time // when the files were read
+}
+
+// serve reads until ctx ends. A fault of this package ends the page and not the run.
+func (h *hub) serve(ctx context.Context) {
+	defer func() { recover() }()
+	h.catchUp(ctx)
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		h.mu.Lock()
+		watched := len(h.clients) > 0
+		h.mu.Unlock()
+		if watched {
+			h.beat(ctx, n%beats == 0)
+		}
+	}
+}
+
+// catchUp reads all that is there.
+func (h *hub) catchUp(ctx context.Context) {
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	for h.run.Read(piece) && ctx.Err() == nil {
+		if h.run.live != nil {
+			time.Sleep(20 * time.Millisecond) // the run comes first
+		}
+	}
+	h.mu.Lock()
+	h.read = time.Now()
+	h.mu.Unlock()
+}
+
+// fresh reads what is new if nobody has for a second.
+func (h *hub) fresh(ctx context.Context) {
+	h.mu.Lock()
+	old := time.Since(h.read) > time.Second
+	h.mu.Unlock()
+	if old {
+		h.catchUp(ctx)
+	}
+}
+
+// beat makes messages of what is new, and wakes those who watch.
+func (h *hub) beat(ctx context.Context, second bool) {
+	var inside *slots
+	var at *event.Snapshot
+	if h.run.live != nil {
+		inside, at = h.run.live.now(second)
+	}
+	var state, picture []byte
+	if second {
+		h.fresh(ctx)
+		state, _ = json.Marshal(h.run.stateOf(at))
+	}
+	if inside != nil {
+		picture, _ = json.Marshal(inside)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	news := false
+	for _, m := range []struct {
+		to  *[]byte
+		now []byte
+	}{{&h.state, state}, {&h.slots, picture}} {
+		if m.now != nil && !bytes.Equal(*m.to, m.now) {
+			*m.to, news = m.now, true
+		}
+	}
+	if !news {
+		return
+	}
+	for c := range h.clients {
+		select {
+		case c <- struct{}{}:
+		default: // it has not taken the last one: it gets only the newest
+		}
+	}
+}
+
+// join adds one who watches; nil if there are too many.
+func (h *hub) join() (wake chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.clients) >= mostClients {
+		return nil
+	}
+	if h.clients == nil {
+		h.clients = map[chan struct{}]bool{}
+	}
+	wake = make(chan struct{}, 1)
+	h.clients[wake] = true
+	return wake
+}
+
+func (h *hub) leave(wake chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.clients, wake)
+}
+
+// events sends what is new of a run as server-sent events, until the client goes or does not read.
+func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
+	h := &r.hub
+	wake := h.join()
+	if wake == nil {
+		http.Error(w, "too many pages watch this run", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.leave(wake)
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	var sent [2][]byte
+	h.fresh(q.Context())
+	first, _ := json.Marshal(r.stateOf(r.snapshot()))
+	next := [2][]byte{first}
+	t := time.NewTicker(silence)
+	defer t.Stop()
+	for {
+		var b bytes.Buffer
+		for i, name := range []string{"state", "slots"} {
+			if m := next[i]; m != nil && !bytes.Equal(m, sent[i]) {
+				fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", name, m)
+				sent[i] = m
+			}
+		}
+		if b.Len() == 0 {
+			b.WriteString(": still here\n\n")
+		}
+		out.SetWriteDeadline(time.Now().Add(limit))
+		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil {
+			return
+		}
+		select {
+		case <-wake:
+		case <-t.C:
+		case <-q.Context().Done():
+			return
+		}
+		h.mu.Lock()
+		next = [2][]byte{h.state, h.slots}
+		h.mu.Unlock()
+	}
+}
+
+// snapshot is that of the run of this process; nil for another.
+func (r *run) snapshot() *event.Snapshot {
+	if r.live == nil {
+		return nil
+	}
+	_, at := r.live.now(false)
+	return at
+}
+
+// state is a message about a run.
+type state struct {
+	Status    string       `json:"status"`
+	Live      bool         `json:"live"`
+	Step      int64        `json:"step"`
+	Total     int64        `json:"total"` // 0 if it is not known
+	Epoch     int          `json:"epoch"`
+	Skipped   int64        `json:"skipped"`
+	Loss      report.Float `json:"loss"`
+	Best      report.Float `json:"best"`
+	BestStep  int64        `json:"best_step"`
+	StepMs    float64      `json:"step_ms"`
+	WaitMs    float64      `json:"wait_ms"`
+	PerSecond float64      `json:"per_second"`
+	LeftS     float64      `json:"left_s"` // 0 if it is not known
+	Work      string       `json:"work"`   // besides the steps
+	Warnings  int          `json:"warnings"`
+	Unusable  int          `json:"unusable"`
+
+	Evaluations    int          `json:"evaluations"`
+	BestEvaluation report.Float `json:"best_evaluation"`
+	BestAt         int64        `json:"best_evaluation_step"`
+
+	Outcome  string      `json:"outcome"`
+	Mark     follow.Mark `json:"mark"`
+	Problems []string    `json:"problems"`
+}
+
+// stateOf describes a run. at is nil for one of another process.
+func (r *run) stateOf(at *event.Snapshot) *state {
+	now := r.Now()
+	_, warnings := r.Log(0)
+	_, unusable := r.Clips(0, 0)
+	s := &state{
+		Status: r.state(), Live: at != nil, Step: now.Last, Skipped: now.Skipped, Loss: report.Float(now.Loss),
+		Best: report.Float(now.Best), BestStep: now.BestStep, StepMs: now.StepMs, WaitMs: now.WaitMs,
+		Warnings: warnings, Unusable: unusable, Mark: r.Mark(),
+	}
+	best, loss, count := r.Best()
+	s.BestAt, s.BestEvaluation, s.Evaluations = best, report.Float(loss), count
+	if s.StepMs > 0 {
+		s.PerSecond = 1000 / s.StepMs
+	}
+	for _, p := range r.Problems() {
+		s.Problems = append(s.Problems, text(p))
+	}
+	if rep := r.Report(); rep != nil && at == nil {
+		s.Outcome = text(rep.Outcome)
+	}
+	if at == nil {
+		s.Total = r.planned()
+		return s
+	}
+	s.Step, s.Total, s.Epoch, s.Outcome = max(s.Step, at.Step), at.Run.Total, at.Epoch, text(at.Outcome)
+	s.PerSecond, s.LeftS = at.StepsPerSecond, at.Left.Seconds()
+	if at.Work != nil {
+		s.Work = at.Work.String()
+	}
+	return s
+}

@@ -1,0 +1,177 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/stages/pipeline"
+)
+
+// liveServer is a server of a run of this process. Its bus may drop events, and does nothing else wrong.
+func liveServer(t *testing.T) (*Server, *event.Bus) {
+	s := serve(t, Config{})
+	s.Show(small(t))
+	bus := event.NewBus()
+	bus.Offer("dashboard", s, func(text string) {
+		if !strings.Contains(text, "events were dropped") {
+			t.Error(text)
+		}
+	})
+	s.Watch(func() Live {
+		return Live{
+			Snapshot: bus.Snapshot(),
+			Look: pipeline.Look{
+				Ring:   []pipeline.RingLook{{State: pipeline.Preparing, Phase: 1, Step: 7}, {}},
+				Device: []pipeline.DeviceLook{{State: pipeline.Training, Step: 5}},
+			},
+			Stats: pipeline.Stats{Batches: 2, Phases: []pipeline.Phase{{Name: "decode", Busy: 30 * time.Millisecond}}},
+			Ranks: 1,
+		}
+	})
+	return s, bus
+}
+
+// message waits for one of a kind in a stream.
+func message(t *testing.T, in *bufio.Scanner, kind string) (v map[string]any) {
+	t.Helper()
+	for in.Scan() {
+		if in.Text() != "event: "+kind {
+			continue
+		}
+		in.Scan()
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(in.Text(), "data: ")), &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	t.Fatalf("the stream ends without a %s: %v", kind, in.Err())
+	return nil
+}
+
+func stream(t *testing.T, s *Server) *bufio.Scanner {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.listener.Addr().String()+"/api/runs/0/events",
+		nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { answer.Body.Close() })
+	return bufio.NewScanner(answer.Body)
+}
+
+// TestLive: a page sees the slots and the parts of a step of the run of this process, and that the run has let it go.
+func TestLive(t *testing.T) {
+	s, bus := liveServer(t)
+	defer bus.Close()
+	bus.Publish(&event.Start{Total: 10, Metrics: nil})
+	bus.Publish(&event.Phase{Phase: event.Training})
+	bus.Publish(&event.Step{Step: 3, Loss: 1, Times: event.Times{Time: 10 * time.Millisecond,
+		Train: 8 * time.Millisecond}})
+	bus.Flush()
+	in := stream(t, s)
+	first := message(t, in, "state")
+	if first["live"] != true || first["total"] != 10.0 || first["step"] != 3.0 {
+		t.Errorf("%v", first)
+	}
+	slots := message(t, in, "slots")
+	got, _ := json.Marshal([]any{slots["ring"], slots["device"], slots["phases"]})
+	if string(got) != `[[[1,1,7],[0,0,0]],[[3,5]],[{"ms":15,"name":"decode"}]]` {
+		t.Errorf("%s", got)
+	}
+	parts, _ := json.Marshal(slots["step"])
+	if want := `{"ms":8,"name":"train"}`; !strings.Contains(string(parts), want) {
+		t.Errorf("%s without %s", parts, want)
+	}
+	s.Watch(nil)
+	for {
+		if v := message(t, in, "state"); v["live"] == false {
+			break
+		}
+	}
+}
+
+// TestClients: clients that hang, flood and die keep nothing: the run publishes without waiting for them, and what they
+// took is given back.
+func TestClients(t *testing.T) {
+	s, bus := liveServer(t)
+	before := runtime.NumGoroutine()
+	at := s.listener.Addr().String()
+	var open []net.Conn
+	for i := range 2 * mostConnections {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		open = append(open, c)
+		switch i % 3 {
+		case 0: // asks for events, and never reads
+			fmt.Fprintf(c, "GET /api/runs/0/events HTTP/1.1\r\nHost: %s\r\n\r\n", at)
+		case 1: // begins a request, and does not go on
+			fmt.Fprintf(c, "GET /api/runs HTTP/1.1\r\nHo")
+		case 2: // asks again and again
+			for range 200 {
+				fmt.Fprintf(c, "GET /api/runs/0/curves HTTP/1.1\r\nHost: %s\r\n\r\n", at)
+			}
+		}
+	}
+	for step := range int64(20_000) {
+		if err := bus.Publish(&event.Step{Step: step + 1}); err != nil {
+			t.Fatal(err)
+		}
+		if step%1000 == 0 {
+			bus.Flush()
+		}
+	}
+	if err := bus.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	h := &s.runs[0].hub
+	h.mu.Lock()
+	if n := len(h.clients); n > mostClients {
+		t.Errorf("%d clients", n)
+	}
+	h.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+	bus.Close() // ends the server
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+// TestPacer: after a burst, requests come at their pace, and one whose client has gone does not wait.
+func TestPacer(t *testing.T) {
+	var p pacer
+	for range burst {
+		if !p.wait(t.Context()) {
+			t.Fatal("refused")
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 { // the first may come at once, since time has passed
+		if !p.wait(gone) {
+			return
+		}
+	}
+	t.Error("no request waits")
+}

@@ -1,0 +1,206 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/base/address"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/follow"
+)
+
+// Flag names the address for a run.
+var Flag = address.Flag{Name: "--dashboard", Example: "127.0.0.1:8080"}
+
+// limit is for reading a request and for writing its answer.
+const limit = 10 * time.Second
+
+// Config describes a Server.
+type Config struct {
+	// Flag names the address, which Address is.
+	Flag    address.Flag
+	Address string
+	// Runs are the folders of the runs. Without any, the page is about the run of this process: Show names its folder.
+	Runs []string
+	// Program is this program, which speaks with the checkpoints of a run; "" if the page must not.
+	Program string
+}
+
+// Server serves the page. It is a best-effort sink of the run of this process.
+type Server struct {
+	live *live // of the run of this process, if there is one
+
+	mu   sync.Mutex // guards runs
+	runs []*run
+
+	ctx      context.Context
+	speaker  speaker
+	heavy    chan struct{} // of what computes: one at a time
+	listener net.Listener
+	url      string
+	server   http.Server
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
+}
+
+// run is a run that the page shows.
+type run struct {
+	*follow.Run
+	name string
+	live *live // nil for one that only has files
+	hub  hub
+}
+
+// Listen serves at an address from now on, until Close.
+func Listen(c Config) (*Server, error) {
+	l, err := c.Flag.Listen(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{listener: l, heavy: make(chan struct{}, 1), speaker: speaker{program: c.Program}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if len(c.Runs) == 0 {
+		s.live = &live{}
+	}
+	g := newGuard(l.Addr(), address.Public(c.Address))
+	s.url = g.url
+	s.server = http.Server{
+		Handler: g.wrap(s.routes()), ReadTimeout: limit, ReadHeaderTimeout: limit, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return s.ctx },
+	}
+	s.ended.Go(func() { s.server.Serve(few(l, mostConnections)) }) // until it is closed
+	for _, folder := range c.Runs {
+		s.add(&run{Run: follow.New(folder), name: nameOf(folder)})
+	}
+	return s, nil
+}
+
+// Show names the folder of the run of this process. A nil Server ignores it.
+func (s *Server) Show(folder string) {
+	if s != nil {
+		s.add(&run{Run: follow.New(folder), name: nameOf(folder), live: s.live})
+	}
+}
+
+// add adds a run to the page.
+func (s *Server) add(r *run) {
+	r.hub.run = r
+	s.mu.Lock()
+	s.runs = append(s.runs, r)
+	s.mu.Unlock()
+	s.ended.Go(func() { r.hub.serve(s.ctx) })
+}
+
+// all are the runs of the page.
+func (s *Server) all() []*run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs
+}
+
+// find returns the run of a number, nil if there is none.
+func (s *Server) find(number int64) *run {
+	if all := s.all(); number >= 0 && number < int64(len(all)) {
+		return all[number]
+	}
+	return nil
+}
+
+// nameOf is the last part of a folder's path.
+func nameOf(folder string) string {
+	if abs, err := filepath.Abs(folder); err == nil {
+		folder = abs
+	}
+	return visible.Short(filepath.Base(folder), 200)
+}
+
+// URL is the address of the page, with the token if one is needed.
+func (s *Server) URL() string { return s.url }
+
+// Take implements event.Sink, for the run of this process.
+func (s *Server) Take(events []event.Event) error {
+	s.live.take(events)
+	return nil
+}
+
+// Watch gives the server what the run of this process knows. A nil look ends that, after a look that is under way. A
+// nil Server ignores it.
+func (s *Server) Watch(look func() Live) {
+	if s != nil {
+		s.live.watch(look)
+	}
+}
+
+// Close ends the server, and what speaks for it. Answers under way are cut.
+func (s *Server) Close() error {
+	s.stop()
+	err := s.server.Close()
+	s.ended.Wait()
+	s.speaker.wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// routes are the addresses of the server.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page)
+	mux.HandleFunc("GET /runs/{run}", s.page)
+	mux.HandleFunc("GET /assets/{name}", asset)
+	mux.HandleFunc("GET /api/runs", s.list)
+	for path, answer := range map[string]func(http.ResponseWriter, *http.Request, *run){
+		"events": s.events, "about": s.about, "curves": curves, "texts": texts, "takes": takes, "clips": clips,
+		"log": logLines, "ranks": ranks, "media": s.media, "clip": s.clip, "spectrogram": s.spectrogram,
+		"speech/{id}": s.speech,
+	} {
+		mux.HandleFunc("GET /api/runs/{run}/"+path, s.of(answer))
+	}
+	mux.HandleFunc("POST /api/runs/{run}/speak", s.of(s.speak))
+	return mux
+}
+
+// of finds the run of a request.
+func (s *Server) of(answer func(http.ResponseWriter, *http.Request, *run)) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		r := s.find(number(q.PathValue("run"), -1))
+		if r == nil {
+			http.Error(w, "there is no such run", http.StatusNotFound)
+			return
+		}
+		answer(w, q, r)
+	}
+}
+
+// computing waits for its turn among what computes, and reports whether it came.
+func (s *Server) computing(ctx context.Context) (done func(), ok bool) {
+	late, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case s.heavy <- struct{}{}:
+		return func() { <-s.heavy }, true
+	case <-late.Done():
+		return nil, false
+	}
+}
+
+// state is the word for a run.
+func (r *run) state() string {
+	if r.live != nil {
+		if phase := r.live.phase(); phase != event.Ended {
+			return string(cmp.Or(phase, event.Preparing))
+		}
+	}
+	return r.Status()
+}

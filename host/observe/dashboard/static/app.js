@@ -1,0 +1,130 @@
+// The page: what it shows of a run, and when it asks for it again.
+
+import { base, get, listen, loader, run } from "./api.js";
+import * as charts from "./charts.js";
+import { $, clock, count, figure, fill, h, ms, percent, seconds } from "./dom.js";
+import * as inside from "./inside.js";
+import * as lists from "./lists.js";
+import * as speech from "./speech.js";
+
+let facts = null;
+let state = null;
+let waiting = false;
+
+const load = {
+  curves: loader(2000, charts.load),
+  speech: loader(2000, speech.load),
+  clips: loader(2000, lists.clips),
+  log: loader(1000, lists.log),
+  ranks: loader(10000, inside.ranks),
+  about: loader(2000, about),
+};
+
+async function about() {
+  facts = await get(base + "about");
+  $("name").textContent = facts.name;
+  document.title = facts.name + " – xtts-host";
+  fill($("about"), [facts.bundle, facts.device, facts.folder].filter(Boolean).flatMap((t, i) => [i ? ", " : "", h("bdi", {}, t)]));
+  fill($("notes"), facts.advice?.length ? h("div", { class: "note info" }, h("ul", {}, facts.advice.map((a) => h("li", { dir: "auto" }, a)))) : null);
+  lists.settings(facts.settings);
+  speech.checkpoints(facts.checkpoints || [], facts.speaks);
+  inside.facts(facts, state?.live);
+}
+
+const words = { unfinished: "no report yet", "warm-up": "filling the pipeline" };
+
+function header(s) {
+  $("status").textContent = words[s.status] || s.status;
+  $("status").className = "badge " + (lists.tones[s.status] || "info");
+  $("work").textContent = s.work || (s.outcome && s.outcome !== s.status ? s.outcome : "");
+  $("progress").hidden = !s.step && !s.total;
+  const share = s.total ? Math.min(1, s.step / s.total) : 0;
+  $("track").hidden = !s.total;
+  $("fill").style.width = 100 * share + "%";
+  $("track").setAttribute("aria-valuemax", String(s.total));
+  $("track").setAttribute("aria-valuenow", String(s.step));
+  const parts = [`step ${count(s.step)}` + (s.total ? ` of ${count(s.total)}` : "")];
+  if (s.left_s > 0) parts.push(seconds(s.left_s) + " left");
+  if (!s.live && s.mark.LastWrite) parts.push("written " + clock(s.mark.LastWrite));
+  $("steps").textContent = parts.join(" · ");
+}
+
+function tiles(s) {
+  const list = [["training loss", figure(s.loss), s.best === null ? "" : `lowest ${figure(s.best)} at step ${count(s.best_step)}`]];
+  list.push(["best evaluation", s.evaluations ? figure(s.best_evaluation) : "–",
+    s.evaluations ? `step ${count(s.best_evaluation_step)}, of ${count(s.evaluations)}` : "none yet"]);
+  if (s.step_ms > 0) {
+    list.push(["step time", ms(s.step_ms), (1000 / s.step_ms).toFixed(2) + " steps/s"]);
+    list.push(["input stall", percent(s.wait_ms / s.step_ms), "waiting for batches"]);
+  }
+  list.push(["skipped steps", count(s.skipped), "without an update"]);
+  list.push(["clips left out", count(s.unusable), s.unusable ? "listed below" : "all are used"]);
+  list.push(["warnings", count(s.warnings), s.warnings ? "in the log" : "none"]);
+  fill($("tiles"), list.map(([name, value, note]) =>
+    h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("small", {}, note)))));
+  if (s.problems?.length) $("lost").textContent = s.problems.join("; ");
+}
+
+function take(s) {
+  const before = state;
+  state = s;
+  header(s);
+  tiles(s);
+  charts.step(s.step);
+  const old = before?.mark || {}, now = s.mark;
+  const again = !before || old.Again !== now.Again;
+  const changed = (...keys) => again || keys.some((k) => old[k] !== now[k]);
+  if (changed("Steps", "Evaluations", "Spoken")) load.curves();
+  if (changed("Spoken", "Evaluations")) load.speech();
+  if (changed("Clips")) load.clips();
+  if (changed("Log")) load.log();
+  if (changed("Report", "Settings", "Evaluations") || before?.live !== s.live) { load.about(); load.ranks(); }
+}
+
+function there(yes) {
+  const problems = state?.problems?.length;
+  if (yes) { if (!problems) $("lost").hidden = true; return; }
+  $("lost").hidden = false;
+  $("lost").textContent = "The server of this page does not answer. If the run has ended, xtts-host view shows it from its files" +
+    (facts ? ": xtts-host view " + facts.folder : ".");
+}
+
+// here marks the part of the page that is seen.
+function here() {
+  const links = [...document.querySelectorAll("nav a")];
+  const seen = new Set();
+  const watch = new IntersectionObserver((entries) => {
+    for (const e of entries) e.isIntersecting ? seen.add(e.target.id) : seen.delete(e.target.id);
+    const first = links.find((a) => seen.has(a.hash.slice(1)));
+    for (const a of links) a === first ? a.setAttribute("aria-current", "true") : a.removeAttribute("aria-current");
+  }, { rootMargin: "-130px 0px -40% 0px" });
+  for (const a of links) watch.observe($(a.hash.slice(1)));
+}
+
+async function begin() {
+  if (run < 0) {
+    $("kind").textContent = "Runs";
+    $("name").textContent = "";
+    $("status").hidden = true;
+    $("runs").hidden = false;
+    const again = loader(2000, async () => {
+      const list = await lists.runs();
+      if (!list.length) waiting = true;
+      else if (waiting) location.replace("/runs/0"); // the run of this process has got its folder
+    });
+    again();
+    setInterval(again, 5000);
+    return;
+  }
+  $("one").hidden = false;
+  $("nav").hidden = false;
+  charts.begin(load.curves);
+  speech.begin();
+  $("level").addEventListener("change", lists.drawLog);
+  here();
+  listen({ state: take, slots: inside.draw }, there);
+  const all = await get("/api/runs").catch(() => []);
+  $("home").hidden = all.length < 2;
+}
+
+begin();

@@ -1,0 +1,84 @@
+// Lists: the runs, clips that are left out, the log, settings.
+
+import { base, get } from "./api.js";
+import { $, clock, count, figure, fill, h, scroll, table } from "./dom.js";
+
+export const tones = { done: "good", interrupted: "warn", failed: "bad", diverged: "bad" };
+
+// runs shows the list of all runs.
+export async function runs() {
+  const list = await get("/api/runs");
+  if (!list.length) {
+    fill($("runs-body"), h("p", { class: "muted" }, "The run is being prepared. Its page opens when it has a folder."));
+    return list;
+  }
+  fill($("runs-body"), scroll("List of runs", table(null,
+    [["run"], ["state"], ["step", "n"], ["loss", "n"], ["best evaluation", "n"], ["written"]],
+    list.map((r, i) => [
+      h("a", { href: "/runs/" + i, title: r.folder }, h("bdi", {}, r.name)),
+      h("span", { class: "badge " + (tones[r.status] || "info") }, r.status), count(r.step), figure(r.loss),
+      figure(r.best_evaluation), r.written ? clock(r.written) : "–",
+    ])), true));
+  return list;
+}
+
+let from = 0;
+
+// clips shows those that cannot be used, with their sound as far as it can be decoded.
+export async function clips() {
+  const answer = await get(base + "clips?from=" + from);
+  if (!answer.count) return;
+  const play = (n, id) => h("button", {
+    type: "button", ariaLabel: "Play " + id, on: { click: (e) => listen(e.target, n, id) },
+  }, "Play");
+  const rows = answer.clips.map(([id, reason, stage, split, path], i) => [
+    id, reason, stage, split, path ? h("span", {}, play(answer.from + i, id)) : "",
+  ]);
+  const end = answer.from + answer.clips.length;
+  const turn = (title, to, off) => h("button", { type: "button", disabled: off, on: { click: () => { from = to; clips(); } } }, title);
+  fill($("clips-body"),
+    h("p", {}, `${count(answer.count)} clips cannot be used. Training goes on without them.`),
+    scroll("List of clips", table(null, [["clip"], ["reason", "t"], ["found by"], ["list"], ["sound"]], rows), true),
+    answer.count > answer.clips.length && h("p", { class: "tools" },
+      turn("Before", Math.max(0, from - 50), from === 0), h("span", {}, `${count(answer.from + 1)} to ${count(end)}`),
+      turn("Next", from + 50, end >= answer.count)));
+}
+
+// listen replaces a button by a player, or by the reason why there is none.
+function listen(button, n, id) {
+  const src = base + "clip?n=" + n;
+  const player = h("audio", { controls: true, src, ariaLabel: "Clip " + id });
+  player.addEventListener("error", async () => {
+    const why = await fetch(src).then((a) => (a.ok ? "the browser cannot play it" : a.text()), () => "not reached");
+    player.replaceWith(h("span", { class: "muted", role: "status" }, "no sound: " + why.trim()));
+  });
+  button.replaceWith(player);
+  player.focus();
+  player.play().catch(() => {});
+}
+
+let lines = [];
+
+// log shows the last lines of the log.
+export async function log() {
+  lines = await get(base + "log");
+  drawLog();
+}
+
+export function drawLog() {
+  const some = lines.filter(([, level]) => !$("level").value || level === "WARN" || level === "ERROR").reverse();
+  fill($("log-body"), some.length
+    ? scroll("Log, the newest line first", table(null, [["time"], ["level"], ["line", "t"]], some.map(([t, level, text]) =>
+      [h("time", { dateTime: t }, clock(t)), h("span", { class: "level " + (level === "WARN" || level === "ERROR" ? level : "") }, level.toLowerCase()), text])), true)
+    : h("p", { class: "muted" }, "No such line."));
+}
+
+// settings shows where each setting comes from, those that somebody has chosen first.
+export function settings(list) {
+  const columns = [["setting"], ["value", "t"], ["from"]];
+  const rows = (some) => some.map(([name, value, origin]) => [h("code", {}, name), h("code", {}, value), origin]);
+  const own = (list || []).filter(([, , origin]) => origin !== "default");
+  fill($("settings-body"), own.length ? scroll("Settings that were chosen", table("Chosen", columns, rows(own))) : null,
+    list?.length ? h("details", {}, h("summary", {}, `All ${count(list.length)} settings`), scroll("All settings", table(null, columns, rows(list)), true))
+      : h("p", { class: "muted" }, "The run folder has no settings."));
+}

@@ -1,0 +1,97 @@
+package follow
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+)
+
+const (
+	// maxLine limits a line, in bytes; a longer one is left out.
+	maxLine = 256 << 10
+	// known is how many bytes before the place of a tail are compared: where they differ, the file is another one.
+	known = 128
+)
+
+// tail reads the lines of a file that grows.
+type tail struct {
+	path  files.Path
+	at    int64  // so many bytes are read
+	last  []byte // the bytes before at, at most known
+	begun []byte // of a line that is not complete
+	skip  bool   // the line is too long, and is left out up to its end
+	// problem is why the file could not be read the last time, "" if it could.
+	problem string
+}
+
+// read passes the lines that were appended to take, and reads at most so many bytes for that. again is called first if
+// the file is not the one that was read, or was cut. more says that there is more to read.
+func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool) {
+	f, err := t.path.Open()
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && t.at > 0 {
+			t.restart(again)
+		}
+		t.problem = ""
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.problem = err.Error()
+		}
+		return false
+	}
+	defer f.Close()
+	t.problem = ""
+	if f.Size() < t.at || !t.same(f) {
+		t.restart(again)
+	}
+	data := make([]byte, min(f.Size()-t.at, most))
+	n, err := f.ReadAt(data, t.at)
+	if err != nil && err != io.EOF {
+		t.problem = err.Error()
+		return false
+	}
+	data = data[:n]
+	t.at += int64(n)
+	t.last = append(t.last, data[max(0, n-known):]...)
+	t.last = bytes.Clone(t.last[max(0, len(t.last)-known):])
+	t.lines(data, take)
+	return n > 0 && t.at < f.Size()
+}
+
+// same reports whether the bytes before the place are those that were read.
+func (t *tail) same(f io.ReaderAt) bool {
+	now := make([]byte, len(t.last))
+	return files.ReadAt(f, now, t.at-int64(len(now))) == nil && bytes.Equal(now, t.last)
+}
+
+func (t *tail) restart(again func()) {
+	*t = tail{path: t.path}
+	again()
+}
+
+// lines passes whole lines on, and keeps what is left.
+func (t *tail) lines(data []byte, take func(line []byte)) {
+	for {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole {
+			break
+		}
+		switch {
+		case t.skip:
+			t.skip = false
+		case len(t.begun)+len(line) > maxLine:
+		case len(t.begun) > 0:
+			take(append(t.begun, line...))
+		default:
+			take(line)
+		}
+		t.begun, data = t.begun[:0], rest
+	}
+	if t.skip = t.skip || len(t.begun)+len(data) > maxLine; t.skip {
+		t.begun = t.begun[:0]
+		return
+	}
+	t.begun = append(t.begun, data...)
+}
