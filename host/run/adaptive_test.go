@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,39 +12,41 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
-// unevenStage returns flags of a run with a stage that takes 8 to 40 ms for a batch.
-func unevenStage(t *testing.T) []string {
+// unevenStage returns flags of a run with a stage that takes so many milliseconds for a batch, and five times as long
+// for one of five.
+func unevenStage(t testing.TB, ms int) []string {
 	t.Helper()
 	folder := passPlugin(t, t.TempDir())
 	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	pipeline := `pipeline:
+	pipeline := fmt.Sprintf(`pipeline:
   - {name: target, stage: logmel,
      inputs: {waveform: waveform, waveform_lengths: waveform_lengths},
      outputs: {mel_spectrograms: mel_spectrograms, mel_lengths: mel_lengths}}
-  - {name: uneven, stage: pass, config: {sleep_ms: 8, sleep_to_ms: 40},
+  - {name: uneven, stage: pass, config: {sleep_ms: %d, long_ms: %d},
      inputs: {x: mel_spectrograms}, outputs: {x: mel_spectrograms}}
   - {name: reference, stage: logmel,
      inputs: {waveform: reference_waveform, waveform_lengths: reference_lengths},
      outputs: {mel_spectrograms: reference_mel_spectrograms, mel_lengths: reference_mel_lengths}}
-`
+`, ms, 5*ms)
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	return []string{
-		"--plugins", folder, "--config", file, "--eval-every", "50", "--checkpoint-every", "40", "--keep-last", "0",
-		"--buffer-size", "20", "--threads", "1", "--schedule", "constant",
+		"--plugins", folder, "--config", file, "--buffer-size", "20", "--threads", "1", "--schedule", "constant",
 	}
 }
 
 // TestAdaptive: with an uneven stage, depth and workers change, the report and the log say how, and nothing else
 // changes: neither losses nor weights, also of a run that is continued.
 func TestAdaptive(t *testing.T) {
-	flags := unevenStage(t)
+	flags := unevenStage(t, 8)
+	flags = append(flags, "--eval-every", "50", "--checkpoint-every", "40", "--keep-last", "0")
 	train := func(out *bytes.Buffer, more ...string) string {
 		t.Helper()
 		dir, err := trainPico(t, console.Console{Out: out}, append(slices.Clone(flags), more...)...)
@@ -109,5 +112,36 @@ func TestAdaptiveRanks(t *testing.T) {
 		if err != nil {
 			t.Errorf("rank %d: %v", rank, err)
 		}
+	}
+}
+
+// BenchmarkAdaptive reports the input stall, in percent, of runs with an uneven stage: of rings of a fixed length, and
+// of one that is adapted, with its largest depth.
+func BenchmarkAdaptive(b *testing.B) {
+	for name, flags := range map[string][]string{
+		"2 slots": {"--buffer-size", "2"}, "8 slots": {"--buffer-size", "8"}, "50 slots": {"--buffer-size", "50"},
+		"adaptive": {"--buffer-size", "50", "--adaptive"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			uneven := append(unevenStage(b, 50), flags...)
+			for b.Loop() {
+				dir := filepath.Join(b.TempDir(), "run")
+				if err := runFlags(b, console.Console{}, append([]string{
+					"--graph", pico, "--batch-size", "8", "--run-dir", dir, "--max-steps", "800", "--epochs", "10000",
+					"--eval-every", "100000", "--checkpoint-every", "0", "--log-every", "0",
+				}, uneven...)...); err != nil {
+					b.Fatal(err)
+				}
+				r, err := report.Read(filepath.Join(dir, rundir.ReportFile))
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(100*r.InputStallRatio, "%stall")
+				if r.Adaptive != nil {
+					b.ReportMetric(float64(r.Adaptive.Depth.Largest), "slots")
+				}
+				b.Log(r.StepMs.Mean, r.PhasesMs, r.Adaptive)
+			}
+		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"sync/atomic"
+	"sync"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/adapt"
@@ -35,7 +35,9 @@ type tuner struct {
 	pools  []supervise.Processes
 	log    *slog.Logger
 
-	room    atomic.Int64 // slots that have found memory
+	mu   sync.Mutex
+	room int // guarded by mu: slots that there is memory for, as far as is known
+
 	depth   adapt.Depth
 	balance adapt.Balance
 	groups  []adapt.Group // decoders, then plugins; Workers are those that are wanted
@@ -48,13 +50,12 @@ type resizable interface{ Resize(n int) }
 
 func newTuner(c *Config, g *guards) *tuner {
 	t := &tuner{
-		Adaptive: *c.Adaptive, ring: c.Ring, guards: g, pools: c.Pools, log: c.Log,
+		Adaptive: *c.Adaptive, ring: c.Ring, guards: g, pools: c.Pools, log: c.Log, room: c.Depths.Ring,
 		depth:   adapt.Depth{Now: c.Adaptive.Slots, Min: c.Adaptive.Slots, Max: c.Depths.Ring},
 		balance: adapt.Balance{Total: c.Adaptive.Workers},
 		groups:  []adapt.Group{{Name: event.Decoders, Workers: c.Adaptive.Decoders, Most: c.Depths.Workers}},
 		phases:  []int{0},
 	}
-	t.room.Store(int64(c.Depths.Ring))
 	for i, pool := range c.Pools {
 		_, can := pool.(resizable)
 		t.groups = append(t.groups, adapt.Group{
@@ -83,12 +84,24 @@ func (t *tuner) open(slot int) bool {
 	if slot < t.Slots {
 		return true
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slot >= t.room {
+		return false
+	}
 	err := t.ring.Reserve(slot)
 	if err != nil {
 		t.log.Warn(fmt.Sprintf("--adaptive: no more than %d batches are prepared ahead: %v", slot, err))
-		t.room.Store(min(t.room.Load(), int64(slot)))
+		t.room = slot
 	}
 	return err == nil
+}
+
+// limit is the largest depth that there is memory for.
+func (t *tuner) limit() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.room
 }
 
 // shut gives the memory of a slot back.
@@ -105,7 +118,7 @@ func (t *tuner) decide(p *pipeline.Pipeline, b *pipeline.Batch, m adapt.Measured
 		t.Changed(&event.Adapted{Step: b.Step + 1, What: what, From: from, To: to, Why: why})
 	}
 	from, d := t.depth.Now, &t.depth
-	d.Max = min(d.Max, int(t.room.Load()))
+	d.Max = t.limit()
 	d.Now = min(d.Now, d.Max)
 	if why := d.Next(m); d.Now != from {
 		if why == "" {

@@ -51,10 +51,15 @@ type gate struct {
 	moved chan struct{} // closed and replaced when the limit changes; nil before
 }
 
-func (g *gate) set(n int) {
+func (g *gate) set(n int) { g.change(func(int64) int64 { return int64(n) }) }
+
+// lower is set, but the limit does not rise.
+func (g *gate) lower(n int) { g.change(func(limit int64) int64 { return min(limit, int64(n)) }) }
+
+func (g *gate) change(to func(int64) int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.limit.Store(int64(n))
+	g.limit.Store(to(g.limit.Load()))
 	if g.moved != nil {
 		close(g.moved)
 	}
@@ -84,7 +89,7 @@ func (p *Pipeline) enter(ctx context.Context, slot int, used *bool) bool {
 			*used = true
 			return true
 		case moved == nil:
-			p.open.set(max(1, slot))
+			p.open.lower(max(1, slot))
 			continue
 		case *used && a.Shut != nil:
 			a.Shut(slot)

@@ -1,5 +1,5 @@
 // Command pass is a plugin for tests and benchmarks: its one stage reads and writes every value of its tensor once, and
-// takes as long as its configuration says: sleep_ms or, with sleep_to_ms, a random time between the two.
+// takes as long as its configuration says: sleep_ms, and with long_ms so long for one of five batches, at random.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 
 type pass struct {
 	config struct {
-		SleepMs   int `json:"sleep_ms"`
-		SleepToMs int `json:"sleep_to_ms"`
+		SleepMs int `json:"sleep_ms"`
+		LongMs  int `json:"long_ms"`
 	}
 }
 
@@ -31,11 +31,11 @@ func (p *pass) Process(_ context.Context, b *stage.Batch) error {
 	for i := range x {
 		x[i] *= 1.0001
 	}
-	sleep := time.Duration(p.config.SleepMs) * time.Millisecond
-	if more := time.Duration(p.config.SleepToMs)*time.Millisecond - sleep; more > 0 {
-		sleep += rand.N(more)
+	ms := p.config.SleepMs
+	if p.config.LongMs > 0 && rand.N(5) == 0 {
+		ms = p.config.LongMs
 	}
-	time.Sleep(sleep)
+	time.Sleep(time.Duration(ms) * time.Millisecond)
 	return nil
 }
 
