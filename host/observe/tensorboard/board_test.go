@@ -62,10 +62,6 @@ func spoken(t *testing.T, run string, n int64) *event.Spoken {
 	if err := os.MkdirAll(filepath.Join(run, folder), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	wav := []byte("RIFF\x2c\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")
-	wav = binary.LittleEndian.AppendUint32(wav, 22050)
-	wav = binary.LittleEndian.AppendUint32(wav, 44100)
-	wav = append(wav, "\x02\x00\x10\x00data\x08\x00\x00\x00\x01\x00\x02\x00\x03\x00\x04\x00"...)
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 7, 5))); err != nil {
 		t.Fatal(err)
@@ -77,7 +73,7 @@ func spoken(t *testing.T, run string, n int64) *event.Spoken {
 			Picture: folder + "/clip-1.png", Reference: "samples/reference/gone.wav", Ended: true,
 		}},
 	}
-	for path, data := range map[string][]byte{e.Utterances[0].File: wav, e.Utterances[0].Picture: picture.Bytes()} {
+	for path, data := range map[string][]byte{e.Utterances[0].File: wav(4), e.Utterances[0].Picture: picture.Bytes()} {
 		if err := os.WriteFile(filepath.Join(run, path), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -422,4 +418,52 @@ func BenchmarkTake(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkSpeech writes what an evaluation has spoken: two clips of 6 s with recordings of 2 s and their spectrograms.
+func BenchmarkSpeech(b *testing.B) {
+	dir := b.TempDir()
+	board, err := Open(Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	noise := image.NewGray(image.Rect(0, 0, 600, 180))
+	for i := range noise.Pix {
+		noise.Pix[i] = byte(i * i >> 3)
+	}
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, noise); err != nil {
+		b.Fatal(err)
+	}
+	content := map[string][]byte{
+		"speech.wav": wav(6 * 22050), "recording.wav": wav(2 * 22050), "picture.png": picture.Bytes(),
+	}
+	written := 0
+	for name, data := range content {
+		written += 2 * len(data)
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			b.Fatal(err)
+		}
+	}
+	e := &event.Spoken{}
+	for i := range 2 {
+		e.Utterances = append(e.Utterances, event.Utterance{Clip: true, Number: i + 1, Text: "The lamp went out.",
+			File: "speech.wav", Reference: "recording.wav", Picture: "picture.png", Seconds: 6})
+	}
+	b.SetBytes(int64(written))
+	for b.Loop() {
+		e.Step++
+		if err := errors.Join(board.Take([]event.Event{e}), board.writeMedia()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// wav is a recording of so many samples, of 16 bits and one channel.
+func wav(samples int) []byte {
+	size := func(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }
+	data := size([]byte("RIFF"), 36+2*samples)
+	data = size(append(data, "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...), 22050)
+	data = append(size(data, 44100), "\x02\x00\x10\x00data"...)
+	return append(size(data, 2*samples), make([]byte, 2*samples)...)
 }
