@@ -27,10 +27,10 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 	if change := r.plan.Start.Change; change != nil {
 		out.Changes = change.History
 	}
-	out.Outcome, out.EarlyStop = ending.Outcome(outcome), report.EarlyStopOf(r.loop.EarlyStop())
+	out.Outcome, out.Hint = ending.Outcome(outcome)
 	r.log.WarnOf(r.log.Unshown()...)
 	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
-	out.NoDeadlines = r.plan.Config.Debug
+	out.NoDeadlines, out.EarlyStop = r.plan.Config.Debug, report.EarlyStopOf(r.loop.EarlyStop())
 	out.Augmentations = path.Augmentations()
 	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.speech.Report(), o.quarantine.Count()
 	out.Probed, out.GoodCheckpoint = o.probes.Report(), ending.GoodOf(ending.Before(&o.divergence, o.saver))

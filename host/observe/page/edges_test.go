@@ -44,11 +44,11 @@ func TestPageOfSkippedSteps(t *testing.T) {
 // TestPageOfATrace: the verdict says where a step that is not finite comes from.
 func TestPageOfATrace(t *testing.T) {
 	content := whole()
-	content["report.json"] = `{"outcome":"ten steps","steps":3,"warnings":["a","step 40 is not finite, and is not traced",
+	content["report.json"] = `{"outcome":"ten steps","hint":"go back","steps":3,"warnings":["a","step 40 is not finite, and is not traced",
 		"step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2)"],"verdict":{"advice":["Skipped: 10."]}}`
 	delete(content, "spoken.jsonl")
 	if _, shown := pageOf(t, content); !strings.Contains(shown,
-		"ten steps step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2). Skipped: 10.") {
+		"ten steps. What to do: go back step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2). Skipped: 10.") {
 		t.Error(shown)
 	}
 }

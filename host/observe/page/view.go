@@ -58,14 +58,12 @@ func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	v.Tone = tones[v.Status]
 	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision, processes(r)), ", ")
 	v.verdict()
-	for _, w := range r.Warnings {
-		if report.Traced(w) {
-			v.Advice = slices.Insert(v.Advice, min(1, len(v.Advice)), w+".")
-			break
-		}
+	first := 0 // what comes first, after the end of a run that failed or diverged
+	if v.Status == record.Failed || v.Status == record.Diverged {
+		first = min(len(v.Advice), 1+len(advised(r.Hint)))
 	}
 	lines, poor := speech(run)
-	v.Advice = append(lines, v.Advice...)
+	v.Advice = slices.Insert(v.Advice, first, slices.Concat(traced(r.Warnings), lines)...)
 	if v.VerdictTone = v.Tone; poor && v.Status == record.Done {
 		v.VerdictTone = tones[record.Interrupted]
 	}
@@ -143,9 +141,10 @@ func (v *view) verdict() {
 		v.Advice = append([]string{"Continue it: " + hint.Command("--resume "+hint.Path(v.Run.Folder))}, v.Advice...)
 	case record.Diverged:
 		v.Headline = "The run diverged: its model is ruined, after " + steps + "."
+		v.Advice = append(v.Advice, advised(r.Hint)...)
 	case record.Failed:
 		v.Headline = "The run failed, after " + steps + "."
-		v.Advice = append([]string{r.Outcome}, v.Advice...)
+		v.Advice = slices.Concat([]string{r.Outcome + "."}, advised(r.Hint), v.Advice)
 	default:
 		v.Headline = "The run had not ended when this page was written, or was killed. It had " + steps + "."
 		sum := v.Run.Steps.Sum()
@@ -166,6 +165,22 @@ func (v *view) verdict() {
 		v.Advice = append(v.Advice, fmt.Sprintf("A second GPU: speed-up at most %s: %s", units.Number(s.Times),
 			s.Reason))
 	}
+}
+
+// traced is the first warning of a step that is not finite, if there is one.
+func traced(warnings []string) []string {
+	if i := slices.IndexFunc(warnings, report.Traced); i >= 0 {
+		return []string{warnings[i] + "."}
+	}
+	return nil
+}
+
+// advised is the hint of an error as a sentence.
+func advised(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{"What to do: " + text}
 }
 
 // bottleneck explains the name of a phase.

@@ -41,6 +41,8 @@ type Report struct {
 	Versions map[string]string `json:"versions"`
 	// Outcome is Done, Interrupted, or the error that ended the run.
 	Outcome string `json:"outcome"`
+	// Hint says what to do after an interruption or an error; absent for none.
+	Hint string `json:"hint,omitempty"`
 	// ResumedAt is the step of the checkpoint that the run continued from; absent for 0.
 	ResumedAt int64 `json:"resumed_at,omitempty"`
 	// Changes are the settings that were changed during the run; absent without any.

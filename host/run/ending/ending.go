@@ -160,13 +160,13 @@ func Continue(err error, dir string, saved int64, w world.World) error {
 	return err
 }
 
-// Outcome returns the outcome of training for report.json.
-func Outcome(err error) string {
+// Outcome returns the outcome of training for report.json, and the hint of an error.
+func Outcome(err error) (outcome, advice string) {
 	switch {
 	case err == nil:
-		return report.Done
+		return report.Done, ""
 	case errors.Is(err, exit.ErrInterrupted):
-		return report.Interrupted
+		return report.Interrupted, hint.Of(err)
 	}
-	return err.Error()
+	return err.Error(), hint.Of(err)
 }

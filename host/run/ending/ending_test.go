@@ -169,3 +169,20 @@ func TestContinue(t *testing.T) {
 		}
 	}
 }
+
+// TestOutcome: the report has the error, and the hint that the console shows below it.
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		err           error
+		outcome, hint string
+	}{
+		{nil, report.Done, ""},
+		{hint.Errorf("continue", "%w", exit.ErrInterrupted), report.Interrupted, "continue"},
+		{hint.Errorf("go back", "it diverged"), "it diverged", "go back"},
+		{errors.New("it failed"), "it failed", ""},
+	} {
+		if outcome, advice := Outcome(c.err); outcome != c.outcome || advice != c.hint {
+			t.Errorf("%v: %q, %q", c.err, outcome, advice)
+		}
+	}
+}
