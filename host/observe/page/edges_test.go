@@ -48,7 +48,8 @@ func TestPageOfATrace(t *testing.T) {
 		"step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2)"],"verdict":{"advice":["Skipped: 10."]}}`
 	delete(content, "spoken.jsonl")
 	if _, shown := pageOf(t, content); !strings.Contains(shown,
-		"ten steps. What to do: go back step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2). Skipped: 10.") {
+		"ten steps. What to do: go back step 40 is not finite: Log (log, blocks.py:88) returns NaN; clip a (row 2). "+
+			"Skipped: 10.") {
 		t.Error(shown)
 	}
 }
