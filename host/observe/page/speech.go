@@ -69,13 +69,14 @@ func lowest(run *record.Run, step int64) bool {
 	return true
 }
 
-// speechCurves are the measures of speech over the evaluations; nil for fewer than two of them.
+// speechCurves are the chief measures of speech over the evaluations; nil for fewer than two of them.
 func speechCurves(s *record.Spoken) (list []Figure) {
 	if len(s.Cut.Bins) > 1 {
 		list = append(list, speechCurve("cut", measured.Measure{Unit: "%"}, &s.Cut))
 	}
 	for i := range s.Course {
-		if m := measured.Of(s.Course[i].Name); len(s.Course[i].Bins) > 1 {
+		m := measured.Of(s.Course[i].Name)
+		if len(s.Course[i].Bins) > 1 && (m.Brief || m.Name == measured.Silence) {
 			list = append(list, speechCurve(m.Title, m, &s.Course[i].Curve))
 		}
 	}
