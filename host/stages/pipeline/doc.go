@@ -22,6 +22,9 @@
 //		p.Release(slot)
 //	}
 //
+// With Config.Adapt, the pipeline measures its times (package adapt decides by them), and Resize changes how many ring
+// slots and decode workers it uses.
+//
 // Every batch is a pure function of the plan. After a failure (a plugin process dies, a row is rejected), the pipeline
 // rebuilds the batch in the same slot, starting with decode. So the trainer never sees a partly written batch.
 package pipeline
