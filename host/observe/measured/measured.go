@@ -61,7 +61,7 @@ var All = []Measure{
 	{WER, "word errors", "%", Lower, true, 0},
 	{CER, "character errors", "%", Lower, true, 0},
 	{Repeated, "repeated", "%", Lower, true, 0},
-	{Silence, "silence", "%", Neither, false, 0}, // a voice is no better for less of it
+	{Silence, "silence", "%", Neither, true, 0}, // a voice is no better for less of it
 }
 
 // Judging are the names of the measures by which speech can be compared.

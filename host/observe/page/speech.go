@@ -75,8 +75,7 @@ func speechCurves(s *record.Spoken) (list []Figure) {
 		list = append(list, speechCurve("cut", measured.Measure{Unit: "%"}, &s.Cut))
 	}
 	for i := range s.Course {
-		m := measured.Of(s.Course[i].Name)
-		if len(s.Course[i].Bins) > 1 && (m.Brief || m.Name == measured.Silence) {
+		if m := measured.Of(s.Course[i].Name); len(s.Course[i].Bins) > 1 && m.Brief {
 			list = append(list, speechCurve(m.Title, m, &s.Course[i].Curve))
 		}
 	}

@@ -92,13 +92,13 @@ func TestSpokenLineWraps(t *testing.T) {
 	}
 	for columns, want := range map[int]string{
 		200: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents  speaker similarity 0.61  " +
-			"word errors 12 %",
+			"word errors 12 %  silence 10 %",
 		80: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents\n" +
-			"  speaker similarity 0.61  word errors 12 %",
+			"  speaker similarity 0.61  word errors 12 %  silence 10 %",
 		73: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut  MCD 6.1 dB  pitch error 120 cents\n" +
-			"  speaker similarity 0.61  word errors 12 %",
+			"  speaker similarity 0.61  word errors 12 %  silence 10 %",
 		30: "spoken 1: 1.4 s of 2.8, 2: 12.0 s, cut\n  MCD 6.1 dB\n  pitch error 120 cents\n" +
-			"  speaker similarity 0.61\n  word errors 12 %",
+			"  speaker similarity 0.61\n  word errors 12 %\n  silence 10 %",
 	} {
 		if got := spokenLine(e, columns); got != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s", columns, got, want)
