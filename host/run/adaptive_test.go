@@ -45,7 +45,7 @@ func unevenStage(t testing.TB, ms int) []string {
 // TestAdaptive: with an uneven stage, depth and workers change, the report and the log say how, and nothing else
 // changes: neither losses nor weights, also of a run that is continued.
 func TestAdaptive(t *testing.T) {
-	flags := unevenStage(t, 8)
+	flags := unevenStage(t, 30)
 	flags = append(flags, "--eval-every", "50", "--checkpoint-every", "40", "--keep-last", "0")
 	train := func(out *bytes.Buffer, more ...string) string {
 		t.Helper()
