@@ -149,6 +149,28 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageOfAdaptive: it has what has changed.
+func TestPageOfAdaptive(t *testing.T) {
+	files := whole()
+	files["report.json"] = strings.Replace(files["report.json"], "{", `{"adaptive":{
+		"depth":{"first":2,"last":4,"largest":4,"limit":50},"changes":2,"list":[
+		{"step":17,"what":"depth","from":2,"to":4,"why":"a reason"},
+		{"step":33,"what":"mix","from":1,"to":2,"why":"<b>another"}]},`, 1)
+	dir := runOf(t, files)
+	if err := Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, rundir.PageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := shownBy(t, text)
+	if want := "What --adaptive changed; 4 batches ahead at most, of 50 before step number of from to why " +
+		"17 batches ahead 2 4 a reason 33 processes of mix 1 2 <b>another"; !strings.Contains(shown, want) {
+		t.Errorf("there is no %q in\n%s", want, shown)
+	}
+}
+
 // TestPageOfRanks: it says that the run has several processes, and what each has measured.
 func TestPageOfRanks(t *testing.T) {
 	files := whole()

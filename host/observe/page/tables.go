@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/chart"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -150,7 +151,25 @@ func timeTables(r *report.Report) []Table {
 	if len(r.Ranks) > 0 {
 		list = append(list, *ranks(r.Ranks))
 	}
+	if a := r.Adaptive; a != nil && len(a.List) > 0 {
+		list = append(list, *adapted(a))
+	}
 	return list
+}
+
+// adapted is the table of what --adaptive has changed.
+func adapted(a *report.Adaptive) *Table {
+	names := map[string]string{event.Depth: "batches ahead", event.Decoders: "decoders"}
+	var rows [][]string
+	for _, c := range a.List {
+		name := names[c.What]
+		if name == "" {
+			name = "processes of " + c.What
+		}
+		rows = append(rows, []string{Count(c.Step), name, Count(int64(c.From)), Count(int64(c.To)), c.Why})
+	}
+	return NewTable(fmt.Sprintf("What --adaptive changed; %d batches ahead at most, of %d", a.Depth.Largest,
+		a.Depth.Limit), "--nnt", []string{"before step", "number of", "from", "to", "why"}, rows...).folded()
 }
 
 // ranks is the table of the processes of a run of several.
