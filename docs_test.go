@@ -244,9 +244,9 @@ func TestDocsCountParameters(t *testing.T) {
 	}
 }
 
-// TestDataFolderExamples: docs/plugins.md shows the stages that a test of host/run trains with.
+// TestDataFolderExamples: docs/plugin-reference.md shows the stages that a test of host/run trains with.
 func TestDataFolderExamples(t *testing.T) {
-	page := read(t, "docs/plugins.md")
+	page := read(t, "docs/plugin-reference.md")
 	for file, part := range map[string][2]string{
 		"plugins/testdata/noise/main.go":               {"type noise struct", "\n\nfunc main"},
 		"plugins/testdata/python/noise/plugin.py":      {"class Noisy", "\n\n\nif __name__"},
@@ -257,7 +257,7 @@ func TestDataFolderExamples(t *testing.T) {
 		_, code, found := strings.Cut(read(t, file)+"\x00", part[0])
 		code, _, ends := strings.Cut(code, part[1])
 		if !found || !ends || !strings.Contains(page, "\n"+part[0]+code+"\n```\n") {
-			t.Errorf("docs/plugins.md does not show %s as it is", file)
+			t.Errorf("docs/plugin-reference.md does not show %s as it is", file)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-# noisy FOLDER: a folder ./plugins with the first-party plugins and that of docs/plugins.md, and a folder of noise.
+# noisy FOLDER: a folder ./plugins with the first-party plugins and the noise of docs/plugin-reference.md, and recordings.
 noisy() {
   mkdir -p plugins/noise
   ln -s "$TREE/plugins/features" plugins/features

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPython compares with the reader of the Python SDK, which has libsndfile and soxr: WAV and FLAC have the same bits
-// at their own rate. docs/plugins.md has the bounds of the others.
+// at their own rate. docs/plugin-reference.md has the bounds of the others.
 func TestPython(t *testing.T) {
 	python, err := filepath.Abs("../../.cache/venv-plugin/bin/python")
 	if err != nil {

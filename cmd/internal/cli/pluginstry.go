@@ -108,5 +108,6 @@ func checkNumbers(o plugintry.Options) error {
 // debugFlag gives a command that starts plugins outside of a run the flag --debug.
 func debugFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("debug", false,
-		"switch off all deadlines of plugins, and print the process id of each, to attach a debugger (docs/plugins.md)")
+		"switch off all deadlines of plugins, and print the process id of each, to attach a debugger "+
+			"(docs/plugin-reference.md)")
 }

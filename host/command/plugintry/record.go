@@ -22,7 +22,7 @@ const (
 	drawsFile     = "draws.json"
 )
 
-// Record is the content of draws.json. docs/plugins.md describes it.
+// Record is the content of draws.json. docs/plugin-reference.md describes it.
 type Record struct {
 	Version int     `json:"version"`
 	Clip    string  `json:"clip"`

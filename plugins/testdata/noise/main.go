@@ -1,4 +1,4 @@
-// Command noise adds recordings of noise to waveforms. It is the example of docs/plugins.md for data folders.
+// Command noise adds recordings of noise to waveforms. It is the example of docs/plugin-reference.md for data folders.
 package main
 
 import (

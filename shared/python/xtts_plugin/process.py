@@ -41,7 +41,7 @@ def _keep_memory():
     kernel, which clears the pages again for the next batch. One arena, as process runs in a thread: arenas of threads
     are made of heaps of 64 MiB, each of which is given back when it is empty, and what is freed in one cannot be used
     in another. It costs memory: up to 128 MiB at the end of the heap stay, and arrays below 32 MiB leave holes in it.
-    docs/plugins.md, Memory, has figures.
+    docs/results/plugins-cpu.md has figures.
     """
     if os.environ.get("XTTS_PLUGIN_MALLOC") == "default":
         return

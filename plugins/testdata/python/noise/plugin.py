@@ -1,4 +1,4 @@
-"""Adds recordings of noise to waveforms: the example of docs/plugins.md for data folders."""
+"""Adds recordings of noise to waveforms: the example of docs/plugin-reference.md for data folders."""
 import numpy as np
 from xtts_plugin import Stage, UserError, audio, serve
 
