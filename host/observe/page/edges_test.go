@@ -83,8 +83,10 @@ func TestPageOfSilence(t *testing.T) {
 func TestPageOfAKilledRun(t *testing.T) {
 	content := whole()
 	delete(content, "report.json")
-	if _, shown := pageOf(t, content); strings.Contains(shown, "continue it") {
-		t.Errorf("there is no checkpoint: %s", shown)
+	delete(content, "eval.jsonl")
+	_, shown := pageOf(t, content)
+	if strings.Contains(shown, "continue it") || strings.Contains(shown, "no validation data") {
+		t.Errorf("there is no checkpoint, and it may have validation data: %s", shown)
 	}
 	content["checkpoints/step-000002/state.json"] = "{}"
 	if _, shown := pageOf(t, content); !strings.Contains(shown, "If it was killed, continue it from step 2: ") ||
