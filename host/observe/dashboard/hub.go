@@ -28,7 +28,7 @@ const (
 // hub reads a run for those who watch it. Without anyone, it reads nothing.
 type hub struct {
 	run     *run
-	reading sync.Mutex // held while the files are read
+	reading chan struct{} // of capacity 1: full while the files are read
 
 	mu      sync.Mutex // guards what follows
 	clients map[chan struct{}]bool
@@ -58,10 +58,21 @@ func (h *hub) serve(ctx context.Context) {
 	}
 }
 
-// catchUp reads all that is there.
+// patient is how long an answer waits for the files to be read. Of a very long run it then has what is read so far.
+const patient = time.Second
+
+// catchUp reads all that is there, unless somebody else does that for longer than an answer waits.
 func (h *hub) catchUp(ctx context.Context) {
-	h.reading.Lock()
-	defer h.reading.Unlock()
+	late := time.NewTimer(patient)
+	defer late.Stop()
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	case <-late.C:
+		return
+	case <-ctx.Done():
+		return
+	}
 	for h.run.Read(piece) && ctx.Err() == nil {
 		if h.run.live != nil {
 			time.Sleep(20 * time.Millisecond) // the run comes first

@@ -158,6 +158,54 @@ func TestClients(t *testing.T) {
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
 
+// TestHub: so many pages watch a run and no more, and one that does not read keeps one wake-up and the newest message.
+func TestHub(t *testing.T) {
+	s, bus := liveServer(t)
+	defer bus.Close()
+	h := &s.all()[0].hub
+	var first chan struct{}
+	for range mostClients {
+		if first = h.join(); first == nil {
+			t.Fatal("refused")
+		}
+	}
+	if h.join() != nil {
+		t.Errorf("%d pages watch", mostClients+1)
+	}
+	if status, _, _ := ask(t, s, "GET", "/api/runs/0/events", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("one page too many: %d", status)
+	}
+	for step := range int64(5) {
+		bus.Publish(&event.Step{Step: 10 + step})
+		bus.Flush()
+		h.beat(t.Context(), true)
+	}
+	if len(first) != 1 || !strings.Contains(string(h.state), `"step":14`) {
+		t.Errorf("%d wake-ups, %s", len(first), h.state)
+	}
+	h.leave(first)
+	if h.join() == nil {
+		t.Error("no room after one has left")
+	}
+}
+
+// BenchmarkBeat looks at a run with 50 slots, as a page has it done four times a second.
+func BenchmarkBeat(b *testing.B) {
+	l := &live{look: func() Live {
+		v := Live{Ranks: 1}
+		v.Look.Ring = make([]pipeline.RingLook, 50)
+		v.Look.Device = make([]pipeline.DeviceLook, 3)
+		v.Stats.Phases = make([]pipeline.Phase, 7)
+		return v
+	}}
+	for b.Loop() {
+		inside, _ := l.now(false)
+		if _, err := json.Marshal(inside); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestPacer: after a burst, requests come at their pace, and one whose client has gone does not wait.
 func TestPacer(t *testing.T) {
 	var p pacer

@@ -94,7 +94,7 @@ func (s *Server) Show(folder string) {
 
 // add adds a run to the page.
 func (s *Server) add(r *run) {
-	r.hub.run = r
+	r.hub.run, r.hub.reading = r, make(chan struct{}, 1)
 	s.mu.Lock()
 	s.runs = append(s.runs, r)
 	s.mu.Unlock()

@@ -127,12 +127,35 @@ func (o *order) check() error {
 	return nil
 }
 
-// speak has the program speak.
+// speak has the program speak. A model that has no languages is asked again without one: the page offers those of the
+// texts, and the run folder does not say what the model knows.
 func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, seconds float64, err error) {
 	if !s.busy.TryLock() {
 		return 0, 0, errBusy
 	}
 	defer s.busy.Unlock()
+	data, err := s.start(ctx, r, o)
+	if err != nil && o.Language != "" && strings.Contains(err.Error(), "has no languages") {
+		o.Language = ""
+		data, err = s.start(ctx, r, o)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	sound, rate, err := samplesOf(data)
+	if err != nil {
+		return 0, 0, fmt.Errorf("what was spoken is no sound: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	s.spoken = append(s.spoken, speech{s.count, r, data})
+	s.spoken = s.spoken[max(0, len(s.spoken)-mostKept):]
+	return s.count, float64(len(sound)) / float64(rate), nil
+}
+
+// start starts the program, and returns the WAV file that it writes.
+func (s *speaker) start(ctx context.Context, r *run, o *order) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, s.program, "synthesize", "--run="+r.Folder()+"@"+o.Checkpoint, "--text-file=-",
 		"--out=-", "--device=cpu", fmt.Sprint("--threads=", max(1, runtime.NumCPU()/2)))
 	if o.Language != "" {
@@ -141,7 +164,7 @@ func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, second
 	if o.Voice != "" {
 		voice, err := voiceOf(r, o.Voice)
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		defer voice.Close()
 		cmd.ExtraFiles = []*os.File{voice}
@@ -156,23 +179,13 @@ func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, second
 	runtime.LockOSThread() // the kernel takes the end of this thread for that of the process
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, nice)
 	if err := cmd.Wait(); err != nil {
-		return 0, 0, refusal(ctx, err, said.Bytes())
+		return nil, refusal(ctx, err, said.Bytes())
 	}
-	data := whole(out.Bytes())
-	sound, rate, err := samplesOf(data)
-	if err != nil {
-		return 0, 0, fmt.Errorf("what was spoken is no sound: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count++
-	s.spoken = append(s.spoken, speech{s.count, r, data})
-	s.spoken = s.spoken[max(0, len(s.spoken)-mostKept):]
-	return s.count, float64(len(sound)) / float64(rate), nil
+	return whole(out.Bytes()), nil
 }
 
 // voiceOf copies a recording of the run folder, which is no link, into memory that another process can read.

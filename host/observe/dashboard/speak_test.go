@@ -21,7 +21,7 @@ func program(t *testing.T, script string) string {
 	return path
 }
 
-func order1(t *testing.T, s *Server, o order) (int, string) {
+func ordered(t *testing.T, s *Server, o order) (int, string) {
 	t.Helper()
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestSpeak(t *testing.T) {
 		`{ printf '%%s\n' "$@"; cat; echo; cmp /proc/self/fd/3 %q && echo same; ps -o ni= -p $$; } >%q; cat %q`,
 		filepath.Join(dir, "samples/reference/clip-1.wav"), seen, said))})
 	const words = "--out=/etc/passwd\nسلام؛ \"$(id)\""
-	status, text := order1(t, s, order{Text: words, Language: "fa", Checkpoint: "best",
+	status, text := ordered(t, s, order{Text: words, Language: "fa", Checkpoint: "best",
 		Voice: "samples/reference/clip-1.wav"})
 	if status != 200 || !strings.Contains(text, `"id":1`) || !strings.Contains(text, `"seconds":0.5`) {
 		t.Fatalf("%d %s", status, text)
@@ -73,7 +73,7 @@ func TestSpeak(t *testing.T) {
 		t.Errorf("picture: %d %.50q", status, png)
 	}
 	for range mostKept {
-		order1(t, s, order{Text: "a", Checkpoint: "2"})
+		ordered(t, s, order{Text: "a", Checkpoint: "2"})
 	}
 	if status, _, _ := ask(t, s, "GET", "/api/runs/0/speech/1.wav", ""); status != 404 {
 		t.Errorf("the first of %d: %d", mostKept+1, status)
@@ -99,7 +99,7 @@ func TestSpeakRefuses(t *testing.T) {
 		{Text: "a", Checkpoint: "best", Voice: "samples/reference/a.png"},
 		{Text: "a", Checkpoint: "best", Voice: "samples/reference/linked.wav"},
 	} {
-		if status, text := order1(t, s, o); status != 400 && status != 422 {
+		if status, text := ordered(t, s, o); status != 400 && status != 422 {
 			t.Errorf("%+v: %d %s", o, status, text)
 		}
 	}
@@ -112,22 +112,29 @@ func TestSpeakRefuses(t *testing.T) {
 	if _, err := os.Stat(started); err == nil {
 		t.Error("a process was started")
 	}
-	if status, text := order1(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 || !strings.Contains(text,
+	if status, text := ordered(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 || !strings.Contains(text,
 		"no sound") {
 		t.Errorf("nothing was said: %d %s", status, text)
 	}
 	s = serve(t, Config{Runs: []string{dir}, Program: program(t,
 		"echo reading; echo 'error: there is no checkpoint' >&2; echo 'hint: train first' >&2; exit 2")})
-	if status, text := order1(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 ||
+	if status, text := ordered(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 ||
 		strings.TrimSpace(text) != "there is no checkpoint; hint: train first" {
 		t.Errorf("%d %s", status, text)
 	}
+	s = serve(t, Config{Runs: []string{dir}, Program: program(t, `
+[[ $* = *--language=* ]] && { echo "error: --language en: the model of a has no languages" >&2; exit 2; }
+echo "error: asked again: ${*: -1}" >&2; exit 2`)})
+	if status, text := ordered(t, s, order{Text: "a", Checkpoint: "best", Language: "en"}); status != 422 ||
+		!strings.HasPrefix(text, "asked again: --threads=") {
+		t.Errorf("a model without languages: %d %s", status, text)
+	}
 	s = serve(t, Config{Runs: []string{dir}, Program: program(t, "head -c 100000000 /dev/zero")})
-	if status, _ := order1(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 {
+	if status, _ := ordered(t, s, order{Text: "a", Checkpoint: "best"}); status != 422 {
 		t.Errorf("endless speech: %d", status)
 	}
 	s = serve(t, Config{Runs: []string{dir}})
-	if status, _ := order1(t, s, order{Text: "a", Checkpoint: "best"}); status != 404 {
+	if status, _ := ordered(t, s, order{Text: "a", Checkpoint: "best"}); status != 404 {
 		t.Errorf("without a program: %d", status)
 	}
 }
@@ -151,7 +158,7 @@ func TestSpeakEnds(t *testing.T) {
 	for pid == nil {
 		pid, _ = os.ReadFile(pipe)
 	}
-	if status, text := order1(t, s, order{Text: "b", Checkpoint: "best"}); status != 409 {
+	if status, text := ordered(t, s, order{Text: "b", Checkpoint: "best"}); status != 409 {
 		t.Errorf("a second text: %d %s", status, text)
 	}
 	if err := s.Close(); err != nil {

@@ -12,10 +12,10 @@ export async function runs() {
     fill($("runs-body"), h("p", { class: "muted" }, "The run is being prepared. Its page opens when it has a folder."));
     return list;
   }
-  fill($("runs-body"), scroll("List of runs", table(null,
+  fill($("runs-body"), scroll("Runs and their states", table(null,
     [["run"], ["state"], ["step", "n"], ["loss", "n"], ["best evaluation", "n"], ["written"]],
     list.map((r, i) => [
-      h("a", { href: "/runs/" + i, title: r.folder }, h("bdi", {}, r.name)),
+      h("span", {}, h("a", { href: "/runs/" + i }, h("bdi", {}, r.name)), h("bdi", { class: "path" }, r.folder)),
       h("span", { class: "badge " + (tones[r.status] || "info") }, r.status), count(r.step), figure(r.loss),
       figure(r.best_evaluation), r.written ? clock(r.written) : "–",
     ])), true));
