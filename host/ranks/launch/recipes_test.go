@@ -80,23 +80,17 @@ func (s *schema) check(at string, value any) (faults []string) {
 	return faults
 }
 
-// recipes returns the objects in docs/scale.md and in docs/operate/job.yaml.
+// recipes returns the objects of the files for Kubernetes in docs/operate.
 func recipes(t *testing.T) (all []map[string]any) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/scale.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := range strings.SplitSeq(string(page), "\n```yaml\n") {
-		if text, _, _ := strings.Cut(block, "\n```\n"); strings.HasPrefix(text, "apiVersion: ") {
-			all = append(all, objects(t, text)...)
+	for _, name := range []string{"trainjob.yaml", "mpijob.yaml", "job.yaml"} {
+		file, err := os.ReadFile("../../../docs/operate/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, objects(t, string(file))...)
 	}
-	file, err := os.ReadFile("../../../docs/operate/job.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(all, objects(t, string(file))...)
+	return all
 }
 
 // objects returns those of a file.
