@@ -245,6 +245,7 @@ func (l *Loop) pass(ctx context.Context, p pass) error {
 		l.count(d)
 	}
 	began := time.Now()
+	pipeline.Delay(pipeline.Delays.Train)
 	l.Model.SetScalars(d.Index, b)
 	err := l.Model.Queue(p.player, d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/settings/place"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -92,18 +93,23 @@ func (a *Applied) steps() (v float64) {
 	return v
 }
 
-// placements returns the settings of the other places of the stages on this machine.
+// placements returns the settings of the other places that the stages could have on this machine.
 func (p *profiler) placements() (list [][]bottleneck.Setting) {
 	if p.place.Model.OnCPU() || p.gpus() == 0 {
 		return nil
 	}
-	model := p.place.Model.GPU.UUID
-	data := []string{"cpu", model}
-	if p.gpus() > 1 {
-		data = append(data, "auto")
+	at := func(data, model string) {
+		list = append(list, []bottleneck.Setting{{Name: "data-gpu", Value: data}, {Name: "model-gpu", Value: model}})
 	}
-	for _, at := range data {
-		list = append(list, []bottleneck.Setting{{Name: "data-gpu", Value: at}, {Name: "model-gpu", Value: model}})
+	model := p.place.Model.GPU.UUID
+	if p.gpus() > 1 && (p.place.Data.OnCPU() || p.place.Shared()) {
+		at(place.Auto, place.Auto) // a GPU for each
+	}
+	if !p.place.Shared() {
+		at(model, model)
+	}
+	if !p.place.Data.OnCPU() {
+		at(place.CPU, model)
 	}
 	return list
 }

@@ -126,6 +126,9 @@ func (h headroom) fits(precision manifest.DType) string {
 	if err != nil {
 		return ""
 	}
+	if rows == 0 {
+		return fmt.Sprintf("; by the memory plan, no batch in %s fits on %s", precision, units.Size(card))
+	}
 	return fmt.Sprintf("; by the memory plan, batches of up to %d rows in %s fit on %s", rows, precision,
 		units.Size(card))
 }

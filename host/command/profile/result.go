@@ -110,7 +110,8 @@ func (r *Result) devices(b *strings.Builder) {
 		}
 		for _, m := range r.Memory {
 			if m.Device == u.Device && m.Role == u.Role && m.ProcessPeakBytes > 0 {
-				busy += ", up to " + units.Size(m.ProcessPeakBytes)
+				busy += fmt.Sprintf("; memory %s ± %d MiB, up to %s", units.Size(m.MeanBytes), m.StdBytes>>20,
+					units.Size(m.ProcessPeakBytes))
 			}
 		}
 		visible.Fprintf(b, "%s GPU: %s: %s\n", u.Role, u.Device, busy)

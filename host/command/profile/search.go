@@ -159,7 +159,8 @@ func (s *search) next(best *Trial, tried map[string]bool) *Trial {
 			return t
 		}
 	}
-	if best.report.InputStallRatio >= bottleneck.StallLimit || best.report.Verdict.SecondGPU != nil {
+	second := best.report.Verdict.SecondGPU
+	if best.report.InputStallRatio >= bottleneck.StallLimit || second != nil && second.Times > 1+worth {
 		for _, p := range s.placements {
 			if t := trial(0, p...); t != nil {
 				return t

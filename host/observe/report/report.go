@@ -275,6 +275,10 @@ type Memory struct {
 	LimitBytes       int64  `json:"limit_bytes,omitempty"`
 	ArenaPeakBytes   int64  `json:"arena_peak_bytes,omitempty"`
 	ProcessPeakBytes int64  `json:"process_peak_bytes,omitempty"`
+	// MeanBytes and StdBytes are the mean of what the processes used of a GPU together, one sample a second, and its
+	// standard deviation.
+	MeanBytes int64 `json:"mean_bytes,omitempty"`
+	StdBytes  int64 `json:"std_bytes,omitempty"`
 }
 
 // Utilization is the share of time that a device was busy, 1 for all of it.

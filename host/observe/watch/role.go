@@ -57,6 +57,7 @@ type role struct {
 	log    *slog.Logger
 	before int64 // what the card used at the start, in bytes
 	busy   stat.Moments
+	memory stat.Moments // of used, where it is known
 
 	known      bool // memory use
 	used, peak int64
@@ -163,8 +164,8 @@ func (r *role) take(in reading, window int64) {
 	r.peak = max(r.peak, r.used)
 }
 
-// memory returns the memory use of the role, and its limit or the size of the card.
-func (r *role) memory(step int64) *event.Memory {
+// said returns the memory use of the role, and its limit or the size of the card.
+func (r *role) said(step int64) *event.Memory {
 	most := r.Place.Limit
 	if most == 0 {
 		most = r.Place.GPU.Memory

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/base/stat"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/settings/place"
 )
@@ -141,6 +142,8 @@ type Figures struct {
 	// Samples, one per second.
 	Busy, BusyStd float64
 	Samples       int
+	// Memory is that of its processes together, in bytes: one sample a second, none if it is unknown.
+	Memory stat.Moments
 }
 
 // Figures returns the figures of every role. Call it after Close.
@@ -152,7 +155,7 @@ func (w *Watch) Figures() []Figures {
 	for _, r := range w.roles {
 		all = append(all, Figures{
 			Role: r.Name, Place: r.Place, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(),
-			Samples: int(r.busy.N),
+			Samples: int(r.busy.N), Memory: r.memory,
 		})
 	}
 	return all
@@ -225,7 +228,7 @@ func (w *Watch) write() {
 func (w *Watch) say(step int64) {
 	for _, r := range w.roles {
 		if r.known {
-			w.cfg.Say(r.memory(step))
+			w.cfg.Say(r.said(step))
 		}
 	}
 }
@@ -252,12 +255,15 @@ func (w *Watch) look() {
 	}
 }
 
-// measure takes a sample of the utilization of the GPUs.
+// measure takes a sample of the utilization of the GPUs, and of the memory that look has read.
 func (w *Watch) measure() {
 	for _, r := range w.roles {
 		// a part of a card (MIG) has no such figure
 		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil {
 			r.busy.Add(u.GPU)
+		}
+		if r.known {
+			r.memory.Add(float64(r.used))
 		}
 	}
 }

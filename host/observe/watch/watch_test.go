@@ -209,7 +209,7 @@ func TestFigures(t *testing.T) {
 		got := r.Figures()
 		if len(got) != 2 || got[0].Role != "Data" || got[0].Samples != 0 || got[1].Role != "Model" ||
 			got[1].Peak != 9000*gpu.MB || got[1].Samples != 4 || math.Abs(got[1].Busy-0.95) > 1e-9 ||
-			math.Abs(got[1].BusyStd-0.0866025) > 1e-6 {
+			math.Abs(got[1].BusyStd-0.0866025) > 1e-6 || got[1].Memory.N != 4 || got[1].Memory.Mean != 5750*gpu.MB {
 			t.Errorf("%+v", got)
 		}
 	})

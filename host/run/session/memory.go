@@ -93,7 +93,8 @@ func (s *Session) Usage(wall time.Duration, figures []watch.Figures) ([]report.M
 	used, utilization := []report.Memory{process}, []report.Utilization{busy}
 	for _, f := range figures {
 		name, role := f.Place.GPU.String(), strings.ToLower(f.Role)
-		m := report.Memory{Device: name, Role: role, LimitBytes: f.Place.Limit, ProcessPeakBytes: f.Peak}
+		m := report.Memory{Device: name, Role: role, LimitBytes: f.Place.Limit, ProcessPeakBytes: f.Peak,
+			MeanBytes: int64(f.Memory.Mean), StdBytes: int64(f.Memory.Std())}
 		if role == "model" {
 			m.ArenaPeakBytes = arenas
 		}
