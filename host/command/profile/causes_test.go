@@ -76,15 +76,23 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestUneven: if each part is fast enough in the mean, more slots help, and gain at most what is predicted.
+// TestUneven: if each part is fast enough in the mean, more slots or a longer ring help, and gain at most what is
+// predicted.
 func TestUneven(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3} {
+	for i, seed := range []uint64{1, 2, 3, 1, 2, 3} {
 		c := computer{transfer: 10 * ms, train: 12 * ms, varies: 1, seed: seed}
 		setup := with(usual(&c), bottleneck.Setting{Name: "slots", Value: "2"})
+		cause, change := "slots", "--slots 4"
+		if i >= 3 {
+			c = computer{decode: 65 * ms, train: 20 * ms, varies: 1, seed: seed}
+			setup = with(usual(&c), bottleneck.Setting{Name: "buffer-size", Value: "4"},
+				bottleneck.Setting{Name: "num-workers", Value: "4"})
+			cause, change = "buffer", "--buffer-size 16"
+		}
 		r, _ := c.run(t, setup)
 		f := r.Verdict.Findings[0]
-		if f.Cause != "slots" || f.Change == nil || f.Change.Value != "4" || !f.AtMost {
-			t.Fatalf("seed %d: %+v", seed, f)
+		if f.Cause != cause || f.Change == nil || key([]bottleneck.Setting{*f.Change}) != change || !f.AtMost {
+			t.Fatalf("seed %d: %+v %+v", seed, f, r.Verdict.Parts)
 		}
 		after, _ := c.run(t, with(setup, *f.Change))
 		gain := after.StepsPerSecond/r.StepsPerSecond - 1

@@ -77,7 +77,7 @@ func (b *rig) profiler(t *testing.T, seed, decode, noise, transfer, train int) *
 		t.Fatal(err)
 	}
 	p := &profiler{
-		Options: Options{Steps: 40}, given: set, set: set.Copy(), bundle: bundle,
+		Options: Options{Steps: 50}, given: set, set: set.Copy(), bundle: bundle,
 		console: console.Console{Out: io.Discard, Err: io.Discard}, dir: filepath.Join(t.TempDir(), "run"),
 	}
 	if err := p.prepare(filepath.Join(t.TempDir(), "data")); err != nil {
@@ -112,6 +112,7 @@ func TestMeasuredCauses(t *testing.T) {
 		{"decode", 600, 60, 0, 120, "decode"}, {"stage", 60, 600, 0, 120, "noise"},
 		{"transfer", 60, 60, 300, 120, "transfer"}, {"healthy", 60, 60, 0, 120, bottleneck.Train},
 	} {
+		was := c
 		for seed := 1; seed <= 3; seed++ {
 			p := b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train)
 			r, _ := train(t, p)
@@ -131,16 +132,27 @@ func TestMeasuredCauses(t *testing.T) {
 			if f.Change != nil {
 				changes = append(changes, *f.Change)
 			} else {
-				p = b.profiler(t, seed, c.decode, c.noise, 0, c.train)
+				c.transfer = 0 // no setting helps
 			}
-			after, _ := train(t, p, changes...)
-			gain := after.StepsPerSecond/r.StepsPerSecond - 1
-			noise := math.Hypot(spread(r.StepMs.Distribution), spread(after.StepMs.Distribution)) * (1 + gain)
+			// Twice, as other programs may use the machine in one half of the time.
+			var times [2]report.Distribution
+			gains := [2]float64{}
+			for i := range gains {
+				if i > 0 {
+					r, _ = train(t, p)
+				}
+				after, _ := train(t, b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train), changes...)
+				times[i], gains[i] = after.StepMs.Distribution, after.StepsPerSecond/r.StepsPerSecond-1
+				p = b.profiler(t, seed, was.decode, was.noise, was.transfer, was.train)
+			}
+			gain := (gains[0] + gains[1]) / 2
+			noise := math.Hypot((gains[0]-gains[1])/2, (1+gain)*math.Hypot(spread(times[0]), spread(times[1]))/2)
 			t.Logf("%s, seed %d: %.2f steps/s, %s: gain %.3f ± %.3f, predicted %.3f, ratio %.2f", c.name, seed,
 				r.StepsPerSecond, key(changes), gain, noise, *f.Gain, *f.Gain/gain)
-			if math.Abs(*f.Gain/gain-1) > 0.2 {
+			if math.Abs(*f.Gain-gain) > 0.2*gain+noise {
 				t.Errorf("%s, seed %d: the gain is %.3f, predicted %.3f", c.name, seed, gain, *f.Gain)
 			}
+			c = was
 		}
 	}
 }

@@ -80,6 +80,13 @@ func (r *Result) Table() string {
 	}
 	w.Flush()
 	fmt.Fprintln(&b)
+	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "part\tms of a step\tbusy")
+	for _, p := range r.Verdict.Parts {
+		fmt.Fprintf(w, "%s\t%.2f\t%.0f %%\n", visible.Text(p.Name), p.Ms, 100*p.Share)
+	}
+	w.Flush()
+	fmt.Fprintln(&b)
 	for _, c := range r.Verdict.Checks {
 		fmt.Fprintln(&b, c)
 	}

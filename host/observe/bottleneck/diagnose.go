@@ -48,6 +48,8 @@ const (
 	vectorBatch = 8
 	// maxSlots is the largest value of --slots.
 	maxSlots = 8
+	// longRing is the number of ring slots that even out the times of decoding and of stages.
+	longRing = 16
 )
 
 // Diagnose returns what limits the run, and then what else costs speed. The first finding is what limits it.
@@ -167,7 +169,7 @@ func (d *diagnosis) wait(limit string, short bool) (changed bool) {
 		return d.raise(Buffer, "No phase is busy all the time: too few batches are in flight. Raise --buffer-size", ".",
 			"buffer-size", s.BufferSize, 1<<20, func(n int) { s.BufferSize = n })
 	case limit == slots:
-		return d.slots()
+		d.vary()
 	case limit == decode:
 		return d.decode()
 	case limit == transfer:
@@ -248,24 +250,25 @@ func (d *diagnosis) transfer() {
 	d.say(f)
 }
 
-// slots is the advice if each part is fast enough in the mean, but times vary.
-func (d *diagnosis) slots() bool {
+// vary is the advice if each part is fast enough in the mean, but times vary. What a change gains is not known, so
+// nothing follows from it.
+func (d *diagnosis) vary() {
 	s := &d.setup
-	f := Finding{Cause: slots, AtMost: true}
 	gain := max(0, d.Step/max(d.Step-d.Wait, 1e-9)/d.gained-1)
-	f.Gain = &gain
-	if s.Slots >= maxSlots {
-		f.Advice = "Each part is fast enough in the mean, but their times vary. All --slots are in use."
-		d.say(f)
-		return false
+	f := Finding{Cause: slots, AtMost: true, Gain: &gain}
+	const why = "Each part is fast enough in the mean, but their times vary"
+	switch to := min(maxSlots, 2*max(2, s.Slots)); {
+	case d.Limit != transfer && s.BufferSize > 0 && s.BufferSize < longRing:
+		f.Cause, f.Change = Buffer, &Setting{"buffer-size", fmt.Sprint(4 * s.BufferSize)}
+		f.Advice = fmt.Sprintf("%s: raise --buffer-size to %d%s, so that slow batches are ready all the same.", why,
+			4*s.BufferSize, Now(s.BufferSize))
+	case s.Slots >= maxSlots:
+		f.Advice = why + ". All --slots are in use."
+	default:
+		f.Change = &Setting{slots, fmt.Sprint(to)}
+		f.Advice = fmt.Sprintf("%s: raise --slots to %d%s, which absorb single slow batches.", why, to, Now(s.Slots))
 	}
-	to := min(maxSlots, 2*max(2, s.Slots))
-	f.Advice = fmt.Sprintf("Each part is fast enough in the mean, but their times vary: raise --slots to %d%s, which "+
-		"absorb single slow batches.", to, Now(s.Slots))
-	f.Change = &Setting{slots, fmt.Sprint(to)}
-	s.Slots = to
 	d.say(f)
-	return false // what it gains is not known, so nothing follows from it
 }
 
 func (d *diagnosis) stage(name string) bool {

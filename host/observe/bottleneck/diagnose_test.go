@@ -269,6 +269,17 @@ func TestGains(t *testing.T) {
 	}
 }
 
+func TestParts(t *testing.T) {
+	m := Measured{Step: 40, Wait: 20, Cores: 0.25, Phases: []Phase{{Name: "decode", Ms: 60}, {Name: "noise", Ms: 90}},
+		Setup: Setup{NumWorkers: 2, BufferSize: 10, PluginOf: map[string]string{"noise": "augment"}}}
+	want := []Part{
+		{"decode", 30, 0.75}, {"noise", 40, 1}, {"buffer", 15, 0.375}, {"cores", 10, 0.25}, {"train", 20, 0.5},
+	}
+	if got := Parts(&m); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestChecks(t *testing.T) {
 	bad := Measured{Step: 100, Wait: 42, Exposed: 20, Other: 10, Variation: 0.31, BucketVariation: -1}
 	good := Measured{Step: 100, Wait: 35, Exposed: 15, Other: 15, Variation: 0.5, BucketVariation: 0.3}

@@ -59,6 +59,25 @@ func (m *Measured) parts(s *Setup) (list []part) {
 	return append(list, part{Cores, m.Cores * m.Step}, part{Train, m.Step - m.Wait})
 }
 
+// Part is a part of the model: how long a step would take if only this part took time.
+type Part struct {
+	Name string  `json:"name"`
+	Ms   float64 `json:"ms"`
+	// Share is that of the measured step: 1 limits the speed.
+	Share float64 `json:"share"`
+}
+
+// Parts returns the parts of the model as they were measured.
+func Parts(m *Measured) []Part {
+	list := []Part{}
+	for _, p := range m.parts(&m.Setup) {
+		if m.Step > 0 && p.ms > 0 {
+			list = append(list, Part{p.name, p.ms, p.ms / m.Step})
+		}
+	}
+	return list
+}
+
 // slowest returns the part that limits the speed.
 func slowest(list []part) part {
 	return slices.MaxFunc(list, func(a, b part) int {

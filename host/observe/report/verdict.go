@@ -19,6 +19,8 @@ type Verdict struct {
 	// Shares are where the time of a step goes, and Checks compares them with their limits.
 	Shares bottleneck.Shares  `json:"shares"`
 	Checks []bottleneck.Check `json:"checks"`
+	// Parts are those of the model that predicts the gains.
+	Parts []bottleneck.Part `json:"parts"`
 	// Cores is the part of the time of all cores that the run took in training, with its plugins; 0 if unknown.
 	Cores float64 `json:"cores"`
 	// Diverged says that the run ended with a model that is ruined. The advice is then about that only.
@@ -76,7 +78,7 @@ func judge(m *bottleneck.Measured, skipped, all int64) Verdict {
 				"lines on the console name the clips: listen to them, or lower --lr.",
 			skipped, units.Count(all, "step")))
 	}
-	v.Shares, v.Cores = bottleneck.SharesOf(m), m.Cores
+	v.Shares, v.Parts, v.Cores = bottleneck.SharesOf(m), bottleneck.Parts(m), m.Cores
 	v.Checks = bottleneck.Checks(m)
 	if m.Steps < 2 { // the first step is not typical
 		v.Checks = []bottleneck.Check{}
