@@ -112,47 +112,46 @@ func TestMeasuredCauses(t *testing.T) {
 		{"decode", 600, 60, 0, 120, "decode"}, {"stage", 60, 600, 0, 120, "noise"},
 		{"transfer", 60, 60, 300, 120, "transfer"}, {"healthy", 60, 60, 0, 120, bottleneck.Train},
 	} {
-		was := c
 		for seed := 1; seed <= 3; seed++ {
-			p := b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train)
-			r, _ := train(t, p)
-			f := r.Verdict.Findings[0]
-			if f.Cause != c.cause {
-				t.Errorf("%s, seed %d: %+v", c.name, seed, f)
-				continue
-			}
-			if c.cause == bottleneck.Train {
-				t.Logf("%s, seed %d: %.2f steps/s, %v", c.name, seed, r.StepsPerSecond, r.Verdict.Checks)
-				if bottleneck.Major(r.Verdict.Findings) {
-					t.Errorf("%s, seed %d: %+v", c.name, seed, r.Verdict.Findings)
+			t.Run(fmt.Sprintf("%s %d", c.name, seed), func(t *testing.T) {
+				p := b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train)
+				r, _ := train(t, p)
+				f := r.Verdict.Findings[0]
+				if f.Cause != c.cause {
+					t.Fatalf("%+v", f)
 				}
-				continue
-			}
-			var changes []bottleneck.Setting
-			if f.Change != nil {
-				changes = append(changes, *f.Change)
-			} else {
-				c.transfer = 0 // no setting helps
-			}
-			// Twice, as other programs may use the machine in one half of the time.
-			var times [2]report.Distribution
-			gains := [2]float64{}
-			for i := range gains {
-				if i > 0 {
-					r, _ = train(t, p)
+				if c.cause == bottleneck.Train {
+					t.Logf("%.2f steps/s, %v", r.StepsPerSecond, r.Verdict.Checks)
+					if bottleneck.Major(r.Verdict.Findings) {
+						t.Errorf("%+v", r.Verdict.Findings)
+					}
+					return
 				}
-				after, _ := train(t, b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train), changes...)
-				times[i], gains[i] = after.StepMs.Distribution, after.StepsPerSecond/r.StepsPerSecond-1
-				p = b.profiler(t, seed, was.decode, was.noise, was.transfer, was.train)
-			}
-			gain := (gains[0] + gains[1]) / 2
-			noise := math.Hypot((gains[0]-gains[1])/2, (1+gain)*math.Hypot(spread(times[0]), spread(times[1]))/2)
-			t.Logf("%s, seed %d: %.2f steps/s, %s: gain %.3f ± %.3f, predicted %.3f, ratio %.2f", c.name, seed,
-				r.StepsPerSecond, key(changes), gain, noise, *f.Gain, *f.Gain/gain)
-			if math.Abs(*f.Gain-gain) > 0.2*gain+noise {
-				t.Errorf("%s, seed %d: the gain is %.3f, predicted %.3f", c.name, seed, gain, *f.Gain)
-			}
-			c = was
+				mended := c
+				var changes []bottleneck.Setting
+				if f.Change != nil {
+					changes = append(changes, *f.Change)
+				} else {
+					mended.transfer = 0 // no setting helps
+				}
+				// Twice, as other programs may use the machine in one half of the time.
+				var gains, errors [2]float64
+				for i := range gains {
+					if i > 0 {
+						r, _ = train(t, b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train))
+					}
+					after, _ := train(t, b.profiler(t, seed, mended.decode, mended.noise, mended.transfer, mended.train),
+						changes...)
+					gains[i], errors[i] = after.StepsPerSecond/r.StepsPerSecond-1, spread(after.StepMs.Distribution)
+				}
+				gain := (gains[0] + gains[1]) / 2
+				noise := math.Hypot((gains[0]-gains[1])/2, (1+gain)*math.Hypot(errors[0], errors[1])/2)
+				t.Logf("%.2f steps/s, %s: gain %.3f ± %.3f, predicted %.3f, ratio %.2f", r.StepsPerSecond, key(changes),
+					gain, noise, *f.Gain, *f.Gain/gain)
+				if math.Abs(*f.Gain-gain) > 0.2*gain+noise {
+					t.Errorf("the gain is %.3f, predicted %.3f", gain, *f.Gain)
+				}
+			})
 		}
 	}
 }
