@@ -140,8 +140,8 @@ func TestMeasuredCauses(t *testing.T) {
 					if i > 0 {
 						r, _ = train(t, b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train))
 					}
-					after, _ := train(t, b.profiler(t, seed, mended.decode, mended.noise, mended.transfer, mended.train),
-						changes...)
+					better := b.profiler(t, seed, mended.decode, mended.noise, mended.transfer, mended.train)
+					after, _ := train(t, better, changes...)
 					gains[i], errors[i] = after.StepsPerSecond/r.StepsPerSecond-1, spread(after.StepMs.Distribution)
 				}
 				gain := (gains[0] + gains[1]) / 2
