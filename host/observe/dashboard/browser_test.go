@@ -243,14 +243,19 @@ func TestHostilePage(t *testing.T) {
 	}
 }
 
-// TestLivePage: the page shows the slots of the run of this process, speaks, and says when the server is gone.
+// TestLivePage: the page waits for the folder of the run of this process, shows its slots, speaks, and says when the
+// server is gone.
 func TestLivePage(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said.wav")
 	write(t, filepath.Dir(said), "said.wav", voice(3, 0.9))
 	dir := large(t, 900, 12)
 	t.Chdir(filepath.Dir(dir)) // the page shows the path as it was named
 	s := serve(t, Config{Program: program(t, "cat "+said)})
-	s.Show(filepath.Base(dir))
+	b := browse(t, s.listener.Addr().String())
+	b.open(s.URL(), "light", 1280)
+	b.until(`document.querySelector("#runs-body").textContent.includes("being prepared")`)
+	b.axe()
+	s.Show(filepath.Base(dir)) // the page opens by itself
 	bus := event.NewBus()
 	bus.Offer("dashboard", s, nil)
 	bus.Publish(&event.Start{Total: 2000, Bundle: "xtts-v2", Device: "GPU 0: NVIDIA H100 PCIe"})
@@ -262,8 +267,9 @@ func TestLivePage(t *testing.T) {
 	bus.Publish(&event.Memory{Role: "Model", Device: "NVIDIA H100 PCIe", Used: 63 << 30, Limit: 72 << 30})
 	bus.Publish(&event.Memory{Role: "Data", Device: "NVIDIA L4", Used: 2 << 30, Limit: 8 << 30})
 	s.Watch(func() Live { return insideOf(bus) })
-	b := browse(t, s.listener.Addr().String())
-	b.open(s.URL(), "light", 1280)
+	for path := ""; path != "/runs/0" && b.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		chromedp.Run(b, chromedp.Evaluate("location.pathname", &path)) // it fails while the page goes there
+	}
 	b.until(`document.querySelectorAll(".batch").length === 19`)
 	b.until(ready)
 	if label := fmt.Sprint(b.value(`document.querySelector(".flow").getAttribute("aria-label")`)); !strings.Contains(label,
