@@ -26,12 +26,10 @@ func (s crowd) Process(context.Context, *Batch) ([]Rejected, time.Duration, erro
 func TestFigures(t *testing.T) {
 	for _, at := range []int{1, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
-			var n int
 			p, _, err := drive(t, Config{
 				Source: &plan{n: 100}, RingSlots: 12, DeviceSlots: 2, Workers: 8, Device: device(instant),
-				Decoder: decoder(func(*Batch) ([]Rejected, error) {
-					n++
-					time.Sleep(time.Duration(1+n%2) * time.Millisecond)
+				Decoder: decoder(func(b *Batch) ([]Rejected, error) {
+					time.Sleep(time.Duration(1+b.Index%2) * time.Millisecond)
 					return nil, nil
 				}),
 				Stages: []Step{{Name: "crowd", Stage: crowd{make(chan struct{}, at), 40 * time.Millisecond}}},
