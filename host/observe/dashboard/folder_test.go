@@ -18,7 +18,7 @@ import (
 // said are the texts that evaluations of a large run speak.
 var said = []struct{ language, text string }{
 	{"en", "The lamp went out twice tonight."},
-	{"fa", "شب آرام بود و باران نرم روی شیشه می‌بارید."},
+	{"fa", "شب آرام بود و باران نرم روی شیشه می\u200cبارید."},
 	{"zh", "今天晚上,灯灭了两次,我们一直等到天亮。"},
 	{"en", "We picked cherries until dark, and carried them home in two baskets."},
 }
