@@ -149,7 +149,7 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers",
 		"processes of a plugin, as `ID=N` (default 1 each); can be repeated")
 	f.Var((*folders)(&c.PluginData), pluginData,
-		"data folder of a stage, as `NAME=DIR` or INSTANCE.NAME=DIR (docs/plugin-reference.md); can be repeated")
+		"data folder of a stage, as `NAME=DIR` or INSTANCE.NAME=DIR; can be repeated (docs/plugin-reference.md)")
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0,
 		"time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0,
