@@ -118,7 +118,7 @@ var importers = map[string]string{
 	"github.com/vbauerster/mpb":             "host/observe/report",
 	"github.com/yalue/onnxruntime_go":       "ortgraphs/ort",
 	"github.com/zaf/g711":                   "shared/audio/internal/wav",
-	"golang.org/x/net":                      "host/observe/page/pagetest",
+	"golang.org/x/net":                      "host/observe/dashboard host/observe/page/pagetest",
 	"golang.org/x/mod":                      "scripts/gosdk",
 	"golang.org/x/sync":                     "gpu/nvrtc host",
 	"golang.org/x/sys":                      "host ortgraphs/ort ortgraphs/fuse/cudac/cudactest shared",

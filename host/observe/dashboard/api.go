@@ -292,28 +292,36 @@ func logLines(w http.ResponseWriter, q *http.Request, r *run) {
 	send(w, out)
 }
 
-// ranks answers with the last lines of the log of each rank but the first.
+// mostRanks bounds the ranks whose logs are in an answer.
+const mostRanks = 64
+
+// ranks answers with the last lines of the log of each rank but the first, by their numbers.
 func ranks(w http.ResponseWriter, q *http.Request, r *run) {
 	type rankLog struct {
 		Rank    int         `json:"rank"`
-		Written int64       `json:"written"`
+		Written int64       `json:"written"` // ms since 1970; 0 without a log
 		Lines   [][3]string `json:"lines"`
 	}
-	out := []rankLog{}
+	var numbers []int
 	dir := files.In(r.Folder(), rundir.RanksFolder)
 	entries, _ := dir.ReadDir()
-	for _, e := range entries[:min(len(entries), 64)] {
-		n, err := strconv.Atoi(e.Name())
-		if err != nil || n < 1 || !e.IsDir() {
-			continue
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 && strconv.Itoa(n) == e.Name() && e.IsDir() {
+			numbers = append(numbers, n)
 		}
-		lines, at := follow.End(dir.Join(e.Name(), rundir.LogFile), 20)
-		one := rankLog{Rank: n, Written: at.UnixMilli()}
+	}
+	slices.Sort(numbers)
+	out := []rankLog{}
+	for _, n := range numbers[:min(len(numbers), mostRanks)] {
+		lines, at := follow.End(dir.Join(strconv.Itoa(n), rundir.LogFile), 20)
+		one := rankLog{Rank: n}
+		if !at.IsZero() {
+			one.Written = at.UnixMilli()
+		}
 		for _, l := range lines {
 			one.Lines = append(one.Lines, [3]string{l.Time, l.Level, l.Text})
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b rankLog) int { return a.Rank - b.Rank })
 	send(w, out)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/page/pagetest"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -241,6 +243,18 @@ func TestHostilePage(t *testing.T) {
 		b.mu.Unlock()
 		b.right()
 	}
+}
+
+// TestUnreadPage: the page says which file of the run it cannot read.
+func TestUnreadPage(t *testing.T) {
+	dir := small(t)
+	if err := os.Symlink(filepath.Join(dir, rundir.MetricsFile), filepath.Join(dir, rundir.LogFile)); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{Runs: []string{dir}})
+	b := browse(t, s.listener.Addr().String())
+	b.open(s.URL(), "light", 1280)
+	b.until(`!document.querySelector("#lost").hidden && document.querySelector("#lost").textContent.includes("log.jsonl: ")`)
 }
 
 // TestLivePage: the page waits for the folder of the run of this process, shows its slots, speaks, and says when the

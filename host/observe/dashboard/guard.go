@@ -44,7 +44,7 @@ func newGuard(at net.Addr, public bool) *guard {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// wrap lets only the requests through that the page of this server makes, at a bounded pace.
+// wrap lets only the requests through that the page of this server makes, those at a bounded pace.
 func (g *guard) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		h := w.Header()
@@ -54,10 +54,8 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if !g.pace.wait(q.Context()) {
-			return
-		}
-		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
+		answer := http.NewResponseController(w)
+		answer.SetWriteDeadline(time.Now().Add(limit))
 		if !g.named(q.Host) {
 			http.Error(w, "this server is not known by that name; open the address that it has printed",
 				http.StatusMisdirectedRequest)
@@ -70,6 +68,10 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 		if g.token != "" && !g.knows(w, q) {
 			return
 		}
+		if !g.pace.wait(q.Context()) { // only here: who is refused takes no turn from others
+			return
+		}
+		answer.SetWriteDeadline(time.Now().Add(limit))
 		next.ServeHTTP(w, q)
 	})
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -206,20 +208,53 @@ func BenchmarkBeat(b *testing.B) {
 	}
 }
 
-// TestPacer: after a burst, requests come at their pace, and one whose client has gone does not wait.
+// TestPacer: after a burst, requests come at their pace. One whose client has gone does not wait, and takes no turn
+// from the others.
 func TestPacer(t *testing.T) {
-	var p pacer
-	for range burst {
+	synctest.Test(t, func(t *testing.T) {
+		var p pacer
+		began := time.Now()
+		for range burst {
+			if !p.wait(t.Context()) {
+				t.Fatal("refused")
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the burst took %v", took)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 1000 {
+			if p.wait(gone) {
+				t.Fatal("a request does not wait")
+			}
+		}
 		if !p.wait(t.Context()) {
 			t.Fatal("refused")
 		}
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 2 { // the first may come at once, since time has passed
-		if !p.wait(gone) {
-			return
+		if took := time.Since(began); took != time.Second/perSecond {
+			t.Errorf("the next one came after %v", took)
+		}
+	})
+}
+
+// TestRefusedRequestsTakeNoTurn: who does not know the token, or comes from another page, does not slow others down.
+func TestRefusedRequestsTakeNoTurn(t *testing.T) {
+	s := serve(t, Config{Runs: []string{small(t)}, Address: free(t, "0.0.0.0")})
+	g := newGuard(s.listener.Addr(), true)
+	h := g.wrap(s.routes())
+	for _, header := range []string{"Host: evil.example", "Origin: http://evil.example", "Cookie: " + g.cookie + "=a"} {
+		q := httptest.NewRequest("GET", "http://127.0.0.1/api/runs", nil)
+		name, value, _ := strings.Cut(header, ": ")
+		if q.Header.Set(name, value); name == "Host" {
+			q.Host = value
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, q); w.Code < 400 {
+			t.Errorf("%s: %d", header, w.Code)
 		}
 	}
-	t.Error("no request waits")
+	if !g.pace.next.IsZero() {
+		t.Error("a refused request has taken a turn")
+	}
 }

@@ -31,6 +31,8 @@ var kinds = map[string]struct{ mime, begin string }{
 	".wav": {"audio/wav", "RIFF"}, ".png": {"image/png", "\x89PNG\r\n\x1a\n"},
 }
 
+var errOccupied = errors.New("busy with other sounds")
+
 // media answers with a sample of the run folder. No other file has such a name, and no link is followed.
 func (s *Server) media(w http.ResponseWriter, q *http.Request, r *run) {
 	name := q.URL.Query().Get("file")
@@ -82,7 +84,7 @@ func (s *Server) clip(w http.ResponseWriter, q *http.Request, r *run) {
 	}
 	done, ok := s.computing(q.Context())
 	if !ok {
-		http.Error(w, "busy with other clips", http.StatusServiceUnavailable)
+		http.Error(w, errOccupied.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	defer done()
@@ -130,23 +132,27 @@ func (s *Server) spectrogram(w http.ResponseWriter, q *http.Request, r *run) {
 	if f == nil {
 		return
 	}
+	defer f.Close()
 	s.draw(w, q, func() ([]float32, int, error) { return decode(f) })
 }
 
 // draw answers with the spectrogram of a sound.
 func (s *Server) draw(w http.ResponseWriter, q *http.Request, read func() ([]float32, int, error)) {
 	data, err := s.drawn(q.Context(), read)
-	if err != nil {
+	switch {
+	case errors.Is(err, errOccupied):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	case err != nil:
 		http.Error(w, text(err.Error()), http.StatusUnsupportedMediaType)
-		return
+	default:
+		sendFile(w, q, "image/png", data)
 	}
-	sendFile(w, q, "image/png", data)
 }
 
 func (s *Server) drawn(ctx context.Context, read func() ([]float32, int, error)) ([]byte, error) {
 	done, ok := s.computing(ctx)
 	if !ok {
-		return nil, errors.New("busy with other sounds")
+		return nil, errOccupied
 	}
 	defer done()
 	samples, rate, err := read()

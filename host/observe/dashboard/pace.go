@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net"
 	"sync"
 	"time"
 )
@@ -21,7 +20,7 @@ type pacer struct {
 	next time.Time  // when the next request may begin, at the earliest, if all that could have come at once came
 }
 
-// wait returns when the turn of a request has come, or false if its client has gone.
+// wait returns when the turn of a request has come, or false if its client has gone: the turn is left to others.
 func (p *pacer) wait(ctx context.Context) bool {
 	const each = time.Second / perSecond
 	now := time.Now()
@@ -41,50 +40,9 @@ func (p *pacer) wait(ctx context.Context) bool {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
+		p.mu.Lock()
+		p.next = p.next.Add(-each)
+		p.mu.Unlock()
 		return false
 	}
-}
-
-// fewListener accepts a connection when there is room for one.
-type fewListener struct {
-	net.Listener
-	room chan struct{}
-	done chan struct{}
-	once sync.Once
-}
-
-func few(l net.Listener, most int) net.Listener {
-	return &fewListener{Listener: l, room: make(chan struct{}, most), done: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (l *fewListener) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &conn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-// Close implements net.Listener.
-func (l *fewListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-type conn struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/xtts-host/xtts-host/host/base/address"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -78,7 +80,7 @@ func Listen(c Config) (*Server, error) {
 		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
-	s.ended.Go(func() { s.server.Serve(few(l, mostConnections)) }) // until it is closed
+	s.ended.Go(func() { s.server.Serve(netutil.LimitListener(l, mostConnections)) }) // until it is closed
 	for _, folder := range c.Runs {
 		s.add(&run{Run: follow.New(folder), name: nameOf(folder)})
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -260,6 +262,14 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestRunWithoutEvaluations: the list of runs names no best loss.
+func TestRunWithoutEvaluations(t *testing.T) {
+	_, _, text := ask(t, serve(t, Config{Runs: []string{small(t)}}), "GET", "/api/runs", "")
+	if !strings.Contains(text, `"step":2,"loss":1,"best_evaluation":null`) {
+		t.Error(text)
+	}
+}
+
 // TestClips: of a recording that a list names, only sound is sent, as a WAV file.
 func TestClips(t *testing.T) {
 	s := serve(t, Config{Runs: []string{small(t)}})
@@ -280,6 +290,53 @@ func TestClips(t *testing.T) {
 	status, h, text = ask(t, s, "GET", "/api/runs/0/spectrogram?file=samples/step-000002/1.wav", "")
 	if status != 200 || h.Get("Content-Type") != "image/png" || !strings.HasPrefix(text, "\x89PNG") {
 		t.Errorf("spectrogram: %d %.80s", status, text)
+	}
+}
+
+// TestBusy: who asks for a picture while others are drawn for too long is told to come back, and leaves no open file.
+func TestBusy(t *testing.T) {
+	s := serve(t, Config{Runs: []string{small(t)}})
+	s.heavy <- struct{}{}
+	gone, cancel := context.WithCancel(t.Context()) // it waits no longer
+	cancel()
+	q := httptest.NewRequest("GET", "/?file=samples/step-000002/1.wav", nil).WithContext(gone)
+	w := httptest.NewRecorder()
+	if s.spectrogram(w, q, s.runs[0]); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(open) == 0 {
+		t.Fatal(open, err)
+	}
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); strings.HasSuffix(to, "step-000002/1.wav") {
+			t.Errorf("%s is open", to)
+		}
+	}
+}
+
+// TestRanks: of many ranks, those with the lowest numbers are shown, and a log that is not there has no time.
+func TestRanks(t *testing.T) {
+	dir := small(t)
+	for n := 1; n <= 100; n++ {
+		if err := os.MkdirAll(filepath.Join(dir, rundir.RanksFolder, fmt.Sprint(n)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dir, rundir.RanksFolder+"/2/"+rundir.LogFile, []byte(`{"msg":"a"}`+"\n"))
+	_, _, text := ask(t, serve(t, Config{Runs: []string{dir}}), "GET", "/api/runs/0/ranks", "")
+	var got []struct {
+		Rank    int
+		Written int64
+		Lines   [][3]string
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) != mostRanks {
+		t.Fatal(len(got), err)
+	}
+	for i, r := range got {
+		if r.Rank != i+1 || (r.Written > 0) != (r.Rank == 2) || r.Written < 0 || (len(r.Lines) == 1) != (r.Rank == 2) {
+			t.Errorf("rank %d of %d: %+v", i+1, len(got), r)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/record"
+	"github.com/xtts-host/xtts-host/shared/audio"
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
@@ -142,7 +143,7 @@ func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, second
 	if err != nil {
 		return 0, 0, err
 	}
-	sound, rate, err := samplesOf(data)
+	sound, err := audio.New(memoryFile{bytes.NewReader(data)})
 	if err != nil {
 		return 0, 0, fmt.Errorf("what was spoken is no sound: %w", err)
 	}
@@ -151,7 +152,7 @@ func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, second
 	s.count++
 	s.spoken = append(s.spoken, speech{s.count, r, data})
 	s.spoken = s.spoken[max(0, len(s.spoken)-mostKept):]
-	return s.count, float64(len(sound)) / float64(rate), nil
+	return s.count, float64(sound.Frames) / float64(sound.SampleRate), nil
 }
 
 // start starts the program, and returns the WAV file that it writes.

@@ -80,6 +80,17 @@ func TestSpeak(t *testing.T) {
 	}
 }
 
+// TestLongSpeech: the length of what was spoken is that of all of it.
+func TestLongSpeech(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "said.wav")
+	write(t, filepath.Dir(said), "said.wav", wav.File(8000, make([]int16, 8000*(longest+30))))
+	s := serve(t, Config{Runs: []string{small(t)}, Program: program(t, "cat "+said)})
+	if status, text := ordered(t, s, order{Text: "a", Checkpoint: "best"}); status != 200 ||
+		!strings.Contains(text, `"seconds":90,`) {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // TestSpeakRefuses: what is no order is refused before a process is started, and what the program says against one is
 // the answer.
 func TestSpeakRefuses(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxBins bounds the bins of a curve: 72 bytes each.
+	// maxBins bounds the bins of a curve: 64 bytes each.
 	maxBins = 1 << 15
 	// maxNames bounds the curves of a kind, maxName the name of one, in bytes.
 	maxNames, maxName = 32, 64
@@ -200,10 +200,14 @@ func (e *evaluations) take(line []byte) {
 	}
 }
 
-// Best returns the step of the evaluation with the lowest loss and the number of evaluations; the step is 0 without
-// one.
+// Best returns the step and the loss of the evaluation with the lowest loss, and the number of evaluations. Without a
+// finite loss the step is 0 and the loss is NaN.
 func (r *Run) Best() (step int64, loss float64, evaluations int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.evaluations.bestStep, r.evaluations.best, r.evaluations.count
+	e := &r.evaluations
+	if loss = e.best; e.count == 0 || math.IsInf(loss, 0) {
+		loss = math.NaN()
+	}
+	return e.bestStep, loss, e.count
 }

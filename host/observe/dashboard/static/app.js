@@ -10,6 +10,7 @@ import * as speech from "./speech.js";
 let facts = null;
 let state = null;
 let waiting = false;
+let away = false;
 
 const load = {
   curves: loader(2000, charts.load),
@@ -62,7 +63,7 @@ function tiles(s) {
   list.push(["warnings", count(s.warnings), s.warnings ? "in the log" : "none"]);
   fill($("tiles"), list.map(([name, value, note]) =>
     h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("small", {}, note)))));
-  if (s.problems?.length) $("lost").textContent = s.problems.join("; ");
+  lost();
 }
 
 function take(s) {
@@ -82,11 +83,17 @@ function take(s) {
 }
 
 function there(yes) {
-  const problems = state?.problems?.length;
-  if (yes) { if (!problems) $("lost").hidden = true; return; }
-  $("lost").hidden = false;
-  $("lost").textContent = "The server of this page does not answer. If the run has ended, xtts-host view shows it from its files" +
-    (facts ? ": xtts-host view " + facts.folder : ".");
+  away = !yes;
+  lost();
+}
+
+// lost says that the server does not answer, or which files of the run it cannot read. An alert that has not changed is
+// not set again, so that it is not read aloud again.
+function lost() {
+  const text = away ? "The server of this page does not answer. If the run has ended, xtts-host view shows it from its files" +
+    (facts ? ": xtts-host view " + facts.folder : ".") : (state?.problems || []).join("; ");
+  if ($("lost").textContent !== text) $("lost").textContent = text;
+  $("lost").hidden = !text;
 }
 
 // here marks the part of the page that is seen.

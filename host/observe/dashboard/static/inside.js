@@ -144,7 +144,7 @@ function redraw() {
     shown.ranks.map((r) => [String(r.rank), r.host, r.device, ms(r.own_ms), ms(r.step_ms), percent(r.stall), r.memory ? bytes(r.memory) : "–"]))));
   else if (shown.process > 1) below.push(h("p", {}, `${shown.process} ranks train the model together. Their figures come with the report at the end.`));
   for (const r of shown.logs || []) {
-    below.push(h("details", {}, h("summary", {}, `Log of rank ${r.rank}, written ${clock(r.written)}`),
+    below.push(h("details", {}, h("summary", {}, `Log of rank ${r.rank}` + (r.written ? `, written ${clock(r.written)}` : "")),
       scroll("Log of rank " + r.rank, table(null, [["time"], ["level"], ["line", "t"]], (r.lines || []).map(([t, l, text]) => [clock(t), l, text])))));
   }
   if (!parts.length && !below.length) return;
