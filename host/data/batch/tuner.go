@@ -45,8 +45,12 @@ type tuner struct {
 	moving  bool          // the groups do not have the wanted workers yet
 }
 
-// resizable is implemented by the pools of this process.
-type resizable interface{ Resize(n int) }
+// resizable is implemented by the pools of this process. Workers of such a pool counts the processes that are being
+// started or ended, too, Running those that accept calls.
+type resizable interface {
+	Resize(n int)
+	Running() []supervise.Running
+}
 
 func newTuner(c *Config, g *guards) *tuner {
 	t := &tuner{
@@ -134,7 +138,8 @@ func (t *tuner) decide(p *pipeline.Pipeline, b *pipeline.Batch, m adapt.Measured
 	p.Resize(d.Now, t.groups[0].Workers)
 }
 
-// settled reports whether the groups have the wanted workers, and the times are of these alone.
+// settled reports whether the groups have the wanted workers, and the times are of these alone. A plugin may take
+// minutes to start, and nothing is decided before its processes accept calls.
 func (t *tuner) settled(p *pipeline.Pipeline) bool {
 	if !t.moving {
 		return true
@@ -147,6 +152,9 @@ func (t *tuner) settled(p *pipeline.Pipeline) bool {
 		case n < g.Workers: // one could not be started
 			g.Workers, g.Fixed = n, true
 			t.balance = adapt.Balance{Total: t.balance.Total}
+		}
+		if own, ok := pool.(resizable); ok && len(own.Running()) < g.Workers {
+			return false // one has not started yet, or starts again
 		}
 	}
 	t.moving = false

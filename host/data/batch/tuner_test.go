@@ -15,13 +15,25 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// sizedPool is a plugin whose number of processes changes when the test says so.
+// sizedPool is a plugin whose processes start and end when the test says so. It counts them as supervise.Pool does.
 type sizedPool struct {
-	fakePool
-	asked []int
+	fakePool     // its workers include those that start or end
+	running  int // processes accept calls
+	asked    []int
 }
 
-func (p *sizedPool) Resize(n int) { p.asked = append(p.asked, n) }
+func (p *sizedPool) Resize(n int) {
+	p.asked = append(p.asked, n)
+	p.workers, p.running = max(p.workers, n), min(p.running, n)
+}
+
+func (p *sizedPool) Running() []supervise.Running { return make([]supervise.Running, p.running) }
+
+// started has all processes accept calls.
+func (p *sizedPool) started() { p.running = p.workers }
+
+// gone has those end that do not accept calls: they have ended, or could not be started.
+func (p *sizedPool) gone() { p.workers = p.running }
 
 // tunerTest is a tuner of two decoders and the plugins uneven and other, and what it has published.
 type tunerTest struct {
@@ -34,7 +46,7 @@ type tunerTest struct {
 func newTunerTest(t *testing.T, change func(*Config)) *tunerTest {
 	t.Helper()
 	r := fakeCommon(t, 8)
-	test := &tunerTest{uneven: &sizedPool{fakePool: fakePool{workers: 1}}}
+	test := &tunerTest{uneven: &sizedPool{fakePool: fakePool{workers: 1}, running: 1}}
 	stages := &catalog.Resolved{Instances: []catalog.Instance{{Name: "a"}, {Name: "b", Plugin: 1}}}
 	for _, id := range []string{"uneven", "other"} {
 		stages.Plugins = append(stages.Plugins, catalog.Entry{Manifest: &manifest.Plugin{ID: id}})
@@ -71,13 +83,18 @@ func (t *tunerTest) decideAt(step int64) {
 		[]pipeline.Phase{{Busy: 9 * one}, {Busy: 60 * one, Queue: 200 * one}, {Busy: one}, {}})
 }
 
-// TestTunerMovesWorkers: one decoder goes, a process comes, and nothing is decided before it is there.
+// TestTunerMovesWorkers: one decoder goes, a process comes, and nothing is decided before it accepts calls.
 func TestTunerMovesWorkers(t *testing.T) {
 	test := newTunerTest(t, nil)
-	test.decideAt(17)
-	test.uneven.workers = 2
+	test.decideAt(1)
+	for _, step := range []int64{9, 13, 17, 25} { // it is still being started
+		if test.decideAt(step); !test.moving || len(test.said) != 3 {
+			t.Fatalf("at step %d: %q, moving %t", step, test.said, test.moving)
+		}
+	}
+	test.uneven.started()
 	test.decideAt(33) // the first decision with it; its times are not yet of it alone
-	if want := []string{"17: depth 2 3", "17: decode 2 1", "17: uneven 1 2"}; !slices.Equal(test.said, want) ||
+	if want := []string{"1: depth 2 3", "1: decode 2 1", "1: uneven 1 2"}; !slices.Equal(test.said, want) ||
 		!slices.Equal(test.uneven.asked, []int{2}) || test.moving {
 		t.Errorf("%q, asked for %v, moving %t; want %q", test.said, test.uneven.asked, test.moving, want)
 	}
@@ -86,9 +103,10 @@ func TestTunerMovesWorkers(t *testing.T) {
 		t.Errorf("%q, want %q", test.said[3:], want)
 	}
 	test.decideAt(65) // two processes, of which one has not ended
-	if test.uneven.workers = 1; !test.moving {
+	if !test.moving {
 		t.Error("a process that ends is not waited for")
 	}
+	test.uneven.gone()
 	for step := range int64(9) {
 		test.decideAt(81 + 16*step)
 	}
@@ -97,11 +115,13 @@ func TestTunerMovesWorkers(t *testing.T) {
 	}
 }
 
-// TestTunerWithoutSuccess: a process that cannot be started is not asked for again.
+// TestTunerWithoutSuccess: a process that cannot be started is not asked for again, even if that shows late.
 func TestTunerWithoutSuccess(t *testing.T) {
 	test := newTunerTest(t, nil)
 	for step := range int64(9) {
-		test.decideAt(17 + 16*step)
+		if test.decideAt(17 + 16*step); step == 4 {
+			test.uneven.gone()
+		}
 	}
 	if !slices.Equal(test.uneven.asked, []int{2}) || test.groups[1].Workers != 1 {
 		t.Errorf("asked for %v, has %+v", test.uneven.asked, test.groups)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,8 @@ type Adapt struct {
 	// Slots and Workers are the numbers in the beginning; 0 means 1.
 	Slots, Workers int
 	// Open is called before a ring slot is used that was not, and Shut when it is not used any more. If Open returns
-	// false, the pipeline goes on with the slots before it. Calls for different slots may be concurrent. Both may be
-	// nil.
+	// false, the pipeline goes on with the slots before it, so it must return true for slot 0. Calls for different
+	// slots may be concurrent. Both may be nil.
 	Open func(slot int) bool
 	Shut func(slot int)
 	// Decide is called with every 16th training batch that the trainer has acquired, on its goroutine. The times of
@@ -211,7 +212,7 @@ func (p *Pipeline) adapt(b *Batch, called time.Time) {
 		return
 	}
 	now, queue := p.Stats(), time.Duration(0)
-	phases, batches := p.Stats().Phases, time.Duration(now.Batches-m.before.Batches)
+	phases, batches := slices.Clone(now.Phases), time.Duration(now.Batches-m.before.Batches)
 	for i, was := range m.before.Phases {
 		phases[i].Busy, phases[i].Queue = (phases[i].Busy-was.Busy)/batches, (phases[i].Queue-was.Queue)/batches
 		queue += phases[i].Queue
