@@ -44,7 +44,7 @@ func (p *profiler) apply(ctx context.Context, r *Result) (*Applied, error) {
 		fmt.Fprintf(out, "no change made the run faster; %s is not written\n", visible.Text(p.Apply))
 		return a, nil
 	}
-	if err := p.write(a, r); err != nil {
+	if err := p.write(a); err != nil {
 		return a, err
 	}
 	a.File = p.Apply
@@ -54,7 +54,7 @@ func (p *profiler) apply(ctx context.Context, r *Result) (*Applied, error) {
 }
 
 // write writes the given settings with the changes.
-func (p *profiler) write(a *Applied, r *Result) error {
+func (p *profiler) write(a *Applied) error {
 	set := p.given.Copy()
 	set.TakeBundle(p.bundle.Manifest)
 	var changes []config.Change
@@ -75,22 +75,23 @@ func (p *profiler) write(a *Applied, r *Result) error {
 		}
 		changes = append(changes, config.Change{Name: c.Name, Value: value, Origin: "profile"})
 	}
-	text := fmt.Sprintf("# found by profile: %.1f steps/s instead of %.1f, with %s\n",
-		a.steps(), r.StepsPerSecond, visible.Text(key(a.Changes))) + set.RunYAML(changes...)
+	text := fmt.Sprintf("# found by profile: %.1f rows/s instead of %.1f, with %s\n", a.fastest().RowsPerSecond,
+		a.Trials[0].RowsPerSecond, visible.Text(key(a.Changes))) + set.RunYAML(changes...)
 	if err := disk.Replace(p.Apply, []byte(text)); err != nil {
 		return fmt.Errorf("--apply: %w", err)
 	}
 	return nil
 }
 
-// steps are the steps per second of the fastest trial.
-func (a *Applied) steps() (v float64) {
-	for _, t := range a.Trials {
-		if t.Kept {
-			v = t.StepsPerSecond // a later one is faster
+// fastest returns the trial with the most rows per second. It may make fewer steps per second than an earlier one, if
+// its batches are larger.
+func (a *Applied) fastest() (best *Trial) {
+	for i := range a.Trials {
+		if a.Trials[i].Kept { // only if it was faster than those before it
+			best = &a.Trials[i]
 		}
 	}
-	return v
+	return best
 }
 
 // placements returns the settings of the other places that the stages could have on this machine.

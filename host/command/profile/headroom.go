@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -64,8 +65,8 @@ func (h headroom) secondGPU() Headroom {
 }
 
 // bf16 measures training in bf16 where that is possible.
-func (h headroom) bf16(ctx context.Context) Headroom {
-	out := Headroom{What: "bf16"}
+func (h headroom) bf16(ctx context.Context) (out Headroom, err error) {
+	out = Headroom{What: "bf16"}
 	_, has := h.bundle.Manifest.TrainingGraph(h.bundle.Manifest.InTurn()[0].Name, manifest.BF16)
 	switch {
 	case h.r.Precision == string(manifest.BF16):
@@ -75,45 +76,50 @@ func (h headroom) bf16(ctx context.Context) Headroom {
 	case !has:
 		out.Text = "the bundle has no graph in bf16"
 	default:
-		out.Gain, out.Text = h.compare(ctx, 1, bottleneck.Setting{Name: "precision", Value: string(manifest.BF16)})
+		precision := bottleneck.Setting{Name: "precision", Value: string(manifest.BF16)}
+		out.Gain, out.Text, err = h.compare(ctx, 1, precision)
 		out.Text += h.fits(manifest.BF16)
 	}
-	return out
+	return out, err
 }
 
 // batch measures batches of twice the rows where there is memory for them.
-func (h headroom) batch(ctx context.Context) Headroom {
+func (h headroom) batch(ctx context.Context) (out Headroom, err error) {
 	rows := 2 * h.set.BatchSize
-	out := Headroom{What: fmt.Sprintf("a batch of %d", rows)}
+	out = Headroom{What: fmt.Sprintf("a batch of %d", rows)}
 	if h.onCPU() {
 		out.Text = "not measured: the memory plan is that of a GPU"
-		return out
+		return out, nil
 	}
-	out.Gain, out.Text = h.compare(ctx, 2, bottleneck.Setting{Name: "batch-size", Value: fmt.Sprint(rows)})
+	out.Gain, out.Text, err = h.compare(ctx, 2, bottleneck.Setting{Name: "batch-size", Value: fmt.Sprint(rows)})
 	precision := manifest.F32
 	if h.r.Precision == string(manifest.BF16) {
 		precision = manifest.BF16
 	}
 	out.Text += h.fits(precision)
-	return out
+	return out, err
 }
 
 // compare trains on ready batches with another setting, and returns the gain over the present ones. rows is by how many
-// times a batch has more rows.
-func (h headroom) compare(ctx context.Context, rows float64, s bottleneck.Setting) (*float64, string) {
+// times a batch has more rows. An error of that run is a reason for which nothing was measured, unless the user ends
+// the program.
+func (h headroom) compare(ctx context.Context, rows float64, s bottleneck.Setting) (*float64, string, error) {
 	r, err := h.train(ctx, batch.ComputeOnly, []bottleneck.Setting{s})
-	if err != nil {
+	switch {
+	case errors.Is(err, exit.ErrInterrupted), err != nil && ctx.Err() != nil:
+		return nil, "", err
+	case err != nil:
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		if exit.OutOfMemory(err) {
 			why = "it does not fit: " + why
 		}
-		return nil, "not measured: " + why
+		return nil, "not measured: " + why, nil
 	}
 	gain, what := rows*r.StepsPerSecond/h.ready.StepsPerSecond-1, "steps/s"
 	if rows != 1 {
 		what = "rows/s"
 	}
-	return &gain, fmt.Sprintf("%+.1f %% %s on batches that are ready", 100*gain, what)
+	return &gain, fmt.Sprintf("%+.1f %% %s on batches that are ready", 100*gain, what), nil
 }
 
 // fits says how large a batch may be by the plan of `graph fits`; "" if there is none.

@@ -87,7 +87,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return exit.Refused(err)
 	}
 	p := &profiler{Options: o, given: set, set: set.Copy(), console: console, bundle: bundle,
-		dir: filepath.Join(temp, "run")}
+		dir: filepath.Join(temp, "run"), run: run.TrainWith}
 	if err := p.prepare(filepath.Join(temp, "data")); err != nil {
 		return exit.Refused(err)
 	}
@@ -115,7 +115,11 @@ type profiler struct {
 	dir     string // of the current run
 	made    bool   // the clips
 	place   place.Placement
+	run     trainer
 }
+
+// trainer is run.TrainWith.
+type trainer func(context.Context, *config.Set, console.Console, batch.InputMode) (*report.Report, error)
 
 // prepare finds the GPUs, and makes the settings those of a measurement, and clips if there is no data set.
 func (p *profiler) prepare(data string) (err error) {
@@ -133,7 +137,11 @@ func (p *profiler) prepare(data string) (err error) {
 		return nil
 	}
 	s.TrainData, s.Buckets = data, config.Buckets{Bundle: true}
-	return bench.MakeClips(data, p.bundle, 2*s.BatchSize)
+	clips := 2 * s.BatchSize
+	if p.ChangeBatch {
+		clips *= 4 // fill a batch of eight times the rows
+	}
+	return bench.MakeClips(data, p.bundle, clips)
 }
 
 // train runs some steps with changed settings and returns the report.
@@ -150,7 +158,7 @@ func (p *profiler) train(
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(p.dir)) }()
-	return run.TrainWith(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: p.console.Stop}, mode)
+	return p.run(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: p.console.Stop}, mode)
 }
 
 // profile measures the run, and what it would be with other input and other precision.
@@ -167,7 +175,14 @@ func (p *profiler) profile(ctx context.Context) (*Result, error) {
 	}
 	result := ResultOf(r, p.set.BatchSize, p.made)
 	h := headroom{p, r, ready}
-	result.Headroom = []Headroom{h.loader(), h.secondGPU(), h.bf16(ctx), h.batch(ctx)}
+	result.Headroom = []Headroom{h.loader(), h.secondGPU()}
+	for _, measure := range []func(context.Context) (Headroom, error){h.bf16, h.batch} {
+		row, err := measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		result.Headroom = append(result.Headroom, row)
+	}
 	return result, ctx.Err()
 }
 

@@ -32,7 +32,8 @@ type Applied struct {
 type Trial struct {
 	Changes        []bottleneck.Setting `json:"changes"`
 	StepsPerSecond float64              `json:"steps_per_second"`
-	RowsPerSecond  float64              `json:"rows_per_second"`
+	// RowsPerSecond counts the rows that are not empty.
+	RowsPerSecond float64 `json:"rows_per_second"`
 	// Predicted are the rows per second that the findings of an earlier trial promised; absent if they did not.
 	Predicted *float64 `json:"predicted_rows_per_second,omitempty"`
 	Kept      bool     `json:"kept"`
@@ -70,7 +71,7 @@ type search struct {
 // run searches from a first run, which took so long.
 func (s *search) run(ctx context.Context, first *report.Report, took time.Duration) (*Applied, error) {
 	best := &Trial{Changes: []bottleneck.Setting{}, Kept: true, S: took.Seconds(), report: first}
-	s.rate(best)
+	best.rate()
 	a := &Applied{Trials: []Trial{*best}, Changes: best.Changes}
 	began, longest, tried := s.now(), took, map[string]bool{key(nil): true}
 	for {
@@ -91,7 +92,7 @@ func (s *search) run(ctx context.Context, first *report.Report, took time.Durati
 		switch code := exit.Code(err); {
 		case err == nil:
 			next.report = r
-			s.rate(next)
+			next.rate()
 			next.Kept = next.RowsPerSecond > (1+kept)*best.RowsPerSecond
 		case (code == 2 || code == 3) && ctx.Err() == nil: // too much memory, or settings that this run cannot have
 			next.Failed, _, _ = strings.Cut(err.Error(), "\n")
@@ -108,10 +109,11 @@ func (s *search) run(ctx context.Context, first *report.Report, took time.Durati
 	return a, nil
 }
 
-// rate fills in the speed of a trial.
-func (s *search) rate(t *Trial) {
+// rate fills in the speed of a trial. The rows are those that were trained on: a short batch is filled up with empty
+// ones, which would make any larger batch look faster.
+func (t *Trial) rate() {
 	t.StepsPerSecond = t.report.StepsPerSecond
-	t.RowsPerSecond = t.StepsPerSecond * float64(s.rowsOf(t.Changes))
+	t.RowsPerSecond = t.StepsPerSecond * float64(t.report.Samples) / float64(max(1, t.report.Steps))
 }
 
 // rowsOf is the batch size with these changes.
