@@ -63,16 +63,17 @@ func Diagnose(m *Measured) []Finding {
 	if share := m.Other / max(m.Step, 1e-9); share >= MajorGain {
 		gain := share / (1 - share)
 		d.say(Finding{
-			Cause: "other", Gain: &gain, AtMost: true, Advice: fmt.Sprintf("Checkpoints and files take %s of the "+
-				"time, between the steps. %s", units.Percent(share), Between),
+			Cause: "other", Gain: &gain, AtMost: true, Advice: fmt.Sprintf("%s of the time passes between the "+
+				"steps. %s", units.Percent(share), Between),
 		})
 	}
 	d.uneven()
 	return d.found
 }
 
-// Between is the advice for time between the steps.
-const Between = "Raise --checkpoint-every, or put --run-dir on a faster disk."
+// Between is the advice for time between the steps. Its parts are not measured here, so it blames none of them.
+const Between = "That holds checkpoints, lines and other files, and the trace of a step that is not finite. If it is the " +
+	"checkpoints (saving in the report), raise --checkpoint-every, or put --run-dir on a faster disk."
 
 // Waiting returns the findings for a run that waits for its batches.
 func Waiting(m *Measured) []Finding {

@@ -31,7 +31,7 @@ type Setup struct {
 type Measured struct {
 	Steps int64
 	// Step is the time of a step. Wait is the part of it in which training waited for a batch, Exposed the part of Wait
-	// in which that batch was transferred, and Other what is neither wait nor computing, such as files.
+	// in which that batch was transferred, and Other what is neither wait nor computing: event.Times.Other.
 	Step, Wait, Exposed, Other float64
 	// Phases are decode, the stages and transfer, in order.
 	Phases []Phase

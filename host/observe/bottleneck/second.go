@@ -9,40 +9,35 @@ import (
 
 // SecondGPU is the gain of a run on one GPU from another GPU for its plugins.
 type SecondGPU struct {
-	// Times is the speed with another GPU, as a multiple of the present speed: 1 means no gain. It is an upper bound,
-	// because it assumes that the moved stages are fast enough there.
+	// Times is the speed with another GPU, as a multiple of the present speed: 1 means no gain. It is an upper bound
+	// while stages that leave a shared GPU are as fast on the other one, because it assumes that stages that leave the
+	// CPU are fast enough there, and that a part does as much at a time as was seen.
 	Times  float64 `json:"times"`
 	Reason string  `json:"reason"`
 }
 
-// Second predicts the gain from a run's phases: a pipeline is as fast as the slowest of the parts that work in
-// parallel. It returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
+// Second predicts the gain from the parts of a run: a pipeline is as fast as the slowest of them. It returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
 func Second(m *Measured) *SecondGPU {
 	setup, step := &m.Setup, m.Step
 	if setup.OnCPU || setup.DataGPU || m.Steps < 2 || step <= 0 {
 		return nil
 	}
-	plugins := map[string]float64{} // by plugin, the ms of a step in its stages
-	var host, shared float64        // of a step, in ms
+	var shared float64 // the time of a step in stages that share the GPU, in ms
 	for _, p := range m.Phases {
-		switch plugin, ok := setup.PluginOf[p.Name]; {
-		case ok:
-			plugins[plugin] += p.Ms
-			if setup.SharedGPU && setup.UsesGPU[plugin] {
-				shared += p.Ms
-			}
-		case p.Name == decode: // stays on the CPU, as transfer does between two pieces of memory
-			host = max(host, p.Ms/float64(max(1, setup.NumWorkers)))
-		case p.Name == transfer:
-			host = max(host, p.Ms)
+		if setup.SharedGPU && setup.UsesGPU[setup.PluginOf[p.Name]] {
+			shared += p.Ms
 		}
 	}
-	prepare := host // the time between two steps' batches
-	for plugin, ms := range plugins {
-		ms /= float64(max(1, setup.WorkersOf[plugin]))
-		prepare = max(prepare, ms)
-		if setup.SharedGPU || !setup.UsesGPU[plugin] {
-			host = max(host, ms) // as fast on the other GPU as on this one, or left on the CPU
+	var host, prepare float64 // the time between two steps' batches, in ms: with another GPU, and now
+	for _, p := range m.parts(setup) {
+		plugin, served := setup.PluginOf[p.name]
+		if !served && p.name != decode && p.name != transfer {
+			continue
+		}
+		prepare = max(prepare, p.ms)
+		// Left on the CPU, or as fast on the other GPU as on this one. Decoding and transfers stay.
+		if !served || setup.SharedGPU || !setup.UsesGPU[plugin] {
+			host = max(host, p.ms)
 		}
 	}
 	// Training gains the GPU time of the stages. The time of a stage is not all on the GPU, so the gain is smaller.
@@ -53,7 +48,7 @@ func Second(m *Measured) *SecondGPU {
 	case shared > 0:
 		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s",
 			units.Milliseconds(shared), units.Milliseconds(step)))
-	case len(plugins) > 0:
+	case len(setup.PluginOf) > 0:
 		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s",
 			units.Milliseconds(prepare), units.Milliseconds(step)))
 	}

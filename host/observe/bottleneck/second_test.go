@@ -24,6 +24,8 @@ func TestSecond(t *testing.T) {
 			{Name: "transfer", Ms: transfer},
 		}}
 	}
+	together := step(0, 20, 36, 1) // a process has four calls at a time
+	together.Phases[1].Parallel = 4
 	short := step(0, 20, 8, 1)
 	short.Steps = 1
 	for _, c := range []struct {
@@ -51,6 +53,7 @@ func TestSecond(t *testing.T) {
 			"0.0 % of the time for data; the stages that share the GPU take 20.0 ms for a step of 60.0 ms",
 		},
 		{"is shared more than half", step(0, 20, 36, 1), sharing, 1.5, "with 40.0 ms"},
+		{"shares it for several batches at a time", together, sharing, 3, "take 40.0 ms for a step of 60.0 ms"},
 		{"a data GPU", step(0, 20, 8, 1), apart, 0, ""},
 		{"the CPU", step(0, 20, 8, 1), cpu, 0, ""},
 		{"one step", short, onGPU, 0, ""},

@@ -96,7 +96,7 @@ func (t *Times) Add(o Times) {
 	t.GPUOptimize += o.GPUOptimize
 }
 
-// Other is the time outside the parts of a step: checkpoints, files, log lines.
+// Other is the time outside the parts of a step: checkpoints, files, log lines, the trace of a step that is not finite.
 func (t *Times) Other() time.Duration { return t.Time - t.InputWait - t.Train - t.Optimize }
 
 // copyTo makes dst a copy of s, and reuses the memory of dst's slices.

@@ -153,7 +153,7 @@ func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 		limit.Steps = math.MaxInt64 // enough to fill the ring
 		return limit.Limit, "batches come late. " + strings.Join(bottleneck.Texts(bottleneck.Waiting(&limit)), " ")
 	case "other":
-		return part, "checkpoints and files, between the steps. " + bottleneck.Between
+		return part, "the time between the steps. " + bottleneck.Between
 	default:
 		if p.Setup.OnCPU {
 			return part, fmt.Sprintf(

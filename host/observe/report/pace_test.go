@@ -125,7 +125,7 @@ func TestPaceWarnsOnce(t *testing.T) {
 		},
 		{
 			"checkpoints", "decode", []func(int64) (int, float64, float64, float64){save},
-			[]string{"in other: checkpoints"},
+			[]string{"in other: the time between the steps. That holds checkpoints"},
 		},
 		{
 			"once for the same cause", "decode", []func(int64) (int, float64, float64, float64){late, late, late},
