@@ -72,8 +72,8 @@ func Diagnose(m *Measured) []Finding {
 }
 
 // Between is the advice for time between the steps. Its parts are not measured here, so it blames none of them.
-const Between = "That holds checkpoints, lines and other files, and the trace of a step that is not finite. If it is the " +
-	"checkpoints (saving in the report), raise --checkpoint-every, or put --run-dir on a faster disk."
+const Between = "That holds checkpoints, lines and other files, and the trace of a step that is not finite. If it is " +
+	"the checkpoints (saving in the report), raise --checkpoint-every, or put --run-dir on a faster disk."
 
 // Waiting returns the findings for a run that waits for its batches.
 func Waiting(m *Measured) []Finding {

@@ -9,14 +9,14 @@ import (
 
 // SecondGPU is the gain of a run on one GPU from another GPU for its plugins.
 type SecondGPU struct {
-	// Times is the speed with another GPU, as a multiple of the present speed: 1 means no gain. It is an upper bound
-	// while stages that leave a shared GPU are as fast on the other one, because it assumes that stages that leave the
-	// CPU are fast enough there, and that a part does as much at a time as was seen.
+	// Times is the speed with another GPU, as a multiple of the present speed: 1 means no gain. It is an upper bound:
+	// stages that leave the CPU count as fast enough. Those that leave a shared GPU count as fast as they are there.
 	Times  float64 `json:"times"`
 	Reason string  `json:"reason"`
 }
 
-// Second predicts the gain from the parts of a run: a pipeline is as fast as the slowest of them. It returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
+// Second predicts the gain from the parts of a run: a pipeline is as fast as the slowest of them. It
+// returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
 func Second(m *Measured) *SecondGPU {
 	setup, step := &m.Setup, m.Step
 	if setup.OnCPU || setup.DataGPU || m.Steps < 2 || step <= 0 {
