@@ -105,7 +105,7 @@ func TestWatch(t *testing.T) {
 		{
 			Device: inventory.Cards[1].String(), Role: "model",
 			ArenaPeakBytes:   int64(weights + grads + slots + s.Optimizers.Bytes() + arenas),
-			ProcessPeakBytes: 14336 * gpu.MB,
+			ProcessPeakBytes: 14336 * gpu.MB, MeanBytes: 14336 * gpu.MB,
 		},
 	}
 	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" ||
