@@ -39,7 +39,10 @@ func Run(out io.Writer, folders []string, at string, stop <-chan struct{}) error
 	if err != nil {
 		return err
 	}
-	server, err := dashboard.Listen(dashboard.Config{Flag: Flag, Address: at, Runs: list, Program: program})
+	server, err := dashboard.Listen(dashboard.Config{
+		Flag: Flag, Address: at, Runs: list, Program: program,
+		Warn: func(text string) { visible.Fprintf(out, "warning: %s\n", text) },
+	})
 	if err != nil {
 		return exit.Refused(err)
 	}

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
@@ -49,18 +51,41 @@ type row struct {
 	Written int64        `json:"written"` // ms since 1970
 }
 
+// list answers with the runs. What cannot be read in the time of an answer comes with the next one.
 func (s *Server) list(w http.ResponseWriter, q *http.Request) {
+	s.readList(q.Context())
 	rows := []row{}
 	for _, r := range s.all() {
-		r.hub.fresh(q.Context())
-		now := r.Now()
-		_, best, _ := r.Best()
+		now := r.brief.Now()
+		_, best, _ := r.brief.Best()
 		rows = append(rows, row{
-			r.name, text(r.Folder()), r.state(), now.Last, report.Float(now.Loss), report.Float(best),
-			r.Mark().LastWrite,
+			r.name, text(r.Folder()), r.state(r.brief), now.Last, report.Float(now.Loss), report.Float(best),
+			r.brief.Mark().LastWrite,
 		})
 	}
 	send(w, rows)
+}
+
+// readList reads what is new of all runs in short, if nobody has for a second.
+func (s *Server) readList(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return
+	}
+	if time.Since(s.listed) < time.Second {
+		return
+	}
+	for _, r := range s.all() {
+		for ctx.Err() == nil && r.brief.Read(piece) {
+		}
+	}
+	if ctx.Err() == nil {
+		s.listed = time.Now()
+	}
 }
 
 // planned is the last step of a run that its settings name, 0 if they do not.

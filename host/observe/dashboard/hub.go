@@ -25,55 +25,115 @@ const (
 	silence     = 15 * time.Second
 )
 
-// hub reads a run for those who watch it. Without anyone, it reads nothing.
+// hub reads a run for those who look at it. While nobody does, it reads nothing.
 type hub struct {
 	run     *run
 	reading chan struct{} // of capacity 1: full while the files are read
+	asked   chan struct{} // of capacity 1: full when somebody has looked
 
 	mu      sync.Mutex // guards what follows
 	clients map[chan struct{}]bool
 	state   []byte // messages, which are replaced and not changed
 	slots   []byte
-	read    time.Time // when the files were read
+	looked  time.Time // when somebody has looked
+	read    time.Time // when all of the files was read
 }
 
-// serve reads until ctx ends. A fault of this package ends the page and not the run.
-func (h *hub) serve(ctx context.Context) {
-	defer func() { recover() }()
-	h.catchUp(ctx)
-	t := time.NewTicker(beat)
-	defer t.Stop()
-	for n := 0; ; n++ {
+// serve reads for those who watch until ctx ends. A fault of this package ends that and not the run.
+func (h *hub) serve(ctx context.Context, warn func(text string)) {
+	defer func() {
+		if fault := recover(); fault != nil && warn != nil {
+			warn(fmt.Sprintf("the page of %s does not move any more: %v", h.run.name, fault))
+		}
+	}()
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-h.asked:
 		}
-		h.mu.Lock()
-		watched := len(h.clients) > 0
-		h.mu.Unlock()
-		if watched {
-			h.beat(ctx, n%beats == 0)
+		t := time.NewTicker(beat)
+		for n := 0; !h.idle(); n++ {
+			if h.watched() {
+				h.beat(ctx, n%beats == 0)
+			}
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-t.C:
+			}
 		}
+		t.Stop()
+		h.forget(ctx)
 	}
+}
+
+// look notes that somebody looks at the run.
+func (h *hub) look() {
+	h.mu.Lock()
+	h.looked = time.Now()
+	h.mu.Unlock()
+	select {
+	case h.asked <- struct{}{}:
+	default:
+	}
+}
+
+// watched reports whether a page watches the run, which is a look.
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.clients) == 0 {
+		return false
+	}
+	h.looked = time.Now()
+	return true
+}
+
+// kept is how long what was read of a run is kept after the last look.
+const kept = 2 * time.Minute
+
+func (h *hub) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients) == 0 && time.Since(h.looked) >= kept
+}
+
+// forget gives back what was read, unless somebody looks again.
+func (h *hub) forget(ctx context.Context) {
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	case <-ctx.Done():
+		return
+	}
+	if !h.idle() {
+		return // who looks has called serve again
+	}
+	h.run.Forget()
+	h.mu.Lock()
+	h.state, h.slots, h.read = nil, nil, time.Time{}
+	h.mu.Unlock()
 }
 
 // patient is how long an answer waits for the files to be read. Of a very long run it then has what is read so far.
 const patient = time.Second
 
-// catchUp reads all that is there, unless somebody else does that for longer than an answer waits.
+// catchUp reads what is there, for as long as an answer waits.
 func (h *hub) catchUp(ctx context.Context) {
-	late := time.NewTimer(patient)
-	defer late.Stop()
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
 	select {
 	case h.reading <- struct{}{}:
 		defer func() { <-h.reading }()
-	case <-late.C:
-		return
 	case <-ctx.Done():
 		return
 	}
-	for h.run.Read(piece) && ctx.Err() == nil {
+	for h.run.Read(piece) {
+		if ctx.Err() != nil {
+			return
+		}
 		if h.run.live != nil {
 			time.Sleep(20 * time.Millisecond) // the run comes first
 		}
@@ -83,8 +143,14 @@ func (h *hub) catchUp(ctx context.Context) {
 	h.mu.Unlock()
 }
 
-// fresh reads what is new if nobody has for a second.
+// fresh reads what is new for one who looks.
 func (h *hub) fresh(ctx context.Context) {
+	h.look()
+	h.update(ctx)
+}
+
+// update reads what is new if nobody has for a second.
+func (h *hub) update(ctx context.Context) {
 	h.mu.Lock()
 	old := time.Since(h.read) > time.Second
 	h.mu.Unlock()
@@ -102,7 +168,7 @@ func (h *hub) beat(ctx context.Context, second bool) {
 	}
 	var state, picture []byte
 	if second {
-		h.fresh(ctx)
+		h.update(ctx)
 		state, _ = json.Marshal(h.run.stateOf(at))
 	}
 	if inside != nil {
@@ -238,7 +304,7 @@ func (r *run) stateOf(at *event.Snapshot) *state {
 	_, warnings := r.Log(0)
 	_, unusable := r.Clips(0, 0)
 	s := &state{
-		Status: r.state(), Live: at != nil, Step: now.Last, Skipped: now.Skipped, Loss: report.Float(now.Loss),
+		Status: r.state(r.Run), Live: at != nil, Step: now.Last, Skipped: now.Skipped, Loss: report.Float(now.Loss),
 		Best: report.Float(now.Best), BestStep: now.BestStep, StepMs: now.StepMs, WaitMs: now.WaitMs,
 		Warnings: warnings, Unusable: unusable, Mark: r.Mark(),
 	}

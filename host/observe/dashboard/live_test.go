@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/observe/follow"
+	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 )
 
@@ -188,6 +190,73 @@ func TestHub(t *testing.T) {
 	h.leave(first)
 	if h.join() == nil {
 		t.Error("no room after one has left")
+	}
+}
+
+// TestHubForgets: of a run that nobody looks at, nothing is read or kept.
+func TestHubForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{}
+		s.ctx, s.stop = context.WithCancel(t.Context())
+		s.add(small(t), nil)
+		r := s.all()[0]
+		after := func(what string, d time.Duration, want int64) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if got := r.Mark().Steps; got != want {
+				t.Errorf("%s: %d steps are kept", what, got)
+			}
+		}
+		after("nobody has looked", time.Hour, 0)
+		for range 2 {
+			r.hub.fresh(t.Context())
+			after("somebody has looked", kept/2, 2)
+			r.hub.fresh(t.Context())
+			after("and again", kept*3/4, 2)
+			after("and not any more", kept, 0)
+		}
+		page := r.hub.join()
+		r.hub.fresh(t.Context())
+		after("a page is open", time.Hour, 2)
+		r.hub.leave(page)
+		after("it is closed", 2*kept, 0)
+		s.stop()
+		s.ended.Wait()
+	})
+}
+
+// TestListIsBrief: the list of runs reads none of them in full.
+func TestListIsBrief(t *testing.T) {
+	s := serve(t, Config{Runs: []string{large(t, 5000, 40), small(t)}})
+	_, _, text := ask(t, s, "GET", "/api/runs", "")
+	var rows []row
+	if err := json.Unmarshal([]byte(text), &rows); err != nil || len(rows) != 2 || rows[0].Step != 5000 ||
+		rows[0].Status != report.Done || !(rows[0].Best < 1) || rows[1].Step != 2 {
+		t.Errorf("%v: %s", err, text)
+	}
+	for i, r := range s.all() {
+		if m := r.Mark(); m != (follow.Mark{}) {
+			t.Errorf("run %d was read: %+v", i, m)
+		}
+	}
+	ask(t, s, "GET", "/api/runs/1/log", "")
+	if a, b := s.runs[0].Mark().Steps, s.runs[1].Mark().Steps; a != 0 || b != 2 {
+		t.Errorf("steps that were read: %d, %d", a, b)
+	}
+}
+
+// TestFaultOfThePage: a fault in a look at the run ends that, and is said.
+func TestFaultOfThePage(t *testing.T) {
+	said := make(chan string, 1)
+	s := serve(t, Config{Warn: func(text string) { said <- text }})
+	s.Show(small(t))
+	s.Watch(func() Live { panic("a fault") })
+	h := &s.all()[0].hub
+	h.join()
+	h.look()
+	if text := <-said; !strings.Contains(text, "a fault") {
+		t.Error(text)
 	}
 }
 

@@ -77,6 +77,7 @@ func reason(err error) string {
 // clip answers with a recording that cannot be used, as a WAV file that every browser plays. Its path is what the list
 // of such clips says, as in a run that would read it: only sound is taken from it.
 func (s *Server) clip(w http.ResponseWriter, q *http.Request, r *run) {
+	r.hub.fresh(q.Context())
 	list, _ := r.Clips(int(min(1<<30, max(0, number(q.URL.Query().Get("n"), -1)))), 1)
 	if len(list) == 0 || list[0].Path == "" {
 		http.Error(w, "there is no such clip", http.StatusNotFound)

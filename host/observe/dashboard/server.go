@@ -35,6 +35,8 @@ type Config struct {
 	Runs []string
 	// Program is this program, which speaks with the checkpoints of a run; "" if the page must not.
 	Program string
+	// Warn takes a fault of the page, which then does not move any more.
+	Warn func(text string)
 }
 
 // Server serves the page. It is a best-effort sink of the run of this process.
@@ -44,8 +46,12 @@ type Server struct {
 	mu   sync.Mutex // guards runs
 	runs []*run
 
+	listing chan struct{} // of capacity 1: full while the list is read
+	listed  time.Time     // when it was read; belongs to who has filled listing
+
 	ctx      context.Context
 	speaker  speaker
+	warn     func(text string)
 	heavy    chan struct{} // of what computes: one at a time
 	listener net.Listener
 	url      string
@@ -56,10 +62,11 @@ type Server struct {
 
 // run is a run that the page shows.
 type run struct {
-	*follow.Run
-	name string
-	live *live // nil for one that only has files
-	hub  hub
+	*follow.Run             // of which nothing is read while no page is open
+	brief       *follow.Run // for the list
+	name        string
+	live        *live // nil for one that only has files
+	hub         hub
 }
 
 // Listen serves at an address from now on, until Close.
@@ -68,7 +75,10 @@ func Listen(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, heavy: make(chan struct{}, 1), speaker: speaker{program: c.Program}}
+	s := &Server{
+		listener: l, heavy: make(chan struct{}, 1), listing: make(chan struct{}, 1),
+		speaker: speaker{program: c.Program}, warn: c.Warn,
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if len(c.Runs) == 0 {
 		s.live = &live{}
@@ -82,7 +92,7 @@ func Listen(c Config) (*Server, error) {
 	}
 	s.ended.Go(func() { s.server.Serve(netutil.LimitListener(l, mostConnections)) }) // until it is closed
 	for _, folder := range c.Runs {
-		s.add(&run{Run: follow.New(folder), name: nameOf(folder)})
+		s.add(folder, nil)
 	}
 	return s, nil
 }
@@ -90,17 +100,18 @@ func Listen(c Config) (*Server, error) {
 // Show names the folder of the run of this process. A nil Server ignores it.
 func (s *Server) Show(folder string) {
 	if s != nil {
-		s.add(&run{Run: follow.New(folder), name: nameOf(folder), live: s.live})
+		s.add(folder, s.live)
 	}
 }
 
 // add adds a run to the page.
-func (s *Server) add(r *run) {
-	r.hub.run, r.hub.reading = r, make(chan struct{}, 1)
+func (s *Server) add(folder string, live *live) {
+	r := &run{Run: follow.New(folder), brief: follow.Brief(folder), name: nameOf(folder), live: live}
+	r.hub.run, r.hub.reading, r.hub.asked = r, make(chan struct{}, 1), make(chan struct{}, 1)
 	s.mu.Lock()
 	s.runs = append(s.runs, r)
 	s.mu.Unlock()
-	s.ended.Go(func() { r.hub.serve(s.ctx) })
+	s.ended.Go(func() { r.hub.serve(s.ctx, s.warn) })
 }
 
 // all are the runs of the page.
@@ -197,12 +208,12 @@ func (s *Server) computing(ctx context.Context) (done func(), ok bool) {
 	}
 }
 
-// state is the word for a run.
-func (r *run) state() string {
+// state is the word for a run, by what was read of it.
+func (r *run) state(of *follow.Run) string {
 	if r.live != nil {
 		if phase := r.live.phase(); phase != event.Ended {
 			return string(cmp.Or(phase, event.Preparing))
 		}
 	}
-	return r.Status()
+	return of.Status()
 }

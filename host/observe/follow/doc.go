@@ -6,7 +6,7 @@
 //	}
 //	curves := run.Curves(1, math.MaxInt64, 600)
 //
-// It reads only what was appended since the last time, and begins again if a file was cut or replaced, as a resumed run
-// does. No link in the folder is followed. It writes nothing, takes no lock and needs bounded memory, whatever the
-// folder has.
+// Brief is for a list of runs. A Run reads only what was appended since the last time, and begins again if a file was
+// cut or replaced, as a resumed run does. No link in the folder is followed. It writes nothing, takes no lock and needs
+// bounded memory, whatever the folder has.
 package follow

@@ -14,6 +14,9 @@ import (
 type Run struct {
 	folder string
 	dir    files.Path
+	brief  bool // only the ends of metrics.jsonl, and evaluations, are read
+	// stepBins and evaluationBins bound the bins of a curve.
+	stepBins, evaluationBins int
 
 	mu                                     sync.Mutex // guards what follows
 	metrics, eval, spoken, unusable, lines tail
@@ -40,7 +43,9 @@ type Mark struct {
 // New returns a Run of which nothing is read. A folder that is not there is one without files.
 func New(folder string) *Run {
 	dir := files.In(folder)
-	r := &Run{folder: folder, dir: dir}
+	r := &Run{folder: folder, dir: dir, stepBins: maxBins, evaluationBins: maxEvaluationBins}
+	r.clearSteps()
+	r.clearEvaluations()
 	for name, t := range map[string]*tail{
 		rundir.MetricsFile: &r.metrics, rundir.EvalFile: &r.eval, rundir.SpokenFile: &r.spoken,
 		rundir.QuarantineFile: &r.unusable, rundir.LogFile: &r.lines,
@@ -50,6 +55,34 @@ func New(folder string) *Run {
 	return r
 }
 
+// Brief returns a Run for a list of runs, which needs little time and memory whatever the folder has: of the steps it
+// reads the last 256 KiB, and of the other lines only evaluations. Now, Best, Status and Mark.LastWrite are those of
+// New, but for what Now says of the first steps. Curves have one or two pieces.
+func Brief(folder string) *Run {
+	r := New(folder)
+	r.brief, r.metrics.end, r.stepBins, r.evaluationBins = true, maxLine, 2, 2
+	r.clearSteps()
+	r.clearEvaluations()
+	return r
+}
+
+// Forget gives back the memory of what was read. The next Read begins again.
+func (r *Run) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range []*tail{&r.metrics, &r.eval, &r.spoken, &r.unusable, &r.lines} {
+		*t = tail{path: t.path, end: t.end}
+	}
+	r.clearSteps()
+	r.clearEvaluations()
+	r.speech, r.clips, r.log = speech{}, clips{}, log{}
+	r.report, r.reported, r.settings, r.configured = nil, time.Time{}, nil, time.Time{}
+	r.mark = Mark{Again: r.mark.Again + 1}
+}
+
+func (r *Run) clearSteps()       { r.steps = steps{curves: curves{most: r.stepBins}} }
+func (r *Run) clearEvaluations() { r.evaluations = evaluations{curves: curves{most: r.evaluationBins}} }
+
 // Folder is the path as it was named.
 func (r *Run) Folder() string { return r.folder }
 
@@ -58,18 +91,22 @@ func (r *Run) Read(most int64) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := &r.mark
-	for _, f := range []struct {
+	kinds := []struct {
 		tail  *tail
 		again func()
 		take  func(line []byte)
 		count *int64
 	}{
-		{&r.metrics, func() { r.steps = steps{} }, r.steps.take, &m.Steps},
-		{&r.eval, func() { r.evaluations = evaluations{} }, r.evaluations.take, &m.Evaluations},
+		{&r.metrics, r.clearSteps, r.steps.take, &m.Steps},
+		{&r.eval, r.clearEvaluations, r.evaluations.take, &m.Evaluations},
 		{&r.spoken, func() { r.speech = speech{} }, r.speech.take, &m.Spoken},
 		{&r.unusable, func() { r.clips = clips{} }, r.clips.take, &m.Clips},
 		{&r.lines, func() { r.log = log{} }, r.log.take, &m.Log},
-	} {
+	}
+	if r.brief {
+		kinds = kinds[:2]
+	}
+	for _, f := range kinds {
 		again := func() { f.again(); *f.count = 0; m.Again++ }
 		if f.tail.read(most, again, func(line []byte) { f.take(line); *f.count++ }) {
 			more = true

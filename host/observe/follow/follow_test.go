@@ -202,6 +202,53 @@ func TestNow(t *testing.T) {
 	}
 }
 
+// TestBrief: what a list of runs shows is read from the end of a long file, and after each change of it.
+func TestBrief(t *testing.T) {
+	f := folder{t, t.TempDir()}
+	brief := Brief(f.dir)
+	same := func(what string) {
+		t.Helper()
+		full := New(f.dir)
+		for full.Read(1000) {
+		}
+		for brief.Read(1000) {
+		}
+		a, b := full.Now(), brief.Now()
+		stepA, lossA, countA := full.Best()
+		stepB, lossB, countB := brief.Best()
+		if a.Last != b.Last || fmt.Sprint(a.Loss, stepA, lossA, countA) != fmt.Sprint(b.Loss, stepB, lossB, countB) ||
+			full.Status() != brief.Status() || full.Mark().LastWrite != brief.Mark().LastWrite {
+			t.Errorf("%s: %+v, step %d; in short %+v, step %d", what, a, stepA, b, stepB)
+		}
+		for _, c := range []curves{brief.steps.curves, brief.evaluations.curves} {
+			for name, curve := range c.byName {
+				if len(curve.Bins) > 2 {
+					t.Errorf("%s: %s has %d bins", what, name, len(curve.Bins))
+				}
+			}
+		}
+	}
+	same("nothing is there")
+	f.write("metrics.jsonl", lines(1, 20_000, 1.5))
+	if brief.metrics.end > int64(len(lines(1, 20_000, 1.5)))/2 {
+		t.Fatal("the file is too short for the test")
+	}
+	same("a long run")
+	if brief.Now().First < 2 {
+		t.Error("all steps were read")
+	}
+	f.add("metrics.jsonl", lines(20_001, 20_100, 0.5))
+	f.write("eval.jsonl", `{"step":10,"loss":2}`+"\n"+`{"step":20,"loss":1}`+"\n"+`{"step":30,"loss":3}`+"\n")
+	same("it goes on")
+	f.write("metrics.jsonl", lines(1, 15_000, 2.5))
+	same("it was resumed from an earlier step")
+	brief.Forget()
+	if now := brief.Now(); now.Last != 0 || !math.IsNaN(now.Loss) || brief.Mark().Again == 0 {
+		t.Errorf("after Forget: %+v, %+v", now, brief.Mark())
+	}
+	same("it was forgotten")
+}
+
 // TestSpeech: what evaluations have spoken is found by its step, with the means of the measures.
 func TestSpeech(t *testing.T) {
 	f := folder{t, t.TempDir()}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxBins bounds the bins of a curve: 64 bytes each.
-	maxBins = 1 << 15
+	// maxBins bounds the bins of a curve of steps, maxEvaluationBins those of one of evaluations: 64 bytes each.
+	maxBins, maxEvaluationBins = 1 << 15, 4096
 	// maxNames bounds the curves of a kind, maxName the name of one, in bytes.
 	maxNames, maxName = 32, 64
 	// recent is the number of the last steps of which means are kept.
@@ -113,7 +113,6 @@ func (s *steps) take(line []byte) {
 	at := int64(step)
 	if s.n == 0 {
 		s.first, s.best = at, math.Inf(1)
-		s.most = maxBins
 	}
 	s.last, s.loss = at, loss
 	if math.IsNaN(loss) {
@@ -185,7 +184,7 @@ func (e *evaluations) take(line []byte) {
 		return
 	}
 	if e.count == 0 {
-		e.best, e.most = math.Inf(1), 4096
+		e.best = math.Inf(1)
 	}
 	e.last = v.Step
 	e.count++

@@ -19,6 +19,7 @@ const (
 // tail reads the lines of a file that grows.
 type tail struct {
 	path  files.Path
+	end   int64  // how many bytes before the end of a file that is new it begins; 0 for the beginning of the file
 	at    int64  // so many bytes are read
 	last  []byte // the bytes before at, at most known
 	begun []byte // of a line that is not complete
@@ -46,6 +47,9 @@ func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool
 	if f.Size() < t.at || !t.same(f) {
 		t.restart(again)
 	}
+	if t.at == 0 && t.end > 0 && f.Size() > t.end {
+		t.at, t.skip = f.Size()-t.end, true // the first line is not complete
+	}
 	data := make([]byte, min(f.Size()-t.at, most))
 	n, err := f.ReadAt(data, t.at)
 	if err != nil && err != io.EOF {
@@ -67,7 +71,7 @@ func (t *tail) same(f io.ReaderAt) bool {
 }
 
 func (t *tail) restart(again func()) {
-	*t = tail{path: t.path}
+	*t = tail{path: t.path, end: t.end}
 	again()
 }
 

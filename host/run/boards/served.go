@@ -43,7 +43,7 @@ func Serve(c *config.Config, leads bool, bus *event.Bus, log *slog.Logger) (_ *S
 			return nil, err
 		}
 		if s.page, err = dashboard.Listen(dashboard.Config{
-			Flag: dashboard.Flag, Address: c.Dashboard, Program: program,
+			Flag: dashboard.Flag, Address: c.Dashboard, Program: program, Warn: warn,
 		}); err != nil {
 			return nil, err
 		}
