@@ -68,9 +68,8 @@ func newDuties(r *run, p train.Progress, state *checkpoint.State) (_ *duties, er
 		o.quarantine.Restore(state.Reasons(), r.plan.Data.Train)
 		o.trained = trained{state.Samples, state.Frames}
 	}
-	if o.baselines, err = report.NewBaselines(
-		r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs,
-	); err != nil {
+	m := r.plan.Bundle.Manifest
+	if o.baselines, err = report.NewBaselines(m.Baselines, m.Inputs); err != nil {
 		return nil, err
 	}
 	o.served.Quarantined(o.quarantine.Count)
@@ -139,7 +138,8 @@ func (o *duties) addSinks(r *run, p train.Progress) error {
 
 // close closes everything that the bus does not close. It is idempotent.
 func (o *duties) close() error {
-	return errors.Join(o.served.Close(), o.quarantine.Close(), o.speech.Close(), o.probes.Close())
+	o.served.Unwatch()
+	return errors.Join(o.quarantine.Close(), o.speech.Close(), o.probes.Close())
 }
 
 // Batch implements loop.Duties.

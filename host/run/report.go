@@ -29,7 +29,7 @@ func (r *run) describe(outcome error, wall time.Duration) (*report.Report, error
 	}
 	out.Outcome, out.Hint = ending.Outcome(outcome)
 	r.log.WarnOf(r.log.Unshown()...)
-	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(m.Setup), r.warnings.List()
+	out.Graphs, out.Plugins, out.Warnings = r.session.Graphs(), r.machine.Report(), r.warnings.List()
 	out.NoDeadlines, out.EarlyStop = r.plan.Config.Debug, report.EarlyStopOf(r.loop.EarlyStop())
 	out.Augmentations = path.Augmentations()
 	out.FeatureCache, out.Spoken, out.Quarantined = path.FeatureCache(), o.speech.Report(), o.quarantine.Count()

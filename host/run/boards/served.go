@@ -3,13 +3,14 @@ package boards
 import (
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/dashboard"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/prometheus"
 	"github.com/xtts-host/xtts-host/host/observe/systemd"
 	"github.com/xtts-host/xtts-host/host/run/loop"
-	"github.com/xtts-host/xtts-host/host/run/summary"
+	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 )
 
@@ -62,20 +63,39 @@ func (s *Served) Quarantined(count func() int) {
 	s.unusable = count
 }
 
-// Watch lets the page look at a loop that runs, until Close.
+// Watch lets the page look at a loop that runs, until Unwatch.
 func (s *Served) Watch(l *loop.Loop) {
-	c := l.Config()
-	setup, path := summary.Setup(c.Plan), l.Path.Pipeline
+	c, path := l.Config(), l.Path.Pipeline
+	figures := eachSecond(func() []dashboard.Plugin { return plugins(c.Machine) })
 	s.page.Watch(func() dashboard.Live {
 		return dashboard.Live{
 			Snapshot: c.Bus.Snapshot(), Look: path.Look(), Stats: path.Stats(), Unusable: s.unusable(),
-			Plugins: c.Machine.Running(setup), Ranks: max(1, c.Plan.World.Size),
+			Plugins: figures(), Ranks: max(1, c.Plan.World.Size),
 		}
 	})
 }
 
-// Close ends the looks of the page at the run, whose parts may be closed then. The servers go on.
-func (s *Served) Close() error {
-	s.page.Watch(nil)
-	return nil
+// plugins are the figures of the plugins of a rank with the numbers of their processes.
+func plugins(m *machine.Machine) (list []dashboard.Plugin) {
+	up := m.Up()
+	for i, p := range m.Report() {
+		list = append(list, dashboard.Plugin{Plugin: p, Up: up[i]})
+	}
+	return list
 }
+
+// eachSecond returns a function with the result of get, which it calls at most once in a second: figures of plugins
+// read files of their processes. It is not safe for concurrent use: the page looks once at a time.
+func eachSecond[T any](get func() T) func() T {
+	var last T
+	var at time.Time
+	return func() T {
+		if at.IsZero() || time.Since(at) >= time.Second {
+			last, at = get(), time.Now()
+		}
+		return last
+	}
+}
+
+// Unwatch ends the looks of the page at the run, whose parts may be closed then. The servers go on.
+func (s *Served) Unwatch() { s.page.Watch(nil) }

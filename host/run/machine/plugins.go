@@ -8,8 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/host/data/batch"
-	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
-	"github.com/xtts-host/xtts-host/host/observe/dashboard"
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
@@ -118,7 +116,7 @@ func (m *Machine) whole() *ring.Ring {
 }
 
 // Report describes the work of the plugins that this rank has started, for all ranks that share them.
-func (m *Machine) Report(setup bottleneck.Setup) (list []report.Plugin) {
+func (m *Machine) Report() (list []report.Plugin) {
 	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for i, pool := range m.own {
 		s, id := pool.Stats(), m.plan.Stages.Resolved.Plugins[i].Name()
@@ -136,10 +134,10 @@ func (m *Machine) Report(setup bottleneck.Setup) (list []report.Plugin) {
 	return list
 }
 
-// Running is Report with the number of processes that are up, for a page that shows the run while it trains.
-func (m *Machine) Running(setup bottleneck.Setup) (list []dashboard.Plugin) {
-	for i, p := range m.Report(setup) {
-		list = append(list, dashboard.Plugin{Plugin: p, Up: len(m.own[i].Running())})
+// Up returns the numbers of processes that are up, in the order of Report.
+func (m *Machine) Up() (list []int) {
+	for _, p := range m.own {
+		list = append(list, len(p.Running()))
 	}
 	return list
 }

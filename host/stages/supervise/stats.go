@@ -28,11 +28,20 @@ type Stats struct {
 	Orphans int
 }
 
-// Stats returns the figures so far.
+// Stats returns the figures so far. It reads a file of each process, without delaying calls.
 func (p *Pool) Stats() Stats {
+	s, up := p.counted()
+	for _, proc := range up { // of one that has ended meanwhile there is no time
+		s.CPU += max(0, cpuOf(proc.child.cmd.Process.Pid)-proc.cpu)
+	}
+	return s
+}
+
+// counted returns the figures but for CPU, and the processes that are up.
+func (p *Pool) counted() (s Stats, up []*process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.stats
+	s = p.stats
 	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.slowest
 	line := p.memory
 	for _, w := range p.workers {
@@ -41,14 +50,14 @@ func (p *Pool) Stats() Stats {
 			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
 			s.Lines += w.proc.journal.written()
 			if w.up {
-				s.CPU += max(0, cpuOf(w.proc.child.cmd.Process.Pid)-w.proc.cpu)
+				up = append(up, w.proc)
 			}
 		}
 	}
 	if growth, ok := line.slope(); ok {
 		s.Growth = &growth
 	}
-	return s
+	return s, up
 }
 
 // Memory measures the memory that the first process uses now, in bytes, as PeakMemory; 0 if it is not up.
