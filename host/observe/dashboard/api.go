@@ -264,6 +264,7 @@ func texts(w http.ResponseWriter, q *http.Request, r *run) {
 		out = append(out, spokenText{name + strconv.Itoa(t.Number), t.ID, t.Text, t.Language, t.Reference})
 	}
 	best, _, _ := r.Best()
+	steps = append([]int64{}, steps...) // null would be no list for the page
 	send(w, map[string]any{"texts": out, "steps": steps, "best": best, "left": left})
 }
 

@@ -262,11 +262,15 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestRunWithoutEvaluations: the list of runs names no best loss.
+// TestRunWithoutEvaluations: the list of runs names no best loss, and the texts have no steps.
 func TestRunWithoutEvaluations(t *testing.T) {
-	_, _, text := ask(t, serve(t, Config{Runs: []string{small(t)}}), "GET", "/api/runs", "")
+	s := serve(t, Config{Runs: []string{small(t)}})
+	_, _, text := ask(t, s, "GET", "/api/runs", "")
 	if !strings.Contains(text, `"step":2,"loss":1,"best_evaluation":null`) {
 		t.Error(text)
+	}
+	if _, _, text := ask(t, s, "GET", "/api/runs/0/texts", ""); !strings.Contains(text, `"steps":[]`) {
+		t.Errorf("texts before the first is spoken: %s", text)
 	}
 }
 

@@ -92,7 +92,8 @@ function voices() {
   const now = $("speak-voice").value;
   const options = all.texts.filter((t) => t.reference).map((t) =>
     h("option", { value: t.reference, selected: t.reference === now }, `${t.name}, ${t.id}`));
-  fill($("speak-voice"), options, h("option", { value: "", selected: now === "" && !options.length }, "none: the model has one voice"));
+  fill($("speak-voice"), options, h("option", { value: "", selected: now === "" && !options.length },
+    all.texts.length ? "none: the model has one voice" : "none: the run has spoken nothing yet"));
   fill($("languages"), [...new Set(all.texts.map((t) => t.language).filter(Boolean))].map((l) => h("option", { value: l })));
   if (!$("speak-language").value && all.texts[0]?.language) $("speak-language").value = all.texts[0].language;
 }
