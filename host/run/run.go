@@ -41,13 +41,13 @@ func Train(ctx context.Context, set *config.Set, console console.Console) error 
 // TrainAs is Train for one of several processes that train a model together. Rank 0 has the outputs of the run. Each of
 // the others has a folder in the run folder, and no console.
 func TrainAs(ctx context.Context, set *config.Set, console console.Console, rank launch.Found) error {
-	_, err := trainAs(ctx, set, console, batch.Overlapped, rank)
+	_, err := trainAs(ctx, set, console, batch.Input{}, rank)
 	return err
 }
 
-// TrainWith is Train with a choice of input mode. It returns the report of a run that reached its first step.
+// TrainWith is Train with a choice of input. It returns the report of a run that reached its first step.
 func TrainWith(
-	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode,
+	ctx context.Context, set *config.Set, console console.Console, mode batch.Input,
 ) (*report.Report, error) {
 	return trainAs(ctx, set, console, mode, launch.Found{})
 }
@@ -56,7 +56,7 @@ func TrainWith(
 // results of the previous phases. The first four mark their errors as refusals (exit.Refused), which exit.Code maps to
 // status 2 unless the kind of the error has a status of its own, such as 3 for memory.
 func trainAs(
-	ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode, rank launch.Found,
+	ctx context.Context, set *config.Set, console console.Console, mode batch.Input, rank launch.Found,
 ) (_ *report.Report, err error) {
 	set.World = rank.World
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -101,7 +101,7 @@ func trainAs(
 // trainIn trains in a run folder. starting is the context of all before the first step.
 func trainIn(
 	ctx, starting context.Context, folder *runfolder.Folder, set *config.Set, p *plan.Plan, out *outputs,
-	others *together.Ranks, mode batch.InputMode,
+	others *together.Ranks, mode batch.Input,
 ) (_ *report.Report, err error) {
 	if err := out.open(p, folder); err != nil {
 		return nil, exit.Refused(err)
@@ -122,7 +122,7 @@ func trainIn(
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
-	s := session.New(p, mode, m.Watch, out.log.Logger)
+	s := session.New(p, mode.InputMode, m.Watch, out.log.Logger)
 	s.Join = others.Reducer()
 	defer func() {
 		others.Fail(err) // before what the others use is freed
@@ -194,7 +194,7 @@ type run struct {
 	session *session.Session
 	ranks   *together.Ranks
 	dir     string
-	mode    batch.InputMode
+	mode    batch.Input
 	store   *checkpoint.Store
 
 	source *batch.Source
@@ -205,7 +205,7 @@ type run struct {
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
 func newRun(
 	ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, others *together.Ranks,
-	dir string, mode batch.InputMode,
+	dir string, mode batch.Input,
 ) (*run, error) {
 	r := &run{
 		outputs: out, plan: p, machine: m, session: s, ranks: others, dir: dir, mode: mode,
@@ -237,7 +237,7 @@ func newRun(
 	}
 	r.bus.Publish(&began) // the error of a sink ends the run at its first step
 	r.loop, err = loop.New(loop.Config{
-		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Run: began, Progress: progress,
+		Plan: p, Machine: m, Session: s, Source: r.source, Input: mode, Run: began, Progress: progress,
 		Stop: r.console.Stop, Ranks: others, Duties: r.duties, Quarantine: r.duties.quarantine,
 		Bus: r.bus, Log: r.log.Logger, Baselines: r.duties.baselines, Debug: r.debug, Trace: r.trace,
 		Copied: r.duties.nans.Copied,

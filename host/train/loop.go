@@ -99,6 +99,8 @@ type Loop struct {
 	Frames func(d *pipeline.DeviceSlot) int
 	// Evaluated, if set, is called with the first batch of each evaluation, while its slot is held.
 	Evaluated func(d *pipeline.DeviceSlot)
+	// Delay, if set, is called in the time of each pass. Tests of what measures speed make training slow with it.
+	Delay func()
 	// Progress is the start of the run. The loop updates it; an Observer may read it.
 	Progress Progress
 
@@ -245,7 +247,9 @@ func (l *Loop) pass(ctx context.Context, p pass) error {
 		l.count(d)
 	}
 	began := time.Now()
-	pipeline.Delay(pipeline.Delays.Train)
+	if l.Delay != nil {
+		l.Delay()
+	}
 	l.Model.SetScalars(d.Index, b)
 	err := l.Model.Queue(p.player, d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)

@@ -269,7 +269,8 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	return run.TrainWith(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
+	quiet := console.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}
+	return run.TrainWith(ctx, set, quiet, batch.Input{InputMode: mode})
 }
 
 // describeFused prints how the graphs of a run are fused, and what is not, once for each batch size.

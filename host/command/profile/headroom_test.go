@@ -40,7 +40,7 @@ func TestHeadroomEnds(t *testing.T) {
 			place: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}},
 		}
 		size := p.set.BatchSize
-		p.run = func(_ context.Context, set *config.Set, _ console.Console, _ batch.InputMode) (*report.Report, error) {
+		p.run = func(_ context.Context, set *config.Set, _ console.Console, _ batch.Input) (*report.Report, error) {
 			if set.BatchSize != size {
 				return nil, c.err
 			}

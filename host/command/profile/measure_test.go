@@ -17,7 +17,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/run"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog/catalogtest"
-	"github.com/xtts-host/xtts-host/host/stages/pipeline"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
@@ -86,9 +85,7 @@ func (b *rig) profiler(t *testing.T, seed, decode, noise, transfer, train int) *
 		t.Fatal(err)
 	}
 	sleep := func(n int) func() { return func() { time.Sleep(time.Duration(n) * ms) } }
-	d := &pipeline.Delays
-	d.Decode, d.Transfer, d.Train = sleep(decode), sleep(transfer), sleep(train)
-	t.Cleanup(func() { d.Decode, d.Transfer, d.Train = nil, nil, nil })
+	p.delays = batch.Delays{Decode: sleep(decode), Transfer: sleep(transfer), Train: sleep(train)}
 	return p
 }
 

@@ -116,10 +116,11 @@ type profiler struct {
 	made    bool   // the clips
 	place   place.Placement
 	run     trainer
+	delays  batch.Delays // of the runs; only tests set them
 }
 
 // trainer is run.TrainWith.
-type trainer func(context.Context, *config.Set, console.Console, batch.InputMode) (*report.Report, error)
+type trainer func(context.Context, *config.Set, console.Console, batch.Input) (*report.Report, error)
 
 // prepare finds the GPUs, and makes the settings those of a measurement, and clips if there is no data set.
 func (p *profiler) prepare(data string) (err error) {
@@ -158,7 +159,8 @@ func (p *profiler) train(
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(p.dir)) }()
-	return p.run(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: p.console.Stop}, mode)
+	return p.run(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: p.console.Stop},
+		batch.Input{InputMode: mode, Delays: p.delays})
 }
 
 // profile measures the run, and what it would be with other input and other precision.

@@ -14,10 +14,14 @@ type decoder struct {
 	made    [][]ring.Tensor // by bucket: the tensors of the data set
 	tensors [][]dataset.Tensor
 	unread  func(s *Split, bad []dataset.BadRow) error // receives the rows that cannot be read, again in each epoch
+	before  func()                                     // Hooks.Decode
 }
 
 // Decode implements pipeline.Decoder.
 func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pipeline.Rejected, error) {
+	if d.before != nil {
+		d.before()
+	}
 	slot, s := d.ring.Slot(b.Slot), d.data.splitOf(b)
 	d.proof.decode(b.Slot)
 	defer d.proof.decoded(b.Slot, b.Bucket)

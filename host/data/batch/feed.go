@@ -22,6 +22,16 @@ const (
 	ComputeOnly
 )
 
+// Input is an input mode, and what slows a run down.
+type Input struct {
+	InputMode
+	Delays Delays
+}
+
+// Delays are called for each batch, in the time that counts as its decoding, transfer or training. With them, tests of
+// what measures speed make a run slow where they want. Each may be nil. Several goroutines may call Decode at a time.
+type Delays struct{ Decode, Transfer, Train func() }
+
 // WarmSteps is the number of first steps of a measurement whose time does not count: the pipeline fills, and CUDA
 // graphs are recorded.
 const WarmSteps = 9

@@ -50,6 +50,8 @@ type Depths struct {
 
 // Hooks are called at points of the path of a batch. Each may be nil.
 type Hooks struct {
+	// Decode is called before a batch is decoded, by several goroutines at a time.
+	Decode func()
 	// Copy is called before the transfer of a batch to the device, and Copied after it, while the batch is still in the
 	// ring. An error of Copied ends the run.
 	Copy   func()
@@ -118,7 +120,7 @@ func New(c Config) (*Path, error) {
 	cfg := pipeline.Config{
 		Decoder: &decoder{
 			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset),
-			tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
+			tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread, before: c.Hooks.Decode,
 		},
 		Device: p.copier, Measure: p.copier.measure(c.Scalars),
 		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {

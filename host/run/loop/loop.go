@@ -28,12 +28,12 @@ type Config struct {
 	Machine *machine.Machine
 	Session *session.Session
 
-	Source    *batch.Source // starts after Progress
-	InputMode batch.InputMode
-	Run       event.Start // has been published; the zero value has no progress lines
-	Progress  train.Progress
-	Stop      <-chan struct{}
-	Ranks     *together.Ranks
+	Source   *batch.Source // starts after Progress
+	Input    batch.Input
+	Run      event.Start // has been published; the zero value has no progress lines
+	Progress train.Progress
+	Stop     <-chan struct{}
+	Ranks    *together.Ranks
 
 	Duties     Duties
 	Quarantine *batch.Quarantine
@@ -66,13 +66,13 @@ func New(c Config) (*Loop, error) {
 	l := &Loop{cfg: c}
 	l.Train = &train.Loop{
 		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Stop: c.Stop, Ranks: c.Ranks.Coordinator(),
-		Progress: c.Progress,
+		Progress: c.Progress, Delay: c.Input.Delays.Train,
 		Policy: train.Policy{
 			Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated,
 			MaxSkipped: p.Config.MaxSkipped,
 		},
 	}
-	hooks := batch.Hooks{Tracer: l.draw}
+	hooks := batch.Hooks{Tracer: l.draw, Decode: c.Input.Delays.Decode, Copy: c.Input.Delays.Transfer}
 	if c.Baselines != nil || c.Debug != nil || c.Copied != nil {
 		hooks.Copied = copied{c.Baselines, p.World.Alone(), c.Debug, c.Copied}.read
 	}
@@ -81,7 +81,7 @@ func New(c Config) (*Loop, error) {
 	}
 	var err error
 	l.Path, err = batch.New(batch.Config{
-		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
+		Source: c.Source, InputMode: c.Input.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
 		Depths: batch.Depths{
 			Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.MostDecoders(), Prefetch: p.Ring.Prefetch,
 		},

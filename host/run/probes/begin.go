@@ -10,7 +10,7 @@ import (
 // cannot be opened. Of several ranks, the first has probes.
 func Begin(l *loop.Loop, dir string) *Prober {
 	c := l.Config()
-	if !c.Plan.World.Leads() || c.InputMode.Measures() {
+	if !c.Plan.World.Leads() || c.Input.Measures() {
 		return nil
 	}
 	last := c.Session.Model.Gradients

@@ -62,7 +62,6 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 // copy makes one attempt.
 func (p *Pipeline) copy(d *DeviceSlot, b *Batch) (began, ended time.Time, err error) {
 	began = time.Now()
-	Delay(Delays.Transfer)
 	err = p.cfg.Device.Copy(d.Index, b)
 	ended = time.Now()
 	p.worked(len(p.cfg.Stages)+1, d.Index, b, began, ended, ended.Sub(began))

@@ -302,7 +302,6 @@ func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b
 func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration, b *Batch) (again bool, err error) {
 	p.glances[b.Slot].set(Preparing, 0, b.shownStep())
 	began := time.Now()
-	Delay(Delays.Decode)
 	rejected, err := p.cfg.Decoder.Decode(ctx, worker, b)
 	ended := time.Now()
 	p.workers.free(worker)
