@@ -22,7 +22,7 @@ slots-auto() {
 }
 
 # advice-and-stall: advice does not speak of late batches where none came late
-advice-and-stall() { gotest ./host/observe/report TestAdviceFollowsFigures; }
+advice-and-stall() { gotest ./host/observe/bottleneck TestAdviceFollowsFigures; }
 
 # bench-of-few-steps: the speed and the step time are of the same steps, and a ratio of one round has its error
 bench-of-few-steps() {
