@@ -162,6 +162,8 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 func reason(f *pflag.Flag, err error) error {
 	bad, ok := errors.AsType[*strconv.NumError](err)
 	switch {
+	case f.Value.Type() == "duration":
+		return errors.New("not a time with its unit, such as 90s or 5m")
 	case !ok:
 		return err
 	case errors.Is(bad.Err, strconv.ErrRange):
