@@ -148,7 +148,7 @@ docs: ## manual pages in .cache/man
 
 # The tests compare each of these files with the code; with -update they write it.
 generate: need ## the pages, the schema and the pictures of docs that are made from the code
-	go test -vet=off . -run '^TestArchitectureListsPackages$$' -update
+	go test -vet=off . -run '^TestArchitectureDrawsShelves$$' -update
 	go test -vet=off ./cmd/internal/cli -run '^TestCommandsPage$$' -update
 	go test -vet=off ./host/settings/config -run '^TestSchema$$' -update
 	go test -vet=off ./host/settings/schedule -run '^TestPicture$$' -update
