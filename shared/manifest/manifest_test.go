@@ -252,6 +252,13 @@ func TestPluginRefusals(t *testing.T) {
 			`plugin.json: stages.0: unknown key "gpu_memory_mb"`},
 		{"files that the configuration lacks", []string{"f_min", "graph"}, []any{"stages", 1, "files"},
 			`plugin.json: stage "prosody": files has "graph", which is not a property of config`},
+		{"network as text", "yes", []any{"network"}, "plugin.json: network: "},
+		{"a folder that depends on where it runs", []string{"noise"}, []any{"folders"}, "plugin.json: folders.0: "},
+		{"a folder with a line feed", []string{"/data\nnoise"}, []any{"folders"}, "plugin.json: folders.0: "},
+		{"a folder by a longer path", []string{"/data/../etc"}, []any{"folders"},
+			`plugin.json: folders: "/data/../etc" is not the shortest path of a folder below /`},
+		{"every folder", []string{"//"}, []any{"folders"}, `plugin.json: folders: "//" is not the shortest path`},
+		{"a folder twice", []string{"/a", "/a"}, []any{"folders"}, "plugin.json: folders: "},
 		{"unknown key", 800, []any{"gpu_memory"}, `plugin.json: top level: unknown key "gpu_memory"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -260,6 +267,19 @@ func TestPluginRefusals(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestPluginAsks: what a process needs besides its own folder.
+func TestPluginAsks(t *testing.T) {
+	p, err := ParsePlugin("plugin.json", read(t, features))
+	if err != nil || p.Network || p.Folders != nil {
+		t.Errorf("a plugin that asks for nothing: network %v, folders %q, %v", p.Network, p.Folders, err)
+	}
+	folders := []string{"/data/noise", "/home/übung/rooms and halls"}
+	p, err = ParsePlugin("plugin.json", edit(t, edit(t, read(t, features), folders, "folders"), true, "network"))
+	if err != nil || !p.Network || !reflect.DeepEqual(p.Folders, folders) {
+		t.Errorf("got %+v, %v", p, err)
 	}
 }
 

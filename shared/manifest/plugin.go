@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"runtime"
 	"slices"
@@ -36,8 +37,13 @@ type Plugin struct {
 	// 0 means unknown. Only a plugin with a stage that can use a GPU may set it.
 	GPUMemoryMB int `json:"gpu_memory_mb,omitempty"`
 	// MemoryMB is the most memory that one process uses on the CPU, in MB, without the ring; 0 means unknown.
-	MemoryMB int     `json:"memory_mb,omitempty"`
-	Stages   []Stage `json:"stages"`
+	MemoryMB int `json:"memory_mb,omitempty"`
+	// Network says that a process needs the network.
+	Network bool `json:"network,omitempty"`
+	// Folders are the absolute, clean paths of folders outside of the plugin's own that a process reads, besides those
+	// that the pipeline names (Stage.Data). They need not exist.
+	Folders []string `json:"folders,omitempty"`
+	Stages  []Stage  `json:"stages"`
 }
 
 // Stage kinds. A preprocess stage computes tensors from other tensors and always runs. An augment stage edits tensors
@@ -111,6 +117,12 @@ func (p *Plugin) check() error {
 	}
 	if p.GPUMemoryMB > 0 && !slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.UsesGPU() }) {
 		return fmt.Errorf("gpu_memory_mb is given, but no stage has gpu %s or %s", GPUOptional, GPURequired)
+	}
+	for _, folder := range p.Folders {
+		if clean := path.Clean(folder); clean != folder || clean == "/" {
+			return hint.Errorf("name each folder by its shortest absolute path, such as /data/noise",
+				"folders: %q is not the shortest path of a folder below /", folder)
+		}
 	}
 	stages := map[string]bool{}
 	for _, s := range p.Stages {
