@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the audio decoder with libsndfile and soxr: converts a clip to 22 formats and compares the decoded samples, sample by
-# sample before resampling and in decibels after it. -v prints the table of docs/audio.md.
+# sample before resampling and in decibels after it. -v prints a table; docs/audio.md has its bounds.
 #
 #   scripts/test-audio.sh [-v]
 #

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The response of the filter itself, at all frequencies: -v prints the table of docs/audio.md.
+// The response of the filter itself, at all frequencies: -v prints a table; docs/audio.md has its bounds.
 func TestResponse(t *testing.T) {
 	for _, c := range []struct{ from, to int }{
 		{8000, 22050}, {44100, 22050}, {48000, 22050}, {96000, 22050}, {48000, 24000},
