@@ -1,0 +1,83 @@
+package xttshost_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocsAreReachable: README.md, or the README.md of its folder, links to each page of docs, so that a reader finds
+// all of them by their questions.
+func TestDocsAreReachable(t *testing.T) {
+	all := pages(t)
+	linked := linkedPages(all)
+	for _, p := range all {
+		if strings.HasPrefix(p.path, "docs/") && !linked[p.path] {
+			t.Errorf("neither README.md nor a README.md of docs links to %s", p.path)
+		}
+	}
+}
+
+// linkedPages returns what README.md and the README.md of the folders of docs link to.
+func linkedPages(all []page) map[string]bool {
+	linked := map[string]bool{}
+	for _, p := range all {
+		if filepath.Base(p.path) == "README.md" && (p.path == "README.md" || strings.HasPrefix(p.path, "docs/")) {
+			for _, target := range p.links() {
+				file, _, _ := strings.Cut(target, "#")
+				linked[filepath.Join(filepath.Dir(p.path), file)] = true
+			}
+		}
+	}
+	return linked
+}
+
+// namedPage is how messages, help, comments and scripts name a page: docs/runs.md, docs/gpu.md#numbers. Pages of ONNX,
+// which some comments name, have capitals.
+var namedPage = regexp.MustCompile(`\bdocs/(?:[a-z0-9/-]+|[a-z/]+/README)\.md(#[a-z0-9-]+)?`)
+
+// TestNamedPagesExist: each page and heading that the program and the scripts name is there.
+func TestNamedPagesExist(t *testing.T) {
+	anchors := map[string][]string{}
+	for _, p := range pages(t) {
+		anchors[p.path] = p.anchors()
+	}
+	count := 0
+	for _, ending := range []string{".go", ".py", ".sh", ".txt", ".js", ".yml", ".yaml", "Makefile"} {
+		walk(t, ending, func(path string) {
+			if path == "pages_test.go" || path == "docs_test.go" {
+				return // they name pages that do not exist
+			}
+			for _, name := range namedPage.FindAllString(read(t, path), -1) {
+				file, anchor, _ := strings.Cut(name, "#")
+				if _, err := os.Stat(file); err != nil {
+					t.Errorf("%s names %s, which does not exist", path, name)
+				} else if anchor != "" && !slices.Contains(anchors[file], anchor) {
+					t.Errorf("%s names %s: %s has no heading of that name", path, name, file)
+				}
+				count++
+			}
+		})
+	}
+	if count < 100 {
+		t.Errorf("only %d names of pages were found", count)
+	}
+}
+
+// TestPagesAreReadAsMeant keeps the checks above from passing for want of anything to check.
+func TestPagesAreReadAsMeant(t *testing.T) {
+	linked := linkedPages([]page{
+		newPage("README.md", "[a](docs/a.md#x)"), newPage("docs/fa/README.md", "[b](b.md)"),
+		newPage("plugins/README.md", "[c](../docs/c.md)"), newPage("docs/a.md", "[d](d.md)"),
+	})
+	if len(linked) != 2 || !linked["docs/a.md"] || !linked["docs/fa/b.md"] {
+		t.Errorf("linked are %v", linked)
+	}
+	got := namedPage.FindAllString(`hint: "docs/gpu.md#numbers", see docs/fa/report.md.`, -1)
+	if want := []string{"docs/gpu.md#numbers", "docs/fa/report.md"}; !slices.Equal(got, want) {
+		t.Errorf("named are %q, want %q", got, want)
+	}
+}
