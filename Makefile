@@ -89,7 +89,7 @@ go-sdk: need ## the module of the Go SDK in .cache/go-sdk, a folder for GOPROXY;
 python-sdk: build ## the wheel of the Python SDK in .cache/python-sdk, which runs a stage in a new environment
 	scripts/python-sdk.sh
 
-check: need ## format, vet, generated files, staticcheck and govulncheck
+check: need ## format, vet, generated files, spelling, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
 	go vet $(ALL) # without -race, so that it compiles what staticcheck needs, too
 	scripts/gen-proto.sh --check
