@@ -2,16 +2,16 @@
 # Follows pages of the documentation word for word: runs their ```sh blocks, in order and in one shell, at the root of a copy
 # of this checkout. What make fetches is shared with the checkout, nothing else.
 #
-#   scripts/test-docs.sh             docs/plugins.md and all guides
+#   scripts/test-docs.sh             docs/plugins.md, all guides, and those in Persian
 #   scripts/test-docs.sh PAGE ...    these pages
 #
-# A guide finds what its reader has: the built program, the folder my-voice with recordings and a list, and NumPy, in
-# .cache/venv-plugin in place of .cache/venv-mine. Numbers of steps from 1000 are divided by 1000. On all pages, plugins
-# dev has --once.
+# A guide, in either language, finds what its reader has: the built program, the folder my-voice with recordings and a list,
+# and NumPy, in .cache/venv-plugin in place of .cache/venv-mine. Numbers of steps from 1000 are divided by 1000. On all
+# pages, plugins dev has --once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-[ $# -gt 0 ] || set -- docs/plugins.md docs/guides/*.md
+[ $# -gt 0 ] || set -- docs/plugins.md docs/guides/*.md docs/fa/{first-voice,report,trouble}.md
 
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
@@ -62,7 +62,7 @@ for page; do
 	mkdir "$work"
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$work"
 	mkdir -p .cache && ln -s "$root/.cache" "$work/.cache"
-	case $page in docs/guides/*) reader "$work"; commands=$(fewer <<<"$commands") ;; esac
+	case $page in docs/guides/* | docs/fa/*) reader "$work"; commands=$(fewer <<<"$commands") ;; esac
 	(
 		cd "$work"
 		export XTTS_HOST_DEVICE=cpu XDG_CACHE_HOME="$work/.cache" # also on a machine with a GPU; nothing in HOME
