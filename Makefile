@@ -153,6 +153,7 @@ generate: need ## the pages, the schema and the pictures of docs that are made f
 	go test -vet=off ./host/settings/config -run '^TestSchema$$' -update
 	go test -vet=off ./host/settings/schedule -run '^TestPicture$$' -update
 	go test -vet=off ./host/command/inspect -run '^TestWhichBatchPage$$' -update
+	go test -vet=off ./plugins/augment -run '^TestSettingsPage$$' -update
 
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices

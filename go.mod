@@ -23,6 +23,7 @@ require (
 	github.com/vbauerster/mpb/v8 v8.9.3
 	github.com/xtts-host/xtts-host/shared v0.0.0
 	github.com/yalue/onnxruntime_go v1.35.0
+	github.com/zaf/g711 v1.4.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/net v0.60.0
 	golang.org/x/sync v0.24.0
@@ -67,7 +68,6 @@ require (
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
-	github.com/zaf/g711 v1.4.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/tools v0.51.0 // indirect

@@ -117,7 +117,7 @@ var importers = map[string]string{
 	"github.com/spf13/pflag":                "cmd/internal/cli host/settings/config",
 	"github.com/vbauerster/mpb":             "host/observe/report",
 	"github.com/yalue/onnxruntime_go":       "ortgraphs/ort",
-	"github.com/zaf/g711":                   "shared/audio/internal/wav",
+	"github.com/zaf/g711":                   "plugins/augment/companding shared/audio/internal/wav",
 	"golang.org/x/net":                      "host/observe/dashboard host/observe/page/pagetest",
 	"golang.org/x/mod":                      "scripts/gosdk",
 	"golang.org/x/sync":                     "gpu/nvrtc host",

@@ -11,8 +11,10 @@
 package augmenttest
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"testing"
 	"unsafe"
@@ -29,11 +31,14 @@ const Pad = -2.5
 
 // Options describes an instance whose ports are bound to tensors of the same names.
 type Options struct {
-	Data    string // the port of the f32 tensor that is edited
-	Lengths string // the port of the i32[B] tensor that counts its axis 1
-	Shape   []int  // the data's shape without B
-	Config  string // a JSON object, or empty
-	Device  string // UUID of the GPU, or empty
+	Data    string            // the port of the f32 tensor that is edited
+	Lengths string            // the port of the i32[B] tensor that counts its axis 1
+	Shape   []int             // the data's shape without B
+	Config  string            // a JSON object, or empty
+	Device  string            // UUID of the GPU, or empty
+	Rate    int               // sample rate of the feature contract, in Hz; 0 for none
+	Folders map[string]string // paths of data folders
+	Resizes bool              // the lengths are an output, too
 }
 
 // Row is one row of a batch: its key and the valid part of its data.
@@ -46,6 +51,8 @@ type Row struct {
 type Runner struct {
 	// Draws are what the stage reported of the rows of the last batch, as JSON.
 	Draws map[int]string
+	// Lengths are those of the rows after the last batch.
+	Lengths []int
 
 	options Options
 	server  *stage.Server
@@ -76,7 +83,7 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.server.Close() })
-	if _, err := r.server.Configure(t.Context(), r.request()); err != nil {
+	if _, err := r.server.Configure(t.Context(), r.request(t)); err != nil {
 		return nil, err
 	}
 	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{
@@ -87,7 +94,7 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	return r, nil
 }
 
-func (r *Runner) request() *stagepb.ConfigureRequest {
+func (r *Runner) request(t testing.TB) *stagepb.ConfigureRequest {
 	o := r.options
 	layout := &stagepb.Layout{}
 	for _, x := range r.layout.Tensors {
@@ -97,15 +104,38 @@ func (r *Runner) request() *stagepb.ConfigureRequest {
 		}
 		layout.Tensors = append(layout.Tensors, p)
 	}
-	return &stagepb.ConfigureRequest{
-		DeviceUuid: o.Device,
-		Layouts:    []*stagepb.Layout{layout},
-		Instances: []*stagepb.Instance{{
-			Name: "test", Stage: "test", ConfigJson: o.Config,
-			Inputs:  map[string]string{o.Data: o.Data, o.Lengths: o.Lengths},
-			Outputs: map[string]string{o.Data: o.Data},
-		}},
+	in := &stagepb.Instance{
+		Name: "test", Stage: "test", ConfigJson: o.Config, Data: folders(t, o.Folders),
+		Inputs:  map[string]string{o.Data: o.Data, o.Lengths: o.Lengths},
+		Outputs: map[string]string{o.Data: o.Data},
 	}
+	if o.Resizes {
+		in.Outputs[o.Lengths] = o.Lengths
+	}
+	features, err := json.Marshal(manifest.Features{SampleRate: o.Rate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stagepb.ConfigureRequest{
+		DeviceUuid: o.Device, Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{in},
+		FeaturesJson: string(features),
+	}
+}
+
+// folders lists the files directly in each folder, in the order of their names.
+func folders(t testing.TB, paths map[string]string) map[string]*stagepb.DataFolder {
+	all := map[string]*stagepb.DataFolder{}
+	for name, path := range paths {
+		all[name] = &stagepb.DataFolder{Path: path}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			all[name].Files = append(all[name].Files, &stagepb.DataFile{Name: e.Name()})
+		}
+	}
+	return all
 }
 
 // Process sends the rows as one batch and returns each processed row with its padding. A rejected row or a failed call
@@ -141,7 +171,9 @@ func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
 		r.Draws[int(d.Row)] = d.Json
 	}
 	out := make([][]float32, len(rows))
+	r.Lengths = nil
 	for i := range rows {
+		r.Lengths = append(r.Lengths, int(lengths[i]))
 		out[i] = slices.Clone(data[i*width : (i+1)*width])
 	}
 	return out, nil

@@ -2,8 +2,8 @@ package augmenttest
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
+	"reflect"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -42,7 +42,7 @@ func CheckDefaults(t *testing.T, s manifest.Stage, config any) {
 	if err := json.Unmarshal(data, &used); err != nil {
 		t.Fatal(err)
 	}
-	if !maps.Equal(used, stated) {
+	if !reflect.DeepEqual(used, stated) {
 		t.Errorf("the program's defaults are %v, plugin.json says %v", used, stated)
 	}
 }

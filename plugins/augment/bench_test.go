@@ -1,0 +1,76 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/effecttest"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
+)
+
+const (
+	benchRate    = 22050 // Hz
+	benchSeconds = 5     // of the clip that each stage gets
+)
+
+// step is a stage with a configuration.
+type step struct{ stage, config string }
+
+// benchmarks are stages of waveforms, each alone, with the configurations that scripts/bench_augment compares.
+var benchmarks = map[string][]step{
+	"noise-white":       {{"noise", `{"colors": ["white"]}`}},
+	"noise-pink":        {{"noise", `{"colors": ["pink"]}`}},
+	"background":        {{"background", ``}},
+	"gain":              {{"gain", ``}},
+	"loudness":          {{"loudness", ``}},
+	"clipping-hard":     {{"clipping", `{"kinds": ["hard"]}`}},
+	"clipping-soft":     {{"clipping", `{"kinds": ["soft"]}`}},
+	"companding-g711":   {{"companding", `{"laws": ["mu"]}`}},
+	"companding-mu":     {{"companding", `{"laws": ["mu"], "coding": "continuous", "bits_min": 8, "bits_max": 8}`}},
+	"shift":             {{"shift", `{"mode": "circular"}`}},
+	"trim":              {{"trim", ``}},
+	"dropout":           {{"dropout", ``}},
+	"equalizer-peaking": {{"equalizer", `{"kinds": ["peaking"], "count_min": 1, "count_max": 1}`}},
+	"equalizer-seven":   {{"equalizer", `{"kinds": ["peaking"], "count_min": 7, "count_max": 7}`}},
+	"telephone":         {{"equalizer", `{"kinds": ["telephone"], "count_min": 1, "count_max": 1}`}},
+}
+
+// BenchmarkStages applies stages to a clip of 5 s at 22,050 Hz, on one core. It reports seconds of audio per second.
+func BenchmarkStages(b *testing.B) {
+	clip := effecttest.Speech(benchRate*benchSeconds, benchRate)
+	for name, steps := range benchmarks {
+		b.Run(name, func(b *testing.B) {
+			var effects []waveform.Effect
+			for _, s := range steps {
+				o := effecttest.Options{Config: s.config, Folders: folders(b, s)}
+				e := effecttest.Must(b, plugin.Stages[s.stage](), o)
+				effects = append(effects, e.Stage.Effect)
+			}
+			rand := effecttest.Generator(1)
+			row := waveform.NewRow(clip, 2*len(clip), rand)
+			work := func() {
+				row.Reset(clip, 2*len(clip), rand)
+				for _, e := range effects {
+					row.Reset(row.Samples, 2*len(clip), rand)
+					if err := e.Apply(row); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			work()
+			b.ReportAllocs()
+			for b.Loop() {
+				work()
+			}
+			b.ReportMetric(benchSeconds*float64(b.N)/b.Elapsed().Seconds(), "audio_s/s")
+		})
+	}
+}
+
+// folders makes the data folder that a stage needs.
+func folders(b *testing.B, s step) map[string]string {
+	all := map[string]string{}
+	if s.stage == "background" {
+		all["background"] = effecttest.Folder(b, benchRate, effecttest.Noise(20*benchRate))
+	}
+	return all
+}
