@@ -67,6 +67,28 @@ func TestNamedPagesExist(t *testing.T) {
 	}
 }
 
+// TestNamedTestsExist: so is each Go test that a page names, such as the one that finds a planted fault.
+func TestNamedTestsExist(t *testing.T) {
+	have := map[string]bool{}
+	test := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	walk(t, "_test.go", func(path string) {
+		for _, m := range test.FindAllStringSubmatch(read(t, path), -1) {
+			have[m[1]] = true
+		}
+	})
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w+)`")
+	for _, p := range pages(t) {
+		if p.path == "CHANGELOG.md" {
+			continue // names the tests of its time
+		}
+		for _, m := range named.FindAllStringSubmatch(strings.Join(p.lines, "\n"), -1) {
+			if !have[m[1]] {
+				t.Errorf("%s names %s, and there is no such test", p.path, m[1])
+			}
+		}
+	}
+}
+
 // TestPagesAreReadAsMeant keeps the checks above from passing for want of anything to check.
 func TestPagesAreReadAsMeant(t *testing.T) {
 	linked := linkedPages([]page{
