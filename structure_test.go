@@ -124,7 +124,7 @@ var importers = map[string]string{
 	"golang.org/x/sys":                      "host ortgraphs/ort ortgraphs/fuse/cudac/cudactest shared",
 	"golang.org/x/term":                     "cmd/internal/cli",
 	"golang.org/x/text":                     "host/data/dataset host/settings/texts shared",
-	"gonum.org/v1/gonum":                    "host/data/dataset shared",
+	"gonum.org/v1/gonum":                    "host/data/dataset plugins/augment/room shared",
 	"google.golang.org/grpc":                "host/stages/supervise shared",
 	"google.golang.org/protobuf": "host/observe/tensorboard host/train/device host/train/nantrace ortgraphs shared " +
 		"plugins/inference/frozen",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/effecttest"
@@ -31,6 +32,8 @@ var benchmarks = map[string][]step{
 	"dropout":           {{"dropout", ``}},
 	"equalizer-peaking": {{"equalizer", `{"kinds": ["peaking"], "count_min": 1, "count_max": 1}`}},
 	"equalizer-seven":   {{"equalizer", `{"kinds": ["peaking"], "count_min": 7, "count_max": 7}`}},
+	"reverb":            {{"reverb", ``}}, // a response of 1 s
+	"room":              {{"room", ``}},
 	"telephone":         {{"equalizer", `{"kinds": ["telephone"], "count_min": 1, "count_max": 1}`}},
 }
 
@@ -69,8 +72,16 @@ func BenchmarkStages(b *testing.B) {
 // folders makes the data folder that a stage needs.
 func folders(b *testing.B, s step) map[string]string {
 	all := map[string]string{}
-	if s.stage == "background" {
+	switch s.stage {
+	case "background":
 		all["background"] = effecttest.Folder(b, benchRate, effecttest.Noise(20*benchRate))
+	case "reverb":
+		response := effecttest.Noise(benchRate)
+		for i, x := range response {
+			response[i] = float32(0.5 * float64(x) * math.Exp(-6.9*float64(i)/benchRate))
+		}
+		response[100] = 0.99
+		all["responses"] = effecttest.Folder(b, benchRate, response)
 	}
 	return all
 }

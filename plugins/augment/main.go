@@ -17,6 +17,8 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/augment/gain"
 	"github.com/xtts-host/xtts-host/plugins/augment/loudness"
 	"github.com/xtts-host/xtts-host/plugins/augment/noise"
+	"github.com/xtts-host/xtts-host/plugins/augment/reverb"
+	"github.com/xtts-host/xtts-host/plugins/augment/room"
 	"github.com/xtts-host/xtts-host/plugins/augment/shift"
 	"github.com/xtts-host/xtts-host/plugins/augment/specaugment"
 	"github.com/xtts-host/xtts-host/plugins/augment/trim"
@@ -37,6 +39,8 @@ var plugin = stage.Plugin{
 		"gain":        gain.New,
 		"loudness":    loudness.New,
 		"noise":       noise.New,
+		"reverb":      reverb.New,
+		"room":        room.New,
 		"shift":       shift.New,
 		"specaugment": func() stage.Stage { return &specaugment.Stage{OpenGPU: datagpu.Open} },
 		"trim":        trim.New,

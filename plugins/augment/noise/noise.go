@@ -10,11 +10,9 @@ package noise
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
-	"github.com/xtts-host/xtts-host/shared/fft"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -41,30 +39,19 @@ func New() stage.Stage { return &waveform.Stage{Effect: &effect{config: defaults
 type effect struct {
 	config config
 	rate   int
-	plans  []fft.Plan // for rows of at most 2^i samples
 }
 
-// Configure refuses a range in the wrong order. It prepares the transform of each length that a row may have.
+// Configure refuses a range in the wrong order.
 func (e *effect) Configure(cfg *stage.Config) error {
 	if err := cfg.Decode(&e.config); err != nil {
 		return err
 	}
 	e.rate = cfg.Features.SampleRate
-	widest := 0
-	for bucket := range cfg.Buckets() {
-		widest = max(widest, cfg.Shape(bucket, waveform.Port)[1])
-	}
-	for i := range log2(widest) + 1 {
-		e.plans = append(e.plans, fft.New(max(8, 1<<i)))
-	}
 	if err := waveform.Names("colors", e.config.Colors); err != nil {
 		return err
 	}
 	return waveform.Ordered(waveform.Range{Name: "snr_db", Low: e.config.SNRDBMin, High: e.config.SNRDBMax})
 }
-
-// log2 is the logarithm of the smallest power of two that is not below n.
-func log2(n int) int { return bits.Len(uint(n - 1)) }
 
 // Apply draws the color and the ratio, then the noise.
 func (e *effect) Apply(r *waveform.Row) error {
@@ -82,12 +69,11 @@ func (e *effect) Apply(r *waveform.Row) error {
 			noise[i] = r.Rand().NormFloat64()
 		}
 	} else {
-		plan := e.plans[log2(len(r.Samples))]
-		n := max(8, 1<<log2(len(r.Samples)))
+		n := waveform.FFTSize(len(r.Samples))
 		spectrum := r.Complex(0, n/2+1)
 		draw(spectrum, slope, float64(e.rate)/float64(n), r.Rand())
 		noise = r.Float64(0, n)
-		r.Transform(plan).Inverse(noise, spectrum)
+		r.Transform(n).Inverse(noise, spectrum)
 		noise = noise[:len(r.Samples)]
 	}
 	r.Mix(noise, waveform.Power(noise), snr)

@@ -1,6 +1,7 @@
 """Writes golden.json: what other programs compute of the signals of the stages' tests.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 scipy==1.17.1 librosa==0.11.0 pyloudnorm==0.2.0
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 scipy==1.17.1 librosa==0.11.0 pyloudnorm==0.2.0 \\
+        pyroomacoustics==0.10.1
     venv/bin/python make_golden.py
 
 Python 3.11: its audioop has the codec of ITU-T G.711. Numbers have 9 digits.
@@ -14,6 +15,7 @@ import warnings
 import librosa
 import numpy as np
 import pyloudnorm
+import pyroomacoustics
 import scipy.signal
 
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -118,7 +120,39 @@ def shift():
     return {"later": np.roll(x, 7), "earlier": np.roll(x, -7)}
 
 
-STAGES = [equalizer, clipping, companding, loudness, trim, shift]
+def reverb():
+    """The start of a convolution whose response has its peak at sample 40, with the power of the row."""
+    x, h = noise(3000), noise(500) * np.exp(-np.arange(500) / 80)
+    h = np.round(h * 0.5 * 32768) / 32768  # a recording of 16 bits
+    h[40] = -0.9375
+    y = scipy.signal.fftconvolve(x, h)[40:3040]
+    return (y * np.sqrt(np.sum(x**2) / np.sum(y**2)))[::20]
+
+
+def room():
+    """pyroomacoustics finds the images, this adds them up. The places are those of the test."""
+    rate, rt60, half = 8000, 0.1, 16
+    size, speaker, microphone = [4.1, 3.2, 2.7], [1.0, 2.1, 1.4], [2.9, 0.8, 1.1]
+    volume, surface = math.prod(size), 2 * (size[0] * size[1] + size[1] * size[2] + size[2] * size[0])
+    reflection = math.exp(-12 * math.log(10) / 343 * volume / (surface * rt60))
+    box = pyroomacoustics.ShoeBox(size, fs=rate, materials=pyroomacoustics.Material(1 - reflection**2), max_order=45)
+    box.set_sound_speed(343.0)
+    box.add_source(speaker)
+    box.add_microphone(microphone)
+    box.image_source_model()
+    source = box.sources[0]
+    distances = np.linalg.norm(source.images - np.array(microphone)[:, None], axis=0)
+    direct = math.dist(speaker, microphone)
+    out = np.zeros(int(rt60 * rate) + 2 * half)
+    n = np.arange(len(out))
+    for distance, gain in zip(distances, source.damping[0]):
+        if distance <= direct + (len(out) - 2 * half) * 343 / rate:
+            t = n - half - (distance - direct) / 343 * rate
+            out += gain / distance * np.where(np.abs(t) < half, 0.5 * (1 + np.cos(np.pi * t / half)) * np.sinc(t), 0)
+    return {"reflection": reflection, "response": out[::2]}
+
+
+STAGES = [equalizer, clipping, companding, loudness, trim, shift, reverb, room]
 
 
 def rounded(v):

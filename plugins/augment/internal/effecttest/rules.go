@@ -77,8 +77,8 @@ func sameBits(t *testing.T, newStage func() stage.Stage, o Options) {
 func shortRows(t *testing.T, newStage func() stage.Stage, o Options) {
 	t.Helper()
 	e := Must(t, newStage(), o)
-	for _, n := range []int{1, 2, 3, 7, 8, 9, 100, 441, 2047, 2048, 2049, 8999, 9000} {
-		for key := range 4 {
+	for _, n := range []int{1, 2, 3, 9, 441, 2048, 9000} {
+		for key := range 2 {
 			for what, clip := range map[string][]float32{"speech": Speech(n, Rate), "zeros": make([]float32, n),
 				"noise": Noise(n)} {
 				for i, x := range e.Apply(t, clip, key) {

@@ -23,7 +23,7 @@ type Row struct {
 	float32s   [4][]float32
 	float64s   [8][]float64
 	complexes  [4][]complex128
-	transforms map[fft.Plan]fft.Transform
+	transforms [31]fft.Transform
 	number64   float64 // what is reported: a pointer to it needs no memory
 }
 
@@ -95,19 +95,6 @@ func (r *Row) Float64(i, n int) []float64 { return grown(&r.float64s[i], n) }
 
 // Complex returns scratch memory number i for n values, of any content.
 func (r *Row) Complex(i, n int) []complex128 { return grown(&r.complexes[i], n) }
-
-// Transform returns the worker's transform of a plan.
-func (r *Row) Transform(p fft.Plan) fft.Transform {
-	t := r.transforms[p]
-	if t == nil {
-		if r.transforms == nil {
-			r.transforms = map[fft.Plan]fft.Transform{}
-		}
-		t = p.Transform()
-		r.transforms[p] = t
-	}
-	return t
-}
 
 func grown[T any](buffer *[]T, n int) []T {
 	*buffer = slices.Grow((*buffer)[:0], n)
