@@ -89,6 +89,45 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// keyPages are the pages that specify every key of the JSON that packages write.
+var keyPages = map[string]string{
+	"docs/report.md docs/groups.md": "host/observe/report",
+	"docs/data-check.md":            "host/command/datacheck",
+	"docs/doctor.md":                "host/command/doctor",
+	"docs/validate.md":              "host/command/validate",
+	"docs/step.md":                  "host/command/replay host/run/nans host/train/nantrace",
+	"docs/runs.md":                  "host/command/runs",
+	"docs/torture.md":               "host/observe/debug",
+	"docs/schedules.md":             "host/command/evaluate",
+}
+
+// TestPagesHaveTheirKeys: a key that a package writes is on the page of its files.
+func TestPagesHaveTheirKeys(t *testing.T) {
+	key := regexp.MustCompile("json:\"(\\w+)")
+	for names, folders := range keyPages {
+		var page strings.Builder
+		for name := range strings.FieldsSeq(names) {
+			page.WriteString(read(t, name))
+		}
+		count := 0
+		for folder := range strings.FieldsSeq(folders) {
+			walk(t, ".go", func(path string) {
+				if filepath.Dir(path) != folder || isTest(path) {
+					return
+				}
+				for _, m := range key.FindAllStringSubmatch(read(t, path), -1) {
+					if count++; !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(page.String()) {
+						t.Errorf("%s has the key %s, which is not in %s", path, m[1], names)
+					}
+				}
+			})
+		}
+		if count == 0 {
+			t.Errorf("%s has no keys", folders)
+		}
+	}
+}
+
 // TestPagesAreReadAsMeant keeps the checks above from passing for want of anything to check.
 func TestPagesAreReadAsMeant(t *testing.T) {
 	linked := linkedPages([]page{
