@@ -58,6 +58,7 @@ test: test-go test-python check build ## everything that needs no PyTorch
 	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
+	scripts/test-plugins-pack.sh
 	@$(MAKE) --no-print-directory torture KILLS=13
 	scripts/test-ranks.sh
 	scripts/test-launchers.sh

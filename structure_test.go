@@ -97,6 +97,7 @@ const filesPackage = "host/base/files"
 
 // importers names the folders that may import a module of others.
 var importers = map[string]string{
+	"aead.dev/minisign":                     "host/stages/signature",
 	"github.com/KimMachineGun/automemlimit": "host/settings/limits",
 	"github.com/coreos/go-systemd":          "host/observe/systemd",
 	"github.com/fsnotify/fsnotify":          "host/command/plugindev",
@@ -119,7 +120,7 @@ var importers = map[string]string{
 	"github.com/yalue/onnxruntime_go":       "ortgraphs/ort",
 	"github.com/zaf/g711":                   "plugins/augment/companding shared/audio/internal/wav",
 	"golang.org/x/net":                      "host/observe/dashboard host/observe/page/pagetest",
-	"golang.org/x/mod":                      "scripts/gosdk",
+	"golang.org/x/mod":                      "host/base/release host/command/pluginstore scripts/gosdk",
 	"golang.org/x/sync":                     "gpu/nvrtc host",
 	"golang.org/x/sys":                      "host ortgraphs/ort ortgraphs/fuse/cudac/cudactest shared",
 	"golang.org/x/term":                     "cmd/internal/cli",

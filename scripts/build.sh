@@ -11,7 +11,7 @@ env=$(scripts/cgo-env.sh)
 eval "$env"
 out=. gcflags=-gcflags=all=-dwarf=false ldflags='-s -w -buildid=' vcs=auto name=
 if [ "${1:-}" = release ]; then
-	out=$2 vcs=false name=" -X github.com/xtts-host/xtts-host/cmd/internal/cli.release=$3"
+	out=$2 vcs=false name=" -X github.com/xtts-host/xtts-host/host/base/release.name=$3"
 fi
 if [ "${1:-}" != plugins ]; then
 	[ -e "$out/bin/xtts-host" ] || echo "bin/xtts-host: compiling; the first time also the modules that it uses, which takes minutes"

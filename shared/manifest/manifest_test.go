@@ -252,6 +252,8 @@ func TestPluginRefusals(t *testing.T) {
 			`plugin.json: stages.0: unknown key "gpu_memory_mb"`},
 		{"files that the configuration lacks", []string{"f_min", "graph"}, []any{"stages", 1, "files"},
 			`plugin.json: stage "prosody": files has "graph", which is not a property of config`},
+		{"a homepage that can be read on the way", "http://example.com", []any{"homepage"}, "plugin.json: homepage: "},
+		{"a version of the host that is a tag", "v0.3.0", []any{"min_host"}, "plugin.json: min_host: "},
 		{"network as text", "yes", []any{"network"}, "plugin.json: network: "},
 		{"a folder that depends on where it runs", []string{"noise"}, []any{"folders"}, "plugin.json: folders.0: "},
 		{"a folder with a line feed", []string{"/data\nnoise"}, []any{"folders"}, "plugin.json: folders.0: "},

@@ -29,6 +29,9 @@ type Plugin struct {
 	Protocol    int    `json:"protocol"`
 	Description string `json:"description,omitempty"`
 	License     string `json:"license,omitempty"`
+	Homepage    string `json:"homepage,omitempty"` // an https address
+	// MinHost is the lowest version of xtts-host that the plugin works with, such as "0.3.0"; empty for any.
+	MinHost string `json:"min_host,omitempty"`
 	// Executable maps "os_arch" to a file in the folder, and "os_arch_cuda" to another file for processes that are
 	// given a GPU. Argv is a command instead. It runs in the folder.
 	Executable map[string]string `json:"executable,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/release"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -57,7 +58,7 @@ func New() *cobra.Command {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: hint.Program()}
 	root.Long = rootText
 	root.Example = trainExamples
-	root.Version = version()
+	root.Version = release.Version()
 	root.SetVersionTemplate("xtts-host {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version, then exit")
 	root.SilenceErrors, root.SilenceUsage = true, true // an error is one line and a hint: Run prints them
@@ -86,7 +87,8 @@ func New() *cobra.Command {
 		group("data", "Commands for data sets", newDataCheck(), newDataPrepare()),
 		group("graph", "Commands for graph bundles", newGraphInspect(), newGraphLint(), newGraphFits()),
 		group("plugins", "Commands for plugins", newPluginsList(), newPluginsNew(), newPluginsTest(), newPluginsTry(),
-			newPluginsDev()),
+			newPluginsDev(), newPluginsPack(), newPluginsKey(), newPluginsIndex(), newPluginsInstall(),
+			newPluginsVerify(), newPluginsRemove()),
 		newVersion(),
 		newCompletion(),
 		newProbe(),

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/release"
 	"github.com/xtts-host/xtts-host/host/command/doctor"
 	"github.com/xtts-host/xtts-host/host/command/probe"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -24,7 +25,7 @@ xtts-host doctor --json > doctor.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return doctor.Run(cmd.Context(), output(*asJSON), set, version(), *asJSON)
+		return doctor.Run(cmd.Context(), output(*asJSON), set, release.Version(), *asJSON)
 	})
 }
 

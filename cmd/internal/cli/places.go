@@ -21,10 +21,11 @@ var writes = []string{
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
 	"baseline": overwrite.Run, "clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle,
-	"init": overwrite.Run, "ort-lib": overwrite.File, "pipeline": overwrite.File, "plugin-data": overwrite.Data,
-	"plugins": overwrite.Plugins, "python": overwrite.File, "resume": overwrite.Run,
-	"resume-or-start": overwrite.Run, "run": overwrite.Run, "samples": overwrite.File, "speaker": overwrite.File,
-	"text-file": overwrite.File, "train-data": overwrite.Data, "val-data": overwrite.Data,
+	"index": overwrite.File, "init": overwrite.Run, "key": overwrite.File, "ort-lib": overwrite.File,
+	"pipeline": overwrite.File, "plugin-data": overwrite.Data, "plugins": overwrite.Plugins, "python": overwrite.File,
+	"resume": overwrite.Run, "resume-or-start": overwrite.Run, "run": overwrite.Run,
+	"samples": overwrite.File, "sign": overwrite.File, "speaker": overwrite.File, "text-file": overwrite.File,
+	"train-data": overwrite.Data, "val-data": overwrite.Data,
 }
 
 // arguments are the commands, as they are typed, whose arguments name what they read.
@@ -32,9 +33,9 @@ var arguments = map[string]overwrite.Kind{
 	"data check": overwrite.Data, "data prepare": overwrite.Data,
 	"graph fits": overwrite.Bundle, "graph inspect": overwrite.Bundle,
 	"graph lint": overwrite.Bundle, "plugins dev": overwrite.Plugins, "plugins list": overwrite.Plugins,
-	"plugins test": overwrite.Plugins,
-	"replay":       overwrite.Run,
-	"compare":      overwrite.Run, "report": overwrite.Run, "view": overwrite.Run,
+	"plugins pack": overwrite.Plugins, "plugins test": overwrite.Plugins,
+	"replay":  overwrite.Run,
+	"compare": overwrite.Run, "report": overwrite.Run, "view": overwrite.Run,
 }
 
 // checkPlaces refuses outputs of a command that are its inputs. The inputs may be no flags of the command: the run that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xtts-host/xtts-host/host/base/release"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/console"
 	"github.com/xtts-host/xtts-host/host/ranks/launch"
@@ -20,7 +21,7 @@ import (
 func newTrain(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: "Train a model", Args: noArguments}
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		set.Version = version()
+		set.Version = release.Version()
 		return trainRank(cmd.Context(), set)
 	})
 }

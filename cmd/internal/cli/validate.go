@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/xtts-host/xtts-host/host/base/release"
 	"github.com/xtts-host/xtts-host/host/command/validate"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 )
@@ -22,6 +23,6 @@ xtts-host validate --resume runs/first --json > report.json`,
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
 		c := openConsole()
 		c.Out = output(*asJSON)
-		return validate.Run(cmd.Context(), set, version(), *asJSON, c)
+		return validate.Run(cmd.Context(), set, release.Version(), *asJSON, c)
 	})
 }

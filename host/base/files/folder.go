@@ -101,6 +101,19 @@ func (p Path) Rename(to Path) error {
 	})
 }
 
+// Exchange gives two files or folders of the same root each other's place, in one step. On a file system that cannot do
+// that, it returns an error and changes nothing.
+func (p Path) Exchange(with Path) error {
+	return p.within("exchange", func(from int, base string) error {
+		fd, name, err := with.folder("exchange")
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Renameat2(from, base, fd, name, unix.RENAME_EXCHANGE)
+	})
+}
+
 // ReadDir returns what is in a folder, sorted by name. It waits for a disk that fails.
 func (p Path) ReadDir() (entries []fs.DirEntry, err error) {
 	err = waiting().Retry(func() error {

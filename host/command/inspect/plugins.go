@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/signature"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -24,16 +25,21 @@ type PluginList struct {
 
 // ListedPlugin is a folder below it. Version and Stages are empty for one whose manifest cannot be read.
 type ListedPlugin struct {
-	Name    string           `json:"name"`
-	Folder  string           `json:"folder"`
-	Version string           `json:"version,omitempty"`
-	State   string           `json:"state"`
-	Reason  string           `json:"reason,omitempty"`
-	Hint    string           `json:"hint,omitempty"`
+	Name    string `json:"name"`
+	Folder  string `json:"folder"`
+	Version string `json:"version,omitempty"`
+	State   string `json:"state"`
+	Reason  string `json:"reason,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	// Archive is the hex SHA-256 of the archive that it was installed from, and Signer the known key that has signed
+	// it. Changed says whether its files have changed since.
+	Archive string           `json:"archive,omitempty"`
+	Signer  string           `json:"signer,omitempty"`
+	Changed bool             `json:"changed,omitempty"`
 	Stages  []manifest.Stage `json:"stages"`
 }
 
-func listOf(entries []catalog.Entry) PluginList {
+func listOf(entries []catalog.Entry, keys *signature.Keys) PluginList {
 	list := PluginList{Version: 1, Plugins: []ListedPlugin{}}
 	for _, e := range entries {
 		p := ListedPlugin{
@@ -42,6 +48,15 @@ func listOf(entries []catalog.Entry) PluginList {
 		}
 		if e.Manifest != nil {
 			p.Version, p.Stages = e.Manifest.Version, e.Manifest.Stages
+		}
+		if t := keys.Examine(e.Name(), e.Dir); e.State != catalog.Skipped {
+			p.Changed = t.Changed != nil
+			if t.Installed != nil {
+				p.Archive = t.Installed.Sum
+			}
+			if t.Signer != nil {
+				p.Signer = t.Signer.String()
+			}
 		}
 		list.Plugins = append(list.Plugins, p)
 	}
@@ -73,8 +88,12 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 	if err != nil {
 		return exit.Refused(exit.Advise(err, "name the folder that has a folder for each plugin"))
 	}
+	keys, err := signature.LoadKeys()
+	if err != nil {
+		return exit.Refused(err)
+	}
 	if asJSON {
-		return errors.Join(report.JSON(out, listOf(entries)), unusable(entries))
+		return errors.Join(report.JSON(out, listOf(entries, keys)), unusable(entries))
 	}
 	if len(entries) == 0 {
 		visible.Fprintf(out, "%s: no folder in it\n", dir)
@@ -93,6 +112,9 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		state := strings.TrimSpace(fmt.Sprintf("%s %s", visible.Text(version), e.State))
 		if e.Reason != "" {
 			state += ": " + visible.Text(e.Reason)
+		}
+		if t := keys.Examine(e.Name(), e.Dir); t.Installed != nil || t.Changed != nil {
+			state += "; " + t.Words()
 		}
 		fmt.Fprintf(out, "%-*s  %s\n", width, visible.Text(e.Name()), state)
 		if e.Hint != "" {

@@ -108,8 +108,11 @@ var refusedByCheck = map[string]wrong{
 	"device":            {"cuda", "", "--device cuda: no GPU found"},
 	"precision":         {"bf16", "", "--precision bf16 needs a GPU"},
 	"require-checksums": {"true", "", "plugin.sum"},
-	"ort-lib":           {"FILE", "", "FILE: file too short"},
-	"cache-dir":         {"FILE", "--graph builtin:myxtts-nano", "cache folder FILE: "},
+
+	"require-signatures": {"true", "", "plugin features is not signed"},
+
+	"ort-lib":   {"FILE", "", "FILE: file too short"},
+	"cache-dir": {"FILE", "--graph builtin:myxtts-nano", "cache folder FILE: "},
 
 	"data-gpu":                {"0", "", "--data-gpu 0: --model-gpu is missing"},
 	"model-gpu":               {"7", "--data-gpu cpu", "--model-gpu 7: no GPU 7"},

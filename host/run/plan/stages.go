@@ -58,6 +58,11 @@ func (d *Draft) resolve() error {
 	if err != nil {
 		return d.inPipeline(err)
 	}
+	if d.Config.RequireSignatures {
+		if err := catalog.RequireSigned(d.Stages.Resolved.Plugins); err != nil {
+			return err
+		}
+	}
 	for id := range d.Config.PluginWorkers {
 		if !slices.Contains(d.Stages.names(), id) {
 			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),

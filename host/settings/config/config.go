@@ -102,6 +102,7 @@ type Config struct {
 	MemoryBaseline    Limit
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
+	RequireSignatures bool
 	VerifyPlugins     bool
 	OnRange           OnRange
 	ORTLib, CacheDir  string

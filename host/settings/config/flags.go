@@ -199,6 +199,8 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 		"the backward pass of the fused graph, after means after it; auto means beside where the GPUs reach each "+
 		"other's memory")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
+	f.BoolVar(&c.RequireSignatures, "require-signatures", false,
+		"refuse plugins that are not signed by a known key, or have changed since they were installed")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for cached files (default: the user's cache folder)")
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/base/release"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -174,10 +175,8 @@ func examine(dir string) Entry {
 		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
 		return e
 	}
-	if v := e.Manifest.Protocol; v < stage.FirstProtocol || v > stage.LastProtocol {
-		e.State = Broken
-		e.Reason = fmt.Sprintf("it needs protocol %d, but this host has %s", v, stage.Protocols)
-		e.Hint = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
+	if err := fitsHost(e.Manifest); err != nil {
+		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
 		return e
 	}
 	command, files, err := findCommand(root, e.Dir, e.Manifest)
@@ -211,6 +210,15 @@ func examine(dir string) Entry {
 		}
 	}
 	return e
+}
+
+// fitsHost returns why this host cannot have a plugin, whatever is in its folder.
+func fitsHost(m *manifest.Plugin) error {
+	if v := m.Protocol; v < stage.FirstProtocol || v > stage.LastProtocol {
+		return hint.Errorf("install a build of the plugin for this host's protocol (docs/plugin-protocol.md)",
+			"it needs protocol %d, but this host has %s", v, stage.Protocols)
+	}
+	return release.AtLeast(m.MinHost)
 }
 
 // checkSums compares the folder with its sums. gpu is the program for the data GPU, empty for none.

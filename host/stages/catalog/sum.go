@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/stages/archive"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -109,6 +110,14 @@ func (e *Entry) Contents() (string, error) {
 	return e.contents, nil
 }
 
+// Listed returns the files that plugin.sum lists, sorted; nil unless the plugin is Verified.
+func (e *Entry) Listed() []string {
+	if e.State != Verified {
+		return nil
+	}
+	return e.files
+}
+
 // Identity is the hex SHA-256 of what the plugin computes with. If plugin.sum lists plugin.sources, it is the sum of
 // that file; if it lists nothing but plugin.json and one program, that of the program. Otherwise it is that of all
 // files that plugin.sum lists, or without it of all of the folder: a script computes with its modules, and others with
@@ -130,7 +139,7 @@ func allFiles(root *os.Root) (files []string, err error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && made(entry.Name()):
+		case entry.IsDir() && name != "." && archive.Made(entry.Name()):
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			files = append(files, name)
@@ -138,11 +147,6 @@ func allFiles(root *os.Root) (files []string, err error) {
 		return nil
 	})
 	return files, err
-}
-
-// made reports whether a folder of that name is made on each machine.
-func made(folder string) bool {
-	return strings.HasPrefix(folder, ".") || folder == "__pycache__" || folder == "node_modules"
 }
 
 func hashFile(root *os.Root, name string) (string, error) {

@@ -7,6 +7,8 @@ SCHEMA = json.loads(r"""
  "properties": {"id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$", "maxLength": 64},
   "version": {"type": "string", "minLength": 1, "maxLength": 64}, "protocol": {"type": "integer", "minimum": 1},
   "description": {"type": "string"}, "license": {"type": "string"},
+  "homepage": {"type": "string", "pattern": "^https://[^\\x00-\\x20\\x7f]+$", "maxLength": 2000},
+  "min_host": {"type": "string", "pattern": "^(0|[1-9][0-9]{0,5})([.](0|[1-9][0-9]{0,5})){2}$"},
   "executable": {"type": "object", "minProperties": 1, "propertyNames": {"pattern": "^[a-z0-9]+_[a-z0-9]+(_cuda)?$"},
    "additionalProperties": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*$"}},
   "argv": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/command/pluginstore"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// oneArgument refuses any other number of arguments. example follows the name of the program.
+func oneArgument(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usage(cmd, hint.Errorf("for example: "+hint.Command(example), "%s takes one argument: %s", typedAs(cmd),
+			what))
+	}
+}
+
+func newPluginsPack() *cobra.Command {
+	const example = "plugins pack my-plugins/room-echo"
+	cmd := &cobra.Command{
+		Use:   "pack FOLDER",
+		Short: "Pack a plugin into one file for others",
+		Long: `Writes an archive of the plugin in FOLDER: the files that its plugin.sum lists, its licence, and an
+index with the SHA-256 of each file. The same files make the same bytes. The archive has the
+programs for all platforms of plugin.json. docs/plugins-share.md shows how others install it.`,
+		Example: `xtts-host plugins pack my-plugins/room-echo
+xtts-host plugins pack my-plugins/room-echo --sign my.key --out room-echo.tar.gz`,
+		Args:              oneArgument("the folder of a plugin", example),
+		ValidArgsFunction: firstArgument(completeFolders),
+	}
+	o := pluginstore.PackOptions{Password: askPassword}
+	cmd.Flags().StringVar(&o.Out, "out", "", "`file` to write (default NAME-VERSION.tar.gz)")
+	cmd.Flags().StringVar(&o.Sign, "sign", "", "secret key `file`: also write a signature, FILE.minisig")
+	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {
+		o.Folder = args[0]
+		return pluginstore.Pack(output(false), o)
+	})
+}
+
+func newPluginsKey() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key FILE",
+		Short: "Make a key that signs plugins",
+		Long: `Makes a key in the format of minisign: FILE is the secret key, and FILE.pub the public one, which
+users of your plugins compare. It asks for a password.`,
+		Example: `xtts-host plugins key my.key`,
+		Args:    oneArgument("the file of the new key", "plugins key my.key"),
+	}
+	o := pluginstore.KeyOptions{Password: askPassword}
+	cmd.Flags().BoolVar(&o.NoPassword, "no-password", false, "make a key without a password")
+	return withSome(cmd, []string{}, func(_ *cobra.Command, _ *config.Set, args []string) error {
+		o.File = args[0]
+		return pluginstore.Key(output(false), o)
+	})
+}
+
+func newPluginsIndex() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "index FOLDER",
+		Short: "Write an index of the archives in a folder",
+		Long: `Writes FOLDER/index.json, which lists the archives in FOLDER with their hashes and signers. A server
+of static files can serve the folder: plugins install NAME --index takes plugins from it.`,
+		Example: `xtts-host plugins index public/plugins`,
+		Args:    oneArgument("the folder of the archives", "plugins index public/plugins"),
+
+		ValidArgsFunction: completeFolders,
+	}
+	return withSome(cmd, []string{}, func(cmd *cobra.Command, _ *config.Set, args []string) error {
+		return pluginstore.MakeIndex(cmd.Context(), output(false), args[0])
+	})
+}
+
+func newPluginsInstall() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "install FILE|ADDRESS|NAME",
+		Short: "Install a plugin that others have packed",
+		Long: `Installs an archive of plugins pack into the folder of --plugins: a file, an https address, or with
+--index NAME or NAME@VERSION of an index. It shows what the plugin is, what it asks for and who has
+signed it, and asks before it writes anything. A signature, FILE.minisig, is taken from beside the
+archive. The key of a plugin is kept at its first installation; another key is refused.`,
+		Example: `xtts-host plugins install room-echo-0.1.0.tar.gz
+xtts-host plugins install https://example.com/plugins/room-echo-0.1.0.tar.gz --plugins my-plugins
+xtts-host plugins install room-echo --index https://example.com/plugins/index.json --yes`,
+		Args: oneArgument("an archive, its https address, or the name of a plugin of --index",
+			"plugins install room-echo-0.1.0.tar.gz"),
+	}
+	var o pluginstore.InstallOptions
+	flags := cmd.Flags()
+	flags.StringVar(&o.Index, "index", "", "`file` or https address of an index of plugins")
+	flags.StringVar(&o.Key, "key", "", "the author's public `key`, or its file")
+	flags.BoolVar(&o.Replace, "replace", false, "replace the version that is installed")
+	flags.BoolVar(&o.Yes, "yes", false, "do not ask")
+	return withSome(cmd, []string{"plugins", "require-signatures"},
+		func(cmd *cobra.Command, set *config.Set, args []string) error {
+			o.What, o.Plugins, o.RequireSignatures = args[0], set.Plugins, set.RequireSignatures
+			if term.IsTerminal(int(os.Stdin.Fd())) {
+				o.Ask = askYes
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return pluginstore.Install(ctx, output(false), o)
+		})
+}
+
+func newPluginsVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify [NAME]",
+		Short: "Compare installed plugins with what was installed",
+		Long: `Compares the files of the plugin NAME, or of all plugins in the folder of --plugins, with the
+archives that they were installed from, and the signatures of these with the keys that are known.
+The exit status is 4 when one differs.`,
+		Example: `xtts-host plugins verify
+xtts-host plugins verify room-echo --plugins my-plugins --require-signatures`,
+		Args: func(cmd *cobra.Command, args []string) error { return noArguments(cmd, args[min(1, len(args)):]) },
+	}
+	return withSome(cmd, []string{"plugins", "require-signatures"},
+		func(_ *cobra.Command, set *config.Set, args []string) error {
+			return pluginstore.Verify(output(false), set.Plugins, append(args, "")[0], set.RequireSignatures)
+		})
+}
+
+func newPluginsRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove an installed plugin",
+		Long: `Removes the plugin NAME from the folder of --plugins, if it was installed from an archive. One whose
+files have changed since is only removed with --force. Its key stays known.`,
+		Example: `xtts-host plugins remove room-echo`,
+		Args:    oneArgument("the name of an installed plugin", "plugins remove room-echo"),
+	}
+	force := cmd.Flags().Bool("force", false, "also remove files that have changed")
+	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
+		return pluginstore.Remove(output(false), set.Plugins, args[0], *force)
+	})
+}
+
+// askYes asks on the terminal.
+func askYes(question string) (bool, error) {
+	visible.Fprintf(folded(os.Stderr), "%s [y/N] ", question)
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && line == "" {
+		fmt.Fprintln(os.Stderr)
+		return false, nil
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}
+
+// askPassword asks for a password on the terminal, and shows nothing of it.
+func askPassword(prompt string) (string, error) {
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return "", exit.Usage(errors.New("a password is needed, and there is no terminal to ask on"),
+			"use a key that "+hint.Command("plugins key --no-password")+" has made")
+	}
+	visible.Fprintf(folded(os.Stderr), "%s: ", prompt)
+	word, err := term.ReadPassword(int(os.Stdin.Fd()))
+	fmt.Fprintln(os.Stderr)
+	return string(word), err
+}

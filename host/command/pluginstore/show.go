@@ -1,0 +1,61 @@
+package pluginstore
+
+import (
+	"io"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
+)
+
+// show prints what an archive is and what it asks for.
+func show(out io.Writer, a *arrived, s signer, keysFile string) {
+	ix := a.content.Index
+	line := func(name, format string, args ...any) {
+		visible.Fprintf(out, "  %-10s "+format+"\n", append([]any{name}, args...)...)
+	}
+	visible.Fprintf(out, "%s %s: %s\n", ix.Name, ix.Version, orNone(a.content.Manifest.Description, "no description"))
+	line("from", "%s (%s)", a.place, size(a.content.Size))
+	line("SHA-256", "%s", a.content.Sum)
+	line("files", "%s, %s", units.Count(len(ix.Files), "file"), size(ix.Bytes()))
+	line("platforms", "%s", strings.Join(ix.Platforms, ", "))
+	line("licence", "%s", orNone(ix.License, "not stated"))
+	if ix.Homepage != "" {
+		line("homepage", "%s", ix.Homepage)
+	}
+	line("GPU", "%s", ix.Asks.GPU)
+	line("network", "%s", map[bool]string{true: "asks for it", false: "none"}[ix.Asks.Network])
+	line("folders", "%s", orNone(strings.Join(ix.Asks.Folders, ", "), "none"))
+	if len(ix.Asks.Data) > 0 {
+		line("data", "%s: folders that a run names with --plugin-data", strings.Join(ix.Asks.Data, ", "))
+	}
+	if ix.Environment != "" {
+		line("Python", "needs an environment, which is made from %s", ix.Environment)
+	}
+	switch {
+	case !s.is:
+		line("signed", "no: nothing shows who has made it")
+	case s.first:
+		line("signed", "by %s", s.key)
+		line("", "The key is new. Compare it with the one that the author publishes elsewhere. It is kept in %s,",
+			keysFile)
+		line("", "and another key is refused from then on.")
+	default:
+		line("signed", "by %s, the key that is known for it", s.key)
+	}
+}
+
+func orNone(text, none string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+// size writes a number of bytes, exactly if it is small.
+func size(n int64) string {
+	if n < 1<<20 {
+		return units.Thousands(n) + " bytes"
+	}
+	return units.Size(n)
+}

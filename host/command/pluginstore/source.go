@@ -1,0 +1,119 @@
+package pluginstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/exit"
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/stages/archive"
+	"github.com/xtts-host/xtts-host/host/stages/signature"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// source is where an archive is, and what somebody has said of it.
+type source struct {
+	place  string         // file or https address
+	sum    string         // hex SHA-256 that it must have; empty if nobody says
+	signer *signature.Key // of an index
+}
+
+// arrived is an archive on this machine.
+type arrived struct {
+	source
+	file    *files.File
+	origin  archive.Origin
+	content *archive.Content
+	done    func() error // closes the file, and removes it if it was downloaded
+}
+
+// isAddress reports whether a place is on another machine.
+func isAddress(place string) bool { return strings.Contains(place, "://") }
+
+// get opens an archive, after a download if need be, and checks all of it.
+func (d *downloader) get(ctx context.Context, s source) (a *arrived, err error) {
+	if isAddress(s.place) {
+		a, err = d.archive(ctx, s)
+	} else {
+		a, err = openSource(s)
+	}
+	if ctx.Err() != nil {
+		err = exit.ErrInterrupted
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.content, err = archive.Read(&interruptible{ctx, a.file}, a.file.Size(), nil)
+	switch {
+	case ctx.Err() != nil:
+		err = exit.ErrInterrupted
+	case err != nil:
+		err = fmt.Errorf("%s: %w", s.place, err)
+	case s.sum != "" && a.content.Sum != s.sum:
+		err = hint.Errorf("ask whoever keeps the index or the lock which of the two is right",
+			"%s has the SHA-256 %s, and should have %s", s.place, a.content.Sum, s.sum)
+	}
+	if err != nil {
+		return nil, errors.Join(err, a.done())
+	}
+	return a, nil
+}
+
+// openSource opens an archive on this machine, with the signature beside it.
+func openSource(s source) (*arrived, error) {
+	f, err := files.Open(s.place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, exit.Advise(err, "name an archive, an https address, or a plugin of an index with --index")
+	}
+	if err != nil {
+		return nil, exit.Advise(err, "name an archive that "+hint.Command("plugins pack")+" has made")
+	}
+	a := &arrived{source: s, file: f, done: f.Close}
+	a.origin.Signature, err = files.Read(s.place+signature.Suffix, signature.MaxText)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return a, nil
+}
+
+// archive downloads an archive and its signature.
+func (d *downloader) archive(ctx context.Context, s source) (*arrived, error) {
+	work, lock, err := files.In(os.TempDir()).Temp("xtts-host-plugin-", "")
+	if err != nil {
+		return nil, exit.Advise(err, "set TMPDIR to a folder that you may write to")
+	}
+	done := func() error { return errors.Join(work.RemoveAll(), closeLock(lock)) }
+	f, err := work.Join("archive").New()
+	if err == nil {
+		a := &arrived{source: s, file: f, origin: archive.Origin{Address: s.place}}
+		a.done = func() error { return errors.Join(f.Close(), done()) }
+		if err = d.fetch(ctx, s.place, archive.MaxBytes, f); err == nil {
+			a.origin.Signature, err = d.small(ctx, s.place+signature.Suffix, signature.MaxText)
+			if errors.Is(err, errNotThere) {
+				err = nil
+			}
+		}
+		if err == nil {
+			a.file, err = work.Join("archive").Open() // with its size
+			err = errors.Join(err, f.Close())
+			a.done = func() error { return errors.Join(a.file.Close(), done()) }
+		}
+		if err == nil {
+			return a, nil
+		}
+	}
+	return nil, errors.Join(err, done())
+}
+
+// closeLock closes the lock of a folder; a file system may have none.
+func closeLock(lock io.Closer) error {
+	if lock == nil {
+		return nil
+	}
+	return lock.Close()
+}

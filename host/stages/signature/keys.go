@@ -1,0 +1,113 @@
+package signature
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// keysHead is the beginning of the file of keys.
+const keysHead = `# The key of each plugin that was installed with a signature: NAME KEY, one a line.
+# xtts-host adds a line when it installs a plugin for the first time, and refuses the plugin with another key.
+`
+
+// maxKeys bounds the size of the file of keys in bytes.
+const maxKeys = 1 << 20
+
+// Keys are the keys that a user has accepted, by the name of the plugin.
+type Keys struct {
+	file string
+	of   map[string]Key
+}
+
+// LoadKeys reads the user's keys, from plugin-keys in the folder xtts-host of the user's configuration
+// ($XDG_CONFIG_HOME or ~/.config). A file that is not there has none.
+func LoadKeys() (*Keys, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, hint.Errorf("set HOME or XDG_CONFIG_HOME", "folder of the keys of plugins: %w", err)
+	}
+	return loadKeys(filepath.Join(dir, "xtts-host", "plugin-keys"))
+}
+
+func loadKeys(file string) (*Keys, error) {
+	k := &Keys{file: file, of: map[string]Key{}}
+	text, err := files.Read(file, maxKeys)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		bad := func(format string, args ...any) error {
+			return hint.Errorf("correct the line: the name of a plugin, a space and its public key", "%s:%d: %w",
+				file, i+1, fmt.Errorf(format, args...))
+		}
+		if len(fields) != 2 {
+			return nil, bad("%q is not a name and a key", line)
+		}
+		if _, twice := k.of[fields[0]]; twice {
+			return nil, bad("plugin %s has a line already", fields[0])
+		}
+		if k.of[fields[0]], err = ParseKey(fields[1]); err != nil {
+			return nil, bad("%w", err)
+		}
+	}
+	return k, nil
+}
+
+// File is the path of the file.
+func (k *Keys) File() string { return k.file }
+
+// Of returns the key of a plugin, if there is one.
+func (k *Keys) Of(name string) (Key, bool) {
+	key, ok := k.of[name]
+	return key, ok
+}
+
+// Pin adds the key of a plugin to the file, and keeps what a person has written there. A plugin that has this key
+// already changes nothing; one that has another is an OtherKey.
+func (k *Keys) Pin(name string, key Key) error {
+	if have, ok := k.of[name]; ok {
+		if have.Equal(key) {
+			return nil
+		}
+		return k.OtherKey(name)
+	}
+	at := files.At(k.file)
+	if err := at.Parent().MkdirAll(); err != nil {
+		return err
+	}
+	text, err := at.Read(maxKeys)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = []byte(keysHead), nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	if err := at.Replace(fmt.Appendf(text, "%s %s\n", name, key)); err != nil {
+		return err
+	}
+	k.of[name] = key
+	return nil
+}
+
+// OtherKey is the error for a plugin that is known with another key than the one that it is offered with.
+func (k *Keys) OtherKey(name string) error {
+	return hint.Errorf(fmt.Sprintf("if its author has told you of a new key, change the line of %s in %s", name,
+		hint.Path(k.file)), "plugin %s is known with the key %s, and is signed by another one", name, k.of[name])
+}
