@@ -89,6 +89,42 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// foreignFlags are flags of other programs: podman, docker, torchrun, Slurm, wandb.
+const foreignFlags = " --gpus --master-port --max-restarts --network --nnodes --no-python --ntasks --pid --read-only " +
+	"--requeue --shm-size --signal --sync-tensorboard --tmpfs "
+
+// TestNamedFlagsExist: a flag in a sentence or a table is one of xtts-host, of a script or of another program. Command
+// lines are parsed in package cli.
+func TestNamedFlagsExist(t *testing.T) {
+	have := map[string]bool{}
+	flag := regexp.MustCompile(`--[a-z][a-z0-9-]+`)
+	for _, name := range flag.FindAllString(read(t, "docs/commands.md")+foreignFlags, -1) {
+		have[name] = true
+	}
+	for _, ending := range []string{".py", ".sh"} {
+		walk(t, ending, func(path string) {
+			if strings.HasPrefix(path, "scripts/") {
+				for _, name := range flag.FindAllString(read(t, path), -1) {
+					have[name] = true
+				}
+			}
+		})
+	}
+	named := regexp.MustCompile("`(--[a-z][a-z0-9-]+)")
+	for _, p := range pages(t) {
+		if !strings.HasPrefix(p.path, "docs/") {
+			continue
+		}
+		for i, line := range p.lines {
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				if !have[m[1]] {
+					t.Errorf("%s:%d names %s, which no program has", p.path, i+1, m[1])
+				}
+			}
+		}
+	}
+}
+
 // keyPages are the pages that specify every key of the JSON that packages write.
 var keyPages = map[string]string{
 	"docs/report.md docs/groups.md": "host/observe/report",
