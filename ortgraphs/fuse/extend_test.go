@@ -2,7 +2,7 @@ package fuse
 
 import "slices"
 
-// Cancel is a pass that removes two negations, one after the other: the example of docs/fusion.md.
+// Cancel is a pass that removes two negations, one after the other: the example of docs/compiler.md.
 var Cancel = pass{name: "cancel", run: onGraph(cancel), needs: ordered}
 
 func cancel(g *Graph) {
@@ -18,7 +18,7 @@ func cancel(g *Graph) {
 	g.Nodes = reachable(g)
 }
 
-// Square is the kind of a region that multiplies one matrix by itself: the example of docs/fusion.md.
+// Square is the kind of a region that multiplies one matrix by itself: the example of docs/compiler.md.
 type Square struct{ Rows int }
 
 func (s *Square) RoundsAsNodes() bool                  { return false }

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestDocumentedExamples: the lines of code in docs/fusion.md are lines that the tests compile.
+// TestDocumentedExamples: the lines of code in docs/compiler.md are lines that the tests compile.
 func TestDocumentedExamples(t *testing.T) {
 	read := func(path string) string {
 		data, err := os.ReadFile(path)
@@ -21,7 +21,7 @@ func TestDocumentedExamples(t *testing.T) {
 		return strings.ReplaceAll(string(data), "\t", "")
 	}
 	compiled := strings.Split(read("extend_test.go")+read("operators_test.go"), "\n")
-	_, page, _ := strings.Cut(read("../../docs/fusion.md"), "## Adding to the compiler")
+	_, page, _ := strings.Cut(read("../../docs/compiler.md"), "## Adding to the compiler")
 	blocks := strings.Split(page, "```go\n")[1:]
 	for _, b := range blocks {
 		code, _, _ := strings.Cut(b, "```")
@@ -37,7 +37,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-// TestExtended: with the rewrite and the kind of region of docs/fusion.md, a graph computes the same.
+// TestExtended: with the rewrite and the kind of region of docs/compiler.md, a graph computes the same.
 func TestExtended(t *testing.T) {
 	b := newForm()
 	square := b.add("Reshape", b.add("Slice", "x", b.numbers(0), b.numbers(3), b.numbers(2)), b.numbers(6, 3))

@@ -160,7 +160,7 @@ func (t *tally) attention(r *fuse.Region, w *fuse.Attention) {
 	t.items = append(t.items, i)
 }
 
-// oneBlock reports whether one block computes the gradients of a head: see docs/fusion.md.
+// oneBlock reports whether one block computes the gradients of a head: see docs/compiler.md.
 func (t *tally) oneBlock(w *fuse.Attention, columns int) bool {
 	rank := len(w.Product.Shape)
 	heads, busy := 1, 0.0
