@@ -24,7 +24,8 @@ ALL := ./... github.com/xtts-host/xtts-host/shared/...
 # runs the scripts with it.
 PURE := . ./cmd/xtts-host ./host/command/inspect ./host/speak/synthesize/sampling \
 	./host/data/dataset/internal/layout \
-	$(addprefix github.com/xtts-host/xtts-host/shared/audio/internal/,flac layer3 mp3 ogg opus resample vorbis wav) \
+	$(addprefix github.com/xtts-host/xtts-host/shared/audio/internal/,flac layer3 mp3 ogg opus vorbis wav) \
+	github.com/xtts-host/xtts-host/shared/resample \
 	$(addprefix ./host/,run/plan settings/schedule settings/selection settings/texts train/kernels) \
 	$(addprefix ./ortgraphs/,fuse fuse/cost fuse/cudac fuse/cudac/cudactest fused leaves lifetime lint prune safetensors shapes) \
 	$(addprefix ./ortgraphs/,steady variant)

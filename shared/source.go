@@ -7,7 +7,7 @@ import "embed"
 // Source has the files of the module, with its tests.
 //
 //go:embed LICENSE go.mod go.sum audio/*.go audio/internal/*/*.go
-//go:embed fft folder frame hint manifest mel pitch plain ring stage stagepb wav
+//go:embed fft folder frame hint manifest mel pitch plain resample ring stage stagepb wav
 var Source embed.FS
 
 // Python has the package xtts_plugin, the SDK for Python.

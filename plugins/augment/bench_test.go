@@ -32,6 +32,9 @@ var benchmarks = map[string][]step{
 	"dropout":           {{"dropout", ``}},
 	"equalizer-peaking": {{"equalizer", `{"kinds": ["peaking"], "count_min": 1, "count_max": 1}`}},
 	"equalizer-seven":   {{"equalizer", `{"kinds": ["peaking"], "count_min": 7, "count_max": 7}`}},
+	"speed":             {{"speed", `{"speed_min": 1.1, "speed_max": 1.1}`}},
+	"tempo":             {{"tempo", `{"tempo_min": 1.1, "tempo_max": 1.1}`}},
+	"pitch":             {{"pitch", `{"semitones_min": 2, "semitones_max": 2}`}},
 	"reverb":            {{"reverb", ``}}, // a response of 1 s
 	"room":              {{"room", ``}},
 	"telephone":         {{"equalizer", `{"kinds": ["telephone"], "count_min": 1, "count_max": 1}`}},

@@ -17,10 +17,13 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/augment/gain"
 	"github.com/xtts-host/xtts-host/plugins/augment/loudness"
 	"github.com/xtts-host/xtts-host/plugins/augment/noise"
+	"github.com/xtts-host/xtts-host/plugins/augment/pitch"
 	"github.com/xtts-host/xtts-host/plugins/augment/reverb"
 	"github.com/xtts-host/xtts-host/plugins/augment/room"
 	"github.com/xtts-host/xtts-host/plugins/augment/shift"
 	"github.com/xtts-host/xtts-host/plugins/augment/specaugment"
+	"github.com/xtts-host/xtts-host/plugins/augment/speed"
+	"github.com/xtts-host/xtts-host/plugins/augment/tempo"
 	"github.com/xtts-host/xtts-host/plugins/augment/trim"
 	"github.com/xtts-host/xtts-host/plugins/augment/waveaug"
 	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
@@ -39,10 +42,13 @@ var plugin = stage.Plugin{
 		"gain":        gain.New,
 		"loudness":    loudness.New,
 		"noise":       noise.New,
+		"pitch":       pitch.New,
 		"reverb":      reverb.New,
 		"room":        room.New,
 		"shift":       shift.New,
 		"specaugment": func() stage.Stage { return &specaugment.Stage{OpenGPU: datagpu.Open} },
+		"speed":       speed.New,
+		"tempo":       tempo.New,
 		"trim":        trim.New,
 		"waveaug":     func() stage.Stage { return &waveaug.Stage{OpenGPU: datagpu.Open} },
 	},

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/xtts-host/xtts-host/shared/audio/internal/resample"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/resample"
 )
 
 // Part is a part of a file, in frames.

@@ -8,6 +8,7 @@ type config struct {
 	TimeMasks     int     `json:"time_masks"`
 	TimeMaskWidth int     `json:"time_mask_width"` // T, in frames
 	TimeMaskShare float64 `json:"time_mask_share"` // p, a share of the row's length
+	TimeWarp      int     `json:"time_warp"`       // W, in frames
 }
 
 // defaults are the defaults in plugin.json.

@@ -60,12 +60,13 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	for row, n := range b.Int32(melLengths) {
 		valid, times, freqs := flags[0][row*frames:], flags[1][row*frames:], flags[2][row*bands:]
 		fill(valid[:n], true)
-		freqMasks, timeMasks := s.config.draw(int(n), bands, b.Rand(row))
-		report(b, row, freqMasks, timeMasks)
-		for _, m := range freqMasks {
+		d := s.config.draw(int(n), bands, b.Rand(row))
+		s.config.report(b, row, d)
+		d.warp.apply(b.Float32(melSpectrograms)[row*frames*bands:][:int(n)*bands], bands)
+		for _, m := range d.freqMasks {
 			fill(freqs[m.first:m.end], true)
 		}
-		for _, m := range timeMasks {
+		for _, m := range d.timeMasks {
 			fill(times[m.first:m.end], true)
 		}
 	}

@@ -13,31 +13,44 @@ type span struct{ first, end int }
 // MarshalJSON gives the first band or frame of a mask, and the one after the last.
 func (s span) MarshalJSON() ([]byte, error) { return json.Marshal([]int{s.first, s.end}) }
 
-// report tells the host which masks were drawn for a row.
-func report(b *stage.Batch, row int, freqMasks, timeMasks []span) {
-	b.Report(row, "freq_masks", freqMasks)
-	b.Report(row, "time_masks", timeMasks)
+// draws are what was drawn for a row.
+type draws struct {
+	freqMasks, timeMasks []span
+	warp                 warp
 }
 
-// draw draws the masks of one row of frames by bands.
-//
-// It takes from r one uniform number, which decides whether the row is masked, then the 16 bytes that seed a separate
-// generator for the time masks, then two uniform numbers per frequency mask: width and first band. Time masks take
-// their numbers in the same way. So neither the probability nor the configuration of one kind changes the masks of the
-// other kind.
-func (c config) draw(frames, bands int, r *rand.Rand) (freqMasks, timeMasks []span) {
-	if r.Float64() >= c.Probability {
-		return nil, nil
+// report tells the host what was drawn for a row.
+func (c config) report(b *stage.Batch, row int, d draws) {
+	b.Report(row, "freq_masks", d.freqMasks)
+	b.Report(row, "time_masks", d.timeMasks)
+	if c.TimeWarp > 0 {
+		b.Report(row, "time_warp", d.warp.report())
 	}
-	times := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
+}
+
+// draw draws the masks and the warp of one row of frames by bands.
+//
+// It takes from r one uniform number, which decides whether the row is masked, then the 16 bytes that seed separate
+// generators for the time masks and for the warp, then two uniform numbers per frequency mask: width and first band.
+// Time masks take their numbers in the same way, and the warp two. So neither the probability nor the configuration of
+// one kind changes what is drawn for the others.
+func (c config) draw(frames, bands int, r *rand.Rand) (d draws) {
+	if r.Float64() >= c.Probability {
+		return d
+	}
+	high, low := r.Uint64(), r.Uint64()
+	times := rand.New(rand.NewPCG(high, low))
 	for range c.FreqMasks {
-		freqMasks = append(freqMasks, drawSpan(r, c.FreqMaskWidth, bands))
+		d.freqMasks = append(d.freqMasks, drawSpan(r, c.FreqMaskWidth, bands))
 	}
 	widest := min(c.TimeMaskWidth, int(c.TimeMaskShare*float64(frames)))
 	for range c.TimeMasks {
-		timeMasks = append(timeMasks, drawSpan(times, widest, frames))
+		d.timeMasks = append(d.timeMasks, drawSpan(times, widest, frames))
 	}
-	return freqMasks, timeMasks
+	if c.TimeWarp > 0 {
+		d.warp = drawWarp(rand.New(rand.NewPCG(^high, low)), c.TimeWarp, frames)
+	}
+	return d
 }
 
 // apply masks one row, f32[frames, bands], with value.

@@ -22,8 +22,9 @@ func generator(n int) *rand.Rand {
 
 // apply draws the masks of a row and applies them.
 func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
-	freqMasks, timeMasks := c.draw(len(mel)/bands, bands, r)
-	apply(mel, bands, value, freqMasks, timeMasks)
+	d := c.draw(len(mel)/bands, bands, r)
+	d.warp.apply(mel, bands)
+	apply(mel, bands, value, d.freqMasks, d.timeMasks)
 }
 
 // ones returns a spectrogram without an element that could be mistaken for a masked one.

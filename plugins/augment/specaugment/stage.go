@@ -68,9 +68,11 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return // no one waits for the result any more
 		}
 		n := int(lengths[row])
-		freqMasks, timeMasks := s.config.draw(n, bands, b.Rand(row))
-		report(b, row, freqMasks, timeMasks)
-		apply(mel[row*frames*bands:][:n*bands], bands, pad, freqMasks, timeMasks)
+		d := s.config.draw(n, bands, b.Rand(row))
+		s.config.report(b, row, d)
+		valid := mel[row*frames*bands:][:n*bands]
+		d.warp.apply(valid, bands)
+		apply(valid, bands, pad, d.freqMasks, d.timeMasks)
 	})
 	return ctx.Err()
 }

@@ -15,7 +15,7 @@ import (
 
 func TestStageConforms(t *testing.T) {
 	for name, config := range map[string]string{
-		"defaults": "", "never": `{"probability": 0}`, "half": `{"probability": 0.5, "freq_masks": 5, "time_masks": 9}`,
+		"defaults": "", "never": `{"probability": 0}`, "half": `{"probability": 0.5, "freq_masks": 5, "time_masks": 9, "time_warp": 80}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			stagetest.Run(t, func() stage.Stage { return new(Stage) }, stagetest.Options{

@@ -152,7 +152,17 @@ def room():
     return {"reflection": reflection, "response": out[::2]}
 
 
-STAGES = [equalizer, clipping, companding, loudness, trim, shift, reverb, room]
+def specaugment():
+    """12 frames of 2 bands: frame 5 moves to 8, or frame 7 to 2."""
+    mel = noise(24).reshape(12, 2)
+    out = {}
+    for name, (source, target) in {"later": (5, 8), "earlier": (7, 2)}.items():
+        places = np.interp(np.arange(12), [0, target, 11], [0, source, 11])
+        out[name] = np.stack([np.interp(places, np.arange(12), mel[:, band]) for band in range(2)], 1).ravel()
+    return out
+
+
+STAGES = [equalizer, clipping, companding, loudness, trim, shift, reverb, room, specaugment]
 
 
 def rounded(v):
