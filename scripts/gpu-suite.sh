@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPUs' names and the commit (docs/gpu.md, "The suite").
+# Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPUs' names and the commit (docs/gpu-suite.md).
 #
 #   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds the programs into the folder KIT
 #   scripts/gpu-suite.sh run KIT OUT.json       on a machine with a GPU and Python with numpy; needs neither Go nor a toolkit

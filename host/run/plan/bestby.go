@@ -47,7 +47,7 @@ func checkBestBy(d *Draft) error {
 			return hint.Errorf("docs/speech-measures.md has an example",
 				"--best-by %s needs --recognizer, a command that transcribes speech", name)
 		case known && measure == measured.SpeakerSimilarity && len(d.Samples.Clips) > 0:
-			return hint.Errorf("docs/synthesize.md describes that graph",
+			return hint.Errorf("docs/speaking-graphs.md describes that graph",
 				"--best-by %s: the bundle has no graph %s", name, manifest.GraphSpeaker)
 		case known:
 			advice = "it needs recordings to compare with: --spoken-clips"

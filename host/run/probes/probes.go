@@ -1,5 +1,5 @@
 // Package probes shows tensors of a model at the evaluations of a run: probes of the bundle, gradients and parameters
-// (docs/runs.md). They become lines of probes.jsonl, and pictures:
+// (docs/probes.md). They become lines of probes.jsonl, and pictures:
 //
 //	p := probes.Begin(loop, runDir)
 //	p.Take(slot)      // the first batch of an evaluation

@@ -23,7 +23,7 @@ func (s *Set) define() {
 		"compare at each evaluation, if the bundle speaks (docs/speech-measures.md); 0 means none. Without the flag, "+
 		"some evaluations speak none if speaking is slow")
 	f.StringSliceVar(&c.Probe, "probe", nil, "`patterns` of tensors to show at each evaluation, separated by commas: "+
-		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/runs.md)")
+		"probes of the bundle, gradient/PATTERN and parameter/PATTERN (docs/probes.md)")
 	f.StringVar(&c.Recognizer, "recognizer", "", "`command` that transcribes the audio file {wav}, for the word error "+
 		"rate of the speech of evaluations; it is run without a shell (docs/speech-measures.md)")
 	f.StringVar(&c.BestBy, "best-by", "loss", "`measure` by which evaluations are compared, for the best checkpoint, "+

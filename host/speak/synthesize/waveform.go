@@ -62,7 +62,8 @@ func (p *partial) run(end int) error {
 		return err
 	}
 	if want := p.samples(p.count()); len(wave) < want-p.samples(1)-1 || len(wave) > want+p.samples(1)+1 {
-		return hint.Errorf("correct synthesis.vocoder of bundle.json (docs/synthesize.md), or export the bundle again",
+		return hint.Errorf("correct synthesis.vocoder of bundle.json (docs/speaking-graphs.md), or export the bundle "+
+			"again",
 			"the vocoder makes %d samples of %d latents, but synthesis.vocoder says %d", len(wave), p.count(), want)
 	}
 	before := p.samples(p.start)
