@@ -25,7 +25,7 @@ func newDataPrepare() *cobra.Command {
 		Long: `Computes what stages make of the clips of a list, such as mel spectrograms and pitch, and keeps it
 in a folder that runs read with --feature-cache. DATA is what --train-data accepts; the other flags
 are those of the run. With --shard I/N it computes one of N shards, for a machine each: all may
-write to one folder, or to folders that are copied into one (docs/feature-cache.md). What is there
+write to one folder, or to folders that are copied into one (docs/data-prepare.md). What is there
 already is not computed again, so after an interruption the same command goes on. The exit status is
 5 if more clips cannot be used than a run allows.
 

@@ -14,10 +14,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// block returns the code block of a language in docs/feature-cache.md that has a word.
+// block returns the code block of a language in docs/data-prepare.md that has a word.
 func block(t *testing.T, language, word string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/feature-cache.md")
+	page, err := os.ReadFile("../../../docs/data-prepare.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package nans traces a step whose loss or gradients are not finite to the operation, the rows and the clips that they
-// come from (docs/step.md). It keeps the batches under way, and runs the exported graph once more on that of such a
+// come from (docs/nan.md). It keeps the batches under way, and runs the exported graph once more on that of such a
 // step, on the CPU, while training waits. The run has the same bits with and without it, and never ends because of it.
 package nans
 

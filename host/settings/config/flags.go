@@ -61,7 +61,7 @@ func (s *Set) define() {
 	f.StringVar(&c.Trace, "trace", "",
 		"`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
 	f.BoolVar(&c.TraceNaN, "trace-nan", true, "find the operation and the clips of a loss that is not finite "+
-		"(docs/step.md); --trace-nan=false switches this off")
+		"(docs/nan.md); --trace-nan=false switches this off")
 	f.IntVar(&c.TraceSteps, "trace-steps", 200, "largest number of `steps` in the timeline")
 }
 
