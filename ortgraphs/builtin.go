@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 //go:embed builtin
@@ -60,6 +61,23 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 		return nil, fmt.Errorf("unpack builtin bundle %s: %w", name, err)
 	}
 	return Load(dir)
+}
+
+// Manifest reads the manifest of a bundle, which spec names as for Open, and nothing else of it.
+func Manifest(spec string) (*manifest.Bundle, error) {
+	if name, ok := strings.CutPrefix(spec, builtinPrefix); ok {
+		data, err := fs.ReadFile(builtins, path.Join("builtin", name, ManifestFile))
+		if err != nil {
+			return nil, fmt.Errorf("%w %q", ErrUnknownBuiltin, name)
+		}
+		return manifest.ParseBundle(ManifestFile, data)
+	}
+	file := filepath.Join(spec, ManifestFile)
+	data, err := files.Read(file, maxManifest)
+	if err != nil {
+		return nil, notABundle(err)
+	}
+	return manifest.ParseBundle(file, data)
 }
 
 // unpacked creates a folder below parent with the files of a bundle and returns its path. The path contains the

@@ -32,7 +32,7 @@ func (f Flag) parse(address string) (string, error) {
 	}
 	ip, ierr := netip.ParseAddr(host)
 	if err != nil || ierr != nil {
-		return "", hint.Errorf("name an IP address and a port, as in "+f.Name+" "+f.Example,
+		return "", hint.Errorf("name an IP address or localhost, and a port, as in "+f.Name+" "+f.Example,
 			"%s %s: not an address to listen on", f.Name, address)
 	}
 	return net.JoinHostPort(ip.String(), port), nil

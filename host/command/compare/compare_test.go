@@ -188,9 +188,8 @@ func TestRemarks(t *testing.T) {
 			"false false the batches differ, so a step is not the same work: compare frames/s, and " +
 				"losses at equal time: A 8, B 16 (speed, losses)"},
 		{texts(folders[0], folders[2]),
-			"false false B has no report that can be read: it has not ended, or was killed. Its " +
-				"figures are of the steps so far, and its device, bundle, data and ranks are not known (speed, " +
-				"losses); B has fewer than " +
+			"false false B is unfinished, and has no report that can be read: its figures are of its steps, and its " +
+				"device, bundle, data and ranks are not known (speed, losses); B has fewer than " +
 				"20 steps that count: its speed has no interval (speed)"},
 		{texts(folders[0], folders[3]),
 			"false false the training graphs differ: A 0123456789ab, B f123456789ab (speed, losses); " +
@@ -198,7 +197,7 @@ func TestRemarks(t *testing.T) {
 				"losses); the training data " +
 				"differ: A 24 clips of 45.6 s, B 25 clips of 45.6 s (speed, losses); the versions of go differ: " +
 				"A 1.26, B 1.27 " +
-				"(speed); B has failed (losses)"},
+				"(speed); B is not done: its state is failed (losses)"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got\n%s\nwant\n%s", c.got, c.want)

@@ -176,11 +176,6 @@ type Remark struct {
 	Affects []string `json:"affects"`
 }
 
-// ended say how a run ended that is not done.
-var ended = map[string]string{
-	record.Failed: "has failed", record.Interrupted: "was interrupted", record.Diverged: "diverged",
-}
-
 // differ says what a text of each run is; "" if they are the same. What is not known of a run is left out.
 func differ(runs []Entry, of func(r *Entry) string) string { return differIn(runs, of, of) }
 
@@ -239,13 +234,12 @@ func remarks(all []*record.Run, runs []Entry) (list []Remark) {
 		r := &runs[i]
 		switch {
 		case all[i].Report == nil:
-			say(r.Letter+" has no report that can be read: it has not ended, or was killed. Its figures are of "+
-				"the steps "+
-				"so far, and its device, bundle, data and ranks are not known", "speed", "losses")
+			say(r.Letter+" is "+record.Unfinished+", and has no report that can be read: its figures are of its "+
+				"steps, and its device, bundle, data and ranks are not known", "speed", "losses")
 		case r.Outcome == record.Unfinished:
-			say(r.Letter+" has not ended, or was killed: its figures are of the steps so far", "speed", "losses")
+			say(r.Letter+" is "+record.Unfinished+": its figures are of its steps", "speed", "losses")
 		case r.Outcome != record.Done:
-			say(r.Letter+" "+ended[r.Outcome], "losses")
+			say(r.Letter+" is not done: its state is "+r.Outcome, "losses")
 		}
 		if r.FramesPerSecond.Value > 0 && r.FramesPerSecond.Low == nil {
 			say(fmt.Sprintf("%s has fewer than %d steps that count: its speed has no interval", r.Letter, leastSteps),

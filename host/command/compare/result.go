@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/record"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 )
@@ -169,7 +170,9 @@ func (r *Entry) of(rep *report.Report) {
 			r.graph += g.SHA256[:min(len(g.SHA256), 12)]
 		}
 	}
-	of := func(d *report.DataList) string { return fmt.Sprintf("%d clips of %.1f s", d.Clips, d.Seconds) }
+	of := func(d *report.DataList) string {
+		return fmt.Sprintf("%s of %.1f s", units.Count(d.Clips, "clip"), d.Seconds)
+	}
 	if rep.Data.Train.Clips > 0 {
 		r.data = of(&rep.Data.Train)
 	}

@@ -30,7 +30,7 @@ const (
 func (r *Result) rows() []row {
 	t := &rowsOf{Result: r}
 	add := t.add
-	add("outcome", func(r *Entry) string { return r.Outcome })
+	add("state", func(r *Entry) string { return r.Outcome })
 	add("batch", (*Entry).batch)
 	if otherRanks(r.Runs) {
 		add("ranks", (*Entry).ranks)
@@ -358,7 +358,7 @@ func (s *Sweep) table(r *Result) [][]string {
 	if s.Ideal {
 		head = append(head, "of ideal")
 	}
-	list := [][]string{append(head, "memory", "outcome")}
+	list := [][]string{append(head, "memory", "state")}
 	for _, p := range s.Points {
 		run := &r.Runs[p.Run]
 		line := []string{p.Value, run.Letter, page.Rate(run.StepsPerMinute.Value), page.Rate(run.FramesPerSecond.Value)}

@@ -93,8 +93,8 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, p := range m.Probes {
 		t.line(first(i, "probes"), "%s %s%s", p.Name, p.DType, p.Shape)
 	}
-	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
-		units.Thousands(s.Parameters.Elements), s.Parameters.Tensors,
+	t.line("parameters", "%s values in %s, %s MiB: %s with weight decay, %s without, %s frozen",
+		units.Thousands(s.Parameters.Elements), units.Count(s.Parameters.Tensors, "tensor"),
 		units.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())), units.Thousands(s.Parameters.Decayed),
 		units.Thousands(s.Parameters.NotDecayed), units.Thousands(s.Parameters.Frozen))
 	if len(m.State) > 0 {
@@ -260,7 +260,7 @@ func openBundle(spec, cache string) (*ortgraphs.Bundle, error) {
 const shownBatch = 8
 
 func stepText(c ortgraphs.StepCost) string {
-	text := fmt.Sprintf("bucket %d, %d rows: ", c.Bucket, c.BatchSize)
+	text := fmt.Sprintf("bucket %d, %s: ", c.Bucket, units.Count(c.BatchSize, "row"))
 	if c.Problem != "" && c.FLOPs == 0 {
 		return text + c.Problem
 	}

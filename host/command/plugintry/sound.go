@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/base/disk"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
@@ -24,7 +25,7 @@ func writeSound(file string, before, after []float32, rate int) (string, error) 
 		float64(len(before))/float64(rate), float64(len(after))/float64(rate), peak(before), peak(after), rms(before),
 		rms(after))
 	if clipped > 0 {
-		text += fmt.Sprintf("; %d samples beyond full scale are clipped in the file", clipped)
+		text += fmt.Sprintf("; clipped in the file: %s beyond full scale", units.Count(clipped, "sample"))
 	}
 	return text, nil
 }

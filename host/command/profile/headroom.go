@@ -135,6 +135,6 @@ func (h headroom) fits(precision manifest.DType) string {
 	if rows == 0 {
 		return fmt.Sprintf("; by the memory plan, no batch in %s fits on %s", precision, units.Size(card))
 	}
-	return fmt.Sprintf("; by the memory plan, batches of up to %d rows in %s fit on %s", rows, precision,
+	return fmt.Sprintf("; by the memory plan, batches of up to %s in %s fit on %s", units.Count(rows, "row"), precision,
 		units.Size(card))
 }

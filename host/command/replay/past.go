@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -56,8 +57,8 @@ func lookBack(set *config.Set, step int64) (_ *past, err error) {
 		return nil, err
 	}
 	if step > p.last {
-		return nil, hint.Errorf(fmt.Sprintf("name a step of 1 to %d", p.last), "step %d: %s has only %d steps so far",
-			step, p.run, p.last)
+		return nil, hint.Errorf(fmt.Sprintf("name a step of 1 to %d", p.last), "step %d: %s has only %s so far",
+			step, p.run, units.Count(p.last, "step"))
 	}
 	if r, err := report.Read(filepath.Join(p.run, rundir.ReportFile)); err == nil {
 		p.device = r.Device

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -28,7 +29,7 @@ type Listing struct {
 // Row is a run.
 type Row struct {
 	Folder string `json:"folder"`
-	// Outcome is done, interrupted, diverged, failed, or unfinished for a run that is still going or was killed.
+	// Outcome is the state that the files of the run tell, one of record.States.
 	Outcome        string       `json:"outcome"`
 	Steps          int64        `json:"steps"`
 	LossFirst      report.Float `json:"loss_first"`
@@ -80,27 +81,57 @@ func listOf(dirs []string) (*Listing, error) {
 	return list, nil
 }
 
-// Folders returns each of the folders that is that of a run, and for each other one the runs in it.
+// Folders returns each of the folders that is that of a run, and for each other one the runs in it. A run is there
+// once, however often and by whatever links it is named.
 func Folders(dirs []string) (list []string, err error) {
+	seen := map[string]bool{}
+	add := func(folder string) {
+		place := folder
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			if place, err = filepath.Abs(real); err != nil {
+				place = folder
+			}
+		}
+		if !seen[place] {
+			list = append(list, folder)
+		}
+		seen[place] = true
+	}
 	for _, dir := range dirs {
-		if isRun(dir) {
-			list = append(list, filepath.Clean(dir))
+		if dir != "" && isRun(dir) {
+			add(filepath.Clean(dir))
 			continue
 		}
 		entries, err := files.In(dir).ReadDir()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, hint.Errorf("name the folder that has the run folders", "%s: there is no such folder", dir)
-		}
-		if err != nil {
-			return nil, err
+		if err != nil || dir == "" {
+			return nil, refused(dir, err)
 		}
 		for _, e := range entries {
 			if folder := filepath.Join(dir, e.Name()); e.IsDir() && isRun(folder) {
-				list = append(list, folder)
+				add(folder)
 			}
 		}
 	}
 	return list, nil
+}
+
+// refused says why a folder that was named has no runs to list.
+func refused(dir string, err error) error {
+	const advice = "name the folder of a run, or one that has run folders"
+	switch {
+	case dir == "":
+		return hint.Errorf(advice+": the current one is .", `"" is no folder`)
+	case errors.Is(err, fs.ErrNotExist):
+		return hint.Errorf("name the folder that has the run folders", "%s: there is no such folder", dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		if in := filepath.Dir(dir); isRun(in) {
+			return hint.Errorf("name the run: "+hint.Path(in), "%s: that is a file of a run, not its folder", dir)
+		}
+		return hint.Errorf(advice, "%s: that is a file, not a folder", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return hint.Errorf("have its owner let you read it", "%s: this user may not read the folder", dir)
+	}
+	return err
 }
 
 // isRun reports whether a folder has what only a run writes, readable or not.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/fold"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // write makes a run folder of these files, written at a day of June 2026.
@@ -70,11 +71,11 @@ func TestList(t *testing.T) {
 	if err := List(&out, []string{dir}, false, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.ReplaceAll(`written           outcome     steps         loss   best  steps/s   wall  size  run
+	want := strings.ReplaceAll(`written           state       steps         loss   best  steps/s   wall  size  run
 2026-06-01 12:30  failed          0          -→-      -     0.00      -   73B  DIR/`+strings.Repeat("长", 40)+`
 2026-06-02 12:30  unfinished      3  4.000→2.000  1.250     20.0      -  194B  DIR/a\x1b[31mred
 2026-06-03 12:30  done            1  4.000→4.000  4.500     13.3  1h02m  227B  DIR/b
-cannot be read: DIR/pipe: metrics.jsonl: a named pipe, not a regular file; report.json is not there: the run is still going, or was killed
+cannot be read: DIR/pipe: metrics.jsonl: a named pipe, not a regular file; report.json is not there: the run still trains, or was killed
 `, "DIR", dir)
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -89,7 +90,7 @@ cannot be read: DIR/pipe: metrics.jsonl: a named pipe, not a regular file; repor
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if want := "2026-06-02 no report "; !strings.HasPrefix(lines[2], want) {
+	if want := "2026-06-02 unfinished "; !strings.HasPrefix(lines[2], want) {
 		t.Errorf("%q does not begin with %q", lines[2], want)
 	}
 }
@@ -108,7 +109,7 @@ func TestListByMeasure(t *testing.T) {
 	if err := List(&out, []string{dir}, false, 0); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.ReplaceAll(`written           outcome     steps         loss   best        by  steps/s  wall  size  run
+	want := strings.ReplaceAll(`written           state       steps         loss   best        by  steps/s  wall  size  run
 2026-06-02 12:30  unfinished      1  4.000→4.000  4.500      loss     0.00     -   79B  DIR/a
 2026-06-03 12:30  unfinished      2  4.000→3.000  0.125  mel_loss     20.0     -  205B  DIR/b
 `, "DIR", dir)
@@ -139,12 +140,12 @@ func TestNarrowByMeasure(t *testing.T) {
 		"spoken.jsonl": `{"step":1,"clip":1,"ended":true,"measures":{"length_ratio":1,"speaker_similarity":0.5}}` + "\n",
 	})
 	for width, want := range map[int]string{
-		60: "written    outcome   steps        loss  best                 by run\n" +
-			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity …zweiter\n",
-		80: "written    outcome   steps        loss  best                 by run\n" +
-			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity …e Läufe/zweiter\n",
-		85: "written    outcome   steps        loss  best                 by wall run\n" +
-			"2026-06-02 no report     2 4.000→3.000 0.500 speaker_similarity    - …e Läufe/zweiter\n",
+		60: "written    state      steps        loss  best                 by run\n" +
+			"2026-06-02 unfinished     2 4.000→3.000 0.500 speaker_similarity …zweiter\n",
+		80: "written    state      steps        loss  best                 by run\n" +
+			"2026-06-02 unfinished     2 4.000→3.000 0.500 speaker_similarity … Läufe/zweiter\n",
+		86: "written    state      steps        loss  best                 by wall run\n" +
+			"2026-06-02 unfinished     2 4.000→3.000 0.500 speaker_similarity    - …e Läufe/zweiter\n",
 	} {
 		var out bytes.Buffer
 		if err := List(&out, []string{dir}, false, width); err != nil {
@@ -190,7 +191,7 @@ func TestListAsJSON(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Runs) != 4 || len(got.Unreadable) != 1 || got.Runs[3].WallS != 3725 || got.Runs[3].Best.Loss != 4.5 ||
+	if len(got.Runs) != 3 || len(got.Unreadable) != 1 || got.Runs[2].WallS != 3725 || got.Runs[2].Best.Loss != 4.5 ||
 		got.Runs[0].Best != nil || got.Runs[1].Outcome != "unfinished" || got.Runs[1].StepsPerSecond != 20 {
 		t.Errorf("%s", out.String())
 	}
@@ -215,6 +216,28 @@ func TestShortFigures(t *testing.T) {
 	for n, want := range map[int64]string{99_999: "99999", 100_000: "100k", 12_345_678: "12.3M"} {
 		if got := count(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestFolders: a run is there once, however it is named. What is no folder is refused with a hint that works.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	run, link := filepath.Join(dir, "a"), filepath.Join(t.TempDir(), "link")
+	write(t, run, 1, map[string]string{"metrics.jsonl": step(1, 4)})
+	if err := os.Symlink(run, link); err != nil {
+		t.Fatal(err)
+	}
+	list, err := Folders([]string{run, dir, run + "/", link, filepath.Join(run, "..", "a")})
+	if err != nil || len(list) != 1 || list[0] != run {
+		t.Errorf("%q, %v", list, err)
+	}
+	for name, want := range map[string]string{
+		"": "name the folder of a run", filepath.Join(run, "metrics.jsonl"): "name the run: " + run,
+		os.Args[0]: "name the folder of a run",
+	} {
+		if _, err := Folders([]string{name}); err == nil || !strings.HasPrefix(hint.Of(err), want) {
+			t.Errorf("%q: %v, hint %q", name, err, hint.Of(err))
 		}
 	}
 }

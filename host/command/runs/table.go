@@ -16,7 +16,7 @@ import (
 // headOf is the head of the table, with "by" if the best evaluation of a run is not that of the lowest loss. The name
 // is the last column: it may have any length.
 func headOf(by bool) []string {
-	list := []string{"written", "outcome", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
+	list := []string{"written", "state", "steps", "loss", "best", "steps/s", "wall", "size", "run"}
 	if by {
 		list = slices.Insert(list, 5, "by")
 	}
@@ -97,16 +97,10 @@ func widthsOf(cells [][]string, gap int) (widths []int, used int) {
 	return widths, used
 }
 
-// outcomes are the words of a narrow table.
-var outcomes = map[string]string{"interrupted": "stopped", "unfinished": "no report"}
-
 func cellsOf(r Row, wide, by bool) []string {
-	date, outcome := r.Written.Local().Format("2006-01-02 15:04"), r.Outcome
+	date, state := r.Written.Local().Format("2006-01-02 15:04"), r.Outcome
 	if !wide {
 		date = date[:len("2006-01-02")]
-		if short := outcomes[outcome]; short != "" {
-			outcome = short
-		}
 	}
 	loss := units.Number(float64(r.LossFirst)) + "→" + units.Number(float64(r.LossLast))
 	best, measure, wall := "-", "-", "-"
@@ -127,7 +121,7 @@ func cellsOf(r Row, wide, by bool) []string {
 		size = ">" + size
 	}
 	line := []string{
-		date, outcome, count(r.Steps), loss, best, units.Rate(r.StepsPerSecond), wall, size, visible.Text(r.Folder),
+		date, state, count(r.Steps), loss, best, units.Rate(r.StepsPerSecond), wall, size, visible.Text(r.Folder),
 	}
 	if by {
 		line = slices.Insert(line, 5, measure)

@@ -5,6 +5,7 @@ package view
 import (
 	"io"
 	"os"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/address"
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -12,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/runs"
 	"github.com/xtts-host/xtts-host/host/observe/dashboard"
+	"github.com/xtts-host/xtts-host/host/speak/synthesize"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -29,8 +31,12 @@ func Run(out io.Writer, folders []string, at string, stop <-chan struct{}) error
 	}
 	switch {
 	case len(list) == 0:
+		where := "in this folder"
+		if len(folders) > 1 {
+			where = "in these folders"
+		}
 		return exit.Refused(hint.Errorf("name the folder of a run, which contains metrics.jsonl, or one that has such "+
-			"folders", "%s: there is no run in this folder", folders[0]))
+			"folders", "%s: there is no run %s", strings.Join(folders, ", "), where))
 	case len(list) > mostRuns:
 		return exit.Refused(hint.Errorf("name some of them", "%s are too many for one page, which shows %d",
 			units.Count(len(list), "run"), mostRuns))
@@ -40,7 +46,7 @@ func Run(out io.Writer, folders []string, at string, stop <-chan struct{}) error
 		return err
 	}
 	server, err := dashboard.Listen(dashboard.Config{
-		Flag: Flag, Address: at, Runs: list, Program: program,
+		Flag: Flag, Address: at, Runs: list, Program: program, Asks: synthesize.Asks,
 		Warn: func(text string) { visible.Fprintf(out, "warning: %s\n", text) },
 	})
 	if err != nil {

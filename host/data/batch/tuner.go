@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/adapt"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -95,7 +96,7 @@ func (t *tuner) open(slot int) bool {
 	}
 	err := t.ring.Reserve(slot)
 	if err != nil {
-		t.log.Warn(fmt.Sprintf("--adaptive: no more than %d batches are prepared ahead: %v", slot, err))
+		t.log.Warn(fmt.Sprintf("--adaptive: at most %s ahead: %v", units.Count(slot, "batch"), err))
 		t.room = slot
 	}
 	return err == nil

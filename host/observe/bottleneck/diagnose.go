@@ -160,8 +160,9 @@ func (d *diagnosis) wait(limit string, short bool) (changed bool) {
 	s := &d.setup
 	switch {
 	case short:
-		d.say(Finding{Cause: Buffer, Advice: fmt.Sprintf("No phase is busy all the time: the run of %d steps is too "+
-			"short to say more. Its buffer of %d batches is not the limit.", d.Steps, s.BufferSize)})
+		d.say(Finding{Cause: Buffer, Advice: fmt.Sprintf("No phase is busy all the time: the run of %s is too "+
+			"short to say more. Its buffer of %s is not the limit.", units.Count(d.Steps, "step"),
+			units.Count(s.BufferSize, "batch"))})
 	case (limit == Buffer || limit == slots) && s.RingLimit != "":
 		d.say(Finding{Cause: Buffer, Gain: d.more(without(d.parts(s), Buffer)), AtMost: true, Advice: fmt.Sprintf(
 			"No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller "+

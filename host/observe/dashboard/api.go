@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -42,13 +43,14 @@ func send(w http.ResponseWriter, v any) {
 
 // row is a run in the list.
 type row struct {
-	Name    string       `json:"name"`
-	Folder  string       `json:"folder"`
-	Status  string       `json:"status"`
-	Step    int64        `json:"step"`
-	Loss    report.Float `json:"loss"`
-	Best    report.Float `json:"best_evaluation"`
-	Written int64        `json:"written"` // ms since 1970
+	badge
+	Name     string       `json:"name"`
+	Folder   string       `json:"folder"`
+	Step     int64        `json:"step"`
+	Loss     report.Float `json:"loss"`
+	Best     report.Float `json:"best_evaluation"`
+	Written  int64        `json:"written"` // ms since 1970
+	Problems []string     `json:"problems"`
 }
 
 // list answers with the runs. What cannot be read in the time of an answer comes with the next one.
@@ -58,10 +60,17 @@ func (s *Server) list(w http.ResponseWriter, q *http.Request) {
 	for _, r := range s.all() {
 		now := r.brief.Now()
 		_, best, _ := r.brief.Best()
-		rows = append(rows, row{
-			r.name, text(r.Folder()), r.state(r.brief), now.Last, report.Float(now.Loss), report.Float(best),
-			r.brief.Mark().LastWrite,
-		})
+		one := row{
+			r.badgeOf(r.brief), r.name, text(r.Folder()), now.Last, report.Float(now.Loss), report.Float(best),
+			r.brief.Mark().LastWrite, nil,
+		}
+		if rep := r.brief.Report(); rep != nil && one.Step == 0 {
+			one.Step, one.Loss = rep.Steps, rep.Loss.Last
+		}
+		for _, p := range r.brief.Problems() {
+			one.Problems = append(one.Problems, text(p))
+		}
+		rows = append(rows, one)
 	}
 	send(w, rows)
 }
@@ -100,9 +109,16 @@ func (r *run) planned() int64 {
 
 // facts are what changes rarely.
 type facts struct {
-	Name     string      `json:"name"`
-	Folder   string      `json:"folder"`
+	Name   string `json:"name"`
+	Folder string `json:"folder"`
+	// Reported says that there is a report.
+	Reported bool `json:"reported"`
+	// Own says that the server is that of a run, which ends with it; otherwise of view.
+	Own bool `json:"own"`
+	// Speaks says that the page has a box that speaks, Mute why the run has none, and Voice that it needs a recording.
 	Speaks   bool        `json:"speaks"`
+	Mute     string      `json:"mute"`
+	Voice    bool        `json:"voice"`
 	Saved    []int64     `json:"checkpoints"`
 	Bundle   string      `json:"bundle"`
 	Device   string      `json:"device"`
@@ -129,7 +145,13 @@ type rankRow struct {
 
 func (s *Server) about(w http.ResponseWriter, q *http.Request, r *run) {
 	r.hub.fresh(q.Context())
-	f := &facts{Name: r.name, Folder: text(r.Folder()), Speaks: s.speaker.program != ""}
+	f := &facts{Name: r.name, Folder: text(r.Folder()), Own: s.live != nil, Speaks: s.speaker.program != ""}
+	if f.Speaks && s.asks != nil {
+		var err error
+		if f.Voice, err = s.asks(r.Folder()); err != nil {
+			f.Speaks, f.Mute = false, text(err.Error())
+		}
+	}
 	f.Saved, _ = rundir.Steps(files.In(r.Folder(), rundir.Checkpoints))
 	slices.Reverse(f.Saved)
 	f.Saved = f.Saved[:min(len(f.Saved), 50)]
@@ -147,6 +169,7 @@ func (s *Server) about(w http.ResponseWriter, q *http.Request, r *run) {
 
 // of takes what the page shows of a report.
 func (f *facts) of(r *report.Report) {
+	f.Reported = true
 	f.Bundle, f.Device, f.WallS = text(r.Bundle), text(r.Device), finite(r.WallS)
 	for _, a := range r.Verdict.Advice[:min(len(r.Verdict.Advice), 50)] {
 		f.Advice = append(f.Advice, text(a))
@@ -196,8 +219,8 @@ func curves(w http.ResponseWriter, q *http.Request, r *run) {
 	r.hub.fresh(q.Context())
 	v := q.URL.Query()
 	from, to := number(v.Get("from"), 0), number(v.Get("to"), math.MaxInt64)
-	now := r.Now()
-	from, to = max(from, now.First), min(to, now.Last)
+	first, last := r.Span()
+	from, to = max(from, first), min(to, last)
 	most := int(min(mostPieces, max(1, number(v.Get("pieces"), 600))))
 	steps, evaluations, speech := r.Curves(from, to, most)
 	b := []byte(`{"from":` + strconv.FormatInt(from, 10) + `,"to":` + strconv.FormatInt(to, 10) + `,"train":`)
@@ -217,6 +240,7 @@ func appendSeries(b []byte, list []follow.Series) []byte {
 		name, _ := json.Marshal(s.Name)
 		title, _ := json.Marshal(measured.Of(s.Name).Title)
 		b = append(append(append(append(b, `{"name":`...), name...), `,"title":`...), title...)
+		b = append(append(append(b, `,"unit":"`...), measured.Of(s.Name).Unit...), '"')
 		for j, column := range []string{"step", "mean", "low", "high"} {
 			b = append(append(append(b, `,"`...), column...), `":[`...)
 			for k, bin := range s.Bins {
@@ -250,6 +274,16 @@ type spokenText struct {
 	Text      string `json:"text"`
 	Language  string `json:"language"`
 	Reference string `json:"reference"`
+	Gone      bool   `json:"gone"` // the recording is not in the run folder any more
+}
+
+// gone reports whether a sample is not in the run folder.
+func (r *run) gone(name string) bool {
+	if name == "" {
+		return false
+	}
+	_, err := files.In(r.Folder(), strings.Split(name, "/")...).Lstat()
+	return err != nil
 }
 
 func texts(w http.ResponseWriter, q *http.Request, r *run) {
@@ -261,7 +295,8 @@ func texts(w http.ResponseWriter, q *http.Request, r *run) {
 		if t.Clip {
 			name = "clip "
 		}
-		out = append(out, spokenText{name + strconv.Itoa(t.Number), t.ID, t.Text, t.Language, t.Reference})
+		out = append(out, spokenText{name + strconv.Itoa(t.Number), t.ID, t.Text, t.Language, t.Reference,
+			r.gone(t.Reference)})
 	}
 	best, _, _ := r.Best()
 	steps = append([]int64{}, steps...) // null would be no list for the page
@@ -273,6 +308,7 @@ type spokenTake struct {
 	Text     int         `json:"text"`
 	File     string      `json:"file"`
 	Picture  string      `json:"picture"`
+	Gone     bool        `json:"gone"` // the file is not in the run folder any more
 	Seconds  float64     `json:"seconds"`
 	Cut      bool        `json:"cut"`
 	Measures [][2]string `json:"measures"`
@@ -282,7 +318,11 @@ func takes(w http.ResponseWriter, q *http.Request, r *run) {
 	r.hub.fresh(q.Context())
 	out := []spokenTake{}
 	for _, t := range r.Takes(number(q.URL.Query().Get("step"), -1)) {
-		one := spokenTake{Text: t.Text, File: t.File, Picture: t.Picture, Seconds: finite(t.Seconds), Cut: t.Cut}
+		one := spokenTake{Text: t.Text, File: t.File, Picture: t.Picture, Gone: r.gone(t.File),
+			Seconds: finite(t.Seconds), Cut: t.Cut}
+		if r.gone(one.Picture) {
+			one.Picture = ""
+		}
 		values := slices.Clone(t.Measures)
 		slices.SortFunc(values, func(a, b record.Value) int { return measured.Compare(a.Name, b.Name) })
 		for _, m := range values {

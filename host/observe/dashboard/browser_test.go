@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,7 +23,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/xtts-host/xtts-host/host/base/rundir"
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/observe/page/pagetest"
 	"github.com/xtts-host/xtts-host/host/stages/pipeline"
@@ -215,7 +213,7 @@ func (b *tab) keyboard() {
 	b.do(chromedp.Click("#charts summary", chromedp.ByQuery))
 	b.until(`document.querySelectorAll("#charts details[open] tbody tr").length > 20`)
 	b.do(chromedp.Click("#clips button", chromedp.ByQuery))
-	b.until(`document.querySelector("#clips audio").readyState > 0`)
+	b.until(`document.querySelector("#clips audio")?.readyState > 0`)
 }
 
 // TestHostilePage: nothing of the folder of a stranger becomes more than text.
@@ -245,18 +243,6 @@ func TestHostilePage(t *testing.T) {
 	}
 }
 
-// TestUnreadPage: the page says which file of the run it cannot read.
-func TestUnreadPage(t *testing.T) {
-	dir := small(t)
-	if err := os.Symlink(filepath.Join(dir, rundir.MetricsFile), filepath.Join(dir, rundir.LogFile)); err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, Config{Runs: []string{dir}})
-	b := browse(t, s.listener.Addr().String())
-	b.open(s.URL(), "light", 1280)
-	b.until(`!document.querySelector("#lost").hidden && document.querySelector("#lost").textContent.includes("log.jsonl: ")`)
-}
-
 // TestLivePage: the page waits for the folder of the run of this process, shows its slots, speaks, and says when the
 // server is gone.
 func TestLivePage(t *testing.T) {
@@ -264,7 +250,9 @@ func TestLivePage(t *testing.T) {
 	write(t, filepath.Dir(said), "said.wav", voice(3, 0.9))
 	dir := large(t, 900, 12)
 	t.Chdir(filepath.Dir(dir)) // the page shows the path as it was named
-	s := serve(t, Config{Program: program(t, "cat "+said)})
+	s := serve(t, Config{
+		Program: program(t, "cat "+said), Asks: func(string) (bool, error) { return true, nil },
+	})
 	b := browse(t, s.listener.Addr().String())
 	b.open(s.URL(), "light", 1280)
 	b.until(`document.querySelector("#runs-body").textContent.includes("being prepared")`)
@@ -300,8 +288,13 @@ func TestLivePage(t *testing.T) {
 	if *screenshots != "" {
 		b.pictures(s)
 	}
+	b.shows("#status", "training")
 	bus.Close() // and the server
 	b.until(`!document.querySelector("#lost").hidden`)
+	b.shows("#status", "no answer")
+	b.shows("#work", "training at ")
+	b.shows("#lost", "It ends with its run. If the run has ended, xtts-host view shows it from its files: ",
+		": xtts-host view "+filepath.Base(dir))
 }
 
 // insideOf is the inside of a run that trains.

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -32,12 +33,29 @@ func newGuard(at net.Addr, public bool) *guard {
 	}
 	if public {
 		g.token = rand.Text()
-		if ip := net.ParseIP(hostOf(at.String())); ip != nil && ip.IsUnspecified() && g.host != "" {
-			g.url = "http://" + net.JoinHostPort(g.host, port) + "/"
+		if ip, err := netip.ParseAddr(hostOf(at.String())); err == nil && ip.IsUnspecified() {
+			g.url = "http://" + net.JoinHostPort(cmp.Or(ownAddress(), g.host, "127.0.0.1"), port) + "/"
 		}
 		g.url += "?token=" + g.token
 	}
 	return g
+}
+
+// ownAddress is the address of this machine from which it would reach others, as it may not have a name that they know;
+// "" if it has no way to others. Nothing is sent.
+func ownAddress() string {
+	for _, other := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // addresses for documents: there is nobody
+		c, err := net.Dial("udp", other)
+		if err != nil {
+			continue
+		}
+		own, ok := c.LocalAddr().(*net.UDPAddr)
+		c.Close()
+		if ok && !own.IP.IsLoopback() {
+			return own.IP.String()
+		}
+	}
+	return ""
 }
 
 // policy allows the page what this server serves, and nothing else: no inline script or style, no form, no frame.

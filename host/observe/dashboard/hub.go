@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
-	"github.com/xtts-host/xtts-host/host/observe/follow"
-	"github.com/xtts-host/xtts-host/host/observe/report"
 )
 
 const (
@@ -243,7 +241,7 @@ func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
 			}
 		}
 		if b.Len() == 0 {
-			b.WriteString(": still here\n\n")
+			b.WriteString("event: here\ndata: 0\n\n") // a page that hears nothing for long says so
 		}
 		out.SetWriteDeadline(time.Now().Add(limit))
 		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil {
@@ -268,65 +266,4 @@ func (r *run) snapshot() *event.Snapshot {
 	}
 	_, at := r.live.now(false)
 	return at
-}
-
-// state is a message about a run.
-type state struct {
-	Status    string       `json:"status"`
-	Live      bool         `json:"live"`
-	Step      int64        `json:"step"`
-	Total     int64        `json:"total"` // 0 if it is not known
-	Epoch     int          `json:"epoch"`
-	Skipped   int64        `json:"skipped"`
-	Loss      report.Float `json:"loss"`
-	Best      report.Float `json:"best"`
-	BestStep  int64        `json:"best_step"`
-	StepMs    float64      `json:"step_ms"`
-	WaitMs    float64      `json:"wait_ms"`
-	PerSecond float64      `json:"per_second"`
-	LeftS     float64      `json:"left_s"` // 0 if it is not known
-	Work      string       `json:"work"`   // besides the steps
-	Warnings  int          `json:"warnings"`
-	Unusable  int          `json:"unusable"`
-
-	Evaluations    int          `json:"evaluations"`
-	BestEvaluation report.Float `json:"best_evaluation"`
-	BestAt         int64        `json:"best_evaluation_step"`
-
-	Outcome  string      `json:"outcome"`
-	Mark     follow.Mark `json:"mark"`
-	Problems []string    `json:"problems"`
-}
-
-// stateOf describes a run. at is nil for one of another process.
-func (r *run) stateOf(at *event.Snapshot) *state {
-	now := r.Now()
-	_, warnings := r.Log(0)
-	_, unusable := r.Clips(0, 0)
-	s := &state{
-		Status: r.state(r.Run), Live: at != nil, Step: now.Last, Skipped: now.Skipped, Loss: report.Float(now.Loss),
-		Best: report.Float(now.Best), BestStep: now.BestStep, StepMs: now.StepMs, WaitMs: now.WaitMs,
-		Warnings: warnings, Unusable: unusable, Mark: r.Mark(),
-	}
-	best, loss, count := r.Best()
-	s.BestAt, s.BestEvaluation, s.Evaluations = best, report.Float(loss), count
-	if s.StepMs > 0 {
-		s.PerSecond = 1000 / s.StepMs
-	}
-	for _, p := range r.Problems() {
-		s.Problems = append(s.Problems, text(p))
-	}
-	if rep := r.Report(); rep != nil && at == nil {
-		s.Outcome = text(rep.Outcome)
-	}
-	if at == nil {
-		s.Total = r.planned()
-		return s
-	}
-	s.Step, s.Total, s.Epoch, s.Outcome = max(s.Step, at.Step), at.Run.Total, at.Epoch, text(at.Outcome)
-	s.PerSecond, s.LeftS = at.StepsPerSecond, at.Left.Seconds()
-	if at.Work != nil {
-		s.Work = at.Work.String()
-	}
-	return s
 }

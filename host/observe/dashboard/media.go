@@ -83,6 +83,10 @@ func (s *Server) clip(w http.ResponseWriter, q *http.Request, r *run) {
 		http.Error(w, "there is no such clip", http.StatusNotFound)
 		return
 	}
+	if q.URL.Query().Has("check") {
+		send(w, map[string]string{"problem": check(list[0].Path)})
+		return
+	}
 	done, ok := s.computing(q.Context())
 	if !ok {
 		http.Error(w, errOccupied.Error(), http.StatusServiceUnavailable)
@@ -104,6 +108,20 @@ func (s *Server) clip(w http.ResponseWriter, q *http.Request, r *run) {
 		data[i] = wav.Sample(v)
 	}
 	sendFile(w, q, "audio/wav", wav.File(rate, data))
+}
+
+// check says why a recording cannot be played, as far as its beginning tells; "" if nothing does.
+func check(path string) string {
+	f, err := files.Open(path)
+	if err != nil {
+		return text(reason(err))
+	}
+	sound, err := audio.New(f)
+	if err != nil {
+		return text(err.Error())
+	}
+	sound.Close()
+	return ""
 }
 
 // decode reads the first minute of a recording, and closes it.

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,6 +34,9 @@ type Config struct {
 	Runs []string
 	// Program is this program, which speaks with the checkpoints of a run; "" if the page must not.
 	Program string
+	// Asks says whether speaking with the checkpoints of a run needs a recording of the voice. Its error says why they
+	// do not speak. It is called when the page of a run is opened; nil if nothing is known.
+	Asks func(folder string) (voice bool, err error)
 	// Warn takes a fault of the page, which then does not move any more.
 	Warn func(text string)
 }
@@ -51,6 +53,7 @@ type Server struct {
 
 	ctx      context.Context
 	speaker  speaker
+	asks     func(folder string) (voice bool, err error)
 	warn     func(text string)
 	heavy    chan struct{} // of what computes: one at a time
 	listener net.Listener
@@ -77,7 +80,7 @@ func Listen(c Config) (*Server, error) {
 	}
 	s := &Server{
 		listener: l, heavy: make(chan struct{}, 1), listing: make(chan struct{}, 1),
-		speaker: speaker{program: c.Program}, warn: c.Warn,
+		speaker: speaker{program: c.Program}, asks: c.Asks, warn: c.Warn,
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if len(c.Runs) == 0 {
@@ -206,14 +209,4 @@ func (s *Server) computing(ctx context.Context) (done func(), ok bool) {
 	case <-late.Done():
 		return nil, false
 	}
-}
-
-// state is the word for a run, by what was read of it.
-func (r *run) state(of *follow.Run) string {
-	if r.live != nil {
-		if phase := r.live.phase(); phase != event.Ended {
-			return string(cmp.Or(phase, event.Preparing))
-		}
-	}
-	return of.Status()
 }

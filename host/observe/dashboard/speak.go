@@ -35,6 +35,9 @@ const (
 	mostWords  = 2000
 	mostSpeech = 64 << 20
 	patience   = 10 * time.Minute
+	// mostVoice bounds a recording of the voice that a page sends, in bytes, and sending the time for it.
+	mostVoice = 10 << 20
+	sending   = time.Minute
 	// mostKept is the number of the last sounds that are kept.
 	mostKept = 8
 	// nice is the priority of what speaks: whatever trains on this machine comes first.
@@ -71,7 +74,8 @@ type order struct {
 	Text       string `json:"text"`
 	Language   string `json:"language"`
 	Checkpoint string `json:"checkpoint"`
-	Voice      string `json:"voice"` // a recording in the run folder, "" for a model with one voice
+	Voice      string `json:"voice"`     // a recording in the run folder, "" for none
+	Recording  []byte `json:"recording"` // one of the reader instead, as a file of any kind
 }
 
 var errBusy = errors.New("another text is being spoken")
@@ -82,10 +86,15 @@ func (s *Server) speak(w http.ResponseWriter, q *http.Request, r *run) {
 		http.Error(w, "this page does not speak", http.StatusNotFound)
 		return
 	}
+	if !s.speaker.busy.TryLock() { // before the recording needs memory
+		http.Error(w, errBusy.Error(), http.StatusConflict)
+		return
+	}
+	defer s.speaker.busy.Unlock()
 	answer := http.NewResponseController(w)
-	answer.SetReadDeadline(time.Now().Add(limit))
+	answer.SetReadDeadline(time.Now().Add(sending))
 	var o order
-	dec := json.NewDecoder(http.MaxBytesReader(w, q.Body, 16<<10))
+	dec := json.NewDecoder(http.MaxBytesReader(w, q.Body, 16<<10+mostVoice*4/3))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil || !utf8.ValidString(o.Text) {
 		http.Error(w, "the request cannot be read", http.StatusBadRequest)
@@ -101,14 +110,11 @@ func (s *Server) speak(w http.ResponseWriter, q *http.Request, r *run) {
 	defer cancel()
 	began := time.Now()
 	id, seconds, err := s.speaker.speak(ctx, r, &o)
-	switch {
-	case errors.Is(err, errBusy):
-		http.Error(w, err.Error(), http.StatusConflict)
-	case err != nil:
+	if err != nil {
 		http.Error(w, visible.Short(err.Error(), 2000), http.StatusUnprocessableEntity)
-	default:
-		send(w, map[string]any{"id": id, "seconds": seconds, "took_s": time.Since(began).Seconds()})
+		return
 	}
+	send(w, map[string]any{"id": id, "seconds": seconds, "took_s": time.Since(began).Seconds()})
 }
 
 // check refuses what no page of this server asks for.
@@ -124,17 +130,15 @@ func (o *order) check() error {
 		return errors.New("there is no such language")
 	case o.Voice != "" && (!record.IsSample(o.Voice) || !strings.HasSuffix(o.Voice, ".wav")):
 		return errors.New("there is no such voice")
+	case o.Voice != "" && len(o.Recording) > 0:
+		return errors.New("there are two voices")
 	}
 	return nil
 }
 
 // speak has the program speak. A model that has no languages is asked again without one: the page offers those of the
-// texts, and the run folder does not say what the model knows.
+// texts, and the run folder does not say what the model knows. The caller holds busy.
 func (s *speaker) speak(ctx context.Context, r *run, o *order) (id int64, seconds float64, err error) {
-	if !s.busy.TryLock() {
-		return 0, 0, errBusy
-	}
-	defer s.busy.Unlock()
 	data, err := s.start(ctx, r, o)
 	if err != nil && o.Language != "" && strings.Contains(err.Error(), "has no languages") {
 		o.Language = ""
@@ -162,14 +166,14 @@ func (s *speaker) start(ctx context.Context, r *run, o *order) ([]byte, error) {
 	if o.Language != "" {
 		cmd.Args = append(cmd.Args, "--language="+o.Language)
 	}
-	if o.Voice != "" {
-		voice, err := voiceOf(r, o.Voice)
+	if o.Voice != "" || len(o.Recording) > 0 {
+		voice, err := voiceOf(r, o)
 		if err != nil {
 			return nil, err
 		}
 		defer voice.Close()
 		cmd.ExtraFiles = []*os.File{voice}
-		cmd.Args = append(cmd.Args, "--speaker=/proc/self/fd/3")
+		cmd.Args = append(cmd.Args, "--speaker="+voiceFile)
 	}
 	out := &bounded{most: mostSpeech}
 	said := &bounded{most: 16 << 10}
@@ -189,11 +193,14 @@ func (s *speaker) start(ctx context.Context, r *run, o *order) ([]byte, error) {
 	return whole(out.Bytes()), nil
 }
 
-// voiceOf copies a recording of the run folder, which is no link, into memory that another process can read.
-func voiceOf(r *run, name string) (*os.File, error) {
-	data, err := files.In(r.Folder(), strings.Split(name, "/")...).Read(mostSound)
-	if err != nil {
-		return nil, fmt.Errorf("the voice: %s", reason(err))
+// voiceOf copies the recording of an order, or one of the run folder, which is no link, into memory that another
+// process can read.
+func voiceOf(r *run, o *order) (_ *os.File, err error) {
+	data := o.Recording
+	if o.Voice != "" {
+		if data, err = files.In(r.Folder(), strings.Split(o.Voice, "/")...).Read(mostSound); err != nil {
+			return nil, fmt.Errorf("the voice: %s", reason(err))
+		}
 	}
 	fd, err := unix.MemfdCreate("voice", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -206,7 +213,15 @@ func voiceOf(r *run, name string) (*os.File, error) {
 	return voice, nil
 }
 
-// refusal is what a program that has failed says: its error and its hint.
+// controls are flags of the program by the names that the page has for them.
+var controls = strings.NewReplacer("--speaker "+voiceFile, "Voice", "--speaker", "Voice", "--language", "Language",
+	"--text-file -", "Text", "--run", "Checkpoint")
+
+// voiceFile is the recording of the voice for the program.
+const voiceFile = "/proc/self/fd/3"
+
+// refusal is what a program that has failed says, in the terms of the page: its error, and its hint if that names no
+// flag, which a page does not have.
 func refusal(ctx context.Context, err error, said []byte) error {
 	if ctx.Err() != nil {
 		return errors.New("stopped")
@@ -214,8 +229,9 @@ func refusal(ctx context.Context, err error, said []byte) error {
 	var lines []string
 	for line := range strings.Lines(string(said)) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "error: ") || lines != nil && line != "" {
-			lines = append(lines, strings.TrimPrefix(line, "error: "))
+		useless := strings.HasPrefix(line, "hint: ") && strings.Contains(line, "--")
+		if strings.HasPrefix(line, "error: ") || lines != nil && line != "" && !useless {
+			lines = append(lines, controls.Replace(strings.TrimPrefix(line, "error: ")))
 		}
 	}
 	if lines == nil {

@@ -160,6 +160,8 @@ func TestSpeakEnds(t *testing.T) {
 	go func() {
 		defer func() { recover() }()
 		err := func() error {
+			s.speaker.busy.Lock()
+			defer s.speaker.busy.Unlock()
 			_, _, err := s.speaker.speak(s.ctx, s.runs[0], &order{Text: "a", Checkpoint: "best"})
 			return err
 		}()

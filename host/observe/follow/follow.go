@@ -1,8 +1,10 @@
 package follow
 
 import (
+	"errors"
+	"io/fs"
 	"sync"
-	"time"
+	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/base/rundir"
@@ -27,9 +29,9 @@ type Run struct {
 	log                                    log
 	mark                                   Mark
 	report                                 *report.Report // nil without one that can be read
-	reported                               time.Time      // when it was written
+	reported                               whole          // report.json
 	settings                               []record.Setting
-	configured                             time.Time
+	configured                             whole // config.yaml
 }
 
 // Mark counts what was read. A part whose number has not changed has not changed, and all have if Again has.
@@ -76,7 +78,7 @@ func (r *Run) Forget() {
 	r.clearSteps()
 	r.clearEvaluations()
 	r.speech, r.clips, r.log = speech{}, clips{}, log{}
-	r.report, r.reported, r.settings, r.configured = nil, time.Time{}, nil, time.Time{}
+	r.report, r.reported, r.settings, r.configured = nil, whole{}, nil, whole{}
 	r.mark = Mark{Again: r.mark.Again + 1}
 }
 
@@ -94,7 +96,7 @@ func (r *Run) Read(most int64) (more bool) {
 	kinds := []struct {
 		tail  *tail
 		again func()
-		take  func(line []byte)
+		take  func(line []byte) error
 		count *int64
 	}{
 		{&r.metrics, r.clearSteps, r.steps.take, &m.Steps},
@@ -108,7 +110,10 @@ func (r *Run) Read(most int64) (more bool) {
 	}
 	for _, f := range kinds {
 		again := func() { f.again(); *f.count = 0; m.Again++ }
-		if f.tail.read(most, again, func(line []byte) { f.take(line); *f.count++ }) {
+		if f.tail.read(most, again, func(line []byte) error {
+			*f.count++
+			return f.take(line)
+		}) {
 			more = true
 		}
 	}
@@ -118,32 +123,53 @@ func (r *Run) Read(most int64) (more bool) {
 
 // readWhole reads the files that are replaced as a whole, if they are other ones than those that were read.
 func (r *Run) readWhole() {
-	if at := written(r.dir.Join(rundir.ReportFile)); !at.Equal(r.reported) {
-		r.reported, r.report = at, nil
-		if !at.IsZero() {
-			r.report, _ = record.ReadReport(r.dir.Join(rundir.ReportFile))
+	if path := r.dir.Join(rundir.ReportFile); r.reported.changed(path) {
+		r.report = nil
+		if r.reported.there {
+			r.report, r.reported.problem = record.ReadReport(path)
 		}
-		r.mark.Report = at.UnixMilli()
+		r.mark.Report = r.reported.at
 	}
-	if at := written(r.dir.Join(rundir.SettingsFile)); !at.Equal(r.configured) {
-		r.configured, r.settings = at, nil
-		if !at.IsZero() {
-			r.settings, _ = record.ReadSettings(r.dir.Join(rundir.SettingsFile))
+	if path := r.dir.Join(rundir.SettingsFile); r.configured.changed(path) {
+		r.settings = nil
+		if r.configured.there {
+			r.settings, r.configured.problem = record.ReadSettings(path)
 		}
-		r.mark.Settings = at.UnixMilli()
+		r.mark.Settings = r.configured.at
 	}
-	if at := written(r.dir.Join(rundir.MetricsFile)); !at.IsZero() {
-		r.mark.LastWrite = at.UnixMilli()
+	if info, err := r.dir.Join(rundir.MetricsFile).Lstat(); err == nil {
+		r.mark.LastWrite = info.ModTime().UnixMilli()
 	}
 }
 
-// written is when a file was written, the zero time if it is not there or no regular file.
-func written(path files.Path) time.Time {
+// whole is a file that is replaced as a whole.
+type whole struct {
+	there   bool
+	at      int64  // when it, or the right to read it, was changed, in ms since 1970
+	problem string // why it could not be read, "" if it could
+}
+
+// changed looks at the file, and reports whether it is another one than before. Its problem is then forgotten.
+func (w *whole) changed(path files.Path) bool {
+	now := whole{}
 	info, err := path.Lstat()
-	if err != nil || !info.Mode().IsRegular() {
-		return time.Time{}
+	switch {
+	case err == nil:
+		now.there, now.at = true, info.ModTime().UnixMilli()
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			now.at = stat.Ctim.Nano() / 1e6
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		now.problem = record.Why(path, err)
+		if now.problem == w.problem {
+			return false
+		}
 	}
-	return info.ModTime()
+	if now.there == w.there && now.at == w.at && now.problem == "" {
+		return false
+	}
+	*w = now
+	return true
 }
 
 // Mark returns what was read.
@@ -174,13 +200,16 @@ func (r *Run) Status() string {
 	return (&record.Run{Report: r.report, Steps: &record.Steps{LastStep: r.steps.last}}).Status()
 }
 
-// Problems say why files could not be read.
+// Problems say what of the files could not be read, each with the name of the file first.
 func (r *Run) Problems() (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range []*tail{&r.metrics, &r.eval, &r.spoken, &r.unusable, &r.lines} {
-		if t.problem != "" {
-			list = append(list, t.path.Base()+": "+t.problem)
+		list = append(list, t.problems()...)
+	}
+	for _, w := range []*whole{&r.reported, &r.configured} {
+		if w.problem != "" {
+			list = append(list, w.problem)
 		}
 	}
 	return list

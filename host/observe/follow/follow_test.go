@@ -119,11 +119,66 @@ func TestLinks(t *testing.T) {
 	if m := r.Mark(); m.Steps != 0 || m.Clips != 0 || r.Report() != nil || r.Settings() != nil {
 		t.Errorf("%+v, %v, %v", m, r.Report(), r.Settings())
 	}
-	if p := r.Problems(); len(p) != 2 || !strings.Contains(p[0], "link") {
+	if p := r.Problems(); len(p) != 4 || !strings.Contains(p[0], "link") {
 		t.Errorf("%q", p)
 	}
 	if lines, _ := End(r.dir.Join(rundir.MetricsFile), 5); lines != nil {
 		t.Errorf("%q", lines)
+	}
+}
+
+// TestProblems: a file that cannot be read, and lines that are no lines of it, are named with the reason. The other
+// files and lines are read, and a file that is mended has no problem any more.
+func TestProblems(t *testing.T) {
+	f := folder{t, t.TempDir()}
+	if err := os.Mkdir(filepath.Join(f.dir, rundir.MetricsFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.write(rundir.EvalFile, `{"step":20,"loss":2}`+"\n"+`{"step":40,"lo`+"\n"+"\x00\x00\n"+`{"step":60,"loss":1}`+"\n")
+	f.write(rundir.SpokenFile, `{"step":80,"clip":1,"text":"a","measures":{"mcd_db":5}}`+"\n")
+	f.write(rundir.QuarantineFile, strings.Repeat("y", 2*maxLine)+"\n"+`{"id":"a"}`+"\n")
+	f.write(rundir.ReportFile, `{"outcome":`)
+	f.write(rundir.SettingsFile, "max_steps: 100  # flag\n")
+	r := New(f.dir)
+	expect := func(want ...string) {
+		t.Helper()
+		for r.Read(1000) {
+		}
+		got := r.Problems()
+		if len(got) != len(want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		for i := range want {
+			if !strings.HasPrefix(got[i], want[i]) {
+				t.Errorf("%q, want %q", got[i], want[i])
+			}
+		}
+	}
+	left := rundir.EvalFile + ":2 and 1 more line were left out: unexpected end of JSON input"
+	expect(rundir.MetricsFile+": a folder", left, rundir.QuarantineFile+":1 was left out: it has more than 256 KiB",
+		"report.json: unexpected end of JSON input")
+	if first, last := r.Span(); first != 20 || last != 80 {
+		t.Errorf("from step %d to %d", first, last)
+	}
+	_, evaluations, speech := r.Curves(20, 80, 100)
+	_, count := r.Clips(0, 5)
+	if len(evaluations) != 1 || len(evaluations[0].Bins) != 2 || len(speech) != 1 || count != 1 {
+		t.Errorf("%+v, %+v, %d clips", evaluations, speech, count)
+	}
+	if err := os.Remove(filepath.Join(f.dir, rundir.MetricsFile)); err != nil {
+		t.Fatal(err)
+	}
+	f.write(rundir.MetricsFile, lines(1, 3, 1)+`{"step":4,"lo`+"\n"+`{"step":2,"loss":1}`+"\n"+lines(5, 6, 1))
+	f.write(rundir.ReportFile, `{"outcome":"done","steps":6}`)
+	expect(rundir.MetricsFile+":4 and 1 more line were left out: no object", left, rundir.QuarantineFile)
+	if now := r.Now(); now.Last != 6 || r.Status() != "done" {
+		t.Errorf("%+v, %s", now, r.Status())
+	}
+	brief := Brief(f.dir) // it does not count lines that it does not read
+	for brief.Read(1000) {
+	}
+	if p := brief.Problems(); len(p) != 1 || p[0] != left {
+		t.Errorf("%q", p)
 	}
 }
 

@@ -29,13 +29,13 @@ type clips struct {
 	count int
 }
 
-func (c *clips) take(line []byte) {
+func (c *clips) take(line []byte) error {
 	var v Clip
-	if json.Unmarshal(line, &v) != nil {
-		return
+	if err := json.Unmarshal(line, &v); err != nil {
+		return err
 	}
 	if c.count++; len(c.list) == maxClips {
-		return
+		return nil
 	}
 	v.ID, v.Reason = visible.Short(v.ID, maxText), visible.Short(v.Reason, maxText)
 	v.Stage, v.Split = visible.Short(v.Stage, maxName), visible.Short(v.Split, maxName)
@@ -43,6 +43,7 @@ func (c *clips) take(line []byte) {
 		v.Path = ""
 	}
 	c.list = append(c.list, v)
+	return nil
 }
 
 // Clips returns so many of the clips that cannot be used, from one on, and how many there are.
@@ -64,10 +65,10 @@ type log struct {
 	warnings int    // and errors
 }
 
-func (l *log) take(line []byte) {
-	v, ok := ParseLine(line)
-	if !ok {
-		return
+func (l *log) take(line []byte) error {
+	v, err := ParseLine(line)
+	if err != nil {
+		return err
 	}
 	if v.Level == "WARN" || v.Level == "ERROR" {
 		l.warnings++
@@ -75,13 +76,14 @@ func (l *log) take(line []byte) {
 	if l.lines = append(l.lines, v); len(l.lines) > 2*maxLines {
 		l.lines = append([]Line(nil), l.lines[maxLines:]...)
 	}
+	return nil
 }
 
 // ParseLine reads a line of log.jsonl.
-func ParseLine(line []byte) (v Line, ok bool) {
+func ParseLine(line []byte) (v Line, err error) {
 	var all map[string]any
-	if json.Unmarshal(line, &all) != nil {
-		return v, false
+	if err := json.Unmarshal(line, &all); err != nil {
+		return v, err
 	}
 	take := func(key string) string {
 		s, _ := all[key].(string)
@@ -94,7 +96,7 @@ func ParseLine(line []byte) (v Line, ok bool) {
 		parts = append(parts, fmt.Sprintf("%s=%v", key, all[key]))
 	}
 	v.Text = visible.Short(strings.Join(parts, " "), maxText)
-	return v, true
+	return v, nil
 }
 
 // Log returns the last lines of the log, at most so many, and the number of warnings and errors in all of it.
@@ -120,7 +122,7 @@ func End(path files.Path, most int) (lines []Line, at time.Time) {
 		return nil, at
 	}
 	for line := range bytes.Lines(data) {
-		if v, ok := ParseLine(line); ok {
+		if v, err := ParseLine(line); err == nil {
 			lines = append(lines, v)
 		}
 	}

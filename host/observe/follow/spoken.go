@@ -49,17 +49,20 @@ type take struct {
 	measures      []record.Value
 }
 
-func (s *speech) take(line []byte) {
+func (s *speech) take(line []byte) error {
 	u, _, err := record.ReadUtterance(line)
+	if err != nil {
+		return err
+	}
 	last := len(s.steps) - 1
-	if err != nil || last >= 0 && u.Step < s.steps[last] {
-		return
+	if last >= 0 && u.Step < s.steps[last] {
+		return record.ErrOrder
 	}
 	key := textKey{u.Clip, u.Number}
 	at, ok := s.index[key]
 	if !ok && len(s.texts) == maxTexts || len(s.takes) == maxTakes {
 		s.left++
-		return
+		return nil
 	}
 	if !ok {
 		if s.index == nil {
@@ -82,6 +85,7 @@ func (s *speech) take(line []byte) {
 	s.takes = append(s.takes, take{
 		at, u.Step, u.File, u.Picture, float32(u.Seconds), u.Ended != nil && !*u.Ended, u.Measures,
 	})
+	return nil
 }
 
 // at returns the takes of an evaluation.

@@ -87,10 +87,11 @@ type named struct {
 	value float64
 }
 
-func (s *steps) take(line []byte) {
+// take reads a line of a step.
+func (s *steps) take(line []byte) error {
 	var step, loss, ms, wait float64 = -1, math.NaN(), 0, 0
 	s.line = s.line[:0]
-	if numbers(line, func(name []byte, v float64) {
+	err := numbers(line, func(name []byte, v float64) {
 		switch string(name) {
 		case "step":
 			step = v
@@ -107,8 +108,14 @@ func (s *steps) take(line []byte) {
 		if len(name) <= maxName {
 			s.line = append(s.line, named{name, v})
 		}
-	}) != nil || !(step >= 0 && step < 1<<53) || s.n > 0 && int64(step) <= s.last {
-		return
+	})
+	switch {
+	case err != nil:
+		return err
+	case !(step >= 0 && step < 1<<53):
+		return record.ErrNoStep
+	case s.n > 0 && int64(step) <= s.last:
+		return record.ErrOrder
 	}
 	at := int64(step)
 	if s.n == 0 {
@@ -129,6 +136,7 @@ func (s *steps) take(line []byte) {
 			s.add(v.name, at, v.value)
 		}
 	}
+	return nil
 }
 
 // Now are figures of the last steps.
@@ -169,22 +177,44 @@ func (r *Run) Curves(from, to int64, most int) (steps, evaluations, speech []Ser
 	return r.steps.within(from, to, most), r.evaluations.within(from, to, most), r.speech.means(from, to, most)
 }
 
+// Span returns the first and the last step of all curves, 0 without any.
+func (r *Run) Span() (first, last int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = math.MaxInt64
+	include := func(from, to int64) { first, last = min(first, from), max(last, to) }
+	if r.steps.n > 0 {
+		include(r.steps.first, r.steps.last)
+	}
+	if r.evaluations.count > 0 {
+		include(r.evaluations.first, r.evaluations.last)
+	}
+	if spoken := r.speech.steps; len(spoken) > 0 {
+		include(spoken[0], spoken[len(spoken)-1])
+	}
+	return min(first, last), last
+}
+
 // evaluations is what eval.jsonl has.
 type evaluations struct {
 	curves
+	first    int64
 	last     int64
 	best     float64
 	bestStep int64
 	count    int
 }
 
-func (e *evaluations) take(line []byte) {
+func (e *evaluations) take(line []byte) error {
 	v, err := record.ReadEvaluation(line)
-	if err != nil || e.count > 0 && v.Step <= e.last {
-		return
+	if err != nil {
+		return err
+	}
+	if e.count > 0 && v.Step <= e.last {
+		return record.ErrOrder
 	}
 	if e.count == 0 {
-		e.best = math.Inf(1)
+		e.first, e.best = v.Step, math.Inf(1)
 	}
 	e.last = v.Step
 	e.count++
@@ -197,6 +227,7 @@ func (e *evaluations) take(line []byte) {
 			e.add([]byte(m.Name), v.Step, m.Value)
 		}
 	}
+	return nil
 }
 
 // Best returns the step and the loss of the evaluation with the lowest loss, and the number of evaluations. Without a

@@ -7,11 +7,12 @@ import (
 	"io/fs"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/observe/record"
 )
 
 const (
 	// maxLine limits a line, in bytes; a longer one is left out.
-	maxLine = 256 << 10
+	maxLine = record.MaxLine
 	// known is how many bytes before the place of a tail are compared: where they differ, the file is another one.
 	known = 128
 )
@@ -24,13 +25,16 @@ type tail struct {
 	last  []byte // the bytes before at, at most known
 	begun []byte // of a line that is not complete
 	skip  bool   // the line is too long, and is left out up to its end
+	cut   bool   // the reading began in the middle of the line
 	// problem is why the file could not be read the last time, "" if it could.
 	problem string
+	count   int            // of the lines that are read
+	out     record.LeftOut // of them
 }
 
 // read passes the lines that were appended to take, and reads at most so many bytes for that. again is called first if
 // the file is not the one that was read, or was cut. more says that there is more to read.
-func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool) {
+func (t *tail) read(most int64, again func(), take func(line []byte) error) (more bool) {
 	f, err := t.path.Open()
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && t.at > 0 {
@@ -38,7 +42,7 @@ func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool
 		}
 		t.problem = ""
 		if !errors.Is(err, fs.ErrNotExist) {
-			t.problem = err.Error()
+			t.problem = record.Why(t.path, err)
 		}
 		return false
 	}
@@ -48,12 +52,12 @@ func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool
 		t.restart(again)
 	}
 	if t.at == 0 && t.end > 0 && f.Size() > t.end {
-		t.at, t.skip = f.Size()-t.end, true // the first line is not complete
+		t.at, t.skip, t.cut = f.Size()-t.end, true, true
 	}
 	data := make([]byte, min(f.Size()-t.at, most))
 	n, err := f.ReadAt(data, t.at)
 	if err != nil && err != io.EOF {
-		t.problem = err.Error()
+		t.problem = record.Why(t.path, err)
 		return false
 	}
 	data = data[:n]
@@ -62,6 +66,17 @@ func (t *tail) read(most int64, again func(), take func(line []byte)) (more bool
 	t.last = bytes.Clone(t.last[max(0, len(t.last)-known):])
 	t.lines(data, take)
 	return n > 0 && t.at < f.Size()
+}
+
+// problems say what of the file could not be read.
+func (t *tail) problems() (list []string) {
+	if t.problem != "" {
+		list = append(list, t.problem)
+	}
+	if text := t.out.Text(t.path); text != "" && t.end == 0 { // otherwise the numbers of the lines are not known
+		list = append(list, text)
+	}
+	return list
 }
 
 // same reports whether the bytes before the place are those that were read.
@@ -76,20 +91,23 @@ func (t *tail) restart(again func()) {
 }
 
 // lines passes whole lines on, and keeps what is left.
-func (t *tail) lines(data []byte, take func(line []byte)) {
+func (t *tail) lines(data []byte, take func(line []byte) error) {
 	for {
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
 		if !whole {
 			break
 		}
+		t.count++
 		switch {
-		case t.skip:
+		case t.skip && t.cut: // it has only the end of this line
+			t.skip, t.cut, t.count = false, false, 0
+		case t.skip, len(t.begun)+len(line) > maxLine:
 			t.skip = false
-		case len(t.begun)+len(line) > maxLine:
+			t.out.Add(t.count, record.ErrTooLong)
 		case len(t.begun) > 0:
-			take(append(t.begun, line...))
+			t.out.Add(t.count, take(append(t.begun, line...)))
 		default:
-			take(line)
+			t.out.Add(t.count, take(line))
 		}
 		t.begun, data = t.begun[:0], rest
 	}

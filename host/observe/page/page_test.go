@@ -212,7 +212,8 @@ func TestPageOfARunThatGoesOn(t *testing.T) {
 	}
 	shown := shownBy(t, text)
 	for _, want := range []string{
-		"Run first unfinished", "had not ended when this page was written, or was killed. It had 3 steps.",
+		"Run first unfinished", "The run is unfinished, after 3 steps. The last step has no report: the run still " +
+			"trains, or was killed.",
 		"Input stall so far: 10 % of the time", "report.json is not there", "20.0 steps/s", "50.0 /s",
 	} {
 		if !strings.Contains(shown, want) {

@@ -168,8 +168,9 @@ func adapted(a *report.Adaptive) *Table {
 		}
 		rows = append(rows, []string{Count(c.Step), name, Count(int64(c.From)), Count(int64(c.To)), c.Why})
 	}
-	return NewTable(fmt.Sprintf("What --adaptive changed; %d batches ahead at most, of %d", a.Depth.Largest,
-		a.Depth.Limit), "--nnt", []string{"before step", "number of", "from", "to", "why"}, rows...).folded()
+	title := fmt.Sprintf("What --adaptive changed; %s ahead at most, of %d", units.Count(a.Depth.Largest, "batch"),
+		a.Depth.Limit)
+	return NewTable(title, "--nnt", []string{"before step", "number of", "from", "to", "why"}, rows...).folded()
 }
 
 // ranks is the table of the processes of a run of several.

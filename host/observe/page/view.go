@@ -43,19 +43,13 @@ type tile struct{ Name, Value, Note string }
 // mostLines bounds the lists of texts on a page.
 const mostLines = 100
 
-// tones are the colours of a state.
-var tones = map[string]string{
-	record.Done: "good", record.Interrupted: "warn", record.Unfinished: "info", record.Failed: "bad",
-	record.Diverged: "bad",
-}
-
 func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	v := &view{Run: run, Now: now, Name: nameOf(run.Folder), Status: run.Status(), report: run.Report}
 	if v.report == nil {
 		v.report = &report.Report{}
 	}
 	r := v.report
-	v.Tone = tones[v.Status]
+	v.Tone = record.StateOf(v.Status).Tone
 	v.Model = strings.Join(nonempty(r.Bundle, r.Device, r.Precision, processes(r)), ", ")
 	v.verdict()
 	first := 0 // what comes first, after the end of a run that failed or diverged
@@ -65,7 +59,7 @@ func viewOf(run *record.Run, link string, most int64, now time.Time) *view {
 	lines, poor := speech(run)
 	v.Advice = slices.Insert(v.Advice, first, slices.Concat(traced(r.Warnings), lines)...)
 	if v.VerdictTone = v.Tone; poor && v.Status == record.Done {
-		v.VerdictTone = tones[record.Interrupted]
+		v.VerdictTone = "warn"
 	}
 	v.Problems, v.Warnings = some(run.Problems), some(r.Warnings)
 	v.Tiles, v.Results = v.tiles(), results(run, r)
@@ -146,7 +140,7 @@ func (v *view) verdict() {
 		v.Headline = "The run failed, after " + steps + "."
 		v.Advice = slices.Concat([]string{r.Outcome + "."}, advised(r.Hint), v.Advice)
 	default:
-		v.Headline = "The run had not ended when this page was written, or was killed. It had " + steps + "."
+		v.Headline = fmt.Sprintf("The run is unfinished, after %s. %s", steps, record.StateOf(v.Status).Means)
 		sum := v.Run.Steps.Sum()
 		v.Advice = nil
 		if saved, err := rundir.Steps(files.In(v.Run.Folder, rundir.Checkpoints)); err == nil && len(saved) > 0 {

@@ -102,10 +102,10 @@ func bestSpoken(path files.Path, measure string) (step int64, mean float64, prob
 			return err
 		}
 		if v.Step == nil {
-			return errNoStep
+			return ErrNoStep
 		}
 		if *v.Step < now.Step {
-			return errOrder
+			return ErrOrder
 		}
 		if *v.Step != now.Step {
 			judge()

@@ -48,7 +48,7 @@ func readEvaluations(path files.Path, c *choice) (e Evaluations, problem string)
 			return err
 		}
 		if n := len(e.All); n > 0 && v.Step <= e.All[n-1].Step {
-			return errOrder
+			return ErrOrder
 		}
 		e.Count++
 		if value := c.value(&v); value < best {
@@ -82,7 +82,7 @@ func ReadEvaluation(line []byte) (Evaluation, error) {
 		return Evaluation{}, err
 	}
 	if fixed.Step == nil || *fixed.Step < 0 {
-		return Evaluation{}, errNoStep
+		return Evaluation{}, ErrNoStep
 	}
 	v := Evaluation{Step: *fixed.Step, Loss: value(fixed.Loss), Samples: fixed.Samples, Ms: fixed.EvalMs}
 	var all map[string]any

@@ -38,7 +38,7 @@ func Look(folder string) (*Glance, error) {
 	rep, problem := ReadReport(run.Join(rundir.ReportFile))
 	last, err := lastStep(run.Join(rundir.MetricsFile))
 	if err != nil && rep == nil {
-		return nil, fmt.Errorf("%s; %s", reason(run.Join(rundir.MetricsFile), err), problem)
+		return nil, fmt.Errorf("%s; %s", Why(run.Join(rundir.MetricsFile), err), problem)
 	}
 	r.Report, r.Steps = rep, &Steps{LastStep: last}
 	if g.Status = r.Status(); g.Status != Unfinished {
@@ -88,7 +88,7 @@ func lastStep(path files.Path) (int64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	tail := make([]byte, min(f.Size(), 2*maxLine))
+	tail := make([]byte, min(f.Size(), 2*MaxLine))
 	if err := files.ReadAt(f, tail, f.Size()-int64(len(tail))); err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func lastStep(path files.Path) (int64, error) {
 		}
 		tail = tail[:begin]
 	}
-	if f.Size() <= 2*maxLine {
+	if f.Size() <= 2*MaxLine {
 		return 0, nil
 	}
 	steps, _ := readSteps(path, nil)

@@ -11,15 +11,17 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 )
 
-// maxLine limits a line, in bytes. Those of a step have some 300, those of a text a few thousand. A longer one is left
-// out, and one of more than maxSkipped is not read to its end: a file with holes may pretend to any length.
 const (
-	maxLine    = 256 << 10
+	// MaxLine limits a line, in bytes. Those of a step have some 300, those of a text a few thousand. A longer one is
+	// left out.
+	MaxLine = 256 << 10
+	// maxSkipped is the length up to which such a line is read to its end: a file with holes may pretend to any length.
 	maxSkipped = 64 << 20
 )
 
 var (
-	errTooLong = fmt.Errorf("it has more than %d KiB", maxLine>>10)
+	// ErrTooLong says that a line was left out because of its length.
+	ErrTooLong = fmt.Errorf("it has more than %d KiB", MaxLine>>10)
 	errEndless = fmt.Errorf("has more than %s, and nothing after it was read", units.Size(maxSkipped))
 )
 
@@ -32,7 +34,7 @@ func Lines(path files.Path, take func(line []byte) error) (problem string) {
 		return ""
 	}
 	if err != nil {
-		return reason(path, err)
+		return Why(path, err)
 	}
 	defer f.Close()
 	return linesOf(f, path, take)
@@ -40,25 +42,25 @@ func Lines(path files.Path, take func(line []byte) error) (problem string) {
 
 // linesOf reads the lines of an open file.
 func linesOf(f io.Reader, path files.Path, take func(line []byte) error) (problem string) {
-	r, out := bufio.NewReaderSize(f, maxLine), leftOut{}
+	r, out := bufio.NewReaderSize(f, MaxLine), LeftOut{}
 	for n := 1; ; n++ {
 		line, err := next(r)
 		switch err {
 		case nil:
-			out.add(n, take(line))
-		case errTooLong:
-			out.add(n, err)
+			out.Add(n, take(line))
+		case ErrTooLong:
+			out.Add(n, err)
 		case io.EOF:
-			return out.text(path)
+			return out.Text(path)
 		case errEndless:
 			return out.with(path, fmt.Sprintf("%s:%d %v", path.Base(), n, err))
 		default:
-			return out.with(path, reason(path, err))
+			return out.with(path, Why(path, err))
 		}
 	}
 }
 
-// next returns a line, which the next call overwrites. The error is errTooLong for one that was passed over, errEndless
+// next returns a line, which the next call overwrites. The error is ErrTooLong for one that was passed over, errEndless
 // for one that is too long for that, and io.EOF after the last complete one: a run that was killed may leave a part of
 // a line.
 func next(r *bufio.Reader) ([]byte, error) {
@@ -72,7 +74,7 @@ func next(r *bufio.Reader) ([]byte, error) {
 		case bufio.ErrBufferFull:
 			skipped += len(piece)
 		case nil, io.EOF:
-			return nil, errTooLong
+			return nil, ErrTooLong
 		default:
 			return nil, err
 		}
@@ -80,14 +82,14 @@ func next(r *bufio.Reader) ([]byte, error) {
 	return nil, errEndless
 }
 
-// leftOut are lines that were left out.
-type leftOut struct {
+// LeftOut are lines of a file that were left out. The zero value is none.
+type LeftOut struct {
 	count, line int   // line is the first one
 	first       error // what is wrong with it
 }
 
-// add counts a line, unless err is nil.
-func (l *leftOut) add(line int, err error) {
+// Add counts a line, unless err is nil.
+func (l *LeftOut) Add(line int, err error) {
 	if err == nil {
 		return
 	}
@@ -96,8 +98,8 @@ func (l *leftOut) add(line int, err error) {
 	}
 }
 
-// text names the first line, and counts the others.
-func (l *leftOut) text(path files.Path) string {
+// Text names the first line, and counts the others; "" without one.
+func (l *LeftOut) Text(path files.Path) string {
 	switch l.count {
 	case 0:
 		return ""
@@ -109,15 +111,15 @@ func (l *leftOut) text(path files.Path) string {
 }
 
 // with is what was left out, followed by why the lines after it were not read.
-func (l *leftOut) with(path files.Path, why string) string {
-	if text := l.text(path); text != "" {
+func (l *LeftOut) with(path files.Path, why string) string {
+	if text := l.Text(path); text != "" {
 		return text + "; " + why
 	}
 	return why
 }
 
-// reason is why a file of the folder cannot be read, without the folder's path.
-func reason(path files.Path, err error) string {
+// Why is why a file of the folder cannot be read, without the folder's path.
+func Why(path files.Path, err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	} else if link, ok := errors.AsType[*files.LinkError](err); ok {

@@ -23,7 +23,7 @@ func (endless) Read(b []byte) (int, error) {
 func TestWhatEndsLines(t *testing.T) {
 	const left = "x.jsonl:2 was left out: bad"
 	damaged := iotest.ErrReader(syscall.EIO)
-	long := strings.NewReader(strings.Repeat("x", 2*maxLine))
+	long := strings.NewReader(strings.Repeat("x", 2*MaxLine))
 	for _, c := range []struct {
 		text string
 		rest io.Reader

@@ -44,10 +44,10 @@ func readProbes(path files.Path) (p Probes, problem string) {
 			return err
 		}
 		if v.Step == nil {
-			return errNoStep
+			return ErrNoStep
 		}
 		if *v.Step < p.Step {
-			return errOrder
+			return ErrOrder
 		}
 		if *v.Step != p.Step {
 			p = Probes{Step: *v.Step}

@@ -119,10 +119,10 @@ func (r *Run) there(run files.Path) error {
 func ReadReport(path files.Path) (*report.Report, string) {
 	data, err := path.Read(maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, rundir.ReportFile + " is not there: the run is still going, or was killed"
+		return nil, rundir.ReportFile + " is not there: " + stillOrKilled
 	}
 	if err != nil {
-		return nil, reason(path, err)
+		return nil, Why(path, err)
 	}
 	r := &report.Report{Loss: report.Losses{First: nan, Last: nan, Best: nan}}
 	err = json.Unmarshal(data, r)
@@ -146,26 +146,4 @@ func (r *Run) fresh() *report.Report {
 		return nil
 	}
 	return r.Report
-}
-
-// The states of a run.
-const (
-	Done        = report.Done
-	Interrupted = report.Interrupted
-	Diverged    = "diverged"
-	Failed      = "failed"
-	Unfinished  = "unfinished" // still going, or killed
-)
-
-// Status is the state of a run in one word.
-func (r *Run) Status() string {
-	switch {
-	case r.Report == nil || r.Stale():
-		return Unfinished
-	case r.Report.Verdict.Diverged:
-		return Diverged
-	case r.Report.Outcome == Done, r.Report.Outcome == Interrupted:
-		return r.Report.Outcome
-	}
-	return Failed
 }

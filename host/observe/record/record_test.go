@@ -217,7 +217,7 @@ func TestBackwards(t *testing.T) {
 	dir := folder(t, map[string]string{"spoken.jsonl": `{"step":2}` + "\n" + `{"step":1}` + "\n"})
 	_, spoken := readSpoken(files.In(dir), -1)
 	_, problem := readProbes(files.In(dir, "spoken.jsonl"))
-	if want := errOrder.Error(); !strings.Contains(problem, want) || !strings.Contains(spoken, want) {
+	if want := ErrOrder.Error(); !strings.Contains(problem, want) || !strings.Contains(spoken, want) {
 		t.Errorf("%q, %q", problem, spoken)
 	}
 }

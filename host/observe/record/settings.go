@@ -26,7 +26,7 @@ var setting = regexp.MustCompile(`^(?:# )?([a-z][a-z0-9_]*): (.*?)(?:  # (.+))?$
 func ReadSettings(path files.Path) (list []Setting, problem string) {
 	data, err := path.Read(maxSettings)
 	if err != nil {
-		return nil, reason(path, err)
+		return nil, Why(path, err)
 	}
 	for line := range strings.Lines(string(data)) {
 		if m := setting.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {

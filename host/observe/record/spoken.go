@@ -168,7 +168,7 @@ func ReadUtterance(line []byte) (u Utterance, refused int, err error) {
 		return u, 0, err
 	}
 	if v.Step == nil || *v.Step < 0 {
-		return u, 0, errNoStep
+		return u, 0, ErrNoStep
 	}
 	var s Spoken
 	u = s.utterance(&v)
@@ -198,10 +198,10 @@ func readSpoken(run files.Path, best int64) (s Spoken, problem string) {
 			return err
 		}
 		if v.Step == nil {
-			return errNoStep
+			return ErrNoStep
 		}
 		if *v.Step < step {
-			return errOrder
+			return ErrOrder
 		}
 		if *v.Step != step {
 			keep()

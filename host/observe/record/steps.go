@@ -53,8 +53,9 @@ type stepLine struct {
 }
 
 var (
-	errNoStep = errors.New(`"step" is missing`)
-	errOrder  = errors.New("the steps do not increase")
+	// ErrNoStep and ErrOrder say why a line was left out.
+	ErrNoStep = errors.New(`"step" is missing`)
+	ErrOrder  = errors.New("the steps do not increase")
 )
 
 // readSteps reads metrics.jsonl. A process began after each of the steps in began.
@@ -70,10 +71,10 @@ func readSteps(path files.Path, began []int64) (*Steps, string) {
 			return err
 		}
 		if v.Step == nil {
-			return errNoStep
+			return ErrNoStep
 		}
 		if *v.Step < 0 || s.Count > 0 && *v.Step <= s.LastStep {
-			return errOrder
+			return ErrOrder
 		}
 		s.add(&v, s.Count == 0 || first[*v.Step])
 		return nil

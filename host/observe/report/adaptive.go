@@ -87,6 +87,7 @@ func (t *table) adaptive(a *Adaptive) {
 	if a == nil {
 		return
 	}
-	t.row("adaptive", fmt.Sprintf("%d batches ahead at the end, %d at most (limit %d), %s of the ring; %s",
-		a.Depth.Last, a.Depth.Largest, a.Depth.Limit, units.Size(a.ReservedBytes), units.Count(a.Changes, "change")))
+	t.row("adaptive", fmt.Sprintf("%s ahead at the end, %d at most (limit %d), %s of the ring; %s",
+		units.Count(a.Depth.Last, "batch"), a.Depth.Largest, a.Depth.Limit, units.Size(a.ReservedBytes),
+		units.Count(a.Changes, "change")))
 }

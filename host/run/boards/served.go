@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/loop"
 	"github.com/xtts-host/xtts-host/host/run/machine"
 	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/speak/synthesize"
 )
 
 // Served are the servers of a run. They end with the bus.
@@ -44,7 +45,8 @@ func Serve(c *config.Config, leads bool, bus *event.Bus, log *slog.Logger) (_ *S
 			return nil, err
 		}
 		if s.page, err = dashboard.Listen(dashboard.Config{
-			Flag: dashboard.Flag, Address: c.Dashboard, Program: program, Warn: warn,
+			Flag: dashboard.Flag, Address: c.Dashboard, Program: program, Asks: synthesize.Asks,
+			Warn: warn,
 		}); err != nil {
 			return nil, err
 		}

@@ -165,7 +165,8 @@ func (d *Draft) checkWindow() error {
 	}
 	if slots, batches := d.Config.BufferSize, d.Config.Accumulate; batches > slots {
 		return hint.Errorf("raise --buffer-size and --ring-memory, or lower --accumulate",
-			"the bundle's accumulation is weighted: a ring of %d slots cannot hold the %d batches of a step", slots,
+			"the bundle's accumulation is weighted: a ring of %s cannot hold the %d batches of a step",
+			units.Count(slots, "slot"),
 			batches)
 	}
 	return nil

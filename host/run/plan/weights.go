@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
@@ -98,7 +99,7 @@ func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 func (m Match) Text(path string) string {
 	const shown = 5
 	var b strings.Builder
-	visible.Fprintf(&b, "%-12s %s: %d tensors loaded\n", "weights", path, len(m.Taken))
+	visible.Fprintf(&b, "%-12s %s: %s loaded\n", "weights", path, units.Count(len(m.Taken), "tensor"))
 	for _, d := range m.damaged {
 		visible.Fprintf(&b, "%-12s %s is damaged and skipped: %v\n", "", d.Path, d.Err)
 	}

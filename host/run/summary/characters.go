@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
@@ -36,7 +37,7 @@ func characters(found []dataset.UnknownChar) string {
 	if more := len(found) - maxCharacters; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("%d characters: %s", total, strings.Join(names, ", "))
+	return fmt.Sprintf("%s: %s", units.Count(total, "character"), strings.Join(names, ", "))
 }
 
 // spelling suggests what to do about unknown characters.

@@ -65,7 +65,9 @@ func Ring(p *plan.Plan) string {
 	slot, most := p.Slots.Size(), p.Config.BufferSize
 	number, all := units.Count(most, "slot"), ""
 	if a := p.Adaptive; a != nil {
-		number = fmt.Sprintf("%d to %s", a.Slots, number)
+		if a.Slots < most {
+			number = fmt.Sprintf("%d to %s", a.Slots, number)
+		}
 		all = ", at most " + units.Size(int64(most)*int64(slot))
 		if !a.Returns {
 			all = ", " + units.Size(int64(most)*int64(slot)) + ", which stay reserved for a GPU"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -20,7 +21,7 @@ func (b Batch) Refuse(err error, p Plan, u Use, rows int, sure bool) error {
 	room, _ := p.Room()
 	limited := room > 0 && errors.Is(err, ort.ErrOutOfMemory) // the limit of ONNX Runtime's arenas
 	if u.Graphs == 0 {                                        // an allocation failed
-		batch, has := fmt.Sprintf("a batch of %d rows", b.Rows), "the GPU has"
+		batch, has := "a batch of "+units.Count(b.Rows, "row"), "the GPU has"
 		if large, ok := errors.AsType[*train.TooLargeError](err); ok {
 			batch += fmt.Sprintf(" in bucket %d", large.Bucket)
 			err = large.Err

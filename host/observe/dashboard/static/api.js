@@ -23,20 +23,24 @@ export async function post(path, body, signal) {
 export const media = (file) => base + "media?file=" + encodeURIComponent(file);
 export const spectrogram = (file) => base + "spectrogram?file=" + encodeURIComponent(file);
 
-// listen calls back for each message of a kind, and with whether the server is there.
+const silence = 45000; // the server sends something every 15 s
+
+// listen calls back for each message of a kind, and with whether the server is there, or refuses to send messages.
 export function listen(kinds, there) {
-  let source;
+  let source, last = Date.now();
   const open = () => {
     source = new EventSource(base + "events");
-    for (const [kind, call] of Object.entries(kinds)) {
-      source.addEventListener(kind, (e) => { there(true); call(JSON.parse(e.data)); });
+    for (const [kind, call] of Object.entries({ here: () => {}, ...kinds })) {
+      source.addEventListener(kind, (e) => { last = Date.now(); there(true); call(JSON.parse(e.data)); });
     }
     source.onerror = () => {
-      there(false);
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000);
+      const refused = source.readyState === EventSource.CLOSED;
+      there(false, refused);
+      if (refused) setTimeout(open, 5000); // otherwise the browser tries again
     };
   };
   open();
+  setInterval(() => { if (Date.now() - last > silence) there(false); }, 5000);
   addEventListener("pagehide", () => source.close());
   addEventListener("pageshow", (e) => { if (e.persisted) open(); });
 }

@@ -2,15 +2,17 @@
 
 import { base, get, listen, loader, run } from "./api.js";
 import * as charts from "./charts.js";
-import { $, clock, count, figure, fill, h, ms, percent, seconds } from "./dom.js";
+import { $, clock, count, figure, fill, h, long, ms, percent, seconds, some } from "./dom.js";
 import * as inside from "./inside.js";
 import * as lists from "./lists.js";
 import * as speech from "./speech.js";
+import { known, none } from "./words.js";
 
 let facts = null;
 let state = null;
 let waiting = false;
-let away = false;
+let away = null; // since when the server does not answer, and whether it refuses to
+let heard = Date.now();
 
 const load = {
   curves: loader(2000, charts.load),
@@ -26,18 +28,24 @@ async function about() {
   $("name").textContent = facts.name;
   document.title = facts.name + " – xtts-host";
   fill($("about"), [facts.bundle, facts.device, facts.folder].filter(Boolean).flatMap((t, i) => [i ? ", " : "", h("bdi", {}, t)]));
-  fill($("notes"), facts.advice?.length ? h("div", { class: "note info" }, h("ul", {}, facts.advice.map((a) => h("li", { dir: "auto" }, a)))) : null);
+  fill($("notes"), facts.advice?.length ? h("div", { class: "note info" }, h("ul", {}, facts.advice.map((a) => h("li", { dir: "auto" }, long(a))))) : null);
   lists.settings(facts.settings);
-  speech.checkpoints(facts.checkpoints || [], facts.speaks);
+  speech.offer(facts);
   inside.facts(facts, state?.live);
 }
 
-const words = { unfinished: "no report yet", "warm-up": "filling the pipeline" };
+// badge shows the state of the run. That of one that runs is not known when the server does not answer.
+function badge(s) {
+  const lost = away && s.running;
+  $("status").textContent = lost ? "no answer" : s.status;
+  $("status").className = "badge " + (lost ? "warn" : s.tone);
+  $("status").title = lost ? "" : s.means;
+  const words = s.work || (s.status === "failed" || s.status === "diverged" ? s.outcome : s.status === "unfinished" ? s.means : "");
+  $("work").textContent = lost ? `${s.status} at ${clock(away.since)}` : words;
+}
 
 function header(s) {
-  $("status").textContent = words[s.status] || s.status;
-  $("status").className = "badge " + (lists.tones[s.status] || "info");
-  $("work").textContent = s.work || (s.outcome && s.outcome !== s.status ? s.outcome : "");
+  badge(s);
   $("progress").hidden = !s.step && !s.total;
   const share = s.total ? Math.min(1, s.step / s.total) : 0;
   $("track").hidden = !s.total;
@@ -53,7 +61,7 @@ function header(s) {
 function tiles(s) {
   const list = [["training loss", figure(s.loss), s.best === null ? "" : `lowest ${figure(s.best)} at step ${count(s.best_step)}`]];
   list.push(["best evaluation", s.evaluations ? figure(s.best_evaluation) : "–",
-    s.evaluations ? `step ${count(s.best_evaluation_step)}, of ${count(s.evaluations)}` : "none yet"]);
+    s.evaluations ? `step ${count(s.best_evaluation_step)}, of ${some(s.evaluations, "evaluation")}` : none("none yet", "none")]);
   if (s.step_ms > 0) {
     list.push(["step time", ms(s.step_ms), (1000 / s.step_ms).toFixed(2) + " steps/s"]);
     list.push(["input stall", percent(s.wait_ms / s.step_ms), "waiting for batches"]);
@@ -68,12 +76,13 @@ function tiles(s) {
 
 function take(s) {
   const before = state;
+  const ended = known(s) && before;
   state = s;
   header(s);
   tiles(s);
   charts.step(s.step);
   const old = before?.mark || {}, now = s.mark;
-  const again = !before || old.Again !== now.Again;
+  const again = !before || ended || old.Again !== now.Again;
   const changed = (...keys) => again || keys.some((k) => old[k] !== now[k]);
   if (changed("Steps", "Evaluations", "Spoken")) load.curves();
   if (changed("Spoken", "Evaluations")) load.speech();
@@ -82,17 +91,31 @@ function take(s) {
   if (changed("Report", "Settings", "Evaluations") || before?.live !== s.live) { load.about(); load.ranks(); }
 }
 
-function there(yes) {
-  away = !yes;
+// there notes whether the server answers.
+function there(yes, refused) {
+  if (yes) heard = Date.now();
+  if (yes ? !away : away && away.refused === !!refused) return;
+  away = yes ? null : { since: heard, refused: !!refused };
+  if (state) badge(state);
   lost();
+}
+
+// gone says that the server does not answer, and what to do.
+function gone() {
+  if (away.refused) return "The server sends no news of this run: too many pages watch it, or another program serves at this address now. This page tries again.";
+  const view = facts ? ": xtts-host view " + facts.folder : ".";
+  return `The server of this page has not answered since ${clock(away.since)}. What is shown is of that time. This page tries again. ` +
+    (run < 0 ? "If it was ended, start it again with xtts-host view." : facts && !facts.own ? "If it was ended, start it again" + view
+      : "It ends with its run. If the run has ended, xtts-host view shows it from its files" + view);
 }
 
 // lost says that the server does not answer, or which files of the run it cannot read. An alert that has not changed is
 // not set again, so that it is not read aloud again.
 function lost() {
-  const text = away ? "The server of this page does not answer. If the run has ended, xtts-host view shows it from its files" +
-    (facts ? ": xtts-host view " + facts.folder : ".") : (state?.problems || []).join("; ");
-  if ($("lost").textContent !== text) $("lost").textContent = text;
+  const problems = state?.problems || [];
+  const text = away ? gone() : problems.length ? "Not all of this run can be read. The rest is shown. " + problems.join("; ") : "";
+  if ($("lost").dataset.text !== text) fill($("lost"), long(text, 1000));
+  $("lost").dataset.text = text;
   $("lost").hidden = !text;
 }
 
@@ -115,7 +138,7 @@ async function begin() {
     $("status").hidden = true;
     $("runs").hidden = false;
     const again = loader(2000, async () => {
-      const list = await lists.runs();
+      const list = await lists.runs().then((l) => { there(true); return l; }, (e) => { there(false); throw e; });
       if (!list.length) waiting = true;
       else if (waiting) location.replace("/runs/0"); // the run of this process has got its folder
     });

@@ -2,7 +2,8 @@
 // its extremes: the line is the mean, the band around it reaches from the smallest to the largest value.
 
 import { base, get } from "./api.js";
-import { $, count, figure, fill, h, scroll, table } from "./dom.js";
+import { $, count, figure, fill, h, percent, scroll, table } from "./dom.js";
+import { none } from "./words.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -26,7 +27,8 @@ function groups(data) {
     const lines = [];
     if (train.has(name)) lines.push({ label: "training", s: train.get(name), band: true });
     if (evaluation.has(name)) lines.push({ label: "evaluation", s: evaluation.get(name), points: true });
-    if (lines.length) list.push({ key: name, title: name, lines, log });
+    const unit = evaluation.get(name)?.unit || train.get(name)?.unit;
+    if (lines.length) list.push({ key: name, title: name, lines, log, unit });
   };
   const rest = [...train.keys()].filter((n) => !/^(lr|grad_norm)(\.|$)|^(loss|samples|frames|step_ms|input_wait_ms)$/.test(n));
   pair("loss", true);
@@ -38,6 +40,12 @@ function groups(data) {
   family("time of a step", (n) => n === "step_ms" || n === "input_wait_ms", "ms");
   return list;
 }
+
+// value writes a value of a chart with its unit. A share is shown as percents.
+const value = (group, v) => {
+  if (group.unit === "%" && Number.isFinite(v)) return percent(v);
+  return figure(v) + (group.unit && Number.isFinite(v) ? " " + group.unit : "");
+};
 
 // columns puts the curves of a chart on one axis of steps. The band of a curve is two columns more.
 function columns(lines) {
@@ -70,7 +78,7 @@ function options(group, width, height) {
     scales: { x: { time: false }, y: { distr: shown.log && group.log && positive(group) ? 3 : 1 } },
     axes: [
       { stroke: axis, grid: { stroke: grid, width: 1 }, ticks, font, size: 28, gap: 3, values: (_, v) => v.map((n) => (Number.isInteger(n) ? count(n) : "")), space: 70 },
-      { stroke: axis, grid: { stroke: grid, width: 1 }, ticks, font, size: 58, gap: 4, values: (_, v) => v.map((n) => (n === null ? "" : figure(n))) },
+      { stroke: axis, grid: { stroke: grid, width: 1 }, ticks, font, size: 58, gap: 4, values: (_, v) => v.map((n) => (n === null ? "" : group.unit === "%" ? figure(100 * n) + " %" : figure(n))) },
     ],
     hooks: {
       setCursor: [(u) => readout(group, u)],
@@ -99,7 +107,7 @@ function readout(group, u) {
     let j = at === null ? values.length - 1 : at;
     while (j > 0 && (values[j] === null || values[j] === undefined)) j--;
     const text = h("bdi", {}, line.label);
-    return h("span", { class: "k" + (line.points ? 2 : (i % 7) + 1) }, text, " " + figure(values[j]) + (group.unit ? " " + group.unit : ""));
+    return h("span", { class: "k" + (line.points ? 2 : (i % 7) + 1) }, text, " " + value(group, values[j]));
   });
   const step = at === null ? null : chart.data[0][at];
   fill(chart.keys, keys, step === null ? null : h("span", { class: "plain" }, "step " + count(step)));
@@ -111,19 +119,20 @@ function describe(group) {
     if (!s.step.length) return label + " has no values";
     const last = s.mean.length - 1;
     const lows = s.low.filter((v) => v !== null);
-    return `${label} from ${figure(s.mean[0])} at step ${count(s.step[0])} to ${figure(s.mean[last])} at step ` +
-      `${count(s.step[last])}, lowest ${figure(Math.min(...lows))}`;
+    return `${label} from ${value(group, s.mean[0])} at step ${count(s.step[0])} to ${value(group, s.mean[last])} at step ` +
+      `${count(s.step[last])}, lowest ${value(group, Math.min(...lows))}`;
   }).join("; ");
 }
 
 // rows are at most 40 rows of the table behind a chart.
-function rows(lines) {
+function rows(group) {
+  const { lines } = group;
   const steps = [...new Set(lines.flatMap(({ s }) => s.step))].sort((a, b) => a - b);
   const each = Math.max(1, Math.ceil(steps.length / 40));
   return steps.filter((_, i) => (steps.length - 1 - i) % each === 0).map((step) => [
     count(step), ...lines.map(({ s }) => {
       const i = s.step.indexOf(step);
-      return i < 0 ? "" : figure(s.mean[i]);
+      return i < 0 ? "" : value(group, s.mean[i]);
     }),
   ]);
 }
@@ -140,7 +149,7 @@ function keyboard(group, e) {
   u.setCursor({ left: u.valToPos(x[at], "x"), top: u.valToPos((low + high) / 2, "y") });
   chart.said.textContent = `step ${count(x[at])}: ` + group.lines.map((line, i) => {
     const column = 1 + group.lines.slice(0, i).reduce((n, l) => n + (l.band ? 3 : 1), 0);
-    return `${line.label} ${figure(chart.data[column][at])}`;
+    return `${line.label} ${value(group, chart.data[column][at])}`;
   }).join(", ");
 }
 
@@ -161,7 +170,7 @@ function tabulate(chart) {
   if (!chart.more.open) return;
   const { lines, title } = chart.group;
   fill(chart.body, scroll("Values of " + title, table(null,
-    [["step", "n"], ...lines.map(({ label }) => [label, "n"])], rows(lines))));
+    [["step", "n"], ...lines.map(({ label }) => [label, "n"])], rows(chart.group))));
 }
 
 // draw makes or renews the charts of groups in an element.
@@ -197,9 +206,9 @@ export async function load() {
   const into = $("charts");
   const list = groups(data);
   if (list.length && !charts.size) fill(into);
-  if (!list.length && !charts.size) fill(into, h("p", { class: "muted" }, "No step is complete yet."));
+  if (!list.length && !charts.size) fill(into, h("p", { class: "muted" }, none("No step is complete yet.", "The run folder has no figures of steps.")));
   draw(list, into);
-  draw(data.speech.map((s) => ({ key: "speech " + s.name, title: s.title, lines: [{ label: "mean of the texts", s, points: true }] })), $("measures"));
+  draw(data.speech.map((s) => ({ key: "speech " + s.name, title: s.title, unit: s.unit, lines: [{ label: "mean of the texts", s, points: true }] })), $("measures"));
   if (list.length && !performance.getEntriesByName("curves").length) performance.mark("curves");
   document.documentElement.dataset.curves = String(list.length);
 }

@@ -27,7 +27,7 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 export const count = (n) => whole.format(n);
 
 // some counts things: "1 text", "2 texts".
-export const some = (n, thing) => count(n) + " " + thing + (n === 1 ? "" : "s");
+export const some = (n, thing, things = thing + "s") => count(n) + " " + (n === 1 ? thing : things);
 
 // figure writes a number with about four digits.
 export function figure(v) {
@@ -36,6 +36,20 @@ export function figure(v) {
   if (a !== 0 && (a < 1e-3 || a >= 1e6)) return v.toExponential(2).replace("e+", "e");
   return a >= 1000 ? whole.format(v) : String(Number(v.toPrecision(4)));
 }
+
+// cut is the beginning of a long text. It does not divide a character.
+const cut = (text, most) => [...text.slice(0, 2 * most)].slice(0, most).join("").trimEnd() + " …";
+
+// long is a text of which only the beginning is shown, until a reader asks for all of it.
+export function long(text, most = 300) {
+  if (typeof text !== "string" || text.length <= 1.2 * most) return text;
+  return h("details", { class: "long" }, h("summary", { dir: "auto" }, h("span", { class: "start" }, cut(text, most), " ", h("span", { class: "turn" }, "show all")),
+    h("span", { class: "turn less" }, "show less")), h("span", { dir: "auto" }, text));
+}
+
+// titled is a text as a heading, with a way to see all of it below.
+export const titled = (tag, text, props = {}) => text.length <= 240 ? [h(tag, props, text)]
+  : [h(tag, props, cut(text, 200)), h("details", {}, h("summary", {}, "All of the text"), h("p", { ...props, class: "" }, text))];
 
 export function ms(v) {
   if (v >= 10000) return (v / 1000).toFixed(1) + " s";
@@ -70,7 +84,7 @@ export function table(caption, columns, rows) {
     caption && h("caption", {}, caption),
     h("thead", {}, h("tr", {}, columns.map(([title, kind]) => h("th", { scope: "col", class: kind }, title)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) =>
-      h(i ? "td" : "th", { class: columns[i][1], scope: i ? null : "row", dir: "auto" }, cell))))));
+      h(i ? "td" : "th", { class: columns[i][1], scope: i ? null : "row", dir: "auto" }, long(cell)))))));
 }
 
 // scroll makes a box for what may be wider or longer than the page; the keyboard can scroll it.

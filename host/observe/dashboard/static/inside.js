@@ -1,7 +1,8 @@
 // The inside of a run: where each batch is, how long the phases take, memory, plugins and ranks.
 
 import { base, get } from "./api.js";
-import { $, bytes, clock, count, fill, h, ms, percent, scroll, table } from "./dom.js";
+import { $, bytes, clock, count, fill, h, ms, percent, scroll, some, table } from "./dom.js";
+import { none } from "./words.js";
 
 const [FREE, PREPARING, READY] = [0, 1, 2];
 const colours = { wait: 4, train: 1, optimizer: 3, other: 7, gpu_train: 1, gpu_optimizer: 3, gpu_transfer: 6 };
@@ -89,7 +90,7 @@ export function draw(s) {
     `${list.length} ${flow.lanes.get(key).row.firstChild.textContent}`).join(", ");
   flow.body.setAttribute("aria-label", "Slots: " + text);
   flow.words.textContent = (small ? "" : "A number is the step of a batch. ") + "While one is trained on, the next are prepared." +
-    (s.rebuilt ? ` ${count(s.rebuilt)} batches were made again.` : "");
+    (s.rebuilt ? ` ${some(s.rebuilt, "batch", "batches")} ${s.rebuilt === 1 ? "was" : "were"} made again.` : "");
   stack(flow.bar, flow.legend, s.step);
   machine(s);
 }
@@ -129,8 +130,9 @@ function machine(s) {
 }
 
 let last = "";
+let reported = false; // by the report of the run
 function redraw() {
-  const now = JSON.stringify(shown);
+  const now = JSON.stringify([shown, reported, none(1, 0)]);
   if (now === last) return;
   last = now;
   const parts = [];
@@ -142,12 +144,16 @@ function redraw() {
   if (shown.ranks?.length) below.push(scroll("Ranks", table("Ranks: processes that train the model together",
     [["rank"], ["machine"], ["device"], ["own part of a step", "n"], ["step", "n"], ["input stall", "n"], ["memory", "n"]],
     shown.ranks.map((r) => [String(r.rank), r.host, r.device, ms(r.own_ms), ms(r.step_ms), percent(r.stall), r.memory ? bytes(r.memory) : "–"]))));
-  else if (shown.process > 1) below.push(h("p", {}, `${shown.process} ranks train the model together. Their figures come with the report at the end.`));
+  else if (shown.process > 1) below.push(h("p", {}, `${some(shown.process, "rank")} train the model together. Their figures come with the report at the end.`));
   for (const r of shown.logs || []) {
     below.push(h("details", {}, h("summary", {}, `Log of rank ${r.rank}` + (r.written ? `, written ${clock(r.written)}` : "")),
       scroll("Log of rank " + r.rank, table(null, [["time"], ["level"], ["line", "t"]], (r.lines || []).map(([t, l, text]) => [clock(t), l, text])))));
   }
-  if (!parts.length && !below.length) return;
+  if (!parts.length && !below.length) {
+    fill($("machine-body"), h("p", { class: "muted" }, none("Not known yet.", reported ? "The report has no figures of memory and plugins."
+      : "These figures are in the report at the end of a run, which this one does not have.")));
+    return;
+  }
   fill($("machine-body"), h("div", { class: "columns" }, parts), below);
 }
 
@@ -163,9 +169,12 @@ export function facts(f, live) {
     fill($("inside-body"), h("div", { class: "columns" },
       h("div", { class: "card" }, h("h3", {}, "A step, in the mean"), bar, legend),
       h("div", { class: "card" }, table("Of a batch, beside training", [["phase"], ["time", "n"]], beside.map((p) => [p.name, ms(p.ms)])))));
-  } else if (!flow) {
-    fill($("inside-body"), h("p", { class: "muted" }, "Slots are known to the run alone: start it with --dashboard to see them here. Phases are in the report at its end."));
+  } else if (!flow || none(false, true)) {
+    flow = null;
+    fill($("inside-body"), h("p", { class: "muted" }, none("Shown when the run trains.", "While a run trains, the page of --dashboard shows here where each batch is. After its end, the report " +
+      (f.reported ? "has the times of the phases; the report of this run has none." : "has the times of the phases. This run has no report."))));
   }
+  reported = f.reported;
   shown.memory = f.memory;
   shown.busy = f.busy;
   shown.plugins = f.plugins;
