@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts two ranks by hand, with mpirun of Open MPI and with mpirun of MPICH: all have the same losses. Then ends mpirun by a signal,
 # and kills a rank: nothing is left, and the exit status says what happened. The wheels of both are pinned, in environments below
-# .cache that the first run creates. docs/scale.md describes the launchers.
+# .cache that the first run creates. docs/launchers.md describes the launchers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/launchers/lib.sh

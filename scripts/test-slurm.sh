@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts two ranks with srun of a Slurm on this machine, whose daemons the script starts and ends: the losses are those of ranks with
 # plain variables. Then cancels a job of sbatch, and kills a rank. It needs apt of Debian or Ubuntu: the packages are unpacked below
-# .cache and nothing is installed. It runs as root, as slurmd does. docs/scale.md describes the launchers, docs/operate.md the
+# .cache and nothing is installed. It runs as root, as slurmd does. docs/launchers.md describes the launchers, docs/operate.md the
 # job that is queued again.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts two ranks with torchrun, in the environment of the exporter's tests (scripts/xtts_export/test.sh): they have the losses of
-# ranks with plain variables. Then ends torchrun by a signal, and kills a rank. docs/scale.md describes the launchers.
+# ranks with plain variables. Then ends torchrun by a signal, and kills a rank. docs/launchers.md describes the launchers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 torchrun=$PWD/.cache/venv-export/bin/torchrun

@@ -1,7 +1,7 @@
 // Package launch finds out which rank of a run this process is, from the environment variables of the launcher that
 // started it: torchrun, mpirun of Open MPI, of MPICH or of Intel MPI, srun, or a job of Kubeflow Trainer. It also
-// starts the ranks of a run on several GPUs of one machine, with variables of the same kind. docs/scale.md has a table
-// of the variables.
+// starts the ranks of a run on several GPUs of one machine, with variables of the same kind. docs/launchers.md has a
+// table of the variables.
 package launch
 
 import (

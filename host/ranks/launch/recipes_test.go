@@ -148,10 +148,10 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestPageHasTheVariables: docs/scale.md has a row with the variables of each launcher, in the order in which they
+// TestPageHasTheVariables: docs/launchers.md has a row with the variables of each launcher, in the order in which they
 // count.
 func TestPageHasTheVariables(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/scale.md")
+	data, err := os.ReadFile("../../../docs/launchers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
