@@ -1,5 +1,6 @@
 // Package report writes the files and the console output of a run: metrics.jsonl, eval.jsonl, quarantine.jsonl and
-// report.json, the progress lines and the progress bar, and the table at the end. docs/report.md is the specification.
+// report.json, the progress lines and the progress bar, and the table at the end. docs/report.md and docs/console.md
+// are the specification.
 //
 // Metrics, Evaluations, Ledger, Collector and Console are sinks of package event. The package receives plain values,
 // starts no process and does not link ONNX Runtime. Its only goroutines are those of a Bar, and
