@@ -3,6 +3,7 @@ module github.com/xtts-host/xtts-host
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/KimMachineGun/automemlimit v0.7.4
 	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
@@ -37,7 +38,6 @@ require (
 )
 
 require (
-	aead.dev/minisign v0.3.0 // indirect
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -21,8 +21,9 @@ var writes = []string{
 // reads are the flags that name what a command reads, in all commands. A run that continues is read and written.
 var reads = map[string]overwrite.Kind{
 	"baseline": overwrite.Run, "clip": overwrite.File, "config": overwrite.File, "graph": overwrite.Bundle,
-	"index": overwrite.File, "init": overwrite.Run, "key": overwrite.File, "ort-lib": overwrite.File,
-	"pipeline": overwrite.File, "plugin-data": overwrite.Data, "plugins": overwrite.Plugins, "python": overwrite.File,
+	"index": overwrite.File, "init": overwrite.Run, "key": overwrite.File, "locked": overwrite.File,
+	"ort-lib": overwrite.File, "pipeline": overwrite.File, "plugin-data": overwrite.Data,
+	"plugins": overwrite.Plugins, "plugins-lock": overwrite.File, "python": overwrite.File,
 	"resume": overwrite.Run, "resume-or-start": overwrite.Run, "run": overwrite.Run,
 	"samples": overwrite.File, "sign": overwrite.File, "speaker": overwrite.File, "text-file": overwrite.File,
 	"train-data": overwrite.Data, "val-data": overwrite.Data,

@@ -85,32 +85,45 @@ of static files can serve the folder: plugins install NAME --index takes plugins
 
 func newPluginsInstall() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "install FILE|ADDRESS|NAME",
+		Use:   "install FILE|ADDRESS|NAME [FILE...]",
 		Short: "Install a plugin that others have packed",
 		Long: `Installs an archive of plugins pack into the folder of --plugins: a file, an https address, or with
 --index NAME or NAME@VERSION of an index. It shows what the plugin is, what it asks for and who has
 signed it, and asks before it writes anything. A signature, FILE.minisig, is taken from beside the
-archive. The key of a plugin is kept at its first installation; another key is refused.`,
+archive. The key of a plugin is kept at its first installation; another key is refused. With
+--locked, it installs what a run has used, from the files, the index or the addresses of the run.`,
 		Example: `xtts-host plugins install room-echo-0.1.0.tar.gz
 xtts-host plugins install https://example.com/plugins/room-echo-0.1.0.tar.gz --plugins my-plugins
-xtts-host plugins install room-echo --index https://example.com/plugins/index.json --yes`,
-		Args: oneArgument("an archive, its https address, or the name of a plugin of --index",
-			"plugins install room-echo-0.1.0.tar.gz"),
+xtts-host plugins install room-echo --index https://example.com/plugins/index.json --yes
+xtts-host plugins install --locked runs/first/plugins.lock`,
 	}
 	var o pluginstore.InstallOptions
 	flags := cmd.Flags()
+	locked := flags.String("locked", "", "`file` of a run, plugins.lock: install the plugins in it")
+	one := oneArgument("an archive, its https address, or the name of a plugin of --index",
+		"plugins install room-echo-0.1.0.tar.gz")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if *locked != "" {
+			return nil
+		}
+		return one(cmd, args)
+	}
 	flags.StringVar(&o.Index, "index", "", "`file` or https address of an index of plugins")
 	flags.StringVar(&o.Key, "key", "", "the author's public `key`, or its file")
 	flags.BoolVar(&o.Replace, "replace", false, "replace the version that is installed")
 	flags.BoolVar(&o.Yes, "yes", false, "do not ask")
 	return withSome(cmd, []string{"plugins", "require-signatures"},
 		func(cmd *cobra.Command, set *config.Set, args []string) error {
-			o.What, o.Plugins, o.RequireSignatures = args[0], set.Plugins, set.RequireSignatures
+			o.Plugins, o.RequireSignatures = set.Plugins, set.RequireSignatures
 			if term.IsTerminal(int(os.Stdin.Fd())) {
 				o.Ask = askYes
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
+			if *locked != "" {
+				return pluginstore.InstallLocked(ctx, output(false), *locked, args, o)
+			}
+			o.What = args[0]
 			return pluginstore.Install(ctx, output(false), o)
 		})
 }

@@ -202,7 +202,7 @@ var (
 	) + `)/.*|` + anyOf(
 		rundir.SettingsFile, rundir.LogFile, rundir.MetricsFile, rundir.EvalFile, rundir.ChangesFile,
 		rundir.QuarantineFile, rundir.ExcludedFile, rundir.SpokenFile, rundir.ProbesFile, rundir.ReportFile,
-		rundir.SpeakersFile, rundir.FoldersFile, "languages.json",
+		rundir.SpeakersFile, rundir.FoldersFile, rundir.LockFile, "languages.json",
 	) + `)$`) // not the page, which a command writes anew
 	ofPlugins = regexp.MustCompile(`(^|/)(plugin\.json|plugin\.sum)$|\.(py|so)$`)
 )

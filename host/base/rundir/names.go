@@ -18,6 +18,7 @@ const (
 	ExcludedFile   = "excluded.jsonl"    // absent if no row is excluded
 	ChangesFile    = "changes.jsonl"     // absent if --allow changed no setting
 	FoldersFile    = "plugin-data.jsonl" // the files of data folders of plugins; absent if there are none
+	LockFile       = "plugins.lock"      // which plugins the run uses
 	ReportFile     = "report.json"
 	TableFile      = "report.txt" // what is printed at the end
 	PageFile       = "report.html"

@@ -157,6 +157,7 @@ func (p *past) fits(of *plan.Plan) error {
 		if found := resume.Differences(state.Hashes, of.Hashes); len(found) > 0 {
 			return p.explain(&resume.RefusedError{
 				Path: p.oldest.Path, Refused: found, Folders: of.ChangedFolders(p.run, state.Hashes),
+				Plugins: of.ChangedPlugins(p.run, found),
 			})
 		}
 	}

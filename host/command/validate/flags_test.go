@@ -109,6 +109,7 @@ var refusedByCheck = map[string]wrong{
 	"precision":         {"bf16", "", "--precision bf16 needs a GPU"},
 	"require-checksums": {"true", "", "plugin.sum"},
 
+	"plugins-lock":       {"NONE", "", "--plugins-lock: open NONE: no such file"},
 	"require-signatures": {"true", "", "plugin features is not signed"},
 
 	"ort-lib":   {"FILE", "", "FILE: file too short"},

@@ -27,6 +27,9 @@ func (p *Plan) WriteSettings(set *config.Set, dir string) error {
 	if err := datafolder.WriteLists(dir, p.Stages.Data); err != nil {
 		return err
 	}
+	if err := p.writeLock(dir); err != nil {
+		return err
+	}
 	return disk.Replace(filepath.Join(dir, rundir.SettingsFile), []byte(text))
 }
 

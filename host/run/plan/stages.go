@@ -63,6 +63,11 @@ func (d *Draft) resolve() error {
 			return err
 		}
 	}
+	if file := d.Config.PluginsLock; file != "" {
+		if err := catalog.RequireLocked(file, d.Stages.Resolved.Plugins); err != nil {
+			return err
+		}
+	}
 	for id := range d.Config.PluginWorkers {
 		if !slices.Contains(d.Stages.names(), id) {
 			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "),

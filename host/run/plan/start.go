@@ -45,6 +45,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 			refused.Lost = lost(d, d.Start.Resumed.State.Reasons())
 			refused.BatchSize = d.batchSizeThatFits()
 			refused.Folders = d.ChangedFolders(c.Resume, d.Start.Resumed.State.Hashes)
+			refused.Plugins = d.ChangedPlugins(c.Resume, refused.Refused)
 		}
 		if err == nil {
 			err = cmp.Or(d.checkAverage(&d.Start.Resumed.State), checkRate(d), d.unspoken)

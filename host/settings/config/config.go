@@ -103,6 +103,7 @@ type Config struct {
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
 	RequireSignatures bool
+	PluginsLock       string // file; empty for none
 	VerifyPlugins     bool
 	OnRange           OnRange
 	ORTLib, CacheDir  string

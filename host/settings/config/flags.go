@@ -201,6 +201,8 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.BoolVar(&c.RequireSignatures, "require-signatures", false,
 		"refuse plugins that are not signed by a known key, or have changed since they were installed")
+	f.StringVar(&c.PluginsLock, "plugins-lock", "",
+		"`file` of a run, plugins.lock: refuse other plugins than those in it (docs/plugins-share.md)")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for cached files (default: the user's cache folder)")
 

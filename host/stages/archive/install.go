@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
@@ -20,6 +21,9 @@ const (
 	recordSign    = "archive.tar.gz.minisig"
 	recordOrigin  = "origin"
 )
+
+// Kept is the path of the archive that the plugin in a folder was installed from.
+func Kept(dir string) string { return filepath.Join(dir, Record, recordArchive) }
 
 // Origin is where an archive came from, and its signature.
 type Origin struct {

@@ -52,8 +52,9 @@ type Entry struct {
 
 	gpuCommand, gpuSum string // like Command[0] and Sum, for the program for a GPU; empty without one
 
-	files   []string // that determine what the plugin does, with those of plugin.sum
-	sources string   // the hex SHA-256 in plugin.sum of what the plugin is built from
+	sums    map[string]string // of plugin.sum, by the names of the files
+	files   []string          // that determine what the plugin does, with those of plugin.sum
+	sources string            // the hex SHA-256 in plugin.sum of what the plugin is built from
 
 	contents string // once Contents has read the files
 }
@@ -237,7 +238,7 @@ func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 		}
 		e.sources = listed[manifest.SourcesFile]
 		e.gpuSum = listed[gpu]
-		e.files = slices.Sorted(maps.Keys(listed))
+		e.sums, e.files = listed, slices.Sorted(maps.Keys(listed))
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
 			e.Hint = sumsHint(root)

@@ -28,6 +28,9 @@ func Included(stage string) string {
 	return ""
 }
 
+// Comes reports whether a plugin of that name comes with the program.
+func Comes(name string) bool { return included[name] != nil }
+
 // Taken returns the plugin that has a name, as its id or that of a stage: one that comes with the program, or one of
 // entries. It is "" if the name is free.
 func Taken(name string, entries []Entry) string {

@@ -27,11 +27,11 @@ type Keys struct {
 }
 
 // LoadKeys reads the user's keys, from plugin-keys in the folder xtts-host of the user's configuration
-// ($XDG_CONFIG_HOME or ~/.config). A file that is not there has none.
+// ($XDG_CONFIG_HOME or ~/.config). A file that is not there has none, and so has a user without such a folder.
 func LoadKeys() (*Keys, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return nil, hint.Errorf("set HOME or XDG_CONFIG_HOME", "folder of the keys of plugins: %w", err)
+		return &Keys{of: map[string]Key{}}, nil
 	}
 	return loadKeys(filepath.Join(dir, "xtts-host", "plugin-keys"))
 }
@@ -70,8 +70,11 @@ func loadKeys(file string) (*Keys, error) {
 // File is the path of the file.
 func (k *Keys) File() string { return k.file }
 
-// Of returns the key of a plugin, if there is one.
+// Of returns the key of a plugin, if there is one. Nil keys have none.
 func (k *Keys) Of(name string) (Key, bool) {
+	if k == nil {
+		return Key{}, false
+	}
 	key, ok := k.of[name]
 	return key, ok
 }
@@ -84,6 +87,9 @@ func (k *Keys) Pin(name string, key Key) error {
 			return nil
 		}
 		return k.OtherKey(name)
+	}
+	if k.file == "" {
+		return hint.Errorf("set HOME or XDG_CONFIG_HOME", "there is no folder for the keys of plugins")
 	}
 	at := files.At(k.file)
 	if err := at.Parent().MkdirAll(); err != nil {

@@ -1,9 +1,12 @@
 package signature
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/stages/archive"
@@ -42,6 +45,12 @@ func installAgain() string {
 	return "install it again: " + hint.Command("plugins install ARCHIVE --replace")
 }
 
+// restore is the hint for a folder whose archive is still as it was.
+func restore(dir string) string {
+	return "install it again: " + hint.Command(fmt.Sprintf("plugins install %s --plugins %s --replace",
+		hint.Path(archive.Kept(dir)), hint.Path(filepath.Dir(dir))))
+}
+
 // Examine compares the folder of a plugin with the archive that it was installed from, and the archive's signature with
 // the key that is known for the plugin.
 func (k *Keys) Examine(name, dir string) (t Trust) {
@@ -61,7 +70,7 @@ func (k *Keys) Examine(name, dir string) (t Trust) {
 	}
 	t.Installed = installed
 	if len(installed.Changes) > 0 {
-		t.Changed = hint.Errorf(installAgain(), "plugin %s has changed since it was installed: %s", name,
+		t.Changed = hint.Errorf(restore(dir), "plugin %s has changed since it was installed: %s", name,
 			short(installed.Changes))
 	}
 	if t.Unsigned = k.signed(name, dir, installed.Signature); t.Unsigned == nil {
@@ -78,6 +87,33 @@ func short(list []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
 	}
 	return strings.Join(list, ", ")
+}
+
+// Source is where an installed plugin came from.
+type Source struct {
+	Archive string // hex SHA-256
+	Address string // empty for a file
+	Signer  *Key   // the known key that has signed it; nil without one
+}
+
+// Source returns where the plugin in a folder came from. It looks at none of its files but the archive. The error is
+// archive.ErrNotInstalled for one that was not installed from an archive.
+func (k *Keys) Source(name, dir string) (Source, error) {
+	f, from, err := archive.OpenRecord(dir)
+	if err != nil {
+		return Source{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return Source{}, err
+	}
+	s := Source{Archive: hex.EncodeToString(sum.Sum(nil)), Address: from.Address}
+	if k.signed(name, dir, from.Signature) == nil {
+		key := k.of[name]
+		s.Signer = &key
+	}
+	return s, nil
 }
 
 // signed returns why the archive that a plugin was installed from is not signed by the key that is known for it.

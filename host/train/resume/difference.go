@@ -229,12 +229,17 @@ func plugins(out map[string]string, value string) {
 			out["plugins"] = unreadable
 			continue
 		}
-		text := strings.Join(fields[min(1, len(fields)):min(2, len(fields))], "")
-		if len(fields) > 2 {
-			text += " (" + short(fields[2]) + ")"
-		}
-		out["plugins/"+fields[0]] = cmp.Or(text, "unknown version")
+		fields = append(fields, "", "")
+		out["plugins/"+fields[0]] = PluginValue(fields[1], fields[2])
 	}
+}
+
+// PluginValue is the value of a plugin: its version, and the identity by which a run knows it, if that is known.
+func PluginValue(version, identity string) string {
+	if identity != "" {
+		version += " (" + short(identity) + ")"
+	}
+	return distinct(cmp.Or(version, "unknown version"))
 }
 
 // flatten adds the values of a configuration by their paths.

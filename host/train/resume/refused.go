@@ -30,6 +30,8 @@ type RefusedError struct {
 	BatchSize string
 	// Folders are what has changed in data folders, by their names, as far as it is known.
 	Folders map[string]Folder
+	// Plugins are the files of plugins that are not as they were, by the name of the difference, as far as it is known.
+	Plugins map[string][]string
 }
 
 // Folder is a data folder with other files than the run has begun with.
@@ -74,6 +76,7 @@ func (e *RefusedError) Lines() []string {
 			lines = append(lines, "  "+d.String()+" (hashes of the clips and texts, which have changed)")
 		case d.Name != "data/recordings" || len(e.Lost) == 0: // another hash says nothing beside the names
 			lines = append(lines, "  "+d.String())
+			lines = append(lines, firstOf(e.Plugins[d.Name])...)
 		}
 	}
 	if n := len(e.Refused) - maxListed; n > 0 {
