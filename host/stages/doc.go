@@ -3,6 +3,7 @@
 //
 //   - catalog finds and checks plugins, and plans which stage runs after which.
 //   - supervise runs their processes: start, calls, deadlines, restarts, memory.
+//   - sandbox confines these processes: files, network, system calls, limits.
 //   - pipeline moves batches from the plan to the trainer: slots, owners, order.
 //   - adapt decides how many batches are prepared ahead, and by how many workers.
 //   - featurecache keeps what stages compute from clips, for later epochs and other runs.

@@ -10,6 +10,9 @@ var kinds = []struct{ id, sentences string }{
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
 	{"BSD-3-Clause", "Redistribution and use in source and binary forms|to endorse or promote products derived from " +
 		"this software without specific prior written permission"},
+	// libcap's, of its author's wording; the GPL that its text offers instead is not chosen.
+	{"BSD-3-Clause", "Redistribution and use in source and binary forms of libcap/psx|to endorse or promote products " +
+		"derived from this software without their specific prior written permission"},
 	{"BSD-2-Clause", "Redistribution and use in source and binary forms|this list of conditions and the following " +
 		"disclaimer in the documentation"},
 	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy|THE SOFTWARE IS PROVIDED " +

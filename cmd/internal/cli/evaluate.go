@@ -12,7 +12,7 @@ import (
 // names.
 var evaluated = []string{
 	"allow", "val-data", "plugins", "num-workers", "plugin-workers", "plugin-data", "buffer-size", "max-quarantine",
-	"device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu",
+	"sandbox", "device", "threads", "ort-lib", "cache-dir", "data-gpu", "model-gpu",
 }
 
 func newEvaluate() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/command/newplugin"
 	"github.com/xtts-host/xtts-host/host/command/plugintest"
 	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -78,7 +79,7 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 	stage := cmd.Flags().String("stage", "", "`name` of the only stage to test")
 	values := valuesFlag(cmd)
 	asJSON := jsonFlag(cmd)
-	return withSome(cmd, []string{"plugins", "graph", "plugin-data", "cache-dir", "ort-lib"},
+	return withSome(cmd, []string{"plugins", "graph", "plugin-data", "sandbox", "cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) error {
 			given, err := readValues(*values)
 			if err != nil {
@@ -87,6 +88,7 @@ xtts-host plugins test augment --plugins ./plugins --config snr_db_min=5 --json`
 			return plugintest.Command(cmd.Context(), output(*asJSON), plugintest.Options{
 				Names: args, Plugins: set.Plugins, Graph: set.Graph, Stage: *stage, CacheDir: set.CacheDir,
 				ORTLib: set.ORTLib, Values: given, Data: set.PluginData, JSON: *asJSON,
+				Sandbox: sandbox.Mode(set.Sandbox),
 			})
 		})
 }

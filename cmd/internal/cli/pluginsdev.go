@@ -50,7 +50,7 @@ xtts-host plugins dev my-plugins/room-echo --clip me.wav --once --out heard`,
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
 	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "plugin-timeout", "plugin-start-timeout",
-		"cache-dir", "ort-lib"},
+		"sandbox", "cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 			if o.Clip == "" {
 				return usage(cmd, hint.Errorf(

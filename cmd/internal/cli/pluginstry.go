@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/plugintry"
 	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -42,7 +43,7 @@ xtts-host plugins try --pipeline my-pipeline.yaml --clip in.wav --out heard/ --s
 	debug := debugFlag(cmd)
 	values := valuesFlag(cmd)
 	return withSome(cmd, []string{"plugins", "graph", "seed", "plugin-data", "plugin-timeout", "plugin-start-timeout",
-		"cache-dir", "ort-lib"},
+		"sandbox", "cache-dir", "ort-lib"},
 		func(cmd *cobra.Command, set *config.Set, args []string) (err error) {
 			for _, text := range args {
 				o.Stages = append(o.Stages, strings.Split(text, ",")...)
@@ -75,7 +76,7 @@ func tryFlags(cmd *cobra.Command, o *plugintry.Options) {
 // take fills in what is a setting of a run.
 func take(o *plugintry.Options, set *config.Set) {
 	o.Plugins, o.Graph, o.Seed, o.CacheDir, o.ORTLib = set.Plugins, set.Graph, set.Seed, set.CacheDir, set.ORTLib
-	o.Data, o.Log = set.PluginData, plugintry.Says(os.Stderr)
+	o.Data, o.Sandbox, o.Log = set.PluginData, sandbox.Mode(set.Sandbox), plugintry.Says(os.Stderr)
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	o.StartTimeout, o.Timeout = seconds(set.PluginStartTimeout), seconds(set.PluginTimeout)
 }

@@ -12,8 +12,8 @@ import (
 var prepared = []string{
 	"plugins", "graph", "list-layout", "normalize", "augment", "config", "batch-size", "buckets",
 	"enable-static-shapes", "num-workers", "plugin-workers", "plugin-data", "plugin-timeout", "plugin-start-timeout",
-	"plugin-memory", "buffer-size", "ring-memory", "on-range", "max-quarantine", "device", "data-gpu", "model-gpu",
-	"data-gpu-memory", "require-checksums", "require-signatures", "plugins-lock", "ort-lib", "cache-dir",
+	"plugin-memory", "buffer-size", "ring-memory", "on-range", "sandbox", "max-quarantine", "device", "data-gpu",
+	"model-gpu", "data-gpu-memory", "require-checksums", "require-signatures", "plugins-lock", "ort-lib", "cache-dir",
 }
 
 func newDataPrepare() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 // replayed are the settings that a replay may replace: they change no number of it.
 var replayed = []string{
 	"plugins", "num-workers", "plugin-workers", "plugin-data", "buffer-size", "device", "threads", "ort-lib",
-	"cache-dir", "data-gpu", "model-gpu", "feature-cache",
+	"cache-dir", "data-gpu", "model-gpu", "feature-cache", "sandbox",
 }
 
 func newReplay() *cobra.Command {

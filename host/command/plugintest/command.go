@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -31,6 +32,7 @@ type Options struct {
 	ORTLib   string            // path of ONNX Runtime's library, or empty
 	Values   map[string]any    // of the configuration
 	Data     map[string]string // data folders by NAME or STAGE.NAME
+	Sandbox  sandbox.Mode
 	JSON     bool
 }
 
@@ -63,7 +65,7 @@ func Command(ctx context.Context, out io.Writer, o Options) error {
 		}
 		r, err := Run(ctx, Config{
 			Plugin: *entry, Bundle: bundle, Stage: o.Stage, Values: o.Values, Data: o.Data, ORTLibrary: library,
-			Log: slog.New(slog.DiscardHandler),
+			Sandbox: o.Sandbox, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			return exit.Refused(fmt.Errorf("plugin %s: %w", entry.Name(), err))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -25,6 +26,7 @@ type Config struct {
 	Values     map[string]any    // of the configuration: each goes to the stages that have a key of that name
 	Data       map[string]string // data folders by NAME or STAGE.NAME
 	ORTLibrary string
+	Sandbox    sandbox.Mode
 	Log        *slog.Logger
 	// Patience is how long a process may take to end (0: 10 s), Deadline how long for anything else (0: 30 s).
 	Patience, Deadline time.Duration

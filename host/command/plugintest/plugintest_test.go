@@ -133,6 +133,7 @@ func TestFaults(t *testing.T) {
 			t.Setenv("XTTS_PLUGIN_FAULT", c.fault)
 			t.Setenv("XTTS_PLUGIN_FAULT_MARKS", "")
 			t.Setenv("TMPDIR", t.TempDir())
+			t.Setenv("XTTS_PLUGIN_FAULT_LIVES", t.TempDir()) // "depends on the restart" counts there
 			// The usual limits, but for a plugin that will not answer.
 			var patience, deadline time.Duration
 			switch c.fault {

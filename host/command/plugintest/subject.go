@@ -141,7 +141,8 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 	}
 	s.pool, err = supervise.NewPool(ctx, supervise.Config{
 		Plugin: t.cfg.Plugin, Workers: processes, Ring: s.ring, Configure: request, ORTLibrary: t.cfg.ORTLibrary,
-		Logger: t.cfg.Log, Pause: verify, StartTimeout: t.cfg.Deadline, CallTimeout: t.cfg.Deadline,
+		Logger: t.cfg.Log, Pause: verify, Sandbox: t.cfg.Sandbox,
+		StartTimeout: t.cfg.Deadline, CallTimeout: t.cfg.Deadline,
 		DrainTimeout: t.cfg.Patience, MemoryInterval: 50 * time.Millisecond,
 		Reached: func(phase supervise.Phase, _ supervise.ProcessID, pid int) {
 			if do := s.onBatch.Load(); do != nil && phase == supervise.Batch {

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/overwrite"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // Options are the arguments of `xtts-host plugins try`.
@@ -31,6 +32,7 @@ type Options struct {
 	Graph       string
 	CacheDir    string
 	ORTLib      string
+	Sandbox     sandbox.Mode
 	Debug       func(line string) // as of supervise.Config
 	// StartTimeout and Timeout bound the start of a plugin, and a call; 0 is the usual time.
 	StartTimeout, Timeout time.Duration

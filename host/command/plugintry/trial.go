@@ -181,6 +181,7 @@ func (t *Trial) start(ctx context.Context, bundle *ortgraphs.Bundle, o Options) 
 		}
 		pool, err := supervise.NewPool(ctx, supervise.Config{
 			Plugin: entry, Ring: t.ring, Configure: request, ORTLibrary: library, Logger: log, Debug: o.Debug,
+			Sandbox:      o.Sandbox,
 			StartTimeout: o.StartTimeout, ConfigureTimeout: o.StartTimeout, CallTimeout: o.Timeout,
 		})
 		if err != nil {

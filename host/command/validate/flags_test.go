@@ -59,7 +59,8 @@ var refusedAtOnce = map[string]wrong{
 	"plugin-memory":        {"x", "", "not an amount of memory"}, "buffer-size": {"0", "", "the smallest value is 1"},
 	"on-range":           {"x", "", "must be quarantine, stop or warn"},
 	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"},
-	"debug": {"x", "", "neither true nor false"}, "adaptive": {"x", "", "neither true nor false"},
+	"sandbox": {"yes", "", "must be auto, on or off"},
+	"debug":   {"x", "", "neither true nor false"}, "adaptive": {"x", "", "neither true nor false"},
 	"slots": {"1", "", "must be 2 to 8, or auto"}, "model-start-delay": {"-1", "", "the smallest value is 0"},
 	"max-quarantine": {"-2", "", "the smallest value is -1"},
 

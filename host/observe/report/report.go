@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/event"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // Version is the version of report.json.
@@ -86,6 +87,8 @@ type Report struct {
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`
 	Plugins     []Plugin      `json:"plugins"`
+	// Sandbox says what confined the plugins of this process.
+	Sandbox sandbox.Report `json:"sandbox"`
 	// NoDeadlines says that the run waited for its plugins without a limit (--debug).
 	NoDeadlines bool `json:"no_deadlines,omitempty"`
 	// Adaptive is absent without --adaptive.

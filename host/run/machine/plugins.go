@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/debug"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/host/stages/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -88,7 +89,7 @@ func (m *Machine) poolConfig(
 		InFlight: inFlight,
 		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.whole(),
 		Configure: configure, Logger: m.log, StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
-		Pause:       m.plan.Config.VerifyPlugins,
+		Pause: m.plan.Config.VerifyPlugins, Sandbox: sandbox.Mode(m.plan.Config.Sandbox),
 		MemoryLimit: int64(cmp.Or(int(m.plan.Config.PluginMemory), plugin.Manifest.MemoryMB<<20)),
 	}
 	if call > 0 {

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/data/dataset"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // banner is lines with labels.
@@ -110,6 +112,7 @@ func (b *banner) path(p *plan.Plan) {
 	c := p.Config
 	b.rows("pipeline", way(p.Stages.Resolved.Summaries()))
 	b.row("plugins", "%s%s", strings.Join(Plugins(p), ", "), p.ForRanks())
+	b.rows("sandbox", confined(p))
 	if c.Debug {
 		b.row("", "no deadlines (--debug): a plugin that hangs is waited for; interrupt twice to end everything")
 	}
@@ -131,9 +134,34 @@ func (b *banner) path(p *plan.Plan) {
 		c.ModelStartDelay)
 }
 
+// confined says what confines the plugins, and which of them may do more than others.
+func confined(p *plan.Plan) []string {
+	mode := sandbox.Mode(p.Config.Sandbox)
+	lines := sandbox.Describe(mode).Lines()
+	for _, e := range p.Stages.Resolved.Plugins {
+		var asks []string
+		if e.Manifest.Network {
+			asks = append(asks, "uses the network")
+		}
+		if len(e.Manifest.Folders) > 0 {
+			asks = append(asks, "reads "+strings.Join(e.Manifest.Folders, ", "))
+		}
+		if len(asks) > 0 && mode != sandbox.Off {
+			lines = append(lines, fmt.Sprintf("%s %s, by its plugin.json", e.Name(), strings.Join(asks, " and ")))
+		}
+	}
+	var short []string
+	for _, line := range lines {
+		short = append(short, strings.Split(fold.Text(line, room), "\n")...)
+	}
+	return short
+}
+
+// room is what a line of the banner has beside its label, in a terminal of 80 columns.
+const room = 80 - len("  pipeline     ")
+
 // way lists what a batch goes through, in lines that fit into 80 columns with their label, unless one entry is longer.
 func way(stages []string) (lines []string) {
-	const room = 80 - len("  pipeline     ")
 	line := "decode"
 	for _, s := range append(slices.Clone(stages), "transfer", "train") {
 		if len(line)+len(" -> ")+len(s) > room {

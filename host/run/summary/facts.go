@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run/plan"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // Setup has the settings that advice about the speed may name.
@@ -47,6 +48,7 @@ func Report(p *plan.Plan, versions map[string]string) *report.Report {
 		Process: process, Bundle: m.Name, Device: p.Device(), Precision: string(p.Precision.Name), Versions: versions,
 		Parameters: p.Parameters(), Excluded: p.Data.Excluded(), Data: p.Data.Usage,
 		UnknownCharacters: unknownCharacters(p),
+		Sandbox:           sandbox.Describe(sandbox.Mode(p.Config.Sandbox)),
 		Accumulation:      report.Accumulation{Mode: m.Accumulation, MicroBatches: p.Config.Accumulate},
 		Adaptive:          adaptive(p),
 	}

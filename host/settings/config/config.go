@@ -78,6 +78,7 @@ type Config struct {
 	PluginTimeout                   float64           // seconds; 0: by measurement
 	PluginStartTimeout              float64           // seconds
 	PluginMemory                    Limit             // of a process; 0: what its plugin.json says
+	Sandbox                         Switch            // of the plugins
 	RingMemory                      Bytes
 	Adaptive                        bool
 	FeatureCache                    string // folder; empty: none

@@ -32,7 +32,7 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 // use them.
 var ofOneRun = map[string]bool{
 	"run-dir": true, "resume": true, "resume-or-start": true, "allow": true, "init": true, "debug-dir": true,
-	"trace": true, "metrics": true, "dashboard": true, "debug": true, "plugins-lock": true,
+	"trace": true, "metrics": true, "dashboard": true, "debug": true, "plugins-lock": true, "sandbox": true,
 }
 
 // isSetting reports whether a flag is a setting. Other flags select what to do with the settings.
@@ -206,7 +206,7 @@ type Change struct{ Name, Value, Origin string }
 
 // YAML returns every setting with its origin as a comment, in the order of the help. Read as a config file it gives the
 // same settings, except what is of the run itself (run_dir, resume, allow, init, debug, debug_dir, trace, metrics,
-// dashboard, plugins_lock), which are comments.
+// dashboard, plugins_lock, sandbox), which are comments.
 func (s *Set) YAML(changes ...Change) string {
 	return yamlOf(s, func(name string) string { return origin(s, name) }, changes)
 }

@@ -156,6 +156,8 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 		"time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
 	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; "+
 		"auto means memory_mb in its plugin.json, or no limit")
+	choose(f, &c.Sandbox, "sandbox", AutoSwitch, "confine the processes of plugins: files, network, system calls "+
+		"(SECURITY.md); auto means by what the kernel offers, on refuses to start without it")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
 	choose(f, &c.OnRange, "on-range", QuarantineRows,
 		"what follows when a stage writes rows that cannot be right (docs/plugin-protocol.md, Ranges): quarantine "+

@@ -154,12 +154,15 @@ func TestRunFolderConfirmsNothing(t *testing.T) {
 func TestRunFolderNamesNoOutputs(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	run := runFolder(t, "trace: /etc/passwd\ndebug_dir: /etc\nrun_dir: /etc\ninit: /etc/passwd\nbatch_size: 3\n"+
-		"metrics: 0.0.0.0:9464\ndashboard: 0.0.0.0:8080\n")
+		"metrics: 0.0.0.0:9464\ndashboard: 0.0.0.0:8080\nsandbox: off\n")
 	set := parse(t, nil, "--resume", run)
 	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" || set.Metrics != "" ||
 		set.Dashboard != "" {
 		t.Errorf("the run folder names outputs: %q %q %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init,
 			set.Metrics, set.Dashboard)
+	}
+	if set.Sandbox != AutoSwitch {
+		t.Errorf("the run folder switches the sandbox %s", set.Sandbox)
 	}
 	if set.BatchSize != 3 {
 		t.Errorf("batch size %d, want that of the run folder, 3", set.BatchSize)

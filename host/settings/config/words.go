@@ -74,6 +74,7 @@ var words = map[string][]string{
 	"fuse":        list(AutoSwitch, On, Off),
 	"attention":   list(AutoAttention, BF16Attention),
 	"rank-sums":   list(AutoSums, SumsBeside, SumsAfter),
+	"sandbox":     list(AutoSwitch, On, Off),
 	"on-range":    list(QuarantineRows, StopAtOnce, WarnOnly),
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // child is an operating system process that is started once. go-plugin starts plugins through it. go-plugin's own
@@ -32,6 +33,8 @@ type child struct {
 	onExit    func()
 	onStart   func() // called after the start, before anything is read
 	reaper    reaper
+	launch    *sandbox.Launch // nil: the process is not confined
+	program   string          // the path of the plugin's program
 
 	handshake *handshake
 	outR      *io.PipeReader
@@ -42,13 +45,14 @@ type child struct {
 	pid    int        // 0: not started, or reaped
 	reaped bool
 	killed bool // by kill, before the process ended by itself
+	failed bool // the launcher could not execute the program
 }
 
 // outputDelay is how long the host reads output after the exit, if another process holds the pipe open.
 const outputDelay = 2 * time.Second
 
 func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
-	c := &child{cmd: cmd, sum: sum, journal: j, onExit: onExit, done: make(chan struct{})}
+	c := &child{cmd: cmd, program: cmd.Path, sum: sum, journal: j, onExit: onExit, done: make(chan struct{})}
 	r, w := io.Pipe()
 	c.outR = r
 	c.handshake = &handshake{to: w, rest: j.writer()}
@@ -64,8 +68,9 @@ func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
 // Start verifies the executable's checksum and starts it.
 func (c *child) Start(context.Context) error {
 	if c.sum != "" {
-		if err := checkSum(c.cmd.Path, c.sum); err != nil {
-			return err
+		if err := checkSum(c.program, c.sum); err != nil {
+			defer c.launch.Close()
+			return c.launch.Started(err)
 		}
 	}
 	if err := c.fork(); err != nil {
@@ -76,6 +81,26 @@ func (c *child) Start(context.Context) error {
 }
 
 func (c *child) fork() error {
+	err := c.begin()
+	began := err == nil
+	if err = c.launch.Started(err); err == nil { // without the lock: kill ends the launcher, too
+		go c.wait(c.cmd.Process.Pid)
+		return nil
+	}
+	if began { // the launcher has given up, or is about to
+		c.mu.Lock()
+		unix.Kill(-c.pid, unix.SIGKILL)
+		c.pid, c.reaped, c.failed = 0, true, true
+		c.mu.Unlock()
+		c.cmd.Wait()
+		c.forget()
+	}
+	c.launch.Close()
+	return err
+}
+
+// begin starts the command, which is the launcher if the process is confined.
+func (c *child) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.killed {
@@ -85,7 +110,6 @@ func (c *child) fork() error {
 		return err
 	}
 	c.pid = c.cmd.Process.Pid
-	go c.wait(c.pid)
 	return nil
 }
 
@@ -102,6 +126,7 @@ func (c *child) wait(pid int) {
 	c.orphans = c.reaper.endOrphans(c) // they may hold the output open, and write to the ring
 	c.cmd.Wait()                       // ProcessState has the exit status
 	c.forget()
+	c.launch.Close()
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
@@ -154,12 +179,14 @@ func (c *child) Stdout() io.ReadCloser { return c.outR }
 // Stderr is empty: the journal reads it.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-func (c *child) Name() string { return c.cmd.Path }
+func (c *child) Name() string { return c.program }
 
 func (c *child) Diagnose(context.Context) string { return "" }
 
 func (c *child) ID() string {
-	if c.cmd.Process == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd.Process == nil || c.failed {
 		return ""
 	}
 	return strconv.Itoa(c.cmd.Process.Pid)

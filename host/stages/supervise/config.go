@@ -4,11 +4,13 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -51,6 +53,8 @@ type Config struct {
 	// process that is found above it is replaced. MemoryInterval is the time between two measurements (0: 1 s).
 	MemoryLimit    int64
 	MemoryInterval time.Duration
+	// Sandbox says whether the processes are confined (package sandbox); "" is sandbox.Auto.
+	Sandbox sandbox.Mode
 	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process
 	// that is stopped answers no health checks, so there are none.
 	Pause bool
@@ -64,8 +68,10 @@ type Config struct {
 	// Tests use it to inject faults. Calls may be concurrent.
 	Reached func(phase Phase, id ProcessID, pid int)
 
-	awake  *awake // of the pool
-	reaper reaper
+	tasks    int             // sandbox.Policy.MaxTasks
+	awake    *awake          // of the pool
+	readable func() []string // readablePaths, computed once
+	reaper   reaper
 }
 
 func (c *Config) setDefaults() error {
@@ -96,6 +102,7 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.HealthTimeout, 5*time.Second)
 	setDefault(&c.MemoryInterval, time.Second)
 	c.Restart.setDefaults()
+	c.readable = sync.OnceValue(c.readablePaths)
 	if c.reaper.kill == nil {
 		c.reaper = reaper{unix.Kill, readEnviron, killTimeout / 2}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/visible"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -45,8 +46,9 @@ type PluginError struct {
 	Violated bool
 	Err      error
 
-	hint string
-	lost bool // Is(ErrLost), in addition to Err
+	hint     string
+	confined bool // the process was, so the sandbox may be the reason
+	lost     bool // Is(ErrLost), in addition to Err
 }
 
 // shownLines is the number of last stderr lines in the error's text.
@@ -130,6 +132,7 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	var lost *PluginError
 	if errors.As(last, &lost) {
 		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.Why()
+		e.confined = lost.confined
 	}
 	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, why)
 	return e
@@ -151,5 +154,18 @@ func Final(err error) bool {
 // Is distinguishes a start that failed because the process was lost from one that the plugin refused.
 func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost }
 
-// Hint returns the hint for the command line, or "".
-func (e *PluginError) Hint() string { return e.hint }
+// Hint returns the hint for the command line, or "". If the kernel has refused the plugin something, that is what the
+// plugin must declare, after a hint of the plugin's own.
+func (e *PluginError) Hint() string {
+	if !e.confined {
+		return e.hint
+	}
+	declare, refused := sandbox.Refusal(e.Err.Error() + "\n" + summary(e.LastStderr))
+	switch {
+	case !refused:
+		return e.hint
+	case strings.HasPrefix(e.hint, "plugin "):
+		return e.hint + "; " + declare
+	}
+	return declare
+}

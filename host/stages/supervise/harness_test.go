@@ -50,6 +50,14 @@ type rig struct {
 	log *logBuffer
 }
 
+// marks returns a folder in which fakes may write.
+func marks(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	t.Setenv("XTTS_PLUGIN_TEST_MARKS", folder)
+	return folder
+}
+
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -70,8 +78,10 @@ func newRig(t *testing.T, mode string) *rig {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", tmp)
+	t.Setenv("XTTS_PLUGIN_TEST_FOLDER", tmp) // fakes leave files there
+	t.Setenv("XTTS_PLUGIN_TEST_PROGRAM", os.Args[0])
 	starter() // its goroutine lives on
-	goroutines, fds := runtime.NumGoroutine(), len(openFiles(t))
+	goroutines, fds := runtime.NumGoroutine(), openFiles(t)
 	r, err := ring.Create(testSlots, 4096)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +99,10 @@ func newRig(t *testing.T, mode string) *rig {
 			buf := make([]byte, 1<<20)
 			t.Errorf("%d goroutines, %d before:\n%s", n, goroutines, buf[:runtime.Stack(buf, true)])
 		}
-		eventually(t, "descriptors", func() bool { return len(openFiles(t)) <= fds })
+		eventually(t, "descriptors", func() bool { return len(openFiles(t)) <= len(fds) })
+		if now := openFiles(t); len(now) > len(fds) {
+			t.Errorf("descriptors: %q, before %q", now, fds)
+		}
 		if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 			t.Errorf("files are left: %v", left)
 		}
@@ -162,6 +175,10 @@ func openFiles(t *testing.T) []string {
 	names, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, name := range names {
+		to, _ := os.Readlink(name) // the folder itself is open no more
+		names[i] += " " + to
 	}
 	return names
 }

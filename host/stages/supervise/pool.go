@@ -72,6 +72,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	socketdir.Sweep(longestSocket)
+	sweepTempDirs()
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup

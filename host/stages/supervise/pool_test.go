@@ -186,7 +186,7 @@ func TestLossReachesAllCalls(t *testing.T) {
 // TestReasonOfLossIsFound: when a process is lost with several calls, those calls come one at a time, so that only the
 // one that is the reason is lost again.
 func TestReasonOfLossIsFound(t *testing.T) {
-	r := newRig(t, "crash-at-slot-2="+filepath.Join(t.TempDir(), "mark"))
+	r := newRig(t, "crash-at-slot-2="+filepath.Join(marks(t), "mark"))
 	p := r.open()
 	var lost [4]int
 	var calls sync.WaitGroup
@@ -241,7 +241,7 @@ func TestInvalidResults(t *testing.T) {
 func TestCrashLoop(t *testing.T) {
 	for _, mode := range []string{"crash-at-call=1", "crash-at-restart=FILE"} {
 		t.Run(mode, func(t *testing.T) {
-			r := newRig(t, strings.ReplaceAll(mode, "FILE", filepath.Join(t.TempDir(), "started")))
+			r := newRig(t, strings.ReplaceAll(mode, "FILE", filepath.Join(marks(t), "started")))
 			r.Restart = RestartPolicy{Limit: 2, Backoff: 10 * time.Millisecond}
 			p := r.open()
 			p.Kick(ProcessID{}, "for a start")
@@ -296,7 +296,7 @@ func TestContextEndsDuringCall(t *testing.T) {
 		}
 	})
 	t.Run("no process", func(t *testing.T) {
-		r := newRig(t, "crash-at-restart="+filepath.Join(t.TempDir(), "started"))
+		r := newRig(t, "crash-at-restart="+filepath.Join(marks(t), "started"))
 		r.Restart = RestartPolicy{Limit: 100, Backoff: time.Hour, MaxBackoff: time.Hour}
 		p := r.open()
 		p.Kick(ProcessID{}, "for a start")

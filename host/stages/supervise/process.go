@@ -53,6 +53,7 @@ type process struct {
 	id      ProcessID
 	cfg     *Config
 	journal *journal
+	temp    *tempDir // nil: the process is not confined
 
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
@@ -186,6 +187,7 @@ func (p *process) release() {
 	p.cancel()
 	p.client.Kill() // ends go-plugin's goroutines and the connection
 	p.lifeline.Close()
+	p.temp.remove()
 }
 
 // retire kills the rest of a process whose stream has ended, and returns when it has exited. Its calls return after
@@ -200,6 +202,7 @@ func (p *process) retire(err error) error {
 	why, hint := p.why(err)
 	lost := &PluginError{
 		Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint,
+		confined: p.cfg.confined(),
 	}
 	lost.Exit, _ = p.child.exit()
 	lost.Kicked, lost.Violated = p.faults()

@@ -87,6 +87,11 @@ func (p *process) start(ctx context.Context) error {
 		return &phaseError{"make the socket's folder", err}
 	}
 	defer dir.Remove()
+	if p.cfg.confined() {
+		if p.temp, err = newTempDir(); err != nil {
+			return &phaseError{"make the folder for temporary files", err}
+		}
+	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return &phaseError{"make the lifeline", err}
@@ -135,9 +140,10 @@ func (p *process) prepare(lifeline *os.File, sockets string) {
 		StartTimeout:     p.cfg.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.ORTLibrary), vars.Env...)
+			env := environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.ORTLibrary)
+			cmd.Env = append(p.temp.inTemp(env), vars.Env...)
 			p.child.socketDir = socketDir
-			return p.child, nil
+			return p.child, p.confine(cmd, socketDir)
 		},
 		Logger:     hclog.NewNullLogger(), // its message is reported here, once
 		SyncStdout: p.journal.writer(),
@@ -201,6 +207,7 @@ func (p *process) abort(ctx context.Context, err error) error {
 		if p.lifeline != nil {
 			p.lifeline.Close()
 		}
+		p.temp.remove()
 		return &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("start: %w", err), hint: hint.Of(err)}
 	}
 	started := p.child.ID() != ""
@@ -222,7 +229,10 @@ func (p *process) abort(ctx context.Context, err error) error {
 const stdoutHint = "write nothing to the standard output before the handshake: docs/plugin-protocol.md, Process"
 
 func (p *process) startError(err error, started bool) error {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint}
+	e := &PluginError{
+		Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint,
+		confined: started && p.cfg.confined(),
+	}
 	var byItself bool
 	if started {
 		e.Exit, byItself = p.child.exit()
@@ -233,7 +243,7 @@ func (p *process) startError(err error, started bool) error {
 	fields := strings.Split(text, "|")
 	switch {
 	case !started:
-		e.Err = fmt.Errorf("start: %w", phase.err)
+		e.Err, e.hint = fmt.Errorf("start: %w", phase.err), cmp.Or(hint.Of(phase.err), e.hint)
 		switch {
 		case errors.Is(phase.err, syscall.EMFILE):
 			e.hint = filesHint

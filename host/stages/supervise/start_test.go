@@ -158,7 +158,7 @@ func TestSurroundings(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"CUDA_VISIBLE_DEVICES": "GPU-1234", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1",
-		"GOMAXPROCS": "64", "XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "TMPDIR": r.tmp,
+		"GOMAXPROCS": "64", "XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "HOME": env["TMPDIR"],
 	} {
 		if env[key] != want {
 			t.Errorf("%s=%s, want %s", key, env[key], want)
@@ -166,6 +166,9 @@ func TestSurroundings(t *testing.T) {
 	}
 	if _, ok := env["HOST_SECRET"]; ok {
 		t.Error("the host's environment leaks")
+	}
+	if dir := env["TMPDIR"]; !strings.HasPrefix(dir, r.tmp+"/"+tempPrefix) {
+		t.Errorf("folder for temporary files %s", dir)
 	}
 	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/"+socketdir.Prefix) {
 		t.Errorf("socket folder %s", dir)

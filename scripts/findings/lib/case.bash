@@ -34,8 +34,9 @@ silent() { ! grep -F -- "$1" "${2:-output}" || { echo "not expected: $1"; return
 line() { grep -qx -- "$1" "${2:-output}" || { cat "${2:-output}"; echo "expected a line: $1"; return 1; }; }
 
 # wrapped LINE...: the folder ./plugins with the plugin features, whose program is a shell script of these lines, run in this folder;
-# $program is the real program.
+# $program is the real program. The sandbox lets it write to this folder, and execute that program, because variables name them.
 wrapped() {
+  export XTTS_PLUGIN_CASE=$PWD XTTS_PLUGIN_PROGRAM=$TREE/plugins/features/features_linux_amd64
   mkdir -p plugins/features
   cp "$TREE/plugins/features/plugin.json" plugins/features
   { echo '#!/bin/sh'; printf 'cd "%s"\nprogram="%s"\n' "$PWD" "$TREE/plugins/features/features_linux_amd64"; printf '%s\n' "$@"; } >plugins/features/features_linux_amd64
