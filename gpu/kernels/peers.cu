@@ -7,6 +7,9 @@
 //	peers_wait     waits until each other GPU has written it
 //	peers_sum      f32, peers_sum_bf16  bf16: the sum over all ranks, in their order
 //
+// peers_sum_bf16 also writes what each thread's part of the sum has in squares, if it gets a place for them: the norm
+// then needs no pass over the gradients.
+//
 // The first three run in one block with a thread for each other GPU. When the host sets *stop, which is in its memory,
 // they wait no longer and tell nothing more. A round's number wraps around: what counts is the difference.
 // scripts/kernels.sh compiles this; it is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
@@ -82,6 +85,7 @@ static __device__ unsigned narrowed(float x) {
 #define AT(k, value) sum[k] = (r ? sum[k] : 0) + term(value, w, weight != 0);
 #define LOW(word) widened((word) << 16)
 #define HIGH(word) widened((word) & 0xffff0000u)
+#define SQUARES(word) (LOW(word) * LOW(word) + HIGH(word) * HIGH(word))
 #define ZEROS4 {0, 0, 0, 0}
 #define ZEROS8 {0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -92,11 +96,14 @@ KERNEL peers_sum(float4 *own, const char *received, const float *weight, const c
 }
 
 KERNEL peers_sum_bf16(uint4 *own, const char *received, const float *weight, const char *weights, long long stride,
-	long long rank, long long size, long long n) {
+	long long rank, long long size, long long n, float *squares) {
+	float all = 0;
 	EACH_SUM(8, uint4,
 		AT(0, LOW(x.x)) AT(1, HIGH(x.x)) AT(2, LOW(x.y)) AT(3, HIGH(x.y)) AT(4, LOW(x.z)) AT(5, HIGH(x.z))
 			AT(6, LOW(x.w)) AT(7, HIGH(x.w)),
 		ZEROS8, uint4 y;
 		y.x = narrowed(sum[0]) | narrowed(sum[1]) << 16; y.y = narrowed(sum[2]) | narrowed(sum[3]) << 16;
-		y.z = narrowed(sum[4]) | narrowed(sum[5]) << 16; y.w = narrowed(sum[6]) | narrowed(sum[7]) << 16; own[i] = y;)
+		y.z = narrowed(sum[4]) | narrowed(sum[5]) << 16; y.w = narrowed(sum[6]) | narrowed(sum[7]) << 16; own[i] = y;
+		if (squares) all += SQUARES(y.x) + SQUARES(y.y) + SQUARES(y.z) + SQUARES(y.w);)
+	if (squares) squares[(long long)blockIdx.x * blockDim.x + threadIdx.x] = all;
 }

@@ -288,21 +288,33 @@ type Part struct {
 	// WeightAt.
 	Weight   uint64
 	WeightAt int
+	// Squares, unless 0, is the address of SumThreads values in f32. Their sum becomes that of the squares of the part,
+	// which is in bf16.
+	Squares uint64
 }
 
-// sumBlocks times sumThreads is enough to keep any GPU busy.
-const sumBlocks, sumThreads = 2048, 256
+// sumBlocks times blockThreads is enough to keep any GPU busy.
+const sumBlocks, blockThreads = 2048, 256
+
+// SumThreads is the largest number of threads of a sum.
+const SumThreads = sumBlocks * blockThreads
 
 // Sum queues the sum of a part.
 func (w *Window) Sum(on gpu.Stream, p Part) error {
+	received := uint64(w.memory.Pointer())
+	arguments := []uint64{
+		p.Address, received + uint64(p.At), p.Weight, received + uint64(p.WeightAt), uint64(w.stride), uint64(w.rank),
+		uint64(w.size), uint64(p.Elements),
+	}
 	name, width := "peers_sum", 4
 	if p.BF16 {
-		name, width = "peers_sum_bf16", 8
+		name, width, arguments = "peers_sum_bf16", 8, append(arguments, p.Squares)
 	}
-	received := uint64(w.memory.Pointer())
-	return on.Launch(w.kernels[name], min(sumBlocks, (p.Elements/width+sumThreads-1)/sumThreads), sumThreads, p.Address,
-		received+uint64(p.At), p.Weight, received+uint64(p.WeightAt), uint64(w.stride), uint64(w.rank), uint64(w.size),
-		uint64(p.Elements))
+	blocks := sumBlocks
+	if p.Squares == 0 {
+		blocks = min(blocks, (p.Elements/width+blockThreads-1)/blockThreads)
+	}
+	return on.Launch(w.kernels[name], blocks, blockThreads, arguments...)
 }
 
 // launch queues a kernel of one block.

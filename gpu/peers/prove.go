@@ -18,7 +18,7 @@ import (
 const proofLimit = 20 * time.Second
 
 // proved is how many values of each type a proof sums: more than a launch has threads, times what each reads at once.
-const proved = 8*sumBlocks*sumThreads + 1024
+const proved = 8*SumThreads + 1024
 
 // prove makes two rounds with numbers of which each rank knows those of all, and compares every bit of the sums. The
 // window must have room for them.
@@ -38,16 +38,17 @@ func (w *Window) prove() (err error) {
 	return fault
 }
 
-// proof is the memory of a proof: values in f32 and in bf16, and a weight.
+// proof is the memory of a proof: values in f32 and in bf16, a weight, and the squares of each thread.
 type proof struct {
 	*Window
-	stream gpu.Stream
-	card   gpu.Memory
-	host   gpu.HostMemory
-	wide   []float32 // of host, as the others
-	narrow []uint16
-	weight *float32
-	n      int // values of each type, as the window has room for
+	stream  gpu.Stream
+	card    gpu.Memory
+	host    gpu.HostMemory
+	wide    []float32 // of host, as the others
+	narrow  []uint16
+	weight  *float32
+	squares []float32
+	n       int // values of each type, as the window has room for
 }
 
 const proofWeight = 256 // bytes, for the weight
@@ -56,7 +57,7 @@ const proofWeight = 256 // bytes, for the weight
 const period = 1 << 12
 
 // proofBytes is the memory of so many values of each type.
-func proofBytes(n int) int { return n*(4+2) + proofWeight }
+func proofBytes(n int) int { return n*(4+2) + proofWeight + 4*SumThreads }
 
 func (p *proof) open() (err error) {
 	p.n = min(proved, (p.stride-proofWeight)/(4+2)/64*64)
@@ -75,6 +76,7 @@ func (p *proof) open() (err error) {
 	at := unsafe.Pointer(&p.host.Bytes()[0])
 	p.wide, p.narrow = unsafe.Slice((*float32)(at), p.n), unsafe.Slice((*uint16)(unsafe.Add(at, 4*p.n)), p.n)
 	p.weight = (*float32)(unsafe.Add(at, (4+2)*p.n))
+	p.squares = unsafe.Slice((*float32)(unsafe.Add(at, (4+2)*p.n+proofWeight)), SumThreads)
 	return nil
 }
 
@@ -120,7 +122,7 @@ func (p *proof) round(round int) error {
 		p.Sum(p.stream, Part{Address: at, Elements: n, Weight: at + uint64(weightAt), WeightAt: weightAt}),
 		p.Sum(p.stream, Part{
 			Address: at + uint64(4*n), Elements: n, BF16: true, At: 4 * n, Weight: at + uint64(weightAt),
-			WeightAt: weightAt,
+			WeightAt: weightAt, Squares: at + uint64(weightAt+proofWeight),
 		}),
 		p.Sum(p.stream, Part{Address: at + uint64(weightAt), Elements: 4, At: weightAt}),
 		p.Took(p.stream),
@@ -168,6 +170,27 @@ func (p *proof) check(round int) error {
 	}
 	if *p.weight != weights {
 		return fmt.Errorf("the sum of the weights is %g, not %g", *p.weight, weights)
+	}
+	return p.checkSquares()
+}
+
+// checkSquares compares the squares of each thread: thread i adds up those of eight values in a row, the i-th eight of
+// each pass of all threads.
+func (p *proof) checkSquares() error {
+	for i, got := range p.squares {
+		var want float64
+		for at := 8 * i; at < p.n; at += 8 * SumThreads {
+			for _, x := range p.narrow[at : at+8] {
+				want += float64(kernels.F32(x)) * float64(kernels.F32(x))
+			}
+		}
+		right := math.Abs(float64(got)-want) <= 2e-6*want
+		if want != want || want > math.MaxFloat32 {
+			right = got-got != 0 // no number, or infinite
+		}
+		if !right {
+			return fmt.Errorf("the sum of squares of thread %d is %g, not %g", i, got, want)
+		}
 	}
 	return nil
 }

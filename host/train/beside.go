@@ -33,6 +33,7 @@ type beside struct {
 	done        gpu.Event // what the hooks have queued on the stream is done
 	groups      []besideGroup
 	window      *peers.Window // nil if the ranks sum the groups
+	squares     block         // the squares of the sums in bf16, of each thread that adds up what has come
 
 	// The optimizer sets these. before queues what is needed before the graph. total queues, with the first group, what
 	// makes totals, which are summed with the gradients. weight is the batch's loss weight among them.
@@ -253,6 +254,26 @@ func (b *beside) connect() (reason, err error) {
 	return nil, err
 }
 
+// copies reports whether the graph sums the gradients, and by copies.
+func (b *beside) copies() bool { return b.active() && b.window != nil }
+
+// keepSquares has receive write the squares of the sums in bf16, for the norm, and returns their address; 0 for nil.
+func (b *beside) keepSquares() uint64 {
+	if b == nil {
+		return 0
+	}
+	b.squares = b.memory.block(peers.SumThreads * 4)
+	return b.squaresAt()
+}
+
+// squaresAt is 0 if nobody needs them.
+func (b *beside) squaresAt() uint64 {
+	if b.squares.dev == nil {
+		return 0
+	}
+	return uint64(b.squares.dev.Pointer())
+}
+
 func (b *beside) totalsAt() int { return aligned(b.player.grads.size) }
 
 // room is what a part takes in a window.
@@ -302,10 +323,14 @@ func (b *beside) receive(on gpu.Stream) error {
 			continue
 		}
 		span := grads.span(r)
-		if err := b.window.Sum(on, peers.Part{
+		part := peers.Part{
 			Address: grads.part(span).Address, Elements: span.Elements, BF16: span.DType == manifest.BF16,
 			At: span.Offset, Weight: b.weight.Address, WeightAt: weightAt,
-		}); err != nil {
+		}
+		if part.BF16 {
+			part.Squares = b.squaresAt()
+		}
+		if err := b.window.Sum(on, part); err != nil {
 			return err
 		}
 	}

@@ -282,12 +282,16 @@ type copier struct {
 	beside       *beside
 	loss, weight word[float32]
 	totals       *words
+	window       window
+	norm         *words
+	squares      word[float32]
 }
 
 // newCopier returns a rank with gradients in f32 and in bf16, in several groups.
 func newCopier(rank, size int, misuse func(error), exchange func([]byte) ([][]byte, error)) (*copier, error) {
 	kernels := fakeWeighs(0)
 	maps.Copy(kernels, peerstest.Kernels())
+	maps.Copy(kernels, fakeSums(0))
 	c := &copier{rank: rank, card: gputest.New(gputest.Config{Kernels: kernels, Misuse: misuse})}
 	if err := c.card.Bind(); err != nil {
 		return nil, err
@@ -312,6 +316,8 @@ func newCopier(rank, size int, misuse func(error), exchange func([]byte) ([][]by
 	arena := ortgraphs.NewArena(list, ortgraphs.Policy{Precision: manifest.BF16})
 	c.grads, c.totals = m.vector(arena, ortgraphs.Gradients), m.words(2)
 	c.loss, c.weight = newWord[float32](m, c.totals, manifest.F32), newWord[float32](m, c.totals, manifest.F32)
+	c.norm = m.words(1)
+	c.squares = newWord[float32](m, c.norm, manifest.F32)
 	c.beside = &beside{
 		memory: m, stream: stream(), ready: m.event(), done: m.event(), on: true,
 		player: &player{parameters: parameters{params: list, arena: arena, grads: c.grads}},
@@ -325,7 +331,10 @@ func newCopier(rank, size int, misuse func(error), exchange func([]byte) ([][]by
 	}
 	c.beside.divide(finished)
 	reason, err := c.beside.connect()
-	return c, cmp.Or(m.err, err, reason)
+	narrow, _ := spans(c.grads)
+	c.window.grads = c.grads
+	fault := c.window.sumInKernel(m, c.beside, narrow, uint64(c.norm.dev.Pointer())+uint64(c.squares.at))
+	return c, cmp.Or(m.err, err, reason, fault)
 }
 
 // sum makes a round with values and weights of which every rank knows those of all.
@@ -346,13 +355,21 @@ func (c *copier) sum(weights []float32, value func(rank, i int) float32) error {
 	for group := range c.beside.groups {
 		err = errors.Join(err, c.beside.hook(group))
 	}
-	err = errors.Join(err, m.pull(&grads.block), m.receive(c.totals), m.device.Compute.Synchronize())
+	err = errors.Join(err, c.window.sum(), m.pull(&grads.block), m.receive(c.totals), m.receive(c.norm),
+		m.device.Compute.Synchronize())
 	total, losses := float32(0), float32(0)
 	for rank, weight := range weights {
 		total, losses = total+weight, losses+float32(rank+1)
 	}
 	if *c.loss.value != losses || *c.weight.value != total {
 		err = errors.Join(err, fmt.Errorf("the totals are %v and %v", *c.loss.value, *c.weight.value))
+	}
+	squares := 0.0
+	for _, x := range grads.numbers(narrow) {
+		squares += float64(x) * float64(x)
+	}
+	if got := float64(*c.squares.value); !(math.Abs(got-squares) <= 1e-5*squares) && squares == squares {
+		err = errors.Join(err, fmt.Errorf("the sum of the squares is %g, not %g", got, squares))
 	}
 	for _, r := range both {
 		got, dtype := grads.numbers(r), grads.span(r).DType
@@ -370,8 +387,8 @@ func (c *copier) sum(weights []float32, value func(rank, i int) float32) error {
 }
 
 // TestCopies: gradients in f32 and bf16 that two or three ranks copy in several groups become their sums, each times
-// the weight of its rank, and so do the totals, step by step. A rank without weight adds nothing, whatever its
-// gradients are.
+// the weight of its rank, and so do the totals, step by step; the norm gets the squares of the sums. A rank without
+// weight adds nothing, whatever its gradients are.
 func TestCopies(t *testing.T) {
 	defer func(least int) { besideLast = least }(besideLast)
 	besideLast = 256

@@ -49,16 +49,22 @@ func newSquaresKernel(m *memory) (k *squaresKernel, fault, err error) {
 // sum queues the sum of the squares of n elements, a multiple of 8, to an address.
 func (k *squaresKernel) sum(grads uint64, n int, to uint64) error {
 	sums := uint64(k.sums.dev.Pointer())
-	errs := []error{k.stream.Launch(k.squares, squaresThreads/kernelThreads, kernelThreads, grads, sums, uint64(n))}
-	from, count := sums, squaresThreads
+	return errors.Join(
+		k.stream.Launch(k.squares, squaresThreads/kernelThreads, kernelThreads, grads, sums, uint64(n)),
+		k.add(sums, squaresThreads, to))
+}
+
+// add queues the sum of so many numbers to an address.
+func (k *squaresKernel) add(from uint64, count int, to uint64) error {
+	next := uint64(k.sums.dev.Pointer()) + 4*squaresThreads
+	var errs []error
 	for i, threads := range folds {
-		next := from + uint64(4*count)
 		if i == len(folds)-1 {
 			next = to
 		}
 		block := min(threads, kernelThreads)
 		errs = append(errs, k.stream.Launch(k.fold, threads/block, block, from, next, uint64(count)))
-		from, count = next, threads
+		from, next, count = next, next+uint64(4*threads), threads
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/peers"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -122,7 +123,8 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	}
 	word := newWord[float32](&o.memory, o.out, manifest.F32)
 	if o.device.onGPU() && o.err == nil {
-		fault := o.window.sumInKernel(&o.memory, narrow, uint64(o.out.dev.Pointer())+uint64(word.at))
+		to := uint64(o.out.dev.Pointer()) + uint64(word.at)
+		fault := o.window.sumInKernel(&o.memory, o.player.beside, narrow, to)
 		if fault == nil {
 			return word.tensor
 		}
@@ -141,14 +143,19 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 }
 
 // sumInKernel prepares the kernel that writes the sum of the squares of a range to an address, or says why there is
-// none.
-func (w *window) sumInKernel(m *memory, narrow ortgraphs.Range, to uint64) (fault error) {
+// none. After a sum over the ranks by copies, only those of the threads of that sum are added up.
+func (w *window) sumInKernel(m *memory, b *beside, narrow ortgraphs.Range, to uint64) (fault error) {
 	k, fault, err := newSquaresKernel(m)
 	if m.err = err; err != nil || fault != nil {
 		return cmp.Or(fault, err)
 	}
-	grads := w.grads.address(narrow)
-	w.sum = func() error { return k.sum(grads, narrow.Len(), to) }
+	grads, squares := w.grads.address(narrow), b.keepSquares()
+	w.sum = func() error {
+		if b.copies() {
+			return k.add(squares, peers.SumThreads, to)
+		}
+		return k.sum(grads, narrow.Len(), to)
+	}
 	return nil
 }
 
