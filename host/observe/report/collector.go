@@ -35,8 +35,8 @@ type Collector struct {
 	unsaved    int // checkpoints for which the disk had no space
 	adapted    adapted
 
-	cpu                  func() cpuTimes // cpuTime, except in tests
-	trainedCPU, endedCPU cpuTimes        // when training began and ended
+	cpu                  func() time.Duration // cpuTime, except in tests
+	trainedCPU, endedCPU time.Duration        // when training began and ended
 }
 
 // steptimes are the times of the steps of this process.
@@ -46,7 +46,6 @@ type steptimes struct {
 	first         firstStep
 	rest          totals
 	byBucket      map[int]*stat.Sample
-	order         stat.Blocks                 // of the steps in byBucket
 	gradients     stat.Sample                 // of the steps in byBucket
 	parts         [len(stepParts)]stat.Sample // likewise
 }
@@ -148,7 +147,6 @@ func (c *Collector) timed(w *event.Step) {
 	}
 	c.rest.add(t)
 	c.time(w.Bucket).Add(millis(w.Time))
-	c.order.Add(millis(w.Time))
 	c.gradients.Add(millis(gradients(w.Times)))
 	for i, d := range partsOf(&w.Times) {
 		c.parts[i].Add(millis(d))
@@ -223,7 +221,7 @@ func (c *Collector) Complete(r *Report, m Measured) {
 	c.steps(r, m)
 	r.TransferHiddenRatio = transferHidden(m)
 	speed := speedOf(r, m.Pipeline, m.Setup)
-	speed.Cores, speed.Others = c.cores(r)
+	speed.Cores = c.cores(r)
 	r.Verdict = judge(&speed, r.SkippedSteps, r.Steps)
 	if m.Diverged { // how fast it was does not matter
 		r.Verdict.Diverged, r.Verdict.Advice, r.Verdict.SecondGPU = true, []string{r.Outcome + "."}, nil
@@ -308,7 +306,6 @@ func (c *Collector) steps(r *Report, m Measured) {
 		r.StepMs.ByBucket[c.first.bucket] = distribution(&bucket)
 	}
 	r.StepMs.Distribution, r.GradientsMs = distribution(&all), distribution(&passes)
-	r.StepMs.Error = c.order.Error()
 	r.PhaseTimes = []PhaseTime{}
 	for i := range m.Pipeline.Times {
 		r.PhaseTimes = append(r.PhaseTimes, PhaseTime{m.Pipeline.Phases[i].Name, distribution(&m.Pipeline.Times[i])})

@@ -21,10 +21,9 @@ func TestForeignNames(t *testing.T) {
 	if len(words) != len(foreign()) || len(words) < 250 {
 		t.Errorf("%d names, %d differ", len(words), len(foreign()))
 	}
-	// of synthesize, profile and bench
-	others := []string{
+	// of synthesize
+	spoken := []string{
 		"run", "out", "speaker", "text", "text-file", "language", "temperature", "top-k", "top-p", "repetition-penalty",
-		"num-steps", "bench-steps",
 	}
 	for name, a := range foreign() {
 		if flags.Lookup(name) != nil || len(a.flags) == 0 && a.text == "" || strings.Contains(name, "_") ||
@@ -33,7 +32,7 @@ func TestForeignNames(t *testing.T) {
 		}
 		answer := strings.Join(a.flags, " ") + " " + a.text
 		for _, flag := range append(a.flags, matches(`--([a-z][a-z-]*)`, a.text)...) {
-			if flags.Lookup(flag) == nil && !slices.Contains(others, flag) {
+			if flags.Lookup(flag) == nil && !slices.Contains(spoken, flag) {
 				t.Errorf("%s: there is no --%s", name, flag)
 			}
 		}

@@ -43,7 +43,7 @@ var system = []string{
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives",
 	"/etc/localtime", "/etc/timezone", "/etc/locale.alias", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf",
 	"/etc/mime.types", "/etc/os-release", "/etc/python3", "/etc/fonts",
-	"/proc", "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
+	"/proc", "/sys/devices", "/sys/bus", "/sys/class", "/sys/fs/cgroup", "/sys/kernel/mm",
 }
 
 // devices may be read and written.
@@ -58,7 +58,7 @@ var ofNetwork = []string{
 
 // ofGPU is what CUDA reads of the machine, and sharesGPU where it shares memory, and meets the daemon of MPS.
 var (
-	ofGPU     = []string{"/etc/nvidia", "/etc/OpenCL", "/sys/devices", "/sys/bus", "/sys/class", "/sys/module"}
+	ofGPU     = []string{"/etc/nvidia", "/etc/OpenCL", "/sys/module"}
 	sharesGPU = []string{"/dev/shm", mps}
 )
 
@@ -70,9 +70,15 @@ func (p Policy) calls(abi int) calls {
 	return calls{Network: p.Network, Connect: p.GPU && exists(mps), Truncate: abi >= abiTruncate}
 }
 
+// versions are all restrictions of Landlock, by the version of its ABI.
+var versions = [...]landlock.Config{
+	{}, landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,
+	landlock.V9, landlock.V10, landlock.V11,
+}
+
 // ruleset makes the rules of Landlock. The caller closes the descriptor. flags are those of landlock_restrict_self(2).
 func (p Policy) ruleset(abi int) (fd int, flags uint32, err error) {
-	config := landlock.V11.BestEffort()
+	config := versions[min(abi, len(versions)-1)]
 	if p.Network {
 		config.HandledAccessNet = 0
 	}

@@ -268,3 +268,42 @@ func TestLimits(t *testing.T) {
 		t.Errorf("root has other capabilities: %s", out.String())
 	}
 }
+
+// TestOlderKernels confines by each version of Landlock up to that of this kernel, and without Landlock and seccomp.
+func TestOlderKernels(t *testing.T) {
+	here := detect()
+	if here.abi == 0 || here.noCalls != "" {
+		t.Skip("this kernel lacks Landlock or seccomp: ", describe(Auto, here).Missing)
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for abi := 0; abi <= here.abi; abi++ {
+		for _, noCalls := range []string{"", "none"} {
+			k := kernel{abi: abi, noCalls: noCalls, noTasks: "none"}
+			writable := t.TempDir()
+			cmd := exec.Command("/bin/sh", "-c", `cat "$0/secret"; mv "$1/a" "$1/b"; chmod 700 "$1"; exit 0`, folder,
+				writable)
+			if err := os.WriteFile(filepath.Join(writable, "a"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			launch, err := wrap(cmd, Policy{Write: []string{writable}}, Auto, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := launch.Started(cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			err = cmd.Wait()
+			_, moved := os.Stat(filepath.Join(writable, "b"))
+			text := out.String()
+			if err != nil || moved != nil || strings.Contains(text, "Permission denied") != (abi > 0) ||
+				strings.Contains(text, "Operation not permitted") != (noCalls == "") {
+				t.Errorf("Landlock %d, seccomp %q: %v, %v: %s", abi, noCalls, err, moved, text)
+			}
+		}
+	}
+}
