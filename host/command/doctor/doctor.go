@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/command/probe"
 	"github.com/xtts-host/xtts-host/host/settings/place"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -25,6 +26,8 @@ type Config struct {
 	OnCPU bool
 	// Library is the path of ONNX Runtime; if it is empty, doctor searches for it as training does.
 	Library string
+	// Sandbox is the requested isolation of plugins.
+	Sandbox sandbox.Mode
 	// Version is that of this program.
 	Version string
 }

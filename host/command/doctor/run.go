@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // Run runs the command: it reports whether training with these settings can work on this machine, and what is missing.
@@ -52,6 +53,7 @@ func Check(ctx context.Context, command probe.Command, set *config.Set, version 
 			return draft.Placement, err
 		},
 		OnCPU: c.Device == place.CPU, Library: c.ORTLib, Version: version,
+		Sandbox: sandbox.Mode(c.Sandbox),
 	})
 	r.settings(ctx, draft, set)
 	return r

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xtts-host/xtts-host/host/settings/limits"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -52,6 +53,24 @@ func (e *examination) system() {
 		r.add(OK, "", "locked memory: %s", size(limit.Cur))
 	}
 	e.limits(limits.Read())
+	e.sandbox()
+}
+
+// sandbox reports what confines plugins.
+func (e *examination) sandbox() {
+	r := e.report
+	if err := e.Sandbox.Check(); err != nil {
+		r.add(Bad, hint.Of(err), "%v", err)
+		return
+	}
+	for i, line := range sandbox.Describe(e.Sandbox).Lines() {
+		if i == 0 && e.Sandbox != sandbox.Off {
+			r.add(OK, "", "sandbox of plugins: %s", line)
+		} else {
+			r.add(Note, "SECURITY.md, Plugins, says what a plugin can do then",
+				"sandbox of plugins: %s", line)
+		}
+	}
 }
 
 // limits reports what processes may use.

@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/run/session"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/settings/place"
+	"github.com/xtts-host/xtts-host/host/stages/sandbox"
 )
 
 // Run runs the command: it tries the parts of a run with these settings, up to three steps of training, and reports
@@ -139,7 +140,8 @@ func (v *validation) look(ctx context.Context, version string) *Machine {
 	return &Machine{
 		Report: doctor.Examine(ctx, doctor.Config{
 			Command: v.command, OnCPU: c.Device == place.CPU, Library: c.ORTLib, Version: version,
-			Place: func(m gpu.Machine) (place.Placement, error) { return place.Decide(place.RequestOf(c), m) },
+			Sandbox: sandbox.Mode(c.Sandbox),
+			Place:   func(m gpu.Machine) (place.Placement, error) { return place.Decide(place.RequestOf(c), m) },
 		}),
 		Request: place.RequestOf(c), Place: place.Decide,
 		Placed: func(p place.Placement) { v.draft.Placement = p },

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -104,7 +103,7 @@ var detect = sync.OnceValue(func() (k kernel) {
 	if err := seccomp(unix.SECCOMP_GET_ACTION_AVAIL, 0, &action); err != nil {
 		k.noCalls = fmt.Sprintf("the kernel has no seccomp filters: %v", err)
 	}
-	k.tasks, k.noTasks = findTasks(os.Geteuid() == 0)
+	k.tasks, k.noTasks = findTasks(exempt())
 	return k
 })
 
@@ -136,6 +135,9 @@ func describe(m Mode, k kernel) Report {
 	is(k.noTasks == "", Processes, k.tasks.String(), k.noTasks)
 	return r
 }
+
+// Check refuses On where the kernel lacks what it promises. The error has a hint.
+func (m Mode) Check() error { return m.check(detect()) }
 
 // check refuses On where the kernel lacks what it promises.
 func (m Mode) check(k kernel) error {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -25,9 +26,17 @@ func (t tasks) String() string {
 	return "cgroup"
 }
 
-// findTasks returns what limits the number of processes, or why nothing does. RLIMIT_NPROC does not hold for root.
-func findTasks(root bool) (tasks, string) {
-	if !root {
+// exempt reports whether RLIMIT_NPROC does not hold: for root, but not for one that a container has made of another
+// user.
+func exempt() bool {
+	ids, err := os.ReadFile("/proc/self/uid_map") // inside, outside, number
+	fields := strings.Fields(string(ids))
+	return os.Geteuid() == 0 && (err != nil || len(fields) < 2 || fields[1] == "0")
+}
+
+// findTasks returns what limits the number of processes, or why nothing does. noLimit says that RLIMIT_NPROC does not.
+func findTasks(noLimit bool) (tasks, string) {
+	if !noLimit {
 		return tasks{}, ""
 	}
 	folder, err := ownGroup()
@@ -116,6 +125,11 @@ func newGroup(parent string, most int) (*group, error) {
 	if err == nil {
 		_, err = limit.WriteString(strconv.Itoa(most))
 		err = errors.Join(err, limit.Close())
+	}
+	// No process may join a cgroup v2 that is below one with processes.
+	kind, _ := os.ReadFile(filepath.Join(g.folder, "cgroup.type")) // version 1 has none
+	if err == nil && bytes.HasSuffix(kind, []byte("invalid\n")) {
+		err = errors.New("the cgroup of this process has no groups below it")
 	}
 	if err != nil {
 		g.remove()

@@ -22,7 +22,8 @@
 //
 // A plugin process gets only what it needs: an environment that the host builds, /dev/null as standard input, the ring
 // and the lifeline as descriptors 3 and 4, its folder as working directory, and a separate process group. So Ctrl-C in
-// a terminal reaches only the host, and killing the group also kills the child processes of a script.
+// a terminal reaches only the host, and killing the group also kills the child processes of a script. Package sandbox
+// confines it, with a folder for temporary files of its own.
 // docs/plugin-protocol.md specifies the protocol.
 //
 // This is the only package of the host that uses go-plugin.
