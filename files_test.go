@@ -44,6 +44,7 @@ var openers = map[string]string{
 	"host/stages/supervise/orphans.go":  "/proc",
 	"host/ranks/feed/machine.go":        "/proc",
 	"host/observe/debug/memory.go":      "/proc",
+	"host/observe/report/usage.go":      "/proc",
 	"host/stages/sandbox":               "/proc, cgroups and files of the system",
 	"host/stages/catalog":               "the folder of a plugin, below an os.Root",
 	"ortgraphs/bundle.go":               "an os.Root, which package files opens the files in",

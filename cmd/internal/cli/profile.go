@@ -32,7 +32,7 @@ xtts-host profile --train-data LJSpeech-1.1 --apply fast.yaml --budget 5m`,
 	f.BoolVar(&o.ChangeBatch, "change-batch", false, "try larger batches, too: they change what is trained")
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		o.JSON = *asJSON
+		o.JSON, o.Limited = *asJSON, cmd.Flags().Changed("budget")
 		return profile.Run(cmd.Context(), set, o, openConsole())
 	})
 }

@@ -188,8 +188,13 @@ func (o *InstallOptions) unpack(ctx context.Context, a *arrived) (err error) {
 		return hint.Errorf(e.Hint, "%s: plugin %s is %s: %s", a.place, name, e.State, e.Reason)
 	}
 	place := plugins.Join(name)
-	if !isInstalled(place) {
-		return fresh.Rename(place)
+	if !o.Replace || !isInstalled(place) {
+		err := fresh.Rename(place)
+		if errors.Is(err, fs.ErrExist) { // since checkPlace
+			err = hint.Errorf("compare it: "+hint.Command("plugins verify "+name+" --plugins "+hint.Path(o.Plugins)),
+				"%s has come from another installation meanwhile: %w", place, err)
+		}
+		return err
 	}
 	if err := fresh.Exchange(place); err != nil { // what was there is removed with the folder beside it
 		return hint.Errorf("remove it first: "+hint.Command("plugins remove "+name+" --plugins "+hint.Path(o.Plugins)),

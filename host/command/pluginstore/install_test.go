@@ -324,3 +324,57 @@ func TestInterruptedInstallation(t *testing.T) {
 		t.Errorf("interrupted %d times, then %v", interrupted, err)
 	}
 }
+
+// TestPassword: the key of a password needs it.
+func TestPassword(t *testing.T) {
+	p := newPlace(t)
+	says := func(words ...string) func(string) (string, error) {
+		return func(string) (string, error) {
+			word := words[0]
+			words = words[1:]
+			return word, nil
+		}
+	}
+	for _, words := range [][]string{{"one", "two"}, {"", ""}} {
+		if err := Key(&p.out, KeyOptions{File: p.path("my.key"), Password: says(words...)}); err == nil {
+			t.Errorf("%q made a key", words)
+		}
+	}
+	if err := Key(&p.out, KeyOptions{File: p.path("my.key"), Password: says("secret", "secret")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Key(&p.out, KeyOptions{File: p.path("my.key"), NoPassword: true}); err == nil {
+		t.Error("a key was overwritten")
+	}
+	if info, err := os.Stat(p.path("my.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	o := PackOptions{Folder: p.plugin("echo", "1.0.0", ""), Out: p.path("echo.tar.gz"), Sign: p.path("my.key")}
+	o.Password = says("secret") // scrypt takes a second and 1 GiB each time
+	if err := Pack(&p.out, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.install(InstallOptions{What: o.Out, Key: p.path("my.key.pub"), Yes: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInstalledMeanwhile: two installations at the same time leave one whole plugin.
+func TestInstalledMeanwhile(t *testing.T) {
+	p := newPlace(t)
+	file := p.pack("echo", "1.0.0", "")
+	meanwhile := func(string) (bool, error) {
+		return true, p.install(InstallOptions{What: file, Yes: true})
+	}
+	err := Install(t.Context(), &p.out, InstallOptions{What: file, Plugins: p.path("plugins"), Ask: meanwhile})
+	if err == nil || !strings.Contains(err.Error(), "has come from another installation meanwhile") {
+		t.Error(err)
+	}
+	if err := Verify(&p.out, p.path("plugins"), "", false); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(p.path("plugins/.*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}

@@ -37,9 +37,8 @@ func show(out io.Writer, a *arrived, s signer, keysFile string) {
 		line("signed", "no: nothing shows who has made it")
 	case s.first:
 		line("signed", "by %s", s.key)
-		line("", "The key is new. Compare it with the one that the author publishes elsewhere. It is kept in %s,",
-			keysFile)
-		line("", "and another key is refused from then on.")
+		line("", "The key is new. Compare it with the one that the author publishes elsewhere.")
+		line("", "It is kept, and another key is refused from then on: %s", keysFile)
 	default:
 		line("signed", "by %s, the key that is known for it", s.key)
 	}

@@ -19,37 +19,36 @@ import (
 
 // apply tries changes and writes the settings of the fastest run.
 func (p *profiler) apply(ctx context.Context, r *Result) (*Applied, error) {
-	out := p.console.Out
-	fmt.Fprintf(out, "\ntrying changes for up to %s\n", units.Duration(p.Budget))
+	p.say("\ntrying changes for up to %s\n", units.Duration(p.Budget))
 	s := search{
 		try: func(ctx context.Context, changes []bottleneck.Setting) (*report.Report, error) {
 			return p.train(ctx, batch.NoCheckpoint, changes)
 		},
 		now: time.Now, budget: p.Budget, rows: p.set.BatchSize, changeBatch: p.ChangeBatch, placements: p.placements(),
-		tell: func(t *Trial) { fmt.Fprintln(out, visible.Text(t.String())) },
+		tell: func(t *Trial) { p.say("%s\n", t) },
 	}
 	first := time.Duration(r.report.WallS * float64(time.Second))
 	a, err := s.run(ctx, r.report, first)
 	if err != nil {
 		return a, err
 	}
-	fmt.Fprintf(out, "  the search ends: %s\n", a.Why)
+	p.say("  the search ends: %s\n", a.Why)
 	if !p.ChangeBatch {
-		fmt.Fprintln(out, "  --batch-size was not changed, as it changes what is trained: --change-batch allows it")
+		p.say("  --batch-size was not changed, as it changes what is trained: --change-batch allows it\n")
 	}
 	if len(p.placements()) == 0 {
-		fmt.Fprintln(out, "  no other place of the stages was tried: there is no GPU for them")
+		p.say("  no other place of the stages was tried: there is no GPU for them\n")
 	}
 	if len(a.Changes) == 0 {
-		fmt.Fprintf(out, "no change made the run faster; %s is not written\n", visible.Text(p.Apply))
+		p.say("no change made the run faster; %s is not written\n", p.Apply)
 		return a, nil
 	}
 	if err := p.write(a); err != nil {
 		return a, err
 	}
 	a.File = p.Apply
-	visible.Fprintf(out, "%s: %.1f %% more rows/s than before\nuse it: %s\n", key(a.Changes), 100*a.Gain,
-		hint.Command("--config "+hint.Path(p.Apply)))
+	p.say("%s: %.1f %% more rows/s than before\n", key(a.Changes), 100*a.Gain)
+	visible.Fprintf(p.console.Out, "use it: %s\n", hint.Command("--config "+hint.Path(p.Apply))) // whole, to be copied
 	return a, nil
 }
 

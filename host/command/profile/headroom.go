@@ -40,6 +40,10 @@ func (h headroom) loader() Headroom {
 	if gain < 0 {
 		text += "; less than now is the noise of this machine, and no loss"
 	}
+	if a, b := h.r.Verdict.Others, h.ready.Verdict.Others; max(a, b) >= bottleneck.BusyLimit {
+		text += fmt.Sprintf("; other programs took %s of the cores in one run and %s in the other", units.Percent(a),
+			units.Percent(b))
+	}
 	return Headroom{"a perfect loader", &gain, text}
 }
 

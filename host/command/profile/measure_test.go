@@ -120,8 +120,9 @@ func TestMeasuredCauses(t *testing.T) {
 					t.Fatalf("%+v", f)
 				}
 				if c.cause == bottleneck.Train {
-					t.Logf("%.2f steps/s, %v", r.StepsPerSecond, r.Verdict.Checks)
-					if bottleneck.Major(r.Verdict.Findings) {
+					t.Logf("%.2f steps/s, %v, other programs took %.0f %% of the cores", r.StepsPerSecond,
+						r.Verdict.Checks, 100*r.Verdict.Others)
+					if bottleneck.Major(r.Verdict.Findings) && r.Verdict.Others < bottleneck.BusyLimit {
 						t.Errorf("%+v", r.Verdict.Findings)
 					}
 					return
@@ -135,19 +136,27 @@ func TestMeasuredCauses(t *testing.T) {
 				}
 				// Twice, as other programs may use the machine in one half of the time.
 				var gains, errors [2]float64
+				busy := r.Verdict.Others
 				for i := range gains {
 					if i > 0 {
 						r, _ = train(t, b.profiler(t, seed, c.decode, c.noise, c.transfer, c.train))
 					}
+					busy = max(busy, r.Verdict.Others)
 					better := b.profiler(t, seed, mended.decode, mended.noise, mended.transfer, mended.train)
 					after, _ := train(t, better, changes...)
+					busy = max(busy, after.Verdict.Others)
 					gains[i], errors[i] = after.StepsPerSecond/r.StepsPerSecond-1, spread(after.StepMs.Distribution)
 				}
 				gain := (gains[0] + gains[1]) / 2
 				noise := math.Hypot((gains[0]-gains[1])/2, (1+gain)*math.Hypot(errors[0], errors[1])/2)
-				t.Logf("%.2f steps/s, %s: gain %.3f ± %.3f, predicted %.3f", r.StepsPerSecond, key(changes), gain,
-					noise, *f.Gain)
-				if math.Abs(*f.Gain-gain) > 0.2*gain+noise {
+				t.Logf("%.2f steps/s, %s: gain %.3f ± %.3f. %s Other programs took up to %.0f %% of the cores",
+					r.StepsPerSecond, key(changes), gain, noise, f.Predicted(), 100*busy)
+				switch {
+				case f.Gain == nil && !f.Uncertain:
+					t.Error("nothing is predicted")
+				case busy >= bottleneck.BusyLimit: // the model knows one run, and the others had another machine
+					t.Log("the machine is busy with other programs, so the prediction is not compared")
+				case math.Abs(*f.Gain-gain) > 0.2*gain+noise:
 					t.Errorf("the gain is %.3f, predicted %.3f", gain, *f.Gain)
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/inventory"
@@ -14,10 +15,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
+	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/bench"
 	"github.com/xtts-host/xtts-host/host/data/batch"
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
 	"github.com/xtts-host/xtts-host/host/observe/console"
+	"github.com/xtts-host/xtts-host/host/observe/follow"
 	"github.com/xtts-host/xtts-host/host/observe/report"
 	"github.com/xtts-host/xtts-host/host/run"
 	"github.com/xtts-host/xtts-host/host/settings/config"
@@ -31,8 +34,9 @@ type Options struct {
 	Steps int
 	// Apply is the file that gets the settings of the fastest run; empty: nothing else is tried.
 	Apply string
-	// Budget is the time for the runs that try changes.
-	Budget time.Duration
+	// Budget is the time for the runs that try changes, and Limited says that the user has named it.
+	Budget  time.Duration
+	Limited bool
 	// ChangeBatch allows another number of rows in a batch, which changes what is trained.
 	ChangeBatch bool
 	// JSON writes the result to the standard output, and the text to standard error.
@@ -52,6 +56,9 @@ func (o Options) check(set *config.Set) error {
 			"fewer steps say too little")
 	case o.Budget <= 0:
 		return exit.Usage(fmt.Errorf("--budget %s: there is no time to try anything", o.Budget), "write 2m")
+	case o.Limited && o.Apply == "":
+		return exit.Usage(fmt.Errorf("--budget %s: nothing is tried without --apply", o.Budget),
+			"name a file with --apply")
 	case o.ChangeBatch && o.Apply == "":
 		return exit.Usage(errors.New("--change-batch: nothing is tried without --apply"), "name a file with --apply")
 	case o.Apply != "":
@@ -95,7 +102,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(console.Out, fold.Prose(r.Table(), console.Columns()))
+	fmt.Fprint(console.Out, r.Table(console.Columns()))
 	if o.Apply != "" {
 		r.Applied, err = p.apply(ctx, r)
 	}
@@ -114,6 +121,7 @@ type profiler struct {
 	bundle  *ortgraphs.Bundle
 	dir     string // of the current run
 	made    bool   // the clips
+	runs    int    // so far
 	place   place.Placement
 	run     trainer
 	delays  batch.Delays // of the runs; only tests set them
@@ -159,8 +167,39 @@ func (p *profiler) train(
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(p.dir)) }()
+	defer p.progress(int(set.MaxSteps))()
 	return p.run(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: p.console.Stop},
 		batch.Input{InputMode: mode, Delays: p.delays})
+}
+
+// progress shows how far a run of so many steps is, by the lines in its folder, until what it returns is called.
+func (p *profiler) progress(steps int) (end func()) {
+	p.runs++
+	what, waiting, run := fmt.Sprintf("steps of run %d", p.runs), p.console.Waiting(), follow.Brief(p.dir)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer waiting.Close()
+		for t := time.NewTicker(200 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				t.Stop()
+				return
+			case <-t.C:
+			}
+			for run.Read(1 << 20) {
+			}
+			waiting.Counted("measured", what, int(run.Now().Last), steps)
+		}
+	}()
+	return func() { close(stop); <-ended }
+}
+
+// say writes lines of text as wide as the terminal.
+func (p *profiler) say(format string, values ...any) {
+	var text strings.Builder
+	visible.Fprintf(&text, format, values...)
+	fmt.Fprint(p.console.Out, fold.Text(text.String(), p.console.Columns()))
 }
 
 // profile measures the run, and what it would be with other input and other precision.

@@ -2,10 +2,10 @@ package profile
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/xtts-host/xtts-host/host/base/fold"
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/observe/bottleneck"
@@ -55,8 +55,19 @@ var phaseText = map[string]string{
 	"decode": "data load: decode", "wait": "wait for data", "other": "gaps between steps",
 }
 
-// Table returns the result as text, without what was applied.
-func (r *Result) Table() string {
+// Table returns the result as text of a width, without what was applied. Only the tables of times may be wider.
+func (r *Result) Table(width int) string {
+	w := &strings.Builder{}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, h := range r.Headroom {
+		fmt.Fprintf(t, "  %s\t%s\n", h.What, visible.Text(h.Text))
+	}
+	t.Flush()
+	return fold.Prose(r.measured(), width) + "\nheadroom\n" + fold.Text(w.String(), width)
+}
+
+// measured returns what was measured of the run as text.
+func (r *Result) measured() string {
 	var b strings.Builder
 	clips := ""
 	if r.MadeUp {
@@ -93,12 +104,6 @@ func (r *Result) Table() string {
 	fmt.Fprintf(&b, "- gaps between steps %.1f %%\n\n", 100*r.Verdict.Shares.Other)
 	r.devices(&b)
 	r.findings(&b)
-	b.WriteString("\nheadroom\n")
-	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, h := range r.Headroom {
-		fmt.Fprintf(w, "  %s\t%s\n", h.What, visible.Text(h.Text))
-	}
-	w.Flush()
 	return b.String()
 }
 
@@ -127,8 +132,23 @@ func (r *Result) devices(b *strings.Builder) {
 		b.WriteString("GPUs: none is used, so neither utilization nor memory of one is measured\n")
 	}
 	if r.Verdict.Cores > 0 {
-		fmt.Fprintf(b, "cores: the run and its plugins take %s of their time\n", units.Percent(r.Verdict.Cores))
+		fmt.Fprintf(b, "cores: the run and its plugins take %s of their time%s\n", units.Percent(r.Verdict.Cores),
+			others(r.Verdict.Others))
 	}
+}
+
+// others says how busy other programs are.
+func others(share float64) string {
+	text := ", other programs " + units.Percent(share)
+	switch {
+	case share >= bottleneck.MostOthers:
+		return text + ". This machine is too busy with them for a prediction: end them, and measure again"
+	case share >= bottleneck.BusyLimit:
+		return text + ". This machine is busy with them: times and gains depend on what they do"
+	case share > 0:
+		return text
+	}
+	return ""
 }
 
 // findings lists what costs speed.
@@ -141,7 +161,7 @@ func (r *Result) findings(b *strings.Builder) {
 		}
 		text := f.Predicted()
 		if text != "" {
-			text = " Predicted: " + text + "."
+			text = " " + text
 		}
 		visible.Fprintf(b, "  %s %d %s: %s%s\n", mark, i+1, f.Cause, f.Advice, text)
 	}
@@ -152,8 +172,8 @@ func (r *Result) findings(b *strings.Builder) {
 
 // spread is the standard error of a run's speed, as a share of it.
 func spread(d report.Distribution) float64 {
-	if d.Steps == 0 {
+	if d.Mean <= 0 {
 		return 0
 	}
-	return d.Variation / math.Sqrt(float64(d.Steps))
+	return d.Error / d.Mean
 }

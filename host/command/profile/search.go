@@ -142,16 +142,23 @@ func (s *search) next(best *Trial, tried map[string]bool) *Trial {
 	}
 	var all []bottleneck.Setting
 	together, single := 1.0, []*Trial{}
+	unsure := false // what a change gains
 	for _, f := range best.report.Verdict.Findings {
-		if f.Change == nil || f.Gain == nil {
+		switch {
+		case f.Change == nil || f.Gain == nil && !f.Uncertain:
 			continue
-		}
-		all, together = append(all, *f.Change), together*(1+*f.Gain)
-		if *f.Gain >= worth {
+		case f.Gain == nil:
+			unsure, all, single = true, append(all, *f.Change), append(single, trial(0, *f.Change))
+			continue
+		case *f.Gain >= worth:
 			single = append(single, trial(*f.Gain, *f.Change))
 		}
+		all, together = append(all, *f.Change), together*(1+*f.Gain)
 	}
-	if together-1 >= worth {
+	if unsure {
+		together = 1
+	}
+	if unsure || together-1 >= worth {
 		if t := trial(together-1, all...); t != nil {
 			return t
 		}

@@ -19,19 +19,29 @@ type Finding struct {
 	// absent if it is not known. AtMost says that it is an upper bound.
 	Gain   *float64 `json:"gain,omitempty"`
 	AtMost bool     `json:"at_most,omitempty"`
+	// Uncertain says that other programs took so much of the cores that the gain depends on what they do; without a
+	// gain, that it cannot be predicted because of them.
+	Uncertain bool `json:"uncertain,omitempty"`
 	// Major findings are bottlenecks: they cost at least 5 %, or a limit is exceeded.
 	Major bool `json:"major"`
 }
 
-// Predicted writes the gain; "" if it is not known.
+// Predicted writes the gain as a sentence; "" if it is not known.
 func (f *Finding) Predicted() string {
+	text := ""
 	switch {
+	case f.Gain == nil && f.Uncertain:
+		return "Not predicted: other programs are busy on this machine."
 	case f.Gain == nil:
 		return ""
 	case f.AtMost:
-		return fmt.Sprintf("at most %s more steps/s", units.Percent(*f.Gain))
+		text = "at most "
 	}
-	return fmt.Sprintf("%s more steps/s", units.Percent(*f.Gain))
+	text = "Predicted: " + text + units.Percent(*f.Gain) + " more steps/s"
+	if f.Uncertain {
+		text += ", uncertain because other programs are busy on this machine"
+	}
+	return text + "."
 }
 
 // MajorGain is the gain from which a finding is major.
@@ -68,7 +78,21 @@ func Diagnose(m *Measured) []Finding {
 		})
 	}
 	d.uneven()
+	d.doubt()
 	return d.found
+}
+
+// doubt says of gains that they depend on what other programs do, or cannot be predicted because of them.
+func (d *diagnosis) doubt() {
+	if d.Others < BusyLimit {
+		return
+	}
+	for i := range d.found {
+		f := &d.found[i]
+		if f.Uncertain = f.Gain != nil; f.Uncertain && d.Others >= MostOthers {
+			f.Gain, f.AtMost = nil, false
+		}
+	}
 }
 
 // Between is the advice for time between the steps. Its parts are not measured here, so it blames none of them.

@@ -43,7 +43,9 @@ type Measured struct {
 	Variation, BucketVariation float64
 	// Cores is the part of the time of all cores that the processes of the run took; 0 if it is unknown.
 	Cores float64
-	Setup Setup
+	// Others is the part that other programs took meanwhile; 0 if it is unknown.
+	Others float64
+	Setup  Setup
 }
 
 // Phase is a phase of the pipeline.
@@ -53,6 +55,13 @@ type Phase struct {
 	// Parallel is the number of batches that it was seen to work on at a time; 0 if that is not known.
 	Parallel int
 }
+
+// BusyLimit is the share of the cores that other programs took from which a prediction is uncertain: how long phases
+// take depends on them then. MostOthers is that from which nothing is predicted.
+const (
+	BusyLimit  = 0.1
+	MostOthers = 0.5
+)
 
 // stall is the share of the time in which training waits.
 func (m *Measured) stall() float64 {

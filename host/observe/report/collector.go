@@ -35,8 +35,8 @@ type Collector struct {
 	unsaved    int // checkpoints for which the disk had no space
 	adapted    adapted
 
-	cpu                  func() time.Duration // cpuTime, except in tests
-	trainedCPU, endedCPU time.Duration        // when training began and ended
+	cpu                  func() cpuTimes // cpuTime, except in tests
+	trainedCPU, endedCPU cpuTimes        // when training began and ended
 }
 
 // steptimes are the times of the steps of this process.
@@ -46,6 +46,7 @@ type steptimes struct {
 	first         firstStep
 	rest          totals
 	byBucket      map[int]*stat.Sample
+	order         stat.Blocks                 // of the steps in byBucket
 	gradients     stat.Sample                 // of the steps in byBucket
 	parts         [len(stepParts)]stat.Sample // likewise
 }
@@ -147,6 +148,7 @@ func (c *Collector) timed(w *event.Step) {
 	}
 	c.rest.add(t)
 	c.time(w.Bucket).Add(millis(w.Time))
+	c.order.Add(millis(w.Time))
 	c.gradients.Add(millis(gradients(w.Times)))
 	for i, d := range partsOf(&w.Times) {
 		c.parts[i].Add(millis(d))
@@ -221,7 +223,7 @@ func (c *Collector) Complete(r *Report, m Measured) {
 	c.steps(r, m)
 	r.TransferHiddenRatio = transferHidden(m)
 	speed := speedOf(r, m.Pipeline, m.Setup)
-	speed.Cores = c.cores(r)
+	speed.Cores, speed.Others = c.cores(r)
 	r.Verdict = judge(&speed, r.SkippedSteps, r.Steps)
 	if m.Diverged { // how fast it was does not matter
 		r.Verdict.Diverged, r.Verdict.Advice, r.Verdict.SecondGPU = true, []string{r.Outcome + "."}, nil
@@ -306,6 +308,7 @@ func (c *Collector) steps(r *Report, m Measured) {
 		r.StepMs.ByBucket[c.first.bucket] = distribution(&bucket)
 	}
 	r.StepMs.Distribution, r.GradientsMs = distribution(&all), distribution(&passes)
+	r.StepMs.Error = c.order.Error()
 	r.PhaseTimes = []PhaseTime{}
 	for i := range m.Pipeline.Times {
 		r.PhaseTimes = append(r.PhaseTimes, PhaseTime{m.Pipeline.Phases[i].Name, distribution(&m.Pipeline.Times[i])})

@@ -15,15 +15,21 @@ type Distribution struct {
 	P99 float64 `json:"p99"`
 	// Variation is Std / Mean.
 	Variation float64 `json:"variation"`
+	// Error is the standard error of Mean by blocks of steps in a row (stat.Blocks); 0 where their order is not known.
+	Error float64 `json:"error,omitempty"`
 }
 
-// DistributionOf describes these times.
+// DistributionOf describes these times, which are in the order in which they were measured.
 func DistributionOf(ms []float64) Distribution {
 	var s stat.Sample
+	var order stat.Blocks
 	for _, v := range ms {
 		s.Add(v)
+		order.Add(v)
 	}
-	return distribution(&s)
+	d := distribution(&s)
+	d.Error = order.Error()
+	return d
 }
 
 // distribution describes times in ms.

@@ -39,7 +39,7 @@ func whole() *Report {
 	metrics := []string{"mel_loss", "stop_loss"}
 	c := NewCollector(metrics,
 		Before{Steps: History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05}})
-	c.cpu = func() time.Duration { return 0 } // unknown
+	c.cpu = func() cpuTimes { return cpuTimes{} } // unknown
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	phase := func(p event.RunPhase, s int) {
 		c.Take(events(&event.Phase{Phase: p, At: began.Add(time.Duration(s) * time.Second)}))

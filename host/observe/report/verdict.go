@@ -23,6 +23,8 @@ type Verdict struct {
 	Parts []bottleneck.Part `json:"parts"`
 	// Cores is the part of the time of all cores that the run took in training, with its plugins; 0 if unknown.
 	Cores float64 `json:"cores"`
+	// Others is the part that other programs took meanwhile; 0 if unknown, and with several ranks.
+	Others float64 `json:"others"`
 	// Diverged says that the run ended with a model that is ruined. The advice is then about that only.
 	Diverged bool `json:"diverged,omitempty"`
 	// SecondGPU is the gain from another GPU, for a run that trains on one; absent otherwise.
@@ -78,7 +80,7 @@ func judge(m *bottleneck.Measured, skipped, all int64) Verdict {
 				"lines on the console name the clips: listen to them, or lower --lr.",
 			skipped, units.Count(all, "step")))
 	}
-	v.Shares, v.Parts, v.Cores = bottleneck.SharesOf(m), bottleneck.Parts(m), m.Cores
+	v.Shares, v.Parts, v.Cores, v.Others = bottleneck.SharesOf(m), bottleneck.Parts(m), m.Cores, m.Others
 	v.Checks = bottleneck.Checks(m)
 	if m.Steps < 2 { // the first step is not typical
 		v.Checks = []bottleneck.Check{}
@@ -94,7 +96,7 @@ func judge(m *bottleneck.Measured, skipped, all int64) Verdict {
 func (v *Verdict) predicted(advice string) string {
 	for i := range v.Findings {
 		if text := v.Findings[i].Predicted(); v.Findings[i].Advice == advice && text != "" {
-			return " Predicted: " + text + "."
+			return " " + text
 		}
 	}
 	return ""

@@ -47,16 +47,37 @@ func TestSpeedOf(t *testing.T) {
 
 // TestCores: the cores' time is that of this process and its plugins while it trains.
 func TestCores(t *testing.T) {
-	c, r, began, taken := NewCollector(nil, Before{}), &Report{}, time.Now(), 7*time.Second
-	c.cpu = func() time.Duration { return taken }
-	if got := c.cores(r); got != 0 {
-		t.Errorf("%g before training", got)
+	c, r, began := NewCollector(nil, Before{}), &Report{}, time.Now()
+	taken := cpuTimes{own: 7 * time.Second, all: time.Hour, at: 4}
+	c.cpu = func() cpuTimes { return taken }
+	if own, others := c.cores(r); own != 0 || others != 0 {
+		t.Errorf("%g, %g before training", own, others)
 	}
 	c.Take(events(&event.Phase{Phase: event.Training, At: began}))
-	taken += 3 * time.Second
+	taken.own, taken.all = taken.own+3*time.Second, taken.all+17*time.Second
 	c.Take(events(&event.Phase{Phase: event.Ending, At: began.Add(10 * time.Second)}))
 	r.Plugins = []Plugin{{CPUS: 0.5}, {CPUS: 1.5}}
-	if got, want := c.cores(r), min(1, 0.5/float64(runtime.GOMAXPROCS(0))); math.Abs(got-want) > 1e-9 {
-		t.Errorf("%g, want %g", got, want)
+	own, others := c.cores(r)
+	if want := min(1, 0.5/float64(runtime.GOMAXPROCS(0))); math.Abs(own-want) > 1e-9 || math.Abs(others-0.3) > 1e-9 {
+		t.Errorf("%g and %g, want %g and 0.3", own, others, want)
+	}
+	r.Process = &Process{Of: 2}
+	if _, others := c.cores(r); others != 0 {
+		t.Errorf("%g of others beside another rank", others)
+	}
+}
+
+// TestBusyCores: the times of the cores that the process may use are added up, but for those in which they were idle or
+// waited for a disk.
+func TestBusyCores(t *testing.T) {
+	const text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 10 20 5000 300 1 2 3 50 60\ncpu1 7 7 7 7 7 7 7 7 7 7\n" +
+		"cpu2 200 0 0 1 1 0 0 0 0 0\nintr 5 6\n"
+	busy, cores := busyCores(text, func(core int) bool { return core != 1 })
+	if busy != 3360*time.Millisecond || cores != 2 {
+		t.Errorf("%v of %d cores", busy, cores)
+	}
+	before := cpuTime()
+	if before.own <= 0 || before.all <= before.own || before.at < 1 {
+		t.Errorf("%+v", before)
 	}
 }

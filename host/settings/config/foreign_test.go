@@ -21,9 +21,10 @@ func TestForeignNames(t *testing.T) {
 	if len(words) != len(foreign()) || len(words) < 250 {
 		t.Errorf("%d names, %d differ", len(words), len(foreign()))
 	}
-	// of synthesize
-	spoken := []string{
+	// of synthesize, profile and bench
+	others := []string{
 		"run", "out", "speaker", "text", "text-file", "language", "temperature", "top-k", "top-p", "repetition-penalty",
+		"num-steps", "bench-steps",
 	}
 	for name, a := range foreign() {
 		if flags.Lookup(name) != nil || len(a.flags) == 0 && a.text == "" || strings.Contains(name, "_") ||
@@ -32,7 +33,7 @@ func TestForeignNames(t *testing.T) {
 		}
 		answer := strings.Join(a.flags, " ") + " " + a.text
 		for _, flag := range append(a.flags, matches(`--([a-z][a-z-]*)`, a.text)...) {
-			if flags.Lookup(flag) == nil && !slices.Contains(spoken, flag) {
+			if flags.Lookup(flag) == nil && !slices.Contains(others, flag) {
 				t.Errorf("%s: there is no --%s", name, flag)
 			}
 		}
