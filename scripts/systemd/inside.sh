@@ -41,6 +41,9 @@ for line in 'NoNewPrivs:	1' 'Seccomp:	2' 'CapBnd:	0000000000000000'; do
 done
 grep -q ' /etc ro,\| / / ro,' "/proc/$main/mountinfo" || fail "the file system can be written: $(cat "/proc/$main/mountinfo")"
 
+# The plugins are confined, too.
+grep -q '^  sandbox  *auto: files, network, system calls, ' "$output/long" || fail "no sandbox: $(cat "$output/long")"
+
 # A process that hangs gives no signal to the watchdog, which is of 5 s here.
 kill -STOP "$main"
 waits "the watchdog does not end it" is long NRestarts 2
