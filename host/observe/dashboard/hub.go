@@ -157,6 +157,17 @@ func (h *hub) update(ctx context.Context) {
 	}
 }
 
+// last makes the last message for those who watch.
+func (h *hub) last() {
+	h.mu.Lock()
+	nobody := len(h.clients) == 0
+	h.read = time.Time{} // what was written since is read, too
+	h.mu.Unlock()
+	if !nobody {
+		h.beat(context.Background(), true)
+	}
+}
+
 // beat makes messages of what is new, and wakes those who watch.
 func (h *hub) beat(ctx context.Context, second bool) {
 	var inside *slots
@@ -244,14 +255,17 @@ func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
 			b.WriteString("event: here\ndata: 0\n\n") // a page that hears nothing for long says so
 		}
 		out.SetWriteDeadline(time.Now().Add(limit))
-		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil {
+		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil || s.ctx.Err() != nil {
 			return
 		}
 		select {
 		case <-wake:
 		case <-t.C:
+		case <-s.ctx.Done(): // the last message follows
 		case <-q.Context().Done():
-			return
+			if s.ctx.Err() == nil {
+				return
+			}
 		}
 		h.mu.Lock()
 		next = [2][]byte{h.state, h.slots}

@@ -64,6 +64,13 @@ func (l *live) watch(look func() Live) {
 	l.look, l.past = look, nil
 }
 
+// end notes that the run has ended, so that its files tell its state.
+func (l *live) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look, l.at = nil, event.Ended
+}
+
 func (l *live) phase() event.RunPhase {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -157,9 +158,22 @@ func (s *Server) Watch(look func() Live) {
 	}
 }
 
-// Close ends the server, and what speaks for it. Answers under way are cut.
+// farewell is how long a page that does not read may hold up the end of the server.
+const farewell = 200 * time.Millisecond
+
+// Close ends the server, and what speaks for it. Who watches a run is told its last state. Other answers under way are
+// cut.
 func (s *Server) Close() error {
+	if s.live != nil {
+		s.live.end()
+	}
+	for _, r := range s.all() {
+		r.hub.last()
+	}
 	s.stop()
+	for late := time.Now().Add(farewell); s.watched() && time.Now().Before(late); {
+		time.Sleep(farewell / 20)
+	}
 	err := s.server.Close()
 	s.ended.Wait()
 	s.speaker.wait()
@@ -167,6 +181,15 @@ func (s *Server) Close() error {
 		return nil
 	}
 	return err
+}
+
+// watched reports whether somebody watches a run.
+func (s *Server) watched() bool {
+	return slices.ContainsFunc(s.all(), func(r *run) bool {
+		r.hub.mu.Lock()
+		defer r.hub.mu.Unlock()
+		return len(r.hub.clients) > 0
+	})
 }
 
 // routes are the addresses of the server.

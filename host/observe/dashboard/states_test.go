@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/xtts-host/xtts-host/host/base/rundir"
+	"github.com/xtts-host/xtts-host/host/observe/event"
 )
 
 // shows fails the test unless an element shows these texts.
@@ -167,6 +169,46 @@ func TestServerGone(t *testing.T) {
 	b.until(`document.querySelector("#lost").hidden`)
 }
 
+// TestRunGone: when the process of a run is gone without a word, the state of the run is not known, and is not
+// training.
+func TestRunGone(t *testing.T) {
+	dir := large(t, 60, 12)
+	s := serve(t, Config{})
+	s.Show(dir)
+	s.Take([]event.Event{&event.Phase{Phase: event.Training}})
+	b := browse(t, s.listener.Addr().String())
+	b.open(s.URL(), "light", 400)
+	b.until(ready + ` && document.querySelector("#status").textContent === "training"`)
+	s.server.Close() // as if it were killed
+	b.until(`!document.querySelector("#lost").hidden`)
+	b.shows("#status", "no answer")
+	b.shows("#work", "training at ")
+	b.shows("#lost", "has not answered since ", "It ends with its run.", "xtts-host view "+dir)
+	b.axe()
+}
+
+// TestLastState: who watches a run when it ends is told how it has ended, and one who does not read holds nothing up.
+func TestLastState(t *testing.T) {
+	s, bus := liveServer(t)
+	bus.Publish(&event.Phase{Phase: event.Training})
+	bus.Flush()
+	in := stream(t, s)
+	if first := message(t, in, "state"); first["status"] != "training" {
+		t.Errorf("%v", first)
+	}
+	c, err := net.Dial("tcp", s.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /api/runs/0/events HTTP/1.1\r\nHost: %s\r\n\r\n", s.listener.Addr())
+	write(t, s.all()[0].Folder(), rundir.ReportFile, []byte(`{"outcome":"done","steps":2}`))
+	bus.Close()
+	for last := ""; last != "done"; {
+		last = fmt.Sprint(message(t, in, "state")["status"])
+	}
+}
+
 // TestLongTexts: of a long text, the page shows the beginning and a way to all of it. Shares have their sign.
 func TestLongTexts(t *testing.T) {
 	dir := t.TempDir()
@@ -238,6 +280,13 @@ func TestSpeakBox(t *testing.T) {
 	b.until(`document.querySelectorAll("#spoken audio").length === 1`)
 	if data, err := os.ReadFile(got); err != nil || string(data) != string(tone()) {
 		t.Errorf("the program got %d bytes: %v", len(data), err)
+	}
+	line := `{"step":60,"clip":1,"id":"a","text":"a","file":"samples/step-000060/clip-1.wav",` +
+		`"reference":"samples/reference/clip-1.wav","measures":{}}` + "\n"
+	write(t, dir, rundir.SpokenFile, []byte(line)) // it is offered, and nobody has chosen another one
+	b.until(`document.querySelector("#speak-voice").value === "samples/reference/clip-1.wav"`)
+	if b.value(`document.querySelector("#speak-file-box").hidden`) != true {
+		t.Error("a file is asked for")
 	}
 	b.open(s.URL()+"runs/1", "light", 400)
 	b.until(`!document.querySelector("#speak").hidden`)

@@ -100,13 +100,13 @@ export async function load() {
 const own = "own"; // the voice of a file that the reader chooses
 const mostVoice = 10; // MiB of it
 let voiced = false;
+let picked = ""; // the voice that the reader has chosen
 
 // voices fills in what the box that speaks can choose from. A model with one voice takes no recording.
 function voices() {
-  const now = $("speak-voice").value;
   const options = !voiced ? [] : [...all.texts.filter((t) => t.reference && !t.gone).map((t) =>
     [t.reference, [t.name, t.id].filter(Boolean).join(", ")]), [own, "a recording of your own"]];
-  fill($("speak-voice"), options.map(([value, title]) => h("option", { value, selected: value === now }, title)));
+  fill($("speak-voice"), options.map(([value, title]) => h("option", { value, selected: value === picked }, title)));
   $("speak-voice-box").hidden = !voiced;
   chooses();
   fill($("languages"), [...new Set(all.texts.map((t) => t.language).filter(Boolean))].map((l) => h("option", { value: l })));
@@ -148,7 +148,7 @@ function recording() {
 // begin connects the box that speaks.
 export function begin() {
   let stop;
-  $("speak-voice").addEventListener("change", chooses);
+  $("speak-voice").addEventListener("change", () => { picked = $("speak-voice").value; chooses(); });
   $("speak-stop").addEventListener("click", () => stop?.abort());
   $("speak").addEventListener("submit", async (e) => {
     e.preventDefault();
