@@ -13,7 +13,10 @@ import (
 
 // included are the plugins that come with the program, and their stages.
 var included = map[string][]string{
-	"augment": {"waveaug", "specaugment"}, "features": {"logmel", "prosody"}, "inference": {"codes", "conditioning"},
+	"augment": {"waveaug", "specaugment", "noise", "background", "gain", "loudness", "clipping", "companding", "shift",
+		"trim", "dropout", "equalizer", "reverb", "room", "speed", "tempo", "pitch"},
+	"features":  {"logmel", "prosody"},
+	"inference": {"codes", "conditioning"},
 }
 
 // Included returns the plugin that comes with the program and has a stage, "stage" or "plugin/stage", or "".

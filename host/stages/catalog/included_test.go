@@ -33,11 +33,11 @@ func TestIncluded(t *testing.T) {
 		t.Errorf("the plugins are %v, listed are %v", got, included)
 	}
 	other := []Entry{{Dir: "/p/x"}, {Dir: "/p/o", Manifest: &manifest.Plugin{
-		ID: "other", Stages: []manifest.Stage{{Name: "gain"}},
+		ID: "other", Stages: []manifest.Stage{{Name: "crackle"}},
 	}}}
 	for name, want := range map[string]string{
 		"features": "features, which comes with xtts-host",
-		"gain":     "other in /p/o", "other": "other in /p/o", "free": "",
+		"crackle":  "other in /p/o", "other": "other in /p/o", "free": "",
 	} {
 		if by := Taken(name, other); by != want {
 			t.Errorf("%s is taken by %q, want %q", name, by, want)
