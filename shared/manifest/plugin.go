@@ -72,6 +72,9 @@ type Stage struct {
 	Config map[string]any `json:"config,omitempty"`
 	// MaxGrowth is the largest factor by which the stage lengthens a row; 0 means 1.
 	MaxGrowth float64 `json:"max_growth,omitempty"`
+	// GrowthKey is a key of the configuration, a number: the stage lengthens a row by at most 1/number, if that is less
+	// than MaxGrowth.
+	GrowthKey string `json:"growth_key,omitempty"`
 	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
@@ -152,6 +155,9 @@ func (p *Plugin) check() error {
 			}
 		}
 		if err := p.checkData(&s); err != nil {
+			return err
+		}
+		if err := s.checkGrowth(); err != nil {
 			return err
 		}
 		if s.Cacheable && (s.Kind != Preprocess || !s.Deterministic) {

@@ -29,12 +29,7 @@ func (r *resolver) growth(entry *manifest.StageInstance) float64 {
 	var each []float64
 	for _, i := range r.out.Instances {
 		if i.Name == entry.Name && i.Group == nil || i.Group == entry {
-			each = append(each, max(i.Stage.MaxGrowth, 0))
-		}
-	}
-	for k, g := range each {
-		if g == 0 { // not declared
-			each[k] = 1
+			each = append(each, i.Stage.Growth(i.Config))
 		}
 	}
 	slices.Sort(each)
