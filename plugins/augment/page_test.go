@@ -109,7 +109,7 @@ func settings(t *testing.T, s manifest.Stage) string {
 		fmt.Fprintf(&out, "The data folder `%s` has the %s.\n\n", name, s.Data[name].Description)
 	}
 	if s.MaxGrowth > 1 {
-		fmt.Fprintf(&out, "A row becomes at most %g times as long.\n\n", s.MaxGrowth)
+		fmt.Fprintf(&out, "A row becomes at most 1/`%s` times as long.\n\n", s.GrowthKey)
 	}
 	out.WriteString("| key | default | values | meaning |\n|---|---|---|---|\n")
 	for _, key := range keys(t, s.Name) {

@@ -131,7 +131,7 @@ func (t *radix4Transform) Inverse(dst []float64, x []complex128) {
 		t.joined = make([]float64, 2*t.plan.m)
 	}
 	t.plan.join(t.joined, x)
-	scale := 1 / float64(t.plan.m)
+	scale := 0.5 / float64(t.plan.m) // join doubles
 	for i, c := range t.packed(t.joined) {
 		dst[2*i], dst[2*i+1] = real(c)*scale, -imag(c)*scale
 	}
@@ -239,16 +239,16 @@ func (r *radix4) spectrum(dst, z []complex128) {
 	}
 }
 
-// join writes the conjugate of z, real and imaginary parts in turn, for the spectrum x.
+// join writes the conjugate of z, doubled, real and imaginary parts in turn, for the spectrum x.
 func (r *radix4) join(dst []float64, x []complex128) {
 	m := r.m
-	put := func(k int, z complex128) { dst[2*k], dst[2*k+1] = real(z), -imag(z) }
-	put(0, complex(real(x[0])+real(x[m]), real(x[0])-real(x[m]))/2)
+	dst[0], dst[1] = real(x[0])+real(x[m]), real(x[m])-real(x[0])
 	for k := 1; k <= m/2; k++ {
 		p, q := x[k], conj(x[m-k])
-		even, odd := half(p+q), times90(conj(r.split[k])*half(p-q))
-		put(k, even+odd)
-		put(m-k, conj(even)-conj(odd))
+		even, odd := p+q, times90(conj(r.split[k])*(p-q))
+		a, b := even+odd, even-odd
+		dst[2*k], dst[2*k+1] = real(a), -imag(a)
+		dst[2*(m-k)], dst[2*(m-k)+1] = real(b), imag(b)
 	}
 }
 

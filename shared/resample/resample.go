@@ -14,12 +14,20 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-const (
-	attenuation = 120    // of the stop band, in dB: below the noise of 16-bit audio
-	passEnd     = 0.9136 // as a share of the lower Nyquist frequency
-	// halfWidth is half the width of the window, in samples at the lower rate. Kaiser's formula gives 90.4 for these
+// quality is what a filter does.
+type quality struct {
+	attenuation     float64 // of the stop band, in dB
+	passEnd, stopAt float64 // the bands, as shares of the lower Nyquist frequency
+	// halfWidth is half the width of the window, in samples at the lower rate.
+	halfWidth float64
+}
+
+var (
+	// high has a stop band below the noise of 16-bit audio. Kaiser's formula gives a half width of 90.4 for these
 	// bands; 5 % more are needed for 120 dB.
-	halfWidth = 95.5
+	high = quality{attenuation: 120, passEnd: 0.9136, stopAt: 1, halfWidth: 95.5}
+	// short has a quarter of the taps: what lies just beyond the Nyquist frequency is not gone.
+	short = quality{attenuation: 90, passEnd: 0.88, stopAt: 1.12, halfWidth: 24}
 )
 
 // Resampler holds the filter of one ratio. It is immutable and safe for concurrent use.
@@ -43,17 +51,24 @@ const (
 
 // New designs the filter for the conversion from one sample rate to another, in Hz, both positive. The formula for the
 // window is from Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974.
-func New(from, to int) *Resampler {
+func New(from, to int) *Resampler { return design(from, to, high) }
+
+// NewShort designs a filter with a quarter of the taps of New, which takes half the time. It passes up to 0.88 of the
+// lower Nyquist frequency. Its stop band is 90 dB down, but begins at 1.12 of it: what lies between is only softer, and
+// is mirrored where it lies beyond 1.
+func NewShort(from, to int) *Resampler { return design(from, to, short) }
+
+func design(from, to int, q quality) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g}
-	nyquist, window := bands(from, to)
-	beta := 0.1102 * (attenuation - 8.7)
+	nyquist, window := q.bands(from, to)
+	beta := 0.1102 * (q.attenuation - 8.7)
 	r.half = int(math.Ceil(window))
-	cut := nyquist * (passEnd + 1) / 2
+	cut := nyquist * (q.passEnd + q.stopAt) / 2
 
 	r.steps = r.up
 	phases := r.up
-	if Taps(from, to) > maxTaps {
+	if r.up*2*r.half > maxTaps {
 		r.steps = int(math.Ceil(density * nyquist))
 		phases = r.steps + 1
 	}
@@ -75,15 +90,15 @@ func New(from, to int) *Resampler {
 }
 
 // bands returns the lower Nyquist frequency, as a share of the input's, and half the window's width in input samples.
-func bands(from, to int) (nyquist, window float64) {
+func (q quality) bands(from, to int) (nyquist, window float64) {
 	nyquist = min(1, float64(to)/float64(from))
-	return nyquist, halfWidth / nyquist
+	return nyquist, q.halfWidth / nyquist
 }
 
-// Taps returns the number of f32 coefficients of a filter with all phases. It grows with the numbers of the ratio in
-// lowest terms.
+// Taps returns the number of f32 coefficients of a filter of New with all phases. It grows with the numbers of the
+// ratio in lowest terms.
 func Taps(from, to int) int {
-	_, window := bands(from, to)
+	_, window := high.bands(from, to)
 	return to / gcd(from, to) * 2 * int(math.Ceil(window))
 }
 
@@ -106,9 +121,20 @@ func (r *Resampler) Span(first, n int) (from, to int) {
 // i*from/to. x holds the clip's samples from start on, as far as Span needs them. The clip counts as zero outside its
 // ends. Any part of a clip has the same bits as in the whole.
 func (r *Resampler) Resample(dst, x []float32, start, first int) {
+	t := first * r.down
+	at, phase := t/r.up-r.half+1-start, t%r.up
+	step, rest := r.down/r.up, r.down%r.up // divisions take longer than additions
 	for i := range dst {
-		t := (first + i) * r.down
-		at, phase := t/r.up-r.half+1-start, t%r.up
+		if i > 0 {
+			at, phase = at+step, phase+rest
+			if phase >= r.up {
+				at, phase = at+1, phase-r.up
+			}
+		}
+		if r.steps == r.up && at >= 0 && at+2*r.half <= len(x) {
+			dst[i] = dot(r.phases[phase], x[at:])
+			continue
+		}
 		lo, hi := max(0, -at), min(2*r.half, len(x)-at)
 		if lo >= hi {
 			dst[i] = 0
@@ -119,10 +145,9 @@ func (r *Resampler) Resample(dst, x []float32, start, first int) {
 			dst[i] = dot(r.phases[phase][lo:hi], part)
 			continue
 		}
-		phase *= r.steps
-		p, rest := phase/r.up, float32(phase%r.up)/float32(r.up)
+		p, between := phase*r.steps/r.up, float32(phase*r.steps%r.up)/float32(r.up)
 		a, b := dot(r.phases[p][lo:hi], part), dot(r.phases[p+1][lo:hi], part)
-		dst[i] = a + rest*(b-a)
+		dst[i] = a + between*(b-a)
 	}
 }
 

@@ -141,3 +141,32 @@ func TestExact(t *testing.T) {
 		}
 	}
 }
+
+// TestShort: the short filter passes what the other does, within -84 dB, and what lies beyond its stop band is gone.
+func TestShort(t *testing.T) {
+	const limit = 6e-5
+	for _, c := range []struct {
+		from, to int
+		hz       float64
+		pass     bool
+	}{
+		{110, 100, 20, true}, {110, 100, 44, true}, {120, 100, 57, false}, {80, 100, 35, true}, {200, 100, 44, true},
+		{200, 100, 56.5, false}, {200, 100, 80, false}, {97, 100, 42.6, true},
+	} {
+		x := tone(c.from, c.hz, 4000)
+		r := NewShort(c.from, c.to)
+		y := make([]float32, r.Len(len(x)))
+		r.Resample(y, x, 0, 0)
+		worst := 0.0
+		for i := len(y) / 4; i < len(y)*3/4; i++ {
+			want := 0.0
+			if c.pass {
+				want = math.Sin(2 * math.Pi * c.hz * float64(i) / float64(c.to))
+			}
+			worst = max(worst, math.Abs(float64(y[i])-want))
+		}
+		if worst > limit {
+			t.Errorf("%+v: worst error %.1e, want at most %.1e", c, worst, limit)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func TestResponse(t *testing.T) {
 			return sum / float64(r.up)
 		}
 		const step = 0.083
-		for w := 0.0; w <= passEnd; w += step {
+		for w := 0.0; w <= high.passEnd; w += step {
 			ripple = max(ripple, math.Abs(response(w*nyquist)-1))
 		}
 		for w := 1.0; w < 2; w += step {

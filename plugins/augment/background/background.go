@@ -61,7 +61,7 @@ func (e *effect) Configure(cfg *stage.Config) error {
 func (e *effect) Apply(r *waveform.Row) error {
 	snr := r.Uniform(e.config.SNRDBMin, e.config.SNRDBMax)
 	count := r.Integer(e.config.CountMin, e.config.CountMax)
-	if r.Power == 0 {
+	if r.Power() == 0 {
 		return nil
 	}
 	r.Report("snr_db", snr)

@@ -67,16 +67,25 @@ func TestBabble(t *testing.T) {
 		Folders: map[string]string{folder: effecttest.Folder(t, effecttest.Rate, a, b)},
 	}
 	clip := effecttest.Speech(9000, effecttest.Rate)
+	both := false // that a row has a tenth of the noise's power at 3 kHz, and a tenth elsewhere
 	for key := range 5 {
 		out := effecttest.Must(t, New(), o).Apply(t, clip, key)
-		var signal, noise float64
+		var signal, noise, sin, cos float64
 		for i, x := range clip {
 			signal += float64(x) * float64(x)
-			noise += math.Pow(float64(out[i])-float64(x), 2)
+			n := float64(out[i]) - float64(x)
+			noise += n * n
+			s, c := math.Sincos(2 * math.Pi * 3000 * float64(i) / effecttest.Rate)
+			sin, cos = sin+n*s, cos+n*c
 		}
+		share := (sin*sin + cos*cos) * 2 / float64(len(clip)) / noise
+		both = both || share > 0.1 && share < 0.9
 		if db := 10 * math.Log10(signal/noise); math.Abs(db) > 0.001 {
 			t.Errorf("key %d: %g dB, want 0", key, db)
 		}
+	}
+	if !both {
+		t.Error("no row has both recordings at the same power")
 	}
 }
 

@@ -6,8 +6,6 @@
 package clipping
 
 import (
-	"math"
-
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -50,40 +48,64 @@ func (e *effect) Apply(r *waveform.Row) error {
 	}
 	r.ReportName("kind", kind)
 	r.Report("depth_db", depth)
-	threshold := float64(peak) * waveform.DBToAmplitude(-depth)
-	clip := hard
-	if *kind == "soft" {
-		clip = soft
+	threshold := peak * float32(waveform.DBToAmplitude(-depth))
+	if *kind == "hard" {
+		makeUp := float32(1)
+		if e.config.MakeUp {
+			makeUp = peak / threshold
+		}
+		hard(r.Samples, threshold, makeUp)
+		return nil
 	}
-	clip(r.Samples, threshold)
+	level := threshold // of what is beyond the threshold by far
 	if e.config.MakeUp {
-		waveform.Scale(r.Samples, float64(peak)/float64(waveform.Peak(r.Samples)))
+		level = peak / tanh(peak/threshold)
 	}
+	soft(r.Samples, threshold, level)
 	return nil
 }
 
-func hard(samples []float32, threshold float64) {
-	t := float32(threshold)
+// hard clips samples at a threshold and multiplies them by a factor.
+func hard(samples []float32, threshold, factor float32) {
 	for i, x := range samples {
-		if x > t { // the built-in min and max take longer, for the sake of NaN
-			samples[i] = t
-		} else if x < -t {
-			samples[i] = -t
+		if x > threshold { // the built-in min and max take longer, for the sake of NaN
+			x = threshold
+		} else if x < -threshold {
+			x = -threshold
 		}
+		samples[i] = factor * x
 	}
 }
 
-func soft(samples []float32, threshold float64) {
+// soft sets each sample x to level*tanh(x/threshold).
+func soft(samples []float32, threshold, level float32) {
+	inverse := 1 / threshold
 	for i, x := range samples {
-		samples[i] = float32(threshold * tanh(float64(x)/threshold))
+		samples[i] = level * tanh(x*inverse)
 	}
 }
 
-// tanh is math.Tanh within 1e-9, in less time: by one exponential and no branch on the size of x.
-func tanh(x float64) float64 {
-	e := math.Exp(2 * x)
-	if e > 1e18 {
+// tanh is the hyperbolic tangent within 5e-7, as a ratio of polynomials: about three times as fast as by exponentials.
+// It is that of Eigen (MathFunctionsImpl.h, ptanh_float, 2024), whose result is 1 in float32 from 7.9 on.
+func tanh(x float32) float32 {
+	const largest = 7.90531110763549805
+	if x > largest {
 		return 1
 	}
-	return (e - 1) / (e + 1)
+	if x < -largest {
+		return -1
+	}
+	y := x * x
+	p := float32(-2.76076847742355e-16)
+	p = float32(p*y) + 2.00018790482477e-13
+	p = float32(p*y) - 8.60467152213735e-11
+	p = float32(p*y) + 5.12229709037114e-08
+	p = float32(p*y) + 1.48572235717979e-05
+	p = float32(p*y) + 6.37261928875436e-04
+	p = float32(p*y) + 4.89352455891786e-03
+	q := float32(1.19825839466702e-06)
+	q = float32(q*y) + 1.18534705686654e-04
+	q = float32(q*y) + 2.26843463243900e-03
+	q = float32(q*y) + 4.89352518554385e-03
+	return x * p / q
 }

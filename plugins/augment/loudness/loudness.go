@@ -46,14 +46,7 @@ func (e *effect) Configure(cfg *stage.Config) error {
 // Apply draws the loudness.
 func (e *effect) Apply(r *waveform.Row) error {
 	target := r.Uniform(e.config.LUFSMin, e.config.LUFSMax)
-	if r.Power == 0 {
-		return nil
-	}
-	weighted := r.Float64(0, len(r.Samples))
-	for i, x := range r.Samples {
-		weighted[i] = float64(x)
-	}
-	measured := e.meter.integrated(weighted, r.Float64(1, e.meter.steps(len(weighted))))
+	measured := e.meter.integrated(r.Samples, r.Float64(0, e.meter.steps(len(r.Samples))))
 	if math.IsInf(measured, -1) {
 		return nil
 	}

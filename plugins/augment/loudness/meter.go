@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/biquad"
-	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 )
 
 // The gates of BS.1770-4.
@@ -55,18 +54,17 @@ func (m meter) steps(n int) int {
 	return steps
 }
 
-// integrated returns the loudness of samples in LUFS, which it filters in place, or minus infinity for samples without
-// any. powers is scratch memory of one value for each step.
-func (m meter) integrated(samples, powers []float64) float64 {
-	biquad.Apply2(m.shelf, m.highpass, samples)
+// integrated returns the loudness of samples in LUFS, or minus infinity for samples without any. powers is scratch
+// memory of one value for each step.
+func (m meter) integrated(samples []float32, powers []float64) float64 {
+	weighting := biquad.Pair{First: m.shelf, Second: m.highpass}
 	blocks := len(powers) - 3
 	if blocks < 1 {
-		return m.gated(1, absolute, func(int) float64 {
-			return waveform.Power(samples) / float64(len(samples))
-		})
+		power := weighting.Power(samples) / float64(len(samples))
+		return m.gated(1, absolute, func(int) float64 { return power })
 	}
 	for i := range powers {
-		powers[i] = waveform.Power(samples[m.at(i):m.at(i+1)])
+		powers[i] = weighting.Power(samples[m.at(i):m.at(i+1)])
 	}
 	block := func(i int) float64 {
 		return (powers[i] + powers[i+1] + powers[i+2] + powers[i+3]) / float64(m.at(i+4)-m.at(i))

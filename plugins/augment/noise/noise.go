@@ -57,7 +57,7 @@ func (e *effect) Configure(cfg *stage.Config) error {
 func (e *effect) Apply(r *waveform.Row) error {
 	color := &e.config.Colors[r.Below(len(e.config.Colors))]
 	snr := r.Uniform(e.config.SNRDBMin, e.config.SNRDBMax)
-	if r.Power == 0 {
+	if r.Power() == 0 {
 		return nil
 	}
 	r.ReportName("color", color)
@@ -65,13 +65,14 @@ func (e *effect) Apply(r *waveform.Row) error {
 	var noise []float64
 	if slope := slopes[*color]; slope == 0 {
 		noise = r.Float64(0, len(r.Samples))
+		rand := r.Fast()
 		for i := range noise {
-			noise[i] = r.Rand().NormFloat64()
+			noise[i] = rand.NormFloat64()
 		}
 	} else {
 		n := waveform.FFTSize(len(r.Samples))
 		spectrum := r.Complex(0, n/2+1)
-		draw(spectrum, slope, float64(e.rate)/float64(n), r.Rand())
+		draw(spectrum, slope, float64(e.rate)/float64(n), r.Fast())
 		noise = r.Float64(0, n)
 		r.Transform(n).Inverse(noise, spectrum)
 		noise = noise[:len(r.Samples)]

@@ -86,7 +86,7 @@ func (e *effect) Apply(r *waveform.Row) error {
 	for i, x := range response {
 		h[i] = float64(x)
 	}
-	e.highpass.Apply(h)
+	biquad.Cascade([]biquad.Filter{e.highpass}, h)
 	convolve.Keep(r, h, half)
 	return nil
 }

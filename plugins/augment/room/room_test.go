@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/biquad"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/effecttest"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 )
@@ -57,7 +58,7 @@ func TestReverberationTime(t *testing.T) {
 			h[i] = float64(x)
 		}
 		e := effecttest.Must(t, New(), effecttest.Options{Rate: rate})
-		e.Stage.Effect.(*effect).highpass.Apply(h)
+		biquad.Cascade([]biquad.Filter{e.Stage.Effect.(*effect).highpass}, h)
 		rest, sum := make([]float64, len(h)), 0.0
 		for i := len(h) - 1; i >= 0; i-- {
 			sum += h[i] * h[i]

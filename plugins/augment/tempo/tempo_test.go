@@ -9,7 +9,7 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	effecttest.Rules(t, "tempo", New, defaults(), `{"tempo_min": 0.8, "tempo_max": 0.8}`,
+	effecttest.Rules(t, "tempo", New, defaults(), `{"tempo_min": 0.5, "tempo_max": 0.5}`,
 		`{"tempo_min": 2, "tempo_max": 2}`)
 }
 

@@ -48,7 +48,7 @@ func (e *effect) Configure(cfg *stage.Config) error {
 func (e *effect) Apply(r *waveform.Row) error {
 	before := waveform.Samples(r.Uniform(e.config.MarginMSMin, e.config.MarginMSMax), e.rate)
 	after := waveform.Samples(r.Uniform(e.config.MarginMSMin, e.config.MarginMSMax), e.rate)
-	if r.Power == 0 {
+	if r.Power() == 0 {
 		return nil
 	}
 	hop := max(1, waveform.Samples(e.config.FrameMS, e.rate)/4)

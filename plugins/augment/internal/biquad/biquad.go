@@ -75,51 +75,89 @@ func faint(s float64) float64 {
 	return s
 }
 
-// Apply filters samples in place, from silence on. The state is in float64, in transposed direct form II.
-func (f Filter) Apply(samples []float64) {
-	var s1, s2 float64
-	for len(samples) > 0 {
-		part := samples[:min(block, len(samples))]
-		for i, x := range part {
-			y := float64(f.B0*x) + s1
-			s1 = float64(f.B1*x) - float64(f.A1*y) + s2
-			s2 = float64(f.B2*x) - float64(f.A2*y)
-			part[i] = y
+// next filters a sample, with the two values that the filter keeps in transposed direct form II. It returns them for
+// the next sample: what waits for y is added last, because each sample waits for that of the one before.
+func (f *Filter) next(x, s1, s2 float64) (y, next1, next2 float64) {
+	y = float64(f.B0*x) + s1
+	return y, (float64(f.B1*x) + s2) - float64(f.A1*y), float64(f.B2*x) - float64(f.A2*y)
+}
+
+// Cascade filters samples in place, by one filter after the other, from silence on. Four filters at a time take little
+// longer than one: each computes while the others wait for their last results.
+func Cascade(filters []Filter, samples []float64) {
+	for ; len(filters) > 0; filters = filters[min(4, len(filters)):] {
+		four := [4]Filter{{B0: 1}, {B0: 1}, {B0: 1}, {B0: 1}}
+		copy(four[:], filters)
+		if len(filters) > 2 {
+			apply4(four, samples)
+		} else {
+			apply2(four[0], four[1], samples)
 		}
-		s1, s2 = faint(s1), faint(s2)
-		samples = samples[len(part):]
 	}
 }
 
-// Apply2 filters samples by two filters, in less time than one after the other: the second computes while the first
-// waits for its last result.
-func Apply2(f, g Filter, samples []float64) {
-	var s1, s2, t1, t2 float64
+func apply2(f, g Filter, samples []float64) {
+	var s1, s2, t1, t2, y float64
 	for len(samples) > 0 {
 		part := samples[:min(block, len(samples))]
 		for i, x := range part {
-			y := float64(f.B0*x) + s1
-			s1 = float64(f.B1*x) - float64(f.A1*y) + s2
-			s2 = float64(f.B2*x) - float64(f.A2*y)
-			z := float64(g.B0*y) + t1
-			t1 = float64(g.B1*y) - float64(g.A1*z) + t2
-			t2 = float64(g.B2*y) - float64(g.A2*z)
-			part[i] = z
+			y, s1, s2 = f.next(x, s1, s2)
+			y, t1, t2 = g.next(y, t1, t2)
+			part[i] = y
 		}
 		s1, s2, t1, t2 = faint(s1), faint(s2), faint(t1), faint(t2)
 		samples = samples[len(part):]
 	}
 }
 
-// Cascade filters samples by one filter after the other.
-func Cascade(filters []Filter, samples []float64) {
-	for len(filters) >= 2 {
-		Apply2(filters[0], filters[1], samples)
-		filters = filters[2:]
+// state is what a filter keeps, in memory: the processor has no registers for that of four filters.
+type state struct{ s1, s2 float64 }
+
+func (s *state) next(f *Filter, x float64) (y float64) {
+	y, s.s1, s.s2 = f.next(x, s.s1, s.s2)
+	return y
+}
+
+func (s *state) clean() { s.s1, s.s2 = faint(s.s1), faint(s.s2) }
+
+func apply4(f [4]Filter, samples []float64) {
+	var s, t, u, v state
+	a, b, c, d := f[0], f[1], f[2], f[3]
+	for len(samples) > 0 {
+		part := samples[:min(block, len(samples))]
+		for i, x := range part {
+			part[i] = v.next(&d, u.next(&c, t.next(&b, s.next(&a, x))))
+		}
+		s.clean()
+		t.clean()
+		u.clean()
+		v.clean()
+		samples = samples[len(part):]
 	}
-	if len(filters) == 1 {
-		filters[0].Apply(samples)
+}
+
+// Pair is two filters, one after the other, with what they keep between samples.
+type Pair struct {
+	First, Second  Filter
+	s1, s2, t1, t2 float64
+}
+
+// Power filters samples, which follow those of the call before, and returns the sum of the squares of the results.
+func (p *Pair) Power(samples []float32) float64 {
+	var y, sum float64
+	f, g, s1, s2, t1, t2 := p.First, p.Second, p.s1, p.s2, p.t1, p.t2
+	for len(samples) > 0 {
+		part := samples[:min(block, len(samples))]
+		for _, x := range part {
+			y, s1, s2 = f.next(float64(x), s1, s2)
+			y, t1, t2 = g.next(y, t1, t2)
+			sum += float64(y * y)
+		}
+		s1, s2, t1, t2 = faint(s1), faint(s2), faint(t1), faint(t2)
+		samples = samples[len(part):]
 	}
+	p.s1, p.s2, p.t1, p.t2 = s1, s2, t1, t2
+	return sum
 }
 
 // Response is the gain of a filter at a frequency in Hz.

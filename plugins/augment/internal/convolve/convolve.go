@@ -1,5 +1,6 @@
-// Package convolve convolves the samples of a row with the impulse response of a room, by Fourier transforms of blocks
-// (overlap-save).
+// Package convolve convolves the samples of a row with the impulse response of a room, by Fourier transforms of blocks:
+// the response is divided into parts of a block, and the spectra of the last blocks of the row are kept (uniformly
+// partitioned overlap-save). Small transforms stay in the cache of the processor.
 package convolve
 
 import (
@@ -10,63 +11,79 @@ import (
 
 // The scratch memory of a row that Keep uses. Others are free for the caller.
 const (
-	inputs    = 7 // float64
-	outputs   = 6
-	frames    = 5
+	outputs   = 7 // float64
+	frames    = 6
 	responses = 3 // complex
-	spectra   = 2
+	inputs    = 2
+	sums      = 1
 )
+
+// largest is the largest number of samples of a block.
+const largest = 8192
 
 // Keep sets the samples of a row to x*h, from sample delay of the convolution on, where x are the samples before and h
 // is a response. It keeps the length of the row and its power: reverberation changes no level. A convolution without
 // power leaves the row as it is.
 func Keep(r *waveform.Row, h []float64, delay int) {
-	n, length := len(r.Samples), len(h)
-	size := blockSize(n, length)
-	step := size - length + 1
-	t := r.Transform(size)
-	frame, response, spectrum := r.Float64(frames, size), r.Complex(responses, size/2+1), r.Complex(spectra, size/2+1)
-	copy(frame, h)
-	clear(frame[length:])
-	t.Spectrum(response, frame)
-
-	x, y := r.Float64(inputs, n), r.Float64(outputs, n)
-	for i, v := range r.Samples {
-		x[i] = float64(v)
-	}
-	for from := 0; from < n; from += step {
-		first := from + delay - length + 1 // the first sample of x that the block needs
-		lo, hi := min(max(first, 0), n), min(max(first+size, 0), n)
-		clear(frame[:lo-first])
-		copy(frame[lo-first:], x[lo:hi])
-		clear(frame[hi-first:])
-		t.Spectrum(spectrum, frame)
-		for k, c := range response {
-			spectrum[k] *= c
-		}
-		t.Inverse(frame, spectrum)
-		copy(y[from:], frame[length-1:])
-	}
-	power := waveform.Power(y)
-	if power == 0 {
+	power := r.Power()
+	y := r.Float64(outputs, len(r.Samples))
+	convolve(r, y, h, delay)
+	got := waveform.Power(y)
+	if got == 0 {
 		return
 	}
-	scale := math.Sqrt(r.Power / power)
+	scale := math.Sqrt(power / got)
 	for i, v := range y {
 		r.Samples[i] = float32(scale * v)
 	}
 }
 
-// blockSize returns the size of the transforms with the least work, for n samples and a response of a length.
-func blockSize(n, length int) int {
-	best, least := 0, math.Inf(1)
-	whole := waveform.FFTSize(n + length - 1)
-	for size := waveform.FFTSize(min(2*length, n+length-1)); size <= whole; size *= 2 {
-		blocks := (n + size - length) / (size - length + 1)
-		work := float64(2*blocks+1) * float64(size) * math.Log2(float64(size))
-		if work < least {
-			best, least = size, work
-		}
+// convolve writes samples delay, delay+1, ... of the convolution to y.
+func convolve(r *waveform.Row, y, h []float64, delay int) {
+	block := min(largest, waveform.FFTSize(max(len(h), 8)))
+	size, bins := 2*block, block+1
+	parts := (len(h) + block - 1) / block
+	t := r.Transform(size)
+	frame, sum := r.Float64(frames, size), r.Complex(sums, bins)
+	response, input := r.Complex(responses, parts*bins), r.Complex(inputs, parts*bins)
+	for p := range parts {
+		n := copy(frame[:block], h[p*block:])
+		clear(frame[n:])
+		t.Spectrum(response[p*bins:][:bins], frame)
 	}
-	return best
+	clear(input) // what lies before the row
+	last := (len(y) - 1 + delay) / block
+	for b := range last + 1 {
+		fill(frame, r.Samples, (b-1)*block)
+		t.Spectrum(input[b%parts*bins:][:bins], frame)
+		from := b*block - delay // where the block lies in y
+		if from+block <= 0 {
+			continue
+		}
+		clear(sum)
+		for p := range min(parts, b+1) {
+			accumulate(sum, input[(b-p)%parts*bins:][:bins], response[p*bins:][:bins])
+		}
+		t.Inverse(frame, sum)
+		copy(y[max(from, 0):], frame[block+max(-from, 0):])
+	}
+}
+
+// fill sets a frame to the samples from one on, with zeros outside.
+func fill(frame []float64, samples []float32, from int) {
+	lo := min(max(-from, 0), len(frame))
+	hi := min(max(len(samples)-from, lo), len(frame))
+	clear(frame[:lo])
+	for i := lo; i < hi; i++ {
+		frame[i] = float64(samples[from+i])
+	}
+	clear(frame[hi:])
+}
+
+// accumulate adds the products of two spectra to a third.
+func accumulate(sum, a, b []complex128) {
+	a, b = a[:len(sum)], b[:len(sum)]
+	for k := range sum {
+		sum[k] += a[k] * b[k]
+	}
 }

@@ -16,7 +16,7 @@ const (
 
 var filters = func() (all [Fastest + 1]func() *resample.Resampler) {
 	for p := Slowest; p <= Fastest; p++ {
-		all[p] = sync.OnceValue(func() *resample.Resampler { return resample.New(p, 100) })
+		all[p] = sync.OnceValue(func() *resample.Resampler { return resample.NewShort(p, 100) })
 	}
 	return all
 }()

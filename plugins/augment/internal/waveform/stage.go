@@ -3,6 +3,7 @@ package waveform
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -68,7 +69,8 @@ func (s *Stage) row(b *stage.Batch, row int) error {
 	width, n := b.Shape(Port)[1], int(b.Int32(Lengths)[row])
 	r.space = b.Float32(Port)[row*width:][:width]
 	r.Samples, r.rand, r.batch, r.number = r.space[:n], b.Rand(row), b, row
-	if r.Power = Power(r.Samples); r.Power-r.Power != 0 { // NaN or infinite: finite samples cannot overflow the sum
+	r.power = -1
+	if !finite(r.Samples) {
 		b.Reject(row, "a sample is not finite")
 		return nil
 	}
@@ -81,4 +83,15 @@ func (s *Stage) row(b *stage.Batch, row int) error {
 	}
 	b.Int32(Lengths)[row] = int32(len(r.Samples))
 	return nil
+}
+
+// finite reports whether no sample is NaN or infinite: these have all bits of the exponent, so that one more carries
+// into the bit of the sign.
+func finite(samples []float32) bool {
+	const exponent, one = 0x7f800000, 0x00800000
+	carries := uint32(0)
+	for _, x := range samples {
+		carries |= math.Float32bits(x)&exponent + one
+	}
+	return carries>>31 == 0
 }
