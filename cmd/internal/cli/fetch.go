@@ -20,10 +20,10 @@ func newFetch() *cobra.Command {
 		Use:   "fetch cuda|nvrtc|nccl",
 		Short: "Fetch the libraries that a GPU needs",
 		Long: `Fetches ONNX Runtime with CUDA (202 MB) and those of CUDA's libraries that the dynamic loader
-does not find (up to 1.2 GB), by pinned hashes, with pip. A run finds them in the default folder;
-nothing has to be built again. The NVIDIA driver is not included. "nvrtc" fetches only CUDA's
-compiler, and "nccl" only NCCL (196 MB), which sums between GPUs: "cuda" fetches it, too, if the
-machine has several GPUs.`,
+does not find (up to 1.2 GB), by pinned hashes. It needs Python with pip; training does not. A run
+finds the libraries in the default folder; nothing has to be built again. The NVIDIA driver is not
+included. "nvrtc" fetches only CUDA's compiler, and "nccl" only NCCL (196 MB), which sums between
+GPUs: "cuda" fetches it, too, if the machine has several GPUs.`,
 		Example: `xtts-host fetch cuda
 xtts-host fetch cuda --dir /opt/xtts/lib`,
 		ValidArgs: []string{fetch.All, fetch.NVRTC, fetch.NCCL},

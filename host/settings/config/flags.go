@@ -39,7 +39,7 @@ func (s *Set) define() {
 	f.IntVar(&c.KeepLast, "keep-last", 3,
 		"`checkpoints` to keep in addition to the best one and the last good one (docs/runs.md); 0 means all")
 	f.Float64Var(&c.DiskWait, "disk-wait", 60,
-		"longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
+		"longest time to wait for a full or failing disk, in `seconds` (docs/disk.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 	f.BoolVar(&c.TensorBoard, "tensorboard", true, "write curves, speech and pictures for TensorBoard into the run "+
 		"folder (docs/monitoring.md); --tensorboard=false writes none")
