@@ -151,7 +151,7 @@ function redraw() {
   }
   if (!parts.length && !below.length) {
     fill($("machine-body"), h("p", { class: "muted" }, none("Not known yet.", reported ? "The report has no figures of memory and plugins."
-      : "These figures are in the report at the end of a run, which this one does not have.")));
+      : "The report of a run has its memory, plugins and ranks. This run has no report.")));
     return;
   }
   fill($("machine-body"), h("div", { class: "columns" }, parts), below);
