@@ -8,9 +8,9 @@ import (
 )
 
 // Programs returns the folders that a process reads to find its interpreter, its libraries and the programs that it
-// starts: those of the paths in PATH and LD_LIBRARY_PATH of its environment, the program itself, and the Python
-// environments that the program, PATH and the folder .venv of the plugin lead to. home is the home folder, of which
-// nothing but such folders is included.
+// starts: those of the paths in PATH and LD_LIBRARY_PATH of its environment, what shims in PATH start, the program
+// itself, and the Python environments that the program, PATH and the folder .venv of the plugin lead to. home is the
+// home folder, of which nothing but such folders is included.
 func Programs(program, folder string, environment []string, home string) []string {
 	s := search{home: resolved(home)}
 	s.add(program)
@@ -28,6 +28,9 @@ func Programs(program, folder string, environment []string, home string) []strin
 			case key == "PATH":
 				s.folder(dir)
 				prefix := filepath.Dir(filepath.Clean(dir))
+				if filepath.Base(dir) == "shims" { // of pyenv: scripts that start programs of the folder around them
+					s.folder(prefix)
+				}
 				if filepath.Base(dir) == "bin" && !within(s.home, prefix) {
 					s.folder(filepath.Join(prefix, "lib"))
 					s.folder(filepath.Join(prefix, "lib64"))

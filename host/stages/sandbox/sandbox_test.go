@@ -180,15 +180,17 @@ func TestPrograms(t *testing.T) {
 	tool := filepath.Dir(file("tools", "bin", "node"))
 	file("tools", "lib", "x")
 	file("bin", "mine")
+	shims := filepath.Dir(file("pyenv", "shims", "python3"))
 	file("lib", "mine")
 	link(home, "linked", ".venv") // of a plugin that wants to read the home folder
 	file("pyvenv.cfg")
-	found := Programs("/bin/sh", filepath.Join(home, "plugin"), []string{"PATH=/usr/bin::.:" + tool + ":" +
-		filepath.Join(home, "bin") + ":" + home, "LD_LIBRARY_PATH=" + filepath.Join(home, "tools", "lib")}, home)
+	path := strings.Join([]string{"PATH=/usr/bin", "", ".", tool, shims, filepath.Join(home, "bin"), home}, ":")
+	found := Programs("/bin/sh", filepath.Join(home, "plugin"),
+		[]string{path, "LD_LIBRARY_PATH=" + filepath.Join(home, "tools", "lib")}, home)
 	found = append(found, Programs("/bin/sh", filepath.Join(home, "linked"), nil, home)...)
 	for _, want := range []string{
 		base, filepath.Join(home, "plugin", ".venv"), tool, filepath.Join(home, "tools", "lib"),
-		filepath.Join(home, "bin"), "/bin/sh",
+		filepath.Join(home, "bin"), filepath.Join(home, "pyenv"), "/bin/sh",
 	} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%s is not in %q", want, found)
