@@ -36,6 +36,14 @@ cp room-echo-0.1.0.tar.gz first.tar.gz
 xtts-host plugins pack mine/room-echo >"$top/packed"
 cmp first.tar.gz room-echo-0.1.0.tar.gz || fail "the same files make other bytes"
 
+# A key with a password, which is asked for on a terminal.
+if command -v script >/dev/null; then
+	printf 'word\nword\n' | script -qec "xtts-host plugins key locked.key" /dev/null >"$top/key"
+	printf 'wrong\n' | script -qec "xtts-host plugins pack mine/room-echo --sign locked.key" /dev/null >"$top/key" && fail "a wrong password signs"
+	printf 'word\n' | script -qec "xtts-host plugins pack mine/room-echo --sign locked.key" /dev/null >"$top/key"
+	grep -qF "$(sed -n 2p locked.key.pub)" room-echo-0.1.0.tar.gz.minisig || fail "the signature does not name its key"
+fi
+
 # refused STATUS TEXT ARGUMENT...: a command ends with a status and an error that has the text.
 refused() {
 	local status=0 want=$1 text=$2

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/stages/archive"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/stages/signature"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // TestPackIsDeterministic: the same files make the same bytes, wherever and whenever they are.
@@ -125,6 +126,31 @@ func TestInstall(t *testing.T) {
 	}
 	if left := snapshot(t, p.path("plugins")); len(left) != 1 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPythonIsShown: what the environment of a plugin is made for.
+func TestPythonIsShown(t *testing.T) {
+	p := newPlace(t)
+	p.plugin("echo", "1.0.0", "")
+	p.addFile("echo", "requirements.txt", "numpy\n")
+	p.addFile("echo", "requirements.lock", "# It holds for Python 3.12 on linux-x86_64: elsewhere, make lock.\n"+
+		"numpy==2.0.0 --hash=sha256:"+sumOf("x")+"\n")
+	p.addFile("echo", "Makefile", "environment:\n")
+	o := PackOptions{Folder: p.path("echo"), Out: p.path("echo.tar.gz")}
+	if err := Pack(&p.out, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.install(InstallOptions{What: o.Out, Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Python     needs an environment, which is made from requirements.lock\n", " for Python 3.12 on linux-x86_64\n",
+		"environment\n",
+	} {
+		if !strings.Contains(p.out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &p.out)
+		}
 	}
 }
 
@@ -325,37 +351,32 @@ func TestInterruptedInstallation(t *testing.T) {
 	}
 }
 
-// TestPassword: the key of a password needs it.
-func TestPassword(t *testing.T) {
+// TestKeys: what makes no key. scripts/test-plugins-pack.sh makes one with a password, which takes a second and 1 GiB.
+func TestKeys(t *testing.T) {
 	p := newPlace(t)
-	says := func(words ...string) func(string) (string, error) {
-		return func(string) (string, error) {
+	for _, words := range [][]string{{"one", "two"}, {"", ""}} {
+		says := func(string) (string, error) {
 			word := words[0]
 			words = words[1:]
 			return word, nil
 		}
-	}
-	for _, words := range [][]string{{"one", "two"}, {"", ""}} {
-		if err := Key(&p.out, KeyOptions{File: p.path("my.key"), Password: says(words...)}); err == nil {
-			t.Errorf("%q made a key", words)
+		if err := Key(&p.out, KeyOptions{File: p.path("my.key"), Password: says}); err == nil {
+			t.Error("different or empty passwords made a key")
 		}
 	}
-	if err := Key(&p.out, KeyOptions{File: p.path("my.key"), Password: says("secret", "secret")}); err != nil {
-		t.Fatal(err)
+	p.key("my.key")
+	if info, err := os.Stat(p.path("my.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 	if err := Key(&p.out, KeyOptions{File: p.path("my.key"), NoPassword: true}); err == nil {
 		t.Error("a key was overwritten")
 	}
-	if info, err := os.Stat(p.path("my.key")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
-	}
-	o := PackOptions{Folder: p.plugin("echo", "1.0.0", ""), Out: p.path("echo.tar.gz"), Sign: p.path("my.key")}
-	o.Password = says("secret") // scrypt takes a second and 1 GiB each time
-	if err := Pack(&p.out, o); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.install(InstallOptions{What: o.Out, Key: p.path("my.key.pub"), Yes: true}); err != nil {
-		t.Error(err)
+	p.write("none.key", []byte("hello\n"))
+	for _, file := range []string{"none.key", "absent.key", "my.key.pub"} {
+		o := PackOptions{Folder: p.plugin("echo", "1.0.0", ""), Out: p.path("echo.tar.gz"), Sign: p.path(file)}
+		if err := Pack(&p.out, o); err == nil || hint.Of(err) == "" || exit.Code(err) != exit.StatusRefused {
+			t.Errorf("signed with %s: %v", file, err)
+		}
 	}
 }
 

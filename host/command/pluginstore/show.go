@@ -31,6 +31,9 @@ func show(out io.Writer, a *arrived, s signer, keysFile string) {
 	}
 	if ix.Environment != "" {
 		line("Python", "needs an environment, which is made from %s", ix.Environment)
+		if a.content.Python != "" {
+			line("", "for %s", a.content.Python)
+		}
 	}
 	switch {
 	case !s.is:

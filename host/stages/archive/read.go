@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -26,6 +27,9 @@ type Content struct {
 	Manifest *manifest.Plugin
 	Sum      string // hex SHA-256 of the archive
 	Size     int64  // of the archive in bytes
+	// Python is what the lock of an environment says that it holds for, such as "Python 3.12 on linux-x86_64"; empty if
+	// it does not say so.
+	Python string
 }
 
 // CanRun returns why this machine or this host cannot run the plugin.
@@ -55,8 +59,15 @@ func Read(in io.Reader, size int64, each func(f File, content io.Reader) error) 
 	if raw.n != size {
 		return nil, refuse("it has %d bytes, and had %d before", raw.n, size)
 	}
-	return &Content{Index: r.index, Manifest: r.manifest, Sum: hex.EncodeToString(sum.Sum(nil)), Size: size}, nil
+	c := &Content{Index: r.index, Manifest: r.manifest, Sum: hex.EncodeToString(sum.Sum(nil)), Size: size}
+	if said := holdsFor.FindSubmatch(r.kept[lockFile]); said != nil {
+		c.Python = string(said[1])
+	}
+	return c, nil
 }
+
+// holdsFor is the line of a lock of plugins new that says where it holds.
+var holdsFor = regexp.MustCompile(`(?m)^# It holds for (Python [0-9.]+ on [a-z0-9_-]+)`)
 
 // reader reads one archive.
 type reader struct {
