@@ -53,6 +53,7 @@ refused() {
 		{ cat "$top/out" >&2; fail "xtts-host $*: status $status, and $want with '$text' is expected"; }
 }
 train=(--plugins theirs --augment py-clip --require-signatures --batch-size 8 --max-steps 1 --run-dir other)
+xtts-host plugins verify --plugins theirs --require-signatures >"$top/out" # features is beside the program
 echo '# changed' >>theirs/py-clip/plugin.py
 refused 4 'plugin py-clip has changed since it was installed: plugin.py has changed' plugins verify --plugins theirs
 refused 2 'theirs/py-clip is modified' "${train[@]}" # plugin.sum finds it first

@@ -38,8 +38,11 @@ func Verify(out io.Writer, plugins, name string, requireSignatures bool) error {
 		seen++
 		t := keys.Examine(e.Name(), e.Dir)
 		problem := t.Changed
-		if problem == nil && (requireSignatures || name != "" && t.Installed == nil ||
-			t.Installed != nil && t.Installed.Signature != nil) {
+		switch {
+		case problem != nil:
+		case requireSignatures:
+			problem = catalog.RequireSigned([]catalog.Entry{e})
+		case name != "" && t.Installed == nil, t.Installed != nil && t.Installed.Signature != nil:
 			problem = t.Unsigned
 		}
 		if problem == nil {
