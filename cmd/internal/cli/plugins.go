@@ -18,9 +18,9 @@ func newPluginsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FOLDER]",
 		Short: "List the plugins of a folder, with their stages and faults",
-		Long: `Lists the plugins in FOLDER (default: that of --plugins), with their versions and
-stages, and the reason if a plugin cannot be started. It starts no plugin. The exit status is 4 when
-one of them cannot be started.`,
+		Long: `Lists the plugins in FOLDER (default: that of --plugins), with their versions and stages, who has
+signed an installed one, whether its files are unchanged, and the reason if a plugin cannot be
+started. It starts no plugin. The exit status is 4 when one of them cannot be started.`,
 		Example: `xtts-host plugins list
 xtts-host plugins list my-plugins --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
