@@ -156,6 +156,11 @@ func Refusal(text string) (hint string, ok bool) {
 	}
 	const otherwise = ", or --sandbox off if you trust the plugin (docs/plugin-reference.md, The sandbox)"
 	text = strings.ToLower(text)
+	if has("cuinit", "cudagetdevicecount", "cuda failure", "cuda error", "no cuda-capable device") &&
+		!has("out of memory", "out_of_memory") {
+		return "the sandbox may keep CUDA from the GPU: --sandbox off starts plugins without it. Report it, with the " +
+			"driver's version", true
+	}
 	denied := has("permission denied", "operation not permitted", "permissionerror", "eacces", "eperm", "[errno 13]",
 		"[errno 1]")
 	switch {

@@ -212,7 +212,10 @@ func TestRefusal(t *testing.T) {
 		"urlopen error [Errno -3] Temporary failure in name resolution": "network",
 		"<urlopen error [Errno 1] Operation not permitted>":             "network",
 		"no such file": "",
-		"Failed to resolve ([Errno -2] Name or service not known)": "network",
+		"the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)": "keep CUDA from",
+		"CUDA failure 304: OS call failed or operation not supported":          "keep CUDA from",
+		"cudaGetDeviceCount() error: out of memory":                            "",
+		"Failed to resolve ([Errno -2] Name or service not known)":             "network",
 	} {
 		got, ok := Refusal(text)
 		if ok != (want != "") || !strings.Contains(got, want) {
