@@ -53,7 +53,7 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	for _, name := range []string{"top-p", "repetition-penalty"} {
 		f.Lookup(name).DefValue = "0" // hides it: the bundle has the default
 	}
-	return withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
+	cmd = withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
 		if err := checkSynthesis(&o); err != nil {
 			return usage(cmd, err)
 		}
@@ -65,6 +65,9 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 		c.Out = output(o.Out == "-")
 		return synthesize.Run(cmd.Context(), set, o, c)
 	})
+	rules := f.Lookup("normalize")
+	rules.Usage, rules.DefValue = rules.Usage+" (default: those of the checkpoint)", ""
+	return cmd
 }
 
 // checkSynthesis checks the flags of synthesize.

@@ -183,7 +183,7 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 }
 
 func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
-	choose(f, &c.Device, "device", AutoDevice, "device that trains")
+	choose(f, &c.Device, "device", AutoDevice, "device of the model")
 	choose(f, &c.Precision, "precision", AutoPrecision, "precision of matrix products; auto means tf32 (10 bits of "+
 		"mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
 	choose(f, &c.CUDAGraphs, "cuda-graphs", AutoSwitch,
@@ -194,7 +194,7 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 		"--precision; bf16 is faster and needs the fused graph")
 	f.BoolVar(&c.Deterministic, "deterministic", false, "the same bits in every run: slower kernels on a GPU; on the "+
 		"CPU, with any --threads, one thread for graphs that need it")
-	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
+	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of the model's graphs (default 0: all cores)")
 	f.Float64Var(&c.RankTimeout, "rank-timeout", 60, "longest time without a sign of life of another rank, in "+
 		"`seconds` (docs/scale.md)")
 	choose(f, &c.RankSums, "rank-sums", AutoSums, "when GPUs sum gradients over the ranks: beside means during "+
