@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 // features is not asked for where there is one.
 func TestNamesOfOthers(t *testing.T) {
 	dir := t.TempDir()
-	for name, id := range map[string]string{"gate": "noise", "feats": "features"} {
+	for name, id := range map[string]string{"gate": "hum", "feats": "features"} {
 		text := `{"id": "` + id + `", "version": "1", "protocol": 1, "executable": {"linux_amd64": "x"}, ` +
 			`"stages": [{"name": "` + name + `", "kind": "augment", "deterministic": true,
 			"inputs": [{"name": "a", "dtype": "f32", "shape": ["B", "T_wav"]}],
@@ -115,7 +115,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 	for name, by := range map[string]string{
 		"logmel": "features, which comes", "inference": "inference, which comes",
-		"noise": "noise in ", "gate": "noise in ",
+		"hum": "hum in ", "gate": "hum in ",
 	} {
 		folder := filepath.Join(dir, name)
 		err := Command(new(bytes.Buffer), Options{Folder: folder, Language: "go"})

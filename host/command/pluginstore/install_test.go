@@ -44,8 +44,12 @@ func TestPackRefuses(t *testing.T) {
 			os.Rename(p.path("echo/run"), p.path("echo/r"))
 			os.Symlink("r", p.path("echo/run"))
 		},
-		"no such file or directory": func(p *place) { os.RemoveAll(p.path("echo")) },
-		"begins with a dot":         func(p *place) { p.addFile("echo", ".hidden", "x") },
+		"the folder of the plugin: stat": func(p *place) { os.RemoveAll(p.path("echo")) },
+		"is a file, not the folder of a plugin": func(p *place) {
+			os.RemoveAll(p.path("echo"))
+			p.write("echo", nil)
+		},
+		"begins with a dot": func(p *place) { p.addFile("echo", ".hidden", "x") },
 		"requirements.lock names no p": func(p *place) {
 			p.addFile("echo", "requirements.txt", "numpy\n")
 			p.addFile("echo", "requirements.lock", "# empty\n")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -78,6 +79,12 @@ func Pack(out io.Writer, o PackOptions) error {
 
 // packable returns a plugin that can be passed on: one whose plugin.sum lists its files.
 func packable(folder string) (catalog.Entry, error) {
+	const which = "name the folder of one plugin, in which plugin.json is"
+	if info, err := os.Stat(folder); err != nil {
+		return catalog.Entry{}, hint.Errorf(which, "the folder of the plugin: %w", err)
+	} else if !info.IsDir() {
+		return catalog.Entry{}, hint.Errorf(which, "%s is a file, not the folder of a plugin", folder)
+	}
 	e, err := catalog.Open(folder)
 	if err != nil {
 		return e, err
@@ -85,7 +92,7 @@ func packable(folder string) (catalog.Entry, error) {
 	const sums = "write it: make release in a plugin of plugins new, or sha256sum FILES >" + manifest.SumFile
 	switch {
 	case e.State == catalog.Skipped:
-		return e, hint.Errorf("name the folder of one plugin", "%s: %s", folder, e.Reason)
+		return e, hint.Errorf(which, "%s: %s", folder, e.Reason)
 	case e.State == catalog.Unverified:
 		return e, hint.Errorf(sums, "%s: it has no %s, which lists the files that belong to the plugin", folder,
 			manifest.SumFile)
