@@ -173,9 +173,17 @@ func TestInstallFromServer(t *testing.T) {
 	if err := p.install(o); err != nil {
 		t.Fatal(err)
 	}
+	other, err := os.ReadFile(p.pack("other", "1.0.0", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
 	// What an index says of an archive has to be so.
 	for what, change := range map[string]func(o *Offered){
-		"and should have":             func(o *Offered) { o.SHA256 = sumOf("x") },
+		"and should have":              func(o *Offered) { o.SHA256 = sumOf("x") },
+		"should be that of echo 9.9.9": func(o *Offered) { o.Version = "9.9.9" },
+		"is the archive of other 1.0.0, and should be that of echo 1.": func(o *Offered) {
+			o.URL, o.SHA256, o.Signer = "other-1.0.0.tar.gz", sumOf(string(other)), ""
+		},
 		"leads out of its folder":     func(o *Offered) { o.URL = "../" + o.URL },
 		"is not an https address":     func(o *Offered) { o.URL = "http://example.com/x.tar.gz" },
 		"is no public key":            func(o *Offered) { o.Signer = "RWx" },

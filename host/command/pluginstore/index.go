@@ -124,7 +124,7 @@ func (ix *Index) names() (names []string) {
 
 // source is where the archive is. An address that is not whole belongs to the place of the index.
 func (o *Offered) source(index string) (source, error) {
-	s := source{place: o.URL, sum: o.SHA256}
+	s := source{place: o.URL, name: o.Name, version: o.Version, sum: o.SHA256}
 	if o.Signer != "" {
 		key, err := signature.ParseKey(o.Signer)
 		if err != nil {
@@ -199,10 +199,7 @@ func offer(ctx context.Context, folder, name string) (Offered, error) {
 		URL: url.PathEscape(name), SHA256: a.content.Sum,
 	}
 	if key, ok := signature.Stated(a.origin.Signature); ok {
-		if _, err = a.file.Seek(0, io.SeekStart); err == nil {
-			err = signature.Verify(a.file, a.origin.Signature, key)
-		}
-		if err != nil {
+		if err = a.verify(key); err != nil {
 			err = hint.Errorf("sign the archive again", "%s: %w", a.place+signature.Suffix, err)
 		}
 		o.Signer = key.String()

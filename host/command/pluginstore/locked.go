@@ -117,6 +117,7 @@ func sourceOf(p *catalog.Locked, given map[string]source) (source, error) {
 		}
 		s = source{place: p.URL, sum: p.Archive}
 	}
+	s.name, s.version = p.Name, p.Version
 	if p.Signer != "" && s.signer == nil {
 		key, err := signature.ParseKey(p.Signer)
 		if err != nil {

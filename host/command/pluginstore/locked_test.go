@@ -131,8 +131,26 @@ func TestLockedArchives(t *testing.T) {
 	if err := install(); err == nil || !strings.Contains(err.Error(), "is signed by another one") {
 		t.Error(err)
 	}
+	yours.write("plugins.lock", []byte(strings.Replace(r.text, `"name": "echo"`, `"name": "other"`, 1)))
+	if err := install(); err == nil || !strings.Contains(err.Error(), "should be that of other 1.0.0") {
+		t.Error(err)
+	}
 	yours.write("plugins.lock", []byte("{}"))
 	if err := install(); err == nil || !strings.Contains(err.Error(), "not a lock of plugins") {
 		t.Error(err)
+	}
+}
+
+// TestLockWithoutKeys: a run whose user has a damaged file of keys knows no signer, and starts.
+func TestLockWithoutKeys(t *testing.T) {
+	p := newPlace(t)
+	p.key("my.key")
+	if err := p.install(InstallOptions{What: p.pack("echo", "1.0.0", "my.key"), Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.write("config/xtts-host/plugin-keys", []byte("echo\n"))
+	l, err := catalog.LockOf(p.entries())
+	if err != nil || len(l.Plugins) != 1 || l.Plugins[0].Archive == "" || l.Plugins[0].Signer != "" {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

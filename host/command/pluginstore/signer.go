@@ -3,7 +3,6 @@ package pluginstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
@@ -60,10 +59,7 @@ func (o *InstallOptions) signer(a *arrived, keys *signature.Keys) (signer, error
 		}
 		s.key = stated
 	}
-	if _, err := a.file.Seek(0, io.SeekStart); err != nil {
-		return signer{}, err
-	}
-	err = signature.Verify(a.file, a.origin.Signature, s.key)
+	err = a.verify(s.key)
 	if errors.Is(err, signature.ErrNotSigned) {
 		if isKnown && states && !stated.Equal(known) {
 			return signer{}, keys.OtherKey(name)

@@ -18,9 +18,11 @@ import (
 
 // source is where an archive is, and what somebody has said of it.
 type source struct {
-	place  string         // file or https address
-	sum    string         // hex SHA-256 that it must have; empty if nobody says
-	signer *signature.Key // of an index
+	place   string         // file or https address
+	name    string         // of the plugin that it must have; empty if nobody says
+	version string         // of the plugin, if name is not empty
+	sum     string         // hex SHA-256 that it must have; empty if nobody says
+	signer  *signature.Key // of an index
 }
 
 // arrived is an archive on this machine.
@@ -57,11 +59,31 @@ func (d *downloader) get(ctx context.Context, s source) (a *arrived, err error) 
 	case s.sum != "" && a.content.Sum != s.sum:
 		err = hint.Errorf("ask whoever keeps the index or the lock which of the two is right",
 			"%s has the SHA-256 %s, and should have %s", s.place, a.content.Sum, s.sum)
+	default:
+		err = a.asked()
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.done())
 	}
 	return a, nil
+}
+
+// asked refuses an archive of another plugin than the one that was asked for: the key that is known for that one would
+// not be looked at.
+func (a *arrived) asked() error {
+	if ix := a.content.Index; a.name != "" && (ix.Name != a.name || ix.Version != a.version) {
+		return hint.Errorf("ask whoever keeps the index or the lock which of the two is right",
+			"%s is the archive of %s %s, and should be that of %s %s", a.place, ix.Name, ix.Version, a.name, a.version)
+	}
+	return nil
+}
+
+// verify checks the signature over the bytes that the content was read from.
+func (a *arrived) verify(key signature.Key) error {
+	if _, err := a.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return signature.Verify(a.file, a.origin.Signature, key, a.content.Sum)
 }
 
 // openSource opens an archive on this machine, with the signature beside it.

@@ -42,7 +42,7 @@ const lockFormat = 1
 
 // LockOf describes plugins for plugins.lock.
 func LockOf(plugins []Entry) (*Lock, error) {
-	keys, _ := signature.LoadKeys() // without them, no signer is known
+	keys, _ := signature.LoadKeys() // nil without them: then no signer is known
 	lock := &Lock{Format: lockFormat, Plugins: []Locked{}}
 	for i := range plugins {
 		e := &plugins[i]

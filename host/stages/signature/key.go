@@ -1,6 +1,8 @@
 package signature
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -94,8 +96,9 @@ func Sign(in io.Reader, secret Secret, comment string) ([]byte, error) {
 // ErrNotSigned means that a signature is none, or is not one of this key over these bytes.
 var ErrNotSigned = errors.New("the signature is not right")
 
-// Verify checks a signature over what it reads.
-func Verify(in io.Reader, text []byte, key Key) error {
+// Verify checks a signature over what it reads, which must have the hex SHA-256 that the caller has checked the content
+// of: a file that others can write may have changed since.
+func Verify(in io.Reader, text []byte, key Key, sum string) error {
 	var s minisign.Signature
 	if err := s.UnmarshalText(text); err != nil {
 		return fmt.Errorf("%w: it is not in the format of minisign", ErrNotSigned)
@@ -103,9 +106,13 @@ func Verify(in io.Reader, text []byte, key Key) error {
 	if s.Algorithm != minisign.HashEdDSA {
 		return fmt.Errorf("%w: it is in the old format; minisign 0.10 and later write the new one", ErrNotSigned)
 	}
-	r := minisign.NewReader(in)
+	hash := sha256.New()
+	r := minisign.NewReader(io.TeeReader(in, hash))
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return err
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != sum {
+		return fmt.Errorf("%w: the file has changed while it was checked", ErrNotSigned)
 	}
 	if s.KeyID != key.key.ID() {
 		return fmt.Errorf("%w: it is of another key than %s", ErrNotSigned, key)

@@ -20,7 +20,7 @@ const keysHead = `# The key of each plugin that was installed with a signature: 
 // maxKeys bounds the size of the file of keys in bytes.
 const maxKeys = 1 << 20
 
-// Keys are the keys that a user has accepted, by the name of the plugin.
+// Keys are the keys that a user has accepted, by the name of the plugin. A nil one has no key and no file.
 type Keys struct {
 	file string
 	of   map[string]Key
@@ -67,10 +67,18 @@ func loadKeys(file string) (*Keys, error) {
 	return k, nil
 }
 
-// File is the path of the file.
-func (k *Keys) File() string { return k.file }
+// noFolder is the hint for a user without a folder for configuration.
+const noFolder = "set HOME or XDG_CONFIG_HOME"
 
-// Of returns the key of a plugin, if there is one. Nil keys have none.
+// File is the path of the file; empty if there is no folder for it.
+func (k *Keys) File() string {
+	if k == nil {
+		return ""
+	}
+	return k.file
+}
+
+// Of returns the key of a plugin, if there is one.
 func (k *Keys) Of(name string) (Key, bool) {
 	if k == nil {
 		return Key{}, false
@@ -89,7 +97,7 @@ func (k *Keys) Pin(name string, key Key) error {
 		return k.OtherKey(name)
 	}
 	if k.file == "" {
-		return hint.Errorf("set HOME or XDG_CONFIG_HOME", "there is no folder for the keys of plugins")
+		return hint.Errorf(noFolder, "there is no folder for the keys of plugins")
 	}
 	at := files.At(k.file)
 	if err := at.Parent().MkdirAll(); err != nil {

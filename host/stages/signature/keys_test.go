@@ -2,6 +2,8 @@ package signature
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -19,6 +21,12 @@ func secret(t *testing.T) Secret {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// sumOf is the hex SHA-256.
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // TestKeysFile: a person can write the file. Pin keeps what is there, and never changes a key.
@@ -78,23 +86,26 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(bytes.NewReader(data), text, s.Public()); err != nil {
+	if err := Verify(bytes.NewReader(data), text, s.Public(), sumOf(data)); err != nil {
 		t.Error(err)
 	}
 	if key, ok := Stated(text); !ok || !key.Equal(s.Public()) {
 		t.Errorf("it states %v, %v", key, ok)
 	}
-	if err := Verify(bytes.NewReader(data[1:]), text, s.Public()); !errors.Is(err, ErrNotSigned) {
+	if err := Verify(bytes.NewReader(data[1:]), text, s.Public(), sumOf(data[1:])); !errors.Is(err, ErrNotSigned) {
 		t.Error(err)
 	}
-	if err := Verify(bytes.NewReader(data), text, secret(t).Public()); !errors.Is(err, ErrNotSigned) {
+	if err := Verify(bytes.NewReader(data), text, secret(t).Public(), sumOf(data)); !errors.Is(err, ErrNotSigned) {
 		t.Error(err)
+	}
+	if err := Verify(bytes.NewReader(data), text, s.Public(), sumOf([]byte("what was checked"))); err == nil {
+		t.Error("the signature of bytes that are not those that were checked was taken")
 	}
 	for i := range text {
 		bad := bytes.Clone(text)
 		bad[i] ^= 1
 		comment := i >= len("untrusted comment: ") && i < bytes.IndexByte(text, '\n')
-		if err := Verify(bytes.NewReader(data), bad, s.Public()); err == nil && !comment {
+		if err := Verify(bytes.NewReader(data), bad, s.Public(), sumOf(data)); err == nil && !comment {
 			t.Errorf("a signature with another byte %d was taken", i)
 		}
 	}

@@ -73,7 +73,7 @@ func (k *Keys) Examine(name, dir string) (t Trust) {
 		t.Changed = hint.Errorf(restore(dir), "plugin %s has changed since it was installed: %s", name,
 			short(installed.Changes))
 	}
-	if t.Unsigned = k.signed(name, dir, installed.Signature); t.Unsigned == nil {
+	if t.Unsigned = k.signed(name, dir, installed.Origin, installed.Sum); t.Unsigned == nil {
 		key := k.of[name]
 		t.Signer = &key
 	}
@@ -109,20 +109,24 @@ func (k *Keys) Source(name, dir string) (Source, error) {
 		return Source{}, err
 	}
 	s := Source{Archive: hex.EncodeToString(sum.Sum(nil)), Address: from.Address}
-	if k.signed(name, dir, from.Signature) == nil {
+	if k.signed(name, dir, from, s.Archive) == nil {
 		key := k.of[name]
 		s.Signer = &key
 	}
 	return s, nil
 }
 
-// signed returns why the archive that a plugin was installed from is not signed by the key that is known for it.
-func (k *Keys) signed(name, dir string, text []byte) error {
+// signed returns why the archive that a plugin was installed from is not signed by the key that is known for it. sum is
+// the hex SHA-256 of what the caller has read of the archive.
+func (k *Keys) signed(name, dir string, from archive.Origin, sum string) error {
+	text := from.Signature
 	key, known := k.Of(name)
 	switch {
 	case text == nil:
 		return hint.Errorf("ask its author for a signature, and install it again with it and --replace",
 			"plugin %s is not signed", name)
+	case !known && k.File() == "":
+		return hint.Errorf(noFolder, "plugin %s is signed, and there is no folder for the keys of plugins", name)
 	case !known:
 		return hint.Errorf(
 			fmt.Sprintf("ask its author for the key, and write it to %s: %s KEY", hint.Path(k.file), name),
@@ -133,7 +137,7 @@ func (k *Keys) signed(name, dir string, text []byte) error {
 		return err
 	}
 	defer f.Close()
-	err = Verify(io.Reader(f), text, key)
+	err = Verify(f, text, key, sum)
 	if other, states := Stated(text); errors.Is(err, ErrNotSigned) && states && !other.Equal(key) {
 		return k.OtherKey(name)
 	}
