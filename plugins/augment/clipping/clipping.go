@@ -2,7 +2,8 @@
 //
 // The threshold t of a row lies a number of dB below the row's peak that is uniform in [depth_db_min, depth_db_max].
 // Hard clipping sets what is beyond t to t. Soft clipping makes t tanh(x/t) of a sample x: small samples pass, and no
-// result is beyond t. With make_up, a gain brings the peak of the row back to what it was.
+// result is beyond t. With make_up, a gain brings the peak of the row back to what it was. A row whose peak is
+// below 1e-30 stays as it is.
 package clipping
 
 import (
@@ -38,12 +39,15 @@ func (e *effect) Configure(cfg *stage.Config) error {
 	return waveform.Ordered(waveform.Range{Name: "depth_db", Low: e.config.DepthDBMin, High: e.config.DepthDBMax})
 }
 
+// faintest is the least peak of a row that is clipped. Far below it, 1/threshold is infinite in float32.
+const faintest = 1e-30
+
 // Apply draws the kind and the depth.
 func (e *effect) Apply(r *waveform.Row) error {
 	kind := &e.config.Kinds[r.Below(len(e.config.Kinds))]
 	depth := r.Uniform(e.config.DepthDBMin, e.config.DepthDBMax)
 	peak := waveform.Peak(r.Samples)
-	if peak == 0 {
+	if peak < faintest {
 		return nil
 	}
 	r.ReportName("kind", kind)
