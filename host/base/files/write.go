@@ -8,8 +8,13 @@ import (
 )
 
 // New makes a file that is not there yet, to write it.
-func (p Path) New() (*File, error) {
-	f, err := p.openFile(unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o666)
+func (p Path) New() (*File, error) { return p.create(0o666) }
+
+// Private is New for a file that this user alone can read, from the beginning.
+func (p Path) Private() (*File, error) { return p.create(0o600) }
+
+func (p Path) create(mode uint32) (*File, error) {
+	f, err := p.openFile(unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -227,8 +227,12 @@ var attacks = []struct {
 	{"no checksums", func(f *forged) {
 		f.entries, f.index["files"] = slices.Delete(f.entries, 1, 2), slices.Delete(f.index["files"].([]any), 1, 2)
 	}, "it has no plugin.sum"},
-	{"checksums of other files", func(f *forged) { f.set("plugin.sum", strings.ToLower(sumOf("x")+"  run\n")) },
-		"plugin echo is modified"},
+	{"checksums of other files", func(f *forged) {
+		f.set("plugin.sum", sumOf(f.content["plugin.json"])+"  plugin.json\n"+sumOf("x")+"  run\n")
+	}, "plugin echo is modified"},
+	{"a file without a checksum", func(f *forged) { f.add("helper.py", "pass\n") },
+		`"helper.py" is in it, and plugin.sum does not list it`},
+	{"checksums that are none", func(f *forged) { f.set("plugin.sum", "run\n") }, "not a line of sha256sum"},
 	{"another platform", func(f *forged) {
 		f.set("plugin.json", strings.Replace(scriptJSON("echo", ""), `"argv": ["sh", "run"]`,
 			`"executable": {"plan9_mips": "run"}`, 1))

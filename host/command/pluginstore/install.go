@@ -83,14 +83,13 @@ func (o *InstallOptions) install(ctx context.Context, out io.Writer, a *arrived,
 	if err := o.confirm(name); err != nil {
 		return exit.Refused(err)
 	}
-	if err := o.unpack(ctx, a); err != nil {
-		return exit.Refused(exit.Advise(err, "name a folder on a disk with room that you may write to, with --plugins"))
-	}
-	if signed.is {
-		if err := keys.Pin(name, signed.key); err != nil {
-			return exit.Advise(fmt.Errorf("the plugin is installed, and its key could not be kept: %w", err),
-				"make the file writable, and install it again with --replace")
+	if err := o.unpack(ctx, a, func(put func() error) error {
+		if !signed.is {
+			return put()
 		}
+		return exit.Advise(keys.Pin(name, signed.key, put), "make the folder of "+hint.Path(keys.File())+" writable")
+	}); err != nil {
+		return exit.Refused(exit.Advise(err, "name a folder on a disk with room that you may write to, with --plugins"))
 	}
 	return o.next(out, a)
 }
@@ -156,8 +155,8 @@ func (o *InstallOptions) confirm(name string) error {
 // work begins the names of folders that are being installed.
 const work = ".xtts-install-"
 
-// unpack writes the plugin into a folder beside its place, and renames it.
-func (o *InstallOptions) unpack(ctx context.Context, a *arrived) (err error) {
+// unpack writes the plugin into a folder beside its place. pin keeps its key and calls put, which renames the folder.
+func (o *InstallOptions) unpack(ctx context.Context, a *arrived, pin func(put func() error) error) (err error) {
 	plugins := files.In(o.Plugins)
 	if err := plugins.MkdirAll(); err != nil {
 		return err
@@ -187,7 +186,12 @@ func (o *InstallOptions) unpack(ctx context.Context, a *arrived) (err error) {
 	if e.State != catalog.Verified {
 		return hint.Errorf(e.Hint, "%s: plugin %s is %s: %s", a.place, name, e.State, e.Reason)
 	}
-	place := plugins.Join(name)
+	return pin(func() error { return o.put(fresh, plugins.Join(name)) })
+}
+
+// put gives an unpacked plugin its place.
+func (o *InstallOptions) put(fresh, place files.Path) error {
+	name := place.Base()
 	if !o.Replace || !isInstalled(place) {
 		err := fresh.Rename(place)
 		if errors.Is(err, fs.ErrExist) { // since checkPlace

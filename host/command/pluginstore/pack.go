@@ -154,14 +154,11 @@ func Key(out io.Writer, o KeyOptions) error {
 	if err != nil {
 		return err
 	}
-	f, err := files.At(o.File).New()
+	f, err := files.At(o.File).Private()
 	if err != nil {
 		return exit.Refused(exit.Advise(err, "name a file in a folder that you may write to"))
 	}
-	err = f.Chmod(0o600)
-	if err == nil {
-		_, err = f.Write(append(bytes.TrimSpace(text), '\n'))
-	}
+	_, err = f.Write(append(bytes.TrimSpace(text), '\n'))
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = files.At(public).Replace(secret.PublicFile())
 	}

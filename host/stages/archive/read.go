@@ -77,7 +77,7 @@ type reader struct {
 	tar      *tar.Reader
 	index    Index
 	manifest *manifest.Plugin
-	kept     map[string][]byte // the files that are read here: plugin.json, and the lock of an environment
+	kept     map[string][]byte // the files that are read here: plugin.json, plugin.sum, requirements.lock
 }
 
 func (r *reader) read() error {
@@ -216,7 +216,7 @@ func (r *reader) readFile(f File) error {
 	}
 	sum := sha256.New()
 	content := io.TeeReader(r.tar, sum)
-	if f.Name == manifest.PluginFile || f.Name == lockFile {
+	if f.Name == manifest.PluginFile || f.Name == manifest.SumFile || f.Name == lockFile {
 		if f.Size > maxIndex {
 			return refuse("%q has %s, more than %s", f.Name, units.Size(f.Size), units.Size(maxIndex))
 		}
@@ -273,7 +273,7 @@ func (r *reader) checkPlugin() (err error) {
 	if err := complete(&r.index, r.manifest, r.kept[lockFile]); err != nil {
 		return refuse("%w", err)
 	}
-	return nil
+	return allListed(&r.index, r.kept[manifest.SumFile])
 }
 
 // complete checks that the files have what the manifest and the environment need.

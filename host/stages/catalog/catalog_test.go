@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/stages/archive"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -329,16 +330,16 @@ func FuzzParseSums(f *testing.F) {
 	f.Add("\n")
 	f.Add(strings.ToUpper(sumOf("x", "prog")))
 	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := parseSums([]byte(text))
+		lines, err := archive.ParseSums([]byte(text))
 		if err != nil {
 			return
 		}
 		var back strings.Builder
 		for _, l := range lines {
-			if !filepath.IsLocal(l.name) {
-				t.Errorf("%q leads out of the folder", l.name)
+			if !filepath.IsLocal(l.Name) {
+				t.Errorf("%q leads out of the folder", l.Name)
 			}
-			back.WriteString(l.sum + "  " + l.name + "\n")
+			back.WriteString(l.Sum + "  " + l.Name + "\n")
 		}
 		if back.String() != text {
 			t.Errorf("%q was read as %q", text, back.String())

@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/host/base/files"
 	"github.com/xtts-host/xtts-host/host/stages/archive"
@@ -18,60 +16,22 @@ import (
 // maxListed bounds the size of a file in plugin.sum, because every start of the host reads it completely.
 const maxListed = 2 << 30
 
-// sumLine is one line of plugin.sum.
-type sumLine struct {
-	sum  string // hex
-	name string
-}
-
-// parseSums parses the format of sha256sum in text mode: 64 lower-case hex digits, two spaces, a file name, a line
-// feed.
-func parseSums(data []byte) ([]sumLine, error) {
-	text, ok := strings.CutSuffix(string(data), "\n")
-	if !ok {
-		return nil, fmt.Errorf("%s does not end with a line feed", manifest.SumFile)
-	}
-	var lines []sumLine
-	listed := map[string]bool{}
-	for i, line := range strings.Split(text, "\n") {
-		at := func(format string, args ...any) error {
-			return fmt.Errorf("%s:%d: %s", manifest.SumFile, i+1, fmt.Sprintf(format, args...))
-		}
-		if len(line) < 2*sha256.Size+3 || line[2*sha256.Size:2*sha256.Size+2] != "  " {
-			return nil, at("not a line of sha256sum")
-		}
-		l := sumLine{sum: line[:2*sha256.Size], name: line[2*sha256.Size+2:]}
-		if strings.Trim(l.sum, "0123456789abcdef") != "" {
-			return nil, at("%q is not a lower-case SHA-256", l.sum)
-		}
-		if !filepath.IsLocal(l.name) || filepath.Clean(l.name) != l.name || l.name == "." {
-			return nil, at("%q is not a file in the folder", l.name)
-		}
-		if listed[l.name] {
-			return nil, at("%s is listed twice", l.name)
-		}
-		listed[l.name] = true
-		lines = append(lines, l)
-	}
-	return lines, nil
-}
-
 // verify checks every listed file, and that the required files are listed. It returns the sums by file.
 func verify(root *os.Root, sums []byte, files []string) (map[string]string, error) {
-	lines, err := parseSums(sums)
+	lines, err := archive.ParseSums(sums)
 	if err != nil {
 		return nil, err
 	}
 	listed := map[string]string{}
 	for _, l := range lines {
-		got, err := hashFile(root, l.name)
+		got, err := hashFile(root, l.Name)
 		if err != nil {
 			return nil, err
 		}
-		if got != l.sum {
-			return nil, fmt.Errorf("%s has sha256 %s, but %s has %s", l.name, got, manifest.SumFile, l.sum)
+		if got != l.Sum {
+			return nil, fmt.Errorf("%s has sha256 %s, but %s has %s", l.Name, got, manifest.SumFile, l.Sum)
 		}
-		listed[l.name] = l.sum
+		listed[l.Name] = l.Sum
 	}
 	for _, name := range files {
 		if listed[name] == "" {

@@ -87,39 +87,6 @@ func (k *Keys) Of(name string) (Key, bool) {
 	return key, ok
 }
 
-// Pin adds the key of a plugin to the file, and keeps what a person has written there. A plugin that has this key
-// already changes nothing; one that has another is an OtherKey.
-func (k *Keys) Pin(name string, key Key) error {
-	if have, ok := k.of[name]; ok {
-		if have.Equal(key) {
-			return nil
-		}
-		return k.OtherKey(name)
-	}
-	if k.file == "" {
-		return hint.Errorf(noFolder, "there is no folder for the keys of plugins")
-	}
-	at := files.At(k.file)
-	if err := at.Parent().MkdirAll(); err != nil {
-		return err
-	}
-	text, err := at.Read(maxKeys)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = []byte(keysHead), nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		text = append(text, '\n')
-	}
-	if err := at.Replace(fmt.Appendf(text, "%s %s\n", name, key)); err != nil {
-		return err
-	}
-	k.of[name] = key
-	return nil
-}
-
 // OtherKey is the error for a plugin that is known with another key than the one that it is offered with.
 func (k *Keys) OtherKey(name string) error {
 	return hint.Errorf(fmt.Sprintf("if its author has told you of a new key, change the line of %s in %s", name,

@@ -29,6 +29,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func nothing() error { return nil }
+
 // TestKeysFile: a person can write the file. Pin keeps what is there, and never changes a key.
 func TestKeysFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "xtts-host", "plugin-keys")
@@ -37,7 +39,7 @@ func TestKeysFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Pin("echo", mine); err != nil {
+	if err := k.Pin("echo", mine, nothing); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -51,10 +53,10 @@ func TestKeysFile(t *testing.T) {
 	if k, err = loadKeys(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(k.Pin("rooms", mine), k.Pin("echo", mine)); err != nil {
+	if err := errors.Join(k.Pin("rooms", mine, nothing), k.Pin("echo", mine, nothing)); err != nil {
 		t.Error(err)
 	}
-	if err := k.Pin("echo", other); err == nil || !strings.Contains(hint.Of(err), file) {
+	if err := k.Pin("echo", other, nothing); err == nil || !strings.Contains(hint.Of(err), file) {
 		t.Errorf("another key took the place of the first: %v", err)
 	}
 	if text, err = os.ReadFile(file); err != nil || string(text) != own+"\nrooms "+mine.String()+"\n" {
@@ -105,6 +107,9 @@ func TestVerify(t *testing.T) {
 		bad := bytes.Clone(text)
 		bad[i] ^= 1
 		comment := i >= len("untrusted comment: ") && i < bytes.IndexByte(text, '\n')
+		if bytes.HasPrefix(text[i+1:], []byte("=")) {
+			continue // its last bits mean nothing in base64
+		}
 		if err := Verify(bytes.NewReader(data), bad, s.Public(), sumOf(data)); err == nil && !comment {
 			t.Errorf("a signature with another byte %d was taken", i)
 		}
