@@ -4,12 +4,18 @@
 // sent in packets of packet_ms, of which some are lost, as over a bad connection: after a packet that arrived the next
 // is lost with the probability p, and after one that was lost with the probability q, so that losses come in bursts (E.
 // N. Gilbert, "Capacity of a burst-noise channel", 1960). q is 1 - 1/burst for a mean length of burst packets, and p
-// makes a share of the packets of the row, uniform in [loss_min, loss_max], be lost in the mean. What is lost becomes
-// zeros or, with the concealment repeat, the last packet that arrived, at half the level for each packet in the burst.
+// makes a share of the packets of the row, uniform in [loss_min, loss_max], be lost in the mean. The first packet is
+// lost with the probability of that share, so short rows lose as much. A packet arrives between two bursts, so the
+// share is at most burst/(burst+1): a larger loss_max is refused. What is lost becomes zeros or, with the concealment
+// repeat, the last packet that arrived, at half the level for each packet in the burst.
 package dropout
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -40,13 +46,18 @@ type effect struct {
 	rate   int
 }
 
-// Configure refuses a range in the wrong order.
+// Configure refuses a range in the wrong order, and a share that losses in bursts of the given length cannot have.
 func (e *effect) Configure(cfg *stage.Config) error {
 	c := &e.config
 	if err := cfg.Decode(c); err != nil {
 		return err
 	}
 	e.rate = cfg.Features.SampleRate
+	if most := c.Burst / (c.Burst + 1); c.LossMax > most {
+		advice := fmt.Sprintf("set loss_max to %g or less, or burst to %g or more", math.Floor(1000*most)/1000,
+			math.Ceil(100*c.LossMax/(1-c.LossMax))/100)
+		return hint.Errorf(advice, "config: loss_max %g is above burst/(burst+1), which is %.4g", c.LossMax, most)
+	}
 	return waveform.Ordered(waveform.Range{Name: "pieces", Low: float64(c.PiecesMin), High: float64(c.PiecesMax)},
 		waveform.Range{Name: "piece_ms", Low: c.PieceMSMin, High: c.PieceMSMax},
 		waveform.Range{Name: "loss", Low: c.LossMin, High: c.LossMax})
@@ -80,22 +91,16 @@ func (e *effect) pieces(r *waveform.Row) {
 func (e *effect) packets(r *waveform.Row) {
 	share := r.Uniform(e.config.LossMin, e.config.LossMax)
 	again := 1 - 1/e.config.Burst
-	begins := 1.0 // the share is p / (p + 1 - q)
-	if share < 1 {
-		begins = min(1, share*(1-again)/(1-share))
-	}
+	begins := share * (1 - again) / (1 - share) // because the share is p / (p + 1 - q)
 	size := max(1, waveform.Samples(e.config.PacketMS, e.rate))
-	lost, burst := 0, 0
+	lost := 0
+	p := share // of the first packet
 	for from := 0; from < len(r.Samples); from += size {
-		p := begins
-		if burst > 0 {
-			p = again
-		}
 		if !r.Chance(p) {
-			burst = 0
+			p = begins
 			continue
 		}
-		burst++
+		p = again
 		lost++
 		packet := r.Samples[from:min(from+size, len(r.Samples))]
 		if e.config.Concealment == "repeat" && from >= size {

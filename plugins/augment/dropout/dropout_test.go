@@ -1,6 +1,7 @@
 package dropout
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -71,6 +72,26 @@ func TestPackets(t *testing.T) {
 	}
 }
 
+// TestShortRows: rows of three packets lose the drawn share in the mean, also the largest for a burst, within five
+// standard errors, which are at most 0.5/sqrt(rows).
+func TestShortRows(t *testing.T) {
+	const rows = 4000
+	clip := []float32{1, 1, 1}
+	for _, c := range []struct{ share, burst float64 }{{0.5, 10}, {0.75, 3}, {0.5, 1}, {0.05, 4}} {
+		e := effecttest.Must(t, New(), effecttest.Options{Rate: 1000, Width: len(clip), Config: fmt.Sprintf(
+			`{"mode": "packets", "packet_ms": 1, "loss_min": %g, "loss_max": %[1]g, "burst": %g}`, c.share, c.burst)})
+		lost := 0.0
+		for key := range rows {
+			for _, x := range e.Apply(t, clip, key) {
+				lost += float64(1 - x)
+			}
+		}
+		if share := lost / float64(rows*len(clip)); math.Abs(share-c.share) > 5*0.5/math.Sqrt(rows) {
+			t.Errorf("a share of %g, want %g in bursts of %g packets", share, c.share, c.burst)
+		}
+	}
+}
+
 // TestRepeat: a lost packet is the one before it, at half its level.
 func TestRepeat(t *testing.T) {
 	e := effecttest.Must(t, New(), effecttest.Options{Rate: 1000,
@@ -99,5 +120,10 @@ func TestRefuses(t *testing.T) {
 		`{"pieces_min": 4}`:    "config: pieces_min 4 is above pieces_max 3\nhint: ",
 		`{"piece_ms_min": 90}`: "config: piece_ms_min 90 is above piece_ms_max 80",
 		`{"loss_min": 0.5}`:    "config: loss_min 0.5 is above loss_max 0.1",
+		`{"loss_max": 0.7}`: "config: loss_max 0.7 is above burst/(burst+1), which is 0.6667\nhint: " +
+			"set loss_max to 0.666 or less, or burst to 2.34 or more",
 	})
+	for _, config := range []string{`{"loss_max": 0.666}`, `{"loss_max": 0.7, "burst": 2.34}`} {
+		effecttest.Must(t, New(), effecttest.Options{Config: config})
+	}
 }
