@@ -25,14 +25,19 @@ var refused = []uint32{
 	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_QUOTACTL,
 	unix.SYS_QUOTACTL_FD, unix.SYS_VHANGUP,
-	// owner, mode and attributes of files by a path, which Landlock does not restrict. Those of an open file remain.
+	// attributes of files, and owner and mode by a path, which Landlock does not restrict
 	unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT, unix.SYS_SETXATTR, unix.SYS_LSETXATTR,
-	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
+	unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+	unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
 }
 
 // newNamespaces are the flags of clone(2) that make namespaces.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// refusedModes are the bits of a mode that fchmod(2) must not set: setuid, setgid, sticky, and writing for others than
+// the owner. It takes files that are open for reading only, such as programs of the system.
+const refusedModes = 0o7022
 
 // lastCall is the highest number of a system call that this program knows. Newer ones do not exist for a plugin.
 const lastCall = unix.SYS_RSEQ_SLICE_YIELD
@@ -41,7 +46,7 @@ const lastCall = unix.SYS_RSEQ_SLICE_YIELD
 type calls struct {
 	Network  bool // sockets of the internet
 	Connect  bool // connections to Unix sockets; a plugin only accepts one
-	Truncate bool // truncate(2), which Landlock restricts from ABI 3 on
+	Truncate bool // emptying a file without opening it for writing, which Landlock restricts from ABI 3 on
 }
 
 // Answers of a filter.
@@ -90,8 +95,18 @@ func (c calls) filter() ([]bpf.RawInstruction, error) {
 	// The times of a file by a path; without a path they are those of an open file.
 	when(unix.SYS_UTIMENSAT, loadLow(1), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
 		loadHigh(1), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuseCall, allowCall)
+	when(unix.SYS_FCHMOD, loadLow(1), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: refusedModes, SkipFalse: 1}, refuseCall,
+		allowCall)
 	if !c.Truncate {
 		when(unix.SYS_TRUNCATE, refuseCall)
+		when(unix.SYS_OPENAT2, noCall) // its flags are in memory
+		// O_TRUNC empties the file with each of the four access modes.
+		for number, flags := range opens {
+			when(number, loadLow(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.O_TRUNC, SkipFalse: 4},
+				bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_WRONLY, SkipTrue: 2},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDWR, SkipTrue: 1}, refuseCall, allowCall)
+		}
 	}
 	families := []uint32{unix.AF_UNIX}
 	if c.Network {

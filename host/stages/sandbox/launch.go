@@ -19,6 +19,7 @@ type order struct {
 	// and RuleFlags are the flags to restrict itself with.
 	Status, Rules int
 	RuleFlags     uint32
+	Last          int    // descriptor that the launcher is given
 	Calls         *calls // that are allowed; nil: all
 	Group         string // the file by which it joins its cgroup, or empty
 	LimitTasks    int    // how many more processes than the machine has now; 0: no limit
@@ -83,6 +84,7 @@ func wrap(cmd *exec.Cmd, p Policy, m Mode, k kernel) (_ *Launch, err error) {
 	case k.noTasks == "":
 		o.LimitTasks = p.tasks()
 	}
+	o.Last = 2 + len(cmd.ExtraFiles) + len(l.given)
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err

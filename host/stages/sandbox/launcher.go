@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +35,10 @@ func launch(text string, argv []string) {
 		os.Exit(2)
 	}
 	unix.CloseOnExec(o.Status)
-	what, err := o.restrict()
+	what, err := "close inherited files", closeOnExec(o.Last+1)
+	if err == nil {
+		what, err = o.restrict()
+	}
 	if err == nil {
 		what, err = executing, syscall.Exec(o.Program, argv, os.Environ())
 	}
@@ -44,6 +49,26 @@ func launch(text string, argv []string) {
 	text2, _ := json.Marshal(f) // two plain values
 	unix.Write(o.Status, text2)
 	os.Exit(1)
+}
+
+// closeOnExec keeps the descriptors from one on from the program: those that the host has inherited itself, such as
+// that of a lock of the shell, and those that libraries in C have opened without O_CLOEXEC.
+func closeOnExec(from int) error {
+	if unix.CloseRange(uint(from), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	return closeListedOnExec(from)
+}
+
+// closeListedOnExec is closeOnExec for kernels before Linux 5.11, and for containers that refuse its system call.
+func closeListedOnExec(from int) error {
+	files, err := os.ReadDir("/proc/self/fd")
+	for _, f := range files {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd >= from {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // Limits of a plugin process.
