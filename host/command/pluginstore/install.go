@@ -76,10 +76,11 @@ func (o *InstallOptions) install(ctx context.Context, out io.Writer, a *arrived,
 	if err := a.content.CanRun(); err != nil {
 		return exit.Refused(fmt.Errorf("%s: plugin %s: %w", a.place, name, err))
 	}
-	if err := o.checkPlace(name); err != nil {
+	lost, err := o.checkPlace(name)
+	if err != nil {
 		return exit.Refused(err)
 	}
-	show(out, a, signed, keys.File())
+	show(out, a, signed, keys.File(), lost)
 	if err := o.confirm(name); err != nil {
 		return exit.Refused(err)
 	}
@@ -92,48 +93,6 @@ func (o *InstallOptions) install(ctx context.Context, out io.Writer, a *arrived,
 		return exit.Refused(exit.Advise(err, "name a folder on a disk with room that you may write to, with --plugins"))
 	}
 	return o.next(out, a)
-}
-
-// checkPlace refuses a plugin that is there already, unless it may be replaced.
-func (o *InstallOptions) checkPlace(name string) error {
-	folder := files.In(o.Plugins, name)
-	_, err := folder.Lstat()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if errors.Is(err, files.ErrLink) {
-			return hint.Errorf("remove the link, or name another folder with --plugins",
-				"%s is a link, which is not replaced", folder)
-		}
-		return err
-	}
-	there := err == nil
-	if entries, err := catalog.Scan(o.Plugins); err == nil {
-		for _, e := range entries {
-			if e.Manifest != nil && e.Manifest.ID == name && filepath.Base(e.Dir) != name {
-				return hint.Errorf("remove it, or name another folder with --plugins", "plugin %s is there already: %s",
-					name, e.Dir)
-			}
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return exit.Advise(err, "name the folder that has a folder for each plugin, with --plugins")
-	}
-	if !there {
-		return nil
-	}
-	if !isInstalled(folder) {
-		return hint.Errorf("move the folder away, or name another one with --plugins",
-			"%s is there already, and was not installed from an archive: it is not replaced", folder)
-	}
-	if !o.Replace {
-		return hint.Errorf("--replace puts the archive in its place", "plugin %s is installed already: %s", name,
-			folder)
-	}
-	return nil
-}
-
-// isInstalled reports whether a folder was installed from an archive.
-func isInstalled(folder files.Path) bool {
-	info, err := folder.Join(archive.Record).Lstat()
-	return err == nil && info.IsDir()
 }
 
 // confirm asks whether to install what was shown.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,9 @@ func TestPackRefuses(t *testing.T) {
 			p.write("echo", nil)
 		},
 		"begins with a dot": func(p *place) { p.addFile("echo", ".hidden", "x") },
+		"nobody could install it: \"Run\" and \"run\" are the same name": func(p *place) {
+			p.addFile("echo", "Run", "x")
+		},
 		"requirements.lock names no p": func(p *place) {
 			p.addFile("echo", "requirements.txt", "numpy\n")
 			p.addFile("echo", "requirements.lock", "# empty\n")
@@ -78,6 +82,17 @@ func (p *place) addFile(plugin, name, content string) {
 	}
 	p.write(plugin+"/"+name, []byte(content))
 	p.write(plugin+"/plugin.sum", append(sums, sumOf(content)+"  "+name+"\n"...))
+}
+
+// TestPackWithoutKey: the signature of an archive that was there before does not stay beside the new one.
+func TestPackWithoutKey(t *testing.T) {
+	p := newPlace(t)
+	p.key("my.key")
+	p.pack("echo", "1.0.0", "my.key")
+	file := p.pack("echo", "1.0.0", "")
+	if _, err := os.Lstat(file + signature.Suffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old signature: %v", err)
+	}
 }
 
 // TestInstall: shown, asked, installed, listed as it is, changed, removed.
@@ -118,8 +133,17 @@ func TestInstall(t *testing.T) {
 	if err := Remove(&p.out, p.path("plugins"), "echo", false); err == nil {
 		t.Error("changed files were removed")
 	}
-	// The new version takes the place of all that.
-	if err := p.install(InstallOptions{What: p.pack("echo", "1.1.0", "my.key"), Yes: true, Replace: true}); err != nil {
+	// The new version takes the place of all that, and says so before.
+	p.write("plugins/echo/.venv/bin/python", []byte("x"))
+	replace := InstallOptions{What: p.pack("echo", "1.1.0", "my.key"), Replace: true}
+	p.refused(replace, "there is no terminal to ask on", "echo")
+	for _, lost := range []string{"removes    run has changed", "more was added", ".venv, which was made after"} {
+		if !strings.Contains(p.out.String(), lost) {
+			t.Errorf("%q is not shown:\n%s", lost, &p.out)
+		}
+	}
+	replace.Yes = true
+	if err := p.install(replace); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(p.path("plugins/echo/more")); err == nil {
@@ -251,7 +275,7 @@ func TestRequireSigned(t *testing.T) {
 			p.write("plugins/echo/run", []byte("exit 9\n"))
 		}},
 		{"another archive", "the file has changed since", func() {
-			data, err := os.ReadFile(p.pack("echo", "1.0.0", ""))
+			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -310,6 +334,18 @@ func TestPlaces(t *testing.T) {
 	if err := Remove(&p.out, p.path("plugins"), "echo", true); err == nil {
 		t.Error("a link was removed")
 	}
+	if err := os.Remove(p.path("plugins/echo")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.install(InstallOptions{What: p.pack("other", "1.0.0", ""), Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(p.path("plugins/other"), p.path("plugins/echo")); err != nil {
+		t.Fatal(err)
+	}
+	p.write("plugins/echo/plugin.json", []byte("changed, so that it is no plugin other"))
+	p.refused(o, "has the plugin other: it is not replaced", "echo")
+	p.refused(InstallOptions{What: p.pack("augment", "1.0.0", ""), Yes: true}, "comes with xtts-host", "augment")
 	for _, name := range []string{"", ".", "..", "../echo", "a/b", ".installed"} {
 		if err := Remove(&p.out, p.path("plugins"), name, true); err == nil {
 			t.Errorf("removed %q", name)

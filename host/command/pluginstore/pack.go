@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -45,35 +46,24 @@ func Pack(out io.Writer, o PackOptions) error {
 	if o.Out == "" {
 		o.Out = e.Manifest.ID + "-" + e.Manifest.Version + suffix
 	}
-	index, err := writeArchive(o.Out, e)
+	content, signed, err := writeArchive(o.Out, e, o.Sign != "", secret)
 	if err != nil {
 		return exit.Refused(err)
 	}
-	f, err := files.Open(o.Out)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	content, err := archive.Read(f, f.Size(), nil)
-	if err != nil {
-		return exit.Refused(fmt.Errorf("%s: nobody could install it: %w", o.Out, err))
-	}
+	index := &content.Index
 	visible.Fprintf(out, "created  %s: %s %s, %s of %s, %s\nSHA-256  %s\n", o.Out, index.Name, index.Version,
 		units.Count(len(index.Files), "file"), size(index.Bytes()), size(content.Size), content.Sum)
-	if o.Sign == "" {
+	beside := files.At(o.Out + signature.Suffix)
+	if o.Sign == "" { // that of an archive that was there is not one of this archive
+		if err := beside.Remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		return nil
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	if err := beside.Replace(signed); err != nil {
 		return err
 	}
-	text, err := signature.Sign(f, secret, index.Name+" "+index.Version)
-	if err != nil {
-		return err
-	}
-	if err := files.At(o.Out + signature.Suffix).Replace(text); err != nil {
-		return err
-	}
-	visible.Fprintf(out, "signed   %s: by the key %s\n", o.Out+signature.Suffix, secret.Public())
+	visible.Fprintf(out, "signed   %s: by the key %s\n", beside, secret.Public())
 	return nil
 }
 
@@ -102,17 +92,38 @@ func packable(folder string) (catalog.Entry, error) {
 	return e, nil
 }
 
-// writeArchive writes the archive of a plugin, in one step.
-func writeArchive(to string, e catalog.Entry) (*archive.Index, error) {
+// writeArchive writes the archive of a plugin, in one step, once it has been read as an installation reads it. It
+// returns what the archive has and, if sign says so, its signature.
+func writeArchive(to string, e catalog.Entry, sign bool, secret signature.Secret) (
+	content *archive.Content, signed []byte, err error,
+) {
 	draft, err := files.At(to).Create()
 	if err != nil {
-		return nil, exit.Advise(err, "name a file in a folder that you may write to, with --out")
+		return nil, nil, exit.Advise(err, "name a file in a folder that you may write to, with --out")
 	}
-	index, err := archive.Write(draft, e.Dir, e.Listed())
+	defer func() { err = errors.Join(err, draft.Discard()) }()
+	if _, err := archive.Write(draft, e.Dir, e.Listed()); err != nil {
+		return nil, nil, exit.Advise(fmt.Errorf("%s: %w", e.Dir, err), "correct the plugin")
+	}
+	length, err := draft.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = draft.Seek(0, io.SeekStart)
+	}
 	if err != nil {
-		return nil, errors.Join(exit.Advise(fmt.Errorf("%s: %w", e.Dir, err), "correct the plugin"), draft.Discard())
+		return nil, nil, err
 	}
-	return index, draft.Commit()
+	if content, err = archive.Read(draft, length, nil); err != nil {
+		return nil, nil, fmt.Errorf("%s: nobody could install it: %w", to, err)
+	}
+	if sign {
+		if _, err = draft.Seek(0, io.SeekStart); err == nil {
+			signed, err = signature.Sign(draft, secret, content.Index.Name+" "+content.Index.Version)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return content, signed, draft.Commit()
 }
 
 // readSecret reads the file of a secret key.

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
-// show prints what an archive is and what it asks for.
-func show(out io.Writer, a *arrived, s signer, keysFile string) {
+// show prints what an archive is and what it asks for, and what is lost in the folder that it replaces.
+func show(out io.Writer, a *arrived, s signer, keysFile string, lost []string) {
 	ix := a.content.Index
 	line := func(name, format string, args ...any) {
 		visible.Fprintf(out, "  %-10s "+format+"\n", append([]any{name}, args...)...)
@@ -44,6 +44,14 @@ func show(out io.Writer, a *arrived, s signer, keysFile string) {
 		line("", "It is kept, and another key is refused from then on: %s", keysFile)
 	default:
 		line("signed", "by %s, the key that is known for it", s.key)
+	}
+	const most = 10
+	for i, what := range lost {
+		if i == most {
+			line("", "and %d more", len(lost)-most)
+			break
+		}
+		line(map[bool]string{true: "removes"}[i == 0], "%s", what)
 	}
 }
 
