@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,39 @@ func TestInterruptedDownload(t *testing.T) {
 	}
 	if after := snapshot(t, p.top); strings.Join(before, "\n") != strings.Join(after, "\n") {
 		t.Errorf("left: %v", after)
+	}
+}
+
+// TestInterruptedAfterDownload leaves nothing either, wherever it is interrupted, and takes away what a killed process
+// has left.
+func TestInterruptedAfterDownload(t *testing.T) {
+	p := newPlace(t)
+	whole, err := os.ReadFile(p.pack("echo", "1.0.0", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, d := server(t, map[string]http.HandlerFunc{
+		"/echo.tar.gz": sends(whole), "/echo.tar.gz.minisig": http.NotFound,
+	})
+	before := snapshot(t, p.top)
+	p.write("tmp/xtts-host-plugin-killed/archive", whole[:100])
+	o := InstallOptions{What: s.URL + "/echo.tar.gz", Plugins: p.path("plugins"), Yes: true, download: d}
+	interrupted := 0
+	for looks := range 1000 {
+		err := Install(&cutOff{t.Context(), looks}, &p.out, o)
+		if err == nil {
+			break
+		}
+		interrupted++
+		if !errors.Is(err, exit.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if after := snapshot(t, p.top); !slices.Equal(before, after) {
+			t.Fatalf("after %d looks, left: %v", looks, after)
+		}
+	}
+	if _, err := os.Stat(p.path("plugins/echo/plugin.json")); err != nil || interrupted < 3 {
+		t.Errorf("interrupted %d times, then %v", interrupted, err)
 	}
 }
 

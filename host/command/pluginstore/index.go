@@ -54,7 +54,9 @@ func parseIndex(place string, text []byte) (*Index, error) {
 	if err == nil && ix.Format != indexFormat {
 		err = fmt.Errorf("format %d, and this host reads %d", ix.Format, indexFormat)
 	}
-	for i, o := range ix.Plugins {
+	for i := range ix.Plugins {
+		o := &ix.Plugins[i]
+		o.SHA256 = strings.ToLower(o.SHA256) // as they are compared
 		sum, serr := hex.DecodeString(o.SHA256)
 		if err == nil && (o.Name == "" || o.Version == "" || o.URL == "" || serr != nil || len(sum) != 32) {
 			err = fmt.Errorf("plugins.%d: name, version, url and sha256 are needed", i)

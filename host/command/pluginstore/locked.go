@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/base/visible"
@@ -28,7 +29,7 @@ func InstallLocked(ctx context.Context, out io.Writer, lockFile string, archives
 	if err != nil {
 		return exit.Refused(err)
 	}
-	given, err := o.given(ctx, archives)
+	given, err := o.given(ctx, lock, archives)
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -50,8 +51,8 @@ func InstallLocked(ctx context.Context, out io.Writer, lockFile string, archives
 	return exit.Refused(errors.Join(errs...))
 }
 
-// given returns the archives that there are, by their hex SHA-256.
-func (o *InstallOptions) given(ctx context.Context, archives []string) (map[string]source, error) {
+// given returns the archives that there are, by their hex SHA-256: of the index, only those that the lock needs.
+func (o *InstallOptions) given(ctx context.Context, lock *catalog.Lock, archives []string) (map[string]source, error) {
 	all := map[string]source{}
 	if o.Index != "" {
 		ix, err := o.download.readIndex(ctx, o.Index)
@@ -59,6 +60,10 @@ func (o *InstallOptions) given(ctx context.Context, archives []string) (map[stri
 			return nil, err
 		}
 		for i := range ix.Plugins {
+			sum := ix.Plugins[i].SHA256
+			if !slices.ContainsFunc(lock.Plugins, func(p catalog.Locked) bool { return p.Archive == sum }) {
+				continue
+			}
 			s, err := ix.Plugins[i].source(o.Index)
 			if err != nil {
 				return nil, err

@@ -154,3 +154,30 @@ func TestLockWithoutKeys(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+// TestLockedIndex: an index serves a lock also if another entry of it is wrong, or if its sums are in capitals.
+func TestLockedIndex(t *testing.T) {
+	r := newLockedRun(t)
+	whole, err := os.ReadFile(r.mine.path("echo-1.0.0.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.yours.write("plugins.lock", []byte(strings.Replace(r.text, r.address, "", 1)))
+	r.yours.write("echo.tar.gz", whole)
+	r.yours.write("index.json", fmt.Appendf(nil, `{"format": 1, "plugins": [
+{"name": "other", "version": "1.0.0", "platforms": ["any"], "url": "../out", "sha256": %q, "signer": "RWx"},
+{"name": "echo", "version": "1.0.0", "platforms": ["any"], "url": "echo.tar.gz", "sha256": %q}]}`, sumOf("x"),
+		strings.ToUpper(sumOf(string(whole)))))
+	signed, err := os.ReadFile(r.mine.path("echo-1.0.0.tar.gz.minisig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.yours.write("echo.tar.gz.minisig", signed)
+	o := InstallOptions{Plugins: r.yours.path("plugins"), Index: r.yours.path("index.json"), Yes: true}
+	if err := InstallLocked(t.Context(), &r.yours.out, r.lock, nil, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := catalog.RequireLocked(r.lock, r.yours.entries()); err != nil {
+		t.Error(err)
+	}
+}

@@ -44,7 +44,7 @@ func (d *downloader) get(ctx context.Context, s source) (a *arrived, err error) 
 	} else {
 		a, err = openSource(s)
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		err = exit.ErrInterrupted
 	}
 	if err != nil {
@@ -103,33 +103,42 @@ func openSource(s source) (*arrived, error) {
 	return a, nil
 }
 
+// downloads begins the names of folders with downloads.
+const downloads = "xtts-host-plugin-"
+
 // archive downloads an archive and its signature.
 func (d *downloader) archive(ctx context.Context, s source) (*arrived, error) {
-	work, lock, err := files.In(os.TempDir()).Temp("xtts-host-plugin-", "")
+	temporary := files.In(os.TempDir())
+	temporary.Sweep(func(name string) bool { return strings.HasPrefix(name, downloads) })
+	work, lock, err := temporary.Temp(downloads, "")
 	if err != nil {
 		return nil, exit.Advise(err, "set TMPDIR to a folder that you may write to")
 	}
 	done := func() error { return errors.Join(work.RemoveAll(), closeLock(lock)) }
-	f, err := work.Join("archive").New()
-	if err == nil {
-		a := &arrived{source: s, file: f, origin: archive.Origin{Address: s.place}}
-		a.done = func() error { return errors.Join(f.Close(), done()) }
-		if err = d.fetch(ctx, s.place, archive.MaxBytes, f); err == nil {
-			a.origin.Signature, err = d.small(ctx, s.place+signature.Suffix, signature.MaxText)
-			if errors.Is(err, errNotThere) {
-				err = nil
-			}
-		}
-		if err == nil {
-			a.file, err = work.Join("archive").Open() // with its size
-			err = errors.Join(err, f.Close())
-			a.done = func() error { return errors.Join(a.file.Close(), done()) }
-		}
-		if err == nil {
-			return a, nil
+	a := &arrived{source: s, origin: archive.Origin{Address: s.place}}
+	if err = d.toFile(ctx, s.place, work.Join("archive")); err == nil {
+		a.origin.Signature, err = d.small(ctx, s.place+signature.Suffix, signature.MaxText)
+		if errors.Is(err, errNotThere) {
+			err = nil
 		}
 	}
-	return nil, errors.Join(err, done())
+	if err == nil {
+		a.file, err = work.Join("archive").Open()
+	}
+	if err != nil {
+		return nil, errors.Join(err, done())
+	}
+	a.done = func() error { return errors.Join(a.file.Close(), done()) }
+	return a, nil
+}
+
+// toFile downloads an archive into a new file.
+func (d *downloader) toFile(ctx context.Context, address string, to files.Path) error {
+	f, err := to.New()
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.fetch(ctx, address, archive.MaxBytes, f), f.Close())
 }
 
 // closeLock closes the lock of a folder; a file system may have none.

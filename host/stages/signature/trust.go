@@ -70,7 +70,11 @@ func (k *Keys) Examine(name, dir string) (t Trust) {
 	}
 	t.Installed = installed
 	if len(installed.Changes) > 0 {
-		t.Changed = hint.Errorf(restore(dir), "plugin %s has changed since it was installed: %s", name,
+		advice := restore(dir)
+		if archive.OnlyAdded(installed.Changes) {
+			advice = "remove what was added from " + hint.Path(dir)
+		}
+		t.Changed = hint.Errorf(advice, "plugin %s has changed since it was installed: %s", name,
 			short(installed.Changes))
 	}
 	if t.Unsigned = k.signed(name, dir, installed.Origin, installed.Sum); t.Unsigned == nil {
