@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -143,35 +142,4 @@ func (l *Launch) closeFiles() {
 type failure struct {
 	What string
 	Err  syscall.Errno
-}
-
-// Refusal reports whether a text, such as an error of a program, says that the kernel refused something, and what to
-// declare if the sandbox did so.
-func Refusal(text string) (hint string, ok bool) {
-	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
-	}
-	const otherwise = ", or --sandbox off if you trust the plugin (docs/plugin-reference.md, The sandbox)"
-	text = strings.ToLower(text)
-	if has("cuinit", "cudagetdevicecount", "cuda failure", "cuda error", "no cuda-capable device") &&
-		!has("out of memory", "out_of_memory") {
-		return "the sandbox may keep CUDA from the GPU: --sandbox off starts plugins without it. Report it, with the " +
-			"driver's version", true
-	}
-	denied := has("permission denied", "operation not permitted", "permissionerror", "eacces", "eperm", "[errno 13]",
-		"[errno 1]")
-	switch {
-	case has("name resolution", "name or service not known", "getaddrinfo") ||
-		denied && has("socket", "dial ", "connect", "urlopen", "lookup "):
-		return "the sandbox refuses the network: \"network\": true in plugin.json allows it" + otherwise, true
-	case denied:
-		return "the sandbox may have refused it: name what the plugin reads as a data folder (--plugin-data) or in " +
-			"\"folders\" of plugin.json, and write below TMPDIR" + otherwise, true
-	}
-	return "", false
 }

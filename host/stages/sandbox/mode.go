@@ -123,13 +123,19 @@ func describe(m Mode, k kernel) Report {
 		}
 	}
 	landlock := fmt.Sprintf("Landlock %d", k.abi)
-	is(k.abi > 0, Files, landlock, k.noFiles)
+	seccomp := "seccomp"
+	noFiles := k.noFiles
+	if k.abi == 0 { // a plugin can change the host's memory by /proc, and programs that you start later
+		seccomp += ", only against errors of plugins"
+		noFiles += "; so what holds does so only against errors of plugins, not against a hostile one"
+	}
+	is(k.abi > 0, Files, landlock, noFiles)
 	tcp := k.noCalls
 	if k.abi >= abiTCP {
 		tcp += "; TCP alone is refused, by " + landlock
 	}
-	is(k.noCalls == "", Network, "seccomp", tcp)
-	is(k.noCalls == "", Calls, "seccomp", k.noCalls)
+	is(k.noCalls == "", Network, seccomp, tcp)
+	is(k.noCalls == "", Calls, seccomp, k.noCalls)
 	is(k.abi >= abiScope, Signals, landlock, fmt.Sprintf("the kernel has Landlock %d, and they need %d (Linux 6.12)",
 		k.abi, abiScope))
 	is(k.noTasks == "", Processes, k.tasks.String(), k.noTasks)

@@ -141,6 +141,13 @@ func TestDescribe(t *testing.T) {
 			if lines := r.Lines(); c.mode != Off && len(lines) != 1+len(r.Missing) {
 				t.Errorf("%q", lines)
 			}
+			hostile := !strings.Contains(strings.Join(r.Lines(), "\n"), "only against errors")
+			for _, f := range r.Holds {
+				hostile = hostile && !strings.Contains(f.Why, "only against errors")
+			}
+			if c.mode != Off && hostile != (c.kernel.abi > 0) {
+				t.Errorf("what holds: %q, %v", r.Lines(), r.Holds)
+			}
 		})
 	}
 }
@@ -218,23 +225,39 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestRefusal: the texts by which programs say that the kernel refused something.
+// TestRefusal: the texts by which programs say that the kernel refused something, and what the process was allowed.
 func TestRefusal(t *testing.T) {
-	for text, want := range map[string]string{
-		"open /home/me/x: permission denied":                            "folders",
-		"PermissionError: [Errno 13] Permission denied: '/home/me/x'":   "folders",
-		"dial tcp 1.2.3.4:80: socket: operation not permitted":          "network",
-		"urlopen error [Errno -3] Temporary failure in name resolution": "network",
-		"<urlopen error [Errno 1] Operation not permitted>":             "network",
-		"no such file": "",
-		"the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)": "keep CUDA from",
-		"CUDA failure 304: OS call failed or operation not supported":          "keep CUDA from",
-		"cudaGetDeviceCount() error: out of memory":                            "",
-		"Failed to resolve ([Errno -2] Name or service not known)":             "network",
+	gpu, network := Policy{GPU: true}, Policy{Network: true}
+	const files, calls, cuda, shared = `in "folders"`, "chmod or utime", "keep CUDA from", "XTTS_PLUGIN_SHM=/dev/shm"
+	for _, c := range []struct {
+		text   string
+		policy Policy
+		want   string
+	}{
+		{"no such file", Policy{}, ""},
+		{"open /home/me/x: permission denied", Policy{}, files},
+		{"PermissionError: [Errno 13] Permission denied: '/home/me/x'", Policy{}, files},
+		{"PermissionError: [Errno 1] Operation not permitted: '/tmp/xtts-plugin-tmp-1/x'", Policy{}, calls},
+		{"dial tcp 1.2.3.4:80: socket: operation not permitted", Policy{}, "network"},
+		{"dial unix /run/x: connect: permission denied", network, files},
+		{"urlopen error [Errno -3] Temporary failure in name resolution", Policy{}, "network"},
+		{"urlopen error [Errno -3] Temporary failure in name resolution", network, ""},
+		{"<urlopen error [Errno 1] Operation not permitted>", Policy{}, "network"},
+		{"Failed to resolve ([Errno -2] Name or service not known)", Policy{}, "network"},
+		{"the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)", gpu, cuda},
+		{"the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)", Policy{}, ""},
+		{"CUDA failure 304: OS call failed or operation not supported", gpu, cuda},
+		{"RuntimeError: No CUDA-capable device is detected", gpu, cuda},
+		{"RuntimeError: CUDA error: device-side assert triggered", gpu, ""},
+		{"CUDA error: an illegal memory access was encountered", gpu, ""},
+		{"cudaGetDeviceCount() error: out of memory", gpu, ""},
+		{"OMP: Error #179: Function Can't open SHM failed:", Policy{}, shared},
+		{"OMP: Error #179: Function Can't open SHM failed:", gpu, ""},
+		{"PermissionError: [Errno 13] Permission denied: '/dev/shm/x'", Policy{}, shared},
 	} {
-		got, ok := Refusal(text)
-		if ok != (want != "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q", text, got)
+		got, ok := Refusal(c.text, c.policy)
+		if ok != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.text, got, c.want)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (p *process) deliver(r *stagepb.Result) error {
 	}
 	out.res.Draws = draws
 	if r.Error != "" {
-		e := &PluginError{Plugin: p.cfg.Plugin.Name(), confined: p.cfg.confined()}
+		e := &PluginError{Plugin: p.cfg.Plugin.Name(), allowed: p.cfg.allowed()}
 		message, hint := e.splitHint(r.Error)
 		e.Err, e.hint = fmt.Errorf("%s %w: %s", c.stage(), ErrFailed, message), cmp.Or(hint, crashHint)
 		out.err = e

@@ -17,18 +17,27 @@ import (
 // confined reports whether the processes are confined.
 func (c *Config) confined() bool { return c.Sandbox != sandbox.Off }
 
+// allowed is what confined processes may do besides using files, or nil if they are not confined.
+func (c *Config) allowed() *sandbox.Policy {
+	if !c.confined() {
+		return nil
+	}
+	return &sandbox.Policy{Network: c.Plugin.Manifest.Network, GPU: c.Configure.GetDeviceUuid() != ""}
+}
+
 // confine changes the command so that its process is confined. The command has its environment and descriptors. sockets
 // is the folder in which the process listens.
 func (p *process) confine(cmd *exec.Cmd, sockets string) (err error) {
-	policy := sandbox.Policy{
-		Network: p.cfg.Plugin.Manifest.Network, GPU: p.cfg.Configure.GetDeviceUuid() != "",
-		MaxTasks: p.cfg.tasks, LargestFile: int64(p.cfg.Ring.Slots()) * int64(p.cfg.Ring.SlotSize()),
-		Read: p.cfg.readable(), Write: append(namedByUser(cmd.Env), sockets),
+	policy := p.cfg.allowed()
+	if policy == nil {
+		return nil
 	}
+	policy.MaxTasks, policy.LargestFile = p.cfg.tasks, int64(p.cfg.Ring.Slots())*int64(p.cfg.Ring.SlotSize())
+	policy.Read, policy.Write = p.cfg.readable(), append(namedByUser(cmd.Env), sockets)
 	if p.temp != nil {
 		policy.Write = append(policy.Write, p.temp.folder.String())
 	}
-	p.child.launch, err = sandbox.Wrap(cmd, policy, p.cfg.Sandbox)
+	p.child.launch, err = sandbox.Wrap(cmd, *policy, p.cfg.Sandbox)
 	return err
 }
 
@@ -134,13 +143,20 @@ func sweepTempDirs() {
 	files.In(socketdir.TempDir()).Sweep(func(name string) bool { return strings.HasPrefix(name, tempPrefix) })
 }
 
-// inTemp replaces the folders in an environment that a confined process cannot use.
+// inTemp replaces the folders in an environment that a confined process cannot use. Python still finds what
+// `pip install --user` has put below the home folder.
 func (d *tempDir) inTemp(environment []string) []string {
 	if d == nil {
 		return environment
 	}
-	environment = slices.DeleteFunc(environment, func(kv string) bool {
-		return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=")
-	})
-	return append(environment, "HOME="+d.folder.String(), "TMPDIR="+d.folder.String())
+	var kept []string
+	for _, kv := range environment {
+		switch key, value, _ := strings.Cut(kv, "="); {
+		case key == "HOME" && filepath.IsAbs(value):
+			kept = append(kept, "PYTHONUSERBASE="+filepath.Join(value, ".local"))
+		case key != "HOME" && key != "TMPDIR":
+			kept = append(kept, kv)
+		}
+	}
+	return append(kept, "HOME="+d.folder.String(), "TMPDIR="+d.folder.String())
 }

@@ -84,12 +84,12 @@ func (w *crashCause) line(text string) {
 // place begins the line with the file of a frame.
 const place = "   "
 
-// ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java and
-// .NET.
+// ends are the beginnings of lines after which a program ends: of Python's interpreter, C++, the C library, Java, .NET
+// and OpenMP of Intel.
 var ends = []string{
 	"Fatal Python error: ", "terminate called ", "libc++abi: ", "*** stack smashing", "*** buffer overflow", "free(): ",
 	"malloc(): ", "realloc(): ", "munmap_chunk(): ", "double free or corruption", "corrupted ", "Exception in thread ",
-	"Unhandled exception",
+	"Unhandled exception", "OMP: Error #",
 }
 
 // within are parts of such lines: an assertion of C, a sanitizer, Rust.

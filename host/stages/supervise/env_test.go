@@ -3,6 +3,8 @@ package supervise
 import (
 	"slices"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/base/files"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -32,5 +34,19 @@ func TestEnvironment(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestHomeOfConfined: a confined process has its own home folder, and Python finds what pip has put into that of the
+// user.
+func TestHomeOfConfined(t *testing.T) {
+	d := &tempDir{folder: files.In("/tmp/own")}
+	got := d.inTemp([]string{"PATH=/bin", "HOME=/home/me", "TMPDIR=/tmp", "LANG=C"})
+	want := []string{"PATH=/bin", "PYTHONUSERBASE=/home/me/.local", "LANG=C", "HOME=/tmp/own", "TMPDIR=/tmp/own"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := d.inTemp([]string{"HOME="}); !slices.Equal(got, want[3:]) {
+		t.Errorf("without a home folder: %q", got)
 	}
 }

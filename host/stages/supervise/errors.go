@@ -46,9 +46,9 @@ type PluginError struct {
 	Violated bool
 	Err      error
 
-	hint     string
-	confined bool // the process was, so the sandbox may be the reason
-	lost     bool // Is(ErrLost), in addition to Err
+	hint    string
+	allowed *sandbox.Policy // of a process that was confined, so that the sandbox may be the reason; nil: it was not
+	lost    bool            // Is(ErrLost), in addition to Err
 }
 
 // shownLines is the number of last stderr lines in the error's text.
@@ -132,7 +132,7 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	var lost *PluginError
 	if errors.As(last, &lost) {
 		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.Why()
-		e.confined = lost.confined
+		e.allowed = lost.allowed
 	}
 	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, why)
 	return e
@@ -157,10 +157,10 @@ func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost
 // Hint returns the hint for the command line, or "". If the kernel has refused the plugin something, that is what the
 // plugin must declare, after a hint of the plugin's own.
 func (e *PluginError) Hint() string {
-	if !e.confined {
+	if e.allowed == nil {
 		return e.hint
 	}
-	declare, refused := sandbox.Refusal(e.Err.Error() + "\n" + summary(e.LastStderr))
+	declare, refused := sandbox.Refusal(e.Err.Error()+"\n"+summary(e.LastStderr), *e.allowed)
 	switch {
 	case !refused:
 		return e.hint

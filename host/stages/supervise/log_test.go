@@ -158,6 +158,9 @@ func TestLastWords(t *testing.T) {
 		{"Python", "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    import numpy\n" +
 			"ModuleNotFoundError: No module named 'numpy'\n",
 			"ModuleNotFoundError: No module named 'numpy'"},
+		{"OpenMP of Intel", "OMP: Error #179: Function Can't open SHM failed:\n" +
+			"OMP: System error #13: Permission denied\nAborted\n",
+			"OMP: Error #179: Function Can't open SHM failed:"},
 		{"Python, and words after it",
 			"Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'x'\n" +
 				"Exception ignored in: <module 'threading'>\n",

@@ -202,7 +202,7 @@ func (p *process) retire(err error) error {
 	why, hint := p.why(err)
 	lost := &PluginError{
 		Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint,
-		confined: p.cfg.confined(),
+		allowed: p.cfg.allowed(),
 	}
 	lost.Exit, _ = p.child.exit()
 	lost.Kicked, lost.Violated = p.faults()

@@ -231,10 +231,10 @@ const stdoutHint = "write nothing to the standard output before the handshake: d
 func (p *process) startError(err error, started bool) error {
 	e := &PluginError{
 		Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint,
-		confined: started && p.cfg.confined(),
 	}
 	var byItself bool
 	if started {
+		e.allowed = p.cfg.allowed()
 		e.Exit, byItself = p.child.exit()
 	}
 	var phase *phaseError
