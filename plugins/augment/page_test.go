@@ -33,7 +33,9 @@ func TestSettingsPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Settings of the included augmentations\n\nWhat each stage of the plugin `augment` computes, " +
 		"and the keys of its configuration.\n[augmentations.md](augmentations.md) says what they are for. This page " +
-		"is generated: `make generate` writes it.\n")
+		"is generated: `make generate` writes it.\n\n" + wrapped("The host rejects a waveform with a sample "+
+		"beyond 8. So a stage of waveforms scales a row with a larger peak to a peak of 8, and reports the change of "+
+		"its level in dB as `limit_db`. A ratio of -60 dB or a gain of 24 dB can need it."))
 	for _, s := range declared.Stages {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n%s", s.Name, comment(t, s.Name), settings(t, s))
 	}

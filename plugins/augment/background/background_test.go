@@ -10,7 +10,8 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	effecttest.Rules(t, "background", New, defaults(), `{"count_min": 3, "count_max": 7, "snr_db_min": -10}`)
+	effecttest.Rules(t, "background", New, defaults(), `{"count_min": 3, "count_max": 7, "snr_db_min": -10}`,
+		`{"snr_db_min": -60, "snr_db_max": -60}`)
 }
 
 func folders(t testing.TB) map[string]string {

@@ -11,7 +11,8 @@ import (
 
 func TestRules(t *testing.T) {
 	effecttest.Rules(t, "equalizer", New, defaults(), `{"kinds": ["telephone"]}`,
-		`{"kinds": ["lowpass", "highpass", "bandpass", "peaking"], "count_min": 8, "count_max": 8}`)
+		`{"kinds": ["lowpass", "highpass", "bandpass", "peaking"], "count_min": 8, "count_max": 8}`,
+		`{"kinds": ["peaking"], "count_min": 8, "count_max": 8, "gain_db_min": 24, "gain_db_max": 24}`)
 }
 
 // TestGolden compares each kind with scipy: within 1e-6 of full scale, which is the rounding to float32.

@@ -8,7 +8,8 @@ import (
 )
 
 func TestRules(t *testing.T) {
-	effecttest.Rules(t, "gain", New, defaults(), `{"drift_db_max": 20}`, `{"gain_db_min": 0, "gain_db_max": 0}`)
+	effecttest.Rules(t, "gain", New, defaults(), `{"drift_db_max": 20}`, `{"gain_db_min": 0, "gain_db_max": 0}`,
+		`{"gain_db_min": 24, "gain_db_max": 24}`)
 }
 
 // TestGain: each sample has the gain of its time, within 1e-6 of its value.

@@ -5,12 +5,37 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/effecttest"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/fft"
 )
 
 func TestRules(t *testing.T) {
 	effecttest.Rules(t, "noise", New, defaults(), `{"colors": ["white"]}`, `{"colors": ["violet", "blue"]}`,
-		`{"colors": ["brown"], "snr_db_min": -5, "snr_db_max": -5}`)
+		`{"colors": ["brown"], "snr_db_min": -5, "snr_db_max": -5}`, loudest)
+}
+
+// loudest makes noise a thousand times as strong as the row.
+const loudest = `{"snr_db_min": -60, "snr_db_max": -60}`
+
+// TestLimit: a row whose peak would be above that of the port is scaled to it, by the factor that is reported.
+func TestLimit(t *testing.T) {
+	const n = 5000
+	e := effecttest.Must(t, New(), effecttest.Options{Config: loudest})
+	draws, out := effecttest.Draws(t, New(), effecttest.Options{Config: loudest}, n, 5)
+	for key, d := range draws {
+		db, limited := d["limit_db"].(float64)
+		if peak := waveform.Peak(out[key]); !limited || peak > waveform.MaxAbs || peak < waveform.MaxAbs*(1-1e-6) {
+			t.Fatalf("%v: a peak of %v", d, peak)
+		}
+		want := make([]float64, n)
+		for i, x := range e.Apply(t, effecttest.Speech(n, effecttest.Rate), key) {
+			want[i] = float64(x) * waveform.DBToAmplitude(db)
+		}
+		effecttest.Close(t, "limited noise", out[key], want, 2e-6)
+	}
+	if draws, _ = effecttest.Draws(t, New(), effecttest.Options{}, n, 1); draws[0]["limit_db"] != nil {
+		t.Errorf("%v", draws[0])
+	}
 }
 
 // TestSNR: each row has the drawn ratio, within 0.001 dB, for any color and length.

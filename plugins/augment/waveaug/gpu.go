@@ -92,5 +92,6 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 			b.Reject(row, errNotFinite.Error())
 		}
 	}
+	stage.EachRow(len(lengths), func(row int) { limit(b, row) })
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	rows "github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -63,6 +64,15 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		if err := d.apply(wave[row*width:][:lengths[row]], r); err != nil {
 			b.Reject(row, err.Error())
 		}
+		limit(b, row)
 	})
 	return ctx.Err()
+}
+
+// limit scales a row to the largest peak that the port may have, and reports by how much. The lengths are right.
+func limit(b *stage.Batch, row int) {
+	samples := b.Float32(waveform)[row*b.Shape(waveform)[1]:][:b.Int32(waveformLengths)[row]]
+	if db := rows.Limit(samples); db < 0 {
+		b.Report(row, "limit_db", db)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/augmenttest"
+	rows "github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
@@ -57,6 +58,45 @@ func process(t testing.TB, config string, rows []augmenttest.Row) [][]float32 {
 
 func row(key byte, n int) augmenttest.Row {
 	return augmenttest.Row{Key: [stage.KeySize]byte{key}, Data: tone(n)}
+}
+
+// TestLimit: a row whose peak would be above that of the port is scaled to it, and what it was before is what is
+// reported.
+func TestLimit(t *testing.T) {
+	config := certain()
+	config.GainDBMin, config.GainDBMax, config.SNRDBMin, config.SNRDBMax = 60, 60, -60, -60
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner(t, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Process(t, []augmenttest.Row{row(7, 2500)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tone(2500)
+	if err := config.apply(want, generator(7)); err != nil {
+		t.Fatal(err)
+	}
+	var draws struct {
+		DB float64 `json:"limit_db"`
+	}
+	if err := json.Unmarshal([]byte(r.Draws[0]), &draws); err != nil {
+		t.Fatal(err)
+	}
+	peak, before := float64(rows.Peak(out[0][:2500])), float64(rows.Peak(want))
+	if peak > rows.MaxAbs || peak < rows.MaxAbs*(1-1e-6) ||
+		math.Abs(draws.DB-20*math.Log10(rows.MaxAbs/before)) > 1e-5 {
+		t.Errorf("a peak of %g, %g without a limit, reported %s", peak, before, r.Draws[0])
+	}
+	for _, port := range augmenttest.Spec(t, "waveaug").Outputs {
+		if port.MaxAbs != rows.MaxAbs {
+			t.Errorf("plugin.json has a max_abs of %g for %s, the program %d", port.MaxAbs, port.Name, rows.MaxAbs)
+		}
+	}
 }
 
 // TestRowsDoNotKnowTheirBatch: a row has the same bits at other places, among other rows and with other numbers of

@@ -20,6 +20,11 @@ func Rules(t *testing.T, name string, newStage func() stage.Stage, defaults any,
 	t.Helper()
 	spec := augmenttest.Spec(t, name)
 	augmenttest.CheckDefaults(t, spec, defaults)
+	for _, port := range spec.Outputs {
+		if port.Name == waveform.Port && port.MaxAbs != waveform.MaxAbs {
+			t.Errorf("plugin.json has a max_abs of %g for %s, the program %d", port.MaxAbs, port.Name, waveform.MaxAbs)
+		}
+	}
 	data := map[string]string{}
 	for folder := range spec.Data {
 		data[folder] = Folder(t, Rate, Noise(3000), Speech(40000, Rate), Noise(1))
@@ -99,7 +104,7 @@ func shortRows(t *testing.T, newStage func() stage.Stage, o Options) {
 				t.Fatalf("row %d has %d samples of %d", i, length, len(rows[i].Data))
 			}
 			for k, x := range samples {
-				if k < length && !(math.Abs(float64(x)) <= 8) || k >= length && x != augmenttest.Pad {
+				if k < length && !(math.Abs(float64(x)) <= waveform.MaxAbs) || k >= length && x != augmenttest.Pad {
 					t.Fatalf("sample %d of row %d, of which %d of %d are valid, is %v", k, i, length, n, x)
 				}
 			}

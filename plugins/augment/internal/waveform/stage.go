@@ -24,8 +24,8 @@ type Effect interface {
 	Apply(r *Row) error
 }
 
-// Stage applies an effect to the rows of a batch. It rejects a row with a sample that is not finite. It computes on the
-// CPU.
+// Stage applies an effect to the rows of a batch. It rejects a row with a sample that is not finite, and limits what
+// the effect makes of the others ([Limit]). It computes on the CPU.
 type Stage struct {
 	Effect Effect
 	// Resizes says that the effect changes the length of rows, so the lengths are an output.
@@ -74,8 +74,14 @@ func (s *Stage) row(b *stage.Batch, row int) error {
 		b.Reject(row, "a sample is not finite")
 		return nil
 	}
-	if err := s.Effect.Apply(r); err != nil || !s.Resizes {
+	if err := s.Effect.Apply(r); err != nil {
 		return err
+	}
+	if db := Limit(r.Samples); db < 0 {
+		r.Report("limit_db", db)
+	}
+	if !s.Resizes {
+		return nil
 	}
 	pad := float32(b.Pad(Port))
 	for i := len(r.Samples); i < n; i++ {
