@@ -3,7 +3,7 @@
 // well.
 //
 //	text, err := signature.Sign(archive, secret, "room-echo 1.0.0")
-//	key, err := keys.Signer("room-echo", archive, text, offered)
+//	err = signature.Verify(archive, text, secret.Public(), sum)
 //
 // A signature shows that whoever has the secret key has signed these bytes. Whose key that is, a user decides: [Keys]
 // has the key of each plugin, as of its first installation, in a file that a person can read and change.
