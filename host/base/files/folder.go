@@ -168,10 +168,11 @@ func (p Path) Remove() error {
 }
 
 // RemoveAll removes a file, or a folder and all in it; one that is not there is fine. It removes links and follows
-// none.
+// none. A folder without rights for its owner, this user, gets them first.
 func (p Path) RemoveAll() error {
 	err := p.Remove()
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+		p.letOwnerIn()
 		entries, rerr := p.ReadDir()
 		if rerr != nil {
 			return rerr
@@ -187,4 +188,20 @@ func (p Path) RemoveAll() error {
 		return nil
 	}
 	return err
+}
+
+// letOwnerIn gives the owner of a folder all rights on it, if it lacks one. If that fails, the next step says why.
+func (p Path) letOwnerIn() {
+	_ = p.within("chmod", func(fd int, base string) error {
+		opened, err := openFd(fd, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(opened)
+		var is unix.Stat_t
+		if err := unix.Fstat(opened, &is); err != nil || is.Mode&0o700 == 0o700 {
+			return err
+		}
+		return unix.Chmod("/proc/self/fd/"+strconv.Itoa(opened), 0o700) // fchmod(2) takes no O_PATH
+	})
 }
