@@ -35,15 +35,12 @@ type hub struct {
 	slots   []byte
 	looked  time.Time // when somebody has looked
 	read    time.Time // when all of the files was read
+	ended   bool      // state is the last one
 }
 
 // serve reads for those who watch until ctx ends. A fault of this package ends that and not the run.
 func (h *hub) serve(ctx context.Context, warn func(text string)) {
-	defer func() {
-		if fault := recover(); fault != nil && warn != nil {
-			warn(fmt.Sprintf("the page of %s does not move any more: %v", h.run.name, fault))
-		}
-	}()
+	defer h.fault(warn)
 	for {
 		select {
 		case <-ctx.Done():
@@ -64,6 +61,13 @@ func (h *hub) serve(ctx context.Context, warn func(text string)) {
 		}
 		t.Stop()
 		h.forget(ctx)
+	}
+}
+
+// fault recovers from a fault of this package, and says that there was one.
+func (h *hub) fault(warn func(text string)) {
+	if fault := recover(); fault != nil && warn != nil {
+		warn(fmt.Sprintf("the page of %s does not move any more: %v", h.run.name, fault))
 	}
 }
 
@@ -158,24 +162,31 @@ func (h *hub) update(ctx context.Context) {
 }
 
 // last makes the last message for those who watch.
-func (h *hub) last() {
+func (h *hub) last(ctx context.Context, warn func(text string)) {
+	defer h.fault(warn)
 	h.mu.Lock()
 	nobody := len(h.clients) == 0
 	h.read = time.Time{} // what was written since is read, too
 	h.mu.Unlock()
 	if !nobody {
-		h.beat(context.Background(), true)
+		state, picture := h.messages(ctx, true)
+		h.tell(state, picture, true)
 	}
 }
 
 // beat makes messages of what is new, and wakes those who watch.
 func (h *hub) beat(ctx context.Context, second bool) {
+	state, picture := h.messages(ctx, second)
+	h.tell(state, picture, false)
+}
+
+// messages makes those of the run, nil where there is nothing to tell.
+func (h *hub) messages(ctx context.Context, second bool) (state, picture []byte) {
 	var inside *slots
 	var at *event.Snapshot
 	if h.run.live != nil {
 		inside, at = h.run.live.now(second)
 	}
-	var state, picture []byte
 	if second {
 		h.update(ctx)
 		state, _ = json.Marshal(h.run.stateOf(at))
@@ -183,8 +194,17 @@ func (h *hub) beat(ctx context.Context, second bool) {
 	if inside != nil {
 		picture, _ = json.Marshal(inside)
 	}
+	return state, picture
+}
+
+// tell wakes those who watch if messages are new. After the last ones it drops those of a beat that began before them.
+func (h *hub) tell(state, picture []byte, last bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ended && !last {
+		return
+	}
+	h.ended = h.ended || last
 	news := false
 	for _, m := range []struct {
 		to  *[]byte

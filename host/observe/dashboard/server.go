@@ -161,21 +161,34 @@ func (s *Server) Watch(look func() Live) {
 // farewell is how long a page that does not read may hold up the end of the server.
 const farewell = 200 * time.Millisecond
 
-// Close ends the server, and what speaks for it. Who watches a run is told its last state. Other answers under way are
-// cut.
+// within calls f, and waits for it for as long as an answer waits. A call that takes longer goes on by itself: a disk
+// that fails may hold up a look at the files, but not the end of the server.
+func within(f func(ctx context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	go func() {
+		defer cancel()
+		f(ctx)
+	}()
+	<-ctx.Done()
+}
+
+// Close ends the server, and what speaks for it. Who watches a run is told its last state, if the disk gives it within
+// a second. Other answers under way are cut.
 func (s *Server) Close() error {
 	if s.live != nil {
 		s.live.end()
 	}
-	for _, r := range s.all() {
-		r.hub.last()
-	}
+	within(func(ctx context.Context) {
+		for _, r := range s.all() {
+			r.hub.last(ctx, s.warn)
+		}
+	})
 	s.stop()
 	for late := time.Now().Add(farewell); s.watched() && time.Now().Before(late); {
 		time.Sleep(farewell / 20)
 	}
 	err := s.server.Close()
-	s.ended.Wait()
+	within(func(context.Context) { s.ended.Wait() }) // a look at the files may be under way
 	s.speaker.wait()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
