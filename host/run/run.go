@@ -86,7 +86,7 @@ func trainAs(
 		return nil, exit.Refused(err)
 	}
 	if text := p.Complete(); text != "" {
-		io.WriteString(out.console.Out, text)
+		machine.Complete(out.console.Out, text)
 		return nil, nil
 	}
 	folder, err := others.Claim(set, out.began)

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"context"
+	"io"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
+
+// Complete writes that a run has nothing left to do. Its host may have been killed as the last thing of the run, so it
+// removes what such a host leaves: no plugin is started that would do so.
+func Complete(out io.Writer, text string) {
+	supervise.Sweep()
+	io.WriteString(out, text)
+}
 
 // StartPlugins starts the processes of all plugins at the same time, for all ranks that share them. A guest waits until
 // they have been started. ctx bounds the start only.

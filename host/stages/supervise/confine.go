@@ -138,8 +138,10 @@ func (d *tempDir) remove() {
 	}
 }
 
-// sweepTempDirs removes the folders of hosts that were killed.
-func sweepTempDirs() {
+// Sweep removes the folders that hosts have left that were killed: those of sockets, and those for temporary files.
+// Each start of a pool does so.
+func Sweep() {
+	socketdir.Sweep(longestSocket)
 	files.In(socketdir.TempDir()).Sweep(func(name string) bool { return strings.HasPrefix(name, tempPrefix) })
 }
 

@@ -258,7 +258,7 @@ func TestHostIsKilled(t *testing.T) {
 	cmd.Wait()
 	eventually(t, "end of the plugins", func() bool { return !running(a) && !running(b) })
 	t.Setenv("TMPDIR", tmp)
-	sweepTempDirs() // as the next host does
+	Sweep() // as the next host does
 	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}

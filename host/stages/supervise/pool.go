@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/base/socketdir"
 	"github.com/xtts-host/xtts-host/host/base/visible"
 )
 
@@ -71,8 +70,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	socketdir.Sweep(longestSocket)
-	sweepTempDirs()
+	Sweep()
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup
