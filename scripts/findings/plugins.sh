@@ -163,7 +163,7 @@ reason-of-loss() { gotest ./host/stages/supervise TestReasonOfLossIsFound; }
 # unread-plugin: a stage of a plugin whose plugin.json has an error is not called unknown without that error
 unread-plugin() {
   cp -rL "$TREE/plugins" list
-  sed -i 's/"protocol": 1,/"protocol": 1/' list/augment/plugin.json
+  sed -i 's|\("protocol": [0-9]*\),|\1|' list/augment/plugin.json
   refused 2 xtts-host --plugins list --augment waveaug --max-steps 1 --run-dir run
   says 'list/augment, which is broken: plugin.json: not JSON'
   says 'hint: correct the plugin, or install it again'

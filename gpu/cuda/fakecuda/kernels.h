@@ -83,7 +83,7 @@ static void run_peers_wait(void **arguments) {
 
 static void run_peers_sum(void **arguments) { peers_sum(ARGUMENT(float4 *, 0), SUM_ARGUMENTS); }
 
-static void run_peers_sum_bf16(void **arguments) { peers_sum_bf16(ARGUMENT(uint4 *, 0), SUM_ARGUMENTS); }
+static void run_peers_sum_bf16(void **arguments) { peers_sum_bf16(ARGUMENT(uint4 *, 0), SUM_ARGUMENTS, ARGUMENT(float *, 8)); }
 
 // What package gputest tries a context with.
 static void run_nothing(void **arguments) {}
