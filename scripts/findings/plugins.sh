@@ -169,5 +169,21 @@ unread-plugin() {
   says 'hint: correct the plugin, or install it again'
 }
 
+# asked-on-terminal: what plugins install and plugins key ask is seen before the answer, and Ctrl-C ends them there
+asked-on-terminal() {
+  answer() { python3 "$CASES/lib/answer.py" "$@"; }
+  mkdir features && cp "$TREE"/plugins/features/{plugin.json,features_linux_amd64} features && cp features/features_linux_{amd64,arm64}
+  refused 130 answer 'new password of the key: ' '\x03' xtts-host plugins key secret
+  says 'the echo is on'
+  [ ! -e secret ]
+  sed -i 's/"id": "features"/"id": "mine"/' features/plugin.json && (cd features && sha256sum plugin.json features_* >plugin.sum)
+  refused 0 xtts-host plugins pack features --out mine.tar.gz
+  refused 130 answer 'install mine into theirs? [y/N] ' '\x03' xtts-host plugins install mine.tar.gz --plugins theirs
+  [ ! -e theirs ]
+  refused 2 answer 'install mine into theirs? [y/N] ' 'n\n' xtts-host plugins install mine.tar.gz --plugins theirs
+  refused 0 answer 'install mine into theirs? [y/N] ' 'y\n' xtts-host plugins install mine.tar.gz --plugins theirs
+  [ -e theirs/mine/plugin.json ]
+}
+
 # python-error: an exception of a plugin in Python, also SystemExit and also in Configure, is an error with its line
 python-error() { gotest ./host/run TestPythonError; }

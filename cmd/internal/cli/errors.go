@@ -90,6 +90,17 @@ func commandWith(root *cobra.Command, flag string) *cobra.Command {
 	return nil
 }
 
+// oneArgument refuses any other number of arguments. example follows the name of the program.
+func oneArgument(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usage(cmd, hint.Errorf("for example: "+hint.Command(example), "%s takes one argument: %s", typedAs(cmd),
+			what))
+	}
+}
+
 // noArguments refuses arguments: those of a command that has others below it are mistyped commands.
 func noArguments(cmd *cobra.Command, args []string) error {
 	switch {

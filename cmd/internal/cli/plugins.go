@@ -43,13 +43,7 @@ GitHub workflow that runs the tests. The last part of FOLDER is the name of the 
 stage. docs/plugins.md shows how to change the plugin and how to train with it.`,
 		Example: `xtts-host plugins new my-plugins/room-echo
 make -C my-plugins/room-echo test build`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(cmd, hint.Errorf("for example: "+hint.Command("plugins new my-plugins/room-echo"),
-					"plugins new takes one argument: the folder of the new plugin"))
-			}
-			return nil
-		},
+		Args:              oneArgument("the folder of the new plugin", "plugins new my-plugins/room-echo"),
 		ValidArgsFunction: completeFolders,
 	}
 	language := cmd.Flags().String("lang", "go", "`language` of the plugin: "+strings.Join(newplugin.Languages(), ", "))

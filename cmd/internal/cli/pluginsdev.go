@@ -30,14 +30,7 @@ shows them and follows the turns. Faults of the build and of the plugin are show
 change is waited for. Enter sends the clip to the same processes again, Ctrl-C ends.`,
 		Example: `xtts-host plugins dev my-plugins/room-echo --clip me.wav
 xtts-host plugins dev my-plugins/room-echo --clip me.wav --once --out heard`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(cmd, hint.Errorf(
-					"for example: "+hint.Command("plugins dev my-plugins/room-echo --clip me.wav"),
-					"plugins dev takes one argument: the folder of a plugin"))
-			}
-			return nil
-		},
+		Args:              oneArgument("the folder of a plugin", "plugins dev my-plugins/room-echo --clip me.wav"),
 		ValidArgsFunction: firstArgument(completeFolders),
 	}
 	o := plugindev.Options{}

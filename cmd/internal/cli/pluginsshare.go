@@ -1,32 +1,14 @@
 package cli
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/xtts-host/xtts-host/host/base/exit"
-	"github.com/xtts-host/xtts-host/host/base/visible"
 	"github.com/xtts-host/xtts-host/host/command/pluginstore"
 	"github.com/xtts-host/xtts-host/host/settings/config"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-// oneArgument refuses any other number of arguments. example follows the name of the program.
-func oneArgument(what, example string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return usage(cmd, hint.Errorf("for example: "+hint.Command(example), "%s takes one argument: %s", typedAs(cmd),
-			what))
-	}
-}
 
 func newPluginsPack() *cobra.Command {
 	const example = "plugins pack my-plugins/room-echo"
@@ -115,11 +97,11 @@ xtts-host plugins install --locked runs/first/plugins.lock`,
 	return withSome(cmd, []string{"plugins", "require-signatures"},
 		func(cmd *cobra.Command, set *config.Set, args []string) error {
 			o.Plugins, o.RequireSignatures = set.Plugins, set.RequireSignatures
-			if term.IsTerminal(int(os.Stdin.Fd())) {
-				o.Ask = askYes
-			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
+			if term.IsTerminal(int(os.Stdin.Fd())) {
+				o.Ask = func(question string) (bool, error) { return askYes(ctx, question) }
+			}
 			if *locked != "" {
 				return pluginstore.InstallLocked(ctx, output(false), *locked, args, o)
 			}
@@ -158,28 +140,4 @@ files have changed since is only removed with --force. Its key stays known.`,
 	return withSome(cmd, []string{"plugins"}, func(_ *cobra.Command, set *config.Set, args []string) error {
 		return pluginstore.Remove(output(false), set.Plugins, args[0], *force)
 	})
-}
-
-// askYes asks on the terminal.
-func askYes(question string) (bool, error) {
-	visible.Fprintf(folded(os.Stderr), "%s [y/N] ", question)
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil && line == "" {
-		fmt.Fprintln(os.Stderr)
-		return false, nil
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
-}
-
-// askPassword asks for a password on the terminal, and shows nothing of it.
-func askPassword(prompt string) (string, error) {
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return "", exit.Usage(errors.New("a password is needed, and there is no terminal to ask on"),
-			"use a key that "+hint.Command("plugins key --no-password")+" has made")
-	}
-	visible.Fprintf(folded(os.Stderr), "%s: ", prompt)
-	word, err := term.ReadPassword(int(os.Stdin.Fd()))
-	fmt.Fprintln(os.Stderr)
-	return string(word), err
 }

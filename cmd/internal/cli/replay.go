@@ -28,10 +28,10 @@ xtts-host replay runs/first --step 57 --out step-57`,
 	}
 	set := config.New()
 	set.ResumeFlag = "replay"
+	one := oneArgument("the folder of a run", "replay runs/first --step 57")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage(cmd, hint.Errorf("for example: "+hint.Command("replay runs/first --step 57"),
-				"replay takes one argument: the folder of a run"))
+		if err := one(cmd, args); err != nil {
+			return err
 		}
 		set.Resume = args[0]
 		return nil
