@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,23 +159,7 @@ func TestInterruptedAfterDownload(t *testing.T) {
 	before := snapshot(t, p.top)
 	p.write("tmp/xtts-host-plugin-killed/archive", whole[:100])
 	o := InstallOptions{What: s.URL + "/echo.tar.gz", Plugins: p.path("plugins"), Yes: true, download: d}
-	interrupted := 0
-	for looks := range 1000 {
-		err := Install(&cutOff{t.Context(), looks}, &p.out, o)
-		if err == nil {
-			break
-		}
-		interrupted++
-		if !errors.Is(err, exit.ErrInterrupted) {
-			t.Fatal(err)
-		}
-		if after := snapshot(t, p.top); !slices.Equal(before, after) {
-			t.Fatalf("after %d looks, left: %v", looks, after)
-		}
-	}
-	if _, err := os.Stat(p.path("plugins/echo/plugin.json")); err != nil || interrupted < 3 {
-		t.Errorf("interrupted %d times, then %v", interrupted, err)
-	}
+	p.interrupts(before, 1000, o)
 }
 
 // TestInstallFromServer: an archive, its signature, and an index with addresses relative to it.

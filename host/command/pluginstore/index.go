@@ -2,6 +2,7 @@ package pluginstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -109,7 +110,7 @@ func (d *downloader) inIndex(ctx context.Context, place, what string) (source, e
 			machine)
 	}
 	if best == nil {
-		return source{}, hint.Errorf("the index has "+orNone(strings.Join(ix.names(), ", "), "no plugins"),
+		return source{}, hint.Errorf("the index has "+cmp.Or(strings.Join(ix.names(), ", "), "no plugins"),
 			"%s has no plugin %s", place, name)
 	}
 	return best.source(place)

@@ -370,24 +370,29 @@ func (c *cutOff) Err() error {
 func TestInterruptedInstallation(t *testing.T) {
 	p := newPlace(t)
 	file := p.pack("echo", "1.0.0", "")
-	before := snapshot(t, p.top)
+	p.interrupts(snapshot(t, p.top), 100, InstallOptions{What: file, Plugins: p.path("plugins"), Yes: true})
+}
+
+// interrupts interrupts an installation of echo at each look at its context, of which it has fewer than most. What is
+// there must stay as before, until the installation succeeds.
+func (p *place) interrupts(before []string, most int, o InstallOptions) {
+	p.Helper()
 	interrupted := 0
-	for looks := range 100 {
-		ctx := &cutOff{t.Context(), looks}
-		err := Install(ctx, &p.out, InstallOptions{What: file, Plugins: p.path("plugins"), Yes: true})
+	for looks := range most {
+		err := Install(&cutOff{p.Context(), looks}, &p.out, o)
 		if err == nil {
 			break
 		}
 		interrupted++
 		if !errors.Is(err, exit.ErrInterrupted) {
-			t.Fatal(err)
+			p.Fatal(err)
 		}
-		if after := snapshot(t, p.top); !slices.Equal(before, after) {
-			t.Fatalf("after %d looks, left: %v", looks, after)
+		if after := snapshot(p, p.top); !slices.Equal(before, after) {
+			p.Fatalf("after %d looks, left: %v", looks, after)
 		}
 	}
 	if _, err := os.Stat(p.path("plugins/echo/plugin.json")); err != nil || interrupted < 3 {
-		t.Errorf("interrupted %d times, then %v", interrupted, err)
+		p.Errorf("interrupted %d times, then %v", interrupted, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pluginstore
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
@@ -14,18 +15,18 @@ func show(out io.Writer, a *arrived, s signer, keysFile string, lost []string) {
 	line := func(name, format string, args ...any) {
 		visible.Fprintf(out, "  %-10s "+format+"\n", append([]any{name}, args...)...)
 	}
-	visible.Fprintf(out, "%s %s: %s\n", ix.Name, ix.Version, orNone(a.content.Manifest.Description, "no description"))
+	visible.Fprintf(out, "%s %s: %s\n", ix.Name, ix.Version, cmp.Or(a.content.Manifest.Description, "no description"))
 	line("from", "%s (%s)", a.place, size(a.content.Size))
 	line("SHA-256", "%s", a.content.Sum)
 	line("files", "%s, %s", units.Count(len(ix.Files), "file"), size(ix.Bytes()))
 	line("platforms", "%s", strings.Join(ix.Platforms, ", "))
-	line("licence", "%s", orNone(ix.License, "not stated"))
+	line("licence", "%s", cmp.Or(ix.License, "not stated"))
 	if ix.Homepage != "" {
 		line("homepage", "%s", ix.Homepage)
 	}
 	line("GPU", "%s", ix.Asks.GPU)
 	line("network", "%s", map[bool]string{true: "asks for it", false: "none"}[ix.Asks.Network])
-	line("folders", "%s", orNone(strings.Join(ix.Asks.Folders, ", "), "none"))
+	line("folders", "%s", cmp.Or(strings.Join(ix.Asks.Folders, ", "), "none"))
 	if len(ix.Asks.Data) > 0 {
 		line("data", "%s: folders that a run names with --plugin-data", strings.Join(ix.Asks.Data, ", "))
 	}
@@ -53,13 +54,6 @@ func show(out io.Writer, a *arrived, s signer, keysFile string, lost []string) {
 		}
 		line(map[bool]string{true: "removes"}[i == 0], "%s", what)
 	}
-}
-
-func orNone(text, none string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }
 
 // size writes a number of bytes, exactly if it is small.

@@ -52,7 +52,7 @@ type Entry struct {
 
 	gpuCommand, gpuSum string // like Command[0] and Sum, for the program for a GPU; empty without one
 
-	sums    map[string]string // of plugin.sum, by the names of the files
+	sums    map[string]string // by the names of files: those of plugin.sum, or without it what Contents has read
 	files   []string          // that determine what the plugin does, with those of plugin.sum
 	sources string            // the hex SHA-256 in plugin.sum of what the plugin is built from
 

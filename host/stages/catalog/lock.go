@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -67,25 +66,12 @@ func LockOf(plugins []Entry) (*Lock, error) {
 
 // sumsOf returns the hex SHA-256 of the files that plugin.sum lists, or of all, by their names.
 func (e *Entry) sumsOf() (map[string]string, error) {
-	if e.State == Verified {
-		return e.sums, nil
-	}
-	root, err := os.OpenRoot(e.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", e.Name(), err)
-	}
-	defer root.Close()
-	names, err := allFiles(root)
-	sums := map[string]string{}
-	for _, name := range names {
-		if err == nil {
-			sums[name], err = hashFile(root, name)
+	if e.State == Unverified {
+		if _, err := e.Contents(); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", e.Name(), err)
-	}
-	return sums, nil
+	return e.sums, nil
 }
 
 // Text is the content of plugins.lock.

@@ -57,12 +57,16 @@ func (e *Entry) Contents() (string, error) {
 		if files, err = allFiles(root); err != nil {
 			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
 		}
+		e.sums = map[string]string{}
 	}
 	h := sha256.New()
 	for _, name := range files {
 		sum, err := hashFile(root, name)
 		if err != nil {
 			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+		}
+		if e.State == Unverified {
+			e.sums[name] = sum
 		}
 		fmt.Fprintf(h, "%s  %s\n", sum, name)
 	}

@@ -6,8 +6,6 @@
 package gain
 
 import (
-	"math"
-
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -54,7 +52,7 @@ const block = 256
 // ramp applies a gain that changes linearly in dB from the first sample to the last.
 func ramp(samples []float32, from, to float64) {
 	step := (to - from) / float64(len(samples)-1)
-	ratio := math.Pow(10, step/20)
+	ratio := waveform.DBToAmplitude(step)
 	for start := 0; start < len(samples); start += block {
 		factor := waveform.DBToAmplitude(from + float64(step*float64(start)))
 		part := samples[start:min(start+block, len(samples))]

@@ -9,8 +9,6 @@
 package trim
 
 import (
-	"math"
-
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -76,7 +74,7 @@ func loud(samples []float32, hop int, thresholdDB float64, powers []float64) (fi
 	for i := range frames {
 		loudest = max(loudest, level(i))
 	}
-	gate := loudest * math.Pow(10, -thresholdDB/10)
+	gate := loudest * waveform.DBToPower(-thresholdDB)
 	last := 0
 	first = frames
 	for i := range frames {
