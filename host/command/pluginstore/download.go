@@ -66,7 +66,7 @@ func checkAddress(address string) error {
 var errNotThere = errors.New("the server has no such file")
 
 // errStalled means that the server sends too slowly.
-var errStalled = errors.New("the server has stopped to send")
+var errStalled = errors.New("the server has stopped sending")
 
 // fetch writes the file at an address, of at most limit bytes.
 func (d *downloader) fetch(ctx context.Context, address string, limit int64, to io.Writer) error {

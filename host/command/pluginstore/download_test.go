@@ -83,9 +83,9 @@ func TestServers(t *testing.T) {
 	defer close(done)
 	for name, want := range map[string]string{
 		"gone": "the server has no such file", "busy": "the server answers 503", "to-http": "which is not https",
-		"circle": "more than 5 redirects", "silent": "the server has stopped to send", "half": "it is cut short",
+		"circle": "more than 5 redirects", "silent": "the server has stopped sending", "half": "it is cut short",
 		"page": "not an archive of a plugin", "declared": "the server sends more than 2.0 GiB",
-		"stops": "the server has stopped to send", "cut": "unexpected EOF", "long-signature": "sends more than",
+		"stops": "the server has stopped sending", "cut": "unexpected EOF", "long-signature": "sends more than",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.TB = t
