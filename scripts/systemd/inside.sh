@@ -42,7 +42,7 @@ done
 grep -q ' /etc ro,\| / / ro,' "/proc/$main/mountinfo" || fail "the file system can be written: $(cat "/proc/$main/mountinfo")"
 
 # The plugins are confined, too.
-grep -q '^  sandbox  *auto: files, network, system calls, ' "$output/long" || fail "no sandbox: $(cat "$output/long")"
+grep -q '^  sandbox  *auto: confines files, network, system calls, ' "$output/long" || fail "no sandbox: $(cat "$output/long")"
 
 # A process that hangs gives no signal to the watchdog, which is of 5 s here.
 kill -STOP "$main"

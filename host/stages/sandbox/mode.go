@@ -62,7 +62,7 @@ func (r Report) Lines() []string {
 	for _, f := range r.Holds {
 		names = append(names, f.What)
 	}
-	lines := []string{string(r.Mode) + ": " + cmp.Or(strings.Join(names, ", "), "nothing is confined")}
+	lines := []string{string(r.Mode) + ": confines " + cmp.Or(strings.Join(names, ", "), "nothing")}
 	for _, f := range r.Missing {
 		lines = append(lines, "not "+f.What+": "+f.Why)
 	}
