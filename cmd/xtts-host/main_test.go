@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 // file, and these variables:
 //
 //	$PLUGINS  a folder of plugins with features, built as `make build` does
+//	$MINE     the plugin features under the name of mine, as an author builds it
 //	$PICO     the smallest bundle
 //	$SAMPLE   the embedded data set, unpacked
 //	$SPEAKING a bundle that speaks (package synthesizetest)
@@ -58,6 +59,11 @@ func scripts(t *testing.T, dir string) testscript.Params {
 	}
 	plugins, pico, sample := filepath.Join(root, "plugins"), filepath.Join(root, "pico"), unpackSample(t, root)
 	buildPlugin(t, plugins, "features")
+	mine := filepath.Join(root, "mine")
+	program := filepath.Join(mine, catalogtest.Program("mine"))
+	if err := catalogtest.Build(program, "../../plugins/testdata/mine"); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.CopyFS(pico, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +104,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 				env.Setenv(variable, path)
 			}
 			env.Setenv("PLUGINS", plugins)
+			env.Setenv("MINE", mine)
 			env.Setenv("PICO", pico)
 			env.Setenv("PROBED", probed)
 			env.Setenv("SAMPLE", sample)
